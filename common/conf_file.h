@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reading elastic.conf and policy files from disk, with bounds. */
+#ifndef ELASTIC_CONF_FILE_H
+#define ELASTIC_CONF_FILE_H
+
+#include "lib/conf.h"
+
+/* The path of elastic.conf: $ELASTIC_CONF, else beside $SLURM_CONF, else /etc/slurm/elastic.conf. New string. */
+char *conf_file_path(void);
+
+/* Read and parse elastic.conf. path NULL: conf_file_path(). A file that does not exist gives the built-in values, unless $ELASTIC_CONF names it. */
+struct conf *conf_file_load(const char *path, struct error *err);
+
+/* Read a policy file into policy: regular files of at most POLICY_FILE_MAX bytes; a directory, FIFO, missing or larger file is one clear error. */
+int policy_file_load(const char *path, struct policy *policy, struct error *err);
+
+/* Fill unset fields of policy from the environment (ELASTIC_GRACE, …; ELASTIC_SIZES only if with_sizes). */
+int policy_from_environment(struct policy *policy, bool with_sizes, struct error *err);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a user asks of an elastic job: sizes, times, pools. Layers (command line, environment, file, site) are merged. */
+#ifndef ELASTIC_POLICY_H
+#define ELASTIC_POLICY_H
+
+#include <stddef.h>
+
+#include <json-c/json.h>
+
+#include "lib/error.h"
+#include "lib/sizes.h"
+
+#define POLICY_UNSET (-1)
+#define POLICY_POOLS_MAX 16
+#define POLICY_POOL_NAME_MAX 63
+#define POLICY_FILE_MAX (1024 * 1024) /* bytes of a policy file */
+
+struct policy {
+    struct sizes sizes; /* sizes.min == 0: unset */
+    int grace;          /* seconds, POLICY_UNSET where this layer says nothing */
+    int grow_delay;
+    int snooze;
+    int fault_wait;
+    int signal;         /* signal number; 0 none; POLICY_UNSET */
+    int pool_count;     /* 0: unset */
+    char pools[POLICY_POOLS_MAX][POLICY_POOL_NAME_MAX + 1];
+    json_object *scale_config; /* owned; NULL: unset. Object: world size in decimal → object */
+};
+
+void policy_init(struct policy *policy);
+void policy_clear(struct policy *policy);
+
+/* Set one field by its option name without "--elastic-" ("elastic" for the sizes, "grace", "grow-delay", "snooze", "fault-wait",
+ * "pool", "signal") from the user's text. The message names the option and the allowed values. */
+int policy_set(struct policy *policy, const char *name, const char *value, struct error *err);
+
+/* Parse a policy file's text (JSON object, architecture.md). Unknown keys, wrong types, trailing bytes and duplicate meanings are errors. */
+int policy_parse_json(struct policy *policy, const char *text, size_t len, struct error *err);
+
+/* The policy as a new JSON object with the keys of a policy file, unset fields left out. Caller frees with json_object_put. */
+json_object *policy_to_json(const struct policy *policy);
+
+/* Fill each field that is unset in policy from lower (copying). */
+void policy_merge(struct policy *policy, const struct policy *lower);
+
+/* Fill what is still unset from the built-in defaults (grace 600, grow_delay 60, snooze 0, fault_wait 30, signal 0). */
+void policy_defaults(struct policy *policy);
+
+/* JSON text of scale_config for this world size, "{}" if none; valid until the policy changes. */
+const char *policy_scale_config(const struct policy *policy, int world_size);
+
+#endif

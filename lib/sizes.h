@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which numbers of nodes an elastic job may have: MIN:MAX[:STEP] or a list N,N,N. */
+#ifndef ELASTIC_SIZES_H
+#define ELASTIC_SIZES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lib/error.h"
+
+#define SIZES_LIST_MAX 64
+#define SIZES_NODES_MAX 65533 /* Slurm's own limit for a job */
+
+struct sizes {
+    int min;               /* nodes of the base job; 0 means: not set */
+    int max;
+    int step;              /* 0 when the sizes are a list */
+    int count;             /* entries of list */
+    int list[SIZES_LIST_MAX]; /* ascending, list[0] == min, list[count - 1] == max */
+};
+
+/* Parse "2:8", "2:8:2", "2,4,8" or "4" (rigid in size: 4:4). STEP must divide MAX - MIN. Surrounding blanks are refused. */
+int sizes_parse(const char *text, struct sizes *sizes, struct error *err);
+
+/* Write the canonical form ("2:8", "2:8:2", "2,4,8") into buf; returns buf. */
+char *sizes_format(const struct sizes *sizes, char *buf, size_t size);
+
+bool sizes_allowed(const struct sizes *sizes, int nodes);
+
+/* The largest allowed size <= nodes, 0 if there is none. */
+int sizes_floor(const struct sizes *sizes, int nodes);
+
+/* The smallest allowed size > nodes, 0 if there is none. */
+int sizes_next(const struct sizes *sizes, int nodes);
+
+#endif
