@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The workers of one generation on this member: started, watched, held at a step, stopped. */
+#ifndef ELASTIC_WORKERS_H
+#define ELASTIC_WORKERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <json-c/json.h>
+#include <uv.h>
+
+#include "lib/error.h"
+#include "lib/world.h"
+
+struct workers;
+
+struct worker_exit {
+    int rank;
+    int code;          /* exit status, 0 when ended by a signal */
+    int signal;        /* 0: none */
+    bool told;         /* it had been given an event (or stopped by us): not a failure when code is 0 or the signal is ours */
+    json_object *error; /* {"message", "extra"} from torchrun's error file, else NULL; borrowed */
+};
+
+struct workers_handlers {
+    void (*ready)(void *arg);                                   /* every worker has been executed */
+    void (*stepping)(void *arg);                                /* the first boundary was passed (never attached: follows ready) */
+    void (*exited)(const struct worker_exit *exit, void *arg);
+    void (*drained)(void *arg);                                 /* none is left, all their output has been handed on */
+    /* Output of a worker as it comes (fd 1 or 2). */
+    void (*output)(int rank, int fd, const char *data, size_t len, void *arg);
+};
+
+struct workers_options {
+    const char *program;     /* path of this elasticrun, for the shim */
+    char *const *argv;       /* the user's command */
+    const char *cwd;
+    mode_t umask;
+    char *const *user_env;
+    char *const *own_env;
+    struct world_place place; /* local_rank, event_file and error_file are filled in per worker */
+};
+
+/* Start the workers of node place.node_index of world. Handlers are called from the loop, never from inside. A command that cannot be executed is
+ * reported through exited with code 126/127 and error.message saying why ("python4: No such file or directory"). */
+struct workers *workers_start(uv_loop_t *loop, const struct world *world, const struct workers_options *options,
+                              const struct workers_handlers *handlers, void *arg, struct error *err);
+
+struct workers_held {
+    int attached, training, running, finished;
+    uint64_t step; /* highest step in flight of the running ones */
+};
+
+/* Publish the event, set HOLD on every running worker, say what they are committed to. Idempotent. */
+void workers_hold(struct workers *workers, const char *kind, const char *reason, int next_nodes, int64_t deadline_ms,
+                  struct workers_held *held);
+void workers_run_to(struct workers *workers, uint64_t step);
+
+/* Signal every worker still there (its whole process group only for SIGKILL); SIGKILL of the whole tree after grace seconds, at once if 0. */
+void workers_stop(struct workers *workers, int signal, double grace);
+
+uint64_t workers_step(const struct workers *workers);
+int workers_running(const struct workers *workers);
+
+/* Stop or resume reading workers' output (back-pressure). */
+void workers_pause_output(struct workers *workers, bool pause);
+
+/* Free; only after drained (else kills first and frees itself when the loop has reaped them). Removes its files. */
+void workers_destroy(struct workers *workers);
+
+/* `elasticrun --exec-worker …`: set parent-death signal, session, binding, then execute the command. Returns only an exit status. */
+int workers_exec_shim(int argc, char **argv);
+
+#endif
