@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# common/: what elasticrun and selastic share: log, files, connections, queries to Slurm.
+noinst_LTLIBRARIES += common/libelasticcommon.la
+
+common_libelasticcommon_la_SOURCES =
+common_libelasticcommon_la_CPPFLAGS = \
+    $(AM_CPPFLAGS) \
+    $(JSONC_CFLAGS) \
+    $(LIBUV_CFLAGS) \
+    $(MUNGE_CFLAGS) \
+    $(SODIUM_CFLAGS)
+common_libelasticcommon_la_LIBADD = \
+    lib/libelasticcore.la \
+    $(JSONC_LIBS) \
+    $(LIBUV_LIBS) \
+    $(MUNGE_LIBS) \
+    $(SODIUM_LIBS) \
+    $(SLURM_LIBS)

@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# examples/: EXTRA_DIST += examples/digits/...
