@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Ports and configuration files of a cluster.
+# shellcheck shell=bash
+
+# Two testbeds that start at once must not pick the same ports. From the choice until the daemons
+# listen, up holds a lock on a file that all testbeds of the machine share and nobody else locks.
+lock_ports() {
+    exec {LOCK_FD}<"$(readlink -f "$(command -v slurmctld)")"
+    flock -w 60 "$LOCK_FD" || die "another testbed has been starting for 60 s; try again"
+}
+
+unlock_ports() {
+    exec {LOCK_FD}<&-
+    LOCK_FD=
+}
+
+# Sets PORT to the first of $1 successive free ports. They lie below the range from which the
+# kernel gives ports to clients, which could take one at any moment, and below the ports of elastic
+# jobs' leaders (port_range of elastic.conf).
+choose_ports() {
+    local count=$1 low=10000 high try port address
+    local -A used=()
+    read -r high _ </proc/sys/net/ipv4/ip_local_port_range
+    ((high < 23000)) || high=23000
+    ((high > low + 2 * count)) || low=1024
+    ((high > low + 2 * count)) || die "no room below port $high for $count ports"
+    while read -r _ address _; do
+        [[ $address == *:* ]] && used[$((16#${address##*:}))]=1
+    done < <(tail -q -n +2 /proc/net/tcp /proc/net/tcp6 2>/dev/null)
+    for ((try = 0; try < 1000; try++)); do
+        PORT=$((low + (RANDOM * 32768 + RANDOM) % (high - low - count)))
+        for ((port = PORT; port < PORT + count; port++)); do
+            [[ -z ${used[$port]:-} ]] || continue 2
+        done
+        return 0
+    done
+    die "no $count successive free ports between $low and $high"
+}
+
+controller_port() { printf '%d' "$PORT"; }
+database_port() { printf '%d' $((PORT + 1)); }
+node_port() { printf '%d' $((PORT + 1 + $1)); }
+port_count() { printf '%d' $((opt_nodes + 2)); }
+
+make_directories() {
+    mkdir "$DIR"/{etc,log,munge,run,spool,state}
+    chmod 0755 "$DIR" "$DIR"/{etc,munge,run,spool}
+    chmod 0700 "$DIR/state"
+    # Jobs write here as their users.
+    mkdir -m 1777 "$DIR/jobs" "$DIR/snapshots"
+    local i
+    for ((i = 1; i <= opt_nodes; i++)); do
+        mkdir -m 0755 "$DIR/spool/n$i"
+    done
+    if ((opt_gpus)); then
+        mkdir -m 0755 "$DIR/dev"
+        for ((i = 0; i < opt_gpus; i++)); do
+            mknod -m 0666 "$DIR/dev/fakegpu$i" c 240 "$i" 2>/dev/null ||
+                die "--gpus-per-node $opt_gpus: mknod is not allowed here"
+        done
+    fi
+}
+
+# Preemption by partition without slurmdbd, by QOS with it.
+preemption_conf() {
+    if [[ $opt_dbd == yes ]]; then
+        printf 'PreemptType=preempt/qos\nPreemptMode=CANCEL\n'
+    else
+        printf 'PreemptType=preempt/partition_prio\nPreemptMode=CANCEL\n'
+    fi
+}
+
+accounting_conf() {
+    if [[ $opt_dbd == no ]]; then
+        printf 'AccountingStorageType=accounting_storage/none\n'
+        return
+    fi
+    cat <<CONF
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort=$(database_port)
+AccountingStorageEnforce=associations,limits,qos
+CONF
+    if ((opt_gpus)); then
+        printf 'AccountingStorageTRES=gres/gpu\n'
+    fi
+}
+
+plugins_conf() {
+    [[ $opt_stock == no ]] || return 0
+    local prolog epilog
+    [[ -z $PLUGIN_DIR ]] || printf 'PluginDir=%s:%s\nJobSubmitPlugins=elastic\n' "$PLUGIN_DIR" \
+        "$(system_plugin_dir)"
+    prolog=$(link_hooks prolog)
+    epilog=$(link_hooks epilog)
+    [[ -z $prolog ]] || printf 'Prolog=%s\n' "$prolog"
+    [[ -z $epilog ]] || printf 'Epilog=%s\n' "$epilog"
+}
+
+nodes_conf() {
+    local i gres=
+    if ((opt_gpus)); then
+        printf 'GresTypes=gpu\n'
+        gres=" Gres=gpu:$opt_gpus"
+    fi
+    for ((i = 1; i <= opt_nodes; i++)); do
+        printf 'NodeName=n%d NodeHostname=%s NodeAddr=127.0.0.1 Port=%d Sockets=1' "$i" \
+            "$(hostname -s)" "$(node_port "$i")"
+        printf ' CoresPerSocket=%d ThreadsPerCore=1 RealMemory=%d%s State=UNKNOWN\n' "$opt_cpus" \
+            $((opt_cpus * 1000)) "$gres"
+    done
+}
+
+# Jobs share nodes unless they say --exclusive: both kinds can be tried. Memory is shared out as
+# well (1000 MB to each CPU; nothing is enforced), so that jobs are counted as on a real cluster.
+slurm_conf() {
+    local host
+    host=$(hostname -s)
+    cat <<CONF
+# Made by scripts/testbed.
+ClusterName=testbed
+SlurmctldHost=$host(127.0.0.1)
+SlurmctldPort=$(controller_port)
+SlurmUser=$(id -un)
+SlurmdUser=$(id -un)
+CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
+AuthType=auth/munge
+AuthInfo=socket=$MUNGE_SOCKET
+CredType=cred/munge
+StateSaveLocation=$DIR/state
+SlurmdSpoolDir=$DIR/spool/%n
+SlurmctldPidFile=$DIR/run/slurmctld.pid
+SlurmdPidFile=$DIR/run/slurmd.%n.pid
+SlurmctldLogFile=$DIR/log/slurmctld.log
+SlurmdLogFile=$DIR/log/slurmd.%n.log
+SlurmctldDebug=verbose
+SlurmdDebug=verbose
+PlugStackConfig=$DIR/etc/plugstack.conf
+
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+SlurmdParameters=config_overrides
+MpiDefault=none
+SwitchType=switch/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+DefMemPerCPU=1000
+SchedulerType=sched/backfill
+SchedulerParameters=bf_interval=2,bf_continue,sched_interval=5,batch_sched_delay=1
+PriorityType=priority/basic
+
+# Small, so that tests are quick.
+KillWait=10
+CompleteWait=0
+InactiveLimit=0
+MinJobAge=300
+MessageTimeout=10
+ReturnToService=2
+SlurmctldTimeout=60
+SlurmdTimeout=300
+UnkillableStepTimeout=60
+
+$(preemption_conf)
+$(accounting_conf)
+$(plugins_conf)
+$(nodes_conf)
+PartitionName=DEFAULT Nodes=ALL State=UP MaxTime=INFINITE DefaultTime=60
+PartitionName=batch Default=YES PriorityTier=10 PreemptMode=OFF
+PartitionName=elastic PriorityTier=1 PreemptMode=CANCEL GraceTime=$opt_grace
+PartitionName=spare PriorityTier=2 PreemptMode=CANCEL GraceTime=$opt_grace
+CONF
+}
+
+write_configuration() {
+    if ((opt_gpus)); then
+        printf 'AutoDetect=off\nName=gpu File=%s/dev/fakegpu[0-%d]\n' "$DIR" $((opt_gpus - 1)) \
+            >"$DIR/etc/gres.conf"
+    fi
+    {
+        printf '# Made by scripts/testbed.\n'
+        [[ -z $SPANK_PLUGIN ]] || printf 'required %s\n' "$SPANK_PLUGIN"
+    } >"$DIR/etc/plugstack.conf"
+    elastic_conf >"$DIR/etc/elastic.conf"
+    slurm_conf >"$CONF"
+}
+
+# The time values are small, so that tests are quick. Node names and job ids are those of every other
+# testbed, so state and snapshots must lie in this one's directory.
+elastic_conf() {
+    local pool
+    cat <<CONF
+# Made by scripts/testbed.
+munge_socket = $MUNGE_SOCKET
+state_dir = $DIR/jobs/%u-%j
+snapshot_dir = $DIR/snapshots
+grow_delay = 3
+fault_wait = 5
+default_pool = elastic
+CONF
+    for pool in elastic spare; do
+        printf '\n[pool %s]\npartition = %s\n' "$pool" "$pool"
+        [[ $opt_dbd == no ]] || printf 'qos = elastic\n'
+        printf 'grace = %d\ntime_min = 1\n' "$opt_grace"
+    done
+}
