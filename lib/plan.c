@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What an elastic job should do now (plan.h). */
+#include "lib/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Remember the earliest moment at which the answer may change by itself. */
+static void wake_at(const struct plan_input *in, struct plan_output *out, double when)
+{
+    double delay = when - in->now;
+
+    if (delay <= 0)
+        delay = 0.01;
+    if (out->wake == 0 || delay < out->wake)
+        out->wake = delay;
+}
+
+static const struct plan_extension *extension_of(const struct plan_input *in, uint32_t job)
+{
+    for (int i = 0; i < in->extension_count; i++)
+        if (in->extensions[i].job == job && job != 0)
+            return &in->extensions[i];
+    return NULL;
+}
+
+static bool waiting(const struct plan_extension *ext)
+{
+    return ext->state == PLAN_SUBMITTING || ext->state == PLAN_PENDING;
+}
+
+static bool cancelled(const struct plan_output *out, uint32_t job)
+{
+    for (int i = 0; i < out->cancel_count; i++)
+        if (out->cancel[i] == job)
+            return true;
+    return false;
+}
+
+static void cancel(struct plan_output *out, uint32_t job, bool failed)
+{
+    if (job == 0 || out->cancel_count == PLAN_CANCEL_MAX || cancelled(out, job))
+        return;
+    out->cancel[out->cancel_count] = job;
+    out->cancel_failed[out->cancel_count++] = failed;
+}
+
+/* May this member be part of the next world? Newcomers of an extension come together or not at all. */
+static bool eligible(const struct plan_input *in, const struct plan_output *out, const struct plan_member *m)
+{
+    const struct plan_extension *ext;
+
+    if (!m->usable)
+        return false;
+    if (m->base)
+        return true;
+    ext = extension_of(in, m->job);
+    if (ext == NULL || ext->state == PLAN_LEAVING || cancelled(out, m->job))
+        return false;
+    return m->position >= 0 || ext->state == PLAN_JOINED;
+}
+
+/* Survivors keep their order, newcomers follow: base first, then by job and node. */
+static int compare_members(const void *a, const void *b)
+{
+    const struct plan_member *x = *(const struct plan_member *const *)a;
+    const struct plan_member *y = *(const struct plan_member *const *)b;
+
+    if ((x->position >= 0) != (y->position >= 0))
+        return x->position >= 0 ? -1 : 1;
+    if (x->position >= 0)
+        return x->position - y->position;
+    if (x->base != y->base)
+        return x->base ? -1 : 1;
+    if (x->job != y->job)
+        return x->job < y->job ? -1 : 1;
+    return x->nodeid - y->nodeid;
+}
+
+/* Extensions to drop so that the job holds no more than its target: those that wait first, then the newest; as few nodes as
+ * possible beyond what is needed (a smaller extension is then asked for anew). */
+static void drop_excess(const struct plan_input *in, struct plan_output *out, int have)
+{
+    int excess = have - in->target;
+    const struct plan_extension *cover = NULL;
+
+    for (int pass = 0; pass < 2 && excess > 0; pass++) {
+        for (int i = in->extension_count - 1; i >= 0 && excess > 0; i--) {
+            const struct plan_extension *ext = &in->extensions[i];
+
+            if (ext->state == PLAN_LEAVING || waiting(ext) != (pass == 0) || ext->job == 0)
+                continue;
+            if (pass == 1 && ext->nodes > excess)
+                continue;
+            cancel(out, ext->job, false);
+            excess -= ext->nodes;
+        }
+    }
+    if (excess <= 0)
+        return;
+    for (int i = 0; i < in->extension_count; i++) {
+        const struct plan_extension *ext = &in->extensions[i];
+
+        if (ext->state == PLAN_LEAVING || ext->job == 0 || cancelled(out, ext->job) || ext->nodes < excess)
+            continue;
+        if (cover == NULL || ext->nodes <= cover->nodes)
+            cover = ext;
+    }
+    if (cover != NULL)
+        cancel(out, cover->job, false);
+}
+
+/* Nodes that the job has or has asked for. */
+static int count_nodes(const struct plan_input *in, const struct plan_output *out)
+{
+    int nodes = in->sizes->min;
+
+    for (int i = 0; i < in->extension_count; i++)
+        if (in->extensions[i].state != PLAN_LEAVING && !cancelled(out, in->extensions[i].job))
+            nodes += in->extensions[i].nodes;
+    return nodes;
+}
+
+/* Extensions that will not do: agents that never come, requests too large for what is free. */
+static void drop_failed(const struct plan_input *in, struct plan_output *out)
+{
+    for (int i = 0; i < in->extension_count; i++) {
+        const struct plan_extension *ext = &in->extensions[i];
+
+        if (ext->state == PLAN_STARTING) {
+            if (in->now - ext->since >= PLAN_JOIN_LIMIT)
+                cancel(out, ext->job, true);
+            else
+                wake_at(in, out, ext->since + PLAN_JOIN_LIMIT);
+        }
+        if (ext->state == PLAN_PENDING && in->sizes->min + ext->nodes > sizes_next(in->sizes, in->sizes->min)) {
+            double since = later(ext->since, ext->begin);
+
+            if (in->now - since >= PLAN_STALE)
+                cancel(out, ext->job, false);
+            else
+                wake_at(in, out, since + PLAN_STALE);
+        }
+    }
+}
+
+/* The number of nodes that `increments` more allowed sizes add to what is there, at most up to target; 0: none fits. */
+static int nodes_for(const struct plan_input *in, int have, int increments, int *used)
+{
+    int size = have;
+
+    *used = 0;
+    while (*used < increments) {
+        int next = sizes_next(in->sizes, size);
+
+        if (next == 0 || next > in->target)
+            break;
+        size = next;
+        (*used)++;
+    }
+    return size - have;
+}
+
+static void decide_submit(const struct plan_input *in, struct plan_output *out)
+{
+    int have = count_nodes(in, out);
+    int pending = 0, room = 0, wanted;
+    double when = in->now;
+
+    for (int i = 0; i < in->extension_count; i++)
+        pending += waiting(&in->extensions[i]) && !cancelled(out, in->extensions[i].job);
+    if (in->no_pool || pending >= in->max_pending || have >= in->target)
+        return;
+    nodes_for(in, have, SIZES_NODES_MAX, &room);
+    if (room == 0)
+        return;
+    /* 1, 2, 4, … so that many nodes take few jobs; never more than half of what is left, so that small ones come last and a small
+     * preemptor finds a small victim. */
+    wanted = in->last_increments * 2;
+    if (wanted > (room + 1) / 2)
+        wanted = (room + 1) / 2;
+    if (wanted < 1)
+        wanted = 1;
+    out->submit = nodes_for(in, have, wanted, &out->submit_increments);
+    if (in->last_setback >= 0)
+        when = later(when, in->last_setback + in->grow_delay);
+    if (in->generation_since >= 0)
+        when = later(when, in->generation_since + in->snooze);
+    out->submit_delay = when - in->now;
+}
+
+/* Should growth wait a moment for extensions that are about to join? */
+static bool settling(const struct plan_input *in, struct plan_output *out, double oldest_newcomer)
+{
+    double limit = oldest_newcomer + PLAN_SETTLE_MAX;
+    bool wait = false;
+
+    if (in->now >= limit)
+        return false;
+    for (int i = 0; i < in->extension_count; i++) {
+        const struct plan_extension *ext = &in->extensions[i];
+
+        if (ext->state == PLAN_STARTING) {
+            wait = true;
+        } else if (waiting(ext) && ext->begin <= in->now) {
+            double until = later(ext->since, ext->begin) + PLAN_SETTLE;
+
+            if (in->now < until) {
+                wait = true;
+                wake_at(in, out, until);
+            }
+        }
+    }
+    if (out->submit > 0 && out->submit_delay <= 0) {
+        /* One more is being asked for right now. */
+        wait = true;
+        wake_at(in, out, in->now + PLAN_SETTLE);
+    }
+    if (wait)
+        wake_at(in, out, limit);
+    return wait;
+}
+
+/* Joined extensions that the world does not use go back after a while. */
+static void drop_parked(const struct plan_input *in, struct plan_output *out)
+{
+    for (int i = 0; i < in->extension_count; i++) {
+        const struct plan_extension *ext = &in->extensions[i];
+        bool used = false;
+
+        if (ext->state != PLAN_JOINED)
+            continue;
+        for (int k = 0; k < in->member_count && !used; k++) {
+            if (in->members[k].job != ext->job || in->members[k].base)
+                continue;
+            for (int j = 0; j < out->size; j++)
+                used = used || out->order[j] == in->members[k].id;
+        }
+        if (used)
+            continue;
+        if (in->now - ext->since >= PLAN_PARK_LIMIT)
+            cancel(out, ext->job, true);
+        else
+            wake_at(in, out, ext->since + PLAN_PARK_LIMIT);
+    }
+}
+
+static void explain_size(const struct plan_input *in, struct plan_output *out, int usable)
+{
+    char text[128];
+
+    sizes_format(in->sizes, text, sizeof(text));
+    if (out->size == 0)
+        snprintf(out->why_size, sizeof(out->why_size), "waiting: %d of at least %d nodes are there", usable, in->sizes->min);
+    else if (out->size == usable)
+        snprintf(out->why_size, sizeof(out->why_size), "%d nodes: all that the job has", out->size);
+    else if (out->size == in->target)
+        snprintf(out->why_size, sizeof(out->why_size), "%d of %d nodes: held at %d by selastic resize", out->size, usable, in->target);
+    else
+        snprintf(out->why_size, sizeof(out->why_size), "%d of %d nodes: the largest allowed size (%s)", out->size, usable, text);
+}
+
+static void explain_more(const struct plan_input *in, struct plan_output *out)
+{
+    char *buf = out->why_not_more;
+    size_t size = sizeof(out->why_not_more);
+    const struct plan_extension *first = NULL;
+
+    for (int i = 0; i < in->extension_count; i++) {
+        const struct plan_extension *ext = &in->extensions[i];
+
+        if (ext->state == PLAN_LEAVING || cancelled(out, ext->job))
+            continue;
+        if (first == NULL || first->state == PLAN_JOINED || (first->begin > in->now && ext->begin <= in->now))
+            first = ext;
+    }
+    if (out->size >= in->sizes->max)
+        snprintf(buf, size, "MAX is %d", in->sizes->max);
+    else if (out->size >= in->target)
+        snprintf(buf, size, "held at %d by selastic resize (MAX is %d)", in->target, in->sizes->max);
+    else if (in->no_pool)
+        snprintf(buf, size, "no pool to grow into: name one with --elastic-pool or in elastic.conf");
+    else if (first != NULL && first->state == PLAN_STARTING)
+        snprintf(buf, size, "extension job %u (%d nodes) has started, its agents are joining", first->job, first->nodes);
+    else if (first != NULL && waiting(first) && first->begin > in->now)
+        snprintf(buf, size, "the next extension (%d nodes) becomes eligible in %.0f s (--elastic-grow-delay, --elastic-snooze)",
+                 first->nodes, first->begin - in->now);
+    else if (first != NULL && first->state == PLAN_PENDING)
+        snprintf(buf, size, "extension job %u (%d nodes, pool %s) waits in Slurm's queue: %s", first->job, first->nodes,
+                 first->pool ? first->pool : "?", first->reason ? first->reason : "not scheduled yet");
+    else if (in->submit_error != NULL)
+        snprintf(buf, size, "sbatch refused the last extension: %s", in->submit_error);
+    else if (first != NULL && first->state == PLAN_SUBMITTING)
+        snprintf(buf, size, "an extension of %d nodes is being submitted", first->nodes);
+    else
+        snprintf(buf, size, "the next extension is about to be submitted");
+}
+
+/* Fill out->order with the eligible members, best first. Returns their number, -1 when out of memory. */
+static int sort_members(const struct plan_input *in, struct plan_output *out, double *oldest_newcomer)
+{
+    const struct plan_member **list;
+    int count = 0;
+
+    list = calloc((size_t)in->member_count + 1, sizeof(*list));
+    out->order = calloc((size_t)in->member_count + 1, sizeof(*out->order));
+    if (list == NULL || out->order == NULL) {
+        free(list);
+        return -1;
+    }
+    for (int i = 0; i < in->member_count; i++) {
+        if (!eligible(in, out, &in->members[i]))
+            continue;
+        list[count++] = &in->members[i];
+        if (in->members[i].position < 0 && (*oldest_newcomer < 0 || in->members[i].joined < *oldest_newcomer))
+            *oldest_newcomer = in->members[i].joined;
+    }
+    qsort(list, (size_t)count, sizeof(*list), compare_members);
+    for (int i = 0; i < count; i++)
+        out->order[i] = list[i]->id;
+    free(list);
+    return count;
+}
+
+int plan_decide(const struct plan_input *in, struct plan_output *out)
+{
+    int current = 0, lost = 0, usable;
+    double oldest_newcomer = -1;
+
+    memset(out, 0, sizeof(*out));
+    drop_failed(in, out);
+    drop_excess(in, out, count_nodes(in, out));
+
+    usable = sort_members(in, out, &oldest_newcomer);
+    if (usable < 0) {
+        plan_clear(out);
+        return -1;
+    }
+    out->size = sizes_floor(in->sizes, usable < in->target ? usable : in->target);
+    for (int i = 0; i < in->member_count; i++) {
+        current += in->members[i].position >= 0;
+        lost += in->members[i].position >= 0 && !eligible(in, out, &in->members[i]);
+    }
+    drop_parked(in, out);
+    decide_submit(in, out);
+
+    if (lost > 0 || (current > 0 && out->size < current)) {
+        out->change = true;
+        out->urgent = true;
+    } else if (out->size > current) {
+        double awake = in->generation_since + in->snooze;
+
+        if (current > 0 && in->now < awake)
+            wake_at(in, out, awake);
+        else
+            out->change = current == 0 || !settling(in, out, oldest_newcomer);
+    }
+    explain_size(in, out, usable);
+    explain_more(in, out);
+    return 0;
+}
+
+void plan_clear(struct plan_output *out)
+{
+    free(out->order);
+    out->order = NULL;
+}
