@@ -51,7 +51,7 @@ check_programs() {
 
 # Takes the directory, atomically: of two ups for one directory the second is refused.
 claim_directory() {
-    if [[ -e $DIR/run ]]; then
+    if [[ -e $DIR/.claimed ]]; then
         own_directory
         no_daemon_alive ||
             die "a testbed is up in $DIR; take it down with: scripts/testbed down --dir $DIR"
@@ -64,7 +64,7 @@ claim_directory() {
         [[ -d ${DIR%/*} ]] || die "--dir $DIR: there is no directory ${DIR%/*}"
     fi
     (umask 022 && mkdir -p "$DIR") || die "cannot make $DIR"
-    mkdir "$DIR/.claimed" 2>/dev/null || die "another testbed is starting in $DIR"
+    mkdir "$DIR/.claimed" 2>/dev/null || die "another testbed has just been started in $DIR"
     trap abandon_up EXIT
     trap 'exit 129' HUP
     trap 'exit 130' INT
@@ -95,7 +95,7 @@ munge_answers() {
 start_slurm() {
     local i
     start_daemon slurmctld slurmctld -D -f "$CONF"
-    wait_until 15 controller_answers || fail "slurmctld does not answer" slurmctld.log
+    wait_until 15 controller_answers || fail "slurmctld does not answer" slurmctld.out
     for ((i = 1; i <= opt_nodes; i++)); do
         start_daemon "slurmd.n$i" slurmd -D -N "n$i" -f "$CONF"
     done
@@ -103,7 +103,7 @@ start_slurm() {
 }
 
 controller_answers() {
-    daemon_alive slurmctld || fail "slurmctld has ended" slurmctld.log
+    daemon_alive slurmctld || fail "slurmctld has ended" slurmctld.out
     SLURM_TIMEOUT=2 slurm scontrol ping >/dev/null 2>&1
 }
 
@@ -115,7 +115,7 @@ nodes_idle() {
 fail_nodes() {
     local node
     node=$(slurm sinfo -h -N -p batch -o '%N %T' 2>/dev/null | awk '$2 != "idle" {print $1; exit}')
-    fail "node ${node:-n1} is not idle after 30 s" "slurmd.${node:-n1}.log"
+    fail "node ${node:-n1} is not idle after 30 s" "slurmd.${node:-n1}.out"
 }
 
 command_up() {
@@ -132,7 +132,7 @@ command_up() {
     [[ $opt_dbd == no ]] || start_database
     lock_ports
     choose_ports "$(port_count)"
-    NODES=$opt_nodes CPUS=$opt_cpus GPUS=$opt_gpus GRACE=$opt_grace DBD=$opt_dbd STOCK=$opt_stock
+    NODES=$opt_nodes
     write_configuration
     write_record
     if [[ $opt_dbd == yes ]]; then
@@ -190,19 +190,13 @@ command_down() {
 }
 
 command_env() {
-    local name path=
     read_record
-    for name in $(compgen -e); do
-        if is_slurm_variable "$name"; then
-            printf 'unset %s\n' "$name"
-        fi
-    done
-    [[ -z $PREFIX ]] || path=$PREFIX/bin:
+    ((${#OUTER[@]} == 0)) || printf 'unset %s\n' "${OUTER[*]}"
     printf 'export SLURM_CONF=%q\n' "$CONF"
     printf 'export ELASTIC_CONF=%q\n' "$DIR/etc/elastic.conf"
-    printf 'export PATH=%q$PATH\n' "$path"
-    [[ -z $PREFIX ]] || printf 'export LD_LIBRARY_PATH=%q${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\n' \
-        "$PREFIX/lib"
+    [[ -z $PREFIX ]] || printf 'export PATH=%q:$PATH\n' "$PREFIX/bin"
+    [[ -z $LIBRARY_DIR ]] || printf 'export LD_LIBRARY_PATH=%q${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\n' \
+        "$LIBRARY_DIR"
     [[ -z $PYTHON_DIR ]] || printf 'export PYTHONPATH=%q${PYTHONPATH:+:$PYTHONPATH}\n' "$PYTHON_DIR"
     printf 'export TESTBED_DIR=%q TESTBED_USER=%q\n' "$DIR" "$SUBMITTER"
 }

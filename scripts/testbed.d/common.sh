@@ -5,7 +5,7 @@
 MAX_NODES=512 MAX_CPUS=256 MAX_GPUS=16
 
 # What run/testbed keeps from up for the other commands.
-RECORD=(NODES CPUS GPUS GRACE DBD STOCK SUBMITTER PREFIX PLUGIN_DIR SPANK_PLUGIN PYTHON_DIR PORT)
+RECORD=(NODES SUBMITTER PREFIX LIBRARY_DIR PYTHON_DIR PORT)
 
 say() {
     printf 'testbed: %s\n' "$*"
@@ -41,11 +41,21 @@ paths() {
     PIDS=$DIR/run/pids
 }
 
+# As slurmctld and slurmd compute it.
+host_name() {
+    local name
+    name=$(uname -n)
+    printf '%s' "${name%%.*}"
+}
+
 # A testbed may be started inside a job of another Slurm; nothing of that job may reach it.
+# Sets OUTER to the names of what was there, for those who eval the output of env.
 forget_outer_slurm() {
     local name
+    OUTER=()
     for name in $(compgen -e); do
         if is_slurm_variable "$name"; then
+            OUTER+=("$name")
             unset "$name"
         fi
     done

@@ -75,8 +75,10 @@ accounting_conf() {
         printf 'AccountingStorageType=accounting_storage/none\n'
         return
     fi
+    # For auth/munge, the word "pass" means the path of munge's socket.
     cat <<CONF
 AccountingStorageType=accounting_storage/slurmdbd
+AccountingStoragePass=$MUNGE_SOCKET
 AccountingStorageHost=127.0.0.1
 AccountingStoragePort=$(database_port)
 AccountingStorageEnforce=associations,limits,qos
@@ -89,8 +91,8 @@ CONF
 plugins_conf() {
     [[ $opt_stock == no ]] || return 0
     local prolog epilog
-    [[ -z $PLUGIN_DIR ]] || printf 'PluginDir=%s:%s\nJobSubmitPlugins=elastic\n' "$PLUGIN_DIR" \
-        "$(system_plugin_dir)"
+    [[ -z $JOB_SUBMIT_DIR ]] || printf 'PluginDir=%s:%s\nJobSubmitPlugins=elastic\n' \
+        "$JOB_SUBMIT_DIR" "$(system_plugin_dir)"
     prolog=$(link_hooks prolog)
     epilog=$(link_hooks epilog)
     [[ -z $prolog ]] || printf 'Prolog=%s\n' "$prolog"
@@ -98,14 +100,15 @@ plugins_conf() {
 }
 
 nodes_conf() {
-    local i gres=
+    local i host gres=
+    host=$(host_name)
     if ((opt_gpus)); then
         printf 'GresTypes=gpu\n'
         gres=" Gres=gpu:$opt_gpus"
     fi
     for ((i = 1; i <= opt_nodes; i++)); do
         printf 'NodeName=n%d NodeHostname=%s NodeAddr=127.0.0.1 Port=%d Sockets=1' "$i" \
-            "$(hostname -s)" "$(node_port "$i")"
+            "$host" "$(node_port "$i")"
         printf ' CoresPerSocket=%d ThreadsPerCore=1 RealMemory=%d%s State=UNKNOWN\n' "$opt_cpus" \
             $((opt_cpus * 1000)) "$gres"
     done
@@ -115,7 +118,7 @@ nodes_conf() {
 # well (1000 MB to each CPU; nothing is enforced), so that jobs are counted as on a real cluster.
 slurm_conf() {
     local host
-    host=$(hostname -s)
+    host=$(host_name)
     cat <<CONF
 # Made by scripts/testbed.
 ClusterName=testbed
@@ -136,6 +139,7 @@ SlurmdLogFile=$DIR/log/slurmd.%n.log
 SlurmctldDebug=verbose
 SlurmdDebug=verbose
 PlugStackConfig=$DIR/etc/plugstack.conf
+MailProg=/bin/true
 
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
@@ -179,7 +183,7 @@ write_configuration() {
     fi
     {
         printf '# Made by scripts/testbed.\n'
-        [[ -z $SPANK_PLUGIN ]] || printf 'required %s\n' "$SPANK_PLUGIN"
+        [[ -z $SPANK_DIR ]] || printf 'required %s/spank_elastic.so\n' "$SPANK_DIR"
     } >"$DIR/etc/plugstack.conf"
     elastic_conf >"$DIR/etc/elastic.conf"
     slurm_conf >"$CONF"

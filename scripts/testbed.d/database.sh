@@ -31,7 +31,7 @@ database_answers() {
 start_slurmdbd() {
     (umask 077 && cat >"$DIR/etc/slurmdbd.conf") <<CONF
 # Made by scripts/testbed.
-DbdHost=$(hostname -s)
+DbdHost=$(host_name)
 DbdAddr=127.0.0.1
 DbdPort=$(database_port)
 SlurmUser=$(id -un)
@@ -63,16 +63,16 @@ accounts() {
         fail "sacctmgr $* failed" sacctmgr.out
 }
 
-# Jobs of the QOS normal (everybody's default) and high displace those of elastic.
+# Jobs of the QOS normal (everybody's default) and high displace those of elastic. Each call takes
+# half a second, so there are as few as can be.
 fill_accounts() {
-    local user
+    local qos=normal,high,elastic users=root
+    [[ $SUBMITTER == root ]] || users+=,$SUBMITTER
     accounts add cluster testbed
     accounts add qos elastic PreemptMode=cancel GraceTime="$opt_grace" Priority=1
-    accounts modify qos normal set Preempt=elastic Priority=100
     accounts add qos high Preempt=elastic Priority=1000
-    accounts add account testbed Description=testbed Organization=testbed
-    for user in root "$SUBMITTER"; do
-        accounts add user "$user" Account=testbed DefaultAccount=testbed
-        accounts modify user "$user" set qos=normal,high,elastic DefaultQOS=normal
-    done
+    accounts modify qos normal set Preempt=elastic Priority=100
+    accounts add account testbed Description=testbed Organization=testbed QOS="$qos" \
+        DefaultQOS=normal
+    accounts add user "$users" Account=testbed DefaultAccount=testbed
 }

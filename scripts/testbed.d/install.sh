@@ -2,16 +2,16 @@
 # Which installation of slurm-elastic a cluster uses, and which parts of it there are.
 # shellcheck shell=bash
 
-# first_file NAME DIR...: prints the path of the first regular file or link of that name.
-first_file() {
-    local name=$1
-    shift
-    find "$@" -name "$name" \( -type f -o -type l \) -print -quit 2>/dev/null || true
+# dir_of NAME PREFIX: prints the directory of the first file whose path ends with NAME in PREFIX's
+# library directories. (Anything may be in /usr/local beside them.)
+dir_of() {
+    local found
+    found=$(find "$2"/lib* -path "*/$1" \( -type f -o -type l \) -print -quit 2>/dev/null || true)
+    printf '%s' "${found%"/$1"}"
 }
 
 has_our_parts() {
-    [[ -x $1/bin/elasticrun || -n $(first_file spank_elastic.so "$1") ||
-        -n $(first_file job_submit_elastic.so "$1") ]]
+    [[ -x $1/bin/elasticrun || -n $(dir_of spank_elastic.so "$1") ]]
 }
 
 # Sets PREFIX from --prefix or the default; empty with --stock and nothing installed.
@@ -43,18 +43,29 @@ copy_hidden_prefix() {
     PREFIX=$DIR/inst
 }
 
-# Sets PLUGIN_DIR, SPANK_PLUGIN and PYTHON_DIR to what is installed in PREFIX, else to nothing.
+# Sets SPANK_DIR, JOB_SUBMIT_DIR, LIBRARY_DIR and PYTHON_DIR to where PREFIX has these parts, else
+# to nothing.
 find_parts() {
-    local found
-    PLUGIN_DIR='' SPANK_PLUGIN='' PYTHON_DIR=''
+    SPANK_DIR='' JOB_SUBMIT_DIR='' LIBRARY_DIR='' PYTHON_DIR=''
     if [[ -n $PREFIX ]]; then
         if [[ $opt_stock == no ]]; then
-            SPANK_PLUGIN=$(first_file spank_elastic.so "$PREFIX")
-            found=$(first_file job_submit_elastic.so "$PREFIX")
-            PLUGIN_DIR=${found%/*}
+            SPANK_DIR=$(dir_of spank_elastic.so "$PREFIX")
+            JOB_SUBMIT_DIR=$(dir_of job_submit_elastic.so "$PREFIX")
         fi
-        found=$(find "$PREFIX" -path '*/slurm_elastic/__init__.py' -print -quit 2>/dev/null || true)
-        PYTHON_DIR=${found%/slurm_elastic/__init__.py}
+        LIBRARY_DIR=$(dir_of libelastic.so.0 "$PREFIX")
+        PYTHON_DIR=$(dir_of slurm_elastic/__init__.py "$PREFIX")
+    fi
+    [[ -n $PYTHON_DIR || ! -e $TOP/client/python/slurm_elastic ]] || use_python_of_tree
+}
+
+# The Python package needs no build; a tree that the ordinary user cannot enter is copied.
+use_python_of_tree() {
+    PYTHON_DIR=$TOP/client/python
+    if ! as_submitter test -r "$PYTHON_DIR/slurm_elastic"; then
+        mkdir -p "$DIR/inst/python"
+        cp -R -- "$PYTHON_DIR/slurm_elastic" "$DIR/inst/python/"
+        chmod -R a+rX,go-w "$DIR/inst"
+        PYTHON_DIR=$DIR/inst/python
     fi
 }
 
@@ -75,7 +86,7 @@ system_plugin_dir() {
 # beside them is not run. Prints the pattern for slurm.conf, or nothing when there is none.
 link_hooks() {
     local from script target=$DIR/etc/$1.d
-    from=$(find "${PREFIX:-/nonexistent}" -type d -name "$1.d" -path '*elastic*' -print -quit \
+    from=$(find "$PREFIX"/lib* "$PREFIX"/{etc,share} -type d -path "*elastic*/$1.d" -print -quit \
         2>/dev/null || true)
     [[ -n $from ]] || from=$TOP/scripts/$1.d
     mkdir "$target"
@@ -95,7 +106,11 @@ report_parts() {
         say "plugins: none (--stock)"
         return
     fi
-    [[ -n $SPANK_PLUGIN ]] && there+=(spank_elastic) || missing+=(spank_elastic)
-    [[ -n $PLUGIN_DIR ]] && there+=(job_submit/elastic) || missing+=(job_submit/elastic)
+    if [[ -n $SPANK_DIR ]]; then there+=(spank_elastic); else missing+=(spank_elastic); fi
+    if [[ -n $JOB_SUBMIT_DIR ]]; then
+        there+=(job_submit/elastic)
+    else
+        missing+=(job_submit/elastic)
+    fi
     say "plugins: ${there[*]:-none}${missing[*]:+ (not installed: ${missing[*]})}, from $PREFIX"
 }
