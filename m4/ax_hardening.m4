@@ -34,8 +34,8 @@ AC_DEFUN([AX_HARDENING], [
         -fno-strict-aliasing \
         -fno-strict-overflow])
     AX_APPEND_CFLAGS([PROGRAM_CFLAGS], [-fPIE])
-    AX_APPEND_LDFLAGS([PROGRAM_LDFLAGS], [-pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack])
-    AX_APPEND_LDFLAGS([MODULE_LDFLAGS], [-Wl,-z,relro -Wl,-z,lazy -Wl,-z,noexecstack])
+    AX_APPEND_LDFLAGS([PROGRAM_LDFLAGS], [-pie -Wl,--as-needed -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack])
+    AX_APPEND_LDFLAGS([MODULE_LDFLAGS], [-Wl,--as-needed -Wl,-z,relro -Wl,-z,lazy -Wl,-z,noexecstack])
 
     AS_IF([test "x$enable_sanitizers" = xyes], [
         AX_APPEND_CFLAGS([SANITIZER_CFLAGS], [ \

@@ -25,7 +25,7 @@
 #     HAVE_SLURM_SOURCE        an Automake conditional
 #     SLURM_SOURCE             the source tree (AC_SUBST)
 #     SLURM_PLUGIN_CPPFLAGS    to compile plugins of slurmctld (AC_SUBST). The -iquote makes Slurm's
-#                              "config.h" win over ours.
+#                              "config.h" win over ours
 AC_DEFUN([AX_SLURM_SOURCE], [
     AC_REQUIRE([AX_SLURM])
     AC_ARG_WITH([slurm-source],
@@ -69,8 +69,9 @@ AC_DEFUN([_AX_SLURM_SOURCE_CHECK], [
         [AC_MSG_RESULT([no])
          AC_MSG_ERROR([--with-slurm-source: the source in '$with_slurm_source' is Slurm $ax_slurm_source_version, but the installed Slurm is $SLURM_VERSION. slurmctld loads only plugins built from exactly its own version; scripts/setup fetches that source])])
     SLURM_SOURCE=$ax_slurm_source
+    # -isystem: what is in Slurm's headers is not warned about.
     # Debian and the RPMs build Slurm with --disable-debug, that is, with NDEBUG.
-    SLURM_PLUGIN_CPPFLAGS="-DNDEBUG -D_GNU_SOURCE -iquote $ax_slurm_build -I$ax_slurm_build -I$ax_slurm_build/slurm -I$ax_slurm_source -I$ax_slurm_source/src"
+    SLURM_PLUGIN_CPPFLAGS="-DNDEBUG -D_GNU_SOURCE -iquote $ax_slurm_build -isystem $ax_slurm_build -isystem $ax_slurm_build/slurm -isystem $ax_slurm_source -isystem $ax_slurm_source/src"
     AC_MSG_RESULT([$ax_slurm_build])
 
     ax_slurm_save_CPPFLAGS=$CPPFLAGS

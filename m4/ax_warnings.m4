@@ -16,9 +16,10 @@
 #     -Wanalyzer-*             minutes per file, and wrong about ownership through libuv's callbacks
 #     -Wc++-compat             this is C
 #     -Wcast-align=strict      json-c and libuv hand out correctly aligned memory as char *
+#     -Wassign-enum (clang)    flags of libuv and Slurm are or-ed enumerators
 #     -Wcast-qual              argv arrays for exec and libuv are char *const [] by standard
-#     -Wconversion             mostly about int and size_t in places where the bound is plain;
-#                              -Wfloat-conversion, the part that has found errors, is on
+#     -Wconversion, -Wshorten-64-to-32 (clang)   mostly about int and size_t in places where the
+#                              bound is plain; -Wfloat-conversion, the part that finds errors, is on
 #     -Wdeclaration-after-statement   C11, variables are declared where they get their value
 #     -Wdisabled-optimization  advice, not an error
 #     -Winline                 -Os and -O0 builds would fail
@@ -90,14 +91,11 @@ AC_DEFUN([AX_WARNINGS], [
         -Wtrampolines])
     # clang.
     AX_APPEND_CFLAGS([WARN_CFLAGS], [ \
-        -Wassign-enum \
         -Wcomma \
         -Wconditional-uninitialized \
         -Wextra-semi-stmt \
         -Widiomatic-parentheses \
         -Wloop-analysis \
-        -Wshorten-64-to-32 \
-        -Wstrict-prototypes \
         -Wthread-safety \
         -Wunreachable-code])
     # Kept apart, so that `make warnings` can add it and configure's own checks never see it.
