@@ -1,3 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # tests/: what the directories below share.
+EXTRA_DIST += \
+    tests/tap/run \
+    tests/tap/run-one

@@ -1,3 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# tests/meta/: checks on the tree and on what was built, run by scripts/check.
+# tests/meta/: checks on the tree and on what was built and installed, run by scripts/check.
+EXTRA_DIST += \
+    tests/meta/binaries.bats \
+    tests/meta/configure.bats \
+    tests/meta/helpers.bash \
+    tests/meta/tree.bats

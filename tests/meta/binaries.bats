@@ -1,0 +1,87 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What holds for the installed programs, libraries and plugins.
+
+load helpers
+
+needed() {
+    readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'
+}
+
+@test "spank_elastic.so exports SPANK's entries only" {
+    file=$(installed spank_elastic.so)
+    exports "$file" | grep -qx slurm_spank_init
+    nothing "$(exports "$file" | grep -vE '^(slurm_spank_[a-z_]+|plugin_(name|type|version))$')" \
+        "exported too"
+    exports "$file" | grep -qx plugin_name
+}
+
+@test "job_submit_elastic.so exports job_submit's entries only" {
+    if ! file=$(installed job_submit_elastic.so); then
+        grep -q 'HAVE_SLURM_SOURCE_TRUE = #' "$top_builddir/Makefile"
+        skip "not built without the Slurm source"
+    fi
+    run -0 exports "$file"
+    [ "$output" = "$(printf '%s\n' fini init job_modify job_submit plugin_name plugin_type plugin_version)" ]
+}
+
+@test "libelastic.so exports what elastic.h declares, and needs libc only" {
+    file=$(installed libelastic.so.0)
+    declared=$(grep -oE '\belastic_[a-z0-9_]+\(' "$(installed elastic.h)" | tr -d '(' | sort -u)
+    [ -n "$declared" ]
+    diff <(exports "$file") <(printf '%s\n' "$declared")
+    nothing "$(needed "$file" | grep -vE '^(libc|ld-linux[-a-z0-9_]*)\.so')" "needs too"
+}
+
+@test "elastic.h compiles alone, as C99 and as C++" {
+    header=$(installed elastic.h)
+    gcc -std=c99 -Wall -Wextra -Werror -pedantic -x c -fsyntax-only "$header"
+    if command -v g++ >/dev/null; then
+        g++ -Wall -Wextra -Werror -x c++ -fsyntax-only "$header"
+    fi
+}
+
+@test "plugins bind lazily, programs at once" {
+    for name in spank_elastic.so job_submit_elastic.so; do
+        if file=$(installed $name 2>/dev/null); then
+            run ! grep -q NOW <(readelf -d "$file")
+        fi
+    done
+    for name in elasticrun selastic; do
+        readelf -d "$(installed $name)" | grep -q BIND_NOW
+    done
+}
+
+@test "plugins need none of the libraries that a daemon of Slurm should not load" {
+    for name in spank_elastic.so job_submit_elastic.so; do
+        if file=$(installed $name 2>/dev/null); then
+            nothing "$(needed "$file" | grep -E 'slurm|pmix|curl|libuv|hwloc|python')" "$name needs"
+        fi
+    done
+}
+
+@test "no directory of the build is left in what is installed" {
+    found=$(find "$prefix" -type f ! -name '*.la' | while read -r file; do
+        copy=$BATS_TEST_TMPDIR/copy
+        # Debug information names the sources, and is meant to.
+        strip --strip-debug -o "$copy" "$file" 2>/dev/null || cp "$file" "$copy"
+        if strings -a "$copy" | grep -F "$top_srcdir" | grep -vqF "$prefix"; then
+            echo "$file: $(strings -a "$copy" | grep -F "$top_srcdir" | grep -vF "$prefix" | head -n 1)"
+        fi
+    done)
+    nothing "$found" "paths of the build"
+}
+
+@test "make install DESTDIR= stays below it" {
+    make -s -C "$top_builddir" install DESTDIR="$BATS_TEST_TMPDIR/dest" >/dev/null
+    [ "$(find "$BATS_TEST_TMPDIR/dest" -type f | wc -l)" -eq "$(find "$prefix" -type f | wc -l)" ]
+    nothing "$(find "$BATS_TEST_TMPDIR/dest" -type f ! -path "$BATS_TEST_TMPDIR/dest$prefix/*")" \
+        "installed elsewhere"
+}
+
+@test "one version everywhere" {
+    version=$(sed -n 's/^PACKAGE_VERSION = //p' "$top_builddir/Makefile")
+    [ -n "$version" ]
+    grep -qE "^version *= *\"?$version\"?$" "$top_srcdir"/client/python/{pyproject.toml,setup.cfg}
+    readelf -d "$(installed libelastic.so.0)" | grep -q 'SONAME.*\[libelastic.so.0\]'
+}

@@ -1,0 +1,65 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What configure refuses, and in which words.
+
+load helpers
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return 1
+    installed_version=$(sed -n 's/^SLURM_VERSION = //p' "$top_builddir/Makefile")
+    [ -n "$installed_version" ]
+}
+
+configure() {
+    "$top_srcdir/configure" --quiet "$@"
+}
+
+# slurm_source DIR HEX-VERSION: as much of a Slurm tree as configure looks at before the version.
+slurm_source() {
+    mkdir -p "$1/src/common" "$1/build/slurm"
+    touch "$1/src/common/slurm_xlator.h"
+    if [[ -n $2 ]]; then
+        touch "$1/build/config.h"
+        echo "#define SLURM_VERSION_NUMBER 0x$2" >"$1/build/slurm/slurm_version.h"
+    fi
+}
+
+@test "a Slurm source of another version is refused, with both versions" {
+    slurm_source other 170207
+    run -1 configure --with-slurm-source="$PWD/other"
+    [[ $output == *"is Slurm 23.02.7, but the installed Slurm is $installed_version"* ]]
+    [ ! -e Makefile ]
+}
+
+@test "a Slurm source that is not configured is refused, with what to do" {
+    slurm_source plain ''
+    run -1 configure --with-slurm-source="$PWD/plain"
+    [[ $output == *"'$PWD/plain' is not configured"*"scripts/setup"* ]]
+}
+
+@test "a directory that is no Slurm source is refused" {
+    mkdir empty
+    run -1 configure --with-slurm-source="$PWD/empty"
+    [[ $output == *"'$PWD/empty' is not a Slurm source tree"* ]]
+    run -1 configure --with-slurm-source="$PWD/absent"
+    [[ $output == *"there is no directory '$PWD/absent'"* ]]
+}
+
+@test "a library that is missing is named with its package" {
+    PKG_CONFIG_LIBDIR=/nonexistent run -1 configure
+    [[ $output == *"Install the package libpmix-dev (Debian), or run scripts/setup"* ]]
+}
+
+@test "without the Slurm source job_submit is left out, and the summary says so" {
+    run -0 "$top_srcdir/configure" --prefix="$PWD/inst"
+    [[ $output == *"job_submit/elastic  no: needs --with-slurm-source=DIR"* ]]
+    [[ $output == *"Slurm               $installed_version"* ]]
+    # Plugins stay in the prefix, unless that is Slurm's own.
+    [[ $output == *'our plugins         ${libdir}/slurm'* ]]
+}
+
+@test "below Slurm's own prefix our plugins go beside Slurm's" {
+    run -0 "$top_srcdir/configure" --prefix=/usr
+    plugins=$(sed -n 's/^  Slurm.s plugins *//p' <<<"$output")
+    [[ -d $plugins && $output == *"our plugins         $plugins"* ]]
+}

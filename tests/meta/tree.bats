@@ -1,0 +1,69 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What holds for the files of the tree.
+
+load helpers
+
+setup() {
+    git -C "$top_srcdir" rev-parse --git-dir >/dev/null 2>&1 || skip "not a git clone"
+    cd "$top_srcdir" || return 1
+}
+
+sources() {
+    tracked '*.[chylS]' '*.py' '*.sh' '*.bash' '*.bats' '*.t' '*.m4' '*.mk' '*.am' '*.ac' '*.toml' \
+        '*.[1-8]' '*.conf' '*.conf.*'
+    # Scripts without an ending.
+    tracked | while read -r file; do
+        if [[ $file != *.* && -f $file && -x $file ]]; then
+            printf '%s\n' "$file"
+        fi
+    done
+}
+
+@test "every source names its licence in its first lines" {
+    missing=$(sources | sort -u | while read -r file; do
+        head -n 5 "$file" | grep -q 'SPDX-License-Identifier: GPL-2.0-or-later' || echo "$file"
+    done)
+    nothing "$missing" "without an SPDX line"
+}
+
+@test "C sources say what they are for after the licence" {
+    missing=$(tracked '*.[ch]' | while read -r file; do
+        sed -n 2p "$file" | grep -q '^/\* ' || echo "$file"
+    done)
+    nothing "$missing" "without a purpose in the second line"
+}
+
+@test "no marks of unfinished work" {
+    marks='TO''DO|FIX''ME|X''XX'
+    nothing "$(git grep -nIwE "$marks" -- ':!COPYING')" "marks left"
+}
+
+@test "lib is pure: no Slurm, PMIx, loop, clock or file" {
+    impure='<(slurm/|pmix|uv\.h|munge|curl|sys/socket|fcntl|unistd)|\b(fopen|time|clock_gettime|gettimeofday|getenv)\('
+    nothing "$(grep -nE "$impure" lib/*.c lib/*.h)" "impure"
+}
+
+@test "Slurm is touched only in its plugins and in one client module" {
+    touching=$(git grep -lE '#include <slurm/' -- '*.c' '*.h' ':!spank/' ':!plugins/' \
+        ':!common/slurm_client.[ch]')
+    nothing "$touching" "includes Slurm's headers"
+}
+
+@test "scripts are executable, and say how they are run" {
+    wrong=$(tracked | while read -r file; do
+        [[ -f $file && ! -L $file ]] || continue
+        if [[ -x $file ]] && ! head -c 2 "$file" | grep -q '#!'; then
+            echo "$file: executable without #!"
+        fi
+    done)
+    nothing "$wrong" "wrong mode"
+}
+
+@test "what is in the archive is what is in git" {
+    make -s -C "$top_builddir" distdir distdir="$BATS_TEST_TMPDIR/archive"
+    archive=$(cd "$BATS_TEST_TMPDIR/archive" && find . -type f -printf '%P\n' | sort)
+    forgotten=$(tracked | grep -vE '^(\.ci/|\.gitignore|\.gitattributes)' | sort -u |
+        comm -23 - <(printf '%s\n' "$archive"))
+    nothing "$forgotten" "not in EXTRA_DIST or any other list of a local.mk"
+}
