@@ -1,10 +1,41 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# agent/: elasticrun. With the first source comes:
-#
-#   bin_PROGRAMS += agent/elasticrun
-#   agent_elasticrun_SOURCES = agent/main.c ...
-#   agent_elasticrun_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(HWLOC_CFLAGS) ...
-#   agent_elasticrun_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-#   agent_elasticrun_LDFLAGS = $(PROGRAM_LDFLAGS)
-#   agent_elasticrun_LDADD = common/libelasticcommon.la $(HWLOC_LIBS) ...
+# agent/: elasticrun. All but main() is a convenience library, for the tests.
+noinst_LTLIBRARIES += agent/libelasticagent.la
+
+agent_libelasticagent_la_SOURCES = \
+    agent/binding.c \
+    agent/binding.h \
+    agent/change.c \
+    agent/event.c \
+    agent/event.h \
+    agent/exec_worker.c \
+    agent/extensions.c \
+    agent/leader.c \
+    agent/leader.h \
+    agent/leader_internal.h \
+    agent/member.c \
+    agent/member.h \
+    agent/options.c \
+    agent/options.h \
+    agent/output.c \
+    agent/output.h \
+    agent/paths.c \
+    agent/paths.h \
+    agent/report.c \
+    agent/run_dir.c \
+    agent/run_dir.h \
+    agent/workers.c \
+    agent/workers.h
+AGENT_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS) $(HWLOC_CFLAGS) \
+    -DLIBDIR='"$(libdir)"' -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
+agent_libelasticagent_la_CPPFLAGS = $(AGENT_CPPFLAGS)
+agent_libelasticagent_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+agent_libelasticagent_la_LIBADD = common/libelasticcommon.la $(HWLOC_LIBS)
+
+bin_PROGRAMS += agent/elasticrun
+agent_elasticrun_SOURCES = agent/main.c
+agent_elasticrun_CPPFLAGS = $(AGENT_CPPFLAGS)
+agent_elasticrun_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+agent_elasticrun_LDFLAGS = $(PROGRAM_LDFLAGS)
+agent_elasticrun_LDADD = agent/libelasticagent.la

@@ -38,6 +38,7 @@ struct workers_options {
     mode_t umask;
     char *const *user_env;
     char *const *own_env;
+    bool bind;               /* give each worker its share of the CPUs */
     struct world_place place; /* local_rank, event_file and error_file are filled in per worker */
 };
 

@@ -119,7 +119,7 @@ static void drop_excess(const struct plan_input *in, struct plan_output *out, in
 /* Nodes that the job has or has asked for. */
 static int count_nodes(const struct plan_input *in, const struct plan_output *out)
 {
-    int nodes = in->sizes->min;
+    int nodes = in->base_nodes;
 
     for (int i = 0; i < in->extension_count; i++)
         if (in->extensions[i].state != PLAN_LEAVING && !cancelled(out, in->extensions[i].job))
@@ -139,7 +139,7 @@ static void drop_failed(const struct plan_input *in, struct plan_output *out)
             else
                 wake_at(in, out, ext->since + PLAN_JOIN_LIMIT);
         }
-        if (ext->state == PLAN_PENDING && in->sizes->min + ext->nodes > sizes_next(in->sizes, in->sizes->min)) {
+        if (ext->state == PLAN_PENDING && in->base_nodes + ext->nodes > sizes_next(in->sizes, in->base_nodes)) {
             double since = later(ext->since, ext->begin);
 
             if (in->now - since >= PLAN_STALE)

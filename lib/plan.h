@@ -42,6 +42,7 @@ struct plan_member {
 struct plan_input {
     double now;
     const struct sizes *sizes;
+    int base_nodes;           /* nodes of the base job */
     int target;               /* cap set by `selastic resize`, else sizes->max */
     int max_pending;
     double grow_delay, snooze;

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From one generation to the next, in restart mode.
+ *
+ *   RUNNING ──► HOLDING ──► DRAINING ──► RESERVING ──► STARTING ──► RUNNING
+ *      │            (a member is lost, a worker fails)      ▲
+ *      └────────────────────► DRAINING ─────────────────────┘        DRAINING ──► ENDING, WAITING
+ *
+ * HOLDING: every worker's next step boundary is barred and the step that it is committed to is reported. Once all have answered, the
+ * highest becomes the step to run to; all park there with the event, save and leave (DRAINING). Each phase has a deadline: who does
+ * not answer is killed or counts as lost, so that no phase can last. What happens meanwhile is taken into account when the next
+ * world is formed, not before. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/leader_internal.h"
+#include "common/log.h"
+#include "lib/json_get.h"
+
+#define HOLD_LIMIT 5.0     /* seconds for the answer to hold: memory operations only */
+#define RESERVE_LIMIT 5.0
+#define START_LIMIT 60.0   /* to execute all workers' commands (slow file systems) */
+#define FAULT_GRACE 3.0    /* for survivors of a fault: they are stuck in a collective, SIGTERM is a courtesy */
+#define KILL_LIMIT 10.0    /* to reap what has been killed */
+#define GRACE_MARGIN 2.0   /* seconds kept of Slurm's grace time for leaving */
+#define FINISH_LIMIT 3.0
+
+static bool takes_part(const struct leader_member *m)
+{
+    return m->position >= 0 && m->link != NULL;
+}
+
+static void send_stop(struct leader *leader, int signal, double grace)
+{
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+        json_object *msg;
+
+        if (!takes_part(m) || m->drained)
+            continue;
+        msg = leader_message("stop", leader->generation);
+        json_object_object_add(msg, "signal", json_object_new_int(signal));
+        json_object_object_add(msg, "grace", json_object_new_double(grace));
+        leader_send(m, msg);
+    }
+}
+
+/* How long the workers have to reach the step, save and leave. */
+static double grace_of(struct leader *leader)
+{
+    double grace = leader->options->policy->grace;
+
+    for (int i = 0; i < leader->member_count; i++) {
+        const struct leader_member *m = leader->members[i];
+        const struct extension *ext = m->leaving ? extensions_find(leader, m->job) : NULL;
+
+        if (ext != NULL && ext->pool != NULL && ext->pool->grace > 0 && ext->pool->grace - GRACE_MARGIN < grace)
+            grace = ext->pool->grace - GRACE_MARGIN;
+    }
+    return grace < 1 ? 1 : grace;
+}
+
+/* ---- forming ----------------------------------------------------------------------------------------------------------- */
+
+static void wait_for_members(struct leader *leader)
+{
+    world_destroy(leader->world);
+    leader->world = NULL;
+    for (int i = 0; i < leader->member_count; i++)
+        leader->members[i]->position = -1;
+    log_info("job %u: below MIN: waiting up to %d s for nodes", leader->options->job, leader->options->policy->fault_wait);
+    leader_set_phase(leader, PHASE_WAITING, leader->options->policy->fault_wait + 0.1);
+    leader_schedule(leader, 0);
+}
+
+static struct world *build_world(struct leader *leader, const int *order, int size)
+{
+    struct world *world = world_create(leader->generation, size);
+    const struct leader_member *first = leader_member_by_id(leader, order[0]);
+
+    if (world == NULL)
+        return NULL;
+    for (int i = 0; i < size; i++) {
+        const struct leader_member *m = leader_member_by_id(leader, order[i]);
+
+        if (world_set_node(world, i, m->node, m->slots) != 0) {
+            world_destroy(world);
+            return NULL;
+        }
+    }
+    /* The first base node is the leader's own; its address is the one that members came by. */
+    world->master_addr = strdup(first->base && first->nodeid == 0 ? leader->options->address : link_peer_address(first->link));
+    world->kind = strdup(leader->change_kind);
+    world->reason = strdup(leader->change_reason);
+    world->restarts = leader->restarts;
+    return world;
+}
+
+static void begin_generation(struct leader *leader, const int *order, int size)
+{
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+
+        m->position = -1;
+        for (int k = 0; k < size; k++)
+            if (order[k] == m->id)
+                m->position = k;
+        m->drained = m->stepping = false;
+        memset(&m->held, 0, sizeof(m->held));
+        m->step = 0;
+        m->told = m->completed = 0;
+    }
+    leader->failed = false;
+}
+
+void change_form(struct leader *leader)
+{
+    int *order = NULL, size = 0;
+
+    if (leader->stopping) {
+        change_finish(leader, 128 + SIGTERM);
+        return;
+    }
+    if (leader_plan(leader, &order, &size) != 0 || size == 0) {
+        free(order);
+        wait_for_members(leader);
+        return;
+    }
+    if (leader->generation == 0) {
+        snprintf(leader->change_kind, sizeof(leader->change_kind), "start");
+        snprintf(leader->change_reason, sizeof(leader->change_reason), "the job starts");
+    }
+    leader->generation++;
+    world_destroy(leader->world);
+    leader->world = build_world(leader, order, size);
+    begin_generation(leader, order, size);
+    free(order);
+    if (leader->world == NULL) {
+        log_error("job %u: out of memory", leader->options->job);
+        change_finish(leader, 1);
+        return;
+    }
+    leader_set_phase(leader, PHASE_RESERVING, RESERVE_LIMIT);
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->position == 0)
+            leader_send(leader->members[i], leader_message("reserve", leader->generation));
+}
+
+static void handle_reserved(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    int64_t port;
+
+    if (leader->phase != PHASE_RESERVING || m->position != 0 || !json_get_int(msg, "port", 1, 65535, &port))
+        return;
+    leader->world->master_port = (int)port;
+    if (report_generation(leader) != 0) {
+        change_finish(leader, 1);
+        return;
+    }
+    leader_set_phase(leader, PHASE_STARTING, START_LIMIT);
+    leader->generation_since = leader_now(leader);
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *each = leader->members[i];
+        json_object *start;
+
+        if (!takes_part(each))
+            continue;
+        start = world_to_json(leader->world);
+        json_object_object_add(start, "t", json_object_new_string("start"));
+        json_object_object_add(start, "node_index", json_object_new_int(each->position));
+        leader_send(each, start);
+    }
+}
+
+static void handle_ready(struct leader *leader, struct leader_member *m)
+{
+    if (leader->phase != PHASE_STARTING)
+        return;
+    m->answered = true;
+    for (int i = 0; i < leader->member_count; i++)
+        if (takes_part(leader->members[i]) && !leader->members[i]->answered)
+            return;
+    leader_set_phase(leader, PHASE_RUNNING, 0);
+    leader_schedule(leader, 0);
+    if (leader->stopping)
+        change_begin(leader, true);
+}
+
+/* ---- draining ---------------------------------------------------------------------------------------------------------- */
+
+static void drain(struct leader *leader, double deadline)
+{
+    leader_set_phase(leader, PHASE_DRAINING, deadline);
+}
+
+/* The world is torn: no step can be agreed upon any more. */
+static void drain_after_fault(struct leader *leader)
+{
+    if (leader->pause_from < 0)
+        leader->pause_from = leader_now(leader);
+    drain(leader, FAULT_GRACE + KILL_LIMIT);
+    leader->killed = true; /* the members kill after the grace themselves */
+    send_stop(leader, SIGTERM, FAULT_GRACE);
+}
+
+static bool lost_some(const struct leader *leader)
+{
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->position >= 0 && (leader->members[i]->link == NULL || leader->members[i]->leaving))
+            return true;
+    return false;
+}
+
+/* All workers of the generation are gone. What now? */
+static void drained(struct leader *leader)
+{
+    int told = 0, completed = 0;
+
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+
+        if (m->position < 0)
+            continue;
+        told += m->told;
+        completed += m->completed;
+        if (m->leaving && m->link != NULL)
+            leader_release(leader, m, "left the world");
+    }
+    if (leader->failed && !lost_some(leader)) {
+        leader->restarts++;
+        report_root_cause(leader);
+        if (leader->restarts > leader->options->max_restarts || leader->fatal) {
+            if (!leader->fatal && leader->options->max_restarts > 0)
+                log_error("job %u: %d failures: giving up (--max-restarts=%d)", leader->options->job, leader->restarts,
+                          leader->options->max_restarts);
+            change_finish(leader, leader->failure_code);
+            return;
+        }
+        snprintf(leader->change_kind, sizeof(leader->change_kind), "fault");
+        snprintf(leader->change_reason, sizeof(leader->change_reason), "%s", leader->failure);
+    } else if (completed == world_size(leader->world) ||
+               (completed > 0 && told == 0 && !leader->failed && !lost_some(leader))) {
+        change_finish(leader, 0);
+        return;
+    }
+    change_form(leader);
+}
+
+static void check_drained(struct leader *leader)
+{
+    for (int i = 0; i < leader->member_count; i++)
+        if (takes_part(leader->members[i]) && !leader->members[i]->drained)
+            return;
+    if (leader->world != NULL)
+        drained(leader);
+}
+
+static void handle_exit(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    int64_t code = 0, signal = 0, rank = 0;
+    bool told = json_get_bool(msg, "told", false);
+
+    json_get_int(msg, "code", 0, 255, &code);
+    json_get_int(msg, "signal", 0, 255, &signal);
+    json_get_int(msg, "rank", 0, INT32_MAX, &rank);
+    if (code == 0 && signal == 0) {
+        m->told += told;
+        m->completed += !told;
+        return;
+    }
+    m->told += told;
+    if (told && (leader->killed || signal != 0 || code == 128 + SIGTERM))
+        return; /* ended by us */
+    if (leader->failed)
+        return; /* the first one is the cause */
+    leader->failed = true;
+    leader->failure_code = code != 0 ? (int)code : 128 + (int)signal;
+    leader->fatal = code == 126 || code == 127;
+    report_failure(leader, m, msg);
+    if (leader->phase == PHASE_RUNNING || leader->phase == PHASE_HOLDING || leader->phase == PHASE_STARTING)
+        drain_after_fault(leader);
+}
+
+/* ---- holding ----------------------------------------------------------------------------------------------------------- */
+
+static const char *kind_of(struct leader *leader, int size)
+{
+    if (leader->stopping)
+        return "stop";
+    if (lost_some(leader)) {
+        for (int i = 0; i < leader->member_count; i++)
+            if (leader->members[i]->position >= 0 && leader->members[i]->link == NULL)
+                return "fault";
+        return "shrink";
+    }
+    return size > leader->world->node_count ? "grow" : "shrink";
+}
+
+static void describe_change(struct leader *leader)
+{
+    int newcomers = 0;
+
+    snprintf(leader->change_kind, sizeof(leader->change_kind), "%s", kind_of(leader, leader->next_size));
+    for (int i = 0; i < leader->member_count; i++)
+        newcomers += leader->members[i]->position < 0 && leader->members[i]->link != NULL;
+    if (leader->stopping)
+        snprintf(leader->change_reason, sizeof(leader->change_reason), "%s", leader->stop_reason);
+    else if (leader->next_reason[0] != '\0')
+        snprintf(leader->change_reason, sizeof(leader->change_reason), "%s", leader->next_reason);
+    else
+        snprintf(leader->change_reason, sizeof(leader->change_reason), "%d node%s joined", newcomers, newcomers == 1 ? "" : "s");
+    leader->next_reason[0] = '\0';
+}
+
+void change_begin(struct leader *leader, bool urgent)
+{
+    double grace = grace_of(leader);
+
+    (void)urgent;
+    describe_change(leader);
+    log_debug("change: %s: %s", leader->change_kind, leader->change_reason);
+    leader->pause_from = -1;
+    if (strcmp(leader->change_kind, "fault") == 0) {
+        drain_after_fault(leader);
+        check_drained(leader);
+        return;
+    }
+    leader_set_phase(leader, PHASE_HOLDING, HOLD_LIMIT);
+    leader->grace_until = leader_now(leader) + grace;
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+        json_object *msg;
+
+        if (!takes_part(m) || m->drained)
+            continue;
+        msg = leader_message("hold", leader->generation);
+        json_object_object_add(msg, "kind", json_object_new_string(leader->change_kind));
+        json_object_object_add(msg, "reason", json_object_new_string(leader->change_reason));
+        json_object_object_add(msg, "nodes", json_object_new_int(leader->stopping ? 0 : leader->next_size));
+        json_object_object_add(msg, "deadline", json_object_new_double(grace));
+        leader_send(m, msg);
+    }
+}
+
+static void run_to(struct leader *leader, uint64_t step)
+{
+    for (int i = 0; i < leader->member_count; i++) {
+        json_object *msg;
+
+        if (!takes_part(leader->members[i]))
+            continue;
+        msg = leader_message("run_to", leader->generation);
+        json_object_object_add(msg, "step", json_object_new_int64((int64_t)step));
+        leader_send(leader->members[i], msg);
+    }
+}
+
+/* Every member has said where its workers are. */
+static void agree(struct leader *leader)
+{
+    struct workers_held_sum sum = {0};
+    double left = leader->grace_until - leader_now(leader);
+    int signal = leader->options->policy->signal > 0 ? leader->options->policy->signal : SIGTERM;
+
+    for (int i = 0; i < leader->member_count; i++) {
+        const struct leader_member *m = leader->members[i];
+
+        if (!takes_part(m))
+            continue;
+        sum.attached += m->held.attached;
+        sum.training += m->held.training;
+        sum.running += m->held.running;
+        if (m->held.running > 0 && m->held.step > sum.step)
+            sum.step = m->held.step;
+    }
+    leader->pause_from = leader_now(leader);
+    drain(leader, left > 1 ? left : 1);
+    if (sum.running == 0) {
+        check_drained(leader);
+    } else if (sum.training == 0) {
+        /* No worker has finished a step that our library knows of, or knows our library at all: the script's own checkpoint is
+         * what the next world starts from. */
+        send_stop(leader, signal, left > 1 ? left : 1);
+    } else {
+        run_to(leader, sum.step);
+    }
+}
+
+static void handle_held(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    int64_t attached = 0, training = 0, running = 0, finished = 0, step = 0;
+
+    if (leader->phase != PHASE_HOLDING || m->answered)
+        return;
+    json_get_int(msg, "attached", 0, INT32_MAX, &attached);
+    json_get_int(msg, "training", 0, INT32_MAX, &training);
+    json_get_int(msg, "running", 0, INT32_MAX, &running);
+    json_get_int(msg, "finished", 0, INT32_MAX, &finished);
+    json_get_int(msg, "step", 0, INT64_MAX, &step);
+    m->answered = true;
+    m->held = (struct workers_held_sum){(int)attached, (int)training, (int)running, (int)finished, (uint64_t)step};
+    for (int i = 0; i < leader->member_count; i++)
+        if (takes_part(leader->members[i]) && !leader->members[i]->answered && !leader->members[i]->drained)
+            return;
+    agree(leader);
+}
+
+/* ---- what happens meanwhile -------------------------------------------------------------------------------------------- */
+
+void change_on_message(struct leader *leader, struct leader_member *m, const char *type, json_object *msg)
+{
+    int64_t gen;
+
+    if (!json_get_int(msg, "gen", 0, INT32_MAX, &gen) || gen != leader->generation || m->position < 0)
+        return;
+    if (strcmp(type, "reserved") == 0) {
+        handle_reserved(leader, m, msg);
+    } else if (strcmp(type, "ready") == 0) {
+        handle_ready(leader, m);
+    } else if (strcmp(type, "stepping") == 0) {
+        m->stepping = true;
+        report_stepping(leader);
+        leader_schedule(leader, 0);
+    } else if (strcmp(type, "held") == 0) {
+        handle_held(leader, m, msg);
+    } else if (strcmp(type, "exit") == 0) {
+        handle_exit(leader, m, msg);
+    } else if (strcmp(type, "drained") == 0) {
+        m->drained = true;
+        if (leader->phase == PHASE_RUNNING || leader->phase == PHASE_DRAINING || leader->phase == PHASE_STARTING)
+            check_drained(leader);
+        else if (leader->phase == PHASE_HOLDING && !m->answered)
+            handle_held(leader, m, msg); /* it ended before the hold reached it */
+    }
+}
+
+static void lose_silent(struct leader *leader, bool undrained, const char *why)
+{
+    for (int i = leader->member_count - 1; i >= 0; i--) {
+        struct leader_member *m = leader->members[i];
+
+        if (!takes_part(m) || (undrained ? m->drained : m->answered))
+            continue;
+        leader_lose(leader, m, why);
+        return; /* the list and the phase may have changed */
+    }
+}
+
+void change_deadline(struct leader *leader)
+{
+    switch (leader->phase) {
+    case PHASE_HOLDING:
+        lose_silent(leader, false, "no answer to hold");
+        break;
+    case PHASE_DRAINING:
+        if (!leader->killed) {
+            log_info("job %u: workers did not leave within the grace time: killed", leader->options->job);
+            leader->killed = true;
+            send_stop(leader, SIGKILL, 0);
+            leader_restart_deadline(leader, KILL_LIMIT);
+        } else {
+            leader_restart_deadline(leader, KILL_LIMIT);
+            lose_silent(leader, true, "its workers could not be killed");
+        }
+        break;
+    case PHASE_RESERVING:
+        lose_silent(leader, false, "no port for MASTER_PORT");
+        break;
+    case PHASE_STARTING:
+        leader_restart_deadline(leader, RESERVE_LIMIT);
+        lose_silent(leader, false, "workers could not be started in time");
+        break;
+    default:
+        break;
+    }
+}
+
+void change_member_gone(struct leader *leader, struct leader_member *m)
+{
+    if (m->position < 0)
+        return;
+    switch (leader->phase) {
+    case PHASE_HOLDING:
+    case PHASE_STARTING:
+        snprintf(leader->change_kind, sizeof(leader->change_kind), "fault");
+        snprintf(leader->change_reason, sizeof(leader->change_reason), "node %s lost", m->node);
+        drain_after_fault(leader);
+        check_drained(leader);
+        break;
+    case PHASE_DRAINING:
+        if (!leader->killed) {
+            leader->killed = true;
+            send_stop(leader, SIGTERM, FAULT_GRACE);
+            leader_restart_deadline(leader, FAULT_GRACE + KILL_LIMIT);
+        }
+        check_drained(leader);
+        break;
+    case PHASE_RESERVING:
+        change_form(leader);
+        break;
+    default:
+        break; /* RUNNING: the next decision sees it */
+    }
+}
+
+void change_stop_job(struct leader *leader, const char *reason)
+{
+    if (leader->stopping || leader->phase == PHASE_ENDING)
+        return;
+    leader->stopping = true;
+    snprintf(leader->stop_reason, sizeof(leader->stop_reason), "%s", reason);
+    log_info("job %u: told to end (%s): saving", leader->options->job, reason);
+    if (leader->phase == PHASE_RUNNING)
+        change_begin(leader, true);
+    else if (leader->phase == PHASE_WAITING || leader->phase == PHASE_RESERVING)
+        change_finish(leader, 128 + SIGTERM);
+    /* else: DRAINING ends in change_form, STARTING in handle_ready; both look at stopping */
+}
+
+void change_finish(struct leader *leader, int code)
+{
+    if (leader->phase == PHASE_ENDING)
+        return;
+    leader->exit_code = code;
+    leader_set_phase(leader, PHASE_ENDING, FINISH_LIMIT);
+    report_end(leader);
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+        json_object *msg = leader_message("finish", -1);
+
+        json_object_object_add(msg, "code", json_object_new_int(m->base ? code : 0));
+        leader_send(m, msg);
+    }
+    extensions_cancel_all(leader);
+    leader_handle_closed(leader);
+}

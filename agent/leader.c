@@ -1,0 +1,671 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The leader: its members, its clock, its decisions (leader.h).
+ *
+ * Everything that happens (a member joins, leaves, is lost; Slurm says something new; a user asks; time passes) ends in
+ * leader_schedule: a little later lib/plan is asked once what should be, and the difference to what is gets carried out. */
+#include "agent/leader_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "common/log.h"
+#include "lib/json_get.h"
+
+#define ASSEMBLE_LIMIT 120.0 /* seconds for the base's own members to join */
+#define STEP_WAIT 60.0       /* growth waits until the current world has made a step, at most so long */
+#define CLOSE_LIMIT 3.0      /* seconds for members to end when the job has ended */
+
+double leader_now(const struct leader *leader)
+{
+    return (double)uv_now(leader->loop) / 1000.0;
+}
+
+double unix_now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+const char *phase_name(enum phase phase)
+{
+    static const char *const names[] = {"waiting", "running", "switching", "switching", "switching", "switching", "ending"};
+
+    return names[phase];
+}
+
+json_object *leader_message(const char *type, int generation)
+{
+    json_object *msg = json_object_new_object();
+
+    json_object_object_add(msg, "t", json_object_new_string(type));
+    if (generation >= 0)
+        json_object_object_add(msg, "gen", json_object_new_int(generation));
+    return msg;
+}
+
+void leader_send(struct leader_member *member, json_object *msg)
+{
+    if (member->link != NULL)
+        link_send(member->link, msg);
+    else
+        json_object_put(msg);
+}
+
+struct leader_member *leader_member_by_id(struct leader *leader, int id)
+{
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->id == id)
+            return leader->members[i];
+    return NULL;
+}
+
+void leader_setback(struct leader *leader)
+{
+    leader->last_setback = leader_now(leader);
+    leader->last_increments = 0;
+}
+
+/* ---- deciding ---------------------------------------------------------------------------------------------------------- */
+
+static int fill_plan_input(struct leader *leader, struct plan_input *in, struct plan_member **members, struct plan_extension **extensions)
+{
+    *members = calloc((size_t)leader->member_count + 1, sizeof(**members));
+    *extensions = calloc((size_t)leader->extension_count + 1, sizeof(**extensions));
+    if (*members == NULL || *extensions == NULL)
+        return -1;
+    for (int i = 0; i < leader->member_count; i++) {
+        const struct leader_member *m = leader->members[i];
+
+        (*members)[i] = (struct plan_member){
+            .id = m->id,
+            .job = m->job,
+            .base = m->base,
+            .usable = m->link != NULL && !m->leaving && !m->released,
+            .position = m->position,
+            .nodeid = m->nodeid,
+            .joined = m->joined,
+        };
+    }
+    for (int i = 0; i < leader->extension_count; i++) {
+        const struct extension *ext = &leader->extensions[i];
+
+        (*extensions)[i] = (struct plan_extension){
+            .job = ext->job,
+            .nodes = ext->nodes,
+            .state = ext->state,
+            .since = ext->since,
+            .begin = ext->begin,
+            .pool = ext->pool != NULL ? ext->pool->name : NULL,
+            .reason = ext->reason[0] != '\0' ? ext->reason : NULL,
+        };
+    }
+    *in = (struct plan_input){
+        .now = leader_now(leader),
+        .sizes = &leader->options->policy->sizes,
+        .base_nodes = leader->options->base_nodes,
+        .target = leader->target,
+        .max_pending = leader->options->conf->max_pending,
+        .grow_delay = leader->options->policy->grow_delay,
+        .snooze = leader->options->policy->snooze,
+        .generation_since = leader->generation_since,
+        .last_setback = leader->last_setback,
+        .last_increments = leader->last_increments,
+        .no_pool = extensions_pool(leader) == NULL,
+        .submit_error = leader->submit_error[0] != '\0' ? leader->submit_error : NULL,
+        .members = *members,
+        .member_count = leader->member_count,
+        .extensions = *extensions,
+        .extension_count = leader->extension_count,
+    };
+    return 0;
+}
+
+static int decide(struct leader *leader, struct plan_output *out)
+{
+    struct plan_input in;
+    struct plan_member *members = NULL;
+    struct plan_extension *extensions = NULL;
+    int rc = -1;
+
+    if (fill_plan_input(leader, &in, &members, &extensions) == 0)
+        rc = plan_decide(&in, out);
+    free(members);
+    free(extensions);
+    return rc;
+}
+
+int leader_plan(struct leader *leader, int **order, int *size)
+{
+    struct plan_output out;
+
+    if (decide(leader, &out) != 0)
+        return -1;
+    *order = out.order;
+    *size = out.size;
+    leader->next_size = out.size;
+    return 0;
+}
+
+/* Has the base come together for the first time? Before that nothing is formed, even if MIN would be met without some. */
+static bool assembled(const struct leader *leader)
+{
+    int base = 0;
+
+    for (int i = 0; i < leader->member_count; i++)
+        base += leader->members[i]->base;
+    return base >= leader->options->base_nodes;
+}
+
+static bool any_stepping(const struct leader *leader)
+{
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->position >= 0 && leader->members[i]->stepping)
+            return true;
+    return false;
+}
+
+static void carry_out(struct leader *leader, struct plan_output *out)
+{
+    double now = leader_now(leader);
+
+    leader->next_size = out->size;
+    for (int i = 0; i < out->cancel_count; i++)
+        extensions_cancel(leader, out->cancel[i], out->cancel_failed[i], "no longer needed");
+    if (out->submit > 0 && leader->submission == NULL && leader->base != NULL && leader->generation > 0 && !leader->stopping) {
+        if (now >= leader->submit_after)
+            extensions_submit(leader, out->submit, out->submit_increments, out->submit_delay);
+        else
+            leader_schedule(leader, leader->submit_after - now);
+    }
+    if (!out->change)
+        return;
+    if (leader->phase == PHASE_WAITING && out->size > 0 && assembled(leader)) {
+        change_form(leader);
+    } else if (leader->phase == PHASE_RUNNING) {
+        if (!out->urgent && !any_stepping(leader) && now - leader->generation_since < STEP_WAIT)
+            leader_schedule(leader, 0.5);
+        else
+            change_begin(leader, out->urgent);
+    }
+}
+
+static void on_evaluate(uv_timer_t *timer)
+{
+    struct leader *leader = timer->data;
+    struct plan_output out;
+
+    if (leader->phase == PHASE_ENDING || decide(leader, &out) != 0)
+        return;
+    snprintf(leader->why_size, sizeof(leader->why_size), "%s", out.why_size);
+    snprintf(leader->why_not_more, sizeof(leader->why_not_more), "%s", out.why_not_more);
+    if (out.wake > 0)
+        leader_schedule(leader, out.wake);
+    carry_out(leader, &out);
+    plan_clear(&out);
+}
+
+void leader_schedule(struct leader *leader, double seconds)
+{
+    uint64_t ms = seconds <= 0 ? 0 : (uint64_t)(seconds * 1000) + 1;
+
+    if (uv_is_closing((uv_handle_t *)&leader->evaluate))
+        return;
+    if (uv_is_active((uv_handle_t *)&leader->evaluate) && uv_timer_get_due_in(&leader->evaluate) <= ms)
+        return;
+    uv_timer_start(&leader->evaluate, on_evaluate, ms, 0);
+}
+
+/* ---- phases ------------------------------------------------------------------------------------------------------------ */
+
+static void on_deadline(uv_timer_t *timer)
+{
+    struct leader *leader = timer->data;
+
+    if (leader->phase == PHASE_ENDING) {
+        leader_handle_closed(leader);
+        return;
+    }
+    if (leader->phase != PHASE_WAITING) {
+        change_deadline(leader);
+        return;
+    }
+    log_error("job %u: %s; gave up after %.0f s", leader->options->job,
+              leader->why_size[0] ? leader->why_size : "no member has joined", leader_now(leader) - leader->phase_since);
+    change_finish(leader, 1);
+}
+
+void leader_restart_deadline(struct leader *leader, double seconds)
+{
+    uv_timer_start(&leader->deadline, on_deadline, (uint64_t)(seconds * 1000) + 1, 0);
+}
+
+void leader_set_phase(struct leader *leader, enum phase phase, double deadline)
+{
+    leader->phase = phase;
+    leader->phase_since = leader_now(leader);
+    leader->killed = false;
+    for (int i = 0; i < leader->member_count; i++)
+        leader->members[i]->answered = false;
+    if (deadline > 0)
+        leader_restart_deadline(leader, deadline);
+    else
+        uv_timer_stop(&leader->deadline);
+}
+
+/* ---- members ----------------------------------------------------------------------------------------------------------- */
+
+static struct leader_member *member_of(struct leader *leader, struct link *link)
+{
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->link == link)
+            return leader->members[i];
+    return NULL;
+}
+
+static void member_free(struct leader_member *member)
+{
+    free(member->node);
+    free(member);
+}
+
+/* Forget members that have gone and are in no generation. */
+static void prune(struct leader *leader)
+{
+    int kept = 0;
+
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+
+        if (m->link == NULL && (m->position < 0 || leader->world == NULL))
+            member_free(m);
+        else
+            leader->members[kept++] = m;
+    }
+    leader->member_count = kept;
+}
+
+void leader_release(struct leader *leader, struct leader_member *member, const char *reason)
+{
+    json_object *msg = leader_message("release", -1);
+
+    (void)leader;
+    json_object_object_add(msg, "reason", json_object_new_string(reason));
+    leader_send(member, msg);
+    member->released = true;
+}
+
+void leader_lose(struct leader *leader, struct leader_member *member, const char *why)
+{
+    if (member->link != NULL) {
+        struct link *link = member->link;
+
+        link_set_arg(link, leader);
+        member->link = NULL;
+        link_close(link, why);
+    }
+    if (leader->phase == PHASE_ENDING) {
+        leader_handle_closed(leader);
+        return;
+    }
+    if (!member->leaving && !member->released) {
+        log_info("job %u: node %s is lost: %s", leader->options->job, member->node, why);
+        snprintf(leader->next_reason, sizeof(leader->next_reason), "node %s lost", member->node);
+        leader_setback(leader);
+    }
+    member->drained = true;
+    extensions_member_gone(leader, member);
+    change_member_gone(leader, member);
+    prune(leader);
+    leader_schedule(leader, 0);
+}
+
+/* NULL: welcome; else why not. */
+static const char *refusal(struct leader *leader, const char *node, uint32_t job, bool base, bool leaving)
+{
+    static char text[200];
+
+    if (leader->phase == PHASE_ENDING || leader->stopping)
+        return "the job is ending";
+    if (leaving)
+        return "its job is already being preempted";
+    if (base && job != leader->options->job)
+        return "not a node of the base job";
+    for (int i = 0; i < leader->member_count; i++) {
+        if (leader->members[i]->link == NULL || strcmp(leader->members[i]->node, node) != 0)
+            continue;
+        snprintf(text, sizeof(text), "node %s already works for this job (job %u)", node, leader->members[i]->job);
+        return text;
+    }
+    if (!base) {
+        struct extension *ext = extensions_find(leader, job);
+        int nodes = leader->options->base_nodes;
+
+        if (ext != NULL && ext->state == PLAN_LEAVING)
+            return "this extension is no longer needed";
+        for (int i = 0; i < leader->member_count; i++)
+            nodes += leader->members[i]->link != NULL && !leader->members[i]->base;
+        if (nodes + 1 > leader->options->policy->sizes.max) {
+            snprintf(text, sizeof(text), "the job has its %d nodes (MAX)", leader->options->policy->sizes.max);
+            return text;
+        }
+    }
+    return NULL;
+}
+
+static void send_welcome(struct leader *leader, struct leader_member *member)
+{
+    const struct leader_options *o = leader->options;
+    json_object *msg = leader_message("welcome", -1);
+
+    json_object_object_add(msg, "argv", json_from_strings(o->argv));
+    json_object_object_add(msg, "env", json_from_strings(environ));
+    json_object_object_add(msg, "cwd", json_object_new_string(o->cwd));
+    json_object_object_add(msg, "umask", json_object_new_int((int)o->umask));
+    json_object_object_add(msg, "label", json_object_new_boolean(o->label));
+    json_object_object_add(msg, "state_dir", json_object_new_string(o->state_dir));
+    json_object_object_add(msg, "checkpoint_dir", json_object_new_string(o->checkpoint_dir));
+    json_object_object_add(msg, "min_nodes", json_object_new_int(o->policy->sizes.min));
+    json_object_object_add(msg, "max_nodes", json_object_new_int(o->policy->sizes.max));
+    json_object_object_add(msg, "max_restarts", json_object_new_int(o->max_restarts));
+    if (o->policy->scale_config != NULL)
+        json_object_object_add(msg, "scale_config", json_object_get(o->policy->scale_config));
+    leader_send(member, msg);
+}
+
+static void handle_join(struct leader *leader, struct link *link, json_object *msg)
+{
+    const char *node = json_get_string(msg, "node");
+    bool base = json_get_bool(msg, "base", false);
+    int64_t job, restarts, nodeid, slots;
+    const char *refused;
+    struct leader_member *m, **grown;
+
+    if (node == NULL || strlen(node) > 255 || !json_get_int(msg, "job", 1, UINT32_MAX, &job) ||
+        !json_get_int(msg, "restarts", 0, UINT32_MAX, &restarts) || !json_get_int(msg, "nodeid", 0, SIZES_NODES_MAX, &nodeid) ||
+        !json_get_int(msg, "slots", 1, 65536, &slots)) {
+        link_close(link, "a join that cannot be understood");
+        return;
+    }
+    refused = refusal(leader, node, (uint32_t)job, base, json_get_bool(msg, "leaving", false));
+    if (refused != NULL) {
+        json_object *answer = leader_message("refuse", -1);
+
+        json_object_object_add(answer, "reason", json_object_new_string(refused));
+        link_send(link, answer);
+        link_close(link, refused);
+        return;
+    }
+    grown = realloc(leader->members, ((size_t)leader->member_count + 1) * sizeof(*grown));
+    if (grown != NULL)
+        leader->members = grown;
+    m = grown != NULL ? calloc(1, sizeof(*m)) : NULL;
+    if (m == NULL || (m->node = strdup(node)) == NULL) {
+        free(m);
+        link_close(link, "out of memory");
+        return;
+    }
+    m->id = leader->next_id++;
+    m->link = link;
+    m->job = (uint32_t)job;
+    m->restarts = (uint32_t)restarts;
+    m->base = base;
+    m->nodeid = (int)nodeid;
+    m->slots = (int)slots;
+    m->joined = m->last_heard = leader_now(leader);
+    m->position = -1;
+    leader->members[leader->member_count++] = m;
+    log_debug("node %s of job %u joins", m->node, m->job);
+    send_welcome(leader, m);
+    if (!base)
+        extensions_joined(leader, m);
+    leader_schedule(leader, 0);
+}
+
+static void handle_leaving(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    const char *reason = json_get_string(msg, "reason");
+
+    if (m->leaving)
+        return;
+    m->leaving = true;
+    if (m->base) {
+        change_stop_job(leader, reason != NULL ? reason : "ending");
+        return;
+    }
+    log_info("job %u: Slurm takes node %s back (%s)", leader->options->job, m->node, reason ? reason : "?");
+    snprintf(leader->next_reason, sizeof(leader->next_reason), "extension job %u %s", m->job, reason ? reason : "leaves");
+    leader_setback(leader);
+    /* Slurm takes the whole job: its other nodes need not wait for their own signal. */
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->job == m->job)
+            leader->members[i]->leaving = true;
+    extensions_member_gone(leader, m);
+    if (m->position < 0 || leader->world == NULL)
+        leader_release(leader, m, "not in use");
+    leader_schedule(leader, 0);
+}
+
+static void ack_output(size_t bytes, void *arg)
+{
+    struct leader_member *m = arg;
+    json_object *msg = leader_message("ack", -1);
+
+    json_object_object_add(msg, "bytes", json_object_new_int64((int64_t)bytes));
+    leader_send(m, msg);
+}
+
+static void handle_out(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    const char *data = json_get_string(msg, "data");
+    int64_t rank, fd;
+    size_t len;
+    unsigned char *bytes;
+
+    if (data == NULL || !json_get_int(msg, "rank", 0, INT32_MAX, &rank) || !json_get_int(msg, "fd", 1, 2, &fd))
+        return;
+    bytes = malloc(strlen(data) + 1);
+    if (bytes != NULL &&
+        sodium_base642bin(bytes, strlen(data) + 1, data, strlen(data), NULL, &len, NULL, sodium_base64_VARIANT_ORIGINAL) == 0)
+        output_write(leader->output, (int)rank, (int)fd, (char *)bytes, len, NULL, NULL);
+    else
+        len = 0;
+    free(bytes);
+    /* The window bounds what one member may have under way; acknowledging when queued keeps the leader's memory bounded by windows. */
+    ack_output(len, m);
+}
+
+static void on_open(struct link *link, void *arg)
+{
+    (void)link;
+    (void)arg;
+}
+
+static void on_message(struct link *link, json_object *msg, void *arg)
+{
+    struct leader *leader = arg;
+    const char *type = json_get_string(msg, "t");
+    struct leader_member *m = member_of(leader, link);
+
+    if (type == NULL)
+        return;
+    if (strcmp(link_role(link), LINK_ROLE_CONTROL) == 0) {
+        report_control(leader, link, type, msg);
+        return;
+    }
+    if (m == NULL) {
+        if (strcmp(type, "join") == 0)
+            handle_join(leader, link, msg);
+        return;
+    }
+    m->last_heard = leader_now(leader);
+    if (strcmp(type, "leaving") == 0) {
+        handle_leaving(leader, m, msg);
+    } else if (strcmp(type, "out") == 0) {
+        handle_out(leader, m, msg);
+    } else if (strcmp(type, "beat") == 0) {
+        m->step = (uint64_t)json_get_double(msg, "step", 0);
+    } else {
+        change_on_message(leader, m, type, msg);
+    }
+}
+
+static void on_link_closed(struct link *link, const char *why, void *arg)
+{
+    struct leader *leader = arg;
+    struct leader_member *m = member_of(leader, link);
+
+    if (m == NULL)
+        return;
+    m->link = NULL;
+    leader_lose(leader, m, why);
+}
+
+static const struct link_handlers handlers = {.open = on_open, .message = on_message, .closed = on_link_closed};
+
+static void on_beat(uv_timer_t *timer)
+{
+    struct leader *leader = timer->data;
+    double now = leader_now(leader);
+    double limit = leader->options->conf->heartbeat_timeout;
+
+    for (int i = leader->member_count - 1; i >= 0; i--) {
+        struct leader_member *m = leader->members[i];
+
+        if (m->link == NULL)
+            continue;
+        if (now - m->last_heard > limit) {
+            leader_lose(leader, m, "no heartbeat");
+            i = leader->member_count; /* the list has changed */
+            continue;
+        }
+        leader_send(m, leader_message("beat", -1));
+    }
+}
+
+static void on_poll(uv_timer_t *timer)
+{
+    extensions_poll(timer->data);
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------------- */
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct leader *leader = handle->data;
+
+    if (--leader->open_handles == 0) {
+        leader->done_called = true;
+        leader->done(leader->exit_code, leader->arg);
+    }
+}
+
+static void output_gone(void *arg)
+{
+    struct leader *leader = arg;
+
+    if (--leader->open_handles == 0) {
+        leader->done_called = true;
+        leader->done(leader->exit_code, leader->arg);
+    }
+}
+
+/* Called when a member's link has ended or the last extension is cancelled while the job ends: finished once nobody is left or time is up. */
+void leader_handle_closed(struct leader *leader)
+{
+    double since = leader_now(leader) - leader->phase_since;
+
+    if (leader->server == NULL)
+        return;
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->link != NULL && since < CLOSE_LIMIT)
+            return;
+    if ((!leader->cleaned || leader->cancelling > 0 || leader->polling || leader->submission != NULL) && since < 4 * CLOSE_LIMIT) {
+        uv_timer_start(&leader->deadline, on_deadline, 200, 0);
+        return;
+    }
+    link_server_destroy(leader->server);
+    leader->server = NULL;
+    uv_close((uv_handle_t *)&leader->evaluate, handle_closed);
+    uv_close((uv_handle_t *)&leader->deadline, handle_closed);
+    uv_close((uv_handle_t *)&leader->beat, handle_closed);
+    uv_close((uv_handle_t *)&leader->poll, handle_closed);
+    output_destroy(leader->output, 2000, output_gone, leader);
+    leader->output = NULL;
+}
+
+static void init_timer(struct leader *leader, uv_timer_t *timer)
+{
+    uv_timer_init(leader->loop, timer);
+    timer->data = leader;
+    leader->open_handles++;
+}
+
+struct leader *leader_create(uv_loop_t *loop, const struct leader_options *options, void (*done)(int code, void *arg), void *arg,
+                             struct error *err)
+{
+    struct leader *leader = calloc(1, sizeof(*leader));
+    struct link_server_options server = {
+        .job_id = options->job,
+        .restarts = options->restarts,
+        .munge_socket = options->conf->munge_socket,
+        .slurm_user = options->slurm_user,
+        .port_first = options->conf->port_first,
+        .port_last = options->conf->port_last,
+    };
+    uint64_t beat_ms = (uint64_t)options->conf->heartbeat_timeout * 250;
+
+    if (leader == NULL) {
+        error_set(err, "out of memory");
+        return NULL;
+    }
+    leader->loop = loop;
+    leader->options = options;
+    leader->done = done;
+    leader->arg = arg;
+    leader->target = options->policy->sizes.max;
+    leader->generation_since = leader->last_setback = leader->pause_from = -1;
+    leader->started = unix_now();
+    leader->submit_backoff = 2;
+    leader->server = link_server_create(loop, &server, &handlers, leader, err);
+    if (leader->server == NULL) {
+        free(leader);
+        return NULL;
+    }
+    leader->output = output_create(loop, options->label, NULL, leader);
+    leader->open_handles++;
+    init_timer(leader, &leader->evaluate);
+    init_timer(leader, &leader->deadline);
+    init_timer(leader, &leader->beat);
+    init_timer(leader, &leader->poll);
+    uv_timer_start(&leader->beat, on_beat, beat_ms, beat_ms);
+    uv_timer_start(&leader->poll, on_poll, 0, 1000);
+    leader_set_phase(leader, PHASE_WAITING, ASSEMBLE_LIMIT);
+    return leader;
+}
+
+int leader_port(const struct leader *leader)
+{
+    return link_server_port(leader->server);
+}
+
+void leader_destroy(struct leader *leader)
+{
+    if (leader == NULL)
+        return;
+    for (int i = 0; i < leader->member_count; i++)
+        member_free(leader->members[i]);
+    free(leader->members);
+    extensions_free(leader);
+    report_free(leader);
+    world_destroy(leader->world);
+    job_info_free(leader->base);
+    free(leader);
+}

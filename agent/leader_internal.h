@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the leader's files share. leader.c: members and decisions; change.c: from one generation to the next; extensions.c: sbatch and
+ * Slurm's view; report.c: what users and files are told. */
+#ifndef ELASTIC_LEADER_INTERNAL_H
+#define ELASTIC_LEADER_INTERNAL_H
+
+#include <json-c/json.h>
+
+#include "agent/leader.h"
+#include "agent/output.h"
+#include "common/link.h"
+#include "common/slurm_client.h"
+#include "lib/plan.h"
+#include "lib/world.h"
+
+enum phase {
+    PHASE_WAITING,   /* no generation: fewer than MIN, or the base is still assembling */
+    PHASE_RUNNING,
+    PHASE_HOLDING,   /* hold sent, waiting for every member's answer */
+    PHASE_DRAINING,  /* workers run to the agreed step, save and leave */
+    PHASE_RESERVING, /* waiting for rank 0's port */
+    PHASE_STARTING,  /* start sent, waiting for ready */
+    PHASE_ENDING,    /* the job is over: members are being told */
+};
+
+struct leader_member {
+    int id;
+    struct link *link; /* NULL: lost */
+    char *node;
+    uint32_t job, restarts;
+    bool base;
+    int nodeid, slots;
+    double joined, last_heard;
+    bool leaving;
+    bool released;    /* has been told to go */
+    int position;     /* in the current generation, -1: not in it */
+    bool answered;    /* in the current phase */
+    bool drained;     /* no worker of the current generation left here */
+    int told, completed; /* its workers of this generation that have left: for an event, because they were through */
+    bool stepping;
+    struct workers_held_sum {
+        int attached, training, running, finished;
+        uint64_t step;
+    } held;
+    uint64_t step;    /* last heard */
+};
+
+struct extension {
+    uint32_t job; /* 0 while sbatch runs */
+    int nodes, increments;
+    enum plan_extension_state state;
+    double since, begin;
+    const struct pool *pool; /* NULL: adopted, unknown */
+    char reason[64];
+    char state_name[32];
+};
+
+/* One line of the job's history. */
+struct generation_record {
+    int generation, size, workers;
+    double time, until, pause; /* Unix time, seconds; until and pause < 0: not known (yet) */
+    char kind[16];
+    char *reason;
+    char **nodes;
+};
+
+struct submission; /* a running sbatch */
+
+struct leader {
+    uv_loop_t *loop;
+    const struct leader_options *options;
+    struct link_server *server;
+    struct output *output;
+    uv_timer_t evaluate; /* decide (again) */
+    uv_timer_t deadline; /* of the current phase */
+    uv_timer_t beat;
+    uv_timer_t poll;
+    int open_handles;
+
+    struct leader_member **members;
+    int member_count, next_id;
+    struct extension *extensions;
+    int extension_count;
+    struct job_info *base; /* Slurm's view of the base job, NULL until the first answer */
+    bool polling;
+    double last_poll;
+    struct submission *submission;
+    char submit_error[256];
+    double submit_after; /* no sbatch before (back-off after a refusal) */
+    double submit_backoff;
+    int extensions_seen;   /* submissions so far: tells whether one fell into a look at Slurm */
+    int cancelling;        /* cancellations under way */
+    bool cleaned; /* extensions have been cancelled at the end */
+
+    enum phase phase;
+    double phase_since;
+    int generation;
+    struct world *world;
+    double generation_since; /* < 0: none yet */
+    double last_setback;
+    int last_increments;
+    int target;
+    int restarts; /* faults so far */
+    bool killed;  /* SIGKILL has been ordered in this phase */
+    char change_kind[16];
+    char change_reason[512];
+    char next_reason[256]; /* what has happened since the last change was decided */
+    double pause_from;     /* when the old world had been held; < 0: no world before */
+    bool failed;           /* a worker of this generation has failed */
+    bool fatal;            /* … and it must not be started again */
+    bool stopping;         /* the base has been told to end */
+    char stop_reason[64];
+    int failure_code;
+    char failure[512];     /* the first failure of this generation, in one line */
+    double grace_until;    /* of the change under way */
+    char why_size[200], why_not_more[240];
+    int next_size;         /* nodes of the world that is planned */
+    double waiting_since;
+
+    struct generation_record *history;
+    int history_count;
+    double started; /* Unix time */
+
+    int exit_code;
+    bool done_called;
+    void (*done)(int code, void *arg);
+    void *arg;
+};
+
+double leader_now(const struct leader *leader);
+double unix_now(void);
+json_object *leader_message(const char *type, int generation);
+void leader_send(struct leader_member *member, json_object *msg);
+
+/* leader.c */
+void leader_schedule(struct leader *leader, double seconds);
+/* Decide now; with apply, the outcome is carried out. Fills order (malloced) and size of the world that should exist. */
+int leader_plan(struct leader *leader, int **order, int *size);
+struct leader_member *leader_member_by_id(struct leader *leader, int id);
+void leader_set_phase(struct leader *leader, enum phase phase, double deadline);
+void leader_restart_deadline(struct leader *leader, double seconds);
+void leader_lose(struct leader *leader, struct leader_member *member, const char *why);
+void leader_release(struct leader *leader, struct leader_member *member, const char *reason);
+void leader_setback(struct leader *leader);
+void leader_handle_closed(struct leader *leader);
+const char *phase_name(enum phase phase);
+
+/* change.c */
+void change_begin(struct leader *leader, bool urgent);
+void change_form(struct leader *leader);
+void change_stop_job(struct leader *leader, const char *reason);
+void change_deadline(struct leader *leader);
+void change_member_gone(struct leader *leader, struct leader_member *member);
+void change_on_message(struct leader *leader, struct leader_member *member, const char *type, json_object *msg);
+void change_finish(struct leader *leader, int code);
+
+/* extensions.c */
+void extensions_submit(struct leader *leader, int nodes, int increments, double delay);
+void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const char *reason);
+void extensions_poll(struct leader *leader);
+struct extension *extensions_find(struct leader *leader, uint32_t job);
+void extensions_joined(struct leader *leader, struct leader_member *member);
+void extensions_member_gone(struct leader *leader, struct leader_member *member);
+void extensions_cancel_all(struct leader *leader);
+const struct pool *extensions_pool(const struct leader *leader);
+void extensions_free(struct leader *leader);
+/* The sbatch command line of an extension as a NULL-terminated new array. Pure but for its inputs. */
+char **extension_argv(const struct leader_options *options, const struct job_info *base, const struct pool *pool, int nodes,
+                      double delay, time_t now, char *const *exclude);
+
+/* report.c */
+int report_generation(struct leader *leader); /* a generation has been formed: files and history */
+void report_stepping(struct leader *leader);
+void report_end(struct leader *leader);
+/* Keep a worker's failure as one line; print it once it is known to be the cause and not a consequence. */
+void report_failure(struct leader *leader, struct leader_member *member, json_object *exit);
+void report_root_cause(struct leader *leader);
+void report_control(struct leader *leader, struct link *link, const char *type, json_object *msg);
+void report_free(struct leader *leader);
+
+#endif

@@ -1,0 +1,767 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The agent half of elasticrun (member.h).
+ *
+ * A member does what the leader says and decides nothing by itself, but for two things: when the leader is gone it stops its workers
+ * and ends (an extension's nodes go back to Slurm), and when Slurm wants the node it says so at once. */
+#include "agent/member.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+#include <sodium.h>
+
+#include "agent/output.h"
+#include "agent/run_dir.h"
+#include "agent/workers.h"
+#include "common/link.h"
+#include "common/log.h"
+#include "common/slurm_client.h"
+#include "lib/json_get.h"
+#include "lib/world.h"
+
+#define OUTPUT_CHUNK 32768          /* bytes of worker output in one message */
+#define OUTPUT_WINDOW (256 * 1024)  /* bytes sent to the leader and not yet written by it */
+#define TAIL_BYTES 256              /* of a worker's last line on stderr */
+#define FLUSH_MS 2000               /* for the last output before exit */
+#define FATAL_GRACE 3.0             /* seconds for workers when the leader is gone */
+
+struct tail {
+    int rank;
+    char line[TAIL_BYTES]; /* last non-empty line */
+    char next[TAIL_BYTES]; /* the one being received */
+    size_t used;
+};
+
+struct member {
+    uv_loop_t *loop;
+    const struct member_options *options;
+    struct link *link;
+    struct output *output;   /* base members write their workers' output themselves */
+    struct workers *workers;
+    struct world *world;
+    uv_timer_t beat;
+    double last_heard;
+    double heartbeat;        /* seconds of silence after which the leader is lost */
+    char *run_dir;
+    /* From welcome. */
+    char **argv, **user_env;
+    char *cwd, *state_dir, *checkpoint_dir, *incarnation;
+    json_object *scale;      /* world size → JSON text */
+    mode_t umask;
+    int min_nodes, max_nodes, max_restarts;
+
+    int reserved_port, reserved_fd;
+    size_t unacked;
+    bool output_paused;
+    struct tail *tails;
+    int tail_count;
+
+    bool welcomed, leaving, ending, finished;
+    int open_handles;        /* uv handles and other pieces that still call back */
+    int exit_code;
+    char leave_reason[64];
+    void (*done)(int code, void *arg);
+    void *arg;
+};
+
+static void member_end(struct member *m, int code);
+
+static double now_seconds(struct member *m)
+{
+    return (double)uv_now(m->loop) / 1000.0;
+}
+
+static json_object *message(const char *type)
+{
+    json_object *msg = json_object_new_object();
+
+    json_object_object_add(msg, "t", json_object_new_string(type));
+    return msg;
+}
+
+static json_object *generation_message(const char *type, int generation)
+{
+    json_object *msg = message(type);
+
+    json_object_object_add(msg, "gen", json_object_new_int(generation));
+    return msg;
+}
+
+static void send_message(struct member *m, json_object *msg)
+{
+    if (m->link != NULL)
+        link_send(m->link, msg);
+    else
+        json_object_put(msg);
+}
+
+/* ---- output ------------------------------------------------------------------------------------------------------------ */
+
+/* Remember the last line that a worker wrote to stderr: the reason for its end, when nothing better is known. */
+static void tail_feed(struct member *m, int rank, const char *data, size_t len)
+{
+    struct tail *tail = NULL;
+
+    for (int i = 0; i < m->tail_count; i++)
+        if (m->tails[i].rank == rank)
+            tail = &m->tails[i];
+    for (size_t i = 0; tail != NULL && i < len; i++) {
+        if (data[i] != '\n') {
+            if (tail->used < TAIL_BYTES - 1)
+                tail->next[tail->used++] = data[i];
+            continue;
+        }
+        if (tail->used > 0) {
+            tail->next[tail->used] = '\0';
+            memcpy(tail->line, tail->next, tail->used + 1);
+        }
+        tail->used = 0;
+    }
+}
+
+static void forward_output(struct member *m, int rank, int fd, const char *data, size_t len)
+{
+    char text[sodium_base64_ENCODED_LEN(OUTPUT_CHUNK, sodium_base64_VARIANT_ORIGINAL)];
+
+    for (size_t at = 0; at < len; at += OUTPUT_CHUNK) {
+        size_t part = len - at < OUTPUT_CHUNK ? len - at : OUTPUT_CHUNK;
+        json_object *msg = message("out");
+
+        sodium_bin2base64(text, sizeof(text), (const unsigned char *)data + at, part, sodium_base64_VARIANT_ORIGINAL);
+        json_object_object_add(msg, "rank", json_object_new_int(rank));
+        json_object_object_add(msg, "fd", json_object_new_int(fd));
+        json_object_object_add(msg, "data", json_object_new_string(text));
+        send_message(m, msg);
+        m->unacked += part;
+    }
+}
+
+static void pause_output(struct member *m, bool pause)
+{
+    m->output_paused = pause;
+    if (m->workers != NULL)
+        workers_pause_output(m->workers, pause);
+}
+
+static void output_ready(void *arg)
+{
+    struct member *m = arg;
+
+    if (m->output_paused)
+        pause_output(m, false);
+}
+
+static void on_output(int rank, int fd, const char *data, size_t len, void *arg)
+{
+    struct member *m = arg;
+
+    if (fd == 2)
+        tail_feed(m, rank, data, len);
+    if (m->output != NULL) {
+        if (!output_write(m->output, rank, fd, data, len, NULL, NULL) && !m->output_paused)
+            pause_output(m, true);
+        return;
+    }
+    forward_output(m, rank, fd, data, len);
+    if (m->unacked > OUTPUT_WINDOW && !m->output_paused)
+        pause_output(m, true);
+}
+
+static void handle_ack(struct member *m, json_object *msg)
+{
+    int64_t bytes;
+
+    if (!json_get_int(msg, "bytes", 0, INT64_MAX, &bytes))
+        return;
+    m->unacked = (size_t)bytes < m->unacked ? m->unacked - (size_t)bytes : 0;
+    if (m->output_paused && m->unacked < OUTPUT_WINDOW / 2)
+        pause_output(m, false);
+}
+
+/* ---- workers ----------------------------------------------------------------------------------------------------------- */
+
+static void on_ready(void *arg)
+{
+    struct member *m = arg;
+
+    send_message(m, generation_message("ready", m->world->generation));
+}
+
+static void on_stepping(void *arg)
+{
+    struct member *m = arg;
+
+    send_message(m, generation_message("stepping", m->world->generation));
+}
+
+static const char *tail_of(struct member *m, int rank)
+{
+    for (int i = 0; i < m->tail_count; i++)
+        if (m->tails[i].rank == rank && m->tails[i].line[0] != '\0')
+            return m->tails[i].line;
+    return NULL;
+}
+
+static void on_exited(const struct worker_exit *ended, void *arg)
+{
+    struct member *m = arg;
+    json_object *msg = generation_message("exit", m->world->generation);
+    json_object *error = json_object_get(ended->error);
+
+    if (error == NULL && (ended->code != 0 || ended->signal != 0) && tail_of(m, ended->rank) != NULL) {
+        error = json_object_new_object();
+        json_object_object_add(error, "message", json_object_new_string(tail_of(m, ended->rank)));
+    }
+    json_object_object_add(msg, "rank", json_object_new_int(ended->rank));
+    json_object_object_add(msg, "code", json_object_new_int(ended->code));
+    json_object_object_add(msg, "signal", json_object_new_int(ended->signal));
+    json_object_object_add(msg, "told", json_object_new_boolean(ended->told));
+    json_object_object_add(msg, "error", error);
+    send_message(m, msg);
+    if (m->output != NULL)
+        output_end_rank(m->output, ended->rank);
+}
+
+static void drop_workers(struct member *m)
+{
+    if (m->workers != NULL)
+        workers_destroy(m->workers);
+    m->workers = NULL;
+    if (m->reserved_fd >= 0)
+        close(m->reserved_fd);
+    m->reserved_fd = -1;
+    free(m->tails);
+    m->tails = NULL;
+    m->tail_count = 0;
+}
+
+static void on_drained(void *arg)
+{
+    struct member *m = arg;
+
+    drop_workers(m);
+    m->output_paused = false;
+    send_message(m, generation_message("drained", m->world->generation));
+    if (m->ending)
+        member_end(m, m->exit_code);
+}
+
+static const struct workers_handlers worker_handlers = {
+    .ready = on_ready,
+    .stepping = on_stepping,
+    .exited = on_exited,
+    .drained = on_drained,
+    .output = on_output,
+};
+
+/* The world could not even be started here: what the leader must know, in the words of a worker's end. */
+static void report_unstartable(struct member *m, const struct error *err)
+{
+    json_object *msg = generation_message("exit", m->world->generation);
+    json_object *error = json_object_new_object();
+
+    json_object_object_add(error, "message", json_object_new_string(err->text));
+    json_object_object_add(msg, "rank", json_object_new_int(0));
+    json_object_object_add(msg, "code", json_object_new_int(1));
+    json_object_object_add(msg, "signal", json_object_new_int(0));
+    json_object_object_add(msg, "told", json_object_new_boolean(false));
+    json_object_object_add(msg, "error", error);
+    send_message(m, msg);
+    send_message(m, generation_message("drained", m->world->generation));
+}
+
+/* What this world's workers get of scale_config. */
+static const char *scale_text(struct member *m)
+{
+    char key[16];
+    json_object *value;
+
+    snprintf(key, sizeof(key), "%d", world_size(m->world));
+    if (m->scale != NULL && json_object_object_get_ex(m->scale, key, &value))
+        return json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN);
+    return "{}";
+}
+
+static void start_workers(struct member *m, int node_index)
+{
+    char job_id[16];
+    struct error err = {""};
+    struct workers_options options = {
+        .program = m->options->program,
+        .argv = m->argv,
+        .cwd = m->cwd,
+        .umask = m->umask,
+        .user_env = m->user_env,
+        .own_env = environ,
+        .bind = m->options->bind,
+        .place = {
+            .node_index = node_index,
+            .job_id = job_id,
+            .incarnation = m->incarnation,
+            .min_nodes = m->min_nodes,
+            .max_nodes = m->max_nodes,
+            .max_restarts = m->max_restarts,
+            .run_dir = m->run_dir,
+            .state_dir = m->state_dir,
+            .checkpoint_dir = m->checkpoint_dir,
+            .scale_config = scale_text(m),
+            .lib = m->options->lib,
+        },
+    };
+    int slots = m->world->nodes[node_index].slots;
+    int first = world_first_rank(m->world, node_index);
+
+    snprintf(job_id, sizeof(job_id), "%u", m->options->base_job);
+    m->tails = calloc((size_t)slots, sizeof(*m->tails));
+    m->tail_count = m->tails != NULL ? slots : 0;
+    for (int i = 0; i < m->tail_count; i++)
+        m->tails[i].rank = first + i;
+    m->workers = workers_start(m->loop, m->world, &options, &worker_handlers, m, &err);
+    if (m->workers == NULL) {
+        drop_workers(m);
+        report_unstartable(m, &err);
+    }
+}
+
+/* ---- messages from the leader ------------------------------------------------------------------------------------------ */
+
+static bool of_current(struct member *m, json_object *msg)
+{
+    int64_t gen;
+
+    return m->world != NULL && m->workers != NULL && json_get_int(msg, "gen", 0, INT32_MAX, &gen) && gen == m->world->generation;
+}
+
+static void handle_welcome(struct member *m, json_object *msg)
+{
+    int64_t mask, min, max, restarts;
+    const char *cwd = json_get_string(msg, "cwd");
+    const char *state = json_get_string(msg, "state_dir"), *checkpoint = json_get_string(msg, "checkpoint_dir");
+    json_object *scale;
+
+    if (m->welcomed)
+        return;
+    m->argv = json_get_strings(msg, "argv", 65536);
+    m->user_env = json_get_strings(msg, "env", 65536);
+    if (m->argv == NULL || m->argv[0] == NULL || m->user_env == NULL || cwd == NULL || state == NULL || checkpoint == NULL ||
+        !json_get_int(msg, "umask", 0, 0777, &mask) || !json_get_int(msg, "min_nodes", 1, SIZES_NODES_MAX, &min) ||
+        !json_get_int(msg, "max_nodes", 1, SIZES_NODES_MAX, &max) ||
+        !json_get_int(msg, "max_restarts", 0, INT32_MAX, &restarts)) {
+        log_error("the leader sent an incomplete welcome; is it of the same version as this elasticrun?");
+        member_end(m, 1);
+        return;
+    }
+    m->cwd = strdup(cwd);
+    m->state_dir = strdup(state);
+    m->checkpoint_dir = strdup(checkpoint);
+    m->umask = (mode_t)mask;
+    m->min_nodes = (int)min;
+    m->max_nodes = (int)max;
+    m->max_restarts = (int)restarts;
+    if (json_object_object_get_ex(msg, "scale_config", &scale) && json_object_is_type(scale, json_type_object))
+        m->scale = json_object_get(scale);
+    if (m->options->base)
+        m->output = output_create(m->loop, json_get_bool(msg, "label", false), output_ready, m);
+    m->welcomed = true;
+}
+
+static void handle_reserve(struct member *m, json_object *msg)
+{
+    int64_t gen;
+    struct error err = {""};
+    json_object *answer;
+
+    if (!json_get_int(msg, "gen", 0, INT32_MAX, &gen))
+        return;
+    if (m->reserved_fd >= 0)
+        close(m->reserved_fd);
+    m->reserved_fd = run_dir_reserve_port(&m->reserved_port, &err);
+    if (m->reserved_fd < 0) {
+        log_error("%s", err.text);
+        member_end(m, 1);
+        return;
+    }
+    answer = generation_message("reserved", (int)gen);
+    json_object_object_add(answer, "port", json_object_new_int(m->reserved_port));
+    send_message(m, answer);
+}
+
+static void handle_start(struct member *m, json_object *msg)
+{
+    struct error err = {""};
+    struct world *world;
+    int64_t index;
+
+    if (!m->welcomed || m->workers != NULL || m->ending)
+        return;
+    world = world_from_json(msg, &err);
+    if (world == NULL || !json_get_int(msg, "node_index", 0, world->node_count - 1, &index)) {
+        log_error("the leader sent an unusable world: %s", world == NULL ? err.text : "no place for this node");
+        world_destroy(world);
+        member_end(m, 1);
+        return;
+    }
+    world_destroy(m->world);
+    m->world = world;
+    start_workers(m, (int)index);
+}
+
+static void handle_hold(struct member *m, json_object *msg)
+{
+    const char *kind = json_get_string(msg, "kind"), *reason = json_get_string(msg, "reason");
+    int64_t nodes = 0;
+    double deadline = json_get_double(msg, "deadline", 0);
+    struct workers_held held = {0};
+    json_object *answer;
+    struct timespec ts;
+    int64_t deadline_ms = 0;
+
+    json_get_int(msg, "nodes", 0, SIZES_NODES_MAX, &nodes);
+    if (deadline > 0) {
+        clock_gettime(CLOCK_REALTIME, &ts);
+        deadline_ms = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000 + (int64_t)(deadline * 1000);
+    }
+    workers_hold(m->workers, kind ? kind : "", reason ? reason : "", (int)nodes, deadline_ms, &held);
+    answer = generation_message("held", m->world->generation);
+    json_object_object_add(answer, "attached", json_object_new_int(held.attached));
+    json_object_object_add(answer, "training", json_object_new_int(held.training));
+    json_object_object_add(answer, "running", json_object_new_int(held.running));
+    json_object_object_add(answer, "finished", json_object_new_int(held.finished));
+    json_object_object_add(answer, "step", json_object_new_int64((int64_t)held.step));
+    send_message(m, answer);
+}
+
+static void handle_run_to(struct member *m, json_object *msg)
+{
+    int64_t step;
+
+    if (json_get_int(msg, "step", 0, INT64_MAX, &step))
+        workers_run_to(m->workers, (uint64_t)step);
+}
+
+static void handle_stop(struct member *m, json_object *msg)
+{
+    int64_t number;
+
+    if (json_get_int(msg, "signal", 1, 64, &number))
+        workers_stop(m->workers, (int)number, json_get_double(msg, "grace", 0));
+}
+
+static void handle_finish(struct member *m, json_object *msg)
+{
+    int64_t code;
+
+    member_end(m, json_get_int(msg, "code", 0, 255, &code) ? (int)code : 1);
+}
+
+static void handle_release(struct member *m, json_object *msg)
+{
+    const char *reason = json_get_string(msg, "reason");
+
+    log_debug("%s: released: %s", m->options->node, reason ? reason : "");
+    member_end(m, 0);
+}
+
+static void on_message(struct link *link, json_object *msg, void *arg)
+{
+    struct member *m = arg;
+    const char *type = json_get_string(msg, "t");
+    static const struct {
+        const char *type;
+        bool current; /* only for the generation that runs */
+        void (*handle)(struct member *m, json_object *msg);
+    } table[] = {
+        {"welcome", false, handle_welcome},
+        {"reserve", false, handle_reserve},
+        {"start", false, handle_start},
+        {"hold", true, handle_hold},
+        {"run_to", true, handle_run_to},
+        {"stop", true, handle_stop},
+        {"release", false, handle_release},
+        {"finish", false, handle_finish},
+        {"ack", false, handle_ack},
+    };
+
+    (void)link;
+    m->last_heard = now_seconds(m);
+    if (type == NULL)
+        return;
+    if (strcmp(type, "refuse") == 0) {
+        log_info("%s: the leader refuses this node: %s", m->options->node, json_get_string(msg, "reason"));
+        member_end(m, 0);
+        return;
+    }
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (strcmp(type, table[i].type) == 0 && (!table[i].current || of_current(m, msg)))
+            table[i].handle(m, msg);
+}
+
+/* ---- joining and leaving ----------------------------------------------------------------------------------------------- */
+
+/* Slurm's signal is lost when it comes before our handlers exist: ask about our own job. */
+struct preempt_check {
+    uv_work_t work;
+    struct member *member;
+    uint32_t job;
+    bool preempted;
+};
+
+static void preempt_ask(uv_work_t *work)
+{
+    struct preempt_check *check = work->data;
+    struct job_info *info = NULL;
+    struct error err;
+
+    if (slurm_client_job(check->job, &info, &err) == 0 && info != NULL)
+        check->preempted = info->preempt_time != 0;
+    job_info_free(info);
+}
+
+static void piece_gone(struct member *m);
+
+static void preempt_answer(uv_work_t *work, int status)
+{
+    struct preempt_check *check = work->data;
+    struct member *m = check->member;
+
+    (void)status;
+    if (check->preempted && !m->leaving && !m->ending)
+        member_leave(m, "preempted");
+    free(check);
+    piece_gone(m);
+}
+
+static void check_preempted(struct member *m)
+{
+    struct preempt_check *check;
+
+    if (m->options->base || (check = calloc(1, sizeof(*check))) == NULL)
+        return;
+    check->work.data = check;
+    check->member = m;
+    check->job = m->options->job;
+    m->open_handles++;
+    uv_queue_work(m->loop, &check->work, preempt_ask, preempt_answer);
+}
+
+static void on_open(struct link *link, void *arg)
+{
+    struct member *m = arg;
+    json_object *msg = message("join");
+
+    (void)link;
+    m->last_heard = now_seconds(m);
+    json_object_object_add(msg, "node", json_object_new_string(m->options->node));
+    json_object_object_add(msg, "job", json_object_new_int64(m->options->job));
+    json_object_object_add(msg, "restarts", json_object_new_int64(m->options->restarts));
+    json_object_object_add(msg, "base", json_object_new_boolean(m->options->base));
+    json_object_object_add(msg, "nodeid", json_object_new_int(m->options->nodeid));
+    json_object_object_add(msg, "slots", json_object_new_int(m->options->slots));
+    json_object_object_add(msg, "pid", json_object_new_int(getpid()));
+    json_object_object_add(msg, "leaving", json_object_new_boolean(m->leaving));
+    send_message(m, msg);
+    check_preempted(m);
+}
+
+/* The leader is gone without a word: what it has asked Slurm for must not stay in the queue. Each member of the base that is left does this. */
+struct sweep {
+    uv_work_t work;
+    struct member *member;
+};
+
+static void sweep_work(uv_work_t *work)
+{
+    struct sweep *sweep = work->data;
+    const struct member_options *options = sweep->member->options;
+    struct error err;
+
+    if (slurm_client_cancel_extensions(options->base_job, options->base_restarts, getuid(), &err) < 0)
+        log_debug("cancelling extensions: %s", err.text);
+}
+
+static void sweep_done(uv_work_t *work, int status)
+{
+    struct sweep *sweep = work->data;
+    struct member *m = sweep->member;
+
+    (void)status;
+    free(sweep);
+    piece_gone(m);
+}
+
+static void cancel_extensions(struct member *m)
+{
+    struct sweep *sweep = calloc(1, sizeof(*sweep));
+
+    if (sweep == NULL)
+        return;
+    sweep->work.data = sweep;
+    sweep->member = m;
+    m->open_handles++;
+    uv_queue_work(m->loop, &sweep->work, sweep_work, sweep_done);
+}
+
+static void on_closed(struct link *link, const char *why, void *arg)
+{
+    struct member *m = arg;
+
+    (void)link;
+    m->link = NULL;
+    if (!m->ending) {
+        /* A leader that ends well says finish or release first. For an extension this is the way in which a finished base looks. */
+        if (m->welcomed || m->options->base)
+            log_error("%s: lost the leader: %s", m->options->node, why);
+        else
+            log_info("%s: no leader of job %u answers (%s): nothing to do", m->options->node, m->options->base_job, why);
+        if (m->options->base && m->welcomed)
+            cancel_extensions(m);
+        member_end(m, m->options->base ? 1 : 0);
+    }
+    piece_gone(m);
+}
+
+static const struct link_handlers link_handlers = {.open = on_open, .message = on_message, .closed = on_closed};
+
+static void on_beat(uv_timer_t *timer)
+{
+    struct member *m = timer->data;
+    json_object *msg;
+
+    if (m->link == NULL || !m->welcomed || m->ending)
+        return;
+    if (now_seconds(m) - m->last_heard > m->heartbeat) {
+        link_close(m->link, "the leader is silent");
+        return;
+    }
+    msg = generation_message("beat", m->world != NULL ? m->world->generation : 0);
+    json_object_object_add(msg, "step", json_object_new_int64(m->workers != NULL ? (int64_t)workers_step(m->workers) : 0));
+    send_message(m, msg);
+}
+
+void member_leave(struct member *m, const char *reason)
+{
+    json_object *msg;
+
+    if (m->leaving || m->ending)
+        return;
+    m->leaving = true;
+    if (!m->welcomed && !m->options->base) {
+        /* Not part of anything yet: free the node now. */
+        member_end(m, 0);
+        return;
+    }
+    msg = message("leaving");
+    json_object_object_add(msg, "reason", json_object_new_string(reason));
+    send_message(m, msg);
+}
+
+/* ---- end --------------------------------------------------------------------------------------------------------------- */
+
+static void piece_gone(struct member *m)
+{
+    if (--m->open_handles > 0 || !m->ending || m->finished)
+        return;
+    m->finished = true;
+    run_dir_remove(m->run_dir);
+    m->done(m->exit_code, m->arg);
+}
+
+static void beat_closed(uv_handle_t *handle)
+{
+    piece_gone(handle->data);
+}
+
+static void output_gone(void *arg)
+{
+    piece_gone(arg);
+}
+
+/* First the workers, then the output, then the link: what workers wrote last is still handed on. */
+static void member_end(struct member *m, int code)
+{
+    if (!m->ending)
+        m->exit_code = code;
+    m->ending = true;
+    if (m->workers != NULL) {
+        workers_stop(m->workers, SIGTERM, FATAL_GRACE);
+        return; /* on_drained comes back here */
+    }
+    if (m->finished || uv_is_closing((uv_handle_t *)&m->beat))
+        return;
+    uv_close((uv_handle_t *)&m->beat, beat_closed);
+    if (m->output != NULL) {
+        m->open_handles++;
+        output_destroy(m->output, FLUSH_MS, output_gone, m);
+        m->output = NULL;
+    }
+    if (m->link != NULL)
+        link_close(m->link, "done");
+}
+
+struct member *member_create(uv_loop_t *loop, const struct member_options *options, void (*done)(int code, void *arg), void *arg,
+                             struct error *err)
+{
+    struct member *m = calloc(1, sizeof(*m));
+    struct link_client_options client = {
+        .role = LINK_ROLE_AGENT,
+        .job_id = options->base_job,
+        .restarts = options->base_restarts,
+        .leader_uid = getuid(),
+        .munge_socket = options->conf->munge_socket,
+        .address = options->address,
+        .port = options->port,
+        .port_first = options->conf->port_first,
+        .port_last = options->conf->port_last,
+        .timeout_ms = options->connect_timeout_ms,
+    };
+
+    if (m == NULL) {
+        error_set(err, "out of memory");
+        return NULL;
+    }
+    m->loop = loop;
+    m->options = options;
+    m->done = done;
+    m->arg = arg;
+    m->reserved_fd = -1;
+    m->heartbeat = options->conf->heartbeat_timeout;
+    m->run_dir = run_dir_make(options->conf->snapshot_dir, options->job, options->restarts, options->node, err);
+    if (m->run_dir == NULL || asprintf(&m->incarnation, "%u.%u", options->base_job, options->base_restarts) < 0) {
+        m->incarnation = NULL;
+        member_destroy(m);
+        return NULL;
+    }
+    m->link = link_connect(loop, &client, &link_handlers, m, err);
+    if (m->link == NULL) {
+        run_dir_remove(m->run_dir);
+        member_destroy(m);
+        return NULL;
+    }
+    uv_timer_init(loop, &m->beat);
+    m->beat.data = m;
+    uv_timer_start(&m->beat, on_beat, (uint64_t)(m->heartbeat * 250), (uint64_t)(m->heartbeat * 250));
+    m->open_handles = 2; /* link, beat */
+    return m;
+}
+
+void member_destroy(struct member *m)
+{
+    if (m == NULL)
+        return;
+    world_destroy(m->world);
+    strings_free(m->argv);
+    strings_free(m->user_env);
+    json_object_put(m->scale);
+    free(m->tails);
+    free(m->cwd);
+    free(m->state_dir);
+    free(m->checkpoint_dir);
+    free(m->incarnation);
+    free(m->run_dir);
+    free(m);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* elasticrun's command line (options.h). */
+#include "config.h"
+
+#include "agent/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+
+static const char usage[] =
+    "Usage: srun elasticrun [OPTIONS] COMMAND [ARGS...]\n"
+    "       srun elasticrun [OPTIONS] script.py [ARGS...]      (as torchrun)\n"
+    "       srun elasticrun [OPTIONS] -m MODULE [ARGS...]\n"
+    "\n"
+    "Run an elastic data-parallel job: workers on every node of the job, restarted in a\n"
+    "larger or smaller world as Slurm gives and takes nodes.\n"
+    "\n"
+    "Size and policy (usually given to sbatch; see sbatch --help):\n"
+    "  --elastic=MIN:MAX[:STEP]|N,N,N  nodes: a range, with an increment, or exact sizes\n"
+    "  --elastic-grace=SECONDS         longest time to save and leave (600)\n"
+    "  --elastic-grow-delay=SECONDS    no growth for so long after a shrink (60)\n"
+    "  --elastic-snooze=SECONDS        no growth for so long after any change (0)\n"
+    "  --elastic-fault-wait=SECONDS    below MIN, wait so long for nodes (30)\n"
+    "  --elastic-pool=NAME[,NAME...]   where more nodes may come from\n"
+    "  --elastic-signal=SIGNAL|none    tell workers of a change by this signal\n"
+    "  --elastic-config=FILE           the same as JSON, and scale_config\n"
+    "\n"
+    "Workers:\n"
+    "  --nproc-per-node=N|auto|gpu|cpu workers on each node (tasks per node of srun,\n"
+    "                                  else GPUs, else 1)\n"
+    "  --max-restarts=N                restarts after failures (3); resizes do not count\n"
+    "  --label                         prefix each line of output with the rank\n"
+    "  --bind=auto|none                bind each worker to its share of the node (auto)\n"
+    "  --state-dir=DIR                 state of the job, on a shared file system\n"
+    "  --checkpoint-dir=DIR            ELASTIC_CHECKPOINT_DIR (STATE_DIR/checkpoint)\n"
+    "  -m, --module                    COMMAND is a Python module\n"
+    "  --no-python                     do not put python before script.py\n"
+    "  --help, --version\n"
+    "\n"
+    "torchrun's --nnodes, --node-rank, --rdzv-*, --master-*, --standalone are accepted:\n"
+    "size and rendezvous come from Slurm.\n";
+
+enum {
+    OPT_POLICY = 256, /* any of the policy's options: the name tells */
+    OPT_CONFIG,
+    OPT_NPROC,
+    OPT_MAX_RESTARTS,
+    OPT_LABEL,
+    OPT_BIND,
+    OPT_STATE_DIR,
+    OPT_CHECKPOINT_DIR,
+    OPT_NO_PYTHON,
+    OPT_EXTENSION,
+    OPT_IGNORED,
+    OPT_HELP,
+    OPT_VERSION,
+};
+
+static const struct option long_options[] = {
+    {"elastic", required_argument, NULL, OPT_POLICY},
+    {"elastic-grace", required_argument, NULL, OPT_POLICY},
+    {"elastic-grow-delay", required_argument, NULL, OPT_POLICY},
+    {"elastic-snooze", required_argument, NULL, OPT_POLICY},
+    {"elastic-fault-wait", required_argument, NULL, OPT_POLICY},
+    {"elastic-pool", required_argument, NULL, OPT_POLICY},
+    {"elastic-signal", required_argument, NULL, OPT_POLICY},
+    {"elastic-config", required_argument, NULL, OPT_CONFIG},
+    {"nproc-per-node", required_argument, NULL, OPT_NPROC},
+    {"nproc_per_node", required_argument, NULL, OPT_NPROC},
+    {"max-restarts", required_argument, NULL, OPT_MAX_RESTARTS},
+    {"max_restarts", required_argument, NULL, OPT_MAX_RESTARTS},
+    {"label", no_argument, NULL, OPT_LABEL},
+    {"bind", required_argument, NULL, OPT_BIND},
+    {"state-dir", required_argument, NULL, OPT_STATE_DIR},
+    {"checkpoint-dir", required_argument, NULL, OPT_CHECKPOINT_DIR},
+    {"module", no_argument, NULL, 'm'},
+    {"no-python", no_argument, NULL, OPT_NO_PYTHON},
+    {"no_python", no_argument, NULL, OPT_NO_PYTHON},
+    {"extension", no_argument, NULL, OPT_EXTENSION},
+    {"nnodes", required_argument, NULL, OPT_IGNORED},
+    {"node-rank", required_argument, NULL, OPT_IGNORED},
+    {"node_rank", required_argument, NULL, OPT_IGNORED},
+    {"rdzv-backend", required_argument, NULL, OPT_IGNORED},
+    {"rdzv_backend", required_argument, NULL, OPT_IGNORED},
+    {"rdzv-endpoint", required_argument, NULL, OPT_IGNORED},
+    {"rdzv_endpoint", required_argument, NULL, OPT_IGNORED},
+    {"rdzv-id", required_argument, NULL, OPT_IGNORED},
+    {"rdzv_id", required_argument, NULL, OPT_IGNORED},
+    {"rdzv-conf", required_argument, NULL, OPT_IGNORED},
+    {"rdzv_conf", required_argument, NULL, OPT_IGNORED},
+    {"master-addr", required_argument, NULL, OPT_IGNORED},
+    {"master_addr", required_argument, NULL, OPT_IGNORED},
+    {"master-port", required_argument, NULL, OPT_IGNORED},
+    {"master_port", required_argument, NULL, OPT_IGNORED},
+    {"monitor-interval", required_argument, NULL, OPT_IGNORED},
+    {"monitor_interval", required_argument, NULL, OPT_IGNORED},
+    {"start-method", required_argument, NULL, OPT_IGNORED},
+    {"start_method", required_argument, NULL, OPT_IGNORED},
+    {"standalone", no_argument, NULL, OPT_IGNORED},
+    {"help", no_argument, NULL, OPT_HELP},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {NULL, 0, NULL, 0},
+};
+
+static int parse_count(const char *name, const char *text, int min, int max, int *value, struct error *err)
+{
+    char *end;
+    long number;
+
+    errno = 0;
+    number = strtol(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || number < min || number > max)
+        return error_set(err, "--%s=%s: must be a whole number from %d to %d", name, text, min, max);
+    *value = (int)number;
+    return 0;
+}
+
+static int parse_nproc(struct options *o, const char *text, struct error *err)
+{
+    if (strcmp(text, "auto") == 0)
+        o->nproc_kind = NPROC_AUTO;
+    else if (strcmp(text, "gpu") == 0)
+        o->nproc_kind = NPROC_GPU;
+    else if (strcmp(text, "cpu") == 0)
+        o->nproc_kind = NPROC_CPU;
+    else if (parse_count("nproc-per-node", text, 1, 65536, &o->nproc, NULL) == 0)
+        o->nproc_kind = NPROC_NUMBER;
+    else
+        return error_set(err, "--nproc-per-node=%s: must be a whole number from 1 to 65536, auto, gpu or cpu", text);
+    return 0;
+}
+
+static int parse_bind(struct options *o, const char *text, struct error *err)
+{
+    if (strcmp(text, "auto") != 0 && strcmp(text, "none") != 0)
+        return error_set(err, "--bind=%s: must be auto or none", text);
+    o->bind = strcmp(text, "auto") == 0;
+    return 0;
+}
+
+static int parse_policy(struct options *o, const char *name, const char *text, struct error *err)
+{
+    return policy_set(&o->policy, strcmp(name, "elastic") == 0 ? name : name + strlen("elastic-"), text, err);
+}
+
+/* The command as it is executed: a Python script or module gets its interpreter, as under torchrun. */
+static int build_argv(struct options *o, char **args, bool module, bool no_python, struct error *err)
+{
+    size_t count = 0, at = 0, len;
+    const char *python = getenv("PYTHON_EXEC");
+    bool script;
+
+    if (args[0] == NULL)
+        return error_set(err, "no command to run; try: srun elasticrun python train.py (elasticrun --help shows more)");
+    while (args[count] != NULL)
+        count++;
+    o->argv = calloc(count + 4, sizeof(*o->argv));
+    if (o->argv == NULL)
+        return error_set(err, "out of memory");
+    len = strlen(args[0]);
+    script = !no_python && !module && len > 3 && strcmp(args[0] + len - 3, ".py") == 0;
+    if (module || script) {
+        o->argv[at++] = strdup(python != NULL && python[0] != '\0' ? python : "python3");
+        o->argv[at++] = strdup("-u");
+        if (module)
+            o->argv[at++] = strdup("-m");
+    }
+    for (size_t i = 0; i < count; i++)
+        o->argv[at++] = strdup(args[i]);
+    return 0;
+}
+
+static int parse_one(struct options *o, int code, const char *name, struct error *err)
+{
+    switch (code) {
+    case OPT_POLICY:
+        return parse_policy(o, name, optarg, err);
+    case OPT_CONFIG:
+        o->config = optarg;
+        return 0;
+    case OPT_NPROC:
+        return parse_nproc(o, optarg, err);
+    case OPT_MAX_RESTARTS:
+        return parse_count("max-restarts", optarg, 0, 1000000, &o->max_restarts, err);
+    case OPT_LABEL:
+        o->label = true;
+        return 0;
+    case OPT_BIND:
+        return parse_bind(o, optarg, err);
+    case OPT_STATE_DIR:
+        o->state_dir = optarg;
+        return 0;
+    case OPT_CHECKPOINT_DIR:
+        o->checkpoint_dir = optarg;
+        return 0;
+    case OPT_EXTENSION:
+        o->extension = true;
+        return 0;
+    case OPT_IGNORED:
+        log_info("--%s is not needed: size and rendezvous come from Slurm", name);
+        return 0;
+    default:
+        return error_set(err, "bad option; see elasticrun --help");
+    }
+}
+
+enum options_result options_parse(struct options *o, int argc, char **argv, struct error *err)
+{
+    bool module = false, no_python = false;
+    int code, index;
+
+    memset(o, 0, sizeof(*o));
+    policy_init(&o->policy);
+    o->max_restarts = 3;
+    o->bind = true;
+    opterr = 0;
+    optind = 1;
+    while (index = -1, (code = getopt_long(argc, argv, "+m", long_options, &index)) != -1) {
+        if (code == 'm') {
+            module = true;
+        } else if (code == OPT_NO_PYTHON) {
+            no_python = true;
+        } else if (code == OPT_HELP) {
+            fputs(usage, stdout);
+            return OPTIONS_DONE;
+        } else if (code == OPT_VERSION) {
+            puts("elasticrun " PACKAGE_VERSION);
+            return OPTIONS_DONE;
+        } else if (code == '?') {
+            error_set(err, "%s: unknown option, or its value is missing; see elasticrun --help", argv[optind - 1]);
+            return OPTIONS_ERROR;
+        } else if (parse_one(o, code, index >= 0 ? long_options[index].name : "", err) != 0) {
+            return OPTIONS_ERROR;
+        }
+    }
+    if (!o->extension && build_argv(o, argv + optind, module, no_python, err) != 0)
+        return OPTIONS_ERROR;
+    return OPTIONS_RUN;
+}
+
+void options_clear(struct options *o)
+{
+    policy_clear(&o->policy);
+    for (char **arg = o->argv; arg != NULL && *arg != NULL; arg++)
+        free(*arg);
+    free(o->argv);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Where the other parts of this installation are (paths.h). */
+#include "agent/paths.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *paths_program(void)
+{
+    static char path[PATH_MAX];
+    ssize_t len;
+
+    if (path[0] == '\0') {
+        len = readlink("/proc/self/exe", path, sizeof(path) - 1);
+        path[len > 0 ? len : 0] = '\0';
+    }
+    return path;
+}
+
+/* First of the candidates, relative to the program's directory or absolute, that can be read; the last one if none. */
+static const char *find(char *buf, const char *const *candidates)
+{
+    const char *program = paths_program();
+    const char *slash = strrchr(program, '/');
+    int dir = slash != NULL ? (int)(slash - program) : 0;
+
+    if (buf[0] != '\0')
+        return buf;
+    for (const char *const *c = candidates; *c != NULL; c++) {
+        if ((*c)[0] == '/')
+            snprintf(buf, PATH_MAX, "%s", *c);
+        else
+            snprintf(buf, PATH_MAX, "%.*s/%s", dir, program, *c);
+        if (access(buf, R_OK) == 0)
+            break;
+    }
+    return buf;
+}
+
+const char *paths_extension_script(void)
+{
+    static char path[PATH_MAX];
+    static const char *const candidates[] = {"../libexec/slurm-elastic/extension.sh", PKGLIBEXECDIR "/extension.sh", NULL};
+
+    return find(path, candidates);
+}
+
+const char *paths_library(void)
+{
+    static char path[PATH_MAX];
+    static const char *const candidates[] = {"../lib/libelastic.so.0", LIBDIR "/libelastic.so.0", NULL};
+
+    return find(path, candidates);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Where the other parts of this installation are. Found from the place of the running program, so that an installation can be moved. */
+#ifndef ELASTIC_PATHS_H
+#define ELASTIC_PATHS_H
+
+/* All return strings that live as long as the process. */
+const char *paths_program(void);          /* this elasticrun */
+const char *paths_extension_script(void); /* batch script of extension jobs */
+const char *paths_library(void);          /* libelastic.so.0 */
+
+#endif

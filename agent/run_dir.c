@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a member holds on its node (run_dir.h). */
+#include "agent/run_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "common/files.h"
+
+/* The agent holds a lock on this file for as long as it lives; who can take the lock knows that the agent has died. */
+#define LOCK_NAME "agent.lock"
+
+static bool agent_lives(const char *dir)
+{
+    char path[512];
+    int fd;
+    bool lives;
+
+    snprintf(path, sizeof(path), "%s/%s", dir, LOCK_NAME);
+    fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    lives = flock(fd, LOCK_EX | LOCK_NB) != 0;
+    close(fd);
+    return lives;
+}
+
+/* Remove what killed agents of this user have left on this node (name given) or under this name. */
+static void sweep(const char *root, const char *node)
+{
+    char prefix[64], path[512];
+    size_t node_len = strlen(node);
+    DIR *dir = opendir(root);
+    struct dirent *entry;
+    struct stat st;
+
+    if (dir == NULL)
+        return;
+    snprintf(prefix, sizeof(prefix), "elastic-%u-", (unsigned)getuid());
+    while ((entry = readdir(dir)) != NULL) {
+        size_t len = strlen(entry->d_name);
+
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 || len < node_len + 1 ||
+            strcmp(entry->d_name + len - node_len, node) != 0 || entry->d_name[len - node_len - 1] != '-')
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", root, entry->d_name);
+        if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != getuid() || agent_lives(path))
+            continue;
+        dir_remove(path, NULL);
+    }
+    closedir(dir);
+}
+
+char *run_dir_make(const char *root, uint32_t job, uint32_t restarts, const char *node, struct error *err)
+{
+    char path[512], lock[600];
+    int fd;
+
+    if (snprintf(path, sizeof(path), "%s/elastic-%u-%u.%u-%s", root, (unsigned)getuid(), job, restarts, node) >= (int)sizeof(path)) {
+        error_set(err, "snapshot_dir '%s' is too long", root);
+        return NULL;
+    }
+    sweep(root, node);
+    if (dir_make(path, err) != 0)
+        return NULL;
+    snprintf(lock, sizeof(lock), "%s/%s", path, LOCK_NAME);
+    fd = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        error_set(err, "%s: %s: another elasticrun of this job runs on this node", path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return NULL;
+    }
+    /* fd stays open: the lock is held until this process ends. */
+    return strdup(path);
+}
+
+void run_dir_remove(const char *path)
+{
+    if (path != NULL)
+        dir_remove(path, NULL);
+}
+
+int run_dir_reserve_port(int *port, struct error *err)
+{
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};
+    struct sockaddr_in any4 = {.sin_family = AF_INET};
+    struct sockaddr_storage bound;
+    socklen_t len = sizeof(bound);
+    int on = 1, off = 0;
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0) {
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+        if (bind(fd, (struct sockaddr *)&any, sizeof(any)) != 0) {
+            close(fd);
+            fd = -1;
+        }
+    }
+    if (fd < 0 && (fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) >= 0) {
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+        if (bind(fd, (struct sockaddr *)&any4, sizeof(any4)) != 0) {
+            close(fd);
+            fd = -1;
+        }
+    }
+    if (fd < 0 || getsockname(fd, (struct sockaddr *)&bound, &len) != 0) {
+        error_set(err, "cannot reserve a port for MASTER_PORT: %s", strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    *port = bound.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&bound)->sin6_port)
+                                        : ntohs(((struct sockaddr_in *)&bound)->sin_port);
+    return fd;
+}
