@@ -7,3 +7,13 @@
 #   dist_prolog_SCRIPTS = scripts/prolog.d/...
 #   epilogdir = $(pkglibexecdir)/epilog.d
 #   dist_epilog_SCRIPTS = scripts/epilog.d/...
+EXTRA_DIST += \
+    scripts/check \
+    scripts/setup \
+    scripts/testbed \
+    scripts/testbed.d/commands.sh \
+    scripts/testbed.d/common.sh \
+    scripts/testbed.d/config.sh \
+    scripts/testbed.d/database.sh \
+    scripts/testbed.d/install.sh \
+    scripts/testbed.d/processes.sh

@@ -36,7 +36,8 @@ sources() {
 
 @test "no marks of unfinished work" {
     marks='TO''DO|FIX''ME|X''XX'
-    nothing "$(git grep -nIwE "$marks" -- ':!COPYING')" "marks left"
+    # TAP has a directive of that name.
+    nothing "$(git grep -nIwE "$marks" -- ':!COPYING' ':!tests/tap/')" "marks left"
 }
 
 @test "lib is pure: no Slurm, PMIx, loop, clock or file" {
@@ -46,7 +47,7 @@ sources() {
 
 @test "Slurm is touched only in its plugins and in one client module" {
     touching=$(git grep -lE '#include <slurm/' -- '*.c' '*.h' ':!spank/' ':!plugins/' \
-        ':!common/slurm_client.[ch]')
+        ':!common/slurm_client.[ch]' || true)
     nothing "$touching" "includes Slurm's headers"
 }
 
