@@ -8,6 +8,10 @@ UNIT_LIBS = lib/libelasticcore.la $(CMOCKA_LIBS)
 
 UNIT_TESTS =
 
+UNIT_TESTS += tests/unit/test_plan
+tests_unit_test_plan_SOURCES = tests/unit/test_plan.c
+tests_unit_test_plan_LDADD = $(UNIT_LIBS)
+
 if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)

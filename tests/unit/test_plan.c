@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* lib/plan: tables of situations, and random histories on a simulated cluster. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/plan.h"
+
+#define NODES_MAX 64
+#define EXTENSIONS_MAX 32
+
+static struct sizes parse(const char *text)
+{
+    struct sizes sizes;
+    struct error err = {""};
+
+    if (sizes_parse(text, &sizes, &err) != 0)
+        fail_msg("%s", err.text);
+    return sizes;
+}
+
+/* A situation under construction. */
+struct scene {
+    struct sizes sizes;
+    struct plan_member members[NODES_MAX];
+    struct plan_extension extensions[EXTENSIONS_MAX];
+    struct plan_input in;
+    int next_id;
+};
+
+static void scene_init(struct scene *s, const char *sizes)
+{
+    memset(s, 0, sizeof(*s));
+    s->sizes = parse(sizes);
+    s->in = (struct plan_input){
+        .now = 1000,
+        .sizes = &s->sizes,
+        .base_nodes = s->sizes.min,
+        .target = s->sizes.max,
+        .max_pending = 2,
+        .grow_delay = 60,
+        .generation_since = -1,
+        .last_setback = -1,
+        .members = s->members,
+        .extensions = s->extensions,
+    };
+}
+
+static void add_members(struct scene *s, uint32_t job, int count, bool in_world)
+{
+    for (int i = 0; i < count; i++) {
+        struct plan_member *m = &s->members[s->in.member_count];
+
+        *m = (struct plan_member){.id = ++s->next_id,
+                                  .job = job,
+                                  .base = job == 1,
+                                  .usable = true,
+                                  .position = in_world ? s->in.member_count : -1,
+                                  .nodeid = i,
+                                  .joined = s->in.now - 100};
+        s->in.member_count++;
+    }
+}
+
+static struct plan_extension *add_extension(struct scene *s, uint32_t job, int nodes, enum plan_extension_state state, double age)
+{
+    struct plan_extension *ext = &s->extensions[s->in.extension_count++];
+
+    *ext = (struct plan_extension){.job = job, .nodes = nodes, .state = state, .since = s->in.now - age, .pool = "elastic"};
+    return ext;
+}
+
+static struct plan_output decide(struct scene *s)
+{
+    struct plan_output out;
+
+    assert_int_equal(plan_decide(&s->in, &out), 0);
+    return out;
+}
+
+static void test_start(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    scene_init(&s, "2:6");
+    add_members(&s, 1, 1, false);
+    out = decide(&s);
+    assert_int_equal(out.size, 0);
+    assert_false(out.change);
+    assert_string_equal(out.why_size, "waiting: 1 of at least 2 nodes are there");
+    plan_clear(&out);
+
+    add_members(&s, 1, 1, false);
+    out = decide(&s);
+    assert_int_equal(out.size, 2);
+    assert_true(out.change);
+    assert_false(out.urgent);
+    assert_int_equal(out.submit, 1); /* the first extension is a small one */
+    assert_true(out.submit_delay == 0);
+    plan_clear(&out);
+}
+
+static void test_sequence_of_requests(void **state)
+{
+    static const struct {
+        const char *sizes;
+        int expected[16];
+    } table[] = {
+        {"2:6", {1, 2, 1, 0}},
+        {"2:6:2", {2, 2, 0}},
+        {"2,3,5", {1, 2, 0}},
+        {"1:2", {1, 0}},
+        {"4:4", {0}},
+        {"2:100", {1, 2, 4, 8, 16, 32, 18, 9, 4, 2, 1, 1, 0}},
+    };
+
+    (void)state;
+    for (size_t row = 0; row < sizeof(table) / sizeof(table[0]); row++) {
+        struct scene s;
+
+        scene_init(&s, table[row].sizes);
+        s.in.max_pending = 100;
+        add_members(&s, 1, s.sizes.min, true);
+        for (int i = 0;; i++) {
+            struct plan_output out = decide(&s);
+
+            if (out.submit != table[row].expected[i])
+                fail_msg("%s: request %d is of %d nodes, expected %d", table[row].sizes, i, out.submit, table[row].expected[i]);
+            plan_clear(&out);
+            if (out.submit == 0)
+                break;
+            s.in.last_increments = out.submit_increments;
+            add_extension(&s, (uint32_t)(10 + i), out.submit, PLAN_PENDING, 0);
+        }
+    }
+}
+
+static void test_max_pending(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    scene_init(&s, "2:100");
+    add_members(&s, 1, 2, true);
+    add_extension(&s, 10, 1, PLAN_PENDING, 1);
+    add_extension(&s, 0, 2, PLAN_SUBMITTING, 0);
+    out = decide(&s);
+    assert_int_equal(out.submit, 0);
+    assert_int_equal(out.cancel_count, 0);
+    plan_clear(&out);
+}
+
+static void test_large_request_that_stalls_is_made_smaller(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    scene_init(&s, "2:100");
+    add_members(&s, 1, 2, true);
+    add_extension(&s, 10, 1, PLAN_PENDING, 100);
+    add_extension(&s, 11, 16, PLAN_PENDING, PLAN_STALE + 1);
+    out = decide(&s);
+    assert_int_equal(out.cancel_count, 1);
+    assert_int_equal(out.cancel[0], 11);
+    assert_int_equal(out.submit, 1);
+    plan_clear(&out);
+
+    /* Not yet eligible is not stalled. */
+    s.extensions[1].begin = s.in.now + 5;
+    out = decide(&s);
+    assert_int_equal(out.cancel_count, 0);
+    plan_clear(&out);
+}
+
+static void test_growth_waits_for_those_about_to_join(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    scene_init(&s, "2:6");
+    s.in.generation_since = 900;
+    add_members(&s, 1, 2, true);
+    add_members(&s, 10, 1, false);
+    s.members[2].joined = s.in.now - 1;
+    add_extension(&s, 10, 1, PLAN_JOINED, 1);
+    add_extension(&s, 11, 2, PLAN_STARTING, 1);
+    add_extension(&s, 12, 1, PLAN_PENDING, 30);
+    out = decide(&s);
+    assert_int_equal(out.size, 3);
+    assert_false(out.change);
+    assert_true(out.wake > 0 && out.wake <= PLAN_SETTLE_MAX);
+    plan_clear(&out);
+
+    s.members[2].joined = s.in.now - PLAN_SETTLE_MAX; /* … but not for ever */
+    out = decide(&s);
+    assert_true(out.change);
+    assert_int_equal(out.size, 3);
+    plan_clear(&out);
+
+    s.members[2].joined = s.in.now - 1;
+    s.extensions[1].state = PLAN_JOINED;
+    add_members(&s, 11, 2, false);
+    out = decide(&s);
+    assert_true(out.change); /* the one that has been pending for long is not waited for */
+    assert_int_equal(out.size, 5);
+    plan_clear(&out);
+}
+
+static void test_leaving_is_urgent(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    scene_init(&s, "2:6");
+    s.in.generation_since = 900;
+    s.in.last_setback = s.in.now;
+    s.in.snooze = 500;
+    add_members(&s, 1, 2, true);
+    add_members(&s, 10, 1, true);
+    add_members(&s, 11, 2, true);
+    add_extension(&s, 10, 1, PLAN_JOINED, 50);
+    add_extension(&s, 11, 2, PLAN_LEAVING, 0);
+    s.members[3].usable = s.members[4].usable = false;
+    out = decide(&s);
+    assert_true(out.change && out.urgent);
+    assert_int_equal(out.size, 3);
+    assert_int_equal(out.order[0], 1);
+    assert_int_equal(out.order[2], 3);
+    assert_true(out.submit > 0);
+    assert_true(out.submit_delay == 400); /* the longer of grow-delay and snooze */
+    plan_clear(&out);
+}
+
+static void test_order(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    scene_init(&s, "2:6");
+    s.in.generation_since = 0;
+    /* Members in the order in which they joined; survivors have positions. */
+    add_members(&s, 12, 1, false); /* id 1 */
+    add_members(&s, 11, 2, false); /* ids 2, 3 */
+    add_members(&s, 1, 2, false);  /* ids 4, 5 */
+    s.members[3].position = 0;
+    s.members[4].position = 1;
+    s.members[1].nodeid = 1;
+    s.members[2].nodeid = 0;
+    add_extension(&s, 11, 2, PLAN_JOINED, 1);
+    add_extension(&s, 12, 1, PLAN_JOINED, 1);
+    out = decide(&s);
+    assert_int_equal(out.size, 5);
+    assert_int_equal(out.order[0], 4);
+    assert_int_equal(out.order[1], 5);
+    assert_int_equal(out.order[2], 3);
+    assert_int_equal(out.order[3], 2);
+    assert_int_equal(out.order[4], 1);
+    plan_clear(&out);
+}
+
+static void test_sizes_that_are_not_allowed_are_never_formed(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    scene_init(&s, "2:6:2");
+    s.in.generation_since = 0;
+    add_members(&s, 1, 2, true);
+    add_members(&s, 10, 1, false);
+    add_extension(&s, 10, 1, PLAN_JOINED, 1);
+    out = decide(&s);
+    assert_int_equal(out.size, 2);
+    assert_false(out.change);
+    plan_clear(&out);
+    s.extensions[0].since = s.in.now - PLAN_PARK_LIMIT; /* the surplus goes back */
+    out = decide(&s);
+    assert_int_equal(out.cancel_count, 1);
+    assert_true(out.cancel_failed[0]);
+    plan_clear(&out);
+}
+
+static void test_resize_down(void **state)
+{
+    static const struct {
+        int target;
+        uint32_t expected[4];
+    } table[] = {
+        {6, {0}},
+        {5, {12, 0}},          /* the newest that fits exactly */
+        {4, {12, 10, 0}},      /* 1 + 1 */
+        {3, {12, 11, 0}},
+        {2, {12, 11, 10, 0}},
+    };
+
+    (void)state;
+    for (size_t row = 0; row < sizeof(table) / sizeof(table[0]); row++) {
+        struct scene s;
+        struct plan_output out;
+        int i;
+
+        scene_init(&s, "2:6");
+        s.in.generation_since = 0;
+        add_members(&s, 1, 2, true);
+        add_members(&s, 10, 1, true);
+        add_members(&s, 11, 2, true);
+        add_members(&s, 12, 1, true);
+        add_extension(&s, 10, 1, PLAN_JOINED, 50);
+        add_extension(&s, 11, 2, PLAN_JOINED, 50);
+        add_extension(&s, 12, 1, PLAN_JOINED, 50);
+        s.in.target = table[row].target;
+        out = decide(&s);
+        for (i = 0; table[row].expected[i] != 0; i++) {
+            bool found = false;
+
+            for (int k = 0; k < out.cancel_count; k++)
+                found = found || out.cancel[k] == table[row].expected[i];
+            if (!found)
+                fail_msg("target %d: job %u is kept", table[row].target, table[row].expected[i]);
+        }
+        assert_int_equal(out.cancel_count, i);
+        assert_int_equal(out.change, i > 0);
+        assert_int_equal(out.size, table[row].target);
+        plan_clear(&out);
+    }
+}
+
+static void test_resize_down_that_does_not_fit(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    scene_init(&s, "2:6");
+    s.in.generation_since = 0;
+    add_members(&s, 1, 2, true);
+    add_members(&s, 10, 4, true);
+    add_extension(&s, 10, 4, PLAN_JOINED, 50);
+    s.in.target = 5;
+    out = decide(&s);
+    assert_int_equal(out.cancel_count, 1); /* all of it, and a smaller one is asked for */
+    assert_int_equal(out.size, 2);
+    assert_true(out.submit > 0 && out.submit <= 3);
+    plan_clear(&out);
+}
+
+static void test_why_not_more(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    scene_init(&s, "2:6");
+    s.in.generation_since = 0;
+    add_members(&s, 1, 2, true);
+    s.in.no_pool = true;
+    out = decide(&s);
+    assert_non_null(strstr(out.why_not_more, "no pool"));
+    plan_clear(&out);
+    s.in.no_pool = false;
+    s.in.submit_error = "Invalid qos specification";
+    out = decide(&s);
+    assert_non_null(strstr(out.why_not_more, "Invalid qos specification"));
+    plan_clear(&out);
+    add_extension(&s, 10, 1, PLAN_PENDING, 5)->reason = "Resources";
+    out = decide(&s);
+    assert_non_null(strstr(out.why_not_more, "Resources"));
+    assert_non_null(strstr(out.why_not_more, "job 10"));
+    plan_clear(&out);
+    s.in.target = 2;
+    out = decide(&s);
+    assert_non_null(strstr(out.why_not_more, "held at 2"));
+    plan_clear(&out);
+}
+
+/* ---- a simulated cluster ----------------------------------------------------------------------------------------------- */
+
+static unsigned random_state;
+
+static int pick(int n)
+{
+    random_state = random_state * 1103515245u + 12345u;
+    return (int)((random_state >> 16) % (unsigned)n);
+}
+
+struct cluster {
+    struct scene s;
+    int free;
+    uint32_t next_job;
+    int current; /* nodes in the world */
+};
+
+static void remove_member(struct scene *s, int i)
+{
+    memmove(&s->members[i], &s->members[i + 1], (size_t)(s->in.member_count - i - 1) * sizeof(s->members[0]));
+    s->in.member_count--;
+}
+
+static void end_extension(struct cluster *c, int i)
+{
+    struct scene *s = &c->s;
+
+    for (int k = s->in.member_count - 1; k >= 0; k--)
+        if (s->members[k].job == s->extensions[i].job)
+            remove_member(s, k);
+    if (s->extensions[i].state != PLAN_PENDING)
+        c->free += s->extensions[i].nodes;
+    memmove(&s->extensions[i], &s->extensions[i + 1], (size_t)(s->in.extension_count - i - 1) * sizeof(s->extensions[0]));
+    s->in.extension_count--;
+}
+
+static void carry_out(struct cluster *c, const struct plan_output *out)
+{
+    struct scene *s = &c->s;
+
+    for (int i = 0; i < out->cancel_count; i++)
+        for (int k = s->in.extension_count - 1; k >= 0; k--)
+            if (s->extensions[k].job == out->cancel[i]) {
+                if (out->cancel_failed[i])
+                    s->in.last_setback = s->in.now;
+                s->extensions[k].state = s->extensions[k].state == PLAN_PENDING ? PLAN_PENDING : PLAN_LEAVING;
+                s->in.last_increments = 0;
+                end_extension(c, k);
+            }
+    if (out->submit > 0) {
+        struct plan_extension *ext = add_extension(s, c->next_job++, out->submit, PLAN_PENDING, 0);
+
+        ext->begin = out->submit_delay > 0 ? s->in.now + out->submit_delay : 0;
+        s->in.last_increments = out->submit_increments;
+    }
+    if (!out->change)
+        return;
+    c->current = out->size;
+    s->in.generation_since = s->in.now;
+    for (int i = 0; i < s->in.member_count; i++) {
+        s->members[i].position = -1;
+        for (int k = 0; k < out->size; k++)
+            if (out->order[k] == s->members[i].id)
+                s->members[i].position = k;
+    }
+}
+
+/* Slurm: starts what fits, now and then takes something back. */
+static void slurm(struct cluster *c, bool hostile)
+{
+    struct scene *s = &c->s;
+
+    for (int i = 0; i < s->in.extension_count; i++) {
+        struct plan_extension *ext = &s->extensions[i];
+
+        if (ext->state == PLAN_PENDING && ext->begin <= s->in.now && ext->nodes <= c->free && (!hostile || pick(3) == 0)) {
+            c->free -= ext->nodes;
+            ext->state = PLAN_STARTING;
+            ext->since = s->in.now;
+        } else if (ext->state == PLAN_STARTING && pick(3) == 0) {
+            add_members(s, ext->job, ext->nodes, false);
+            for (int k = 0; k < ext->nodes; k++)
+                s->members[s->in.member_count - 1 - k].joined = s->in.now;
+            ext->state = PLAN_JOINED;
+            ext->since = s->in.now;
+        }
+    }
+    if (hostile && s->in.extension_count > 0 && pick(40) == 0) {
+        int victim = pick(s->in.extension_count);
+
+        end_extension(c, victim);
+        s->in.last_setback = s->in.now;
+        s->in.last_increments = 0;
+    }
+}
+
+static void check(struct cluster *c, const struct plan_output *out)
+{
+    struct scene *s = &c->s;
+    int asked = s->in.base_nodes, pending = 0;
+
+    for (int i = 0; i < s->in.extension_count; i++) {
+        asked += s->extensions[i].nodes;
+        pending += s->extensions[i].state == PLAN_PENDING;
+    }
+    assert_true(asked + out->submit - (out->cancel_count > 0 ? asked : 0) <= s->in.target);
+    assert_true(pending <= s->in.max_pending);
+    assert_true(out->size == 0 || sizes_allowed(&s->sizes, out->size));
+    assert_true(out->size <= s->in.member_count);
+    for (int i = 0; i < out->size; i++)
+        for (int k = 0; k < i; k++)
+            assert_int_not_equal(out->order[i], out->order[k]);
+    assert_true(out->why_size[0] != '\0' && out->why_not_more[0] != '\0');
+}
+
+static void test_random_histories(void **state)
+{
+    static const char *const sizes[] = {"2:6", "2:6:2", "2,3,5", "1:16", "4:32:4", "2,4,8,16"};
+
+    (void)state;
+    for (unsigned seed = 1; seed <= 300; seed++) {
+        struct cluster c = {.next_job = 100};
+        const char *text = sizes[seed % (sizeof(sizes) / sizeof(sizes[0]))];
+
+        random_state = seed;
+        scene_init(&c.s, text);
+        c.s.in.grow_delay = pick(5);
+        c.s.in.snooze = pick(4);
+        c.free = c.s.sizes.max - c.s.sizes.min + pick(4);
+        add_members(&c.s, 1, c.s.sizes.min, false);
+        for (int tick = 0; tick < 1200; tick++) {
+            bool hostile = tick < 600;
+            struct plan_output out;
+
+            c.s.in.now += 0.5;
+            slurm(&c, hostile);
+            out = decide(&c.s);
+            /* The world is what it was, less who left. */
+            if (c.current > 0) {
+                int left = 0;
+
+                for (int i = 0; i < c.s.in.member_count; i++)
+                    left += c.s.members[i].position >= 0;
+                if (left < c.current)
+                    out.change = true;
+            }
+            check(&c, &out);
+            carry_out(&c, &out);
+            plan_clear(&out);
+        }
+        /* Left in peace for five minutes with enough free nodes, every job has reached MAX. */
+        if (c.current != c.s.sizes.max)
+            fail_msg("seed %u (%s): %d nodes at the end", seed, text, c.current);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_start),
+        cmocka_unit_test(test_sequence_of_requests),
+        cmocka_unit_test(test_max_pending),
+        cmocka_unit_test(test_large_request_that_stalls_is_made_smaller),
+        cmocka_unit_test(test_growth_waits_for_those_about_to_join),
+        cmocka_unit_test(test_leaving_is_urgent),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_sizes_that_are_not_allowed_are_never_formed),
+        cmocka_unit_test(test_resize_down),
+        cmocka_unit_test(test_resize_down_that_does_not_fit),
+        cmocka_unit_test(test_why_not_more),
+        cmocka_unit_test(test_random_histories),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
+}
