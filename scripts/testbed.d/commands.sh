@@ -169,8 +169,9 @@ cancel_jobs() {
     wait_until 3 no_job_left || true
 }
 
-# Of whatever state the cluster is in.
+# Whatever state the cluster is in. No error may end this before its end.
 remove_cluster() {
+    set +e
     cancel_jobs
     signal_daemons TERM
     wait_until 3 no_daemon_alive || signal_daemons KILL

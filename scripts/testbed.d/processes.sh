@@ -4,8 +4,9 @@
 
 # Sets PROCESS_STATE, PROCESS_PARENT and PROCESS_START (in ticks since boot); fails if it is gone.
 read_process() {
-    local stat fields
-    { stat=$(<"/proc/$1/stat"); } 2>/dev/null || return 1
+    local stat='' fields
+    # The name may hold any character, so all is read, and what counts begins after the last ')'.
+    IFS= read -r -d '' stat 2>/dev/null <"/proc/$1/stat" || [[ -n $stat ]] || return 1
     read -ra fields <<<"${stat##*) }"
     PROCESS_STATE=${fields[0]} PROCESS_PARENT=${fields[1]} PROCESS_START=${fields[19]}
 }
@@ -31,7 +32,7 @@ start_daemon() {
     if read_process "$!"; then
         printf '%s %s %s\n' "$name" "$!" "$PROCESS_START" >>"$PIDS"
     fi
-    disown "$!"
+    disown "$!" 2>/dev/null || true # it may have ended already
 }
 DAEMON_ENV=()
 

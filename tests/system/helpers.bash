@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Helpers of all system tests. Load with: load helpers
+# shellcheck shell=bash
+#
+# A file brings its testbed up in setup_file and takes it down in teardown_file:
+#
+#     setup_file()    { testbed_up --nodes 8; }
+#     teardown_file() { testbed_down; }
+#
+#     @test "a job runs" {
+#         id=$(submit -N2 script.sh)
+#         wait_for 10 job_is "$id" COMPLETED
+#     }
+#
+# TB_DIR is the testbed's directory, TB_USER the ordinary user, TB_WORK a directory of that user
+# where as_user and submit run and where jobs write. Jobs never run as the user of the test.
+
+bats_require_minimum_version 1.8.0
+
+TREE=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd -P)
+TESTBED=$TREE/scripts/testbed
+
+# A test that hangs fails. A file with longer tests sets its own limit before it loads this one.
+export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-60}
+
+# testbed_up OPTION...: starts the file's testbed; the options are those of scripts/testbed up.
+# Exports TB_DIR, TB_USER, TB_WORK.
+testbed_up() {
+    TB_HOME=$(mktemp -d "${TMPDIR:-/tmp}/elastic-test.XXXXXX")
+    TB_DIR=$TB_HOME/testbed TB_WORK=$TB_HOME/work
+    export TB_HOME TB_DIR TB_WORK TB_USER
+    chmod 0755 "$TB_HOME"
+    mkdir "$TB_WORK"
+    "$TESTBED" up --dir "$TB_DIR" "$@" || return 1
+    TB_USER=$(eval "$("$TESTBED" env --dir "$TB_DIR")" && printf '%s' "$TESTBED_USER")
+    if [[ $TB_USER == root ]]; then
+        echo "no ordinary user: scripts/setup makes one" >&2
+        return 1
+    fi
+    chown "$TB_USER" "$TB_WORK"
+}
+
+# Takes down whatever testbed_up began.
+testbed_down() {
+    [[ ! -e ${TB_DIR:-/nonexistent} ]] || "$TESTBED" down --dir "$TB_DIR"
+    [[ -z ${TB_HOME:-} ]] || rm -rf -- "$TB_HOME"
+}
+
+# on_testbed COMMAND...: runs it as the user of the test (root, if that is root), with the
+# testbed's environment.
+on_testbed() {
+    (
+        eval "$("$TESTBED" env --dir "$TB_DIR")"
+        "$@"
+    )
+}
+
+# as_user COMMAND...: runs it in TB_WORK as the ordinary user, with the environment that this one
+# has after login and eval of "scripts/testbed env". Leading NAME=VALUE words are added to it.
+as_user() {
+    local home shell
+    local -a as=()
+    if [[ $(id -un) != "$TB_USER" ]]; then
+        as=(setpriv --reuid="$TB_USER" --regid="$(id -g "$TB_USER")" --init-groups --)
+    fi
+    IFS=: read -r _ _ _ _ _ home shell < <(getent passwd "$TB_USER")
+    (
+        cd "$TB_WORK" || exit 1
+        PATH=/usr/local/bin:/usr/bin:/bin
+        unset LD_LIBRARY_PATH PYTHONPATH
+        eval "$("$TESTBED" env --dir "$TB_DIR")"
+        exec "${as[@]}" env -i HOME="$home" SHELL="$shell" USER="$TB_USER" LOGNAME="$TB_USER" \
+            LANG=C.UTF-8 PATH="$PATH" SLURM_CONF="$SLURM_CONF" ELASTIC_CONF="$ELASTIC_CONF" \
+            ${LD_LIBRARY_PATH:+LD_LIBRARY_PATH="$LD_LIBRARY_PATH"} \
+            ${PYTHONPATH:+PYTHONPATH="$PYTHONPATH"} "$@"
+    )
+}
+
+# submit SBATCH-ARGUMENT...: as the ordinary user; prints the job id. Output goes to
+# TB_WORK/JOBID.out unless -o says otherwise.
+submit() {
+    local answer
+    answer=$(as_user sbatch --parsable --output="$TB_WORK/%j.out" "$@") || return 1
+    printf '%s\n' "${answer%%;*}"
+}
+
+# script FILE <<EOF: writes an executable file into TB_WORK and prints its path.
+script() {
+    cat >"$TB_WORK/$1"
+    chmod 0755 "$TB_WORK/$1"
+    printf '%s\n' "$TB_WORK/$1"
+}
+
+# job_state ID: prints its state as Slurm spells it, GONE if slurmctld has forgotten it.
+job_state() {
+    local state
+    state=$(on_testbed scontrol --oneliner show job "$1" 2>/dev/null) || state=
+    state=${state#*JobState=}
+    printf '%s\n' "${state%% *}" | sed 's/^$/GONE/'
+}
+
+# job_field ID FIELD: prints one field of scontrol show job, such as NodeList or StartTime.
+job_field() {
+    on_testbed scontrol --oneliner show job "$1" | tr ' ' '\n' | sed -n "s/^$2=//p"
+}
+
+# job_is ID STATE...: whether the job is in one of these states.
+job_is() {
+    local state want
+    state=$(job_state "$1")
+    shift
+    for want; do
+        [[ $state != "$want" ]] || return 0
+    done
+    return 1
+}
+
+# job_ended ID: whether it is over, well or not.
+job_ended() {
+    ! job_is "$1" PENDING CONFIGURING RUNNING COMPLETING SUSPENDED REQUEUED
+}
+
+# nodes_are COUNT STATE: whether so many nodes are in that state (idle, allocated, mixed, ...).
+nodes_are() {
+    [[ $(on_testbed sinfo -h -p batch -t "$2" -o '%D') == "$1" ]] ||
+        [[ $1 == 0 && -z $(on_testbed sinfo -h -p batch -t "$2" -o '%D') ]]
+}
+
+# says FILE PATTERN: whether a line of the file matches the extended regular expression.
+says() {
+    [[ -e $1 ]] && grep -qE -- "$2" "$1"
+}
+
+# no_jobs: whether nothing is queued, running or completing.
+no_jobs() {
+    [[ -z $(on_testbed squeue -h) ]]
+}
+
+# cancel_all: ends all jobs and waits until the nodes are free again; for teardown.
+cancel_all() {
+    on_testbed squeue -h -o %A | on_testbed xargs -r scancel --quiet
+    wait_for 30 no_jobs
+}
+
+# wait_for SECONDS COMMAND...: runs the command ten times a second until it succeeds. Fails, and
+# says what it waited for, when the time is over.
+wait_for() {
+    local limit=$1 end=$((${EPOCHREALTIME/./} + $1 * 1000000))
+    shift
+    until "$@"; do
+        if ((${EPOCHREALTIME/./} > end)); then
+            printf 'waited %s s in vain for: %s\n' "$limit" "$*" >&2
+            return 1
+        fi
+        sleep 0.1
+    done
+}
+
+# seconds_since T: T as EPOCHREALTIME gave it; prints whole seconds.
+seconds_since() {
+    printf '%d\n' $(((${EPOCHREALTIME/./} - ${1/./}) / 1000000))
+}
+
+# start_of FILE: prints the ids of all processes that belong to the testbed in DIR: by their command
+# line, their environment, or an open file; not the one who asks.
+processes_of() {
+    {
+        grep -lzF -e "$1/" /proc/[0-9]*/cmdline
+        grep -lzF -e "=$1/" /proc/[0-9]*/environ
+        find /proc/[0-9]*/{fd,cwd,exe} -maxdepth 1 -lname "$1/*"
+    } 2>/dev/null | cut -d/ -f3 | sort -un | while read -r pid; do
+        [[ $pid == "$BASHPID" ]] || ps -o pid=,stat=,args= -p "$pid" | awk '$2 !~ /^Z/'
+    done
+}

@@ -1,0 +1,280 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# scripts/testbed: what it promises in doc/testbed.md.
+
+load helpers
+
+setup_file() {
+    testbed_up --stock --nodes 4
+}
+
+teardown_file() {
+    testbed_down
+}
+
+teardown() {
+    [[ ! -e $TB_HOME/other ]] || "$TESTBED" down --dir "$TB_HOME/other"
+    if [[ -e $TB_DIR ]]; then
+        cancel_all
+    fi
+}
+
+# other OPTION...: a second testbed beside the file's own, for as_user and the like.
+other() {
+    TB_DIR=$TB_HOME/other
+    "$TESTBED" up --dir "$TB_DIR" "$@"
+}
+
+nothing_left_of() {
+    local left
+    left=$(processes_of "$1")
+    if [[ -e $1 || -n $left ]]; then
+        ls -lA "$1" >&2 || true
+        printf 'left: %s\n' "$left" >&2
+        return 1
+    fi
+}
+
+refused() {
+    run -1 "$TESTBED" "$@"
+    [[ ${#lines[@]} -eq 1 && $output == "testbed: "* ]]
+}
+
+job_of_four_nodes() {
+    script four.sh <<'JOB'
+#!/bin/bash
+srun bash -c 'echo "$SLURMD_NODENAME $(id -un)"'
+JOB
+}
+
+# Writes "ready" once it would notice SIGTERM, "term" when it came, and leaves a second later.
+polite_job() {
+    script polite.sh <<'JOB'
+#!/bin/bash
+srun bash -c 'trap "echo term \$EPOCHREALTIME; exit 0" TERM; echo ready; sleep 300 & wait'
+JOB
+}
+
+@test "an ordinary user's job runs on all four nodes" {
+    id=$(submit -N4 "$(job_of_four_nodes)")
+    wait_for 15 job_is "$id" COMPLETED
+    [ "$(sort "$TB_WORK/$id.out")" = "$(printf "n%d $TB_USER\n" 1 2 3 4)" ]
+}
+
+@test "jobs share a node unless they are exclusive" {
+    one=$(submit -w n1 -n1 --wrap 'sleep 300')
+    two=$(submit -w n1 -n1 --wrap 'sleep 300')
+    alone=$(submit -w n1 --exclusive --wrap 'sleep 300')
+    wait_for 15 job_is "$one" RUNNING
+    wait_for 15 job_is "$two" RUNNING
+    job_is "$alone" PENDING
+    as_user scancel "$one" "$two"
+    wait_for 15 job_is "$alone" RUNNING
+}
+
+@test "a job of the higher tier gets its nodes as soon as the lower one has left" {
+    low=$(submit -p elastic -N4 --exclusive "$(polite_job)")
+    wait_for 15 says "$TB_WORK/$low.out" ready
+    wait_for 15 eval "[ \$(grep -c ready $TB_WORK/$low.out) -eq 4 ]"
+    began=$EPOCHREALTIME
+    high=$(submit -N2 --wrap hostname)
+    wait_for 20 job_is "$high" COMPLETED
+    [ "$(seconds_since "$began")" -lt 15 ] # the grace time is 30
+    [ "$(grep -c term "$TB_WORK/$low.out")" -eq 4 ]
+    wait_for 15 job_ended "$low"
+}
+
+@test "all listen on 127.0.0.1 only" {
+    ports=$("$TESTBED" status --dir "$TB_DIR" | awk '$3 ~ /^[0-9]+$/ && $4 == "running" {print $3}')
+    [ "$(wc -w <<<"$ports")" -eq 5 ]
+    for port in $ports; do
+        [ "$(ss -Htln "sport = :$port" | awk '{print $4}')" = "127.0.0.1:$port" ]
+    done
+}
+
+@test "env makes a shell use the testbed, and nothing of an outer Slurm" {
+    run -0 env SLURM_JOB_ID=7 SBATCH_PARTITION=none bash -c '
+        eval "$("$1" env --dir "$2")"; echo "$SLURM_CONF ${SLURM_JOB_ID-no} ${SBATCH_PARTITION-no}"' \
+        - "$TESTBED" "$TB_DIR"
+    [ "$output" = "$TB_DIR/etc/slurm.conf no no" ]
+}
+
+@test "the state of jobs lies in the testbed's directory" {
+    as_user mkdir "$TB_DIR/jobs/x" "$TB_DIR/snapshots/x"
+    as_user rmdir "$TB_DIR/jobs/x" "$TB_DIR/snapshots/x"
+    says "$TB_DIR/etc/elastic.conf" "^munge_socket = $TB_DIR/"
+}
+
+@test "a second up in the same directory is refused and disturbs nothing" {
+    refused up --stock --dir "$TB_DIR"
+    [[ $output == *"is up in $TB_DIR; take it down with: scripts/testbed down"* ]]
+    nodes_are 4 idle
+}
+
+@test "testbeds started at once do not see each other" {
+    dirs=("$TB_HOME/a" "$TB_HOME/b" "$TB_HOME/c")
+    pids=()
+    for dir in "${dirs[@]}"; do
+        "$TESTBED" up --stock --nodes 2 --dir "$dir" 3>&- &
+        pids+=($!)
+    done
+    for pid in "${pids[@]}"; do
+        wait "$pid"
+    done
+    ports=$(cat "$TB_DIR" "${dirs[@]/%//etc/slurm.conf}" "$TB_DIR/etc/slurm.conf" 2>/dev/null |
+        grep -oE '(Slurmctld|\b)Port=[0-9]+')
+    [ "$(wc -l <<<"$ports")" -eq 14 ]
+    [ -z "$(sed 's/.*=//' <<<"$ports" | sort | uniq -d)" ]
+    for dir in "${dirs[@]}"; do
+        TB_DIR=$dir as_user srun -N2 true
+        "$TESTBED" down --dir "$dir"
+        nothing_left_of "$dir"
+    done
+    nodes_are 4 idle
+}
+
+@test "down with running jobs leaves no process and no file" {
+    other --stock --nodes 2
+    stray=$(script stray.sh <<'JOB'
+#!/bin/bash
+trap '' TERM
+(setsid sleep 300 >/dev/null 2>&1 &)
+srun bash -c 'trap "" TERM; echo ready; sleep 300; sleep 300'
+JOB
+    )
+    id=$(submit -N2 "$stray")
+    wait_for 15 eval "[ \$(grep -c ready $TB_WORK/$id.out) -eq 2 ]"
+    as_user srun -N1 --overcommit sleep 300 3>&- &
+    client=$!
+    bystander=$(as_user bash -c 'sleep 300 >/dev/null 2>&1 3>&- & echo $!')
+    [ "$(processes_of "$TB_DIR" | wc -l)" -gt 10 ]
+    "$TESTBED" down --dir "$TB_DIR"
+    kill -0 "$bystander" # has the testbed's environment, but is no part of a job
+    kill "$bystander"
+    wait "$client" || true
+    nothing_left_of "$TB_DIR"
+    [ "$(TB_DIR=$TB_HOME/testbed nodes_are 4 idle && echo yes)" = yes ]
+}
+
+@test "down after slurmctld was killed leaves nothing" {
+    other --stock --nodes 2
+    id=$(submit -N2 "$(polite_job)")
+    wait_for 15 says "$TB_WORK/$id.out" ready
+    kill -9 "$("$TESTBED" status --dir "$TB_DIR" | awk '$1 == "slurmctld" {print $2}')"
+    run -1 "$TESTBED" status --dir "$TB_DIR"
+    [[ $output == *"slurmctld "*dead* ]]
+    "$TESTBED" down --dir "$TB_DIR"
+    nothing_left_of "$TB_DIR"
+}
+
+@test "a signal to up leaves nothing" {
+    for signal in INT TERM; do
+        TB_DIR=$TB_HOME/signal
+        # A shell starts background commands with SIGINT ignored; env undoes that.
+        env --default-signal=INT "$TESTBED" up --stock --nodes 8 --dir "$TB_DIR" 3>&- &
+        up=$!
+        wait_for 10 says "$TB_DIR/run/pids" slurmctld
+        kill -s "$signal" "$up"
+        wait "$up" || true
+        nothing_left_of "$TB_DIR"
+    done
+    TB_DIR=$TB_HOME/testbed
+}
+
+@test "a daemon that cannot start is shown with its log, and nothing stays" {
+    mkdir "$TB_HOME/bin"
+    printf '#!/bin/sh\necho "slurmctld: fatal: no luck" >&2\nexit 1\n' >"$TB_HOME/bin/slurmctld"
+    chmod +x "$TB_HOME/bin/slurmctld"
+    PATH=$TB_HOME/bin:$PATH run -1 "$TESTBED" up --stock --dir "$TB_HOME/none"
+    [[ $output == *"slurmctld has ended"*"fatal: no luck"*"nothing is left"* ]]
+    nothing_left_of "$TB_HOME/none"
+}
+
+@test "GPUs are granted and numbered" {
+    [ "$UID" -eq 0 ]
+    other --stock --nodes 2 --gpus-per-node 2
+    run -0 as_user srun -N2 --gpus-per-node=2 bash -c 'echo "gpus=$CUDA_VISIBLE_DEVICES"'
+    [ "$output" = $'gpus=0,1\ngpus=0,1' ]
+    run ! as_user srun -N1 --gpus-per-node=3 true
+}
+
+@test "with accounting, QOS high displaces QOS elastic and sacct knows of it" {
+    other --stock --nodes 2 --gpus-per-node 1 --dbd
+    low=$(submit -p elastic --qos elastic -N2 --exclusive "$(polite_job)")
+    wait_for 15 eval "[ \$(grep -c ready $TB_WORK/$low.out) -eq 2 ]"
+    began=$EPOCHREALTIME
+    high=$(submit --qos high -N1 --gpus-per-node=1 --wrap true)
+    wait_for 20 job_is "$high" COMPLETED
+    [ "$(seconds_since "$began")" -lt 15 ]
+    accounted() {
+        [ "$(as_user sacct -nPX -j "$low,$high" -o qos,state,partition)" = \
+            $'elastic|COMPLETED|elastic\nhigh|COMPLETED|batch' ]
+    }
+    wait_for 20 accounted
+    run ! as_user sbatch --qos nosuch --wrap true
+    "$TESTBED" down --dir "$TB_DIR"
+    nothing_left_of "$TB_DIR"
+}
+
+@test "an installation that the user cannot reach is copied" {
+    mkdir -p -m 0700 "$TB_HOME/hidden"
+    mkdir -p "$TB_HOME/hidden/inst/bin"
+    printf '#!/bin/sh\necho here\n' >"$TB_HOME/hidden/inst/bin/elasticrun"
+    chmod 0700 "$TB_HOME/hidden/inst/bin/elasticrun"
+    other --nodes 1 --prefix "$TB_HOME/hidden/inst" >"$TB_HOME/up.out"
+    says "$TB_HOME/up.out" 'plugins: none .not installed: spank_elastic job_submit/elastic'
+    [ "$(as_user elasticrun)" = here ]
+    [ "$(as_user srun elasticrun)" = here ]
+}
+
+@test "an ordinary user can have a testbed, too" {
+    TB_DIR=$TB_WORK/own
+    as_tester() {
+        (cd / && setpriv --reuid="$TB_USER" --regid="$TB_USER" --init-groups -- "$@")
+    }
+    cp -R "$TREE/scripts" "$TB_WORK/scripts"
+    as_tester "$TB_WORK/scripts/testbed" up --stock --nodes 2 --dir "$TB_DIR"
+    run -0 as_tester env SLURM_CONF="$TB_DIR/etc/slurm.conf" srun -N2 id -un
+    [ "$output" = "$TB_USER"$'\n'"$TB_USER" ]
+    run -1 "$TESTBED" down --dir "$TB_DIR"
+    [[ $output == *"run this as its owner"* ]]
+    run -1 as_tester "$TB_WORK/scripts/testbed" up --stock --gpus-per-node 1 --dir "$TB_WORK/x"
+    [[ $output == *"needs root"* ]]
+    as_tester "$TB_WORK/scripts/testbed" down --dir "$TB_DIR"
+    nothing_left_of "$TB_DIR"
+    TB_DIR=$TB_HOME/testbed
+}
+
+@test "down removes only testbeds" {
+    mkdir "$TB_HOME/precious"
+    touch "$TB_HOME/precious/file"
+    refused down --dir "$TB_HOME/precious"
+    refused up --stock --dir "$TB_HOME/precious"
+    [ -e "$TB_HOME/precious/file" ]
+    refused down --dir "$TB_HOME/nothing-here"
+    refused status --dir "$TB_HOME/nothing-here"
+    refused env --dir "$TB_HOME/nothing-here"
+}
+
+@test "bad options are refused in one line that says what would be right" {
+    refused up --nodes 0
+    [ "$output" = "testbed: --nodes 0: want a whole number from 1 to 512" ]
+    refused up --nodes many
+    refused up --nodes
+    refused up --gpus-per-node -1
+    refused up --cpus-per-node 1000
+    refused up --frobnicate
+    [[ $output == *"unknown option --frobnicate"*"--help"* ]]
+    refused up --stock=yes
+    refused up --user no-such-user
+    refused up --prefix /nonexistent
+    [[ $output == *"--prefix /nonexistent"* ]]
+    refused up --stock --dir '/tmp/with space'
+    refused up --stock --dir /nonexistent/parent/dir
+    refused up --stock --dir "/tmp/$(printf 'x%.0s' {1..90})"
+    refused down --nodes 4
+    refused sideways
+    refused
+    run -0 "$TESTBED" --help
+    [[ $output == Usage:* ]]
+}
