@@ -3,7 +3,16 @@
 # common/: what elasticrun and selastic share: log, files, connections, queries to Slurm.
 noinst_LTLIBRARIES += common/libelasticcommon.la
 
-common_libelasticcommon_la_SOURCES =
+common_libelasticcommon_la_SOURCES = \
+    common/link.c \
+    common/link.h \
+    common/link_auth.c \
+    common/link_auth.h \
+    common/link_client.c \
+    common/link_private.h \
+    common/link_server.c \
+    common/slurm_client.c \
+    common/slurm_client.h
 common_libelasticcommon_la_CPPFLAGS = \
     $(AM_CPPFLAGS) \
     $(JSONC_CFLAGS) \

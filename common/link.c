@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One connection: frames in and out of a libuv stream, its end, and the worker threads that talk to munged for it.
+ *
+ * A link has two handles, the stream and a timer, and is freed when both are closed. Its timer means, by state: the deadline of the
+ * handshake or of an attempt, the pause between two attempts, or the time to write the rest while closing.
+ *
+ * munged may hang. What is asked of it runs in a worker thread, on a job of its own that outlives the link if it must: a link that
+ * ends takes its name off the job and leaves. */
+#include "common/link_private.h"
+
+#include <netdb.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "common/log.h"
+
+#define MESSAGE_DEPTH 32
+/* A peer that does not read must not eat the memory of ours. */
+#define QUEUE_MAX (64u * 1024 * 1024)
+#define KEEPALIVE_SECONDS 30
+
+struct write {
+    uv_write_t req;
+    void *data;
+};
+
+/* --- Candidate ports --- */
+
+/* splitmix64's finalizer: neighbouring job ids shall not have neighbouring ports. */
+static uint64_t mix(uint64_t x)
+{
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9u;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* start + k * stride modulo the number of ports: all different as long as stride and that number have no common divisor. */
+int link_candidate_port(uint32_t job_id, uint32_t restarts, int k, int first, int last)
+{
+    uint64_t count = last > first ? (uint64_t)(last - first) + 1 : 1;
+    uint64_t start = mix(((uint64_t)job_id << 32 | restarts) + 0x9e3779b97f4a7c15u);
+    uint64_t stride = 1 + mix(start) % count;
+
+    while (gcd(stride, count) != 1)
+        stride++;
+    return first + (int)((start % count + (uint64_t)k % count * (stride % count)) % count);
+}
+
+void link_base(char *base, size_t size, uint32_t job_id, uint32_t restarts)
+{
+    snprintf(base, size, "%u.%u", job_id, restarts);
+}
+
+/* --- Worker threads --- */
+
+static void job_work(uv_work_t *req)
+{
+    struct auth_job *job = req->data;
+
+    job->work(job);
+}
+
+void auth_job_free(struct auth_job *job)
+{
+    free(job->munge_socket);
+    free(job->received);
+    free(job->made);
+    sodium_memzero(job, sizeof(*job));
+    free(job);
+}
+
+static void job_done(uv_work_t *req, int status)
+{
+    struct auth_job *job = req->data;
+    struct link_server *server = job->server;
+    struct link *link = job->link;
+
+    if (link) {
+        link->job = NULL;
+        if (status != 0)
+            link_fail(link, "the handshake was interrupted");
+        else
+            job->done(link, job);
+    }
+    auth_job_free(job);
+    if (server)
+        link_server_job_ended(server);
+}
+
+struct auth_job *auth_job_new(struct link *link, const char *munge_socket, void (*work)(struct auth_job *),
+                              void (*done)(struct link *, struct auth_job *))
+{
+    struct auth_job *job = calloc(1, sizeof(*job));
+
+    if (!job || (munge_socket && !(job->munge_socket = strdup(munge_socket)))) {
+        free(job);
+        return NULL;
+    }
+    job->req.data = job;
+    job->link = link;
+    job->work = work;
+    job->done = done;
+    link->job = job;
+    return job;
+}
+
+int auth_job_run(struct auth_job *job)
+{
+    return uv_queue_work(job->link->loop, &job->req, job_work, job_done);
+}
+
+static void abandon_job(struct link *link)
+{
+    struct auth_job *job = link->job;
+
+    link->job = NULL;
+    if (!job)
+        return;
+    job->link = NULL;
+    if (link->job_queued) {
+        link_server_dequeue(link);
+        auth_job_free(job);
+    } else {
+        uv_cancel((uv_req_t *)&job->req); /* fails when it runs already: job_done frees it either way */
+    }
+}
+
+/* --- Life and end --- */
+
+static void timer_fired(uv_timer_t *timer)
+{
+    struct link *link = timer->data;
+
+    if (link->state == LINK_CLOSING)
+        link_end(link, link->why);
+    else if (link->server)
+        link_fail(link, "no complete handshake within %d s", LINK_HANDSHAKE_MS / 1000);
+    else
+        link_client_timer(link);
+}
+
+struct link *link_new(uv_loop_t *loop, const struct link_handlers *handlers, void *arg)
+{
+    struct link *link = calloc(1, sizeof(*link));
+
+    if (!link)
+        return NULL;
+    link->loop = loop;
+    link->handlers = *handlers;
+    link->arg = arg;
+    link->timer.data = link;
+    link->tcp.data = link;
+    link->shutdown.data = link;
+    uv_timer_init(loop, &link->timer);
+    link->timer_live = true;
+    link_enter(link, LINK_WAITING);
+    return link;
+}
+
+int link_reset_frames(struct link *link)
+{
+    frame_reader_destroy(link->reader);
+    sodium_memzero(&link->writer, sizeof(link->writer));
+    link->writer.direction = link->server ? FRAME_FROM_LEADER : FRAME_TO_LEADER;
+    link->reader = frame_reader_create(link->server ? FRAME_TO_LEADER : FRAME_FROM_LEADER);
+    return link->reader ? 0 : -1;
+}
+
+void link_enter(struct link *link, enum link_state state)
+{
+    link->state = state;
+    link->since = uv_now(link->loop);
+}
+
+void link_set_timer(struct link *link, uint64_t ms)
+{
+    uv_timer_start(&link->timer, timer_fired, ms, 0);
+}
+
+static void release(struct link *link)
+{
+    if (link->tcp_live || link->timer_live)
+        return;
+    if ((link->announced || link->dialer) && link->handlers.closed)
+        link->handlers.closed(link, link->why, link->arg);
+    if (link->server)
+        link_server_forget(link);
+    frame_reader_destroy(link->reader);
+    dialer_destroy(link->dialer);
+    sodium_memzero(link, sizeof(*link));
+    free(link);
+}
+
+static void timer_closed(uv_handle_t *handle)
+{
+    struct link *link = handle->data;
+
+    link->timer_live = false;
+    release(link);
+}
+
+static void tcp_closed(uv_handle_t *handle)
+{
+    struct link *link = handle->data;
+
+    link->tcp_live = false;
+    if (link->state == LINK_CLOSED)
+        release(link);
+    else
+        link_client_next(link);
+}
+
+/* Drop the connection; the client may then try the next. */
+static void drop_connection(struct link *link)
+{
+    abandon_job(link);
+    if (link->tcp_live && !uv_is_closing((uv_handle_t *)&link->tcp))
+        uv_close((uv_handle_t *)&link->tcp, tcp_closed);
+}
+
+void link_end(struct link *link, const char *why)
+{
+    if (link->state == LINK_CLOSED)
+        return;
+    if (why != link->why)
+        snprintf(link->why, sizeof(link->why), "%s", why);
+    if (link->server)
+        link_server_leave(link);
+    link_enter(link, LINK_CLOSED);
+    drop_connection(link);
+    uv_close((uv_handle_t *)&link->timer, timer_closed);
+}
+
+static void fail_text(struct link *link, const char *why)
+{
+    switch (link->state) {
+    case LINK_CLOSED:
+        return;
+    case LINK_CLOSING:
+        link_end(link, link->why); /* the end was wanted: its reason stands */
+        return;
+    case LINK_OPEN:
+        log_debug("link with %s: %s", link->address, why);
+        link_end(link, why);
+        return;
+    default:
+        break;
+    }
+    if (link->server) {
+        link_server_note(link->server, link, why);
+        link_end(link, why);
+        return;
+    }
+    if (link->state == LINK_WAITING)
+        return; /* one failure ends an attempt, others may follow from it */
+    link_enter(link, LINK_WAITING);
+    link_client_failed(link, why);
+    drop_connection(link);
+    if (!link->tcp_live && link->state == LINK_WAITING)
+        link_client_next(link);
+}
+
+void link_fail(struct link *link, const char *fmt, ...)
+{
+    char why[LINK_WHY_MAX];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(why, sizeof(why), fmt, ap);
+    va_end(ap);
+    fail_text(link, why);
+}
+
+static void shut_down(uv_shutdown_t *req, int status)
+{
+    struct link *link = req->data;
+
+    if (status < 0 && link->state == LINK_CLOSING)
+        link_end(link, link->why);
+}
+
+/* Closing a socket with unread bytes makes the kernel reset the connection, and the peer may lose what we wrote last. So we only
+ * shut our side down, and read on until the peer has closed its own. */
+void link_close(struct link *link, const char *why)
+{
+    if (link->state == LINK_CLOSING || link->state == LINK_CLOSED)
+        return;
+    snprintf(link->why, sizeof(link->why), "%s", why);
+    abandon_job(link);
+    if (!link->tcp_live || (link->dialer && link->state != LINK_OPEN) || uv_is_closing((uv_handle_t *)&link->tcp) ||
+        uv_shutdown(&link->shutdown, (uv_stream_t *)&link->tcp, shut_down) != 0 || link_start_reading(link) != 0) {
+        link_end(link, link->why);
+        return;
+    }
+    link_enter(link, LINK_CLOSING);
+    link_set_timer(link, LINK_LINGER_MS);
+}
+
+/* --- Out --- */
+
+static void written(uv_write_t *req, int status)
+{
+    struct write *write = (struct write *)req;
+    struct link *link = req->handle->data;
+
+    free(write->data);
+    free(write);
+    if (status < 0 && status != UV_ECANCELED)
+        link_fail(link, "cannot write to %s: %s", link->address, uv_strerror(status));
+}
+
+static int write_frame(struct link *link, void *frame, size_t len)
+{
+    struct write *write = malloc(sizeof(*write));
+    uv_buf_t buf = uv_buf_init(frame, (unsigned int)len);
+
+    if (!write) {
+        free(frame);
+        return -1;
+    }
+    write->data = frame;
+    if (uv_write(&write->req, (uv_stream_t *)&link->tcp, &buf, 1, written) != 0) {
+        free(frame);
+        free(write);
+        return -1;
+    }
+    return 0;
+}
+
+int link_transmit(struct link *link, json_object *msg)
+{
+    size_t len = 0, frame_len = 0;
+    const char *text =
+        json_object_to_json_string_length(msg, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &len);
+    void *frame = text ? frame_encode(&link->writer, text, len, &frame_len) : NULL;
+
+    json_object_put(msg);
+    if (!frame) {
+        log_error("a message of %zu bytes cannot be sent: out of memory, or more than %u bytes", len,
+                  link->writer.keyed ? FRAME_KEYED_MAX : FRAME_PLAIN_MAX);
+        return -1;
+    }
+    return write_frame(link, frame, frame_len);
+}
+
+int link_send(struct link *link, json_object *msg)
+{
+    if (link->state != LINK_OPEN) {
+        json_object_put(msg);
+        return -1;
+    }
+    if (link_queued(link) > QUEUE_MAX) {
+        json_object_put(msg);
+        link_fail(link, "%s does not read: more than %u MiB are waiting for it", link->address,
+                  QUEUE_MAX / 1024 / 1024);
+        return -1;
+    }
+    return link_transmit(link, msg);
+}
+
+/* --- In --- */
+
+static bool expects_frames(const struct link *link)
+{
+    switch (link->state) {
+    case LINK_CHALLENGE:
+    case LINK_ACCEPT:
+    case LINK_HELLO:
+    case LINK_PROOF:
+    case LINK_OPEN:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void received(struct link *link, const char *payload, size_t len)
+{
+    json_object *msg = json_parse_exact(payload, len, MESSAGE_DEPTH);
+
+    if (!json_object_is_type(msg, json_type_object))
+        link_fail(link, "%s sent something that is not a JSON object", link->address);
+    else if (link->state == LINK_OPEN)
+        link->handlers.message(link, msg, link->arg);
+    else if (link->server)
+        link_server_received(link, msg);
+    else
+        link_client_received(link, msg);
+    json_object_put(msg);
+}
+
+/* Deliver the frames that are complete, until the state says that no frame is wanted now. */
+static void consume(struct link *link)
+{
+    struct error err = {0};
+
+    while (expects_frames(link)) {
+        const char *payload = NULL;
+        size_t len = 0;
+        int got = frame_reader_next(link->reader, &payload, &len, &err);
+
+        if (got < 0)
+            link_fail(link, "%s: %s", link->address, err.text);
+        if (got <= 0)
+            return;
+        received(link, payload, len);
+    }
+    if (link->state == LINK_AUTH)
+        uv_read_stop((uv_stream_t *)&link->tcp);
+}
+
+static void alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    struct link *link = handle->data;
+
+    (void)suggested;
+    /* libuv reads into it at once, and the callback is done with it before the next read: one for all links of a server is enough. */
+    *buf = uv_buf_init(link->server ? link->server->buffer : link->dialer->buffer, LINK_READ_BYTES);
+}
+
+static void read_cb(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
+{
+    struct link *link = stream->data;
+    struct error err = {0};
+
+    if (count == 0)
+        return;
+    if (count == UV_EOF)
+        link_fail(link, "%s closed the connection", link->address);
+    else if (count < 0)
+        link_fail(link, "lost the connection with %s: %s", link->address, uv_strerror((int)count));
+    else if (!expects_frames(link))
+        return; /* closing */
+    else if (frame_reader_feed(link->reader, buf->base, (size_t)count, &err) != 0)
+        link_fail(link, "%s: %s", link->address, err.text);
+    else
+        consume(link);
+}
+
+int link_start_reading(struct link *link)
+{
+    int result = uv_read_start((uv_stream_t *)&link->tcp, alloc_cb, read_cb);
+
+    return result == UV_EALREADY ? 0 : result;
+}
+
+void link_opened(struct link *link, const uint8_t key[LINK_KEY_BYTES], uid_t peer_uid)
+{
+    link->writer.keyed = true;
+    memcpy(link->writer.key, key, LINK_KEY_BYTES);
+    frame_reader_set_key(link->reader, key);
+    link->peer_uid = peer_uid;
+    link_enter(link, LINK_OPEN);
+    link->authenticated = true;
+    uv_timer_stop(&link->timer);
+    uv_tcp_keepalive(&link->tcp, 1, KEEPALIVE_SECONDS);
+    if (link->server)
+        link_server_opened(link);
+    else
+        link_describe_peer(link);
+    if (link_start_reading(link) != 0) {
+        link_end(link, "cannot read from the connection");
+        return;
+    }
+    link->announced = true;
+    link->handlers.open(link, link->arg);
+    consume(link);
+}
+
+const char *link_field(json_object *msg, const char *name)
+{
+    json_object *value = NULL;
+
+    if (!json_object_object_get_ex(msg, name, &value) || !json_object_is_type(value, json_type_string))
+        return NULL;
+    return json_object_get_string(value);
+}
+
+/* --- What the user of a link may ask --- */
+
+void link_describe_peer(struct link *link)
+{
+    struct sockaddr_storage peer = {0};
+    int len = sizeof(peer);
+    char *text = link->address;
+
+    if (uv_tcp_getpeername(&link->tcp, (struct sockaddr *)&peer, &len) != 0 ||
+        getnameinfo((struct sockaddr *)&peer, (socklen_t)len, text, LINK_ADDRESS_MAX, NULL, 0, NI_NUMERICHOST) != 0) {
+        snprintf(text, LINK_ADDRESS_MAX, "an unknown address");
+        return;
+    }
+    if (strncmp(text, "::ffff:", 7) == 0 && strchr(text, '.')) /* IPv4 at a socket for both */
+        memmove(text, text + 7, strlen(text + 7) + 1);
+}
+
+void link_set_arg(struct link *link, void *arg)
+{
+    link->arg = arg;
+}
+
+const char *link_role(const struct link *link)
+{
+    return link->role;
+}
+
+uid_t link_peer_uid(const struct link *link)
+{
+    return link->peer_uid;
+}
+
+const char *link_peer_address(const struct link *link)
+{
+    return link->address;
+}
+
+size_t link_queued(const struct link *link)
+{
+    return link->tcp_live ? uv_stream_get_write_queue_size((const uv_stream_t *)&link->tcp) : 0;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The credentials of a link's handshake, made and checked with munge. */
+#include "common/link_auth.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <munge.h>
+#include <sodium.h>
+
+/* Long enough for clocks that are not quite together, short for a credential that serves one handshake. */
+#define CREDENTIAL_SECONDS 60
+#define CREDENTIAL_DEPTH 2
+
+int hex_to_bytes(const char *hex, uint8_t bytes[LINK_NONCE_BYTES])
+{
+    size_t len = 0;
+
+    if (!hex || strlen(hex) != LINK_NONCE_HEX - 1)
+        return -1;
+    if (sodium_hex2bin(bytes, LINK_NONCE_BYTES, hex, LINK_NONCE_HEX - 1, NULL, &len, NULL) != 0)
+        return -1;
+    return len == LINK_NONCE_BYTES ? 0 : -1;
+}
+
+json_object *json_parse_exact(const char *text, size_t len, int depth)
+{
+    json_tokener *tokener;
+    json_object *value;
+
+    if (!text || len > INT_MAX - 1 || !(tokener = json_tokener_new_ex(depth)))
+        return NULL;
+    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
+    /* The NUL behind the text is passed too: it tells the parser that nothing follows. A NUL within the text would do
+     * the same, hence the look at where it stopped. */
+    value = json_tokener_parse_ex(tokener, text, (int)len + 1);
+    if (json_tokener_get_error(tokener) != json_tokener_success || json_tokener_get_parse_end(tokener) < len) {
+        json_object_put(value);
+        value = NULL;
+    }
+    json_tokener_free(tokener);
+    return value;
+}
+
+void session_key(const uint8_t client[LINK_KEY_BYTES], const uint8_t leader[LINK_KEY_BYTES],
+                 uint8_t key[LINK_KEY_BYTES])
+{
+    uint8_t both[2 * LINK_KEY_BYTES];
+
+    memcpy(both, client, LINK_KEY_BYTES);
+    memcpy(both + LINK_KEY_BYTES, leader, LINK_KEY_BYTES);
+    crypto_generichash(key, LINK_KEY_BYTES, both, sizeof(both), NULL, 0);
+    sodium_memzero(both, sizeof(both));
+}
+
+static int munge_failed(struct error *err, const char *what, munge_ctx_t ctx, munge_err_t code)
+{
+    const char *text = munge_ctx_strerror(ctx);
+
+    return error_set(err, "munge cannot %s a credential: %s", what, text ? text : munge_strerror(code));
+}
+
+static munge_ctx_t context_create(const char *socket, struct error *err)
+{
+    munge_ctx_t ctx = munge_ctx_create();
+
+    if (!ctx) {
+        error_set(err, "munge: out of memory");
+        return NULL;
+    }
+    if (socket && munge_ctx_set(ctx, MUNGE_OPT_SOCKET, socket) != EMUNGE_SUCCESS) {
+        munge_failed(err, "use the socket for", ctx, EMUNGE_BAD_ARG);
+        munge_ctx_destroy(ctx);
+        return NULL;
+    }
+    return ctx;
+}
+
+static json_object *payload_new(const struct credential *credential)
+{
+    char nonce[LINK_NONCE_HEX], key[LINK_NONCE_HEX];
+    json_object *payload = json_object_new_object();
+
+    sodium_bin2hex(nonce, sizeof(nonce), credential->nonce, LINK_NONCE_BYTES);
+    sodium_bin2hex(key, sizeof(key), credential->key, LINK_KEY_BYTES);
+    json_object_object_add(payload, "role", json_object_new_string(credential->role));
+    json_object_object_add(payload, "base", json_object_new_string(credential->base));
+    json_object_object_add(payload, "nonce", json_object_new_string(nonce));
+    json_object_object_add(payload, "key", json_object_new_string(key));
+    sodium_memzero(key, sizeof(key));
+    return payload;
+}
+
+int credential_make(const char *socket, uid_t reader, const struct credential *credential,
+                    char **text, struct error *err)
+{
+    munge_ctx_t ctx = context_create(socket, err);
+    json_object *payload;
+    const char *plain;
+    size_t len = 0;
+    munge_err_t code;
+
+    *text = NULL;
+    if (!ctx)
+        return -1;
+    payload = payload_new(credential);
+    plain = json_object_to_json_string_length(payload, JSON_C_TO_STRING_PLAIN, &len);
+    code = munge_ctx_set(ctx, MUNGE_OPT_UID_RESTRICTION, reader);
+    if (code == EMUNGE_SUCCESS)
+        code = munge_ctx_set(ctx, MUNGE_OPT_TTL, CREDENTIAL_SECONDS);
+    if (code == EMUNGE_SUCCESS)
+        code = munge_encode(text, ctx, plain, (int)len);
+    if (code != EMUNGE_SUCCESS)
+        munge_failed(err, "make", ctx, code);
+    json_object_put(payload);
+    munge_ctx_destroy(ctx);
+    return code == EMUNGE_SUCCESS ? 0 : -1;
+}
+
+static const char *payload_string(json_object *payload, const char *name)
+{
+    json_object *value = NULL;
+
+    if (!json_object_object_get_ex(payload, name, &value) || !json_object_is_type(value, json_type_string))
+        return "";
+    return json_object_get_string(value);
+}
+
+static int payload_check(json_object *payload, struct credential *credential, struct error *err)
+{
+    uint8_t nonce[LINK_NONCE_BYTES];
+
+    if (!json_object_is_type(payload, json_type_object))
+        return error_set(err, "the credential does not hold what a handshake needs");
+    if (strcmp(payload_string(payload, "role"), credential->role) != 0)
+        return error_set(err, "the credential is not one of role %s", credential->role);
+    if (strcmp(payload_string(payload, "base"), credential->base) != 0)
+        return error_set(err, "the credential is for another job than %s", credential->base);
+    if (hex_to_bytes(payload_string(payload, "nonce"), nonce) != 0 ||
+        sodium_memcmp(nonce, credential->nonce, sizeof(nonce)) != 0)
+        return error_set(err, "the credential is not for this connection (wrong nonce)");
+    if (hex_to_bytes(payload_string(payload, "key"), credential->key) != 0)
+        return error_set(err, "the credential has no key of %d bytes", LINK_KEY_BYTES);
+    return 0;
+}
+
+int credential_check(const char *socket, const char *text, struct credential *credential, uid_t *uid,
+                     struct error *err)
+{
+    munge_ctx_t ctx = context_create(socket, err);
+    void *plain = NULL;
+    int len = 0, result = -1;
+    munge_err_t code;
+
+    if (!ctx)
+        return -1;
+    code = munge_decode(text, ctx, &plain, &len, uid, NULL);
+    if (code != EMUNGE_SUCCESS) {
+        munge_failed(err, "decode", ctx, code);
+    } else {
+        json_object *payload = json_parse_exact(plain, len > 0 ? (size_t)len : 0, CREDENTIAL_DEPTH);
+
+        result = payload_check(payload, credential, err);
+        json_object_put(payload);
+    }
+    if (plain)
+        sodium_memzero(plain, (size_t)len);
+    free(plain); /* also set after some errors */
+    munge_ctx_destroy(ctx);
+    return result;
+}

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Questions and requests to slurmctld through the public libslurm (slurm/slurm.h, nothing else).
+ *
+ * - libslurm keeps its configuration and its state in globals; it was made for programs with one thread. One mutex
+ *   serialises all calls, so that any worker thread may make them.
+ * - Queries ask for this cluster only (SHOW_LOCAL): else each would first ask for the federation.
+ * - A missing or broken slurm.conf ends the process in libslurm itself ("fatal: ..."): it has no other way to fail there. */
+#include "common/slurm_client.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* slurm.h has a struct of this name too; it is only ever written slurm_job_info_t. */
+#define job_info slurm_job_info
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#undef job_info
+
+/* What differs between versions of Slurm. */
+#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(22, 5, 0)
+#error "slurm-elastic needs Slurm 22.05 or newer"
+#endif
+/* A pointer to struct hostlist is hostlist_t before 23.11 and hostlist_t * since. */
+typedef struct hostlist hostlist;
+/* Flags of a node that can take a job now. Any other, also one that a later version invents, says that it cannot. */
+#define NODE_FLAGS_USABLE ((uint32_t)(NODE_STATE_CLOUD | NODE_STATE_DYNAMIC_NORM))
+
+#define QUERY_FLAGS (SHOW_ALL | SHOW_LOCAL)
+/* A job that is just changing its state cannot be cancelled for a moment. */
+#define CANCEL_TRIES 5
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static bool initialised;   /* as libslurm's own state, of the whole process */
+static char *cluster_name; /* asked for once */
+
+static void enter(void)
+{
+    pthread_mutex_lock(&mutex);
+    if (!initialised)
+        slurm_init(NULL);
+    initialised = true;
+}
+
+static void leave(void)
+{
+    pthread_mutex_unlock(&mutex);
+}
+
+/* After a failed call, before leave(). */
+static int failed(struct error *err, const char *what)
+{
+    return error_set(err, "Slurm cannot %s: %s", what, slurm_strerror(errno));
+}
+
+static char *copy(const char *text)
+{
+    return text && text[0] != '\0' ? strdup(text) : NULL;
+}
+
+/* --- Jobs --- */
+
+static enum job_state_kind state_kind(uint32_t state)
+{
+    if (state & JOB_COMPLETING)
+        return JOB_KIND_ENDING;
+    switch (state & JOB_STATE_BASE) {
+    case JOB_PENDING:
+        return JOB_KIND_PENDING;
+    case JOB_RUNNING:
+        return state & JOB_CONFIGURING ? JOB_KIND_STARTING : JOB_KIND_RUNNING;
+    case JOB_SUSPENDED:
+        return JOB_KIND_SUSPENDED;
+    default:
+        return JOB_KIND_ENDED;
+    }
+}
+
+/* slurm.h has no function for it, and the numbers are part of the protocol: they do not change. */
+static const char *state_name(uint32_t state)
+{
+    static const char *const names[] = {
+        [JOB_PENDING] = "PENDING",       [JOB_RUNNING] = "RUNNING",     [JOB_SUSPENDED] = "SUSPENDED",
+        [JOB_COMPLETE] = "COMPLETED",    [JOB_CANCELLED] = "CANCELLED", [JOB_FAILED] = "FAILED",
+        [JOB_TIMEOUT] = "TIMEOUT",       [JOB_NODE_FAIL] = "NODE_FAIL", [JOB_PREEMPTED] = "PREEMPTED",
+        [JOB_BOOT_FAIL] = "BOOT_FAIL",   [JOB_DEADLINE] = "DEADLINE",   [JOB_OOM] = "OUT_OF_MEMORY",
+    };
+    uint32_t base = state & JOB_STATE_BASE;
+
+    if (state & JOB_COMPLETING)
+        return "COMPLETING";
+    if (state & JOB_CONFIGURING)
+        return "CONFIGURING";
+    return base < sizeof(names) / sizeof(names[0]) ? names[base] : "UNKNOWN";
+}
+
+/* Slurm's word for why a job waits. The only public function that knows the words prints the whole job. */
+static void fill_reason(struct job_info *info, slurm_job_info_t *job)
+{
+    char *text = NULL, *begin;
+    size_t len = 0;
+    FILE *out;
+
+    if (job->state_desc) { /* overrides the word, for example after a failed launch */
+        snprintf(info->reason, sizeof(info->reason), "%s", job->state_desc);
+        return;
+    }
+    out = open_memstream(&text, &len);
+    if (!out)
+        return;
+    slurm_print_job_info(out, job, 1);
+    fclose(out);
+    begin = text ? strstr(text, " Reason=") : NULL;
+    if (begin) {
+        begin += strlen(" Reason=");
+        snprintf(info->reason, sizeof(info->reason), "%.*s", (int)strcspn(begin, " \n"), begin);
+    }
+    free(text);
+}
+
+/* "gres:gpu:2,gres/nic:1" as sbatch --gres wants it: "gpu:2,nic:1". */
+static char *gres_option(const char *tres)
+{
+    char *result, *end;
+
+    if (!tres || !(result = calloc(1, strlen(tres) + 1)))
+        return NULL;
+    end = result;
+    while (*tres) {
+        size_t len;
+
+        if (strncmp(tres, "gres:", 5) == 0 || strncmp(tres, "gres/", 5) == 0)
+            tres += 5;
+        len = strcspn(tres, ",");
+        memcpy(end, tres, len);
+        end += len;
+        tres += len;
+        if (*tres == ',')
+            *end++ = *tres++;
+    }
+    if (result[0] != '\0')
+        return result;
+    free(result);
+    return NULL;
+}
+
+static void fill_resources(struct job_info *info, const slurm_job_info_t *job)
+{
+    int nodes = job->num_nodes > 0 ? (int)job->num_nodes : 1;
+
+    info->num_nodes = (int)job->num_nodes;
+    info->cpus_per_node = ((int)job->num_cpus + nodes - 1) / nodes;
+    if (job->pn_min_cpus > info->cpus_per_node)
+        info->cpus_per_node = job->pn_min_cpus;
+    if (job->pn_min_memory & MEM_PER_CPU)
+        info->mem_per_cpu = job->pn_min_memory & ~(uint64_t)MEM_PER_CPU;
+    else
+        info->mem_per_node = job->pn_min_memory;
+    info->exclusive = job->shared == JOB_SHARED_NONE;
+    info->gres_per_node = gres_option(job->tres_per_node);
+}
+
+static void fill_job(struct job_info *info, slurm_job_info_t *job)
+{
+    info->id = job->job_id;
+    info->restarts = job->restart_cnt;
+    info->uid = job->user_id;
+    info->gid = job->group_id;
+    info->state = state_kind(job->job_state);
+    snprintf(info->state_name, sizeof(info->state_name), "%s", state_name(job->job_state));
+    if (info->state == JOB_KIND_PENDING)
+        fill_reason(info, job);
+    info->name = copy(job->name);
+    info->partition = copy(job->partition);
+    info->qos = copy(job->qos);
+    info->account = copy(job->account);
+    info->reservation = copy(job->resv_name);
+    info->features = copy(job->features);
+    info->comment = copy(job->comment);
+    info->admin_comment = copy(job->admin_comment);
+    info->cluster = copy(job->cluster ? job->cluster : cluster_name);
+    info->nodes = copy(job->nodes);
+    info->excluded = copy(job->exc_nodes);
+    info->batch_host = copy(job->batch_host);
+    info->work_dir = copy(job->work_dir);
+    fill_resources(info, job);
+    info->submit = job->submit_time;
+    info->start = job->start_time;
+    info->end = job->end_time;
+    info->preempt_time = job->preempt_time;
+    info->time_limit = job->time_limit == INFINITE || job->time_limit == NO_VAL ? UINT32_MAX : job->time_limit;
+}
+
+static void clear_job(struct job_info *info)
+{
+    free(info->name);
+    free(info->partition);
+    free(info->qos);
+    free(info->account);
+    free(info->reservation);
+    free(info->features);
+    free(info->comment);
+    free(info->admin_comment);
+    free(info->cluster);
+    free(info->nodes);
+    free(info->excluded);
+    free(info->batch_host);
+    free(info->gres_per_node);
+    free(info->work_dir);
+}
+
+void job_info_free(struct job_info *info)
+{
+    job_info_free_list(info, info ? 1 : 0);
+}
+
+void job_info_free_list(struct job_info *list, int count)
+{
+    for (int i = 0; i < count; i++)
+        clear_job(&list[i]);
+    free(list);
+}
+
+/* uid and name may be NULL. */
+static int load_site(uid_t *slurm_user, struct error *err)
+{
+    slurm_conf_t *conf = NULL;
+
+    if (slurm_load_ctl_conf(0, &conf) != SLURM_SUCCESS)
+        return failed(err, "tell its configuration");
+    if (slurm_user)
+        *slurm_user = conf->slurm_user_id;
+    if (!cluster_name)
+        cluster_name = copy(conf->cluster_name);
+    slurm_free_ctl_conf(conf);
+    return 0;
+}
+
+static bool job_is_unknown(int code)
+{
+    return code == ESLURM_INVALID_JOB_ID;
+}
+
+static int load_job(uint32_t job_id, struct job_info **info, struct error *err)
+{
+    job_info_msg_t *msg = NULL;
+    char what[64];
+
+    if (!cluster_name && load_site(NULL, err) != 0)
+        return -1;
+    snprintf(what, sizeof(what), "tell about job %u", job_id);
+    if (slurm_load_job(&msg, job_id, QUERY_FLAGS) != SLURM_SUCCESS)
+        return job_is_unknown(errno) ? 0 : failed(err, what);
+    /* a job array or a heterogeneous job is answered with all its jobs */
+    for (uint32_t i = 0; i < msg->record_count && !*info; i++) {
+        if (msg->job_array[i].job_id == job_id && (*info = calloc(1, sizeof(**info))))
+            fill_job(*info, &msg->job_array[i]);
+    }
+    slurm_free_job_info_msg(msg);
+    return 0;
+}
+
+int slurm_client_job(uint32_t job_id, struct job_info **info, struct error *err)
+{
+    int result;
+
+    *info = NULL;
+    enter();
+    result = load_job(job_id, info, err);
+    leave();
+    return result;
+}
+
+static int load_jobs(uid_t uid, struct job_info **list, int *count, struct error *err)
+{
+    job_info_msg_t *msg = NULL;
+    int code;
+
+    if (!cluster_name && load_site(NULL, err) != 0)
+        return -1;
+    if (uid == (uid_t)-1)
+        code = slurm_load_jobs(0, &msg, QUERY_FLAGS);
+    else
+        code = slurm_load_job_user(&msg, uid, QUERY_FLAGS);
+    if (code != SLURM_SUCCESS)
+        return failed(err, "list the jobs");
+    *list = calloc(msg->record_count + 1, sizeof(**list));
+    if (*list) {
+        *count = (int)msg->record_count;
+        for (int i = 0; i < *count; i++)
+            fill_job(&(*list)[i], &msg->job_array[i]);
+    }
+    slurm_free_job_info_msg(msg);
+    return *list ? 0 : error_set(err, "out of memory");
+}
+
+int slurm_client_jobs(uid_t uid, struct job_info **list, int *count, struct error *err)
+{
+    int result;
+
+    *list = NULL;
+    *count = 0;
+    enter();
+    result = load_jobs(uid, list, count, err);
+    leave();
+    return result;
+}
+
+/* --- Cancelling --- */
+
+static int kill_job(uint32_t job_id)
+{
+    int code = 0;
+
+    enter();
+    if (slurm_kill_job(job_id, SIGKILL, 0) != SLURM_SUCCESS)
+        code = errno;
+    leave();
+    return code;
+}
+
+int slurm_client_cancel(uint32_t job_id, struct error *err)
+{
+    int code = kill_job(job_id);
+
+    for (int i = 1; i < CANCEL_TRIES && code == ESLURM_TRANSITION_STATE_NO_UPDATE; i++) {
+        sleep(1);
+        code = kill_job(job_id);
+    }
+    if (code == 0 || code == ESLURM_ALREADY_DONE || job_is_unknown(code))
+        return 0;
+    return error_set(err, "Slurm cannot cancel job %u: %s", job_id, slurm_strerror(code));
+}
+
+int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t uid, struct error *err)
+{
+    struct job_info *list = NULL;
+    int count = 0, cancelled = 0;
+    bool broken = false;
+    char mark[64];
+
+    snprintf(mark, sizeof(mark), "elastic-extension-of=%u.%u", base_id, restarts);
+    if (slurm_client_jobs(uid, &list, &count, err) != 0)
+        return -1;
+    for (int i = 0; i < count; i++) {
+        const struct job_info *job = &list[i];
+
+        if (job->uid != uid || !job->comment || strcmp(job->comment, mark) != 0 || job->state == JOB_KIND_ENDED ||
+            job->state == JOB_KIND_ENDING)
+            continue;
+        /* the others are cancelled all the same; the first error is the one that is told */
+        if (slurm_client_cancel(job->id, broken ? NULL : err) == 0)
+            cancelled++;
+        else
+            broken = true;
+    }
+    job_info_free_list(list, count);
+    return broken ? -1 : cancelled;
+}
+
+/* --- Nodes --- */
+
+char **slurm_client_expand(const char *expression)
+{
+    hostlist *list;
+    char **names = NULL;
+    int count, i = 0;
+
+    enter();
+    list = slurm_hostlist_create(expression ? expression : "");
+    count = list ? slurm_hostlist_count(list) : 0;
+    names = calloc((size_t)count + 1, sizeof(*names));
+    for (; list && names && i < count; i++)
+        names[i] = slurm_hostlist_shift(list); /* malloc's */
+    if (list)
+        slurm_hostlist_destroy(list);
+    leave();
+    return names;
+}
+
+char *slurm_client_compress(char *const *names, int count)
+{
+    hostlist *list;
+    char *text = NULL;
+
+    enter();
+    list = slurm_hostlist_create(NULL);
+    for (int i = 0; list && i < count; i++)
+        slurm_hostlist_push_host(list, names[i]);
+    if (list) {
+        text = slurm_hostlist_ranged_string_malloc(list);
+        slurm_hostlist_destroy(list);
+    }
+    leave();
+    return text;
+}
+
+char *slurm_client_node_address(const char *node)
+{
+    node_info_msg_t *msg = NULL;
+    char *name = strdup(node), *address = NULL;
+
+    enter();
+    if (name && slurm_load_node_single(&msg, name, QUERY_FLAGS) == SLURM_SUCCESS) {
+        if (msg->record_count > 0)
+            address = copy(msg->node_array[0].node_addr);
+        slurm_free_node_info_msg(msg);
+    }
+    leave();
+    if (!address)
+        return name;
+    free(name);
+    return address;
+}
+
+static bool node_is_idle(const node_info_t *node)
+{
+    uint32_t state = node->node_state;
+
+    return node->name && (state & NODE_STATE_BASE) == NODE_STATE_IDLE &&
+           (state & NODE_STATE_FLAGS & ~NODE_FLAGS_USABLE) == 0;
+}
+
+/* node_inx: pairs first, last of indices into all nodes, ended by -1. */
+static int count_idle(const partition_info_t *partition, const node_info_msg_t *nodes)
+{
+    int count = 0;
+
+    if (partition->state_up != PARTITION_UP || !partition->node_inx)
+        return 0;
+    for (const int32_t *pair = partition->node_inx; pair[0] >= 0; pair += 2) {
+        for (int32_t i = pair[0]; i <= pair[1] && i < (int32_t)nodes->record_count; i++)
+            count += node_is_idle(&nodes->node_array[i]);
+    }
+    return count;
+}
+
+static int load_idle(const char *name, struct error *err)
+{
+    partition_info_msg_t *partitions = NULL;
+    node_info_msg_t *nodes = NULL;
+    int count = -1;
+
+    if (slurm_load_partitions(0, &partitions, QUERY_FLAGS) != SLURM_SUCCESS)
+        return failed(err, "list the partitions");
+    if (slurm_load_node(0, &nodes, QUERY_FLAGS) != SLURM_SUCCESS) {
+        failed(err, "list the nodes");
+        slurm_free_partition_info_msg(partitions);
+        return -1;
+    }
+    for (uint32_t i = 0; i < partitions->record_count; i++) {
+        if (strcmp(partitions->partition_array[i].name, name) == 0)
+            count = count_idle(&partitions->partition_array[i], nodes);
+    }
+    if (count < 0)
+        error_set(err, "Slurm has no partition '%s'", name);
+    slurm_free_node_info_msg(nodes);
+    slurm_free_partition_info_msg(partitions);
+    return count;
+}
+
+int slurm_client_idle_nodes(const char *partition, struct error *err)
+{
+    int count;
+
+    enter();
+    count = load_idle(partition, err);
+    leave();
+    return count;
+}
+
+/* --- The site --- */
+
+int slurm_client_site(uid_t *slurm_user, char **cluster, struct error *err)
+{
+    int result;
+
+    *cluster = NULL;
+    enter();
+    result = load_site(slurm_user, err);
+    if (result == 0)
+        *cluster = copy(cluster_name);
+    leave();
+    return result;
+}
