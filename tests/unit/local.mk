@@ -12,6 +12,40 @@ UNIT_TESTS += tests/unit/test_plan
 tests_unit_test_plan_SOURCES = tests/unit/test_plan.c
 tests_unit_test_plan_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += \
+    tests/unit/test_selastic_arguments \
+    tests/unit/test_selastic_jobs \
+    tests/unit/test_selastic_render
+SELASTIC_LIBS = cmd/libselastic.la $(UNIT_LIBS)
+tests_unit_test_selastic_arguments_SOURCES = tests/unit/test_selastic_arguments.c
+tests_unit_test_selastic_arguments_LDADD = $(SELASTIC_LIBS)
+tests_unit_test_selastic_jobs_SOURCES = tests/unit/test_selastic_jobs.c
+tests_unit_test_selastic_jobs_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_selastic_jobs_LDADD = $(SELASTIC_LIBS)
+tests_unit_test_selastic_render_SOURCES = tests/unit/test_selastic_render.c
+tests_unit_test_selastic_render_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_selastic_render_LDADD = $(SELASTIC_LIBS)
+EXTRA_DIST += \
+    tests/unit/selastic/history-later.txt \
+    tests/unit/selastic/history.json \
+    tests/unit/selastic/history.jsonl \
+    tests/unit/selastic/history.jsonl.out.json \
+    tests/unit/selastic/history.txt \
+    tests/unit/selastic/list-100.txt \
+    tests/unit/selastic/list.json \
+    tests/unit/selastic/list.txt \
+    tests/unit/selastic/state-growing-60.txt \
+    tests/unit/selastic/state-growing.json \
+    tests/unit/selastic/state-growing.out.json \
+    tests/unit/selastic/state-growing.txt \
+    tests/unit/selastic/state-hostile.json \
+    tests/unit/selastic/state-hostile.out.json \
+    tests/unit/selastic/state-hostile.txt \
+    tests/unit/selastic/state-nothing.txt \
+    tests/unit/selastic/timeline-chart.txt \
+    tests/unit/selastic/timeline-gap.txt \
+    tests/unit/selastic/timeline.txt
+
 if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The command line of each subcommand of selastic. Pure. */
+#include "cmd/arguments.h"
+
+#include <ctype.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/number.h"
+#include "lib/sizes.h"
+
+#define WATCH_DEFAULT 2
+#define WATCH_MAX     3600
+#define JOB_ID_MAX    0x03ffffff /* Slurm's MAX_JOB_ID: beyond are federation bits */
+
+enum {
+    OPTION_HELP = 'h',
+    OPTION_JSON = 256,
+    OPTION_ALL,
+    OPTION_TIMELINE,
+    OPTION_WATCH,
+    OPTION_USER,
+    OPTION_STATE_DIR
+};
+
+#define JSON                                                                                       \
+    {                                                                                              \
+        "json", no_argument, NULL, OPTION_JSON                                                     \
+    }
+#define HELP                                                                                       \
+    {                                                                                              \
+        "help", no_argument, NULL, OPTION_HELP                                                     \
+    }
+#define END                                                                                        \
+    {                                                                                              \
+        NULL, 0, NULL, 0                                                                           \
+    }
+
+static const struct option list_options[] = {
+    {"all", no_argument, NULL, OPTION_ALL}, JSON, HELP, END};
+static const struct option show_options[] = {
+    {"watch", optional_argument, NULL, OPTION_WATCH}, JSON, HELP, END};
+static const struct option resize_options[] = {JSON, HELP, END};
+static const struct option history_options[] = {
+    {"timeline", no_argument, NULL, OPTION_TIMELINE},
+    {"user", required_argument, NULL, OPTION_USER},
+    {"state-dir", required_argument, NULL, OPTION_STATE_DIR},
+    JSON,
+    HELP,
+    END};
+
+static const struct syntax {
+    const char *name;
+    const char *operands; /* for messages */
+    int operand_count;
+    const struct option *options;
+} syntaxes[] = {
+    {"list", "no arguments besides options", 0, list_options},
+    {"show", "one argument: JOB", 1, show_options},
+    {"resize", "two arguments: JOB and N, +K or -K", 2, resize_options},
+    {"history", "one argument: JOB", 1, history_options},
+};
+
+int arguments_parse_job(const char *text, uint32_t *job_id, struct error *err)
+{
+    int id;
+    if (number_parse(text, strlen(text), 1, JOB_ID_MAX, &id) < 0)
+        return error_set(err,
+                         "'%s' is not a job id; give the number that squeue shows (of an array's "
+                         "task: squeue -o %%A)",
+                         error_value(text).text);
+    *job_id = (uint32_t)id;
+    return 0;
+}
+
+int arguments_parse_size(const char *text, bool *relative, int *nodes, struct error *err)
+{
+    bool sign = *text == '+' || *text == '-';
+    int n;
+    if (number_parse(text + sign, strlen(text + sign), 1, SIZES_NODES_MAX, &n) < 0)
+        return error_set(err,
+                         "'%s' is not a size; give a number of nodes (6) or a difference (+2, -2)",
+                         error_value(text).text);
+    *relative = sign;
+    *nodes = *text == '-' ? -n : n;
+    return 0;
+}
+
+static int parse_watch(const char *text, double *seconds, struct error *err)
+{
+    char *end = NULL;
+    *seconds = text ? strtod(text, &end) : WATCH_DEFAULT;
+    if (text && (end == text || *end || !(*seconds >= 0.5 && *seconds <= WATCH_MAX)))
+        return error_set(err, "--watch=%s is not allowed; give seconds from 0.5 to %d",
+                         error_value(text).text, WATCH_MAX);
+    return 0;
+}
+
+static int take_option(struct arguments *arguments, int option, const char *value,
+                       struct error *err)
+{
+    switch (option) {
+    case OPTION_HELP:
+        arguments->help = true;
+        return 0;
+    case OPTION_JSON:
+        arguments->json = true;
+        return 0;
+    case OPTION_ALL:
+        arguments->all = true;
+        return 0;
+    case OPTION_TIMELINE:
+        arguments->timeline = true;
+        return 0;
+    case OPTION_USER:
+        arguments->user = value;
+        return 0;
+    case OPTION_STATE_DIR:
+        arguments->state_dir = value;
+        return 0;
+    case OPTION_WATCH:
+        return parse_watch(value, &arguments->watch, err);
+    default:
+        return -1;
+    }
+}
+
+/* getopt would take -2 for an option: move a difference of nodes out of its sight. Returns it, or NULL. */
+static char *take_difference(int *argc, char **argv)
+{
+    for (int i = 1; i < *argc && strcmp(argv[i], "--") != 0; i++) {
+        if (argv[i][0] != '-' || !isdigit((unsigned char)argv[i][1]))
+            continue;
+        char *difference = argv[i];
+        memmove(argv + i, argv + i + 1, (size_t)(*argc - i) * sizeof(*argv));
+        --*argc;
+        return difference;
+    }
+    return NULL;
+}
+
+static bool is_option(const struct option *options, int value)
+{
+    while (options->name && options->val != value)
+        options++;
+    return options->name != NULL;
+}
+
+static int parse_options(const struct syntax *syntax, int argc, char **argv,
+                         struct arguments *arguments, struct error *err)
+{
+    int option;
+    optind = 0; /* glibc: start anew */
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":h", syntax->options, NULL)) != -1) {
+        const char *word = argv[optind - 1];
+        if (option == ':')
+            return error_set(err, "option '%s' needs a value", error_value(word).text);
+        if (option == '?' && is_option(syntax->options, optopt))
+            return error_set(err, "option '%s' takes no value", error_value(word).text);
+        if (option == '?')
+            return error_set(err, "unknown option '%s' of '%s'; see 'selastic %s --help'",
+                             error_value(word).text, syntax->name, syntax->name);
+        if (take_option(arguments, option, optarg, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int parse_operands(const struct syntax *syntax, char **operands, int count,
+                          const char *difference, struct arguments *arguments, struct error *err)
+{
+    if (count + (difference != NULL) != syntax->operand_count)
+        return error_set(err, "'%s' takes %s", syntax->name, syntax->operands);
+    if (syntax->operand_count > 0 && count > 0 &&
+        arguments_parse_job(operands[0], &arguments->job_id, err) < 0)
+        return -1;
+    if (syntax->operand_count < 2)
+        return 0;
+    return arguments_parse_size(difference ? difference : operands[1], &arguments->relative,
+                                &arguments->nodes, err);
+}
+
+int arguments_parse(int argc, char **argv, struct arguments *arguments, struct error *err)
+{
+    const struct syntax *syntax = NULL;
+    *arguments = (struct arguments){0};
+    for (size_t i = 0; i < sizeof(syntaxes) / sizeof(*syntaxes); i++)
+        if (strcmp(argv[0], syntaxes[i].name) == 0)
+            syntax = &syntaxes[i];
+    if (syntax == NULL)
+        return error_set(err, "unknown command '%s'; commands: list, show, resize, history",
+                         error_value(argv[0]).text);
+    char *difference = syntax->operand_count == 2 ? take_difference(&argc, argv) : NULL;
+    if (parse_options(syntax, argc, argv, arguments, err) < 0)
+        return -1;
+    if (arguments->help)
+        return 0;
+    return parse_operands(syntax, argv + optind, argc - optind, difference, arguments, err);
+}

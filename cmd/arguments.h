@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The command line of each subcommand of selastic. Pure. */
+#ifndef SELASTIC_ARGUMENTS_H
+#define SELASTIC_ARGUMENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/error.h"
+
+struct arguments {
+    bool help;
+    bool json;
+    bool all;              /* list: everybody's jobs */
+    bool timeline;         /* history: draw it */
+    double watch;          /* show: seconds between two looks, 0: once */
+    const char *user;      /* history: the job's owner, NULL: ask Slurm, else oneself */
+    const char *state_dir; /* history: read this one */
+    uint32_t job_id;       /* 0: the subcommand takes none */
+    bool relative;         /* resize: nodes is a difference */
+    int nodes;             /* resize */
+};
+
+/* Parse the arguments of a subcommand; argv[0] is its name ("list", "show", "resize", "history") and argv ends with
+ * NULL. The order of argv changes, the strings stay where they are. -1 with a message that says what would be right. */
+int arguments_parse(int argc, char **argv, struct arguments *arguments, struct error *err);
+
+/* A job id as Slurm prints it. */
+int arguments_parse_job(const char *text, uint32_t *job_id, struct error *err);
+
+/* "6", "+2" or "-2". */
+int arguments_parse_size(const char *text, bool *relative, int *nodes, struct error *err);
+
+#endif

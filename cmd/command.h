@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A subcommand of selastic, and what all of them share: the exit status, and how they print. */
+#ifndef SELASTIC_COMMAND_H
+#define SELASTIC_COMMAND_H
+
+#include <stdbool.h>
+
+#include <json-c/json.h>
+
+#include "cmd/arguments.h"
+
+enum exit_status { STATUS_OK = 0, STATUS_FAILED = 1, STATUS_USAGE = 2 };
+
+struct command {
+    const char *name;
+    const char *summary; /* a few words for the list of commands */
+    const char *help;    /* usage and options, whole lines */
+    enum exit_status (*run)(const struct arguments *arguments);
+};
+
+extern const struct command list_command, show_command, resize_command, history_command;
+
+/* Columns of the terminal on stdout, 0 if it is none. */
+int terminal_width(void);
+
+/* Print a text and free it. */
+void print_text(char *text);
+
+/* Print an object as JSON and put it: indented, or on one line for a stream of them. */
+void print_json(json_object *object, bool one_line);
+
+/* The message on stderr, for status STATUS_FAILED. */
+enum exit_status failed(const struct error *err);
+
+/* A new request {"t": type}. */
+json_object *request_new(const char *type);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* `selastic history JOB`: every generation of a job, from its leader or, when it has ended, from its files. */
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmd/command.h"
+#include "cmd/deadline.h"
+#include "cmd/history_file.h"
+#include "cmd/query.h"
+#include "cmd/render.h"
+#include "cmd/shape.h"
+#include "cmd/text.h"
+#include "cmd/timeline.h"
+#include "common/files.h"
+#include "common/log.h"
+#include "lib/json_get.h"
+
+#define TIMELINE_WIDTH 80 /* without a terminal */
+#define TIMELINE_ROWS  40
+
+/* Where a job's files are, and whose they are. */
+struct place {
+    uid_t uid;
+    gid_t gid;
+    char *user; /* NULL: stay who we are */
+    char *dir;
+    double end; /* Unix time of the job's end, 0: not known */
+    bool over;
+};
+
+static void place_clear(struct place *place)
+{
+    free(place->user);
+    free(place->dir);
+}
+
+/* The job's user: as told, as Slurm says, or oneself. */
+static const struct passwd *find_owner(const struct arguments *arguments,
+                                       const struct job_info *info, struct error *err)
+{
+    const struct passwd *owner;
+    errno = 0;
+    if (arguments->user) {
+        owner = getpwnam(arguments->user);
+        if (owner == NULL)
+            error_set(err, "--user=%s: there is no such user", error_value(arguments->user).text);
+        return owner;
+    }
+    uid_t uid = info ? info->uid : geteuid();
+    owner = getpwuid(uid);
+    if (owner == NULL)
+        error_set(err, "uid %u has no entry in the user database, so its home directory is unknown",
+                  uid);
+    return owner;
+}
+
+/* The state directory as elastic.conf places it. */
+static int find_place(const struct arguments *arguments, const struct site *site,
+                      const struct job_info *info, struct place *place, struct error *err)
+{
+    char job[16];
+    const struct passwd *owner = find_owner(arguments, info, err);
+    if (owner == NULL)
+        return -1;
+    snprintf(job, sizeof(job), "%u", arguments->job_id);
+    place->uid = owner->pw_uid;
+    place->gid = owner->pw_gid;
+    place->user = text_need(strdup(owner->pw_name));
+    place->dir = conf_expand(site->conf->state_dir, owner->pw_dir, owner->pw_name, job,
+                             site->cluster);
+    if (place->dir == NULL)
+        return error_set(err, "state_dir = %s of elastic.conf cannot be expanded",
+                         error_path(site->conf->state_dir).text);
+    bool ended = info && (info->state == JOB_KIND_ENDED || info->state == JOB_KIND_ENDING);
+    place->over = info == NULL || ended;
+    place->end = ended ? (double)info->end : 0;
+    return 0;
+}
+
+/* root reads another user's files as that user: what lies there may lead anywhere, and a home directory on NFS may be
+ * closed to root. */
+static int become_owner(const struct place *place, struct error *err)
+{
+    if (geteuid() != 0 || place->user == NULL || place->uid == 0)
+        return 0;
+    if (initgroups(place->user, place->gid) < 0 ||
+        setresgid(place->gid, place->gid, place->gid) < 0 ||
+        setresuid(place->uid, place->uid, place->uid) < 0)
+        return error_set(err, "cannot become %s to read the history: %s", place->user,
+                         strerror(errno));
+    return 0;
+}
+
+static json_object *read_history(const struct arguments *arguments, const struct place *place,
+                                 struct error *err)
+{
+    char *path = NULL;
+    size_t len = 0;
+    int skipped = 0;
+    if (become_owner(place, err) < 0)
+        return NULL;
+    if (asprintf(&path, "%s/history.jsonl", place->dir) < 0)
+        path = NULL;
+    char *text = file_read(text_need(path), HISTORY_FILE_MAX, &len, err);
+    json_object *history = NULL;
+    if (text) {
+        history = history_file_parse(arguments->job_id, text, len, &skipped);
+        if (skipped > 0)
+            log_error("%s: skipped %d %s that cannot be read", path, skipped,
+                      skipped == 1 ? "line" : "lines");
+        if (place->end > 0)
+            history_end(history, place->end);
+    }
+    free(text);
+    free(path);
+    return history;
+}
+
+/* The leader is gone or silent: why is what it was asked for in vain. */
+static json_object *from_files(const struct arguments *arguments, const struct site *site,
+                               const struct job_info *info, const struct error *why,
+                               struct place *place, struct error *err)
+{
+    struct error reading;
+    if (find_place(arguments, site, info, place, err) < 0)
+        return NULL;
+    json_object *history = read_history(arguments, place, &reading);
+    if (history == NULL)
+        error_set(err, "%.200s, and there is no history to read (%.280s)", why->text, reading.text);
+    return history;
+}
+
+static json_object *find_history(const struct arguments *arguments, struct place *place,
+                                 struct error *err)
+{
+    struct query query = {0};
+    struct error why;
+    json_object *history = NULL;
+    struct site *site = site_create(err);
+    if (site == NULL)
+        return NULL;
+    enum query_result result = query_leader(site, arguments->job_id, request_new("history"), &query,
+                                            &why);
+    if (result == QUERY_ANSWERED && field_array(query.answer, "generations"))
+        history = shape_history(arguments->job_id, query.answer);
+    else if (result == QUERY_ANSWERED)
+        error_set(err, "job %u: its elasticrun gave an answer without generations",
+                  arguments->job_id);
+    else if (result == QUERY_REFUSED || result == QUERY_FAILED)
+        *err = why;
+    else
+        history = from_files(arguments, site, query.info, &why, place, err);
+    if (history && result == QUERY_SILENT)
+        failed(&why);
+    query_clear(&query);
+    site_destroy(site);
+    return history;
+}
+
+static void print_history(const struct arguments *arguments, json_object *history, bool over)
+{
+    int width = terminal_width();
+    struct render_options options = {.width = width, .now = time(NULL), .over = over};
+    print_text(render_history(history, &options));
+    if (!arguments->timeline)
+        return;
+    struct timeline_options drawing = {
+        .width = width ? width : TIMELINE_WIDTH,
+        .max_rows = TIMELINE_ROWS,
+        .end = over ? 0 : (double)options.now,
+    };
+    putchar('\n');
+    print_text(timeline_draw(field_array(history, "generations"), &drawing));
+}
+
+static enum exit_status run(const struct arguments *arguments)
+{
+    struct error err;
+    struct place place = {0};
+    json_object *history;
+    deadline_start();
+    if (arguments->state_dir) {
+        place.dir = text_need(strdup(arguments->state_dir));
+        place.over = true;
+        history = read_history(arguments, &place, &err);
+    } else {
+        history = find_history(arguments, &place, &err);
+    }
+    if (history && arguments->json)
+        print_json(history, false);
+    else if (history) {
+        print_history(arguments, history, place.over);
+        json_object_put(history);
+    }
+    place_clear(&place);
+    return history ? STATUS_OK : failed(&err);
+}
+
+const struct command history_command = {
+    .name = "history",
+    .summary = "every generation of a job: when, how large, why, how long training paused",
+    .help =
+        "Usage: selastic history JOB [--timeline] [--user USER] [--state-dir DIR] [--json]\n"
+        "\n"
+        "Every generation of an elastic job, running or ended: when, how many nodes, why, and for "
+        "how long\n"
+        "training paused for it.\n"
+        "\n"
+        "      --timeline       also draw it: nodes downwards, time to the right\n"
+        "      --user USER      whose job it was, where Slurm has forgotten it (default: yours)\n"
+        "      --state-dir DIR  read the history in this state directory\n"
+        "      --json           as JSON\n"
+        "  -h, --help           this text\n",
+    .run = run,
+};

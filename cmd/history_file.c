@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The text of a job's history.jsonl (architecture.md, "Files of a job") as a history. Pure. */
+#include "cmd/history_file.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "cmd/shape.h"
+#include "cmd/text.h"
+#include "lib/json_text.h"
+
+#define LINE_MAX_BYTES (1024 * 1024)
+
+/* The newest generation with this number: a requeued job may count from the start again. */
+static json_object *find_generation(json_object *generations, int64_t number)
+{
+    for (size_t i = json_object_array_length(generations); i-- > 0;) {
+        json_object *generation = json_object_array_get_idx(generations, i);
+        if (field_int(generation, "generation", -1) == number)
+            return generation;
+    }
+    return NULL;
+}
+
+/* The end of a generation is that of the job, if its leader lived to write it down, else the start of the next one. */
+static void add_generation(json_object *generations, json_object *generation)
+{
+    size_t count = json_object_array_length(generations);
+    json_object *last = count ? json_object_array_get_idx(generations, count - 1) : NULL;
+    if (last && isnan(field_double(last, "until")))
+        json_object_object_add(last, "until", shape_double(field_double(generation, "time")));
+    json_object_object_add(generation, "until", NULL);
+    json_object_array_add(generations, generation);
+}
+
+/* Take a number that was written later than its generation. */
+static bool add_number(json_object *generation, json_object *line, const char *key)
+{
+    double number = field_double(line, key);
+    if (isnan(number) || number < 0)
+        return false;
+    json_object_object_add(generation, key, shape_double(number));
+    return true;
+}
+
+/* False when the line is neither a generation nor the pause or the end of one. */
+static bool take_line(json_object *generations, json_object *line)
+{
+    json_object *generation = shape_generation(line);
+    if (generation) {
+        add_generation(generations, generation);
+        return true;
+    }
+    generation = find_generation(generations, field_int(line, "generation", -1));
+    return generation &&
+           (add_number(generation, line, "pause") || add_number(generation, line, "until"));
+}
+
+json_object *history_file_parse(uint32_t job, const char *text, size_t len, int *skipped)
+{
+    json_object *generations = text_need(json_object_new_array());
+    const char *end = text + len;
+    *skipped = 0;
+    while (text < end) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        size_t length = (size_t)((newline ? newline : end) - text);
+        /* A torn line ends inside the object; bytes behind it mean that two writers met. */
+        json_object *line = length <= LINE_MAX_BYTES ? json_text_parse(text, length, NULL) : NULL;
+        if (length > 0 && !take_line(generations, line))
+            ++*skipped;
+        json_object_put(line);
+        text += length + (newline != NULL);
+    }
+    json_object *history = text_need(json_object_new_object());
+    json_object_object_add(history, "job", json_object_new_int64(job));
+    json_object_object_add(history, "generations", generations);
+    return history;
+}
+
+void history_end(json_object *history, double when)
+{
+    json_object *generations = field_array(history, "generations");
+    size_t count = field_count(history, "generations");
+    if (count == 0)
+        return;
+    json_object *last = json_object_array_get_idx(generations, count - 1);
+    if (isnan(field_double(last, "until")) && when >= field_double(last, "time"))
+        json_object_object_add(last, "until", shape_double(when));
+}

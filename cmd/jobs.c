@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which of Slurm's jobs are elastic, and what `selastic list` says of each. Pure. */
+#include "cmd/jobs.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/shape.h"
+#include "cmd/text.h"
+#include "lib/json_get.h"
+#include "lib/sizes.h"
+
+#define EXTENSION_MARK "elastic-extension-of="
+#define BASE_MARK      "elastic="
+
+bool jobs_extension_of(const char *comment, uint32_t *base_id, uint32_t *restarts)
+{
+    int end = 0;
+    if (comment == NULL || strncmp(comment, EXTENSION_MARK, strlen(EXTENSION_MARK)) != 0)
+        return false;
+    comment += strlen(EXTENSION_MARK);
+    if (!isdigit((unsigned char)*comment))
+        return false;
+    return sscanf(comment, "%9u.%9u%n", base_id, restarts, &end) == 2 && comment[end] == '\0';
+}
+
+static bool marked(const struct job_info *info)
+{
+    return info->admin_comment && strncmp(info->admin_comment, BASE_MARK, strlen(BASE_MARK)) == 0;
+}
+
+static bool alive(const struct job_info *info)
+{
+    return info->state == JOB_KIND_PENDING || info->state == JOB_KIND_STARTING ||
+           info->state == JOB_KIND_RUNNING || info->state == JOB_KIND_SUSPENDED;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    uint32_t x = ((const struct base_job *)a)->info->id, y = ((const struct base_job *)b)->info->id;
+    return x < y ? -1 : x > y;
+}
+
+/* Sure ones in the order of their ids, then the others, newest first. */
+static int by_rank(const void *a, const void *b)
+{
+    bool x = ((const struct base_job *)a)->sure, y = ((const struct base_job *)b)->sure;
+    if (x != y)
+        return x ? -1 : 1;
+    return x ? by_id(a, b) : by_id(b, a);
+}
+
+static struct base_job *find(struct base_job *bases, int count, uint32_t id, uint32_t restarts)
+{
+    struct job_info wanted = {.id = id};
+    struct base_job key = {.info = &wanted};
+    struct base_job *base = count ? bsearch(&key, bases, (size_t)count, sizeof(*bases), by_id)
+                                  : NULL;
+    return base && base->info->restarts == restarts ? base : NULL;
+}
+
+static void count_extension(struct base_job *base, const struct job_info *extension)
+{
+    base->sure = true;
+    if (extension->state == JOB_KIND_PENDING)
+        base->pending++;
+    else {
+        base->running++;
+        base->extension_nodes += extension->num_nodes;
+    }
+}
+
+struct base_job *jobs_find_bases(const struct job_info *list, int count, int *found)
+{
+    struct base_job *bases = text_need(calloc((size_t)count + 1, sizeof(*bases)));
+    uint32_t id, restarts;
+    int used = 0;
+    for (int i = 0; i < count; i++)
+        if (alive(&list[i]) && !jobs_extension_of(list[i].comment, &id, &restarts))
+            bases[used++] = (struct base_job){.info = &list[i], .sure = marked(&list[i])};
+    qsort(bases, (size_t)used, sizeof(*bases), by_id);
+    for (int i = 0; i < count; i++) {
+        struct base_job *base = NULL;
+        if (alive(&list[i]) && jobs_extension_of(list[i].comment, &id, &restarts))
+            base = find(bases, used, id, restarts);
+        /* Anybody can write such a comment: only the user's own extensions count. */
+        if (base && base->info->uid == list[i].uid)
+            count_extension(base, &list[i]);
+    }
+    *found = 0;
+    for (int i = 0; i < used; i++)
+        if (bases[i].sure || bases[i].info->state == JOB_KIND_RUNNING)
+            bases[(*found)++] = bases[i];
+    qsort(bases, (size_t)*found, sizeof(*bases), by_rank);
+    return bases;
+}
+
+/* The sizes that admission has noted. */
+static bool noted_sizes(const struct job_info *info, struct sizes *sizes)
+{
+    if (!marked(info))
+        return false;
+    const char *value = info->admin_comment + strlen(BASE_MARK);
+    char *text = text_need(strndup(value, strcspn(value, " ;\n")));
+    bool valid = sizes_parse(text, sizes, NULL) == 0;
+    free(text);
+    return valid;
+}
+
+static void add_text(json_object *entry, const char *key, const char *text)
+{
+    json_object_object_add(entry, key, text ? json_object_new_string(text) : NULL);
+}
+
+static void add_number(json_object *entry, const char *key, int64_t number)
+{
+    json_object_object_add(entry, key, number < 0 ? NULL : json_object_new_int64(number));
+}
+
+/* What only the leader knows. */
+static void add_state(json_object *entry, json_object *state)
+{
+    const char *why = json_get_string(state, "why_not_more");
+    add_text(entry, "state", json_get_string(state, "phase"));
+    add_number(entry, "size", field_int(state, "size", -1));
+    add_text(entry, "sizes", json_get_string(state, "sizes"));
+    add_number(entry, "min", field_int(state, "min", -1));
+    add_number(entry, "max", field_int(state, "max", -1));
+    add_number(entry, "generation", field_int(state, "generation", -1));
+    add_text(entry, "why", why && *why ? why : json_get_string(state, "why_size"));
+}
+
+/* What Slurm knows. */
+static void add_info(json_object *entry, const struct base_job *job, const char *why)
+{
+    const struct job_info *info = job->info;
+    struct sizes sizes = {0};
+    char text[SIZES_TEXT_MAX];
+    bool noted = noted_sizes(info, &sizes);
+    bool waits = info->state == JOB_KIND_PENDING;
+    add_text(entry, "state", info->state_name);
+    add_number(entry, "size", waits ? 0 : info->num_nodes + job->extension_nodes);
+    add_text(entry, "sizes", noted ? sizes_format(&sizes, text, sizeof(text)) : NULL);
+    add_number(entry, "min", noted ? sizes.min : -1);
+    add_number(entry, "max", noted ? sizes.max : -1);
+    add_number(entry, "generation", -1);
+    add_text(entry, "why", why ? why : waits && *info->reason ? info->reason : NULL);
+}
+
+json_object *jobs_entry(const struct base_job *job, const char *user, json_object *state,
+                        const char *why)
+{
+    json_object *entry = text_need(json_object_new_object());
+    add_number(entry, "job", job->info->id);
+    add_text(entry, "name", job->info->name);
+    add_text(entry, "user", user);
+    if (state)
+        add_state(entry, state);
+    else
+        add_info(entry, job, why);
+    add_number(entry, "pending", job->pending);
+    add_number(entry, "running", job->running);
+    return entry;
+}

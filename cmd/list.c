@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* `selastic list`: the elastic jobs that run or wait.
+ *
+ * Slurm does not know which jobs are elastic unless admission has marked them or an extension names them. Other running jobs
+ * are asked whether a leader answers, for a moment only, and many at a time. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmd/ask.h"
+#include "cmd/command.h"
+#include "cmd/deadline.h"
+#include "cmd/jobs.h"
+#include "cmd/query.h"
+#include "cmd/render.h"
+#include "cmd/shape.h"
+#include "cmd/text.h"
+#include "common/log.h"
+#include "lib/json_get.h"
+
+#define SURE_MS    2000 /* for a job that surely is elastic */
+#define PROBE_MS   300  /* for one that may not be */
+#define PROBES_MAX 64   /* of such jobs */
+#define AT_A_TIME  32   /* questions under way */
+
+/* One line of the list to be. */
+struct row {
+    struct base_job job;
+    char **addresses; /* NULL: not asked */
+    json_object *state;
+    char *why;
+    struct survey *survey;
+};
+
+struct survey {
+    uv_loop_t loop;
+    const struct site *site;
+    struct row *rows;
+    int count;
+    int next;   /* row to be asked next */
+    int asking; /* questions under way */
+    json_object *request;
+};
+
+/* Rows are asked if they run and the leader would let us. */
+static void prepare_row(struct row *row, const struct site *site, struct survey *survey)
+{
+    const struct job_info *info = row->job.info;
+    row->survey = survey;
+    if (info->state == JOB_KIND_RUNNING && site_may_ask(site, info->uid))
+        row->addresses = node_addresses(info->nodes, row->job.sure ? ASK_NODES_MAX : 1);
+}
+
+/* How many of the bases are worth a row; jobs that only could be elastic are last and newest first. */
+static int count_rows(const struct base_job *bases, int found)
+{
+    int sure = 0;
+    while (sure < found && bases[sure].sure)
+        sure++;
+    if (found - sure <= PROBES_MAX)
+        return found;
+    log_info("of %d running jobs that are not marked as elastic only the newest %d were asked",
+             found - sure, PROBES_MAX);
+    return sure + PROBES_MAX;
+}
+
+static void survey_continue(struct survey *survey);
+
+static void on_done(json_object *answer, const char *why, void *arg)
+{
+    struct row *row = arg;
+    const char *type = json_get_string(answer, "t");
+    if (type && strcmp(type, "state") == 0)
+        row->state = shape_state(answer);
+    else
+        row->why = text_need(strdup(why ? "no elasticrun answers" : "elasticrun gives no answer"));
+    row->survey->asking--;
+    survey_continue(row->survey);
+}
+
+static void ask_row(struct survey *survey, struct row *row)
+{
+    int left = deadline_left();
+    int patience = row->job.sure ? SURE_MS : PROBE_MS;
+    struct ask_options options = {
+        .job_id = row->job.info->id,
+        .restarts = row->job.info->restarts,
+        .uid = row->job.info->uid,
+        .addresses = row->addresses,
+        .conf = survey->site->conf,
+        .request = survey->request,
+        .timeout_ms = left < patience ? left : patience,
+    };
+    if (ask_leader(&survey->loop, &options, on_done, row, NULL) == 0)
+        survey->asking++;
+}
+
+static void survey_continue(struct survey *survey)
+{
+    while (survey->next < survey->count && survey->asking < AT_A_TIME) {
+        struct row *row = &survey->rows[survey->next++];
+        if (row->addresses == NULL || row->addresses[0] == NULL)
+            continue;
+        if (deadline_over())
+            row->why = text_need(strdup("not asked: time is up"));
+        else
+            ask_row(survey, row);
+    }
+}
+
+static int survey_run(struct survey *survey, struct error *err)
+{
+    if (uv_loop_init(&survey->loop) != 0)
+        return error_set(err, "cannot create an event loop");
+    survey->request = request_new("show");
+    survey_continue(survey);
+    uv_run(&survey->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&survey->loop);
+    json_object_put(survey->request);
+    return 0;
+}
+
+/* The rows that turned out to be elastic jobs. */
+static json_object *make_list(const struct survey *survey)
+{
+    json_object *list = text_need(json_object_new_object());
+    json_object *jobs = text_need(json_object_new_array());
+    for (int i = 0; i < survey->count; i++) {
+        const struct row *row = &survey->rows[i];
+        if (!row->state && !row->job.sure)
+            continue;
+        char *user = user_name(row->job.info->uid);
+        json_object_array_add(jobs, jobs_entry(&row->job, user, row->state, row->why));
+        free(user);
+    }
+    json_object_object_add(list, "jobs", jobs);
+    return list;
+}
+
+static void rows_free(struct row *rows, int count)
+{
+    for (int i = 0; i < count; i++) {
+        strings_free(rows[i].addresses);
+        json_object_put(rows[i].state);
+        free(rows[i].why);
+    }
+    free(rows);
+}
+
+static json_object *survey_jobs(const struct site *site, const struct job_info *jobs, int count,
+                                struct error *err)
+{
+    struct survey survey = {.site = site};
+    json_object *list = NULL;
+    int found = 0;
+    struct base_job *bases = jobs_find_bases(jobs, count, &found);
+    survey.count = count_rows(bases, found);
+    survey.rows = text_need(calloc((size_t)survey.count + 1, sizeof(*survey.rows)));
+    deadline_enter_slurm();
+    for (int i = 0; i < survey.count; i++) {
+        survey.rows[i].job = bases[i];
+        prepare_row(&survey.rows[i], site, &survey);
+    }
+    deadline_leave_slurm();
+    if (survey_run(&survey, err) == 0)
+        list = make_list(&survey);
+    rows_free(survey.rows, survey.count);
+    free(bases);
+    return list;
+}
+
+static json_object *find_list(bool all, struct error *err)
+{
+    struct job_info *jobs = NULL;
+    json_object *list = NULL;
+    int count = 0;
+    struct site *site = site_create(err);
+    if (site == NULL)
+        return NULL;
+    deadline_enter_slurm();
+    int result = slurm_client_jobs(all ? (uid_t)-1 : geteuid(), &jobs, &count, err);
+    deadline_leave_slurm();
+    if (result == 0)
+        list = survey_jobs(site, jobs, count, err);
+    job_info_free_list(jobs, count);
+    site_destroy(site);
+    return list;
+}
+
+static enum exit_status run(const struct arguments *arguments)
+{
+    struct error err;
+    deadline_start();
+    json_object *list = find_list(arguments->all, &err);
+    if (list == NULL)
+        return failed(&err);
+    if (arguments->json) {
+        print_json(list, false);
+        return STATUS_OK;
+    }
+    struct render_options options = {.width = terminal_width(), .now = time(NULL)};
+    print_text(render_list(list, &options));
+    json_object_put(list);
+    return STATUS_OK;
+}
+
+const struct command list_command = {
+    .name = "list",
+    .summary = "the elastic jobs that run or wait",
+    .help =
+        "Usage: selastic list [--all] [--json]\n"
+        "\n"
+        "Your elastic jobs that run or wait. Their extension jobs are not listed, but counted.\n"
+        "\n"
+        "      --all        everybody's; of other users' jobs only what Slurm knows, unless you "
+        "are root\n"
+        "      --json       as JSON\n"
+        "  -h, --help       this text\n",
+    .run = run,
+};

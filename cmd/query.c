@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From a job id to the answer of its leader: what Slurm knows of the job, who may ask, where the leader is. */
+#include "cmd/query.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/ask.h"
+#include "cmd/deadline.h"
+#include "cmd/jobs.h"
+#include "cmd/text.h"
+#include "common/conf_file.h"
+#include "lib/json_get.h"
+
+char *user_name(uid_t uid)
+{
+    char *name = NULL;
+    struct passwd *entry = getpwuid(uid);
+    if (entry)
+        return text_need(strdup(entry->pw_name));
+    if (asprintf(&name, "uid %u", uid) < 0)
+        name = NULL;
+    return text_need(name);
+}
+
+struct site *site_create(struct error *err)
+{
+    struct site *site = text_need(calloc(1, sizeof(*site)));
+    site->conf = conf_file_load(NULL, err);
+    if (site->conf == NULL) {
+        site_destroy(site);
+        return NULL;
+    }
+    deadline_enter_slurm();
+    int result = slurm_client_site(&site->slurm_user, &site->cluster, err);
+    deadline_leave_slurm();
+    if (result < 0) {
+        site_destroy(site);
+        return NULL;
+    }
+    return site;
+}
+
+void site_destroy(struct site *site)
+{
+    if (site == NULL)
+        return;
+    conf_destroy(site->conf);
+    free(site->cluster);
+    free(site);
+}
+
+bool site_may_ask(const struct site *site, uid_t uid)
+{
+    uid_t self = geteuid();
+    return self == uid || self == 0 || self == site->slurm_user;
+}
+
+char **node_addresses(const char *nodes, int max)
+{
+    char **names = nodes ? slurm_client_expand(nodes) : NULL;
+    char **addresses = text_need(calloc((size_t)max + 1, sizeof(char *)));
+    int count = 0;
+    for (int i = 0; names && names[i]; i++)
+        if (count < max)
+            addresses[count++] = slurm_client_node_address(names[i]);
+    strings_free(names);
+    return addresses;
+}
+
+/* Why a job that is not running has no leader. */
+static enum query_result refuse_state(const struct job_info *info, struct error *err)
+{
+    switch (info->state) {
+    case JOB_KIND_RUNNING:
+        break;
+    case JOB_KIND_PENDING:
+        error_set(err, "job %u has not started yet (%s, %s)", info->id, info->state_name,
+                  info->reason[0] ? info->reason : "no reason given");
+        return QUERY_NOT_THERE;
+    case JOB_KIND_STARTING:
+        error_set(err, "job %u is just starting (%s); try again when it runs", info->id,
+                  info->state_name);
+        return QUERY_NOT_THERE;
+    case JOB_KIND_SUSPENDED:
+        error_set(err, "job %u is suspended, and so is its elasticrun", info->id);
+        return QUERY_NOT_THERE;
+    case JOB_KIND_UNKNOWN:
+    case JOB_KIND_ENDING:
+    case JOB_KIND_ENDED:
+        error_set(err, "job %u has ended (%s); 'selastic history %u' shows what it did", info->id,
+                  info->state_name, info->id);
+        return QUERY_NOT_THERE;
+    }
+    return QUERY_ANSWERED;
+}
+
+/* QUERY_ANSWERED when there is nothing against asking. */
+static enum query_result may_ask(const struct site *site, const struct job_info *info,
+                                 struct error *err)
+{
+    uint32_t base, restarts;
+    if (!site_may_ask(site, info->uid)) {
+        char *owner = user_name(info->uid);
+        error_set(err, "not permitted: job %u belongs to %s", info->id, owner);
+        free(owner);
+        return QUERY_REFUSED;
+    }
+    if (jobs_extension_of(info->comment, &base, &restarts)) {
+        error_set(err, "job %u is an extension of job %u: name that one", info->id, base);
+        return QUERY_REFUSED;
+    }
+    return refuse_state(info, err);
+}
+
+struct reply {
+    json_object *answer;
+    char why[512];
+};
+
+static void on_done(json_object *answer, const char *why, void *arg)
+{
+    struct reply *reply = arg;
+    reply->answer = json_object_get(answer);
+    snprintf(reply->why, sizeof(reply->why), "%s", why ? why : "");
+}
+
+static enum query_result ask(const struct site *site, const struct job_info *info,
+                             char *const *addresses, json_object *request, struct query *query,
+                             struct error *err)
+{
+    struct reply reply = {0};
+    struct ask_options options = {
+        .job_id = info->id,
+        .restarts = info->restarts,
+        .uid = info->uid,
+        .addresses = addresses,
+        .conf = site->conf,
+        .request = request,
+        .timeout_ms = deadline_left(),
+    };
+    uv_loop_t loop;
+    if (uv_loop_init(&loop) != 0) {
+        error_set(err, "cannot create an event loop");
+        return QUERY_FAILED;
+    }
+    int started = ask_leader(&loop, &options, on_done, &reply, err);
+    if (started == 0)
+        uv_run(&loop, UV_RUN_DEFAULT);
+    uv_loop_close(&loop);
+    if (started < 0)
+        return QUERY_SILENT;
+    if (reply.answer == NULL) {
+        error_set(err, "job %u runs, but no elasticrun answers in it: %.300s", info->id, reply.why);
+        return QUERY_SILENT;
+    }
+    query->answer = reply.answer;
+    return QUERY_ANSWERED;
+}
+
+static enum query_result find_and_ask(const struct site *site, uint32_t job_id,
+                                      json_object *request, struct query *query, struct error *err)
+{
+    char **addresses = NULL;
+    enum query_result result = QUERY_FAILED;
+    deadline_enter_slurm();
+    if (slurm_client_job(job_id, &query->info, err) == 0)
+        result = query->info ? may_ask(site, query->info, err) : QUERY_UNKNOWN;
+    if (result == QUERY_ANSWERED)
+        addresses = node_addresses(query->info->nodes, ASK_NODES_MAX);
+    deadline_leave_slurm();
+    if (result == QUERY_UNKNOWN)
+        error_set(
+            err,
+            "Slurm knows no job %u (any more); 'selastic history %u' may still have its history",
+            job_id, job_id);
+    if (result == QUERY_ANSWERED)
+        result = ask(site, query->info, addresses, request, query, err);
+    strings_free(addresses);
+    return result;
+}
+
+enum query_result query_leader(const struct site *site, uint32_t job_id, json_object *request,
+                               struct query *query, struct error *err)
+{
+    *query = (struct query){0};
+    enum query_result result = find_and_ask(site, job_id, request, query, err);
+    json_object_put(request);
+    return result;
+}
+
+void query_clear(struct query *query)
+{
+    job_info_free(query->info);
+    json_object_put(query->answer);
+    *query = (struct query){0};
+}
+
+json_object *query_answer(uint32_t job_id, json_object *request, const char *type,
+                          struct error *err)
+{
+    struct query query;
+    json_object *answer = NULL;
+    struct site *site = site_create(err);
+    if (site == NULL) {
+        json_object_put(request);
+        return NULL;
+    }
+    if (query_leader(site, job_id, request, &query, err) == QUERY_ANSWERED) {
+        const char *got = json_get_string(query.answer, "t");
+        const char *message = json_get_string(query.answer, "message");
+        if (got && strcmp(got, type) == 0)
+            answer = json_object_get(query.answer);
+        else if (got && strcmp(got, "error") == 0 && message)
+            error_set(err, "%s", message);
+        else
+            error_set(
+                err, "job %u: its elasticrun gave an answer that this selastic does not know: '%s'",
+                job_id, error_value(got).text);
+    }
+    query_clear(&query);
+    site_destroy(site);
+    return answer;
+}

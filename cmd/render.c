@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What selastic shows to people: JSON of a known shape (shape.h) in, text out. Pure. */
+#include "cmd/render.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cmd/shape.h"
+#include "cmd/text.h"
+#include "lib/json_get.h"
+
+#define NAME_COLUMNS_MAX 64
+#define LINE_COLUMNS_MAX 1000 /* of a line that is not part of a table */
+#define LABEL_COLUMNS    17
+
+static void put_clean(FILE *out, const char *text, int columns)
+{
+    char *clean = text_clean(text, columns);
+    fputs(clean, out);
+    free(clean);
+}
+
+static const char *plural(int64_t count, const char *many, const char *one)
+{
+    return count == 1 ? one : many;
+}
+
+static void number_cell(struct table *table, json_object *object, const char *key)
+{
+    int64_t number = field_int(object, key, -1);
+    if (number < 0)
+        table_cell(table, NULL);
+    else
+        table_number(table, number);
+}
+
+static void text_cell(struct table *table, json_object *object, const char *key)
+{
+    table_cell(table, json_get_string(object, key));
+}
+
+static void duration_cell(struct table *table, double seconds)
+{
+    char text[48];
+    table_cell(table, text_duration(seconds, text, sizeof(text)));
+}
+
+/* "  Label            " */
+static void put_label(FILE *out, const char *label)
+{
+    fprintf(out, "  %-*s", LABEL_COLUMNS, label);
+}
+
+static void put_heading(FILE *out, json_object *state)
+{
+    int64_t size = field_int(state, "size", 0);
+    int64_t workers = field_int(state, "world_size", 0);
+    fputs("Job ", out);
+    put_clean(out, json_get_string(state, "incarnation"), NAME_COLUMNS_MAX);
+    const char *name = json_get_string(state, "name");
+    if (name && *name) {
+        fputs(" (", out);
+        put_clean(out, name, NAME_COLUMNS_MAX);
+        fputs(")", out);
+    }
+    if (json_get_string(state, "user")) {
+        fputs(" of ", out);
+        put_clean(out, json_get_string(state, "user"), NAME_COLUMNS_MAX);
+    }
+    fputs(": ", out);
+    put_clean(out, json_get_string(state, "phase"), NAME_COLUMNS_MAX);
+    fprintf(out, ", %" PRId64 " %s, %" PRId64 " %s\n\n", size, plural(size, "nodes", "node"),
+            workers, plural(workers, "workers", "worker"));
+}
+
+static void put_size(FILE *out, json_object *state)
+{
+    int64_t size = field_int(state, "size", 0);
+    int64_t target = field_int(state, "target", size);
+    put_label(out, "Size");
+    fprintf(out, "%" PRId64 " %s, allowed ", size, plural(size, "nodes", "node"));
+    put_clean(out, json_get_string(state, "sizes"), NAME_COLUMNS_MAX);
+    if (target != size)
+        fprintf(out, ", on the way to %" PRId64, target);
+    fputc('\n', out);
+}
+
+static void put_generation(FILE *out, json_object *state, const struct render_options *options)
+{
+    char clock[32], lasting[48];
+    double since = field_double(state, "since");
+    put_label(out, "Generation");
+    fprintf(out, "%" PRId64, field_int(state, "generation", 0));
+    if (since > 0)
+        fprintf(out, ", since %s (%s)", text_clock(since, options->now, clock, sizeof(clock)),
+                text_duration((double)options->now - since, lasting, sizeof(lasting)));
+    fputc('\n', out);
+    if (field_int(state, "step", -1) >= 0) {
+        put_label(out, "Step");
+        fprintf(out, "%" PRId64 "\n", field_int(state, "step", 0));
+    }
+    if (field_int(state, "restarts", 0) > 0) {
+        put_label(out, "Restarts");
+        fprintf(out, "%" PRId64 " after failures\n", field_int(state, "restarts", 0));
+    }
+}
+
+/* A value of the policy as the user would have written it on the command line. */
+static void put_policy_value(FILE *out, json_object *value)
+{
+    if (json_object_is_type(value, json_type_array)) {
+        for (size_t i = 0; i < json_object_array_length(value); i++) {
+            fputs(i ? "," : "", out);
+            put_policy_value(out, json_object_array_get_idx(value, i));
+        }
+        return;
+    }
+    put_clean(out, value ? json_object_get_string(value) : NULL, NAME_COLUMNS_MAX);
+}
+
+static void put_policy(FILE *out, json_object *state)
+{
+    static const struct {
+        const char *key, *words, *unit;
+    } known[] = {
+        {"grace", "grace", " s"},   {"grow_delay", "grow delay", " s"},
+        {"snooze", "snooze", " s"}, {"fault_wait", "fault wait", " s"},
+        {"signal", "signal", ""},   {"pool", "pools", ""},
+    };
+    json_object *policy = NULL, *value = NULL;
+    if (!json_object_object_get_ex(state, "policy", &policy) || policy == NULL)
+        return;
+    const char *separator = "";
+    put_label(out, "Policy");
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+        if (!json_object_object_get_ex(policy, known[i].key, &value) || value == NULL)
+            continue;
+        fprintf(out, "%s%s ", separator, known[i].words);
+        put_policy_value(out, value);
+        fputs(known[i].unit, out);
+        separator = ", ";
+    }
+    json_object_object_get_ex(policy, "scale_config", &value);
+    if (json_object_is_type(value, json_type_object))
+        fprintf(out, "%sscale_config for %d world sizes", separator,
+                json_object_object_length(value));
+    fputc('\n', out);
+}
+
+static void put_line(FILE *out, const char *label, const char *text)
+{
+    if (text == NULL || *text == '\0')
+        return;
+    put_label(out, label);
+    put_clean(out, text, LINE_COLUMNS_MAX);
+    fputc('\n', out);
+}
+
+/* "4", "2-5", or "-" when the member takes no part. */
+static void ranks_cell(struct table *table, json_object *member)
+{
+    int64_t first = field_int(member, "first_rank", -1);
+    int64_t slots = field_int(member, "slots", 0);
+    char text[64];
+    if (first < 0 || slots < 1 || slots > INT32_MAX || first > INT32_MAX)
+        snprintf(text, sizeof(text), "-");
+    else if (slots == 1)
+        snprintf(text, sizeof(text), "%" PRId64, first);
+    else
+        snprintf(text, sizeof(text), "%" PRId64 "-%" PRId64, first, first + slots - 1);
+    table_cell(table, text);
+}
+
+static void put_members(FILE *out, json_object *state, int width)
+{
+    static const struct table_column columns[] = {
+        {"NODE", TABLE_LEFT},  {"JOB", TABLE_RIGHT},     {"ROLE", TABLE_LEFT},
+        {"POOL", TABLE_LEFT},  {"WORKERS", TABLE_RIGHT}, {"RANKS", TABLE_LEFT},
+        {"STATE", TABLE_LEFT},
+    };
+    json_object *members = field_array(state, "members");
+    size_t count = field_count(state, "members");
+    if (count == 0)
+        return;
+    struct table *table = table_create(columns, sizeof(columns) / sizeof(*columns));
+    for (size_t i = 0; i < count; i++) {
+        json_object *member = json_object_array_get_idx(members, i);
+        text_cell(table, member, "node");
+        number_cell(table, member, "job");
+        text_cell(table, member, "role");
+        text_cell(table, member, "pool");
+        number_cell(table, member, "slots");
+        ranks_cell(table, member);
+        text_cell(table, member, "state");
+    }
+    fputc('\n', out);
+    table_print(table, out, width);
+    table_destroy(table);
+}
+
+static void put_extensions(FILE *out, json_object *state, const struct render_options *options)
+{
+    static const struct table_column columns[] = {
+        {"EXTENSION", TABLE_RIGHT}, {"NODES", TABLE_RIGHT}, {"POOL", TABLE_LEFT},
+        {"STATE", TABLE_LEFT},      {"BEGINS", TABLE_LEFT}, {"REASON", TABLE_LEFT},
+    };
+    json_object *extensions = field_array(state, "extensions");
+    size_t count = field_count(state, "extensions");
+    if (count == 0)
+        return;
+    struct table *table = table_create(columns, sizeof(columns) / sizeof(*columns));
+    for (size_t i = 0; i < count; i++) {
+        json_object *extension = json_object_array_get_idx(extensions, i);
+        double begin = field_double(extension, "begin");
+        char clock[32];
+        number_cell(table, extension, "job");
+        number_cell(table, extension, "nodes");
+        text_cell(table, extension, "pool");
+        text_cell(table, extension, "state");
+        /* A time that has passed says nothing: from then on the reason does. */
+        table_cell(table, begin > (double)options->now
+                              ? text_clock(begin, options->now, clock, sizeof(clock))
+                              : NULL);
+        text_cell(table, extension, "reason");
+    }
+    fputc('\n', out);
+    table_print(table, out, options->width);
+    table_destroy(table);
+}
+
+char *render_state(json_object *state, const struct render_options *options)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = text_need(open_memstream(&text, &size));
+    put_heading(out, state);
+    put_size(out, state);
+    put_generation(out, state, options);
+    put_line(out, "Why this size", json_get_string(state, "why_size"));
+    put_line(out, "Why not more", json_get_string(state, "why_not_more"));
+    put_policy(out, state);
+    put_line(out, "State directory", json_get_string(state, "state_dir"));
+    put_line(out, "Checkpoints", json_get_string(state, "checkpoint_dir"));
+    put_members(out, state, options->width);
+    put_extensions(out, state, options);
+    fclose(out);
+    return text_need(text);
+}
+
+static void bounds_cell(struct table *table, json_object *job)
+{
+    char text[64];
+    int64_t min = field_int(job, "min", -1), max = field_int(job, "max", -1);
+    if (min < 0 || max < 0)
+        snprintf(text, sizeof(text), "-");
+    else
+        snprintf(text, sizeof(text), "%" PRId64 ":%" PRId64, min, max);
+    table_cell(table, text);
+}
+
+char *render_list(json_object *list, const struct render_options *options)
+{
+    static const struct table_column columns[] = {
+        {"JOBID", TABLE_RIGHT}, {"NAME", TABLE_LEFT},     {"USER", TABLE_LEFT},
+        {"STATE", TABLE_LEFT},  {"SIZE", TABLE_RIGHT},    {"MIN:MAX", TABLE_LEFT},
+        {"GEN", TABLE_RIGHT},   {"PENDING", TABLE_RIGHT}, {"WHY", TABLE_LEFT},
+    };
+    json_object *jobs = field_array(list, "jobs");
+    size_t count = field_count(list, "jobs");
+    char *text = NULL;
+    size_t size = 0;
+    struct table *table = table_create(columns, sizeof(columns) / sizeof(*columns));
+    for (size_t i = 0; i < count; i++) {
+        json_object *job = json_object_array_get_idx(jobs, i);
+        char *name = text_clean(json_get_string(job, "name"), 20);
+        number_cell(table, job, "job");
+        table_cell(table, name);
+        text_cell(table, job, "user");
+        text_cell(table, job, "state");
+        number_cell(table, job, "size");
+        bounds_cell(table, job);
+        number_cell(table, job, "generation");
+        number_cell(table, job, "pending");
+        text_cell(table, job, "why");
+        free(name);
+    }
+    FILE *out = text_need(open_memstream(&text, &size));
+    table_print(table, out, options->width);
+    table_destroy(table);
+    fclose(out);
+    return text_need(text);
+}
+
+/* Seconds from the start of a generation to its end, or to now; NAN when nobody knows. */
+static double lasted(json_object *generation, const struct render_options *options)
+{
+    double until = field_double(generation, "until");
+    if (isnan(until) && !options->over)
+        until = (double)options->now;
+    return until - field_double(generation, "time");
+}
+
+/* Totals under the table: what all the changes have cost. The start of the job is not a change. */
+static void put_totals(FILE *out, json_object *generations, size_t count)
+{
+    double paused = 0;
+    int changes = 0;
+    char text[48];
+    for (size_t i = 1; i < count; i++) {
+        double pause = field_double(json_object_array_get_idx(generations, i), "pause");
+        changes++;
+        if (pause > 0)
+            paused += pause;
+    }
+    fprintf(out, "\n%d %s, training paused for %s in all.\n", changes,
+            plural(changes, "changes", "change"), text_duration(paused, text, sizeof(text)));
+}
+
+static void generation_row(struct table *table, json_object *generation,
+                           const struct render_options *options)
+{
+    char clock[32];
+    number_cell(table, generation, "generation");
+    table_cell(table,
+               text_clock(field_double(generation, "time"), options->now, clock, sizeof(clock)));
+    text_cell(table, generation, "kind");
+    number_cell(table, generation, "size");
+    number_cell(table, generation, "workers");
+    duration_cell(table, lasted(generation, options));
+    duration_cell(table, field_double(generation, "pause"));
+    text_cell(table, generation, "reason");
+}
+
+char *render_history(json_object *history, const struct render_options *options)
+{
+    static const struct table_column columns[] = {
+        {"GEN", TABLE_RIGHT},   {"TIME", TABLE_LEFT},     {"KIND", TABLE_LEFT},
+        {"NODES", TABLE_RIGHT}, {"WORKERS", TABLE_RIGHT}, {"LASTED", TABLE_RIGHT},
+        {"PAUSE", TABLE_RIGHT}, {"REASON", TABLE_LEFT},
+    };
+    json_object *generations = field_array(history, "generations");
+    size_t count = field_count(history, "generations");
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = text_need(open_memstream(&text, &size));
+    struct table *table = table_create(columns, sizeof(columns) / sizeof(*columns));
+    for (size_t i = 0; i < count; i++)
+        generation_row(table, json_object_array_get_idx(generations, i), options);
+    table_print(table, out, options->width);
+    table_destroy(table);
+    if (count > 0)
+        put_totals(out, generations, count);
+    fclose(out);
+    return text_need(text);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The JSON that selastic prints: each answer is copied field by field, so that whatever a leader or a file
+ * says, programs get the documented keys with the documented types. */
+#include "cmd/shape.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/text.h"
+
+#define ENTRIES_MAX 65536 /* of an array: more nodes than Slurm allows a job */
+#define DEPTH_MAX   8     /* of a free-form value */
+
+enum kind {
+    KIND_INT,     /* integer */
+    KIND_NUMBER,  /* finite, integer or not */
+    KIND_TEXT,    /* string */
+    KIND_TEXTS,   /* array of strings */
+    KIND_OBJECTS, /* array of objects of the same shape */
+    KIND_FREE,    /* object without fixed keys */
+};
+
+struct shape {
+    const char *key; /* NULL ends the table */
+    enum kind kind;
+    const struct shape *of; /* of the entries of KIND_OBJECTS */
+};
+
+static const struct shape member_shape[] = {
+    {"node", KIND_TEXT, NULL},  {"job", KIND_INT, NULL},   {"role", KIND_TEXT, NULL},
+    {"pool", KIND_TEXT, NULL},  {"slots", KIND_INT, NULL}, {"first_rank", KIND_INT, NULL},
+    {"state", KIND_TEXT, NULL}, {NULL, KIND_INT, NULL},
+};
+
+static const struct shape extension_shape[] = {
+    {"job", KIND_INT, NULL},    {"nodes", KIND_INT, NULL},   {"pool", KIND_TEXT, NULL},
+    {"state", KIND_TEXT, NULL}, {"reason", KIND_TEXT, NULL}, {"begin", KIND_NUMBER, NULL},
+    {NULL, KIND_INT, NULL},
+};
+
+static const struct shape state_shape[] = {
+    {"job", KIND_INT, NULL},
+    {"incarnation", KIND_TEXT, NULL},
+    {"user", KIND_TEXT, NULL},
+    {"name", KIND_TEXT, NULL},
+    {"phase", KIND_TEXT, NULL},
+    {"generation", KIND_INT, NULL},
+    {"size", KIND_INT, NULL},
+    {"sizes", KIND_TEXT, NULL},
+    {"min", KIND_INT, NULL},
+    {"max", KIND_INT, NULL},
+    {"target", KIND_INT, NULL},
+    {"world_size", KIND_INT, NULL},
+    {"step", KIND_INT, NULL},
+    {"since", KIND_NUMBER, NULL},
+    {"restarts", KIND_INT, NULL},
+    {"members", KIND_OBJECTS, member_shape},
+    {"extensions", KIND_OBJECTS, extension_shape},
+    {"why_size", KIND_TEXT, NULL},
+    {"why_not_more", KIND_TEXT, NULL},
+    {"policy", KIND_FREE, NULL},
+    {"state_dir", KIND_TEXT, NULL},
+    {"checkpoint_dir", KIND_TEXT, NULL},
+    {NULL, KIND_INT, NULL},
+};
+
+static const struct shape generation_shape[] = {
+    {"generation", KIND_INT, NULL}, {"time", KIND_NUMBER, NULL},  {"kind", KIND_TEXT, NULL},
+    {"size", KIND_INT, NULL},       {"workers", KIND_INT, NULL},  {"nodes", KIND_TEXTS, NULL},
+    {"reason", KIND_TEXT, NULL},    {"pause", KIND_NUMBER, NULL}, {"until", KIND_NUMBER, NULL},
+    {NULL, KIND_INT, NULL},
+};
+
+int64_t field_int(json_object *object, const char *key, int64_t missing)
+{
+    json_object *value = NULL;
+    json_object_object_get_ex(object, key, &value);
+    return json_object_is_type(value, json_type_int) ? json_object_get_int64(value) : missing;
+}
+
+static double number(json_object *value)
+{
+    bool is_number = json_object_is_type(value, json_type_int) ||
+                     json_object_is_type(value, json_type_double);
+    double x = is_number ? json_object_get_double(value) : NAN;
+    return isfinite(x) ? x : NAN;
+}
+
+double field_double(json_object *object, const char *key)
+{
+    json_object *value = NULL;
+    json_object_object_get_ex(object, key, &value);
+    return number(value);
+}
+
+json_object *field_array(json_object *object, const char *key)
+{
+    json_object *value = NULL;
+    json_object_object_get_ex(object, key, &value);
+    return json_object_is_type(value, json_type_array) ? value : NULL;
+}
+
+size_t field_count(json_object *object, const char *key)
+{
+    json_object *array = field_array(object, key);
+    return array ? json_object_array_length(array) : 0;
+}
+
+json_object *shape_double(double value)
+{
+    static char digits[] = "%.15g"; /* 0.1, where json-c's own 17 digits show 0.10000000000000001 */
+    json_object *object = text_need(json_object_new_double(value));
+    json_object_set_serializer(object, json_object_double_to_json_string, digits, NULL);
+    return object;
+}
+
+/* A number as it was written; null when it is none, for JSON has neither NaN nor infinity. */
+static json_object *copy_number(json_object *value)
+{
+    if (isnan(number(value)))
+        return NULL;
+    if (json_object_is_type(value, json_type_int))
+        return json_object_new_int64(json_object_get_int64(value));
+    return shape_double(json_object_get_double(value));
+}
+
+static json_object *copy_text(json_object *value)
+{
+    if (!json_object_is_type(value, json_type_string))
+        return NULL;
+    return json_object_new_string_len(json_object_get_string(value),
+                                      json_object_get_string_len(value));
+}
+
+static json_object *copy_free(json_object *value, int depth)
+{
+    json_object *copy = NULL;
+    switch (depth > DEPTH_MAX ? json_type_null : json_object_get_type(value)) {
+    case json_type_null:
+        return NULL;
+    case json_type_boolean:
+        return json_object_new_boolean(json_object_get_boolean(value));
+    case json_type_int:
+    case json_type_double:
+        return copy_number(value);
+    case json_type_string:
+        return copy_text(value);
+    case json_type_array:
+        copy = json_object_new_array();
+        for (size_t i = 0; i < json_object_array_length(value) && i < ENTRIES_MAX; i++)
+            json_object_array_add(copy, copy_free(json_object_array_get_idx(value, i), depth + 1));
+        return copy;
+    case json_type_object:
+        copy = json_object_new_object();
+        json_object_object_foreach (value, key, member) {
+            json_object_object_add(copy, key, copy_free(member, depth + 1));
+        }
+        return copy;
+    }
+    return copy;
+}
+
+static json_object *copy_shape(const struct shape *shape, json_object *object);
+
+/* The entries of an array that are what they should be. */
+static json_object *copy_array(const struct shape *field, json_object *value)
+{
+    json_object *copy = json_object_new_array();
+    if (!json_object_is_type(value, json_type_array))
+        return copy;
+    enum json_type wanted = field->kind == KIND_TEXTS ? json_type_string : json_type_object;
+    for (size_t i = 0; i < json_object_array_length(value) && i < ENTRIES_MAX; i++) {
+        json_object *entry = json_object_array_get_idx(value, i);
+        if (json_object_is_type(entry, wanted))
+            json_object_array_add(copy,
+                                  field->of ? copy_shape(field->of, entry) : copy_text(entry));
+    }
+    return copy;
+}
+
+static json_object *copy_field(const struct shape *field, json_object *value)
+{
+    switch (field->kind) {
+    case KIND_INT:
+        return json_object_is_type(value, json_type_int) ? copy_number(value) : NULL;
+    case KIND_NUMBER:
+        return copy_number(value);
+    case KIND_TEXT:
+        return copy_text(value);
+    case KIND_TEXTS:
+    case KIND_OBJECTS:
+        return copy_array(field, value);
+    case KIND_FREE:
+        return json_object_is_type(value, json_type_object) ? copy_free(value, 0) : NULL;
+    }
+    return NULL;
+}
+
+static json_object *copy_shape(const struct shape *shape, json_object *object)
+{
+    json_object *copy = text_need(json_object_new_object());
+    for (; shape->key; shape++) {
+        json_object *value = NULL;
+        json_object_object_get_ex(object, shape->key, &value);
+        json_object_object_add(copy, shape->key, copy_field(shape, value));
+    }
+    return copy;
+}
+
+json_object *shape_state(json_object *answer)
+{
+    return copy_shape(state_shape, answer);
+}
+
+json_object *shape_generation(json_object *generation)
+{
+    if (field_int(generation, "generation", -1) < 0 || isnan(field_double(generation, "time")))
+        return NULL;
+    return copy_shape(generation_shape, generation);
+}
+
+json_object *shape_history(uint32_t job, json_object *answer)
+{
+    json_object *history = text_need(json_object_new_object());
+    json_object *copy = text_need(json_object_new_array());
+    json_object *generations = field_array(answer, "generations");
+    size_t count = field_count(answer, "generations");
+    for (size_t i = 0; i < count && i < ENTRIES_MAX; i++) {
+        json_object *generation = shape_generation(json_object_array_get_idx(generations, i));
+        if (generation)
+            json_object_array_add(copy, generation);
+    }
+    json_object_object_add(history, "job", json_object_new_int64(job));
+    json_object_object_add(history, "generations", copy);
+    return history;
+}
+
+/* Decode one UTF-8 sequence (RFC 3629) of at most 4 bytes; returns its length, 0 when it is not valid. */
+static int decode_utf8(const unsigned char *s, uint32_t *code)
+{
+    int length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+    if (s[0] < 0xc2 || s[0] > 0xf4)
+        return 0;
+    *code = s[0] & (0xffu >> (length + 1));
+    for (int i = 1; i < length; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+        *code = *code << 6 | (s[i] & 0x3fu);
+    }
+    bool surrogate = *code >= 0xd800 && *code <= 0xdfff;
+    return *code < smallest[length] || *code > 0x10ffff || surrogate ? 0 : length;
+}
+
+/* In serialised JSON a byte above 0x7e can only be part of a string, where \u means the same. */
+char *shape_serialize(json_object *object, int json_flags)
+{
+    const char *json = text_need((void *)json_object_to_json_string_ext(object, json_flags));
+    char *ascii = NULL;
+    size_t size = 0;
+    FILE *out = text_need(open_memstream(&ascii, &size));
+    for (const unsigned char *s = (const unsigned char *)json; *s; s++) {
+        uint32_t code = *s;
+        if (*s < 0x7f) {
+            fputc(*s, out);
+            continue;
+        }
+        int length = *s == 0x7f ? 1 : decode_utf8(s, &code);
+        if (length == 0)
+            code = 0xfffd;
+        else
+            s += length - 1;
+        if (code >= 0x10000) {
+            fprintf(out, "\\u%04x", 0xd800 + ((code - 0x10000) >> 10));
+            code = 0xdc00 + ((code - 0x10000) & 0x3ff);
+        }
+        fprintf(out, "\\u%04x", code);
+    }
+    fclose(out);
+    return text_need(ascii);
+}

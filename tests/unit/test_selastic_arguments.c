@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The command lines of selastic's subcommands. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cmd/arguments.h"
+
+#define WORDS_MAX 8
+
+static int parse(const char *line, struct arguments *arguments, struct error *err)
+{
+    static char copy[256];
+    char *words[WORDS_MAX + 1] = {NULL}, *rest = NULL;
+    int count = 0;
+    strcpy(copy, line);
+    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        assert_true(count < WORDS_MAX);
+        words[count++] = word;
+    }
+    return arguments_parse(count, words, arguments, err);
+}
+
+static struct arguments good(const char *line)
+{
+    struct arguments arguments;
+    struct error err = {""};
+    if (parse(line, &arguments, &err) < 0)
+        fail_msg("'%s' was refused: %s", line, err.text);
+    return arguments;
+}
+
+static void assert_refused(const char *line, const char *message)
+{
+    struct arguments arguments;
+    struct error err = {""};
+    if (parse(line, &arguments, &err) == 0)
+        fail_msg("'%s' was accepted", line);
+    assert_string_equal(err.text, message);
+}
+
+static void test_list(void **unused)
+{
+    assert_false(good("list").all);
+    assert_true(good("list --all").all);
+    assert_true(good("list --all --json").json);
+    assert_true(good("list --help").help);
+    assert_refused("list 12", "'list' takes no arguments besides options");
+}
+
+static void test_show(void **unused)
+{
+    assert_int_equal(good("show 12").job_id, 12);
+    assert_int_equal(good("show --json 67108863").job_id, 67108863);
+    assert_true(good("show 12 -h").help);
+    assert_true(good("show --help").help);
+    assert_refused("show", "'show' takes one argument: JOB");
+    assert_refused("show 1 2", "'show' takes one argument: JOB");
+}
+
+static void test_watch(void **unused)
+{
+    assert_true(good("show 12").watch <= 0);
+    assert_true(good("show 12 --watch").watch > 1.9);
+    assert_true(good("show --watch=0.5 12").watch < 0.6);
+    assert_refused("show 12 --watch=0", "--watch=0 is not allowed; give seconds from 0.5 to 3600");
+    assert_refused("show 12 --watch=nan",
+                   "--watch=nan is not allowed; give seconds from 0.5 to 3600");
+    assert_refused("show 12 --watch=1s",
+                   "--watch=1s is not allowed; give seconds from 0.5 to 3600");
+    assert_refused("show 12 --watch=", "--watch= is not allowed; give seconds from 0.5 to 3600");
+}
+
+static void assert_size(const char *line, bool relative, int nodes)
+{
+    struct arguments arguments = good(line);
+    assert_int_equal(arguments.job_id, 12);
+    assert_int_equal(arguments.relative, relative);
+    assert_int_equal(arguments.nodes, nodes);
+}
+
+static void test_resize(void **unused)
+{
+    assert_size("resize 12 6", false, 6);
+    assert_size("resize 12 +2", true, 2);
+    assert_size("resize 12 -2", true, -2);
+    assert_size("resize --json 12 -2", true, -2);
+    assert_size("resize -2 12", true, -2);
+    assert_size("resize 12 -- -2", true, -2);
+    assert_size("resize 12 65533", false, 65533);
+    assert_true(good("resize 12 -2 --json").json);
+    assert_refused("resize 12", "'resize' takes two arguments: JOB and N, +K or -K");
+    assert_refused("resize -2", "'resize' takes two arguments: JOB and N, +K or -K");
+    assert_refused("resize 12 -2 +2", "'resize' takes two arguments: JOB and N, +K or -K");
+}
+
+static void test_bad_sizes(void **unused)
+{
+    static const char *const bad[] = {"0",   "+0",  "-0",  "65534", "6x",
+                                      "++2", "+-2", "2:4", "0x6",   "6.0"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        char line[64], message[160];
+        snprintf(line, sizeof(line), "resize 12 %s", bad[i]);
+        snprintf(message, sizeof(message),
+                 "'%s' is not a size; give a number of nodes (6) or a difference (+2, -2)", bad[i]);
+        assert_refused(line, message);
+    }
+}
+
+static void test_bad_jobs(void **unused)
+{
+    static const char *const bad[] = {
+        "0", "12.0", "12_3", "+12", "0x1", "67108864", "99999999999999999999", "twelve"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        char line[64], message[160];
+        snprintf(line, sizeof(line), "show %s", bad[i]);
+        snprintf(message, sizeof(message),
+                 "'%s' is not a job id; give the number that squeue shows (of an array's task: "
+                 "squeue -o %%A)",
+                 bad[i]);
+        assert_refused(line, message);
+    }
+}
+
+static void test_history(void **unused)
+{
+    struct arguments arguments = good("history 12 --timeline --user ada --state-dir=/x/12");
+    assert_true(arguments.timeline);
+    assert_string_equal(arguments.user, "ada");
+    assert_string_equal(arguments.state_dir, "/x/12");
+    assert_null(good("history 12").user);
+    assert_refused("history 12 --user", "option '--user' needs a value");
+}
+
+static void test_bad_options(void **unused)
+{
+    assert_refused("list --jason",
+                   "unknown option '--jason' of 'list'; see 'selastic list --help'");
+    assert_refused("show 12 -x", "unknown option '-x' of 'show'; see 'selastic show --help'");
+    assert_refused("show 12 --all", "unknown option '--all' of 'show'; see 'selastic show --help'");
+    assert_refused("show 12 -2", "unknown option '-2' of 'show'; see 'selastic show --help'");
+    assert_refused("list --json=yes", "option '--json=yes' takes no value");
+    assert_refused("delete 12", "unknown command 'delete'; commands: list, show, resize, history");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_list),      cmocka_unit_test(test_show),
+        cmocka_unit_test(test_watch),     cmocka_unit_test(test_resize),
+        cmocka_unit_test(test_bad_sizes), cmocka_unit_test(test_bad_jobs),
+        cmocka_unit_test(test_history),   cmocka_unit_test(test_bad_options),
+    };
+    return cmocka_run_group_tests_name("selastic_arguments", tests, NULL, NULL);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What selastic shows, against the files in tests/unit/selastic: NAME.json in, NAME.txt or NAME.out.json out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cmd/history_file.h"
+#include "cmd/render.h"
+#include "cmd/shape.h"
+#include "cmd/text.h"
+#include "cmd/timeline.h"
+
+#define NOW 1700000150 /* 2023-11-14 22:15:50 UTC */
+
+static const struct render_options terminal = {.width = 80, .now = NOW};
+static const struct render_options pipe_options = {.now = NOW};
+
+static char *read_file(const char *name)
+{
+    char path[4096];
+    char *text = NULL;
+    size_t room = 0;
+    const char *top = getenv("top_srcdir");
+    snprintf(path, sizeof(path), "%s/tests/unit/selastic/%s", top ? top : ".", name);
+    FILE *file = fopen(path, "r");
+    if (file == NULL || getdelim(&text, &room, '\0', file) < 0)
+        fail_msg("cannot read %s", path);
+    fclose(file);
+    return text;
+}
+
+static json_object *read_json(const char *name)
+{
+    char *text = read_file(name);
+    json_object *object = json_tokener_parse(text);
+    assert_non_null(object);
+    free(text);
+    return object;
+}
+
+/* Compare and free. */
+static void assert_golden(char *text, const char *name)
+{
+    char *expected = read_file(name);
+    assert_string_equal(text, expected);
+    free(expected);
+    free(text);
+}
+
+static json_object *read_state(const char *name)
+{
+    json_object *answer = read_json(name);
+    json_object *state = shape_state(answer);
+    json_object_put(answer);
+    return state;
+}
+
+static json_object *read_history(void)
+{
+    json_object *answer = read_json("history.json");
+    json_object *history = shape_history(12, answer);
+    json_object_put(answer);
+    return history;
+}
+
+static void test_show(void **unused)
+{
+    json_object *state = read_state("state-growing.json");
+    assert_golden(render_state(state, &pipe_options), "state-growing.txt");
+    json_object_put(state);
+}
+
+static void test_show_json(void **unused)
+{
+    json_object *state = read_state("state-growing.json");
+    char *json = shape_serialize(state, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
+    json_object_put(state);
+    assert_golden(json, "state-growing.out.json");
+}
+
+static void test_show_narrow(void **unused)
+{
+    json_object *state = read_state("state-growing.json");
+    const struct render_options narrow = {.width = 60, .now = NOW};
+    assert_golden(render_state(state, &narrow), "state-growing-60.txt");
+    json_object_put(state);
+}
+
+/* No byte but newlines may be a control character, whatever a leader answers. */
+static void assert_harmless(const char *text)
+{
+    for (const char *c = text; *c; c++)
+        if ((*c < ' ' && *c != '\n') || *c == 0x7f)
+            fail_msg("control character 0x%02x at %td: %s", (unsigned char)*c, c - text, text);
+}
+
+static void test_show_hostile(void **unused)
+{
+    json_object *state = read_state("state-hostile.json");
+    char *json = shape_serialize(state, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
+    assert_harmless(json);
+    json_object *again = json_tokener_parse(json);
+    assert_true(json_object_equal(again, state));
+    json_object_put(again);
+    assert_golden(json, "state-hostile.out.json");
+    char *text = render_state(state, &pipe_options);
+    assert_harmless(text);
+    assert_golden(text, "state-hostile.txt");
+    json_object_put(state);
+}
+
+/* An answer without anything in it, and one that is no object. */
+static void test_show_nothing(void **unused)
+{
+    json_object *empty = json_object_new_object(), *number = json_object_new_int(5);
+    json_object *states[] = {shape_state(empty), shape_state(number), shape_state(NULL)};
+    for (int i = 0; i < 3; i++) {
+        assert_golden(render_state(states[i], &terminal), "state-nothing.txt");
+        json_object_put(states[i]);
+    }
+    json_object_put(empty);
+    json_object_put(number);
+}
+
+static void test_list(void **unused)
+{
+    json_object *list = read_json("list.json"), *none = json_tokener_parse("{\"jobs\": []}");
+    const struct render_options wide = {.width = 100, .now = NOW};
+    assert_golden(render_list(list, &pipe_options), "list.txt");
+    assert_golden(render_list(list, &wide), "list-100.txt");
+    char *text = render_list(none, &terminal);
+    assert_string_equal(text, "JOBID  NAME  USER  STATE  SIZE  MIN:MAX  GEN  PENDING  WHY\n");
+    free(text);
+    json_object_put(list);
+    json_object_put(none);
+}
+
+static void test_history(void **unused)
+{
+    json_object *history = read_history();
+    assert_golden(render_history(history, &pipe_options), "history.txt");
+    json_object_put(history);
+}
+
+static void test_history_of_another_day(void **unused)
+{
+    json_object *history = read_history();
+    const struct render_options later = {.now = NOW + 86400, .over = true};
+    assert_golden(render_history(history, &later), "history-later.txt");
+    json_object_put(history);
+}
+
+static void test_history_file(void **unused)
+{
+    int skipped = 0;
+    char *text = read_file("history.jsonl");
+    json_object *history = history_file_parse(12, text, strlen(text), &skipped);
+    history_end(history, 1700000230);
+    char *json = shape_serialize(history, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
+    free(text);
+    json_object_put(history);
+    assert_int_equal(skipped, 7);
+    assert_golden(json, "history.jsonl.out.json");
+}
+
+static void test_history_file_empty(void **unused)
+{
+    int skipped = 5;
+    json_object *history = history_file_parse(12, "", 0, &skipped);
+    history_end(history, NOW);
+    assert_int_equal(skipped, 0);
+    char *text = render_history(history, &terminal);
+    assert_string_equal(text, "GEN  TIME  KIND  NODES  WORKERS  LASTED  PAUSE  REASON\n");
+    free(text);
+    json_object_put(history);
+}
+
+static void test_history_end_before_start(void **unused)
+{
+    int skipped = 0;
+    static const char line[] = "{\"generation\": 1, \"time\": 100, \"kind\": \"start\"}\n";
+    json_object *history = history_file_parse(12, line, strlen(line), &skipped);
+    json_object *generation = json_object_array_get_idx(field_array(history, "generations"), 0);
+    history_end(history, 99);
+    assert_null(json_object_object_get(generation, "until"));
+    history_end(history, 101);
+    assert_true(json_object_get_int(json_object_object_get(generation, "until")) == 101);
+    json_object_put(history);
+}
+
+static void test_timeline(void **unused)
+{
+    json_object *history = read_history();
+    const struct timeline_options options = {.width = 80, .max_rows = 40, .end = NOW};
+    assert_golden(timeline_draw(field_array(history, "generations"), &options), "timeline.txt");
+    json_object_put(history);
+}
+
+/* The job was requeued: between its two lives there is nothing. */
+static void test_timeline_gap(void **unused)
+{
+    int skipped = 0;
+    char *text = read_file("history.jsonl");
+    const struct timeline_options options = {.width = 60, .max_rows = 40, .end = 1700000230};
+    json_object *history = history_file_parse(12, text, strlen(text), &skipped);
+    free(text);
+    assert_golden(timeline_draw(field_array(history, "generations"), &options), "timeline-gap.txt");
+    json_object_put(history);
+}
+
+static void test_timeline_chart(void **unused)
+{
+    json_object *history = read_history();
+    const struct timeline_options options = {.width = 60, .max_rows = 5, .end = NOW};
+    assert_golden(timeline_draw(field_array(history, "generations"), &options),
+                  "timeline-chart.txt");
+    json_object_put(history);
+}
+
+/* Every line of a drawing fits, whatever the numbers are. */
+static void assert_width(const char *text, size_t width)
+{
+    assert_true(*text != '\0');
+    while (*text) {
+        size_t length = strcspn(text, "\n");
+        if (length > width)
+            fail_msg("%zu columns instead of %zu: %.*s", length, width, (int)length, text);
+        text += length + 1;
+    }
+}
+
+static void test_timeline_hostile(void **unused)
+{
+    static const char *const hostile[] = {
+        "[{\"generation\":1,\"time\":-1e308,\"size\":2,\"nodes\":[\"a\"]},"
+        "{\"generation\":2,\"time\":1e308,\"size\":-2,\"nodes\":[\"a\",\"b\"],\"pause\":1e308}]",
+        "[{\"generation\":1,\"time\":1700000100,\"size\":2147483648,\"nodes\":[\"\\u001b[2J\"]},"
+        "{\"generation\":2,\"time\":5,\"size\":3,\"nodes\":[\"b\"],\"until\":1}]",
+        "[{\"generation\":1,\"time\":5}]",
+        "[{\"generation\":1,\"time\":5,\"nodes\":[\"a-name-that-is-longer-than-any-label-should-"
+        "be\"]},"
+        "{\"generation\":1,\"time\":5,\"nodes\":[\"a-name-that-is-longer-than-any-label-should-"
+        "be\"]}]",
+    };
+    for (size_t i = 0; i < sizeof(hostile) / sizeof(*hostile); i++) {
+        json_object *generations = json_tokener_parse(hostile[i]);
+        for (int rows = 0; rows < 2; rows++) {
+            const struct timeline_options options = {.width = 50, .max_rows = rows * 9, .end = NOW};
+            char *text = timeline_draw(generations, &options);
+            assert_width(text, 50);
+            assert_harmless(text);
+            free(text);
+        }
+        json_object_put(generations);
+    }
+}
+
+static void test_timeline_of_nothing(void **unused)
+{
+    const struct timeline_options options = {.width = 0, .max_rows = 40};
+    json_object *none = json_object_new_array();
+    char *texts[] = {timeline_draw(NULL, &options), timeline_draw(none, &options)};
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(texts[i], "");
+        free(texts[i]);
+    }
+    json_object_put(none);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_show),
+        cmocka_unit_test(test_show_json),
+        cmocka_unit_test(test_show_narrow),
+        cmocka_unit_test(test_show_hostile),
+        cmocka_unit_test(test_show_nothing),
+        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_history),
+        cmocka_unit_test(test_history_of_another_day),
+        cmocka_unit_test(test_history_file),
+        cmocka_unit_test(test_history_file_empty),
+        cmocka_unit_test(test_history_end_before_start),
+        cmocka_unit_test(test_timeline),
+        cmocka_unit_test(test_timeline_gap),
+        cmocka_unit_test(test_timeline_chart),
+        cmocka_unit_test(test_timeline_hostile),
+        cmocka_unit_test(test_timeline_of_nothing),
+    };
+    setenv("TZ", "UTC", 1);
+    return cmocka_run_group_tests_name("selastic_render", tests, NULL, NULL);
+}
