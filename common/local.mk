@@ -4,6 +4,10 @@
 noinst_LTLIBRARIES += common/libelasticcommon.la
 
 common_libelasticcommon_la_SOURCES = \
+    common/conf_file.c \
+    common/conf_file.h \
+    common/files.c \
+    common/files.h \
     common/link.c \
     common/link.h \
     common/link_auth.c \
@@ -11,6 +15,8 @@ common_libelasticcommon_la_SOURCES = \
     common/link_client.c \
     common/link_private.h \
     common/link_server.c \
+    common/log.c \
+    common/log.h \
     common/slurm_client.c \
     common/slurm_client.h
 common_libelasticcommon_la_CPPFLAGS = \

@@ -9,6 +9,8 @@
 #include "lib/error.h"
 #include "lib/policy.h"
 
+#define CONF_PORTS_MIN 16 /* ports in port_range: the leader's candidates */
+
 struct pool {
     char name[POLICY_POOL_NAME_MAX + 1];
     char *partition;  /* never NULL after parsing */
@@ -28,17 +30,19 @@ struct conf {
     int epilog_flush;      /* seconds */
     char *state_dir;       /* pattern */
     char *snapshot_dir;
-    char *munge_socket;    /* NULL: munge's default */
-    struct policy defaults; /* grace, grow_delay, snooze, fault_wait, pools (default_pool) */
+    char *munge_socket;     /* NULL: munge's default */
+    struct policy defaults; /* times all set (a site without `grace` never defaults above its max_grace), signal 0,
+                             * pools (default_pool, else the first pool; none if there are no pools) */
     struct pool *pools;
     int pool_count;
 };
 
 /* A configuration with the built-in values and no pool. NULL if out of memory. */
 struct conf *conf_create(void);
-void conf_destroy(struct conf *conf);
+void conf_destroy(struct conf *conf); /* accepts NULL */
 
-/* Parse the text of an elastic.conf into a new conf. name is the file's name for messages ("NAME:LINE: unknown key 'x'; known keys: …"). */
+/* Parse the text of an elastic.conf into a new conf. name is the file's name for messages
+ * ("NAME:LINE: unknown key 'x'; known keys: …"). Returns NULL with err set at the first error. */
 struct conf *conf_parse(const char *name, const char *text, size_t len, struct error *err);
 
 const struct pool *conf_pool(const struct conf *conf, const char *name); /* NULL: unknown */
@@ -46,10 +50,12 @@ const struct pool *conf_pool(const struct conf *conf, const char *name); /* NULL
 /* "a, b": the names of all pools, for messages. Returns buf. */
 char *conf_pool_names(const struct conf *conf, char *buf, size_t size);
 
-/* Check a merged policy against the site's limits: MAX, grace, known pools. */
+/* Check a merged policy against the site's limits: MAX, grace, known pools (any name is known where the site has no pools:
+ * it means the partition). -1 with a message that names option, value and limit. */
 int conf_check_policy(const struct conf *conf, const struct policy *policy, struct error *err);
 
-/* Expand %h %u %j %c in a pattern into a new string; "%%" is a percent sign. */
-char *conf_expand(const char *pattern, const char *home, const char *user, const char *job, const char *cluster);
+/* Expand %h %u %j %c in a pattern into a new string; "%%" is a percent sign. Any other % stays as it is. NULL if out of memory. */
+char *conf_expand(const char *pattern, const char *home, const char *user, const char *job,
+                  const char *cluster);
 
 #endif

@@ -1,6 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# lib/: the pure core, a convenience library for everything else. Standard headers only.
+# lib/: the pure core, a convenience library for everything else. Standard headers and json-c only.
 noinst_LTLIBRARIES += lib/libelasticcore.la
 
-lib_libelasticcore_la_SOURCES =
+lib_libelasticcore_la_SOURCES = \
+    lib/conf.c \
+    lib/conf.h \
+    lib/error.c \
+    lib/error.h \
+    lib/json_get.c \
+    lib/json_get.h \
+    lib/json_text.c \
+    lib/json_text.h \
+    lib/number.c \
+    lib/number.h \
+    lib/plan.c \
+    lib/plan.h \
+    lib/policy.c \
+    lib/policy.h \
+    lib/sizes.c \
+    lib/sizes.h \
+    lib/text.c \
+    lib/text.h
+lib_libelasticcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+lib_libelasticcore_la_LIBADD = $(JSONC_LIBS)

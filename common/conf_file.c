@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* elastic.conf, policy files and the environment (conf_file.h). */
+#include "common/conf_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/files.h"
+
+#define CONF_FILE_MAX (1024 * 1024) /* bytes */
+
+static const struct variable {
+    const char *name;
+    const char *option;
+} variables[] = {
+    {"ELASTIC_SIZES", "elastic"},
+    {"ELASTIC_GRACE", "grace"},
+    {"ELASTIC_GROW_DELAY", "grow-delay"},
+    {"ELASTIC_SNOOZE", "snooze"},
+    {"ELASTIC_FAULT_WAIT", "fault-wait"},
+    {"ELASTIC_POOL", "pool"},
+    {"ELASTIC_SIGNAL", "signal"},
+};
+
+/* A variable that is set to something, else NULL. */
+static const char *variable_value(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+char *conf_file_path(void)
+{
+    static const char file[] = "elastic.conf";
+    const char *own = variable_value("ELASTIC_CONF");
+    const char *slurm = variable_value("SLURM_CONF");
+    const char *slash;
+    size_t dir;
+    char *path;
+
+    if (own != NULL)
+        return strdup(own);
+    if (slurm == NULL)
+        return strdup("/etc/slurm/elastic.conf");
+    slash = strrchr(slurm, '/');
+    dir = slash != NULL ? (size_t)(slash - slurm) + 1 : 0;
+    path = malloc(dir + sizeof(file));
+    if (path == NULL)
+        return NULL;
+    memcpy(path, slurm, dir);
+    memcpy(path + dir, file, sizeof(file));
+    return path;
+}
+
+static struct conf *load(const char *path, struct error *err)
+{
+    size_t len;
+    char *text = file_read(path, CONF_FILE_MAX, &len, err);
+    struct conf *conf;
+
+    if (text != NULL) {
+        conf = conf_parse(path, text, len, err);
+        free(text);
+        return conf;
+    }
+    /* A part of the path that is no directory is a wrong name, not an absent file. */
+    if (errno != ENOENT)
+        return NULL;
+    if (variable_value("ELASTIC_CONF") != NULL && strcmp(path, getenv("ELASTIC_CONF")) == 0) {
+        error_prefix(err, "ELASTIC_CONF");
+        return NULL;
+    }
+    conf = conf_create();
+    if (conf == NULL)
+        error_set(err, "out of memory");
+    return conf;
+}
+
+struct conf *conf_file_load(const char *path, struct error *err)
+{
+    char *standard = NULL;
+    struct conf *conf;
+
+    if (path == NULL)
+        path = standard = conf_file_path();
+    if (path == NULL) {
+        error_set(err, "out of memory");
+        return NULL;
+    }
+    conf = load(path, err);
+    free(standard);
+    return conf;
+}
+
+int policy_file_load(const char *path, struct policy *policy, struct error *err)
+{
+    size_t len;
+    char *text = file_read(path, POLICY_FILE_MAX, &len, err);
+    int rc = -1;
+
+    if (text == NULL)
+        return error_prefix(err, "policy file");
+    rc = policy_parse_json(policy, text, len, err);
+    if (rc < 0)
+        error_prefix(err, "policy file %s", error_path(path).text);
+    free(text);
+    return rc;
+}
+
+int policy_from_environment(struct policy *policy, bool with_sizes, struct error *err)
+{
+    for (size_t i = with_sizes ? 0 : 1; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        const char *value = variable_value(variables[i].name);
+
+        if (value == NULL || policy_is_set(policy, variables[i].option))
+            continue;
+        if (policy_set_value(policy, variables[i].option, value, err) < 0)
+            return error_prefix(err, "%s=%s", variables[i].name, error_value(value).text);
+    }
+    return 0;
+}

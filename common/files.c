@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* File helpers (files.h). */
+#include "common/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* "WHAT PATH: reason of errno", which stays. */
+static int system_error(struct error *err, const char *what, const char *path)
+{
+    return error_set(err, "cannot %s %s: %s", what, error_path(path).text, strerror(errno));
+}
+
+/* The same with a reason of our own, which code stands for in errno. */
+static int refuse(struct error *err, const char *what, const char *path, const char *reason, int code)
+{
+    error_set(err, "cannot %s %s: %s", what, error_path(path).text, reason);
+    errno = code;
+    return -1;
+}
+
+/* close without a change of errno, for the way out of a failure. */
+static void close_quietly(int fd)
+{
+    int saved = errno;
+
+    close(fd);
+    errno = saved;
+}
+
+static int write_all(int fd, const char *data, size_t len)
+{
+    while (len > 0) {
+        ssize_t wrote = write(fd, data, len);
+
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote < 0)
+            return -1;
+        data += wrote;
+        len -= (size_t)wrote;
+    }
+    return 0;
+}
+
+/* A new string: the directory that path is in. */
+static char *directory_of(const char *path)
+{
+    char *copy = strdup(path), *dir = NULL;
+
+    if (copy != NULL)
+        dir = strdup(dirname(copy));
+    free(copy);
+    return dir;
+}
+
+/* Make the rename itself durable. Some file systems cannot sync a directory (EINVAL), and need not. */
+static int sync_directory(const char *dir)
+{
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc;
+
+    if (fd < 0)
+        return -1;
+    rc = fsync(fd);
+    if (rc < 0 && errno == EINVAL)
+        rc = 0;
+    close_quietly(fd);
+    return rc;
+}
+
+/* Everything under the temporary name. */
+static int write_temporary(int fd, const void *data, size_t len, mode_t mode)
+{
+    int rc = 0;
+
+    if (write_all(fd, data, len) < 0 || fchmod(fd, mode) < 0 || fsync(fd) < 0)
+        rc = -1;
+    /* Network file systems report a full disk or quota here. */
+    if (rc == 0)
+        return close(fd);
+    close_quietly(fd);
+    return rc;
+}
+
+int file_replace(const char *path, const void *data, size_t len, mode_t mode, struct error *err)
+{
+    char *dir = directory_of(path), *temporary = NULL;
+    int fd = -1, rc = -1;
+
+    if (dir == NULL || asprintf(&temporary, "%s/.elastic-XXXXXX", dir) < 0) {
+        temporary = NULL;
+        errno = ENOMEM;
+    } else {
+        fd = mkostemp(temporary, O_CLOEXEC);
+    }
+    if (fd >= 0) {
+        rc = write_temporary(fd, data, len, mode);
+        if (rc == 0)
+            rc = rename(temporary, path);
+        if (rc < 0) {
+            int saved = errno;
+
+            unlink(temporary);
+            errno = saved;
+        } else {
+            rc = sync_directory(dir);
+        }
+    }
+    if (rc < 0)
+        system_error(err, "write", path);
+    free(temporary);
+    free(dir);
+    return rc;
+}
+
+int file_append(const char *path, const char *line, struct error *err)
+{
+    struct iovec parts[] = {
+        {.iov_base = (char *)line, .iov_len = strlen(line)},
+        {.iov_base = (char *)"\n", .iov_len = 1},
+    };
+    ssize_t wrote, wanted = (ssize_t)(parts[0].iov_len + 1);
+    struct stat st;
+    int fd;
+
+    if (strchr(line, '\n') != NULL)
+        return refuse(err, "append to", path, "the text is more than one line", EINVAL);
+    /* Non-blocking, so that a FIFO in this place is an error and not a wait. */
+    fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return system_error(err, "append to", path);
+    if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode)) {
+        close_quietly(fd);
+        return refuse(err, "append to", path, "not a regular file", EINVAL);
+    }
+    do {
+        wrote = writev(fd, parts, 2);
+    } while (wrote < 0 && errno == EINTR);
+    if (wrote >= 0 && wrote < wanted)
+        errno = ENOSPC;
+    if (wrote < wanted) {
+        system_error(err, "append to", path);
+        close_quietly(fd);
+        return -1;
+    }
+    return close(fd) == 0 ? 0 : system_error(err, "append to", path);
+}
+
+/* The last component exists: it must be ours. */
+static int check_own_directory(const char *path, struct error *err)
+{
+    struct stat st;
+    char reason[96];
+
+    if (lstat(path, &st) < 0)
+        return system_error(err, "use the directory", path);
+    if (!S_ISDIR(st.st_mode))
+        return refuse(err, "use the directory", path,
+                      S_ISLNK(st.st_mode) ? "it is a symlink" : "it is not a directory", ENOTDIR);
+    if (st.st_uid == geteuid())
+        return 0;
+    snprintf(reason, sizeof(reason), "it belongs to uid %u, not to uid %u", (unsigned int)st.st_uid,
+             (unsigned int)geteuid());
+    return refuse(err, "use the directory", path, reason, EPERM);
+}
+
+/* mkdir for each component in turn; path is changed in between and put back. */
+static int make_components(char *path, struct error *err)
+{
+    char *slash = path;
+
+    for (;;) {
+        slash += strspn(slash, "/");
+        slash += strcspn(slash, "/");
+        if (*slash == '\0')
+            break;
+        *slash = '\0';
+        /* Whether an existing parent can be used shows in the next step. */
+        if (mkdir(path, 0700) < 0 && errno != EEXIST && errno != EACCES && errno != EROFS)
+            return system_error(err, "make the directory", path);
+        *slash = '/';
+    }
+    if (mkdir(path, 0700) == 0)
+        return 0;
+    if (errno == EEXIST)
+        return check_own_directory(path, err);
+    return system_error(err, "make the directory", path);
+}
+
+int dir_make(const char *path, struct error *err)
+{
+    size_t len = strlen(path);
+    char *copy;
+    int rc;
+
+    /* A slash at the end would make lstat follow a symlink. */
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    if (len == 0)
+        return refuse(err, "make the directory", path, "the name is empty", EINVAL);
+    copy = strndup(path, len);
+    if (copy == NULL)
+        return system_error(err, "make the directory", path);
+    rc = make_components(copy, err);
+    free(copy);
+    return rc;
+}
+
+static int remove_entry(const FTSENT *entry, struct error *err)
+{
+    switch (entry->fts_info) {
+    case FTS_D:
+        return 0; /* comes again, empty, as FTS_DP */
+    case FTS_DP:
+        if (rmdir(entry->fts_accpath) < 0 && errno != ENOENT)
+            return system_error(err, "remove", entry->fts_path);
+        return 0;
+    case FTS_DNR:
+    case FTS_ERR:
+    case FTS_NS:
+        errno = entry->fts_errno;
+        return errno == ENOENT ? 0 : system_error(err, "remove", entry->fts_path);
+    default:
+        if (unlink(entry->fts_accpath) < 0 && errno != ENOENT)
+            return system_error(err, "remove", entry->fts_path);
+        return 0;
+    }
+}
+
+/* Goes on after a failure, so that as little as possible stays; err is about the first. */
+static int remove_tree(char *path, struct error *err)
+{
+    char *roots[] = {path, NULL};
+    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
+    FTSENT *entry;
+    int rc = 0, reason = 0;
+
+    if (walk == NULL)
+        return system_error(err, "remove", path);
+    while (errno = 0, (entry = fts_read(walk)) != NULL) {
+        if (remove_entry(entry, rc == 0 ? err : NULL) < 0 && rc == 0) {
+            rc = -1;
+            reason = errno;
+        }
+    }
+    if (errno != 0 && rc == 0) {
+        reason = errno;
+        rc = system_error(err, "remove", path);
+    }
+    fts_close(walk);
+    if (rc < 0)
+        errno = reason;
+    return rc;
+}
+
+int dir_remove(const char *path, struct error *err)
+{
+    size_t len = strlen(path);
+    struct stat st;
+    char *copy;
+    int rc;
+
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    copy = strndup(path, len);
+    if (copy == NULL)
+        return system_error(err, "remove", path);
+    if (lstat(copy, &st) < 0 && errno == ENOENT)
+        rc = 0;
+    else if (check_own_directory(copy, err) < 0)
+        rc = -1;
+    else
+        rc = remove_tree(copy, err);
+    free(copy);
+    return rc;
+}
+
+static const char *kind_of_file(mode_t mode)
+{
+    if (S_ISDIR(mode))
+        return "it is a directory, not a file";
+    if (S_ISFIFO(mode))
+        return "it is a FIFO, not a regular file";
+    if (S_ISSOCK(mode))
+        return "it is a socket, not a regular file";
+    return "it is a device, not a regular file";
+}
+
+static int too_large(struct error *err, const char *path, off_t size, size_t max)
+{
+    char reason[96];
+
+    snprintf(reason, sizeof(reason), "it has %lld bytes or more; at most %zu are allowed", (long long)size, max);
+    return refuse(err, "read", path, reason, EFBIG);
+}
+
+/* Up to max bytes of a file whose size may change meanwhile: one more than max says that it is too large. */
+static char *read_bytes(int fd, const char *path, size_t size, size_t max, size_t *len, struct error *err)
+{
+    size_t room = size + 1, used = 0;
+    char *data = malloc(room + 1);
+
+    while (data != NULL) {
+        ssize_t got;
+
+        if (used == room) {
+            char *larger = realloc(data, 2 * room + 1);
+
+            if (larger == NULL)
+                break;
+            data = larger;
+            room = 2 * room;
+        }
+        got = read(fd, data + used, room - used);
+        if (got == 0) {
+            data[used] = '\0';
+            *len = used;
+            return data;
+        }
+        if (got < 0 && errno != EINTR)
+            break;
+        used += got > 0 ? (size_t)got : 0;
+        if (used > max) {
+            too_large(err, path, (off_t)used, max);
+            free(data);
+            return NULL;
+        }
+    }
+    system_error(err, "read", path);
+    free(data);
+    return NULL;
+}
+
+char *file_read(const char *path, size_t max, size_t *len, struct error *err)
+{
+    size_t got = 0;
+    struct stat st;
+    char *data = NULL;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+    if (fd < 0) {
+        /* What open says of a socket is no help. */
+        if (errno == ENXIO)
+            refuse(err, "read", path, "it is not a regular file", ENXIO);
+        else
+            system_error(err, "read", path);
+        return NULL;
+    }
+    if (fstat(fd, &st) < 0)
+        system_error(err, "read", path);
+    else if (!S_ISREG(st.st_mode))
+        refuse(err, "read", path, kind_of_file(st.st_mode), S_ISDIR(st.st_mode) ? EISDIR : EINVAL);
+    else if (st.st_size > 0 && (size_t)st.st_size > max)
+        too_large(err, path, st.st_size, max);
+    else
+        data = read_bytes(fd, path, (size_t)st.st_size, max, &got, err);
+    close_quietly(fd);
+    if (data != NULL && len != NULL)
+        *len = got;
+    return data;
+}

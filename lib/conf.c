@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* elastic.conf (conf.h).
+ *
+ * Not libinih: its handler has no line numbers as Debian builds it, it does not report a section without keys (a pool
+ * whose partition has the same name is just that), cuts names of more than 49 bytes and lines of more than 200 without
+ * an error, takes indented lines as continuations, knows only ';' behind a value, and keeps its options in variables of
+ * the process, which inside slurmctld is not ours. */
+#include "lib/conf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/number.h"
+#include "lib/text.h"
+
+#define BLANKS " \t"
+
+enum kind {
+    KIND_NUMBER,  /* int, min..max */
+    KIND_SECONDS, /* the same, said so in messages */
+    KIND_MINUTES,
+    KIND_TIME,    /* a field of struct policy, by the key with '-' for '_' */
+    KIND_POOLS,   /* default_pool */
+    KIND_PORTS,   /* port_first and the int behind it */
+    KIND_PATH,    /* char *, absolute */
+    KIND_PATTERN, /* char *, absolute after expansion */
+    KIND_WORD,    /* char *, one name */
+    KIND_EXPRESSION, /* char *, no blanks */
+    KIND_YES_NO,  /* bool */
+};
+
+struct key {
+    const char *name;
+    enum kind kind;
+    size_t offset; /* into struct conf or struct pool */
+    int min, max;
+};
+
+static const struct key site_keys[] = {
+    {"max_pending", KIND_NUMBER, offsetof(struct conf, max_pending), 1, 1000},
+    {"max_nodes", KIND_NUMBER, offsetof(struct conf, max_nodes), 0, SIZES_NODES_MAX},
+    {"max_grace", KIND_SECONDS, offsetof(struct conf, max_grace), 0, POLICY_SECONDS_MAX},
+    {"default_pool", KIND_POOLS, offsetof(struct conf, defaults), 0, 0},
+    {"grace", KIND_TIME, offsetof(struct conf, defaults), 0, 0},
+    {"grow_delay", KIND_TIME, offsetof(struct conf, defaults), 0, 0},
+    {"snooze", KIND_TIME, offsetof(struct conf, defaults), 0, 0},
+    {"fault_wait", KIND_TIME, offsetof(struct conf, defaults), 0, 0},
+    {"port_range", KIND_PORTS, offsetof(struct conf, port_first), 1024, 65535},
+    {"heartbeat_timeout", KIND_SECONDS, offsetof(struct conf, heartbeat_timeout), 1, 3600},
+    {"state_dir", KIND_PATTERN, offsetof(struct conf, state_dir), 0, 0},
+    {"snapshot_dir", KIND_PATH, offsetof(struct conf, snapshot_dir), 0, 0},
+    {"munge_socket", KIND_PATH, offsetof(struct conf, munge_socket), 0, 0},
+    {"epilog_flush", KIND_SECONDS, offsetof(struct conf, epilog_flush), 0, 3600},
+};
+
+static const struct key pool_keys[] = {
+    {"partition", KIND_WORD, offsetof(struct pool, partition), 0, 0},
+    {"qos", KIND_WORD, offsetof(struct pool, qos), 0, 0},
+    {"constraint", KIND_EXPRESSION, offsetof(struct pool, constraint), 0, 0},
+    {"grace", KIND_SECONDS, offsetof(struct pool, grace), 0, POLICY_SECONDS_MAX},
+    {"time_min", KIND_MINUTES, offsetof(struct pool, time_min), 1, POLICY_SECONDS_MAX / 60},
+    {"wake", KIND_YES_NO, offsetof(struct pool, wake), 0, 0},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define KEYS_MAX     COUNT(site_keys)
+
+/* One table of keys, where their values go, and the lines that have set them (0: none yet). */
+struct section {
+    const struct key *keys;
+    size_t count;
+    char *base;
+    unsigned int lines[KEYS_MAX];
+};
+
+struct parser {
+    struct conf *conf;
+    struct section site;
+    struct section pool; /* the current one; base NULL before the first */
+    struct section *current;
+};
+
+struct conf *conf_create(void)
+{
+    struct conf *conf = calloc(1, sizeof(*conf));
+
+    if (conf == NULL)
+        return NULL;
+    policy_init(&conf->defaults);
+    policy_defaults(&conf->defaults);
+    conf->max_pending = 2;
+    conf->port_first = 23000;
+    conf->port_last = 27999;
+    conf->heartbeat_timeout = 2;
+    conf->epilog_flush = 20;
+    conf->state_dir = strdup("%h/.slurm-elastic/%c-%j");
+    conf->snapshot_dir = strdup("/dev/shm");
+    if (conf->state_dir != NULL && conf->snapshot_dir != NULL)
+        return conf;
+    conf_destroy(conf);
+    return NULL;
+}
+
+void conf_destroy(struct conf *conf)
+{
+    if (conf == NULL)
+        return;
+    for (int i = 0; i < conf->pool_count; i++) {
+        free(conf->pools[i].partition);
+        free(conf->pools[i].qos);
+        free(conf->pools[i].constraint);
+    }
+    free(conf->pools);
+    free(conf->state_dir);
+    free(conf->snapshot_dir);
+    free(conf->munge_socket);
+    policy_clear(&conf->defaults);
+    free(conf);
+}
+
+static int set_number(int *number, const struct key *key, const char *value, const char *unit,
+                      struct error *err)
+{
+    if (number_parse(value, strlen(value), key->min, key->max, number) == 0)
+        return 0;
+    return error_set(err, "'%s' is not a number%s; allowed are whole numbers from %d to %d",
+                     error_value(value).text, unit, key->min, key->max);
+}
+
+/* option: the key as the option is called, with '-' for '_'. */
+static int set_time(struct policy *defaults, const char *key, const char *value, struct error *err)
+{
+    char option[32] = "";
+
+    text_append(option, sizeof(option), "%s", key);
+    for (char *c = option; *c != '\0'; c++) {
+        if (*c == '_')
+            *c = '-';
+    }
+    return policy_set_value(defaults, option, value, err);
+}
+
+static int set_ports(int ports[2], const struct key *key, const char *value, struct error *err)
+{
+    const char *dash = strchr(value, '-');
+    int first, last;
+
+    if (dash == NULL ||
+        number_parse(value, (size_t)(dash - value), key->min, key->max, &first) < 0 ||
+        number_parse(dash + 1, strlen(dash + 1), key->min, key->max, &last) < 0 ||
+        last - first + 1 < CONF_PORTS_MIN)
+        return error_set(err, "'%s' is not a range of ports; write FIRST-LAST with %d <= FIRST, LAST <= %d "
+                              "and at least %d ports, such as 23000-27999",
+                         error_value(value).text, key->min, key->max, CONF_PORTS_MIN);
+    ports[0] = first;
+    ports[1] = last;
+    return 0;
+}
+
+static int set_text(char **text, const char *value, struct error *err)
+{
+    char *copy = strdup(value);
+
+    if (copy == NULL)
+        return error_set(err, "out of memory");
+    free(*text);
+    *text = copy;
+    return 0;
+}
+
+static int set_word(char **text, const char *value, const char *refused, struct error *err)
+{
+    if (value[strcspn(value, refused)] != '\0' || value[0] == '-')
+        return error_set(err, "'%s' is not allowed; write it without %s, and no '-' first",
+                         error_value(value).text, strchr(refused, ',') != NULL ? "blanks and commas" : "blanks");
+    return set_text(text, value, err);
+}
+
+static int set_path(char **text, const char *value, struct error *err)
+{
+    if (value[0] != '/')
+        return error_set(err, "'%s' is not an absolute path; write one that begins with /",
+                         error_value(value).text);
+    return set_text(text, value, err);
+}
+
+static int set_pattern(char **text, const char *value, struct error *err)
+{
+    const char *known = "write an absolute path, in which %h is the user's home, %u the user, %j the job id, "
+                        "%c the cluster's name and %% a percent sign";
+
+    if (value[0] != '/' && strncmp(value, "%h", 2) != 0)
+        return error_set(err, "'%s' does not begin with / or %%h; %s", error_value(value).text, known);
+    if (strstr(value, "%j") == NULL)
+        return error_set(err, "'%s' has no %%j, so that two jobs would share it; %s", error_value(value).text,
+                         known);
+    for (const char *at = strchr(value, '%'); at != NULL; at = strchr(at + 2, '%')) {
+        if (at[1] == '\0' || strchr("hujc%", at[1]) == NULL)
+            return error_set(err, "'%s' has a %% that means nothing; %s", error_value(value).text, known);
+    }
+    return set_text(text, value, err);
+}
+
+static int set_yes_no(bool *flag, const char *value, struct error *err)
+{
+    if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+        return error_set(err, "'%s' is not allowed; write yes or no", error_value(value).text);
+    *flag = strcmp(value, "yes") == 0;
+    return 0;
+}
+
+static int set_value(const struct key *key, void *field, const char *value, struct error *err)
+{
+    switch (key->kind) {
+    case KIND_NUMBER:
+        return set_number(field, key, value, "", err);
+    case KIND_SECONDS:
+        return set_number(field, key, value, " of seconds", err);
+    case KIND_MINUTES:
+        return set_number(field, key, value, " of minutes", err);
+    case KIND_TIME:
+        return set_time(field, key->name, value, err);
+    case KIND_POOLS:
+        return policy_set_value(field, "pool", value, err);
+    case KIND_PORTS:
+        return set_ports(field, key, value, err);
+    case KIND_PATH:
+        return set_path(field, value, err);
+    case KIND_PATTERN:
+        return set_pattern(field, value, err);
+    case KIND_WORD:
+        return set_word(field, value, BLANKS ",", err);
+    case KIND_EXPRESSION:
+        return set_word(field, value, BLANKS, err);
+    case KIND_YES_NO:
+        return set_yes_no(field, value, err);
+    }
+    return error_set(err, "no such kind of key");
+}
+
+static char *key_names(const struct section *section, char *buf, size_t size)
+{
+    buf[0] = '\0';
+    for (size_t i = 0; i < section->count; i++)
+        text_append(buf, size, "%s%s", i > 0 ? ", " : "", section->keys[i].name);
+    return buf;
+}
+
+/* The index of a key in section, or section->count. */
+static size_t find_key(const struct section *section, const char *name)
+{
+    size_t i = 0;
+
+    while (i < section->count && strcmp(section->keys[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+static int unknown_key(const struct parser *parser, const char *name, struct error *err)
+{
+    const struct section *site = &parser->site;
+    char names[320];
+
+    if (parser->current != site && find_key(site, name) < site->count)
+        return error_set(err, "'%s' is no key of a pool; move it above the first [pool NAME]. Keys of a pool: %s",
+                         name, key_names(parser->current, names, sizeof(names)));
+    if (parser->current == site && find_key(&parser->pool, name) < parser->pool.count)
+        return error_set(err, "'%s' is a key of a pool; move it under its [pool NAME]. Keys of the site: %s", name,
+                         key_names(site, names, sizeof(names)));
+    return error_set(err, "unknown key '%s'; known keys%s: %s", error_value(name).text,
+                     parser->current == site ? "" : " of a pool",
+                     key_names(parser->current, names, sizeof(names)));
+}
+
+/* Cut the blanks around text, in place. */
+static char *trim(char *text)
+{
+    size_t len;
+
+    text += strspn(text, BLANKS);
+    len = strlen(text);
+    while (len > 0 && strchr(BLANKS, text[len - 1]) != NULL)
+        text[--len] = '\0';
+    return text;
+}
+
+static int parse_assignment(struct parser *parser, char *text, unsigned int line, struct error *err)
+{
+    struct section *section = parser->current;
+    char *equals = strchr(text, '=');
+    const char *name, *value;
+    size_t index;
+
+    if (equals == NULL)
+        return error_set(err, "'%s' is neither 'key = value' nor [pool NAME]", error_value(text).text);
+    *equals = '\0';
+    name = trim(text);
+    value = trim(equals + 1);
+    index = find_key(section, name);
+    if (index == section->count)
+        return unknown_key(parser, name, err);
+    if (section->lines[index] != 0)
+        return error_set(err, "%s is set already in line %u; leave one of them out", name,
+                         section->lines[index]);
+    section->lines[index] = line;
+    if (value[0] == '\0')
+        return error_set(err, "%s has no value; write one, or leave the line out for the default", name);
+    if (set_value(&section->keys[index], section->base + section->keys[index].offset, value, err) < 0)
+        return error_prefix(err, "%s", name);
+    return 0;
+}
+
+static int parse_section(struct parser *parser, char *text, struct error *err)
+{
+    struct conf *conf = parser->conf;
+    size_t len = strlen(text);
+    struct pool *pool;
+    const char *name;
+
+    if (text[len - 1] != ']' || strncmp(text + 1, "pool", 4) != 0 || strchr(BLANKS, text[5]) == NULL ||
+        text[5] == '\0')
+        return error_set(err, "unknown section '%s'; write [pool NAME]", error_value(text).text);
+    text[len - 1] = '\0';
+    name = trim(text + 5);
+    if (policy_check_pool_name(name, err) < 0)
+        return -1;
+    if (conf_pool(conf, name) != NULL)
+        return error_set(err, "pool '%s' is there already; give each pool one section", name);
+    pool = realloc(conf->pools, ((size_t)conf->pool_count + 1) * sizeof(*pool));
+    if (pool == NULL)
+        return error_set(err, "out of memory");
+    conf->pools = pool;
+    pool += conf->pool_count++;
+    memset(pool, 0, sizeof(*pool));
+    text_append(pool->name, sizeof(pool->name), "%s", name);
+    pool->time_min = 15;
+    parser->pool.base = (char *)pool;
+    memset(parser->pool.lines, 0, sizeof(parser->pool.lines));
+    parser->current = &parser->pool;
+    return 0;
+}
+
+static int parse_line(struct parser *parser, char *text, unsigned int line, struct error *err)
+{
+    char *comment = strchr(text, '#');
+
+    /* A '#' inside a word belongs to it. */
+    while (comment != NULL && comment > text && strchr(BLANKS, comment[-1]) == NULL)
+        comment = strchr(comment + 1, '#');
+    if (comment != NULL)
+        *comment = '\0';
+    text = trim(text);
+    if (text[0] == '\0')
+        return 0;
+    if (text[0] == '[')
+        return parse_section(parser, text, err);
+    return parse_assignment(parser, text, line, err);
+}
+
+/* The length of the line at text, without its end; *skip is with it. Lines end as in Unix or DOS. */
+static size_t line_length(const char *text, size_t len, size_t *skip)
+{
+    const char *newline = memchr(text, '\n', len);
+    size_t length = newline != NULL ? (size_t)(newline - text) : len;
+
+    *skip = newline != NULL ? length + 1 : length;
+    if (newline != NULL && length > 0 && text[length - 1] == '\r')
+        length--;
+    return length;
+}
+
+static int parse_lines(struct parser *parser, const char *name, const char *text, size_t len,
+                       struct error *err)
+{
+    size_t skip;
+
+    for (unsigned int line = 1; len > 0; line++, text += skip, len -= skip) {
+        size_t length = line_length(text, len, &skip);
+        char *copy = strndup(text, length);
+        int rc;
+
+        if (copy == NULL)
+            return error_set(err, "out of memory");
+        if (strlen(copy) != length)
+            rc = error_set(err, "a NUL byte; elastic.conf is text");
+        else
+            rc = parse_line(parser, copy, line, err);
+        free(copy);
+        if (rc < 0)
+            return error_prefix(err, "%s:%u", error_path(name).text, line);
+    }
+    return 0;
+}
+
+/* The line that has set a key of the site, 0 if none. */
+static unsigned int line_of(const struct parser *parser, const char *key)
+{
+    return parser->site.lines[find_key(&parser->site, key)];
+}
+
+/* Names and limits that fit only once the whole file is read. */
+static int finish(struct parser *parser, const char *name, struct error *err)
+{
+    struct conf *conf = parser->conf;
+    struct policy *defaults = &conf->defaults;
+    char names[256];
+
+    for (int i = 0; i < conf->pool_count; i++) {
+        if (conf->pools[i].partition == NULL &&
+            set_text(&conf->pools[i].partition, conf->pools[i].name, err) < 0)
+            return -1;
+    }
+    for (int i = 0; i < defaults->pool_count; i++) {
+        if (conf_pool(conf, defaults->pools[i]) == NULL)
+            return error_set(err, "%s:%u: default_pool: unknown pool '%s'; pools in this file: %s",
+                             error_path(name).text, line_of(parser, "default_pool"), defaults->pools[i],
+                             conf->pool_count > 0 ? conf_pool_names(conf, names, sizeof(names)) : "none");
+    }
+    if (defaults->pool_count == 0 && conf->pool_count > 0)
+        policy_set_value(defaults, "pool", conf->pools[0].name, NULL);
+    if (conf->max_grace == 0 || defaults->grace <= conf->max_grace)
+        return 0;
+    if (line_of(parser, "grace") != 0)
+        return error_set(err, "%s:%u: grace: %d is larger than max_grace (%d in line %u); lower it or raise max_grace",
+                         error_path(name).text, line_of(parser, "grace"), defaults->grace, conf->max_grace,
+                         line_of(parser, "max_grace"));
+    /* The built-in default must not make every job that says nothing a refused one. */
+    defaults->grace = conf->max_grace;
+    return 0;
+}
+
+struct conf *conf_parse(const char *name, const char *text, size_t len, struct error *err)
+{
+    struct parser parser = {
+        .conf = conf_create(),
+        .site = {.keys = site_keys, .count = COUNT(site_keys)},
+        .pool = {.keys = pool_keys, .count = COUNT(pool_keys)},
+    };
+
+    if (parser.conf == NULL) {
+        error_set(err, "out of memory");
+        return NULL;
+    }
+    parser.site.base = (char *)parser.conf;
+    parser.current = &parser.site;
+    if (parse_lines(&parser, name, text, len, err) == 0 && finish(&parser, name, err) == 0)
+        return parser.conf;
+    conf_destroy(parser.conf);
+    return NULL;
+}
+
+const struct pool *conf_pool(const struct conf *conf, const char *name)
+{
+    for (int i = 0; i < conf->pool_count; i++) {
+        if (strcmp(conf->pools[i].name, name) == 0)
+            return &conf->pools[i];
+    }
+    return NULL;
+}
+
+char *conf_pool_names(const struct conf *conf, char *buf, size_t size)
+{
+    if (size > 0)
+        buf[0] = '\0';
+    for (int i = 0; i < conf->pool_count; i++)
+        text_append(buf, size, "%s%s", i > 0 ? ", " : "", conf->pools[i].name);
+    return buf;
+}
+
+int conf_check_policy(const struct conf *conf, const struct policy *policy, struct error *err)
+{
+    char text[256];
+
+    if (conf->max_nodes > 0 && policy->sizes.max > conf->max_nodes) {
+        sizes_format(&policy->sizes, text, sizeof(text));
+        return error_set(err, "--elastic=%s: MAX %d is larger than the %d nodes that this site allows an elastic job "
+                              "(max_nodes in elastic.conf)",
+                         error_value(text).text, policy->sizes.max, conf->max_nodes);
+    }
+    if (conf->max_grace > 0 && policy->grace > conf->max_grace)
+        return error_set(err, "--elastic-grace=%d: this site allows at most %d seconds (max_grace in elastic.conf)",
+                         policy->grace, conf->max_grace);
+    for (int i = 0; i < policy->pool_count && conf->pool_count > 0; i++) {
+        if (conf_pool(conf, policy->pools[i]) == NULL)
+            return error_set(err, "--elastic-pool=%s: unknown pool; pools of this site: %s", policy->pools[i],
+                             conf_pool_names(conf, text, sizeof(text)));
+    }
+    return 0;
+}
+
+/* What %LETTER stands for, NULL if for nothing. */
+static const char *replacement(char letter, const char *const values[4])
+{
+    static const char letters[] = "hujc";
+    const char *found = letter != '\0' ? strchr(letters, letter) : NULL;
+
+    if (letter == '%')
+        return "%";
+    return found != NULL ? values[found - letters] : NULL;
+}
+
+char *conf_expand(const char *pattern, const char *home, const char *user, const char *job,
+                  const char *cluster)
+{
+    const char *const values[4] = {home, user, job, cluster};
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    if (out == NULL)
+        return NULL;
+    for (const char *at = pattern; *at != '\0'; at++) {
+        const char *value = *at == '%' ? replacement(at[1], values) : NULL;
+
+        if (value != NULL) {
+            fputs(value, out);
+            at++;
+        } else {
+            fputc(*at, out);
+        }
+    }
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
