@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# lib/: the pure core, a convenience library for everything else. Standard headers and json-c only.
+# lib/: the pure core, a convenience library for everything else. Standard headers, json-c and libsodium.
+# What is loaded into Slurm's processes (spank/, plugins/) takes the files that it needs by name instead.
 noinst_LTLIBRARIES += lib/libelasticcore.la
 
 lib_libelasticcore_la_SOURCES = \
@@ -8,6 +9,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/conf.h \
     lib/error.c \
     lib/error.h \
+    lib/frame.c \
+    lib/frame.h \
     lib/json_get.c \
     lib/json_get.h \
     lib/json_text.c \
@@ -22,5 +25,5 @@ lib_libelasticcore_la_SOURCES = \
     lib/sizes.h \
     lib/text.c \
     lib/text.h
-lib_libelasticcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
-lib_libelasticcore_la_LIBADD = $(JSONC_LIBS)
+lib_libelasticcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
+lib_libelasticcore_la_LIBADD = $(JSONC_LIBS) $(SODIUM_LIBS)
