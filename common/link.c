@@ -248,8 +248,11 @@ void link_end(struct link *link, const char *why)
     uv_close((uv_handle_t *)&link->timer, timer_closed);
 }
 
-static void fail_text(struct link *link, const char *why)
+static void fail_text(struct link *link, const char *what)
 {
+    char why[LINK_WHY_MAX];
+
+    snprintf(why, sizeof(why), "%s: %s", link->address, what);
     switch (link->state) {
     case LINK_CLOSED:
         return;
@@ -257,35 +260,35 @@ static void fail_text(struct link *link, const char *why)
         link_end(link, link->why); /* the end was wanted: its reason stands */
         return;
     case LINK_OPEN:
-        log_debug("link with %s: %s", link->address, why);
+        log_debug("link with %s", why);
         link_end(link, why);
         return;
+    case LINK_WAITING:
+        return; /* one failure ends an attempt, others may follow from it */
     default:
         break;
     }
     if (link->server) {
-        link_server_note(link->server, link, why);
+        link_server_note(link, what);
         link_end(link, why);
         return;
     }
-    if (link->state == LINK_WAITING)
-        return; /* one failure ends an attempt, others may follow from it */
     link_enter(link, LINK_WAITING);
     link_client_failed(link, why);
     drop_connection(link);
-    if (!link->tcp_live && link->state == LINK_WAITING)
+    if (!link->tcp_live)
         link_client_next(link);
 }
 
 void link_fail(struct link *link, const char *fmt, ...)
 {
-    char why[LINK_WHY_MAX];
+    char what[LINK_FAILURE_MAX];
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(why, sizeof(why), fmt, ap);
+    vsnprintf(what, sizeof(what), fmt, ap);
     va_end(ap);
-    fail_text(link, why);
+    fail_text(link, what);
 }
 
 static void shut_down(uv_shutdown_t *req, int status)
@@ -323,7 +326,7 @@ static void written(uv_write_t *req, int status)
     free(write->data);
     free(write);
     if (status < 0 && status != UV_ECANCELED)
-        link_fail(link, "cannot write to %s: %s", link->address, uv_strerror(status));
+        link_fail(link, "cannot write: %s", uv_strerror(status));
 }
 
 static int write_frame(struct link *link, void *frame, size_t len)
@@ -368,8 +371,7 @@ int link_send(struct link *link, json_object *msg)
     }
     if (link_queued(link) > QUEUE_MAX) {
         json_object_put(msg);
-        link_fail(link, "%s does not read: more than %u MiB are waiting for it", link->address,
-                  QUEUE_MAX / 1024 / 1024);
+        link_fail(link, "does not read: more than %u MiB wait for it", QUEUE_MAX / 1024 / 1024);
         return -1;
     }
     return link_transmit(link, msg);
@@ -396,7 +398,7 @@ static void received(struct link *link, const char *payload, size_t len)
     json_object *msg = json_parse_exact(payload, len, MESSAGE_DEPTH);
 
     if (!json_object_is_type(msg, json_type_object))
-        link_fail(link, "%s sent something that is not a JSON object", link->address);
+        link_fail(link, "sent something that is not a JSON object");
     else if (link->state == LINK_OPEN)
         link->handlers.message(link, msg, link->arg);
     else if (link->server)
@@ -417,7 +419,7 @@ static void consume(struct link *link)
         int got = frame_reader_next(link->reader, &payload, &len, &err);
 
         if (got < 0)
-            link_fail(link, "%s: %s", link->address, err.text);
+            link_fail(link, "%s", err.text);
         if (got <= 0)
             return;
         received(link, payload, len);
@@ -442,14 +444,15 @@ static void read_cb(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
 
     if (count == 0)
         return;
+    link->heard = link->heard || count > 0;
     if (count == UV_EOF)
-        link_fail(link, "%s closed the connection", link->address);
+        link_fail(link, "closed the connection");
     else if (count < 0)
-        link_fail(link, "lost the connection with %s: %s", link->address, uv_strerror((int)count));
+        link_fail(link, "lost the connection: %s", uv_strerror((int)count));
     else if (!expects_frames(link))
         return; /* closing */
     else if (frame_reader_feed(link->reader, buf->base, (size_t)count, &err) != 0)
-        link_fail(link, "%s: %s", link->address, err.text);
+        link_fail(link, "%s", err.text);
     else
         consume(link);
 }

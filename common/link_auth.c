@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <munge.h>
 #include <sodium.h>
@@ -57,8 +58,10 @@ void session_key(const uint8_t client[LINK_KEY_BYTES], const uint8_t leader[LINK
 static int munge_failed(struct error *err, const char *what, munge_ctx_t ctx, munge_err_t code)
 {
     const char *text = munge_ctx_strerror(ctx);
+    char host[64] = "this host";
 
-    return error_set(err, "munge cannot %s a credential: %s", what, text ? text : munge_strerror(code));
+    gethostname(host, sizeof(host) - 1);
+    return error_set(err, "munge on %s cannot %s a credential: %s", host, what, text ? text : munge_strerror(code));
 }
 
 static munge_ctx_t context_create(const char *socket, struct error *err)

@@ -66,7 +66,7 @@ void link_client_timer(struct link *link)
         snprintf(link->dialer->failure, sizeof(link->dialer->failure), "%s does not answer",
                  link->state == LINK_AUTH ? "munged" : "the name service");
     else
-        link_fail(link, "%s is silent", link->address);
+        link_fail(link, "silent");
     if (remaining(link) == 0)
         give_up(link);
 }
@@ -136,7 +136,7 @@ static void proof_made(struct link *link, struct auth_job *job)
     link_enter(link, LINK_ACCEPT);
     set_patience(link, LINK_HANDSHAKE_MS);
     if (link_transmit(link, msg) != 0 || link_start_reading(link) != 0)
-        link_fail(link, "cannot answer %s", link->address);
+        link_fail(link, "cannot be answered");
 }
 
 static void accept_checked(struct link *link, struct auth_job *job)
@@ -182,7 +182,7 @@ static void received_challenge(struct link *link, json_object *msg)
     struct auth_job *job;
 
     if (hex_to_bytes(link_field(msg, "nonce"), link->peer_nonce) != 0) {
-        link_fail(link, "%s sent an incomplete challenge", link->address);
+        link_fail(link, "sent an incomplete challenge");
         return;
     }
     randombytes_buf(link->key, sizeof(link->key));
@@ -199,7 +199,7 @@ static void received_accept(struct link *link, json_object *msg)
     struct auth_job *job;
 
     if (!cred) {
-        link_fail(link, "%s sent an incomplete answer", link->address);
+        link_fail(link, "sent an incomplete answer");
         return;
     }
     job = job_create(link, check_accept, accept_checked);
@@ -215,12 +215,12 @@ static void received_accept(struct link *link, json_object *msg)
 static void received_refuse(struct link *link, json_object *msg)
 {
     const char *reason = link_field(msg, "reason");
-    char clean[160] = "", why[256];
+    char clean[200] = "", why[256];
     size_t len = 0;
 
     for (const char *c = reason ? reason : "no reason given"; *c && len < sizeof(clean) - 1; c++)
         clean[len++] = (*c >= ' ' && *c <= '~') ? *c : '?';
-    snprintf(why, sizeof(why), "%s refuses: %s", link->address, clean);
+    snprintf(why, sizeof(why), "refuses: %s", clean);
     fail_at(link, link->state == LINK_CHALLENGE ? SEVERITY_OTHER_JOB : SEVERITY_REFUSED, why);
 }
 
@@ -235,7 +235,7 @@ void link_client_received(struct link *link, json_object *msg)
     else if (type && strcmp(type, "accept") == 0 && link->state == LINK_ACCEPT)
         received_accept(link, msg);
     else
-        link_fail(link, "%s does not keep to the handshake", link->address);
+        link_fail(link, "does not keep to the handshake");
 }
 
 /* --- Attempts --- */
@@ -265,14 +265,14 @@ static void connected(uv_connect_t *req, int status)
         return; /* given up meanwhile; the handle is being closed */
     if (status != 0) {
         link->dialer->severity = SEVERITY_ABSENT;
-        link_fail(link, "%s: %s", link->address, uv_strerror(status));
+        link_fail(link, "%s", uv_strerror(status));
         return;
     }
     uv_tcp_nodelay(&link->tcp, 1);
     link_enter(link, LINK_CHALLENGE);
     set_patience(link, SILENCE_MS);
     if (link_transmit(link, hello_new(link)) != 0 || link_start_reading(link) != 0)
-        link_fail(link, "%s: cannot start the handshake", link->address);
+        link_fail(link, "cannot start the handshake");
 }
 
 static int port_of_attempt(const struct dialer *dialer)
@@ -310,7 +310,7 @@ static void attempt(struct link *link)
     link->tcp_live = true;
     set_patience(link, SILENCE_MS);
     if (uv_tcp_connect(&dialer->connect, &link->tcp, (struct sockaddr *)&address, connected) != 0)
-        link_fail(link, "%s: cannot connect", link->address);
+        link_fail(link, "cannot connect");
 }
 
 static void resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *addresses)
@@ -330,7 +330,7 @@ static void resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *address
         return; /* ends; the addresses are freed with the dialer */
     if (status != 0 || !addresses) {
         link->dialer->severity = SEVERITY_STRANGE;
-        link_fail(link, "host '%s': %s", link->dialer->options.address, uv_strerror(status));
+        link_fail(link, "%s", status != 0 ? uv_strerror(status) : "has no address");
         return;
     }
     link_enter(link, LINK_WAITING);

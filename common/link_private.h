@@ -84,6 +84,7 @@ struct link {
     struct frame_writer writer;
     struct auth_job *job;
     bool job_queued;            /* in the server's queue, not yet given to a thread */
+    bool heard;                 /* anything at all */
     bool authenticated;
     bool announced;             /* handlers.open has been called */
     char role[16];
@@ -132,7 +133,8 @@ int link_start_reading(struct link *link);
 void link_set_timer(struct link *link, uint64_t ms);
 /* Send a frame in whatever state the link is. Takes over msg. */
 int link_transmit(struct link *link, json_object *msg);
-/* The connection does not work: the server's link ends; a client's that is not open yet goes on to the next candidate. */
+/* The connection does not work: the server's link ends; a client's that is not open yet goes on to the next candidate. The text says
+ * what the peer did; its address is put before it. */
 void link_fail(struct link *link, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Close the handles now. */
 void link_end(struct link *link, const char *why);
@@ -154,7 +156,7 @@ void link_server_opened(struct link *link);
 void link_server_dequeue(struct link *link);
 void link_server_job_ended(struct link_server *server);
 /* Log why an unauthenticated link has failed, not more often than people can read. */
-void link_server_note(struct link_server *server, const struct link *link, const char *why);
+void link_server_note(const struct link *link, const char *why);
 /* The link ends: it is no longer one of the server's pending or open ones. */
 void link_server_leave(struct link *link);
 /* The link's handles are closed. */

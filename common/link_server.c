@@ -73,7 +73,7 @@ static void refuse(struct link *link, const char *why)
 static void judged(struct link *link, struct auth_job *job)
 {
     if (job->failed) {
-        link_server_note(link->server, link, job->err.text);
+        link_server_note(link, job->err.text);
         refuse(link, job->err.text);
         return;
     }
@@ -134,11 +134,11 @@ static void received_hello(struct link *link, json_object *msg)
 
     json_object_object_get_ex(msg, "v", &version);
     if (!role || !base || hex_to_bytes(link_field(msg, "nonce"), link->peer_nonce) != 0) {
-        link_fail(link, "%s sent an incomplete hello", link->address);
+        link_fail(link, "sent an incomplete hello");
     } else if (json_object_get_int(version) != LINK_VERSION) {
         snprintf(why, sizeof(why), "version %d of the protocol is not known here, only %d",
                  json_object_get_int(version), LINK_VERSION);
-        link_server_note(server, link, why);
+        link_server_note(link, why);
         refuse(link, why);
     } else if (strcmp(base, server->base) != 0) {
         /* nothing to log: two jobs may have the same candidate, and members try one after the other */
@@ -163,7 +163,7 @@ static void received_proof(struct link *link, json_object *msg)
     struct auth_job *job;
 
     if (!cred) {
-        link_fail(link, "%s sent an incomplete proof", link->address);
+        link_fail(link, "sent an incomplete proof");
         return;
     }
     job = auth_job_new(link, server->munge_socket, judge, judged);
@@ -195,20 +195,25 @@ void link_server_received(struct link *link, json_object *msg)
     else if (type && strcmp(type, "proof") == 0 && link->state == LINK_PROOF)
         received_proof(link, msg);
     else
-        link_fail(link, "%s does not keep to the handshake", link->address);
+        link_fail(link, "does not keep to the handshake");
 }
 
-void link_server_note(struct link_server *server, const struct link *link, const char *why)
+/* Whoever connects and says nothing, as port scanners do, is of no interest to the job's user. */
+void link_server_note(const struct link *link, const char *why)
 {
+    struct link_server *server = link->server;
     uint64_t now = uv_now(server->loop);
 
     log_debug("connection from %s: %s", link->address, why);
+    if (!link->heard)
+        return;
     if (server->logged != 0 && now - server->logged < LOG_EVERY_MS) {
         server->unlogged++;
         return;
     }
-    log_info("connection from %s not accepted: %s%s", link->address, why,
-             server->unlogged > 0 ? " (and others before)" : "");
+    log_info("connection from %s not accepted: %s", link->address, why);
+    if (server->unlogged > 0)
+        log_info("before it %d others were not accepted", server->unlogged);
     server->logged = now;
     server->unlogged = 0;
 }
