@@ -307,7 +307,7 @@ static void submission_result(struct submission *s)
             if (ext != NULL)
                 drop(leader, ext);
             ext = extensions_find(leader, (uint32_t)job);
-            if (ext->nodes < s->nodes) {
+            if (ext != NULL && ext->nodes < s->nodes) {
                 ext->nodes = s->nodes;
                 if (ext->state == PLAN_JOINED)
                     set_state(leader, ext, PLAN_STARTING);

@@ -15,6 +15,7 @@
 #     -Waggregate-return       returning a small struct is how errors and sizes are passed
 #     -Wanalyzer-*             minutes per file, and wrong about ownership through libuv's callbacks
 #     -Wc++-compat             this is C
+#     -Wbad-function-cast      (double)uv_now() is what is meant
 #     -Wcast-align=strict      json-c and libuv hand out correctly aligned memory as char *
 #     -Wassign-enum (clang)    flags of libuv and Slurm are or-ed enumerators
 #     -Wcast-qual              argv arrays for exec and libuv are char *const [] by standard
@@ -22,6 +23,8 @@
 #                              bound is plain; -Wfloat-conversion, the part that finds errors, is on
 #     -Wdeclaration-after-statement   C11, variables are declared where they get their value
 #     -Wdisabled-optimization  advice, not an error
+#     -Wfloat-equal            0 is the value of "not set", and exact
+#     -Wformat-truncation      lines for the user are cut on purpose
 #     -Winline                 -Os and -O0 builds would fail
 #     -Wlong-long              C11 has it
 #     -Wmissing-noreturn, -Wsuggest-attribute=*   advice that changes with the optimisation level
@@ -31,7 +34,8 @@
 #                              expressions in libuv's and Slurm's headers)
 #     -Wredundant-decls        system headers
 #     -Wsign-compare           part of -Wextra: on
-#     -Wswitch-default         contradicts -Wswitch-enum, which finds the forgotten enumerator
+#     -Wswitch-default, -Wswitch-enum   -Wswitch (in -Wall) finds the enumerator that is forgotten; a
+#                              default says that the others need nothing
 #     -Wsystem-headers         not ours to mend
 #     -Wtraditional*           not since 1989
 #     -Wunsuffixed-float-constants   0.5 is a double, and meant so
@@ -49,11 +53,9 @@ AC_DEFUN([AX_WARNINGS], [
         -Wall \
         -Wextra \
         -Wno-unused-parameter \
-        -Wbad-function-cast \
         -Wdate-time \
         -Wdouble-promotion \
         -Wfloat-conversion \
-        -Wfloat-equal \
         -Wformat=2 \
         -Wimplicit-fallthrough \
         -Winit-self \
@@ -69,7 +71,6 @@ AC_DEFUN([AX_WARNINGS], [
         -Wshadow \
         -Wstack-protector \
         -Wstrict-prototypes \
-        -Wswitch-enum \
         -Wundef \
         -Wvla \
         -Wwrite-strings])
@@ -83,7 +84,7 @@ AC_DEFUN([AX_WARNINGS], [
         -Wduplicated-cond \
         -Wformat-overflow=2 \
         -Wformat-signedness \
-        -Wformat-truncation=2 \
+        -Wno-format-truncation \
         -Wjump-misses-init \
         -Wlogical-op \
         -Wshift-overflow=2 \
