@@ -176,6 +176,30 @@ static int invent_pools(struct run *run, struct error *err)
     return 0;
 }
 
+/* scale_config comes through sbatch as ELASTIC_POLICY. */
+static int merge_scale_config(struct policy *policy, struct error *err)
+{
+    const char *value = getenv("ELASTIC_POLICY");
+    struct policy lower;
+    char *text;
+    int len, rc;
+
+    if (value == NULL || value[0] == '\0')
+        return 0;
+    len = asprintf(&text, "{\"scale_config\":%s}", value);
+    if (len < 0)
+        return error_set(err, "out of memory");
+    policy_init(&lower);
+    rc = policy_parse_json(&lower, text, (size_t)len, err);
+    if (rc == 0)
+        policy_merge(policy, &lower);
+    else
+        error_prefix(err, "ELASTIC_POLICY");
+    policy_clear(&lower);
+    free(text);
+    return rc;
+}
+
 static int build_policy(struct run *run, struct error *err)
 {
     struct policy *policy = &run->policy, lower;
@@ -184,7 +208,7 @@ static int build_policy(struct run *run, struct error *err)
 
     policy_init(&lower);
     policy_merge(policy, &run->options.policy);
-    if (policy_from_environment(policy, true, err) != 0)
+    if (policy_from_environment(policy, true, err) != 0 || merge_scale_config(policy, err) != 0)
         goto done;
     if (config != NULL && config[0] != '\0') {
         if (policy_file_load(config, &lower, err) != 0)
