@@ -1,9 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# spank/: the SPANK plugin. With the first source comes:
-#
-#   slurmplugin_LTLIBRARIES += spank/spank_elastic.la
-#   spank_spank_elastic_la_SOURCES = spank/plugin.c ...
-#   spank_spank_elastic_la_CFLAGS = $(EXPORTING_FLAGS)
-#   spank_spank_elastic_la_LDFLAGS = $(PLUGIN_LINKING) -export-symbols-regex '^(slurm_spank_|plugin_)'
-#   spank_spank_elastic_la_LIBADD = lib/libelasticcore.la
+# spank/: the SPANK plugin. It is loaded into every sbatch, srun and slurmstepd, so it takes from lib/ and
+# common/ what it needs by name, and not the libraries with all that they are linked with.
+slurmplugin_LTLIBRARIES += spank/spank_elastic.la
+spank_spank_elastic_la_SOURCES = \
+    common/conf_file.c \
+    common/files.c \
+    lib/conf.c \
+    lib/error.c \
+    lib/json_text.c \
+    lib/number.c \
+    lib/policy.c \
+    lib/sizes.c \
+    lib/text.c \
+    spank/client.c \
+    spank/client.h \
+    spank/environment.c \
+    spank/environment.h \
+    spank/options.c \
+    spank/options.h \
+    spank/plugin.c \
+    spank/stepd.c \
+    spank/stepd.h
+spank_spank_elastic_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+spank_spank_elastic_la_CFLAGS = $(EXPORTING_FLAGS)
+spank_spank_elastic_la_LDFLAGS = $(PLUGIN_LINKING) -export-symbols-regex '^(slurm_spank_|plugin_)'
+spank_spank_elastic_la_LIBADD = $(JSONC_LIBS)

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The plugin in sbatch, salloc and srun (client.h).
+ *
+ * The policy is complete when it leaves: command line, environment and policy file are merged here,
+ * so that a file that is edited or removed later does not change a job that waits in the queue. */
+#include "config.h"
+
+#include "spank/client.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/conf_file.h"
+#include "lib/conf.h"
+#include "lib/policy.h"
+#include "lib/text.h"
+#include "spank/environment.h"
+#include "spank/options.h"
+
+extern char **environ;
+
+/* Returning an error is not enough: Slurm ignores it where the plugin is "optional" in plugstack.conf,
+ * and would submit a job without its policy. It would also add two lines of its own. */
+void client_refuse(const struct error *err)
+{
+    const char *code = getenv("SLURM_EXIT_ERROR"); /* as sbatch itself does */
+    int status = code ? atoi(code) : 0;
+
+    slurm_error("elastic: %s", err->text);
+    exit(status > 0 && status < 256 ? status : 1);
+}
+
+static bool has_prefix(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* A variable by which Slurm passes on an option or a value of ours. */
+static bool is_leftover(const char *entry)
+{
+    return strchr(entry, '=') && (has_prefix(entry, "_SLURM_SPANK_OPTION_elastic_") ||
+                                  has_prefix(entry, ENVIRONMENT_TRAVEL_PREFIX "_SLURM_SPANK_OPTION_elastic_") ||
+                                  has_prefix(entry, ENVIRONMENT_TRAVEL_PREFIX "ELASTIC_"));
+}
+
+/* srun has by now copied these from its environment to its job control environment. */
+static void forget_entry(spank_t sp, const char *entry)
+{
+    size_t prefix = strlen(ENVIRONMENT_TRAVEL_PREFIX), len = strcspn(entry, "=");
+    char *name = strndup(entry, len);
+
+    if (!name)
+        return;
+    if (has_prefix(name, ENVIRONMENT_TRAVEL_PREFIX))
+        spank_job_control_unsetenv(sp, name + prefix);
+    unsetenv(name);
+    free(name);
+}
+
+/* An allocation of its own starts with nothing of the elastic job whose script asks for it. */
+static void forget_outer_policy(void)
+{
+    if (!getenv(ENVIRONMENT_MARK))
+        return;
+    unsetenv(ENVIRONMENT_MARK);
+    for (const struct environment_name *n = environment_names; n->name; n++)
+        unsetenv(n->name);
+    for (const struct environment_input *input = environment_inputs; input->name; input++) {
+        const char *value = getenv(input->name);
+        if (value && strcmp(value, input->value) == 0)
+            unsetenv(input->name);
+    }
+}
+
+void client_forget_outer_job(spank_t sp)
+{
+    size_t i = 0;
+
+    while (environ && environ[i]) {
+        if (is_leftover(environ[i]))
+            forget_entry(sp, environ[i]); /* removes it, so that the next is at i */
+        else
+            i++;
+    }
+    if (spank_context() == S_CTX_ALLOCATOR)
+        forget_outer_policy();
+}
+
+static void give(spank_t sp, const char *name, const char *value)
+{
+    char travelling[64];
+
+    spank_job_control_setenv(sp, name, value, 1);
+    setenv(name, value, 1);
+    /* sbatch and salloc do this for us, srun does not. */
+    snprintf(travelling, sizeof(travelling), ENVIRONMENT_TRAVEL_PREFIX "%s", name);
+    setenv(travelling, value, 1);
+}
+
+/* A value of the policy's JSON form as elasticrun reads it from the environment. NULL: out of memory. */
+static char *value_text(json_object *value)
+{
+    size_t count, size;
+    char *text;
+
+    if (json_object_is_type(value, json_type_string))
+        return strdup(json_object_get_string(value));
+    if (!json_object_is_type(value, json_type_array))
+        return strdup(json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN));
+    count = json_object_array_length(value);
+    size = count * (POLICY_POOL_NAME_MAX + 1) + 1;
+    text = calloc(1, size);
+    for (size_t i = 0; text && i < count; i++)
+        text_append(text, size, "%s%s", i ? "," : "",
+                    json_object_get_string(json_object_array_get_idx(value, i)));
+    return text;
+}
+
+static int send_values(spank_t sp, json_object *json, struct error *err)
+{
+    for (const struct environment_name *n = environment_names; n->name; n++) {
+        json_object *value;
+        char *text;
+
+        if (!json_object_object_get_ex(json, n->key, &value))
+            continue;
+        text = value_text(value);
+        if (!text)
+            return error_set(err, "out of memory");
+        if (strlen(text) > ENVIRONMENT_VALUE_MAX) {
+            error_set(err, "%s of the policy file has %zu bytes; a job can carry %d", n->key,
+                      strlen(text), ENVIRONMENT_VALUE_MAX);
+            free(text);
+            return -1;
+        }
+        give(sp, n->name, text);
+        free(text);
+    }
+    return 0;
+}
+
+static int send_policy(spank_t sp, const struct policy *policy, struct error *err)
+{
+    json_object *json = policy_to_json(policy);
+    int rc = json ? send_values(sp, json, err) : error_set(err, "out of memory");
+
+    json_object_put(json);
+    if (rc < 0)
+        return -1;
+    /* The job has the file's content now, and elasticrun shall not read the file again. */
+    unsetenv("ELASTIC_CONFIG");
+    for (const struct environment_input *input = environment_inputs; input->name; input++)
+        setenv(input->name, input->value, 1);
+    setenv(ENVIRONMENT_MARK, PACKAGE_VERSION, 1);
+    return 0;
+}
+
+/* The file's name is only for this moment; what the job carries is its content. */
+static int merge_file(struct policy *policy, const char *path, struct error *err)
+{
+    struct policy file;
+    int rc;
+
+    policy_init(&file);
+    rc = policy_file_load(path, &file, err);
+    if (rc == 0)
+        policy_merge(policy, &file);
+    policy_clear(&file);
+    return rc;
+}
+
+static int merge_layers(struct policy *policy, const struct options *options, struct error *err)
+{
+    const char *config = options->config ? options->config : getenv("ELASTIC_CONFIG");
+
+    policy_merge(policy, &options->policy);
+    if (policy_from_environment(policy, false, err) < 0 ||
+        (config && *config && merge_file(policy, config, err) < 0))
+        return -1;
+    if (policy->sizes.min == 0)
+        return error_set(err, "--%s has no meaning without --elastic=MIN:MAX; add it, or \"nodes\" to the "
+                              "policy file", options->first);
+    return 0;
+}
+
+static int check_site(const struct policy *policy, struct error *err)
+{
+    struct conf *conf = conf_file_load(NULL, err);
+    int rc = conf ? conf_check_policy(conf, policy, err) : -1;
+
+    conf_destroy(conf);
+    return rc;
+}
+
+static int send_extension(spank_t sp, const struct options *options, struct error *err)
+{
+    char id[16];
+
+    if (options->policy_given)
+        return error_set(err, "--elastic-extend=%u goes with --elastic-pool only: an extension has the "
+                              "policy of job %u", options->extend, options->extend);
+    snprintf(id, sizeof(id), "%u", options->extend);
+    spank_job_control_setenv(sp, ENVIRONMENT_EXTEND, id, 1);
+    return 0;
+}
+
+static int send_base(spank_t sp, const struct options *options, struct error *err)
+{
+    const char *job_id = getenv("SLURM_JOB_ID");
+    struct policy policy;
+    int rc = -1;
+
+    if (spank_context() == S_CTX_LOCAL && job_id)
+        return error_set(err, "--%s makes a new job elastic, and this srun is a step of job %s; give it to "
+                              "sbatch or salloc", options->first, error_value(job_id).text);
+    policy_init(&policy);
+    if (merge_layers(&policy, options, err) == 0 && check_site(&policy, err) == 0 &&
+        send_policy(sp, &policy, err) == 0)
+        rc = 0;
+    policy_clear(&policy);
+    return rc;
+}
+
+int client_send_policy(spank_t sp)
+{
+    const struct options *options = options_given();
+    struct error err;
+    int rc;
+
+    if (!options->first)
+        return ESPANK_SUCCESS;
+    if (options->extend)
+        rc = send_extension(sp, options, &err);
+    else
+        rc = send_base(sp, options, &err);
+    if (rc < 0)
+        client_refuse(&err);
+    return ESPANK_SUCCESS;
+}

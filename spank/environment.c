@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The names of environment variables (environment.h). */
+#include "spank/environment.h"
+
+#include <stddef.h>
+
+const struct environment_name environment_names[] = {
+    {ENVIRONMENT_SIZES, "nodes"},
+    {"ELASTIC_GRACE", "grace"},
+    {"ELASTIC_GROW_DELAY", "grow_delay"},
+    {"ELASTIC_SNOOZE", "snooze"},
+    {"ELASTIC_FAULT_WAIT", "fault_wait"},
+    {"ELASTIC_POOL", "pool"},
+    {"ELASTIC_SIGNAL", "signal"},
+    {ENVIRONMENT_POLICY, "scale_config"},
+    {NULL, NULL},
+};
+
+/* srun refuses any other value of SLURM_NO_KILL than "set", "off" and "no". */
+const struct environment_input environment_inputs[] = {
+    {"SLURM_NO_KILL", "set"},
+    {"SLURM_KILL_BAD_EXIT", "0"},
+    {"SLURM_WAIT", "0"},
+    {NULL, NULL},
+};

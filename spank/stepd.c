@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The plugin in slurmstepd (stepd.h).
+ *
+ * In the batch step this makes the sruns of the script elastic; in the step's own slurmstepd it would
+ * be too late for srun. It also runs in the tasks' step of an srun that made its own allocation. */
+#include "config.h"
+
+#include "spank/stepd.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spank/environment.h"
+#include "spank/options.h"
+
+/* A sbatch in the script would read the option from here and submit an elastic job by accident. */
+static void unset_travelled_options(spank_t sp)
+{
+    char name[128];
+
+    for (const char *const *option = options_names; *option; option++) {
+        snprintf(name, sizeof(name), ENVIRONMENT_TRAVEL_PREFIX "_SLURM_SPANK_OPTION_elastic_%s", *option);
+        for (char *p = name; *p; p++)
+            if (*p == '-')
+                *p = '_';
+        spank_unsetenv(sp, name);
+    }
+}
+
+static void unpack(spank_t sp, const char *name, char *buf, size_t size)
+{
+    char travelled[64];
+
+    snprintf(travelled, sizeof(travelled), ENVIRONMENT_TRAVEL_PREFIX "%s", name);
+    if (spank_getenv(sp, travelled, buf, (int)size) != ESPANK_SUCCESS)
+        return;
+    spank_unsetenv(sp, travelled);
+    spank_setenv(sp, name, buf, 1);
+}
+
+static void unpack_policy(spank_t sp)
+{
+    char *buf = malloc(ENVIRONMENT_VALUE_MAX + 1);
+
+    if (!buf) {
+        slurm_error("elastic: no memory to pass the job's policy on");
+        return;
+    }
+    for (const struct environment_name *n = environment_names; n->name; n++)
+        unpack(sp, n->name, buf, ENVIRONMENT_VALUE_MAX + 1);
+    for (const struct environment_input *input = environment_inputs; input->name; input++)
+        spank_setenv(sp, input->name, input->value, 1);
+    spank_setenv(sp, ENVIRONMENT_MARK, PACKAGE_VERSION, 1);
+    free(buf);
+}
+
+static int travelled(spank_t sp, const char *name)
+{
+    char buf[2];
+    spank_err_t rc = spank_getenv(sp, name, buf, sizeof(buf));
+
+    return rc == ESPANK_SUCCESS || rc == ESPANK_NOSPACE;
+}
+
+void stepd_set_environment(spank_t sp)
+{
+    if (travelled(sp, ENVIRONMENT_TRAVEL_PREFIX ENVIRONMENT_SIZES)) {
+        unpack_policy(sp);
+        unset_travelled_options(sp);
+    } else if (travelled(sp, ENVIRONMENT_TRAVEL_PREFIX ENVIRONMENT_EXTEND)) {
+        spank_unsetenv(sp, ENVIRONMENT_TRAVEL_PREFIX ENVIRONMENT_EXTEND);
+        unset_travelled_options(sp);
+    }
+}
