@@ -161,7 +161,7 @@ seconds_since() {
     printf '%d\n' $(((${EPOCHREALTIME/./} - ${1/./}) / 1000000))
 }
 
-# start_of FILE: prints the ids of all processes that belong to the testbed in DIR: by their command
+# processes_of DIR: prints the ids of all processes that belong to the testbed in DIR: by their command
 # line, their environment, or an open file; not the one who asks.
 processes_of() {
     {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # scripts/testbed: what it promises in doc/testbed.md.
+# shellcheck disable=SC2001,SC2030,SC2031 # each test is a subshell, and TB_DIR is its own
 
 load helpers
 
@@ -19,9 +20,12 @@ teardown() {
     fi
 }
 
-# other OPTION...: a second testbed beside the file's own, for as_user and the like.
+# other OPTION...: a second testbed beside the file's own, for as_user and the like. Its jobs have
+# the same numbers, so their output goes elsewhere.
 other() {
     TB_DIR=$TB_HOME/other
+    TB_WORK=$(mktemp -d "$TB_HOME/work.XXXX")
+    chown "$TB_USER" "$TB_WORK"
     "$TESTBED" up --dir "$TB_DIR" "$@"
 }
 
@@ -47,12 +51,22 @@ srun bash -c 'echo "$SLURMD_NODENAME $(id -un)"'
 JOB
 }
 
-# Writes "ready" once it would notice SIGTERM, "term" when it came, and leaves a second later.
+# Its tasks make a file ready.NODE once they would notice SIGTERM, and term.NODE when it comes; then
+# they leave. (Through srun: srun may lose what a task says while its step is being cancelled.)
 polite_job() {
     script polite.sh <<'JOB'
 #!/bin/bash
-srun bash -c 'trap "echo term \$EPOCHREALTIME; exit 0" TERM; echo ready; sleep 300 & wait'
+srun bash -c 'at=$SLURM_SUBMIT_DIR/$SLURM_JOB_ID
+    trap "touch $at.term.$SLURMD_NODENAME; exit 0" TERM
+    touch $at.ready.$SLURMD_NODENAME
+    sleep 300 &
+    wait'
 JOB
+}
+
+# tasks_are JOB COUNT WORD: whether so many tasks of a polite job have come so far.
+tasks_are() {
+    [[ $(find "$TB_WORK" -name "$1.$3.*" | wc -l) -eq $2 ]]
 }
 
 @test "an ordinary user's job runs on all four nodes" {
@@ -74,13 +88,12 @@ JOB
 
 @test "a job of the higher tier gets its nodes as soon as the lower one has left" {
     low=$(submit -p elastic -N4 --exclusive "$(polite_job)")
-    wait_for 15 says "$TB_WORK/$low.out" ready
-    wait_for 15 eval "[ \$(grep -c ready $TB_WORK/$low.out) -eq 4 ]"
+    wait_for 15 tasks_are "$low" 4 ready
     began=$EPOCHREALTIME
     high=$(submit -N2 --wrap hostname)
     wait_for 20 job_is "$high" COMPLETED
     [ "$(seconds_since "$began")" -lt 15 ] # the grace time is 30
-    [ "$(grep -c term "$TB_WORK/$low.out")" -eq 4 ]
+    tasks_are "$low" 4 term
     wait_for 15 job_ended "$low"
 }
 
@@ -121,8 +134,8 @@ JOB
     for pid in "${pids[@]}"; do
         wait "$pid"
     done
-    ports=$(cat "$TB_DIR" "${dirs[@]/%//etc/slurm.conf}" "$TB_DIR/etc/slurm.conf" 2>/dev/null |
-        grep -oE '(Slurmctld|\b)Port=[0-9]+')
+    ports=$(cat "${dirs[@]/%//etc/slurm.conf}" "$TB_DIR/etc/slurm.conf" |
+        grep -oE '\b(Slurmctld)?Port=[0-9]+')
     [ "$(wc -l <<<"$ports")" -eq 14 ]
     [ -z "$(sed 's/.*=//' <<<"$ports" | sort | uniq -d)" ]
     for dir in "${dirs[@]}"; do
@@ -139,11 +152,11 @@ JOB
 #!/bin/bash
 trap '' TERM
 (setsid sleep 300 >/dev/null 2>&1 &)
-srun bash -c 'trap "" TERM; echo ready; sleep 300; sleep 300'
+srun bash -c 'trap "" TERM; touch $SLURM_JOB_ID.ready.$SLURMD_NODENAME; sleep 300; sleep 300'
 JOB
     )
     id=$(submit -N2 "$stray")
-    wait_for 15 eval "[ \$(grep -c ready $TB_WORK/$id.out) -eq 2 ]"
+    wait_for 15 tasks_are "$id" 2 ready
     as_user srun -N1 --overcommit sleep 300 3>&- &
     client=$!
     bystander=$(as_user bash -c 'sleep 300 >/dev/null 2>&1 3>&- & echo $!')
@@ -153,13 +166,14 @@ JOB
     kill "$bystander"
     wait "$client" || true
     nothing_left_of "$TB_DIR"
-    [ "$(TB_DIR=$TB_HOME/testbed nodes_are 4 idle && echo yes)" = yes ]
+    TB_DIR=$TB_HOME/testbed
+    nodes_are 4 idle
 }
 
 @test "down after slurmctld was killed leaves nothing" {
     other --stock --nodes 2
     id=$(submit -N2 "$(polite_job)")
-    wait_for 15 says "$TB_WORK/$id.out" ready
+    wait_for 15 tasks_are "$id" 2 ready
     kill -9 "$("$TESTBED" status --dir "$TB_DIR" | awk '$1 == "slurmctld" {print $2}')"
     run -1 "$TESTBED" status --dir "$TB_DIR"
     [[ $output == *"slurmctld "*dead* ]]
@@ -168,17 +182,16 @@ JOB
 }
 
 @test "a signal to up leaves nothing" {
+    TB_DIR=$TB_HOME/other
     for signal in INT TERM; do
-        TB_DIR=$TB_HOME/signal
         # A shell starts background commands with SIGINT ignored; env undoes that.
         env --default-signal=INT "$TESTBED" up --stock --nodes 8 --dir "$TB_DIR" 3>&- &
         up=$!
-        wait_for 10 says "$TB_DIR/run/pids" slurmctld
+        wait_for 10 says "$TB_DIR/run/pids" slurmd
         kill -s "$signal" "$up"
         wait "$up" || true
         nothing_left_of "$TB_DIR"
     done
-    TB_DIR=$TB_HOME/testbed
 }
 
 @test "a daemon that cannot start is shown with its log, and nothing stays" {
@@ -201,7 +214,7 @@ JOB
 @test "with accounting, QOS high displaces QOS elastic and sacct knows of it" {
     other --stock --nodes 2 --gpus-per-node 1 --dbd
     low=$(submit -p elastic --qos elastic -N2 --exclusive "$(polite_job)")
-    wait_for 15 eval "[ \$(grep -c ready $TB_WORK/$low.out) -eq 2 ]"
+    wait_for 15 tasks_are "$low" 2 ready
     began=$EPOCHREALTIME
     high=$(submit --qos high -N1 --gpus-per-node=1 --wrap true)
     wait_for 20 job_is "$high" COMPLETED

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Helpers of the system tests that run elastic jobs. Load after helpers.
+# shellcheck shell=bash
+
+# train SIZES STEPS STEP_SECONDS [unaware] [-- SBATCH-OPTION...]: submits tests/system/steps.py; prints the job id. Its logs
+# are in TB_WORK/log-JOB, its output in TB_WORK/JOB.out.
+train() {
+    local sizes=$1 steps=$2 seconds=$3 mode=
+    shift 3
+    if [[ ${1:-} == unaware ]]; then
+        mode=unaware
+        shift
+    fi
+    [[ ${1:-} != -- ]] || shift
+    submit --elastic="$sizes" --elastic-grow-delay=2 --exclusive -t 10 "$@" --wrap \
+        "srun elasticrun /usr/bin/python3 $TB_WORK/steps.py $TB_WORK/log-\$SLURM_JOB_ID $steps $seconds $mode"
+}
+
+show_json() { as_user selastic show "$1" --json 2>/dev/null; }
+
+# json_value EXPRESSION: of the JSON on stdin, bound to s.
+json_value() { python3 -c "import json, sys; s = json.load(sys.stdin); print($1)"; }
+
+size_is() {
+    local size
+    size=$(show_json "$1" | json_value 's["size"] if s["phase"] == "running" else 0' 2>/dev/null) && [[ $size == "$2" ]]
+}
+
+generation_of() { show_json "$1" | json_value 's["generation"]'; }
+
+steps_of() { cat "$TB_WORK/log-$1"/rank-*-0 2>/dev/null | grep -c '^step' || true; }
+
+steps_exceed() { (($(steps_of "$1") > $2)); }
+
+steps_made_by() { grep -q '^step' "$TB_WORK/log-$1/rank-$2-0" 2>/dev/null; }
+
+history_json() { as_user selastic history "$1" --json; }
+
+sizes_of() { history_json "$1" | json_value '",".join(str(g["size"]) for g in s["generations"])'; }
+
+generation_count() { history_json "$1" | json_value 'len(s["generations"])'; }
+
+sizes_are_among() {
+    local job=$1 size
+    shift
+    for size in $(sizes_of "$job" | tr ',' ' '); do
+        [[ " $* " == *" $size "* ]] || { echo "size $size was formed"; return 1; }
+    done
+}
+
+# Rank 0 has made every step from 1 on exactly once.
+steps_were_made_once() {
+    cat "$TB_WORK/log-$1"/rank-*-0 | awk -v job="$1" '
+        /^step/ { sub("step=", "", $3); count[$3]++; if ($3 > last) last = $3 }
+        END {
+            for (i = 1; i <= last; i++)
+                if (count[i] != 1) { printf "job %s: step %d was made %d times\n", job, i, count[i]; bad = 1 }
+            exit bad || last == 0
+        }'
+}
+
+# No node was in the worlds of two of these jobs at the same time.
+no_node_was_shared() {
+    local job
+    for job; do
+        awk -v job="$job" 'FNR == 1 { node = "" }
+            /^start/ { split($3, a, "="); node = a[2]; print node, $2, "start", job }
+            node != "" { last[FILENAME] = $2; where[FILENAME] = node }
+            END { for (f in last) print where[f], last[f], "end", job }' "$TB_WORK/log-$job"/rank-*
+    done | sort -k1,1 -k2,2n | awk '
+        $3 == "start" { if (n[$1] > 0 && owner[$1] != $4) { print "node " $1 " is in two worlds at " $2; bad = 1 } n[$1]++; owner[$1] = $4 }
+        $3 == "end" { n[$1]-- }
+        END { exit bad }'
+}
+
+cluster_is_full() { [[ -z $(as_user sinfo -h -t idle -o %N) ]]; }
+
+# Extension jobs of a base that are still in the queue.
+extensions_of() { as_user squeue -h -o '%A %k' | awk -v mark="elastic-extension-of=$1." 'index($2, mark) == 1 { print $1 }'; }
+
+# Processes, run directories and extension jobs of a base.
+remains_of() {
+    extensions_of "$1" | sed 's/^/extension job /'
+    grep -lsz "^ELASTIC_JOB_ID=$1\$" /proc/[0-9]*/environ 2>/dev/null | while read -r file; do
+        # The number is another testbed's too: only processes of this one count.
+        if tr '\0' '\n' <"$file" 2>/dev/null | grep -q "^SLURM_CONF=$TB_DIR/"; then
+            echo "process ${file//[^0-9]/}: $(tr '\0' ' ' <"${file%environ}cmdline" 2>/dev/null)"
+        fi
+    done
+    find "$TB_DIR/snapshots" /dev/shm -maxdepth 1 -name "elastic-*-$1.*" 2>/dev/null
+}
+
+nothing_is_left_of() {
+    local left
+    left=$(remains_of "$1")
+    [[ -z $left ]] || { echo "$left"; return 1; }
+}

@@ -1,0 +1,110 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# However a base job ends, its extensions are gone within 10 s and nothing stays behind.
+
+# shellcheck disable=SC2034
+BATS_TEST_TIMEOUT=180
+load helpers
+load elastic
+
+setup_file() {
+    testbed_up --nodes 6
+    cp "$TREE/tests/system/steps.py" "$TB_WORK/"
+}
+
+teardown_file() { testbed_down; }
+
+teardown() { cancel_all; }
+
+# A job of 4 nodes that has two more extensions in the queue.
+grown_job() {
+    filler=$(submit -N2 --exclusive -t 10 --wrap 'srun sleep 600')
+    wait_for 20 job_is "$filler" RUNNING
+    job=$(train 2:6 "$1" 0.2 -- "${@:2}")
+    wait_for 60 size_is "$job" 4
+    wait_for 30 steps_made_by "$job" "$(generation_of "$job")"
+    wait_for 30 has_pending_extension "$job"
+}
+
+has_pending_extension() { [[ -n $(extensions_of "$1") ]] && as_user squeue -h -t PD -o %k | grep -q "elastic-extension-of=$1\\."; }
+
+@test "scancel of the base" {
+    grown_job 100000
+    as_user scancel "$job"
+    wait_for 10 nothing_is_left_of "$job"
+    job_is "$job" CANCELLED COMPLETING
+    steps_were_made_once "$job"
+}
+
+@test "a base that finishes" {
+    grown_job 60
+    wait_for 60 job_is "$job" COMPLETED
+    wait_for 10 nothing_is_left_of "$job"
+    steps_were_made_once "$job"
+}
+
+@test "a base that reaches its time limit" {
+    grown_job 100000 -t 1
+    wait_for 120 job_is "$job" TIMEOUT
+    wait_for 10 nothing_is_left_of "$job"
+    steps_were_made_once "$job"
+}
+
+@test "a leader that is killed with SIGKILL" {
+    grown_job 100000
+    leader=$(leader_of "$job")
+    [[ -n $leader ]]
+    kill -KILL "$leader"
+    wait_for 10 nothing_is_left_of "$job"
+    wait_for 10 job_is "$job" FAILED CANCELLED COMPLETED NODE_FAIL
+}
+
+# The elasticrun of this job that listens: the one in the step's first task.
+leader_of() {
+    local dir
+    for dir in /proc/[0-9]*; do
+        [[ $(tr '\0' ' ' <"$dir/cmdline" 2>/dev/null) == *elasticrun\ */usr/bin/python3* ]] || continue
+        tr '\0' '\n' <"$dir/environ" 2>/dev/null >"$TB_WORK/environ"
+        if grep -qx "SLURM_JOB_ID=$1" "$TB_WORK/environ" && grep -qx SLURM_PROCID=0 "$TB_WORK/environ" &&
+            grep -q "^SLURM_CONF=$TB_DIR/" "$TB_WORK/environ" && grep -q ^SLURM_STEP_ID= "$TB_WORK/environ" &&
+            ! grep -q ^ELASTIC_GENERATION= "$TB_WORK/environ"; then
+            echo "${dir#/proc/}"
+        fi
+    done | head -n 1
+}
+
+@test "a worker that fails again and again ends the job with one line that says why" {
+    cat >"$TB_WORK/bad.py" <<'PY'
+import os, sys
+if os.environ["RANK"] == "1":
+    raise ValueError("bad thing 42")
+import time
+time.sleep(60)
+PY
+    job=$(submit --elastic=2:4 --exclusive -t 5 --wrap "srun elasticrun --max-restarts=1 /usr/bin/python3 $TB_WORK/bad.py")
+    wait_for 60 job_is "$job" FAILED
+    says "$TB_WORK/$job.out" 'elasticrun: job [0-9]+: rank 1 on n[0-9] failed: ValueError: bad thing 42 \(exit code 1\)'
+    says "$TB_WORK/$job.out" 'giving up .*max-restarts=1'
+    wait_for 10 nothing_is_left_of "$job"
+}
+
+@test "a command that does not exist is said once, and not tried again" {
+    job=$(submit --elastic=2:4 --exclusive -t 5 --wrap "srun elasticrun no-such-command")
+    wait_for 30 job_is "$job" FAILED
+    says "$TB_WORK/$job.out" 'no-such-command: No such file or directory'
+    [[ $(grep -c 'No such file' "$TB_WORK/$job.out") == 1 ]]
+    wait_for 10 nothing_is_left_of "$job"
+}
+
+@test "an extension that is cancelled by hand is an ordinary shrink" {
+    grown_job 100000
+    extension=$(as_user squeue -h -t R -o '%A %k' | awk -v mark="elastic-extension-of=$job." 'index($2, mark) == 1 { print $1; exit }')
+    as_user scancel "$extension"
+    wait_for 30 has_shrunk "$job"
+    wait_for 60 size_is "$job" 4
+    as_user scancel "$job"
+    wait_for 10 nothing_is_left_of "$job"
+    steps_were_made_once "$job"
+}
+
+has_shrunk() { history_json "$1" | json_value 'exit(not any(g["kind"] == "shrink" for g in s["generations"]))'; }

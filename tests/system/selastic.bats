@@ -1,0 +1,277 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# selastic on a Slurm without plugins. The leaders of these jobs are played by fake_leader, which gives the answers of
+# tests/unit/selastic; how selastic works with a real one is in main_path.bats.
+
+load helpers
+
+setup_file() {
+    testbed_up --nodes 4 --stock
+    install -m 0755 "${top_builddir:-$TREE/build}/tests/system/fake_leader" "$TB_WORK/"
+    cd "$TREE/tests/unit/selastic" || return 1
+    answers state-growing.json history.json >"$TB_WORK/good.json"
+    answers state-hostile.json history.json "$(printf 'no: \033[31m\007')" >"$TB_WORK/hostile.json"
+}
+
+teardown_file() { testbed_down; }
+
+teardown() { cancel_all; }
+
+# answers STATE HISTORY [REFUSAL]: what the leader shall say.
+answers() {
+    python3 - "$@" <<'PYTHON'
+import json, sys
+resize = {"t": "done", "message": "job 12: grows, as nodes become free, to 6 nodes"}
+if len(sys.argv) > 3:
+    resize = {"t": "error", "message": sys.argv[3]}
+state, history = (json.load(open(name)) for name in sys.argv[1:3])
+json.dump({"show": state, "history": history, "resize": resize}, sys.stdout)
+PYTHON
+}
+
+# lead ANSWERS MODE [SBATCH-OPTION...]: a job with such a leader; prints its id once the leader is there.
+lead() {
+    local job
+    job=$(submit "${@:3}" --wrap "exec srun -n1 ${SRUN_OPTIONS:-} $TB_WORK/fake_leader $TB_WORK/$1.json $2")
+    wait_for 20 says "$TB_WORK/$job.out" '^listening' && printf '%s\n' "$job"
+}
+
+# A job that ends when FILE appears.
+until_exists() { submit "${@:2}" --wrap "until [ -e $1 ]; do sleep 0.1; done"; }
+
+# harmless: the output has no control characters but newlines.
+harmless() { ! LC_ALL=C grep -q '[[:cntrl:]]' <<<"$output"; }
+
+# as_other COMMAND...: as a user that has no jobs.
+as_other() { on_testbed setpriv --reuid=nobody --regid=nogroup --clear-groups -- "$@"; }
+
+# state_directory JOB: makes it, as the job's user; prints it.
+state_directory() {
+    local dir=$TB_DIR/jobs/$TB_USER-$1
+    as_user mkdir -m 0700 -p "$dir" && printf '%s\n' "$dir"
+}
+
+# write_history JOB: what a leader leaves behind, with torn lines.
+write_history() {
+    local dir
+    dir=$(state_directory "$1")
+    # The file of the tree may be in a directory that the user cannot enter.
+    as_user tee "$dir/history.jsonl" <"$TREE/tests/unit/selastic/history.jsonl" >/dev/null
+}
+
+@test "wrong usage is told in one line, with status 2" {
+    run -2 as_user selastic
+    [[ $output == "Usage: selastic COMMAND"* ]]
+    for wrong in "frob" "list 12" "show" "show twelve" "resize 12" "resize 12 0" "show 12 --watch=0" "list --frob"; do
+        # shellcheck disable=SC2086
+        run -2 as_user selastic $wrong
+        [[ ${#lines[@]} == 1 && $output == "selastic: "* ]]
+    done
+}
+
+@test "help and version" {
+    run -0 as_user selastic --help
+    for command in list show resize history; do
+        [[ $output == *"$command"* ]]
+        run -0 as_user selastic help "$command"
+        [[ $output == "Usage: selastic $command"* ]]
+        run -0 as_user selastic "$command" --help
+        [[ $output == "Usage: selastic $command"* ]]
+        run -0 as_user selastic help
+    done
+    run -0 as_user selastic --version
+    [[ $output =~ ^selastic\ [0-9.]+\ \(Slurm\ [0-9.]+\)$ ]]
+}
+
+@test "a job that nobody knows" {
+    run -1 as_user selastic show 999999
+    [[ $output == "selastic: error: Slurm knows no job 999999"* && ${#lines[@]} == 1 ]]
+    run -1 as_user selastic resize 999999 2
+    run -1 as_user selastic history 999999
+    [[ $output == *"999999"*"no history to read"* && ${#lines[@]} == 1 ]]
+}
+
+@test "a job that waits, and one that has ended" {
+    job=$(submit --hold --wrap true)
+    run -1 as_user selastic show "$job"
+    [[ $output == *"job $job has not started yet (PENDING, JobHeldUser)" ]]
+    job=$(submit --wrap true)
+    wait_for 20 job_is "$job" COMPLETED
+    run -1 as_user selastic show "$job"
+    [[ $output == *"job $job has ended (COMPLETED); 'selastic history $job' shows what it did" ]]
+}
+
+@test "a job without elasticrun" {
+    job=$(until_exists "$TB_WORK/never")
+    wait_for 20 job_is "$job" RUNNING
+    began=$EPOCHREALTIME
+    run -1 as_user selastic show "$job"
+    (($(seconds_since "$began") < 8))
+    [[ $output == "selastic: error: job $job runs, but no elasticrun answers in it: "* && ${#lines[@]} == 1 ]]
+    run -0 as_user selastic list
+    [[ ${#lines[@]} == 1 && $output == *JOBID*WHY* ]]
+}
+
+@test "show, as text and as JSON" {
+    job=$(lead good answer)
+    run -0 as_user selastic show "$job"
+    [[ ${lines[0]} == "Job 12.0 (train) of ada: running, 4 nodes, 8 workers" ]]
+    [[ $output == *"Why not more     extension 15 may begin"* ]]
+    says "$TB_WORK/$job.out" '^\{"t":"show"\}$'
+    as_user selastic show "$job" --json >"$TB_HOME/show.json"
+    diff "$TB_HOME/show.json" <(cat "$TREE/tests/unit/selastic/state-growing.out.json" && echo)
+}
+
+@test "resize sends what was asked, and prints the answer" {
+    job=$(lead good answer)
+    run -0 as_user selastic resize "$job" 6
+    [[ $output == "job 12: grows, as nodes become free, to 6 nodes" ]]
+    says "$TB_WORK/$job.out" '^\{"t":"resize","nodes":6\}$'
+    run -0 as_user selastic resize "$job" -2 --json
+    [[ $output == *'"message":"job 12: grows, as nodes become free, to 6 nodes"'* ]]
+    says "$TB_WORK/$job.out" '^\{"t":"resize","delta":-2\}$'
+    run -0 as_user selastic resize "$job" +1
+    says "$TB_WORK/$job.out" '^\{"t":"resize","delta":1\}$'
+}
+
+@test "history of a running job, with a timeline" {
+    job=$(lead good answer)
+    run -0 as_user selastic history "$job" --timeline
+    [[ ${lines[0]} == *GEN*TIME*KIND*PAUSE*REASON* ]]
+    [[ $output == *"3 changes, training paused for 14 s in all."* ]]
+    [[ $output == *$'\nn3 '*'|'* ]]
+    run -0 as_user selastic history "$job" --json
+    [[ $output == "{"*"\"job\":$job,"*'"generations":['*"Slurm preempts extension 13"* ]]
+}
+
+@test "list finds a running elastic job that nothing marks, and counts extensions" {
+    job=$(lead good answer --job-name=train)
+    run -0 as_user selastic list
+    [[ ${#lines[@]} == 2 ]]
+    [[ ${lines[1]} =~ ^\ *$job\ +train\ +$TB_USER\ +running\ +4\ +2:6\ +3\ +0\ +extension\ 15 ]]
+    extension=$(until_exists "$TB_WORK/never" --comment="elastic-extension-of=$job.0")
+    held=$(submit --hold --comment="elastic-extension-of=$job.0" --wrap true)
+    wait_for 20 job_is "$extension" RUNNING
+    run -0 as_user selastic list --json
+    python3 -c '
+import json, sys
+(job,) = json.load(sys.stdin)["jobs"]
+assert (job["pending"], job["running"], job["sizes"]) == (1, 1, "2:6"), job' <<<"$output"
+    run -1 as_user selastic show "$held"
+    [[ $output == *"job $held is an extension of job $job: name that one" ]]
+}
+
+@test "list shows a job whose leader is gone with what Slurm knows" {
+    job=$(until_exists "$TB_WORK/never" -N2)
+    extension=$(until_exists "$TB_WORK/never" --comment="elastic-extension-of=$job.0")
+    wait_for 20 job_is "$job" RUNNING
+    wait_for 20 job_is "$extension" RUNNING
+    run -0 as_user selastic list
+    [[ ${#lines[@]} == 2 ]]
+    [[ ${lines[1]} =~ ^\ *$job\ +wrap\ +$TB_USER\ +RUNNING\ +3\ +-\ +-\ +0\ +no\ elasticrun\ answers$ ]]
+}
+
+@test "a leader on another than the first node is found" {
+    job=$(submit -N3 --wrap "srun -N1 -n1 --relative=2 $TB_WORK/fake_leader $TB_WORK/good.json")
+    wait_for 20 says "$TB_WORK/$job.out" '^listening'
+    run -0 as_user selastic show "$job"
+    [[ ${lines[0]} == "Job 12.0 (train) of ada"* ]]
+}
+
+@test "a hostile leader cannot move the terminal's cursor" {
+    job=$(lead hostile answer)
+    for command in "show $job" "show $job --json" "list" "list --json" "history $job --timeline"; do
+        # shellcheck disable=SC2086
+        run -0 as_user selastic $command
+        harmless
+    done
+    run -1 as_user selastic resize "$job" 3
+    harmless
+    [[ $output == "selastic: error: no: "* ]]
+}
+
+@test "a leader that does not answer, or breaks off" {
+    job=$(lead good silent)
+    began=$EPOCHREALTIME
+    run -1 as_user selastic show "$job"
+    [[ $output == *"the leader is there, but does not answer"* && ${#lines[@]} == 1 ]]
+    (($(seconds_since "$began") < 8))
+    scancel_and_wait "$job"
+    job=$(lead good break)
+    run -1 as_user selastic show "$job"
+    [[ $output == *"job $job runs, but no elasticrun answers in it"* && ${#lines[@]} == 1 ]]
+}
+
+scancel_and_wait() {
+    as_user scancel "$1"
+    wait_for 20 job_ended "$1"
+}
+
+@test "another user's job: root may ask, others may not" {
+    [[ $(id -u) == 0 ]] || skip "only root can be two users"
+    job=$(lead good answer)
+    for command in "show $job" "resize $job 3" "history $job"; do
+        # shellcheck disable=SC2086
+        run -1 as_other selastic $command
+        [[ $output == "selastic: error: not permitted: job $job belongs to $TB_USER" ]]
+        # shellcheck disable=SC2086
+        run -0 on_testbed selastic $command
+    done
+    run -0 as_other selastic list
+    [[ ${#lines[@]} == 1 ]]
+    run -0 as_other selastic list --all
+    [[ ${#lines[@]} == 1 ]]
+    run -0 on_testbed selastic list --all
+    [[ ${lines[1]} == *"$TB_USER"* ]]
+}
+
+@test "--watch looks again until the job has ended" {
+    job=$(lead good answer)
+    (as_user selastic show "$job" --watch=0.5 --json >"$TB_HOME/watch.out" 2>"$TB_HOME/watch.err" && status=0 || status=$?
+        echo "$status" >"$TB_HOME/watch.status") &
+    wait_for 20 eval '(($(wc -l <"$TB_HOME/watch.out") >= 2))'
+    as_user scancel "$job"
+    wait_for 20 test -s "$TB_HOME/watch.status"
+    [[ $(cat "$TB_HOME/watch.status") == 1 ]]
+    says "$TB_HOME/watch.err" "^selastic: error: job $job (has ended|runs, but)"
+    [[ $(sort -u "$TB_HOME/watch.out" | wc -l) == 1 ]]
+}
+
+@test "the history of a job that has ended comes from its files" {
+    job=$(submit --wrap true)
+    write_history "$job"
+    wait_for 20 job_is "$job" COMPLETED
+    run --separate-stderr -0 as_user selastic history "$job" --json
+    [[ $stderr == "selastic: "*"skipped 7 lines that cannot be read"* ]]
+    python3 -c '
+import json, sys
+generations = json.load(sys.stdin)["generations"]
+assert [g["size"] for g in generations] == [2, 4, 2, 2], generations
+assert [g["pause"] for g in generations] == [0, 1.25, None, 2.5], generations' <<<"$output"
+    run --separate-stderr -0 as_user selastic history "$job" --timeline
+    [[ $output == *$'\nn1 '*'|'* ]]
+    # Where Slurm has forgotten the job, and where it lies elsewhere.
+    write_history 999999
+    run -0 as_user selastic history 999999
+    run -0 as_user selastic history 5 --state-dir "$TB_DIR/jobs/$TB_USER-$job"
+    [[ $(id -u) == 0 ]] || skip "only root can read another user's"
+    run -0 on_testbed selastic history "$job"
+    run -0 on_testbed selastic history 999999 --user "$TB_USER"
+    run -1 as_other selastic history 999999 --user "$TB_USER"
+    run -1 on_testbed selastic history 999999 --user "no-such-user"
+    [[ $output == *"--user=no-such-user: there is no such user"* ]]
+}
+
+@test "root does not read what a user's history leads to" {
+    [[ $(id -u) == 0 ]] || skip "needs root"
+    printf '{"generation": 1, "time": 1700000000, "kind": "secret"}\n' >"$TB_HOME/secret"
+    chmod 0600 "$TB_HOME/secret"
+    dir=$(state_directory 999998)
+    as_user ln -s "$TB_HOME/secret" "$dir/history.jsonl"
+    run -1 on_testbed selastic history 999998 --user "$TB_USER"
+    [[ $output != *secret\ * ]]
+    as_user rm "$dir/history.jsonl"
+    as_user mkfifo "$dir/history.jsonl"
+    run -1 on_testbed selastic history 999998 --user "$TB_USER"
+    [[ $output == *history.jsonl* ]]
+}

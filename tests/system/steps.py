@@ -1,0 +1,68 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A training without a model, for system tests: makes steps, saves when told, writes down what happened.
+
+Usage: steps.py LOGDIR STEPS STEP_SECONDS [unaware]
+
+Each rank appends to LOGDIR/rank-GENERATION-RANK lines "WORD TIME key=value...": start when it begins, step for each step
+made, told when it has been told of a change, end when it leaves. What the job as a whole has done is the checkpoint: the number of
+steps. Ranks are not synchronised, so that they are at different steps when a change comes. "unaware": knows nothing of slurm_elastic, saves every
+step in a file of its own and is ended by SIGTERM.
+"""
+import json
+import os
+import sys
+import time
+
+log_dir, steps, step_seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+unaware = "unaware" in sys.argv[4:]
+rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+generation = int(os.environ["ELASTIC_GENERATION"])
+os.makedirs(log_dir, exist_ok=True)
+log = open(os.path.join(log_dir, f"rank-{generation}-{rank}"), "a", buffering=1)
+
+
+def note(word, **values):
+    fields = " ".join(f"{key}={value}" for key, value in values.items())
+    log.write(f"{word} {time.time():.3f} {fields}\n")
+
+
+def load_own(path):
+    try:
+        with open(path) as file:
+            return json.load(file)["step"]
+    except FileNotFoundError:
+        return 0
+
+
+def save_own(path, step):
+    with open(f"{path}.{os.getpid()}", "w") as file:
+        json.dump({"step": step}, file)
+    os.rename(file.name, path)
+
+
+note("start", node=os.environ["SLURMD_NODENAME"], world=world, job=os.environ["SLURM_JOB_ID"], pid=os.getpid())
+own = os.path.join(log_dir, f"own-{rank}")
+if unaware:
+    step = load_own(own)
+else:
+    import slurm_elastic
+
+    state = slurm_elastic.load_latest()
+    step = state["step"] if state is not None else 0
+
+while step < steps:
+    time.sleep(step_seconds * (1 + rank % 3 / 10))
+    step += 1
+    note("step", step=step)
+    if unaware:
+        save_own(own, step)
+        continue
+    event = slurm_elastic.elastic_event_detected()
+    if event:
+        note("told", step=step, kind=event.kind)
+        if rank == 0:
+            slurm_elastic.save({"step": step})
+        break
+note("end", step=step)
+print(f"rank {rank} of {world} generation {generation} at step {step}")
