@@ -5,6 +5,8 @@
 noinst_LTLIBRARIES += lib/libelasticcore.la
 
 lib_libelasticcore_la_SOURCES = \
+    lib/admission.c \
+    lib/admission.h \
     lib/conf.c \
     lib/conf.h \
     lib/error.c \

@@ -1,14 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# plugins/job_submit/: job_submit/elastic, only with the Slurm source. With the first source comes:
-#
-#   EXTRA_DIST += the sources: without the conditional they would not be in the archive
-#   if HAVE_SLURM_SOURCE
-#   slurmplugin_LTLIBRARIES += plugins/job_submit/job_submit_elastic.la
-#   plugins_job_submit_job_submit_elastic_la_SOURCES = plugins/job_submit/plugin.c ...
-#   plugins_job_submit_job_submit_elastic_la_CPPFLAGS = $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir)
-#   plugins_job_submit_job_submit_elastic_la_CFLAGS = $(EXPORTING_FLAGS)
-#   plugins_job_submit_job_submit_elastic_la_LDFLAGS = $(PLUGIN_LINKING) \
-#       -export-symbols-regex '^(plugin_name|plugin_type|plugin_version|init|fini|job_submit|job_modify)$$'
-#   plugins_job_submit_job_submit_elastic_la_LIBADD = lib/libelasticcore.la
-#   endif
+# plugins/job_submit/: job_submit/elastic, only with the Slurm source. Like spank_elastic it takes what it
+# needs by name: slurmctld shall not load libraries that only agents use.
+EXTRA_DIST += \
+    plugins/job_submit/base_job.c \
+    plugins/job_submit/base_job.h \
+    plugins/job_submit/plugin.c \
+    plugins/job_submit/site.c \
+    plugins/job_submit/site.h
+
+if HAVE_SLURM_SOURCE
+slurmplugin_LTLIBRARIES += plugins/job_submit/job_submit_elastic.la
+plugins_job_submit_job_submit_elastic_la_SOURCES = \
+    common/conf_file.c \
+    common/files.c \
+    lib/admission.c \
+    lib/admission.h \
+    lib/conf.c \
+    lib/error.c \
+    lib/json_text.c \
+    lib/number.c \
+    lib/policy.c \
+    lib/sizes.c \
+    lib/text.c \
+    plugins/job_submit/base_job.c \
+    plugins/job_submit/base_job.h \
+    plugins/job_submit/plugin.c \
+    plugins/job_submit/site.c \
+    plugins/job_submit/site.h
+plugins_job_submit_job_submit_elastic_la_CPPFLAGS = \
+    $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
+plugins_job_submit_job_submit_elastic_la_CFLAGS = $(EXPORTING_FLAGS)
+plugins_job_submit_job_submit_elastic_la_LDFLAGS = $(PLUGIN_LINKING) \
+    -export-symbols-regex '^(plugin_name|plugin_type|plugin_version|init|fini|job_submit|job_modify)$$'
+plugins_job_submit_job_submit_elastic_la_LIBADD = $(JSONC_LIBS)
+endif

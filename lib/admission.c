@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Admission of elastic jobs and extensions (admission.h). */
+#include "lib/admission.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/number.h"
+
+/* Slurm's names for the options of spank_elastic.so. */
+#define OPTION_SIZES  "_SLURM_SPANK_OPTION_elastic_elastic"
+#define OPTION_POOL   "_SLURM_SPANK_OPTION_elastic_elastic_pool"
+#define OPTION_EXTEND "_SLURM_SPANK_OPTION_elastic_elastic_extend"
+
+/* The value where entry is NAME=VALUE, else NULL. */
+static const char *entry_value(const char *entry, const char *name)
+{
+    size_t len = strlen(name);
+
+    if (strncmp(entry, "SPANK_", 6) == 0)
+        entry += 6;
+    return strncmp(entry, name, len) == 0 && entry[len] == '=' ? entry + len + 1 : NULL;
+}
+
+const char *admission_env_get(const struct admission_env *env, const char *name)
+{
+    for (size_t i = 0; i < env->count; i++) {
+        const char *value = env->entries[i] ? entry_value(env->entries[i], name) : NULL;
+        if (value)
+            return value;
+    }
+    return NULL;
+}
+
+/* The option first: a job whose client did not merge its policy (or says so) has only that. */
+static const char *sizes_text(const struct admission_env *env)
+{
+    const char *text = admission_env_get(env, OPTION_SIZES);
+
+    return text ? text : admission_env_get(env, "ELASTIC_SIZES");
+}
+
+enum admission_role admission_role(const struct admission_env *env)
+{
+    if (admission_env_get(env, OPTION_EXTEND))
+        return ADMISSION_EXTENSION;
+    return sizes_text(env) ? ADMISSION_BASE : ADMISSION_RIGID;
+}
+
+uint32_t admission_base_of(const struct admission_env *env)
+{
+    const char *text = admission_env_get(env, OPTION_EXTEND);
+    int id;
+
+    if (!text || number_parse(text, strlen(text), 1, INT32_MAX, &id) < 0)
+        return 0;
+    return (uint32_t)id;
+}
+
+int admission_sizes(const struct admission_env *env, struct sizes *sizes, struct error *err)
+{
+    struct policy policy;
+    const char *text = sizes_text(env);
+    int rc;
+
+    if (!text)
+        return error_set(err, "not an elastic job; submit it with --elastic=MIN:MAX");
+    policy_init(&policy);
+    rc = policy_set(&policy, "elastic", text, err);
+    if (rc == 0)
+        *sizes = policy.sizes;
+    policy_clear(&policy);
+    return rc;
+}
+
+static void changes_init(struct admission_changes *changes)
+{
+    *changes = (struct admission_changes){
+        .refusal = ADMISSION_REFUSE_VALUE,
+        .min_nodes = ADMISSION_UNSET,
+        .max_nodes = ADMISSION_UNSET,
+        .tasks = ADMISSION_UNSET,
+        .min_cpus = ADMISSION_UNSET,
+        .kill_on_node_fail = ADMISSION_UNSET,
+        .requeue = ADMISSION_UNSET,
+        .time_limit = ADMISSION_UNSET,
+        .time_min = ADMISSION_UNSET,
+    };
+}
+
+void admission_changes_clear(struct admission_changes *changes)
+{
+    free(changes->admin_comment);
+    free(changes->name);
+    free(changes->partition);
+    free(changes->qos);
+    free(changes->features);
+    free(changes->excluded);
+    changes_init(changes);
+}
+
+static int no_memory(struct admission_changes *changes, struct error *err)
+{
+    changes->refusal = ADMISSION_REFUSE_SITE;
+    return error_set(err, "out of memory");
+}
+
+/* ---- base jobs ---- */
+
+/* The values that the client has merged, checked again: a client can say anything. */
+static int read_policy(const struct admission_env *env, struct policy *policy, struct error *err)
+{
+    static const struct {
+        const char *variable, *option, *name;
+    } values[] = {
+        {"ELASTIC_GRACE", "_SLURM_SPANK_OPTION_elastic_elastic_grace", "grace"},
+        {"ELASTIC_GROW_DELAY", "_SLURM_SPANK_OPTION_elastic_elastic_grow_delay", "grow-delay"},
+        {"ELASTIC_SNOOZE", "_SLURM_SPANK_OPTION_elastic_elastic_snooze", "snooze"},
+        {"ELASTIC_FAULT_WAIT", "_SLURM_SPANK_OPTION_elastic_elastic_fault_wait", "fault-wait"},
+        {"ELASTIC_POOL", OPTION_POOL, "pool"},
+        {"ELASTIC_SIGNAL", "_SLURM_SPANK_OPTION_elastic_elastic_signal", "signal"},
+    };
+
+    if (policy_set(policy, "elastic", sizes_text(env), err) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        const char *text = admission_env_get(env, values[i].variable);
+        if (!text)
+            text = admission_env_get(env, values[i].option);
+        if (text && policy_set(policy, values[i].name, text, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int check_nodes(const struct admission_request *request, const struct sizes *sizes, struct error *err)
+{
+    int low = request->min_nodes, high = request->max_nodes;
+
+    if (low == ADMISSION_UNSET && high == ADMISSION_UNSET)
+        return 0;
+    if (low == ADMISSION_UNSET)
+        low = high;
+    if (high == ADMISSION_UNSET)
+        high = low;
+    if (low == sizes->min && high == sizes->min)
+        return 0;
+    if (low == high)
+        return error_set(err, "--nodes=%d contradicts the MIN of %d nodes of --elastic; an elastic job starts on "
+                              "MIN nodes: leave --nodes out, or make them equal", low, sizes->min);
+    return error_set(err, "--nodes=%d-%d contradicts the MIN of %d nodes of --elastic; an elastic job starts on "
+                          "MIN nodes: leave --nodes out, or make it %d", low, high, sizes->min, sizes->min);
+}
+
+static int check_base_nodes(const struct admission_request *request, const struct sizes *sizes,
+                            struct error *err)
+{
+    if (check_nodes(request, sizes, err) < 0)
+        return -1;
+    if (request->partition_nodes != ADMISSION_UNSET && sizes->min > request->partition_nodes)
+        return error_set(err, "the MIN of %d nodes of --elastic can never be had: partition %s lets a job have at "
+                              "most %d", sizes->min, error_value(request->partition_name).text,
+                         request->partition_nodes);
+    if (request->tasks != ADMISSION_UNSET && request->tasks < sizes->min &&
+        request->tasks != request->tasks_per_node)
+        return error_set(err, "--ntasks=%d is less than the MIN of %d nodes of --elastic; there must be a task on "
+                              "each node: leave --ntasks out, or use --ntasks-per-node", request->tasks, sizes->min);
+    return 0;
+}
+
+static int check_kind(const struct admission_request *request, const char *option, struct error *err)
+{
+    if (request->array)
+        return error_set(err, "%s does not work with --array; submit the tasks of the array as jobs", option);
+    if (request->heterogeneous)
+        return error_set(err, "%s does not work with heterogeneous jobs; submit one job", option);
+    return 0;
+}
+
+/* Without --nodes, Slurm's clients make --ntasks-per-node=T into --ntasks=T, as for a job of one node. */
+static void multiply_tasks(const struct admission_request *request, int nodes, struct admission_changes *changes)
+{
+    if (request->min_nodes != ADMISSION_UNSET || request->tasks_per_node == ADMISSION_UNSET ||
+        request->tasks != request->tasks_per_node || request->tasks > INT32_MAX / nodes)
+        return;
+    changes->tasks = request->tasks * nodes;
+    if (request->min_cpus != ADMISSION_UNSET && request->min_cpus <= INT32_MAX / nodes)
+        changes->min_cpus = request->min_cpus * nodes;
+}
+
+static int set_base(const struct admission_request *request, const struct sizes *sizes,
+                    struct admission_changes *changes, struct error *err)
+{
+    char text[SIZES_TEXT_MAX];
+
+    if ((!request->admin_comment || request->admin_comment[0] == '\0') &&
+        asprintf(&changes->admin_comment, "elastic=%s", sizes_format(sizes, text, sizeof(text))) < 0) {
+        changes->admin_comment = NULL;
+        return no_memory(changes, err);
+    }
+    changes->min_nodes = changes->max_nodes = sizes->min;
+    multiply_tasks(request, sizes->min, changes);
+    changes->kill_on_node_fail = 0;
+    if (request->requeue == ADMISSION_UNSET)
+        changes->requeue = 1;
+    return 0;
+}
+
+static int decide_base(const struct conf *conf, const struct admission_request *request, struct policy *policy,
+                       struct admission_changes *changes, struct error *err)
+{
+    if (read_policy(&request->env, policy, err) < 0 || conf_check_policy(conf, policy, err) < 0)
+        return -1;
+    changes->refusal = ADMISSION_REFUSE_KIND;
+    if (check_kind(request, "--elastic", err) < 0)
+        return -1;
+    changes->refusal = ADMISSION_REFUSE_NODES;
+    if (check_base_nodes(request, &policy->sizes, err) < 0)
+        return -1;
+    return set_base(request, &policy->sizes, changes, err);
+}
+
+int admission_base(const struct conf *conf, const struct admission_request *request,
+                   struct admission_changes *changes, struct error *err)
+{
+    struct policy policy;
+    int rc;
+
+    changes_init(changes);
+    policy_init(&policy);
+    rc = decide_base(conf, request, &policy, changes, err);
+    policy_clear(&policy);
+    return rc;
+}
+
+/* ---- extensions ---- */
+
+static int check_base_job(const struct admission_request *request, const struct admission_job *base,
+                          struct admission_changes *changes, struct error *err)
+{
+    changes->refusal = ADMISSION_REFUSE_JOB;
+    if (!base->known)
+        return error_set(err, "--elastic-extend=%u: there is no job %u; name a running elastic job", base->id,
+                         base->id);
+    if (base->uid != request->uid) {
+        changes->refusal = ADMISSION_REFUSE_OWNER;
+        return error_set(err, "--elastic-extend=%u: job %u belongs to another user; name a running elastic job of "
+                              "your own", base->id, base->id);
+    }
+    if (admission_role(&base->env) == ADMISSION_EXTENSION)
+        return error_set(err, "--elastic-extend=%u: job %u is itself an extension, of job %u; name that one",
+                         base->id, base->id, admission_base_of(&base->env));
+    if (admission_role(&base->env) != ADMISSION_BASE)
+        return error_set(err, "--elastic-extend=%u: job %u is not elastic; it was submitted without --elastic",
+                         base->id, base->id);
+    if (base->pending)
+        return error_set(err, "--elastic-extend=%u: job %u does not run yet; it asks for more nodes itself once it "
+                              "runs", base->id, base->id);
+    if (!base->running)
+        return error_set(err, "--elastic-extend=%u: job %u has ended or is about to", base->id, base->id);
+    return 0;
+}
+
+/* The marker by which what a dead base has left is found and cancelled. */
+static int check_marker(const struct admission_request *request, const struct admission_job *base, struct error *err)
+{
+    char marker[64];
+
+    snprintf(marker, sizeof(marker), "elastic-extension-of=%u.%u", base->id, base->restarts);
+    if (request->comment && strcmp(request->comment, marker) == 0)
+        return 0;
+    return error_set(err, "--elastic-extend=%u: the comment is '%s'; an extension of this run of the job needs "
+                          "--comment=%s", base->id, error_value(request->comment ? request->comment : "").text,
+                     marker);
+}
+
+static int check_size(const struct admission_request *request, const struct admission_job *base,
+                      const struct admission_siblings *siblings, int *nodes, struct error *err)
+{
+    int low = request->min_nodes, high = request->max_nodes;
+    struct sizes sizes;
+
+    *nodes = low != ADMISSION_UNSET ? low : high != ADMISSION_UNSET ? high : 1;
+    if (*nodes < 1 || (high != ADMISSION_UNSET && high != *nodes))
+        return error_set(err, "--elastic-extend=%u: --nodes=%d-%d; an extension needs a fixed number of nodes",
+                         base->id, *nodes, high);
+    if (admission_sizes(&base->env, &sizes, err) < 0)
+        return error_prefix(err, "--elastic-extend=%u: job %u", base->id, base->id);
+    if (base->node_count + siblings->node_count + *nodes > sizes.max)
+        return error_set(err, "--elastic-extend=%u: %d more nodes are too many; job %u has %d, its extensions have "
+                              "or wait for %d, and its MAX is %d", base->id, *nodes, base->id, base->node_count,
+                         siblings->node_count, sizes.max);
+    return 0;
+}
+
+/* The pool that the extension names; else the base's first; else the site's. NULL with 0 returned: none. */
+static int find_pool(const struct conf *conf, const struct admission_request *request,
+                     const struct admission_job *base, const struct pool **pool, struct error *err)
+{
+    const char *name = admission_env_get(&request->env, OPTION_POOL);
+    struct policy policy;
+    int rc = 0;
+
+    *pool = NULL;
+    if (conf->pool_count == 0)
+        return 0;
+    policy_init(&policy);
+    if (!name)
+        name = admission_env_get(&base->env, "ELASTIC_POOL");
+    if (name)
+        rc = policy_set(&policy, "pool", name, err);
+    if (rc == 0 && policy.pool_count == 0)
+        policy_merge(&policy, &conf->defaults);
+    if (rc == 0)
+        rc = conf_check_policy(conf, &policy, err);
+    if (rc == 0)
+        *pool = policy.pool_count > 0 ? conf_pool(conf, policy.pools[0]) : &conf->pools[0];
+    policy_clear(&policy);
+    return rc;
+}
+
+/* *copy = text, unless that is NULL. */
+static bool copy_text(char **copy, const char *text)
+{
+    return !text || (*copy = strdup(text)) != NULL;
+}
+
+/* The features of the base's nodes, and those of the pool. */
+static bool join_features(char **features, const char *base, const char *pool)
+{
+    if (!base || !pool)
+        return copy_text(features, base ? base : pool);
+    if (asprintf(features, "(%s)&(%s)", base, pool) >= 0)
+        return true;
+    *features = NULL;
+    return false;
+}
+
+/* The nodes that the base and its extensions have: where jobs share nodes, Slurm packs them there. */
+static bool join_excluded(char **excluded, const char *own, const char *base, const char *siblings)
+{
+    const char *parts[] = {own, base, siblings};
+    size_t size = 1;
+
+    for (size_t i = 0; i < 3; i++)
+        size += parts[i] ? strlen(parts[i]) + 1 : 0;
+    *excluded = calloc(1, size);
+    if (!*excluded)
+        return false;
+    for (size_t i = 0; i < 3; i++) {
+        if (!parts[i] || !*parts[i])
+            continue;
+        if (**excluded)
+            strcat(*excluded, ",");
+        strcat(*excluded, parts[i]);
+    }
+    return true;
+}
+
+static bool set_strings(const struct admission_request *request, const struct admission_job *base,
+                        const struct admission_siblings *siblings, const struct pool *pool,
+                        struct admission_changes *changes)
+{
+    if (asprintf(&changes->name, "%s+", base->name ? base->name : "elastic") < 0) {
+        changes->name = NULL;
+        return false;
+    }
+    if (!join_excluded(&changes->excluded, request->excluded, base->nodes, siblings->nodes))
+        return false;
+    if (!pool)
+        return true;
+    return copy_text(&changes->partition, pool->partition) && copy_text(&changes->qos, pool->qos) &&
+           join_features(&changes->features, base->features, pool->constraint);
+}
+
+/* At most what the base has left; from the pool's time_min on, so that backfill can fit it in. */
+static int set_times(const struct admission_request *request, const struct admission_job *base,
+                     const struct pool *pool, struct admission_changes *changes, struct error *err)
+{
+    int limit = request->time_limit, least = request->time_min;
+
+    if (base->minutes_left != ADMISSION_UNLIMITED && (limit == ADMISSION_UNSET || limit > base->minutes_left))
+        limit = base->minutes_left;
+    if (limit != ADMISSION_UNSET && limit < 1) {
+        changes->refusal = ADMISSION_REFUSE_JOB;
+        return error_set(err, "--elastic-extend=%u: job %u ends within a minute", base->id, base->id);
+    }
+    if (pool && least == ADMISSION_UNSET)
+        least = pool->time_min;
+    if (limit == ADMISSION_UNSET)
+        return 0; /* the partition's default, of which we know nothing */
+    changes->time_limit = limit;
+    if (least != ADMISSION_UNSET)
+        changes->time_min = least < limit ? least : limit;
+    return 0;
+}
+
+static int decide_extension(const struct conf *conf, const struct admission_request *request,
+                            const struct admission_job *base, const struct admission_siblings *siblings,
+                            struct admission_changes *changes, struct error *err)
+{
+    const struct pool *pool;
+    int nodes;
+
+    changes->refusal = ADMISSION_REFUSE_KIND;
+    if (check_kind(request, "--elastic-extend", err) < 0)
+        return -1;
+    changes->refusal = ADMISSION_REFUSE_VALUE;
+    if (base->id == 0)
+        return error_set(err, "--elastic-extend: not the id of a job; name a running elastic job");
+    if (check_base_job(request, base, changes, err) < 0)
+        return -1;
+    changes->refusal = ADMISSION_REFUSE_NODES;
+    if (check_size(request, base, siblings, &nodes, err) < 0)
+        return -1;
+    changes->refusal = ADMISSION_REFUSE_VALUE;
+    if (check_marker(request, base, err) < 0 || find_pool(conf, request, base, &pool, err) < 0 ||
+        set_times(request, base, pool, changes, err) < 0)
+        return -1;
+    changes->min_nodes = changes->max_nodes = nodes;
+    changes->requeue = 0;
+    return set_strings(request, base, siblings, pool, changes) ? 0 : no_memory(changes, err);
+}
+
+int admission_extension(const struct conf *conf, const struct admission_request *request,
+                        const struct admission_job *base, const struct admission_siblings *siblings,
+                        struct admission_changes *changes, struct error *err)
+{
+    enum admission_refusal refusal;
+    int rc;
+
+    changes_init(changes);
+    rc = decide_extension(conf, request, base, siblings, changes, err);
+    if (rc < 0) {
+        refusal = changes->refusal;
+        admission_changes_clear(changes);
+        changes->refusal = refusal;
+    }
+    return rc;
+}
+
+/* ---- updates ---- */
+
+int admission_update(const struct admission_update *update, struct error *err)
+{
+    if (update->role == ADMISSION_EXTENSION) {
+        if (update->nodes != ADMISSION_UNSET || update->placement || update->comment)
+            return error_set(err, "the nodes, partition, QOS, constraint and comment of an extension cannot be "
+                                  "changed; use selastic resize on its base job");
+        return 0;
+    }
+    if (update->role == ADMISSION_BASE && update->nodes != ADMISSION_UNSET && update->nodes != update->min)
+        return error_set(err, "the base of an elastic job keeps its MIN of %d nodes; use selastic resize, which "
+                              "changes its extensions", update->min);
+    return 0;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Jobs and partitions from slurmctld's structures (base_job.h). */
+#include "config.h"
+
+#include "src/common/slurm_xlator.h"
+
+#include "src/common/read_config.h"
+#include "src/slurmctld/slurmctld.h"
+
+#include "plugins/job_submit/base_job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Data, unlike functions, is bound when the plugin is loaded: weak, so that this never fails. */
+#pragma weak default_part_loc
+#pragma weak job_list
+#pragma weak slurm_conf
+
+time_t base_job_configured(void)
+{
+    return slurm_conf.last_update;
+}
+
+bool base_job_is_admin(uint32_t uid)
+{
+    return validate_operator((uid_t)uid);
+}
+
+static int minutes_left(const job_record_t *record, time_t now)
+{
+    if (record->time_limit == INFINITE || record->time_limit == NO_VAL)
+        return ADMISSION_UNLIMITED;
+    return record->end_time <= now ? 0 : (int)((record->end_time - now) / 60);
+}
+
+void base_job_read(struct job_record *record, time_t now, struct admission_job *job)
+{
+    *job = (struct admission_job){
+        .id = record->job_id,
+        .restarts = record->restart_cnt,
+        .uid = record->user_id,
+        .known = true,
+        .pending = IS_JOB_PENDING(record),
+        .running = IS_JOB_RUNNING(record) || IS_JOB_SUSPENDED(record),
+        .env = {record->spank_job_env, record->spank_job_env_size},
+        .name = record->name,
+        .nodes = record->nodes,
+        .features = record->details ? record->details->features : NULL,
+        .node_count = (int)record->node_cnt,
+        .minutes_left = minutes_left(record, now),
+    };
+}
+
+void base_job_find(uint32_t job_id, time_t now, struct admission_job *job)
+{
+    job_record_t *record = job_id ? find_job_record(job_id) : NULL;
+
+    *job = (struct admission_job){.id = job_id};
+    if (record)
+        base_job_read(record, now, job);
+}
+
+struct sibling_search {
+    const struct admission_job *base;
+    struct admission_siblings *siblings;
+    char marker[64];
+    char *nodes;
+};
+
+static bool is_sibling(const job_record_t *record, const struct sibling_search *search)
+{
+    struct admission_env env = {record->spank_job_env, record->spank_job_env_size};
+
+    return record->user_id == search->base->uid && record->comment &&
+           (IS_JOB_PENDING(record) || IS_JOB_RUNNING(record) || IS_JOB_SUSPENDED(record)) &&
+           record->preempt_time == 0 && strcmp(record->comment, search->marker) == 0 &&
+           admission_base_of(&env) == search->base->id;
+}
+
+static int add_sibling(void *item, void *arg)
+{
+    const job_record_t *record = item;
+    struct sibling_search *search = arg;
+    char *nodes;
+
+    if (!is_sibling(record, search))
+        return 0;
+    if (IS_JOB_PENDING(record)) {
+        search->siblings->node_count += (int)(record->details ? record->details->min_nodes : 1);
+        return 0;
+    }
+    search->siblings->node_count += (int)record->node_cnt;
+    if (!record->nodes || asprintf(&nodes, "%s%s%s", search->nodes ? search->nodes : "",
+                                   search->nodes ? "," : "", record->nodes) < 0)
+        return 0;
+    free(search->nodes);
+    search->nodes = nodes;
+    return 0;
+}
+
+void base_job_siblings(const struct admission_job *base, struct admission_siblings *siblings)
+{
+    struct sibling_search search = {.base = base, .siblings = siblings};
+
+    *siblings = (struct admission_siblings){0};
+    snprintf(search.marker, sizeof(search.marker), "elastic-extension-of=%u.%u", base->id, base->restarts);
+    if (base->known && job_list)
+        list_for_each(job_list, add_sibling, &search);
+    siblings->nodes = search.nodes;
+}
+
+/* MaxNodes of a partition is no limit where a QOS may override it. */
+static uint32_t nodes_of(const part_record_t *part)
+{
+    if (slurm_conf.accounting_storage_enforce & ACCOUNTING_ENFORCE_QOS)
+        return part->total_nodes;
+    return MIN(part->total_nodes, part->max_nodes);
+}
+
+static void compare_partition(const part_record_t *part, int *most, const char **name)
+{
+    int nodes = (int)nodes_of(part);
+
+    if (nodes <= *most)
+        return;
+    *most = nodes;
+    *name = part->name;
+}
+
+int base_job_partition_nodes(const char *partitions, const char **name)
+{
+    int most = ADMISSION_UNSET;
+    char *list, *rest, *word;
+
+    *name = NULL;
+    if (!partitions) {
+        if (default_part_loc)
+            compare_partition(default_part_loc, &most, name);
+        return most;
+    }
+    list = rest = xstrdup(partitions);
+    while ((word = strsep(&rest, ","))) {
+        part_record_t *part = find_part_record(word);
+        if (part)
+            compare_partition(part, &most, name);
+    }
+    xfree(list);
+    return most;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* job_submit/elastic: admission of elastic jobs and their extensions.
+ *
+ * slurmctld calls this with its locks held, for every job: what is neither elastic nor an extension goes
+ * straight through. The decisions are lib/admission.c's; here Slurm's request is put into its terms and
+ * its answer into Slurm's. Whatever slurmctld will free comes from its own allocator (xstrdup).
+ *
+ * A broken elastic.conf only stops elastic jobs. */
+#include "config.h"
+
+#include "src/common/slurm_xlator.h"
+
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+
+#include "src/common/log.h"
+#include "src/common/xmalloc.h"
+#include "src/common/xstring.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "lib/admission.h"
+#include "plugins/job_submit/base_job.h"
+#include "plugins/job_submit/site.h"
+
+const char plugin_name[] = "Admission of elastic jobs";
+const char plugin_type[] = "job_submit/elastic";
+const uint32_t plugin_version = SLURM_VERSION_NUMBER;
+
+extern int init(void);
+extern int fini(void);
+extern int job_submit(job_desc_msg_t *desc, uint32_t submit_uid, char **err_msg);
+extern int job_modify(job_desc_msg_t *desc, struct job_record *record, uint32_t submit_uid);
+
+int init(void)
+{
+    struct error err;
+
+    /* So that a broken file is in the log from the start; not an error of the plugin. */
+    site_conf(base_job_configured(), &err);
+    return SLURM_SUCCESS;
+}
+
+int fini(void)
+{
+    site_forget();
+    return SLURM_SUCCESS;
+}
+
+static int number32(uint32_t value)
+{
+    return value == NO_VAL || value > INT32_MAX ? ADMISSION_UNSET : (int)value;
+}
+
+static int number16(uint16_t value)
+{
+    return value == NO_VAL16 || value == INFINITE16 ? ADMISSION_UNSET : (int)value;
+}
+
+static int minutes(uint32_t value)
+{
+    return value == INFINITE ? ADMISSION_UNLIMITED : number32(value);
+}
+
+static void read_request(const job_desc_msg_t *desc, struct admission_request *request)
+{
+    *request = (struct admission_request){
+        .env = {desc->spank_job_env, desc->spank_job_env_size},
+        .uid = desc->user_id,
+        .array = desc->array_inx != NULL,
+        .heterogeneous = desc->het_job_offset != NO_VAL,
+        .min_nodes = number32(desc->min_nodes),
+        .max_nodes = number32(desc->max_nodes),
+        .tasks = number32(desc->num_tasks),
+        .tasks_per_node = number16(desc->ntasks_per_node),
+        .min_cpus = number32(desc->min_cpus),
+        .requeue = number16(desc->requeue),
+        .time_limit = minutes(desc->time_limit),
+        .time_min = minutes(desc->time_min),
+        .comment = desc->comment,
+        .admin_comment = desc->admin_comment,
+        .excluded = desc->exc_nodes,
+        .partition_nodes = ADMISSION_UNSET,
+    };
+}
+
+static void change_number(uint32_t *field, int value)
+{
+    if (value == ADMISSION_UNLIMITED)
+        *field = INFINITE;
+    else if (value != ADMISSION_UNSET)
+        *field = (uint32_t)value;
+}
+
+static void change_text(char **field, const char *value)
+{
+    if (!value)
+        return;
+    xfree(*field);
+    *field = xstrdup(value);
+}
+
+/* Names in ranges, each once, as Slurm writes them. */
+static void change_nodes(char **field, const char *value)
+{
+    hostlist_t list;
+    char *text;
+
+    if (!value || !*value || !(list = slurm_hostlist_create(value)))
+        return;
+    slurm_hostlist_uniq(list);
+    if ((text = slurm_hostlist_ranged_string_xmalloc(list))) {
+        xfree(*field);
+        *field = text;
+    }
+    slurm_hostlist_destroy(list);
+}
+
+/* sbatch has told the sruns of the script its own idea of the number of tasks. */
+static void change_environment(job_desc_msg_t *desc, const char *name, int value)
+{
+    size_t len = strlen(name);
+
+    for (uint32_t i = 0; desc->environment && i < desc->env_size; i++) {
+        char **entry = &desc->environment[i];
+        if (!*entry || strncmp(*entry, name, len) != 0 || (*entry)[len] != '=')
+            continue;
+        xfree(*entry);
+        *entry = xstrdup_printf("%s=%d", name, value);
+    }
+}
+
+static void change_tasks(job_desc_msg_t *desc, int tasks)
+{
+    if (tasks == ADMISSION_UNSET)
+        return;
+    change_number(&desc->num_tasks, tasks);
+    change_environment(desc, "SLURM_NTASKS", tasks);
+    change_environment(desc, "SLURM_NPROCS", tasks);
+}
+
+static void apply(job_desc_msg_t *desc, const struct admission_changes *changes)
+{
+    change_number(&desc->min_nodes, changes->min_nodes);
+    change_number(&desc->max_nodes, changes->max_nodes);
+    change_tasks(desc, changes->tasks);
+    change_number(&desc->min_cpus, changes->min_cpus);
+    change_number(&desc->time_limit, changes->time_limit);
+    change_number(&desc->time_min, changes->time_min);
+    if (changes->kill_on_node_fail != ADMISSION_UNSET)
+        desc->kill_on_node_fail = (uint16_t)changes->kill_on_node_fail;
+    if (changes->requeue != ADMISSION_UNSET)
+        desc->requeue = (uint16_t)changes->requeue;
+    change_text(&desc->admin_comment, changes->admin_comment);
+    change_text(&desc->name, changes->name);
+    change_text(&desc->partition, changes->partition);
+    change_text(&desc->qos, changes->qos);
+    change_text(&desc->features, changes->features);
+    change_nodes(&desc->exc_nodes, changes->excluded);
+}
+
+static int error_code(enum admission_refusal refusal)
+{
+    switch (refusal) {
+    case ADMISSION_REFUSE_NODES:
+        return ESLURM_INVALID_NODE_COUNT;
+    case ADMISSION_REFUSE_KIND:
+        return ESLURM_NOT_SUPPORTED;
+    case ADMISSION_REFUSE_JOB:
+        return ESLURM_INVALID_JOB_ID;
+    case ADMISSION_REFUSE_OWNER:
+        return ESLURM_ACCESS_DENIED;
+    case ADMISSION_REFUSE_SITE:
+        return SLURM_ERROR;
+    case ADMISSION_REFUSE_VALUE:
+        break;
+    }
+    return EINVAL;
+}
+
+static int refuse(const job_desc_msg_t *desc, int code, const struct error *err, char **err_msg)
+{
+    info("job_submit/elastic: refused a job of uid %u: %s", desc->user_id, err->text);
+    if (err_msg) {
+        xfree(*err_msg);
+        *err_msg = xstrdup_printf("elastic: %s", err->text);
+    }
+    return code;
+}
+
+static int decide_base(const struct conf *conf, const job_desc_msg_t *desc, struct admission_changes *changes,
+                       struct error *err)
+{
+    struct admission_request request;
+
+    read_request(desc, &request);
+    request.partition_nodes = base_job_partition_nodes(desc->partition, &request.partition_name);
+    return admission_base(conf, &request, changes, err);
+}
+
+static int decide_extension(const struct conf *conf, const job_desc_msg_t *desc,
+                            struct admission_changes *changes, struct error *err)
+{
+    struct admission_request request;
+    struct admission_job base;
+    struct admission_siblings siblings;
+    int rc;
+
+    read_request(desc, &request);
+    base_job_find(admission_base_of(&request.env), time(NULL), &base);
+    base_job_siblings(&base, &siblings);
+    rc = admission_extension(conf, &request, &base, &siblings, changes, err);
+    free((char *)siblings.nodes);
+    return rc;
+}
+
+int job_submit(job_desc_msg_t *desc, uint32_t submit_uid, char **err_msg)
+{
+    const struct admission_env env = {desc->spank_job_env, desc->spank_job_env_size};
+    enum admission_role role = admission_role(&env);
+    struct admission_changes changes;
+    const struct conf *conf;
+    struct error err;
+    int rc;
+
+    (void)submit_uid;
+    if (role == ADMISSION_RIGID)
+        return SLURM_SUCCESS;
+    if (!(conf = site_conf(base_job_configured(), &err)))
+        return refuse(desc, SLURM_ERROR, &err, err_msg);
+    rc = role == ADMISSION_BASE ? decide_base(conf, desc, &changes, &err)
+                                : decide_extension(conf, desc, &changes, &err);
+    if (rc < 0)
+        return refuse(desc, error_code(changes.refusal), &err, err_msg);
+    apply(desc, &changes);
+    admission_changes_clear(&changes);
+    return SLURM_SUCCESS;
+}
+
+static int nodes_of_update(const job_desc_msg_t *desc)
+{
+    hostlist_t list;
+    int count;
+
+    if (number32(desc->max_nodes) != ADMISSION_UNSET && number32(desc->max_nodes) > 0)
+        return number32(desc->max_nodes);
+    if (number32(desc->min_nodes) != ADMISSION_UNSET)
+        return number32(desc->min_nodes);
+    if (!desc->req_nodes || !*desc->req_nodes || !(list = slurm_hostlist_create(desc->req_nodes)))
+        return ADMISSION_UNSET;
+    count = slurm_hostlist_count(list);
+    slurm_hostlist_destroy(list);
+    return count;
+}
+
+/* Slurm gives the user no text here (22.05), only the code; the text goes to the log. */
+int job_modify(job_desc_msg_t *desc, struct job_record *record, uint32_t submit_uid)
+{
+    struct admission_job job;
+    struct admission_update update;
+    struct sizes sizes = {0};
+    struct error err;
+
+    base_job_read(record, time(NULL), &job);
+    update.role = admission_role(&job.env);
+    if (update.role == ADMISSION_RIGID || base_job_is_admin(submit_uid))
+        return SLURM_SUCCESS;
+    if (update.role == ADMISSION_BASE && admission_sizes(&job.env, &sizes, &err) < 0)
+        return SLURM_SUCCESS; /* submitted before this plugin was there */
+    update.nodes = nodes_of_update(desc);
+    update.min = sizes.min;
+    update.placement = desc->partition || desc->qos || desc->features;
+    update.comment = desc->comment != NULL;
+    if (admission_update(&update, &err) == 0)
+        return SLURM_SUCCESS;
+    info("job_submit/elastic: refused a change of job %u: %s", job.id, err.text);
+    return ESLURM_NOT_SUPPORTED;
+}

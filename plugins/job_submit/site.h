@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* elastic.conf as slurmctld has it. */
+#ifndef ELASTIC_JOB_SUBMIT_SITE_H
+#define ELASTIC_JOB_SUBMIT_SITE_H
+
+#include <time.h>
+
+#include "lib/conf.h"
+
+/* The site's configuration; NULL with err where elastic.conf is broken. Belongs to this module.
+ *
+ * The file is read when configured, the time at which slurmctld has read its own configuration, differs
+ * from that of the last call: once after each start and each `scontrol reconfigure`. A broken file is an
+ * error in slurmctld's log, once per reading. */
+const struct conf *site_conf(time_t configured, struct error *err);
+
+void site_forget(void);
+
+#endif

@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* lib/admission: who is let in, with which changes, and what the others are told. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/admission.h"
+
+#define ELASTIC "_SLURM_SPANK_OPTION_elastic_elastic="
+#define POOL    "_SLURM_SPANK_OPTION_elastic_elastic_pool="
+#define EXTEND  "_SLURM_SPANK_OPTION_elastic_elastic_extend="
+
+#define ENV_MAX 8
+
+static const char conf_text[] = "max_nodes = 16\n"
+                                "max_grace = 300\n"
+                                "default_pool = spot\n"
+                                "[pool spot]\n"
+                                "partition = low\n"
+                                "qos = cheap\n"
+                                "constraint = spot\n"
+                                "time_min = 10\n"
+                                "[pool on-demand]\n"
+                                "partition = high\n"
+                                "time_min = 200\n";
+
+static struct conf *parse_conf(const char *text)
+{
+    struct error err = {""};
+    struct conf *conf = conf_parse("elastic.conf", text, strlen(text), &err);
+
+    if (!conf)
+        fail_msg("%s", err.text);
+    return conf;
+}
+
+static struct admission_env env_of(const char *const entries[ENV_MAX])
+{
+    struct admission_env env = {.entries = (char *const *)entries};
+
+    while (env.count < ENV_MAX && entries[env.count])
+        env.count++;
+    return env;
+}
+
+static void assert_text(const char *got, const char *want)
+{
+    if (want)
+        assert_string_equal(got ? got : "(none)", want);
+    else
+        assert_null(got);
+}
+
+static void assert_refused(int rc, enum admission_refusal got, enum admission_refusal want,
+                           const struct error *err, const char *const said[])
+{
+    assert_int_equal(rc, -1);
+    for (size_t i = 0; i < 3 && said[i]; i++)
+        if (!strstr(err->text, said[i]))
+            fail_msg("'%s' does not say '%s'", err->text, said[i]);
+    assert_int_equal(got, want);
+}
+
+/* ---- roles ---- */
+
+static void roles_follow_from_the_options(void **state)
+{
+    static const struct {
+        const char *env[ENV_MAX];
+        enum admission_role role;
+    } table[] = {
+        {{NULL}, ADMISSION_RIGID},
+        {{"PATH=/bin", "_SLURM_SPANK_OPTION_pyxis_image=" ELASTIC "2:8"}, ADMISSION_RIGID},
+        {{"_SLURM_SPANK_OPTION_elastic_elastic_grace=10"}, ADMISSION_RIGID},
+        {{ELASTIC "2:8"}, ADMISSION_BASE},
+        {{"SPANK_" ELASTIC "2:8"}, ADMISSION_BASE},
+        {{ELASTIC}, ADMISSION_BASE},
+        {{"A=b", "ELASTIC_SIZES=2:8"}, ADMISSION_BASE},
+        {{EXTEND "12"}, ADMISSION_EXTENSION},
+        {{ELASTIC "2:8", "SPANK_" EXTEND "12"}, ADMISSION_EXTENSION},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct admission_env env = env_of(table[i].env);
+        if (admission_role(&env) != table[i].role)
+            fail_msg("row %zu: role %d", i, admission_role(&env));
+    }
+}
+
+static void an_extension_names_its_base_by_a_number(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t id;
+    } table[] = {{"12", 12}, {"2147483647", 2147483647}, {"0", 0}, {"", 0}, {"12_3", 0}, {"-1", 0},
+                 {"4294967308", 0}, {"12 ", 0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        char entry[128];
+        char *entries[] = {entry};
+        struct admission_env env = {entries, 1};
+
+        snprintf(entry, sizeof(entry), EXTEND "%s", table[i].text);
+        assert_int_equal(admission_base_of(&env), table[i].id);
+    }
+}
+
+static void an_empty_environment_may_be_null(void **state)
+{
+    struct admission_env env = {NULL, 0};
+    char *holes[] = {NULL, (char *)"ELASTIC_SIZES=2:8"};
+    struct admission_env with_holes = {holes, 2};
+
+    (void)state;
+    assert_null(admission_env_get(&env, "A"));
+    assert_int_equal(admission_role(&env), ADMISSION_RIGID);
+    assert_string_equal(admission_env_get(&with_holes, "ELASTIC_SIZES"), "2:8");
+}
+
+/* ---- base jobs ---- */
+
+static struct admission_request request_of(const char *const env[ENV_MAX])
+{
+    return (struct admission_request){
+        .env = env_of(env),
+        .uid = 1000,
+        .min_nodes = ADMISSION_UNSET,
+        .max_nodes = ADMISSION_UNSET,
+        .tasks = ADMISSION_UNSET,
+        .tasks_per_node = ADMISSION_UNSET,
+        .min_cpus = ADMISSION_UNSET,
+        .requeue = ADMISSION_UNSET,
+        .time_limit = ADMISSION_UNSET,
+        .time_min = ADMISSION_UNSET,
+        .partition_nodes = ADMISSION_UNSET,
+    };
+}
+
+static void a_base_gets_its_min_and_survives_a_node(void **state)
+{
+    static const char *const env[ENV_MAX] = {ELASTIC "2:8:2"};
+    struct conf *conf = parse_conf(conf_text);
+    struct admission_request request = request_of(env);
+    struct admission_changes changes;
+    struct error err;
+
+    (void)state;
+    assert_int_equal(admission_base(conf, &request, &changes, &err), 0);
+    assert_int_equal(changes.min_nodes, 2);
+    assert_int_equal(changes.max_nodes, 2);
+    assert_int_equal(changes.kill_on_node_fail, 0);
+    assert_int_equal(changes.requeue, 1);
+    assert_string_equal(changes.admin_comment, "elastic=2:8:2");
+    assert_int_equal(changes.tasks, ADMISSION_UNSET);
+    assert_int_equal(changes.time_limit, ADMISSION_UNSET);
+    assert_null(changes.name);
+    assert_null(changes.partition);
+    assert_null(changes.excluded);
+    admission_changes_clear(&changes);
+    assert_null(changes.admin_comment);
+    conf_destroy(conf);
+}
+
+static void what_the_user_said_is_kept(void **state)
+{
+    static const char *const env[ENV_MAX] = {ELASTIC "2,3,8"};
+    struct conf *conf = parse_conf(conf_text);
+    struct admission_request request = request_of(env);
+    struct admission_changes changes;
+    struct error err;
+
+    (void)state;
+    request.min_nodes = request.max_nodes = 2;
+    request.requeue = 0;
+    request.admin_comment = "ticket 5";
+    request.tasks = 8;
+    request.tasks_per_node = 4;
+    assert_int_equal(admission_base(conf, &request, &changes, &err), 0);
+    assert_int_equal(changes.requeue, ADMISSION_UNSET);
+    assert_int_equal(changes.tasks, ADMISSION_UNSET);
+    assert_null(changes.admin_comment);
+    admission_changes_clear(&changes);
+    conf_destroy(conf);
+}
+
+static void tasks_per_node_count_for_every_node(void **state)
+{
+    /* As sbatch --ntasks-per-node=4 --cpus-per-task=2 without --nodes sends it. */
+    static const char *const env[ENV_MAX] = {ELASTIC "2:8"};
+    struct conf *conf = parse_conf(conf_text);
+    struct admission_request request = request_of(env);
+    struct admission_changes changes;
+    struct error err;
+
+    (void)state;
+    request.tasks = request.tasks_per_node = 4;
+    request.min_cpus = 8;
+    assert_int_equal(admission_base(conf, &request, &changes, &err), 0);
+    assert_int_equal(changes.tasks, 8);
+    assert_int_equal(changes.min_cpus, 16);
+    admission_changes_clear(&changes);
+
+    request.min_nodes = request.max_nodes = 2;
+    assert_int_equal(admission_base(conf, &request, &changes, &err), 0);
+    assert_int_equal(changes.tasks, ADMISSION_UNSET);
+    assert_int_equal(changes.min_cpus, ADMISSION_UNSET);
+    admission_changes_clear(&changes);
+    conf_destroy(conf);
+}
+
+static const struct {
+    const char *env[ENV_MAX];
+    int min_nodes, max_nodes, tasks, partition_nodes;
+    bool array, heterogeneous;
+    enum admission_refusal refusal;
+    const char *said[3];
+} bad_bases[] = {
+    {{ELASTIC "8:2"}, -1, -1, -1, -1, false, false, ADMISSION_REFUSE_VALUE, {"--elastic=8:2", "MIN 8", "MAX 2"}},
+    {{ELASTIC}, -1, -1, -1, -1, false, false, ADMISSION_REFUSE_VALUE, {"--elastic="}},
+    {{"ELASTIC_SIZES=2:8:9"}, -1, -1, -1, -1, false, false, ADMISSION_REFUSE_VALUE, {"2:8:9"}},
+    {{ELASTIC "2:17"}, -1, -1, -1, -1, false, false, ADMISSION_REFUSE_VALUE, {"17", "16"}},
+    {{ELASTIC "2:8", "ELASTIC_GRACE=301"}, -1, -1, -1, -1, false, false, ADMISSION_REFUSE_VALUE, {"301", "300"}},
+    {{ELASTIC "2:8", "_SLURM_SPANK_OPTION_elastic_elastic_grace=-1"}, -1, -1, -1, -1, false, false,
+     ADMISSION_REFUSE_VALUE, {"--elastic-grace=-1"}},
+    {{ELASTIC "2:8", "ELASTIC_POOL=spot,moon"}, -1, -1, -1, -1, false, false, ADMISSION_REFUSE_VALUE,
+     {"moon", "spot", "on-demand"}},
+    {{ELASTIC "2:8", "ELASTIC_SIGNAL=SIGKILL"}, -1, -1, -1, -1, false, false, ADMISSION_REFUSE_VALUE,
+     {"--elastic-signal=SIGKILL"}},
+    {{ELASTIC "2:8"}, 3, 3, -1, -1, false, false, ADMISSION_REFUSE_NODES, {"--nodes=3", "MIN of 2"}},
+    {{ELASTIC "2:8"}, 2, 8, -1, -1, false, false, ADMISSION_REFUSE_NODES, {"--nodes=2-8", "MIN of 2"}},
+    {{ELASTIC "2:8"}, 3, -1, -1, -1, false, false, ADMISSION_REFUSE_NODES, {"--nodes=3", "MIN of 2"}},
+    {{ELASTIC "5:8"}, -1, -1, -1, 4, false, false, ADMISSION_REFUSE_NODES, {"MIN of 5", "partition batch", "at most 4"}},
+    {{ELASTIC "4:8"}, -1, -1, 3, -1, false, false, ADMISSION_REFUSE_NODES, {"--ntasks=3", "MIN of 4"}},
+    {{ELASTIC "2:8"}, -1, -1, -1, -1, true, false, ADMISSION_REFUSE_KIND, {"--array"}},
+    {{ELASTIC "2:8"}, -1, -1, -1, -1, false, true, ADMISSION_REFUSE_KIND, {"heterogeneous"}},
+};
+
+static void bad_bases_are_refused_with_the_value(void **state)
+{
+    struct conf *conf = parse_conf(conf_text);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad_bases) / sizeof(bad_bases[0]); i++) {
+        struct admission_request request = request_of(bad_bases[i].env);
+        struct admission_changes changes;
+        struct error err = {""};
+        int rc;
+
+        request.min_nodes = bad_bases[i].min_nodes;
+        request.max_nodes = bad_bases[i].max_nodes;
+        request.tasks = bad_bases[i].tasks;
+        request.partition_nodes = bad_bases[i].partition_nodes;
+        request.partition_name = "batch";
+        request.array = bad_bases[i].array;
+        request.heterogeneous = bad_bases[i].heterogeneous;
+        rc = admission_base(conf, &request, &changes, &err);
+        assert_refused(rc, changes.refusal, bad_bases[i].refusal, &err, bad_bases[i].said);
+    }
+    conf_destroy(conf);
+}
+
+static void without_pools_every_name_may_be_a_partition(void **state)
+{
+    static const char *const env[ENV_MAX] = {ELASTIC "2:800", "ELASTIC_POOL=moon", "ELASTIC_GRACE=100000"};
+    struct conf *conf = parse_conf("");
+    struct admission_request request = request_of(env);
+    struct admission_changes changes;
+    struct error err = {""};
+
+    (void)state;
+    if (admission_base(conf, &request, &changes, &err) < 0)
+        fail_msg("%s", err.text);
+    admission_changes_clear(&changes);
+    conf_destroy(conf);
+}
+
+/* ---- extensions ---- */
+
+static const char *const base_env[ENV_MAX] = {"SPANK_" ELASTIC "2:8", "SPANK_ELASTIC_SIZES=2:8"};
+
+static struct admission_job running_base(void)
+{
+    return (struct admission_job){
+        .id = 12,
+        .restarts = 1,
+        .uid = 1000,
+        .known = true,
+        .running = true,
+        .env = env_of(base_env),
+        .name = "train",
+        .nodes = "n[1-2]",
+        .node_count = 2,
+        .minutes_left = 90,
+    };
+}
+
+static struct admission_request extension_of(const char *const env[ENV_MAX], int nodes)
+{
+    struct admission_request request = request_of(env);
+
+    request.min_nodes = request.max_nodes = nodes;
+    request.comment = "elastic-extension-of=12.1";
+    return request;
+}
+
+static void an_extension_is_put_into_its_pool(void **state)
+{
+    static const char *const env[ENV_MAX] = {EXTEND "12"};
+    struct conf *conf = parse_conf(conf_text);
+    struct admission_request request = extension_of(env, 2);
+    struct admission_job base = running_base();
+    struct admission_siblings siblings = {.node_count = 4, .nodes = "n[5-6]"};
+    struct admission_changes changes;
+    struct error err = {""};
+
+    (void)state;
+    base.features = "a100";
+    request.excluded = "n9";
+    request.requeue = 1;
+    if (admission_extension(conf, &request, &base, &siblings, &changes, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_string_equal(changes.partition, "low");
+    assert_string_equal(changes.qos, "cheap");
+    assert_string_equal(changes.features, "(a100)&(spot)");
+    assert_string_equal(changes.name, "train+");
+    assert_string_equal(changes.excluded, "n9,n[1-2],n[5-6]");
+    assert_int_equal(changes.requeue, 0);
+    assert_int_equal(changes.min_nodes, 2);
+    assert_int_equal(changes.max_nodes, 2);
+    assert_int_equal(changes.time_limit, 90);
+    assert_int_equal(changes.time_min, 10);
+    assert_int_equal(changes.kill_on_node_fail, ADMISSION_UNSET);
+    assert_null(changes.admin_comment);
+    admission_changes_clear(&changes);
+    conf_destroy(conf);
+}
+
+static void the_pool_is_the_extensions_then_the_bases_then_the_sites(void **state)
+{
+    static const struct {
+        const char *conf;
+        const char *env[ENV_MAX], *base[ENV_MAX];
+        const char *partition, *features;
+    } table[] = {
+        {conf_text, {EXTEND "12", POOL "on-demand"}, {ELASTIC "2:8"}, "high", "a100"},
+        {conf_text, {EXTEND "12", POOL "on-demand"}, {ELASTIC "2:8", "ELASTIC_POOL=spot"}, "high", "a100"},
+        {conf_text, {EXTEND "12"}, {ELASTIC "2:8", "SPANK_ELASTIC_POOL=on-demand,spot"}, "high", "a100"},
+        {conf_text, {EXTEND "12"}, {ELASTIC "2:8"}, "low", "(a100)&(spot)"},
+        {"[pool b]\n[pool a]\n", {EXTEND "12"}, {ELASTIC "2:8"}, "b", "a100"},
+        {"", {EXTEND "12", POOL "moon"}, {ELASTIC "2:8"}, NULL, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct conf *conf = parse_conf(table[i].conf);
+        struct admission_request request = extension_of(table[i].env, 1);
+        struct admission_job base = running_base();
+        struct admission_siblings siblings = {0};
+        struct admission_changes changes;
+        struct error err = {""};
+
+        base.env = env_of(table[i].base);
+        base.features = "a100";
+        if (admission_extension(conf, &request, &base, &siblings, &changes, &err) < 0)
+            fail_msg("row %zu: %s", i, err.text);
+        assert_text(changes.partition, table[i].partition);
+        assert_text(changes.features, table[i].features);
+        admission_changes_clear(&changes);
+        conf_destroy(conf);
+    }
+}
+
+static void an_extension_ends_with_its_base(void **state)
+{
+    static const struct {
+        int left, limit, least; /* of the base, and asked for */
+        const char *pool;
+        int want_limit, want_least;
+    } table[] = {
+        {90, ADMISSION_UNSET, ADMISSION_UNSET, POOL "spot", 90, 10},
+        {90, 200, ADMISSION_UNSET, POOL "spot", 90, 10},
+        {90, ADMISSION_UNLIMITED, ADMISSION_UNSET, POOL "spot", 90, 10},
+        {90, 20, 5, POOL "spot", 20, 5},
+        {90, 20, 60, POOL "spot", 20, 20},
+        {5, ADMISSION_UNSET, ADMISSION_UNSET, POOL "spot", 5, 5},
+        {90, ADMISSION_UNSET, ADMISSION_UNSET, POOL "on-demand", 90, 90},
+        {ADMISSION_UNLIMITED, ADMISSION_UNSET, ADMISSION_UNSET, POOL "spot", ADMISSION_UNSET, ADMISSION_UNSET},
+        {ADMISSION_UNLIMITED, ADMISSION_UNLIMITED, ADMISSION_UNSET, POOL "spot", ADMISSION_UNLIMITED, 10},
+    };
+    struct conf *conf = parse_conf(conf_text);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        const char *env[ENV_MAX] = {EXTEND "12", table[i].pool};
+        struct admission_request request = extension_of(env, 1);
+        struct admission_job base = running_base();
+        struct admission_siblings siblings = {0};
+        struct admission_changes changes;
+        struct error err = {""};
+
+        base.minutes_left = table[i].left;
+        request.time_limit = table[i].limit;
+        request.time_min = table[i].least;
+        if (admission_extension(conf, &request, &base, &siblings, &changes, &err) < 0)
+            fail_msg("row %zu: %s", i, err.text);
+        assert_int_equal(changes.time_limit, table[i].want_limit);
+        assert_int_equal(changes.time_min, table[i].want_least);
+        admission_changes_clear(&changes);
+    }
+    conf_destroy(conf);
+}
+
+/* One reason at a time: what is set here differs from a request that is let in. */
+static const struct bad_extension {
+    const char *env[ENV_MAX];
+    const char *base_env[ENV_MAX];
+    const char *comment;
+    int min_nodes, max_nodes, siblings;
+    uint32_t uid;
+    bool unknown, pending, ended, array, ending;
+    enum admission_refusal refusal;
+    const char *said[3];
+} bad_extensions[] = {
+    {.unknown = true, .refusal = ADMISSION_REFUSE_JOB, .said = {"--elastic-extend=12", "no job 12"}},
+    {.env = {EXTEND "twelve"}, .refusal = ADMISSION_REFUSE_VALUE, .said = {"not the id of a job"}},
+    {.uid = 1001, .refusal = ADMISSION_REFUSE_OWNER, .said = {"job 12 belongs to another user"}},
+    /* A stranger learns nothing more about the job. */
+    {.uid = 1001, .ended = true, .refusal = ADMISSION_REFUSE_OWNER, .said = {"another user"}},
+    {.base_env = {"A=b"}, .refusal = ADMISSION_REFUSE_JOB, .said = {"job 12 is not elastic"}},
+    {.base_env = {"SPANK_" EXTEND "7"}, .refusal = ADMISSION_REFUSE_JOB, .said = {"itself an extension", "job 7"}},
+    {.pending = true, .refusal = ADMISSION_REFUSE_JOB, .said = {"does not run yet"}},
+    {.ended = true, .refusal = ADMISSION_REFUSE_JOB, .said = {"has ended"}},
+    {.ending = true, .refusal = ADMISSION_REFUSE_JOB, .said = {"ends within a minute"}},
+    {.min_nodes = 7, .max_nodes = 7, .refusal = ADMISSION_REFUSE_NODES, .said = {"7 more", "job 12 has 2", "MAX is 8"}},
+    {.siblings = 6, .refusal = ADMISSION_REFUSE_NODES, .said = {"1 more", "wait for 6", "MAX is 8"}},
+    {.min_nodes = 1, .max_nodes = 4, .refusal = ADMISSION_REFUSE_NODES, .said = {"--nodes=1-4", "fixed number"}},
+    {.array = true, .refusal = ADMISSION_REFUSE_KIND, .said = {"--array"}},
+    {.comment = "", .refusal = ADMISSION_REFUSE_VALUE, .said = {"--comment=elastic-extension-of=12.1"}},
+    {.comment = "elastic-extension-of=12.0", .refusal = ADMISSION_REFUSE_VALUE, .said = {"=12.0'", "of=12.1"}},
+    {.env = {EXTEND "12", POOL "moon"}, .refusal = ADMISSION_REFUSE_VALUE, .said = {"moon", "spot", "on-demand"}},
+};
+
+static void bad_extensions_are_each_told_why(void **state)
+{
+    static const char *const good_env[ENV_MAX] = {EXTEND "12"};
+    struct conf *conf = parse_conf(conf_text);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad_extensions) / sizeof(bad_extensions[0]); i++) {
+        const struct bad_extension *row = &bad_extensions[i];
+        struct admission_request request = extension_of(row->env[0] ? row->env : good_env, 1);
+        struct admission_job base = running_base();
+        struct admission_siblings siblings = {.node_count = row->siblings};
+        struct admission_changes changes;
+        struct error err = {""};
+        int rc;
+
+        base.id = admission_base_of(&request.env);
+        if (row->base_env[0])
+            base.env = env_of(row->base_env);
+        if (row->min_nodes) {
+            request.min_nodes = row->min_nodes;
+            request.max_nodes = row->max_nodes;
+        }
+        if (row->comment)
+            request.comment = row->comment;
+        if (row->uid)
+            request.uid = row->uid;
+        request.array = row->array;
+        base.known = !row->unknown;
+        base.pending = row->pending;
+        base.running = !row->pending && !row->ended;
+        if (row->ending)
+            base.minutes_left = 0;
+        rc = admission_extension(conf, &request, &base, &siblings, &changes, &err);
+        assert_refused(rc, changes.refusal, row->refusal, &err, row->said);
+        assert_null(changes.name);
+    }
+    conf_destroy(conf);
+}
+
+static void a_base_that_lost_a_node_may_be_extended_up_to_max(void **state)
+{
+    static const char *const env[ENV_MAX] = {EXTEND "12"};
+    struct conf *conf = parse_conf(conf_text);
+    struct admission_request request = extension_of(env, 1);
+    struct admission_job base = running_base();
+    struct admission_siblings siblings = {.node_count = 6};
+    struct admission_changes changes;
+    struct error err = {""};
+
+    (void)state;
+    base.node_count = 1;
+    base.name = NULL;
+    base.nodes = NULL;
+    if (admission_extension(conf, &request, &base, &siblings, &changes, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_string_equal(changes.name, "elastic+");
+    assert_string_equal(changes.excluded, "");
+    admission_changes_clear(&changes);
+    conf_destroy(conf);
+}
+
+/* ---- updates ---- */
+
+static void users_may_not_change_what_was_admitted(void **state)
+{
+    static const struct {
+        struct admission_update update;
+        const char *said; /* NULL: allowed */
+    } table[] = {
+        {{.role = ADMISSION_RIGID, .nodes = 5, .placement = true, .comment = true}, NULL},
+        {{.role = ADMISSION_BASE, .nodes = ADMISSION_UNSET, .min = 2, .placement = true, .comment = true}, NULL},
+        {{.role = ADMISSION_BASE, .nodes = 2, .min = 2}, NULL},
+        {{.role = ADMISSION_BASE, .nodes = 3, .min = 2}, "MIN of 2"},
+        {{.role = ADMISSION_BASE, .nodes = 1, .min = 2}, "selastic resize"},
+        {{.role = ADMISSION_EXTENSION, .nodes = ADMISSION_UNSET}, NULL},
+        {{.role = ADMISSION_EXTENSION, .nodes = 2}, "extension"},
+        {{.role = ADMISSION_EXTENSION, .nodes = ADMISSION_UNSET, .placement = true}, "partition"},
+        {{.role = ADMISSION_EXTENSION, .nodes = ADMISSION_UNSET, .comment = true}, "comment"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct error err = {""};
+        int rc = admission_update(&table[i].update, &err);
+
+        assert_int_equal(rc, table[i].said ? -1 : 0);
+        if (table[i].said && !strstr(err.text, table[i].said))
+            fail_msg("row %zu: '%s'", i, err.text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(roles_follow_from_the_options),
+        cmocka_unit_test(an_extension_names_its_base_by_a_number),
+        cmocka_unit_test(an_empty_environment_may_be_null),
+        cmocka_unit_test(a_base_gets_its_min_and_survives_a_node),
+        cmocka_unit_test(what_the_user_said_is_kept),
+        cmocka_unit_test(tasks_per_node_count_for_every_node),
+        cmocka_unit_test(bad_bases_are_refused_with_the_value),
+        cmocka_unit_test(without_pools_every_name_may_be_a_partition),
+        cmocka_unit_test(an_extension_is_put_into_its_pool),
+        cmocka_unit_test(the_pool_is_the_extensions_then_the_bases_then_the_sites),
+        cmocka_unit_test(an_extension_ends_with_its_base),
+        cmocka_unit_test(bad_extensions_are_each_told_why),
+        cmocka_unit_test(a_base_that_lost_a_node_may_be_extended_up_to_max),
+        cmocka_unit_test(users_may_not_change_what_was_admitted),
+    };
+
+    return cmocka_run_group_tests_name("admission", tests, NULL, NULL);
+}
