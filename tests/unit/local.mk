@@ -8,6 +8,11 @@ UNIT_LIBS = lib/libelasticcore.la $(CMOCKA_LIBS)
 
 UNIT_TESTS =
 
+UNIT_TESTS += tests/unit/test_admission
+tests_unit_test_admission_SOURCES = tests/unit/test_admission.c
+tests_unit_test_admission_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_admission_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_plan
 tests_unit_test_plan_SOURCES = tests/unit/test_plan.c
 tests_unit_test_plan_LDADD = $(UNIT_LIBS)
