@@ -85,8 +85,8 @@ static double number(json_object *value)
 {
     bool is_number = json_object_is_type(value, json_type_int) ||
                      json_object_is_type(value, json_type_double);
-    double x = is_number ? json_object_get_double(value) : NAN;
-    return isfinite(x) ? x : NAN;
+    double x = is_number ? json_object_get_double(value) : (double)NAN;
+    return isfinite(x) ? x : (double)NAN;
 }
 
 double field_double(json_object *object, const char *key)

@@ -1,3 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # doc/: dist_man_MANS += doc/man/elasticrun.1 ..., EXTRA_DIST += doc/....md
+
+include doc/man/local.mk

@@ -3,6 +3,7 @@
 # selastic on a Slurm without plugins. The leaders of these jobs are played by fake_leader, which gives the answers of
 # tests/unit/selastic; how selastic works with a real one is in main_path.bats.
 
+bats_require_minimum_version 1.5.0
 load helpers
 
 setup_file() {
