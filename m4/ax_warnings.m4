@@ -23,9 +23,11 @@
 #                              bound is plain; -Wfloat-conversion, the part that finds errors, is on
 #     -Wdeclaration-after-statement   C11, variables are declared where they get their value
 #     -Wdisabled-optimization  advice, not an error
+#     -Wdouble-promotion       NAN and INFINITY are floats in C, and nothing else here is
 #     -Wfloat-equal            0 is the value of "not set", and exact
 #     -Wformat-truncation      lines for the user are cut on purpose
 #     -Winline                 -Os and -O0 builds would fail
+#     -Wlogical-op             calls errno == EAGAIN || errno == EWOULDBLOCK a mistake
 #     -Wlong-long              C11 has it
 #     -Wmissing-noreturn, -Wsuggest-attribute=*   advice that changes with the optimisation level
 #     -Wpadded                 no struct is sent as it lies in memory, except the event page,
@@ -54,7 +56,6 @@ AC_DEFUN([AX_WARNINGS], [
         -Wextra \
         -Wno-unused-parameter \
         -Wdate-time \
-        -Wdouble-promotion \
         -Wfloat-conversion \
         -Wformat=2 \
         -Wimplicit-fallthrough \
@@ -86,7 +87,6 @@ AC_DEFUN([AX_WARNINGS], [
         -Wformat-signedness \
         -Wno-format-truncation \
         -Wjump-misses-init \
-        -Wlogical-op \
         -Wshift-overflow=2 \
         -Wstringop-overflow=4 \
         -Wtrampolines])
