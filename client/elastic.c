@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* libelastic: the public functions (elastic.h) over the one event page of this process.
+ *
+ * The state is global because the interface is: a process is one worker, as in MPI. */
+#include "client/elastic.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/event.h"
+
+static struct event_client *worker;
+static bool forked; /* off a worker: the event page is the parent's */
+static _Thread_local struct event_client_error last_error;
+
+static void after_fork(void)
+{
+    if (worker == NULL)
+        return;
+    event_client_forget(worker);
+    worker = NULL;
+    forked = true;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, after_fork);
+}
+
+int elastic_interface(void)
+{
+    return ELASTIC_INTERFACE;
+}
+
+int elastic_init(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const char *path = getenv("ELASTIC_EVENT_FILE");
+
+    last_error.text[0] = '\0';
+    if (worker != NULL)
+        return 0;
+    if (forked || path == NULL || path[0] == '\0')
+        return ELASTIC_NOT_ELASTIC;
+    worker = event_client_open(path, &last_error);
+    if (worker == NULL)
+        return ELASTIC_ERROR_PAGE;
+    pthread_once(&once, watch_forks);
+    return 0;
+}
+
+int elastic_event_test(struct elastic_event *event)
+{
+    if (worker == NULL)
+        return 0;
+    return event_client_boundary(worker, event, &last_error);
+}
+
+int elastic_training(void)
+{
+    if (worker == NULL)
+        return ELASTIC_NOT_ELASTIC;
+    event_client_training(worker);
+    return 0;
+}
+
+void elastic_finalize(void)
+{
+    event_client_close(worker);
+    worker = NULL;
+}
+
+const char *elastic_error(void)
+{
+    return last_error.text;
+}
+
+/* ---- what elasticrun has put into the environment --------------------------------------------- */
+
+static int number_of(const char *name)
+{
+    const char *text = worker != NULL ? getenv(name) : NULL;
+    char *end = NULL;
+    long value;
+
+    if (text == NULL)
+        return -1;
+    errno = 0;
+    value = strtol(text, &end, 10);
+    return errno == 0 && end != text && *end == '\0' && value >= 0 && value <= INT32_MAX
+               ? (int)value
+               : -1;
+}
+
+int elastic_generation(void)
+{
+    return worker != NULL ? event_client_generation(worker) : -1;
+}
+
+int elastic_rank(void)
+{
+    return number_of("RANK");
+}
+
+int elastic_size(void)
+{
+    return number_of("WORLD_SIZE");
+}
+
+int elastic_local_rank(void)
+{
+    return number_of("LOCAL_RANK");
+}
+
+int elastic_local_size(void)
+{
+    return number_of("LOCAL_WORLD_SIZE");
+}
+
+int elastic_nodes(void)
+{
+    return number_of("ELASTIC_NODES");
+}
+
+int elastic_min_nodes(void)
+{
+    return number_of("ELASTIC_MIN_NODES");
+}
+
+int elastic_max_nodes(void)
+{
+    return number_of("ELASTIC_MAX_NODES");
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The worker's side of its event page (event.h).
+ *
+ * Why no rank stops alone: the worker moves its step n -> n+1 by compare-and-swap only while HOLD is clear, and the
+ * agent sets HOLD by an atomic or. Whichever comes first, the agent has read the step that the worker is in, and the
+ * worker goes no further than S, the greatest of them, which it learns before it stops. All accesses are sequentially
+ * consistent; what the agent writes before HOLD is there once HOLD is seen. */
+#include "client/event.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/event_page.h"
+
+/* The answer to HOLD takes a network round trip: look often at first, then with ever longer sleeps. */
+#define SLEEP_FIRST_NS 20000
+#define SLEEP_LAST_NS  2000000
+
+/* Last resort when the agent lives and says nothing: an event without a deadline, and the least for one whose deadline
+ * is near or over (the agent enforces it, not we). */
+#define WAIT_DEFAULT_MS 60000
+#define WAIT_LEAST_MS   2000
+
+/* How to see that the agent has died. Process ids are used again, so a bare kill(pid, 0) is the last choice. */
+enum watch {
+    WATCH_NONE,   /* it lives in another pid namespace: only the time limit is left */
+    WATCH_PARENT, /* it is our parent: we get another one when it dies */
+    WATCH_FD,     /* it is the parent of a shell around us: a pidfd knows */
+    WATCH_PID,    /* a kernel before 5.3 */
+};
+
+struct event_client {
+    struct event_page *page;
+    enum watch watch;
+    pid_t agent;
+    int agent_fd;
+};
+
+_Static_assert(sizeof(struct event_page) <= EVENT_PAGE_BYTES, "the page fits");
+_Static_assert(offsetof(struct event_page, word) == 16, "the layout is a contract");
+_Static_assert(offsetof(struct event_page, reason) == 64, "the layout is a contract");
+_Static_assert(sizeof(((struct elastic_event *)NULL)->reason) ==
+                   sizeof(((struct event_page *)NULL)->reason),
+               "a reason is not cut");
+_Static_assert((int)ELASTIC_STOP == (int)EVENT_STOP, "the kinds are the same");
+
+static void __attribute__((format(printf, 2, 3)))
+fail(struct event_client_error *err, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(err->text, sizeof(err->text), fmt, args);
+    va_end(args);
+}
+
+/* ---- attaching -------------------------------------------------------------------------------- */
+
+static bool file_is_ours(int fd, const char *path, struct event_client_error *err)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0) {
+        fail(err, "%s: %s", path, strerror(errno));
+        return false;
+    }
+    if (!S_ISREG(st.st_mode) || st.st_size != EVENT_PAGE_BYTES) {
+        fail(err, "%s: not an event page: must be a regular file of %d bytes, has %lld", path,
+             EVENT_PAGE_BYTES, (long long)st.st_size);
+        return false;
+    }
+    if (st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        fail(err, "%s: belongs to user %u with mode %03o: must be writable by user %u only", path,
+             (unsigned)st.st_uid, (unsigned)(st.st_mode & 0777), (unsigned)geteuid());
+        return false;
+    }
+    return true;
+}
+
+static bool page_is_valid(const struct event_page *page, const char *path,
+                          struct event_client_error *err)
+{
+    if (page->magic != EVENT_PAGE_MAGIC) {
+        fail(err, "%s: not an event page: starts with %016llx", path,
+             (unsigned long long)page->magic);
+        return false;
+    }
+    if (page->version != EVENT_PAGE_VERSION || page->bytes != EVENT_PAGE_BYTES) {
+        fail(err,
+             "%s: event page of version %u with %u bytes, this library knows version %d with %d: "
+             "elasticrun and libelastic are of different releases",
+             path, page->version, page->bytes, EVENT_PAGE_VERSION, EVENT_PAGE_BYTES);
+        return false;
+    }
+    if (page->agent_pid == 0 || page->agent_pid > INT32_MAX) {
+        fail(err, "%s: event page of no agent (process %u)", path, page->agent_pid);
+        return false;
+    }
+    return true;
+}
+
+static struct event_page *map_page(const char *path, struct event_client_error *err)
+{
+    struct event_page *page = NULL;
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+    if (fd < 0) {
+        fail(err, "%s: cannot be opened: %s", path, strerror(errno));
+        return NULL;
+    }
+    if (!file_is_ours(fd, path, err)) {
+        close(fd);
+        return NULL;
+    }
+    page = mmap(NULL, EVENT_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (page == MAP_FAILED) {
+        fail(err, "%s: cannot be mapped: %s", path, strerror(errno));
+        return NULL;
+    }
+    if (!page_is_valid(page, path, err)) {
+        munmap(page, EVENT_PAGE_BYTES);
+        return NULL;
+    }
+    /* A data loader that is forked off must not count steps, not even by mistake. */
+    madvise(page, EVENT_PAGE_BYTES, MADV_DONTFORK);
+    return page;
+}
+
+static void watch_agent(struct event_client *client)
+{
+    client->agent = (pid_t)client->page->agent_pid;
+    client->agent_fd = -1;
+    if (getppid() == client->agent) {
+        client->watch = WATCH_PARENT;
+        return;
+    }
+#ifdef SYS_pidfd_open
+    client->agent_fd = (int)syscall(SYS_pidfd_open, client->agent, 0);
+#endif
+    if (client->agent_fd >= 0)
+        client->watch = WATCH_FD;
+    else if (errno != ESRCH && kill(client->agent, 0) == 0)
+        client->watch = WATCH_PID;
+    else
+        client->watch = WATCH_NONE;
+}
+
+static bool agent_is_gone(const struct event_client *client)
+{
+    struct pollfd ended = {.fd = client->agent_fd, .events = POLLIN};
+
+    switch (client->watch) {
+    case WATCH_NONE:
+        return false;
+    case WATCH_PARENT:
+        return getppid() != client->agent;
+    case WATCH_FD:
+        return poll(&ended, 1, 0) > 0;
+    case WATCH_PID:
+        return kill(client->agent, 0) != 0 && errno == ESRCH;
+    }
+    return false;
+}
+
+struct event_client *event_client_open(const char *path, struct event_client_error *err)
+{
+    struct event_client *client = calloc(1, sizeof(*client));
+    uint32_t none = EVENT_STATE_NONE;
+
+    if (client == NULL) {
+        fail(err, "out of memory");
+        return NULL;
+    }
+    client->page = map_page(path, err);
+    if (client->page == NULL) {
+        free(client);
+        return NULL;
+    }
+    watch_agent(client);
+    atomic_compare_exchange_strong(&client->page->state, &none, EVENT_STATE_ATTACHED);
+    return client;
+}
+
+void event_client_close(struct event_client *client)
+{
+    if (client == NULL)
+        return;
+    munmap(client->page, EVENT_PAGE_BYTES);
+    event_client_forget(client);
+}
+
+void event_client_forget(struct event_client *client)
+{
+    if (client->agent_fd >= 0)
+        close(client->agent_fd);
+    free(client);
+}
+
+/* ---- a boundary ------------------------------------------------------------------------------- */
+
+static int64_t clock_ms(clockid_t clock)
+{
+    struct timespec now = {0};
+
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* The moment on the monotonic clock at which waiting ends. */
+static int64_t wait_limit_ms(const struct event_page *page)
+{
+    int64_t left = WAIT_DEFAULT_MS;
+
+    if (page->deadline_ms != 0)
+        left = page->deadline_ms - clock_ms(CLOCK_REALTIME);
+    if (left < WAIT_LEAST_MS)
+        left = WAIT_LEAST_MS;
+    return clock_ms(CLOCK_MONOTONIC) + left;
+}
+
+static void tell(struct event_page *page, uint64_t word, struct elastic_event *event)
+{
+    atomic_store(&page->told, 1);
+    if (event == NULL)
+        return;
+    memset(event, 0, sizeof(*event));
+    event->kind = (int32_t)atomic_load(&page->kind);
+    event->generation = (int32_t)EVENT_GENERATION(word);
+    event->next_nodes = (int32_t)page->next_nodes;
+    event->step = (int64_t)EVENT_STEP(word);
+    event->deadline_ms = page->deadline_ms;
+    memcpy(event->reason, page->reason, sizeof(event->reason));
+    event->reason[sizeof(event->reason) - 1] = '\0';
+}
+
+enum answer { ANSWER_NONE, ANSWER_GO_ON, ANSWER_STOP };
+
+/* What the agent says to a worker that stands before the step after `word`. */
+static enum answer read_answer(struct event_page *page, uint64_t word)
+{
+    uint64_t run_to = atomic_load(&page->run_to);
+
+    if ((run_to & EVENT_VALID) == 0 || EVENT_GENERATION(run_to) != EVENT_GENERATION(word))
+        return ANSWER_NONE;
+    return EVENT_STEP(word) < EVENT_STEP(run_to) ? ANSWER_GO_ON : ANSWER_STOP;
+}
+
+/* Wait while HOLD is set and the answer is not there. Returns 0, or an error. */
+static int wait_for_answer(const struct event_client *client, uint64_t *word,
+                           struct event_client_error *err)
+{
+    struct event_page *page = client->page;
+    struct timespec pause = {.tv_nsec = SLEEP_FIRST_NS};
+    int64_t limit = wait_limit_ms(page);
+
+    while (((*word = atomic_load(&page->word)) & EVENT_HOLD) != 0 &&
+           read_answer(page, *word) == ANSWER_NONE) {
+        if (agent_is_gone(client)) {
+            fail(err, "elasticrun on this node (process %d) has died: this worker leaves",
+                 (int)client->agent);
+            return ELASTIC_ERROR_AGENT;
+        }
+        if (clock_ms(CLOCK_MONOTONIC) >= limit) {
+            fail(err, "elasticrun asked to wait after step %llu and said nothing more: leaving",
+                 (unsigned long long)EVENT_STEP(*word));
+            return ELASTIC_ERROR_WAIT;
+        }
+        nanosleep(&pause, NULL);
+        if (pause.tv_nsec < SLEEP_LAST_NS)
+            pause.tv_nsec += pause.tv_nsec / 2;
+    }
+    return 0;
+}
+
+int event_client_boundary(struct event_client *client, struct elastic_event *event,
+                          struct event_client_error *err)
+{
+    struct event_page *page = client->page;
+    uint64_t word = atomic_load(&page->word);
+
+    event_client_training(client);
+    for (;;) {
+        if ((word & EVENT_HOLD) == 0) {
+            if (atomic_compare_exchange_weak(&page->word, &word, word + 1))
+                return 0;
+            continue;
+        }
+        if (read_answer(page, word) == ANSWER_NONE) {
+            int rc = wait_for_answer(client, &word, err);
+
+            if (rc != 0)
+                return rc;
+            continue; /* an answer, or HOLD was lifted */
+        }
+        if (read_answer(page, word) == ANSWER_STOP) {
+            tell(page, word, event);
+            return 1;
+        }
+        atomic_fetch_add(&page->word, 1);
+        return 0;
+    }
+}
+
+void event_client_training(struct event_client *client)
+{
+    if (atomic_load_explicit(&client->page->state, memory_order_relaxed) < EVENT_STATE_TRAINING)
+        atomic_store(&client->page->state, EVENT_STATE_TRAINING);
+}
+
+int event_client_generation(const struct event_client *client)
+{
+    return (int)EVENT_GENERATION(atomic_load(&client->page->word));
+}

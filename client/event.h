@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The worker's side of its event page (event_page.h; architecture.md, "A worker's event page"). */
+#ifndef ELASTIC_CLIENT_EVENT_H
+#define ELASTIC_CLIENT_EVENT_H
+
+#include "client/elastic.h"
+
+struct event_client;
+
+struct event_client_error {
+    char text[512];
+};
+
+/* Map the page of this name, which the agent has made. NULL with the reason in err. */
+struct event_client *event_client_open(const char *path, struct event_client_error *err);
+
+/* Unmap; the file stays. NULL is accepted. */
+void event_client_close(struct event_client *client);
+
+/* Forget a mapping that this process, a forked child, does not have. */
+void event_client_forget(struct event_client *client);
+
+/* elastic_event_test(), elastic_training(), elastic_generation(). */
+int event_client_boundary(struct event_client *client, struct elastic_event *event,
+                          struct event_client_error *err);
+void event_client_training(struct event_client *client);
+int event_client_generation(const struct event_client *client);
+
+#endif
