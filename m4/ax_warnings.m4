@@ -9,9 +9,9 @@
 #   Puts the warnings that gcc 12 and clang 14 (and later) know into WARN_CFLAGS, each only where
 #   the compiler accepts it, and adds the option --enable-werror.
 #
-#   The tables below were made by going through `gcc -Q --help=warnings` and clang's diagnostics
-#   reference. Not used, and why:
+#   What `gcc -Q --help=warnings,c` with these flags still calls disabled, and why:
 #
+#     -Wabi, -Wopenacc-parallelism   not for C, and not for what we do
 #     -Waggregate-return       returning a small struct is how errors and sizes are passed
 #     -Wanalyzer-*             minutes per file, and wrong about ownership through libuv's callbacks
 #     -Wc++-compat             this is C
@@ -19,8 +19,10 @@
 #     -Wcast-align=strict      json-c and libuv hand out correctly aligned memory as char *
 #     -Wassign-enum (clang)    flags of libuv and Slurm are or-ed enumerators
 #     -Wcast-qual              argv arrays for exec and libuv are char *const [] by standard
-#     -Wconversion, -Wshorten-64-to-32 (clang)   mostly about int and size_t in places where the
-#                              bound is plain; -Wfloat-conversion, the part that finds errors, is on
+#     -Wcomma (clang)          (cleanup, NULL) as the value of an error path is an idiom here
+#     -Wconversion, -Wsign-conversion, -Wshorten-64-to-32 (clang)   mostly about int and size_t in
+#                              places where the bound is plain; -Wfloat-conversion, the part that
+#                              finds errors, is on
 #     -Wdeclaration-after-statement   C11, variables are declared where they get their value
 #     -Wdisabled-optimization  advice, not an error
 #     -Wdouble-promotion       NAN and INFINITY are floats in C, and nothing else here is
@@ -32,10 +34,8 @@
 #     -Wmissing-noreturn, -Wsuggest-attribute=*   advice that changes with the optimisation level
 #     -Wpadded                 no struct is sent as it lies in memory, except the event page,
 #                              which states its own offsets and asserts them
-#     -Wpedantic               GNU extensions are used on purpose (cleanup attribute, statement
-#                              expressions in libuv's and Slurm's headers)
+#     -Wpedantic, -Woverlength-strings, -Wvariadic-macros   GNU extensions are used on purpose
 #     -Wredundant-decls        system headers
-#     -Wsign-compare           part of -Wextra: on
 #     -Wswitch-default, -Wswitch-enum   -Wswitch (in -Wall) finds the enumerator that is forgotten; a
 #                              default says that the others need nothing
 #     -Wsystem-headers         not ours to mend
@@ -55,6 +55,7 @@ AC_DEFUN([AX_WARNINGS], [
         -Wall \
         -Wextra \
         -Wno-unused-parameter \
+        -Walloca \
         -Wdate-time \
         -Wfloat-conversion \
         -Wformat=2 \
@@ -92,7 +93,6 @@ AC_DEFUN([AX_WARNINGS], [
         -Wtrampolines])
     # clang.
     AX_APPEND_CFLAGS([WARN_CFLAGS], [ \
-        -Wcomma \
         -Wconditional-uninitialized \
         -Wextra-semi-stmt \
         -Widiomatic-parentheses \
