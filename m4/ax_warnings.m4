@@ -19,7 +19,7 @@
 #     -Wcast-align=strict      json-c and libuv hand out correctly aligned memory as char *
 #     -Wassign-enum (clang)    flags of libuv and Slurm are or-ed enumerators
 #     -Wcast-qual              argv arrays for exec and libuv are char *const [] by standard
-#     -Wcomma (clang)          (cleanup, NULL) as the value of an error path is an idiom here
+#     -Wcomma (clang)          while (errno = 0, (x = call())) is how calls that report by errno are read
 #     -Wconversion, -Wsign-conversion, -Wshorten-64-to-32 (clang)   mostly about int and size_t in
 #                              places where the bound is plain; -Wfloat-conversion, the part that
 #                              finds errors, is on
