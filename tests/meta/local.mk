@@ -5,4 +5,5 @@ EXTRA_DIST += \
     tests/meta/binaries.bats \
     tests/meta/configure.bats \
     tests/meta/helpers.bash \
+    tests/meta/manuals.bats \
     tests/meta/tree.bats

@@ -226,6 +226,18 @@ scancel_and_wait() {
     [[ ${lines[1]} == *"$TB_USER"* ]]
 }
 
+@test "a slurmctld that does not answer" {
+    pid=$(cat "$TB_DIR/run/slurmctld.pid")
+    kill -STOP "$pid"
+    began=$EPOCHREALTIME
+    run as_user selastic list
+    took=$(seconds_since "$began")
+    kill -CONT "$pid"
+    [[ $status == 1 && $output == *"Slurm did not answer within 5 s"* ]]
+    ((took >= 4 && took < 8))
+    wait_for 20 as_user squeue
+}
+
 @test "--watch looks again until the job has ended" {
     job=$(lead good answer)
     (as_user selastic show "$job" --watch=0.5 --json >"$TB_HOME/watch.out" 2>"$TB_HOME/watch.err" && status=0 || status=$?

@@ -174,11 +174,11 @@ static void test_first_node_is_slow(void **unused)
 
 static void test_at_most_16_nodes(void **unused)
 {
-    char *addresses[20];
+    const char *addresses[20];
     for (int i = 0; i < 19; i++)
         addresses[i] = i < 18 ? "refuse" : "open-answer";
     addresses[19] = NULL;
-    struct reply reply = ask(addresses, 5000);
+    struct reply reply = ask((char *const *)addresses, 5000);
     assert_string_equal(reply.from, "");
     assert_int_equal(links_begun, 16);
 }

@@ -1,0 +1,76 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Manual pages: well formed, and in step with what the programs say of themselves.
+
+load helpers
+
+pages() { tracked 'doc/man/*.[1-8]' | sed "s|^|$top_srcdir/|"; }
+
+# page_of NAME: the source of a page.
+page_of() { printf '%s\n' "$top_srcdir/doc/man/$1".[1-8]; }
+
+# Options that a page mentions, and those that it explains as items.
+mentioned() { grep -oE 'Fl -[a-z][a-z_-]*' "$1" | sed 's/Fl -/--/' | sort -u; }
+explained() { grep -E '^\.It Fl' "$1" | grep -oE 'Fl -[a-z][a-z_-]*' | sed 's/Fl -/--/' | sort -u; }
+
+# Options in a text on stdin; "--rdzv-*" means several and is left out.
+options() { grep -oE -- '--[a-z][a-z_-]*\*?' | grep -v -- '\*$' | grep -v -- '-$' | sort -u; }
+
+# same_options PAGE HELP-TEXT: nothing is only in one of the two.
+same_options() {
+    nothing "$(comm -23 <(options <<<"$2") <(mentioned "$1"))" "in --help, not in $1"
+    nothing "$(comm -13 <(options <<<"$2") <(explained "$1"))" "in $1, not in --help"
+}
+
+@test "mandoc finds nothing to say about the pages" {
+    # It looks for the pages of others among those that are installed here; ours are checked below.
+    complaints=$(pages | xargs mandoc -T lint 2>/dev/null | grep -v 'referenced manual not found' || true)
+    nothing "$complaints" "mandoc -T lint"
+    [[ -n $(pages) ]]
+}
+
+@test "man formats the pages without a warning" {
+    complaints=$(pages | while read -r page; do
+        MANWIDTH=80 man --warnings -l "$page" 2>&1 >/dev/null | sed "s|^|$page: |"
+    done)
+    nothing "$complaints" "man --warnings"
+}
+
+@test "pages of ours that are referred to exist" {
+    missing=$(pages | xargs grep -hE '^\.Xr (selastic|elasticrun|elastic\.conf|spank_elastic)' | cut -d' ' -f2,3 |
+        sort -u | while read -r name section; do
+        [[ -e $top_srcdir/doc/man/$name.$section ]] || echo "$name($section)"
+    done)
+    nothing "$missing" "no such page"
+}
+
+@test "every program that is installed has an installed page" {
+    for program in "$prefix"/bin/*; do
+        installed "${program##*/}.1"
+    done
+}
+
+@test "selastic(1) and --help name the same options" {
+    help=$(for command in list show resize history; do "$prefix/bin/selastic" help "$command"; done
+        echo --version)
+    same_options "$(page_of selastic)" "$help"
+}
+
+@test "elasticrun(1) and --help name the same options" {
+    same_options "$(page_of elasticrun)" "$("$prefix/bin/elasticrun" --help)"
+}
+
+@test "elastic.conf(5) explains the keys that are known" {
+    page=$(page_of elastic.conf)
+    for section in "" $'[pool x]\n'; do
+        printf '%sno_such_key = 1\n' "$section" >"$BATS_TEST_TMPDIR/elastic.conf"
+        run -1 env ELASTIC_CONF="$BATS_TEST_TMPDIR/elastic.conf" "$prefix/bin/selastic" list
+        [[ $output == *"elastic.conf:"*"unknown key 'no_such_key'"* ]]
+        known=$(sed 's/.*: //; s/[,;]/ /g' <<<"$output")
+        [[ $known == *grace* ]]
+        for key in $known; do
+            grep -qE "^\.It Cm (.*, )?$key( |\$)" "$page" || echo "$key" >>"$BATS_TEST_TMPDIR/missing"
+        done
+    done
+    [[ ! -e $BATS_TEST_TMPDIR/missing ]] || nothing "$(cat "$BATS_TEST_TMPDIR/missing")" "not in $page"
+}
