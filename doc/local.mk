@@ -3,3 +3,5 @@
 # doc/: dist_man_MANS += doc/man/elasticrun.1 ..., EXTRA_DIST += doc/....md
 
 include doc/man/local.mk
+
+EXTRA_DIST += doc/testbed.md

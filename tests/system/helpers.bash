@@ -24,14 +24,18 @@ TESTBED=$TREE/scripts/testbed
 export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-60}
 
 # testbed_up OPTION...: starts the file's testbed; the options are those of scripts/testbed up.
-# Exports TB_DIR, TB_USER, TB_WORK.
+# Exports TB_DIR, TB_USER, TB_WORK. scripts/check names the installation ($prefix) and, when it is
+# run by root, may name the ordinary user ($ELASTIC_TEST_USER).
 testbed_up() {
+    local -a options=()
+    [[ ! -d ${prefix:-} ]] || options+=(--prefix "$prefix")
+    ((UID)) || [[ -z ${ELASTIC_TEST_USER:-} ]] || options+=(--user "$ELASTIC_TEST_USER")
     TB_HOME=$(mktemp -d "${TMPDIR:-/tmp}/elastic-test.XXXXXX")
     TB_DIR=$TB_HOME/testbed TB_WORK=$TB_HOME/work
     export TB_HOME TB_DIR TB_WORK TB_USER
     chmod 0755 "$TB_HOME"
     mkdir "$TB_WORK"
-    "$TESTBED" up --dir "$TB_DIR" "$@" || return 1
+    "$TESTBED" up --dir "$TB_DIR" "${options[@]}" "$@" || return 1
     TB_USER=$(eval "$("$TESTBED" env --dir "$TB_DIR")" && printf '%s' "$TESTBED_USER")
     if [[ $TB_USER == root ]]; then
         echo "no ordinary user: scripts/setup makes one" >&2
@@ -118,6 +122,18 @@ job_is() {
 # job_ended ID: whether it is over, well or not.
 job_ended() {
     ! job_is "$1" PENDING CONFIGURING RUNNING COMPLETING SUSPENDED REQUEUED
+}
+
+# job_processes ID [NODE]: prints the pids of that job's processes, on that node if one is named.
+job_processes() {
+    local pid
+    grep -lzxF -e "SLURM_CONF=$TB_DIR/etc/slurm.conf" /proc/[0-9]*/environ 2>/dev/null |
+        cut -d/ -f3 | while read -r pid; do
+        if grep -qzxF -e "SLURM_JOB_ID=$1" "/proc/$pid/environ" 2>/dev/null &&
+            { [[ -z ${2:-} ]] || grep -qzxF -e "SLURMD_NODENAME=$2" "/proc/$pid/environ"; }; then
+            printf '%s\n' "$pid"
+        fi
+    done
 }
 
 # nodes_are COUNT STATE: whether so many nodes are in that state (idle, allocated, mixed, ...).

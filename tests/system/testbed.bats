@@ -81,6 +81,7 @@ tasks_are() {
     alone=$(submit -w n1 --exclusive --wrap 'sleep 300')
     wait_for 15 job_is "$one" RUNNING
     wait_for 15 job_is "$two" RUNNING
+    [ -n "$(job_processes "$one" n1)" ] && [ -z "$(job_processes "$one" n2)" ]
     job_is "$alone" PENDING
     as_user scancel "$one" "$two"
     wait_for 15 job_is "$alone" RUNNING
@@ -230,7 +231,7 @@ JOB
 }
 
 @test "an installation that the user cannot reach is copied" {
-    mkdir -p -m 0700 "$TB_HOME/hidden"
+    mkdir -m 0700 "$TB_HOME/hidden"
     mkdir -p "$TB_HOME/hidden/inst/bin"
     printf '#!/bin/sh\necho here\n' >"$TB_HOME/hidden/inst/bin/elasticrun"
     chmod 0700 "$TB_HOME/hidden/inst/bin/elasticrun"
@@ -238,6 +239,23 @@ JOB
     says "$TB_HOME/up.out" 'plugins: none .not installed: spank_elastic job_submit/elastic'
     [ "$(as_user elasticrun)" = here ]
     [ "$(as_user srun elasticrun)" = here ]
+}
+
+@test "installed prolog and epilog scripts run, other files beside them do not" {
+    for kind in prolog epilog; do
+        hooks=$TB_HOME/inst/libexec/slurm-elastic/$kind.d
+        mkdir -p "$hooks"
+        printf '#!/bin/sh\ntouch "%s/%s.$SLURMD_NODENAME.$SLURM_JOB_ID"\n' "$TB_HOME" "$kind" \
+            >"$hooks/10-touch"
+        chmod +x "$hooks/10-touch"
+        echo "not a script" >"$hooks/README"
+    done
+    other --nodes 2 --prefix "$TB_HOME/inst"
+    id=$(submit -N2 --wrap 'srun true')
+    wait_for 15 job_is "$id" COMPLETED
+    wait_for 15 nodes_are 2 idle
+    [ "$(cd "$TB_HOME" && echo prolog.* epilog.*)" = \
+        "prolog.n1.$id prolog.n2.$id epilog.n1.$id epilog.n2.$id" ]
 }
 
 @test "an ordinary user can have a testbed, too" {
