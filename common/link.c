@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One connection: frames in and out of a libuv stream, its end, and the worker threads that talk to munged for it.
+/* One connection: frames in and out of a libuv stream, its end, the threads that ask munged.
  *
- * A link has two handles, the stream and a timer, and is freed when both are closed. Its timer means, by state: the deadline of the
- * handshake or of an attempt, the pause between two attempts, or the time to write the rest while closing.
+ * A link has two handles, the stream and a timer, and is freed when both are closed. Its timer
+ * means, by state: the deadline of the handshake or of an attempt, the pause between two
+ * attempts, or the time to write the rest while closing.
  *
- * munged may hang. What is asked of it runs in a worker thread, on a job of its own that outlives the link if it must: a link that
- * ends takes its name off the job and leaves. */
+ * munged may hang. What is asked of it runs in a worker thread, on a job of its own that outlives
+ * the link if it must: a link that ends takes its name off the job and leaves. */
 #include "common/link_private.h"
 
 #include <netdb.h>
@@ -20,7 +21,7 @@
 
 #define MESSAGE_DEPTH 32
 /* A peer that does not read must not eat the memory of ours. */
-#define QUEUE_MAX (64u * 1024 * 1024)
+#define QUEUE_MAX         (64u * 1024 * 1024)
 #define KEEPALIVE_SECONDS 30
 
 struct write {
@@ -51,7 +52,8 @@ static uint64_t gcd(uint64_t a, uint64_t b)
     return a;
 }
 
-/* start + k * stride modulo the number of ports: all different as long as stride and that number have no common divisor. */
+/* start + k * stride modulo the number of ports: all different as long as stride and that number
+ * have no common divisor. */
 int link_candidate_port(uint32_t job_id, uint32_t restarts, int k, int first, int last)
 {
     uint64_t count = last > first ? (uint64_t)(last - first) + 1 : 1;
@@ -104,7 +106,8 @@ static void job_done(uv_work_t *req, int status)
         link_server_job_ended(server);
 }
 
-struct auth_job *auth_job_new(struct link *link, const char *munge_socket, void (*work)(struct auth_job *),
+struct auth_job *auth_job_new(struct link *link, const char *munge_socket,
+                              void (*work)(struct auth_job *),
                               void (*done)(struct link *, struct auth_job *))
 {
     struct auth_job *job = calloc(1, sizeof(*job));
@@ -138,7 +141,8 @@ static void abandon_job(struct link *link)
         link_server_dequeue(link);
         auth_job_free(job);
     } else {
-        uv_cancel((uv_req_t *)&job->req); /* fails when it runs already: job_done frees it either way */
+        uv_cancel(
+            (uv_req_t *)&job->req); /* fails when it runs already: job_done frees it either way */
     }
 }
 
@@ -189,8 +193,10 @@ void link_enter(struct link *link, enum link_state state)
     link->since = uv_now(link->loop);
 }
 
+/* The loop's clock stands still during a callback, which may have taken long. */
 void link_set_timer(struct link *link, uint64_t ms)
 {
+    uv_update_time(link->loop);
     uv_timer_start(&link->timer, timer_fired, ms, 0);
 }
 
@@ -299,16 +305,19 @@ static void shut_down(uv_shutdown_t *req, int status)
         link_end(link, link->why);
 }
 
-/* Closing a socket with unread bytes makes the kernel reset the connection, and the peer may lose what we wrote last. So we only
- * shut our side down, and read on until the peer has closed its own. */
+/* Closing a socket with unread bytes makes the kernel reset the connection, and the peer may lose
+ * what we wrote last. So we only shut our side down, and read on until the peer has closed its
+ * own. */
 void link_close(struct link *link, const char *why)
 {
     if (link->state == LINK_CLOSING || link->state == LINK_CLOSED)
         return;
     snprintf(link->why, sizeof(link->why), "%s", why);
     abandon_job(link);
-    if (!link->tcp_live || (link->dialer && link->state != LINK_OPEN) || uv_is_closing((uv_handle_t *)&link->tcp) ||
-        uv_shutdown(&link->shutdown, (uv_stream_t *)&link->tcp, shut_down) != 0 || link_start_reading(link) != 0) {
+    if (!link->tcp_live || (link->dialer && link->state != LINK_OPEN) ||
+        uv_is_closing((uv_handle_t *)&link->tcp) ||
+        uv_shutdown(&link->shutdown, (uv_stream_t *)&link->tcp, shut_down) != 0 ||
+        link_start_reading(link) != 0) {
         link_end(link, link->why);
         return;
     }
@@ -350,14 +359,14 @@ static int write_frame(struct link *link, void *frame, size_t len)
 int link_transmit(struct link *link, json_object *msg)
 {
     size_t len = 0, frame_len = 0;
-    const char *text =
-        json_object_to_json_string_length(msg, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &len);
+    const char *text = json_object_to_json_string_length(
+        msg, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &len);
     void *frame = text ? frame_encode(&link->writer, text, len, &frame_len) : NULL;
 
     json_object_put(msg);
     if (!frame) {
-        log_error("a message of %zu bytes cannot be sent: out of memory, or more than %u bytes", len,
-                  link->writer.keyed ? FRAME_KEYED_MAX : FRAME_PLAIN_MAX);
+        log_error("a message of %zu bytes cannot be sent: out of memory, or more than %u bytes",
+                  len, link->writer.keyed ? FRAME_KEYED_MAX : FRAME_PLAIN_MAX);
         return -1;
     }
     return write_frame(link, frame, frame_len);
@@ -433,7 +442,8 @@ static void alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     struct link *link = handle->data;
 
     (void)suggested;
-    /* libuv reads into it at once, and the callback is done with it before the next read: one for all links of a server is enough. */
+    /* libuv reads into it at once, and the callback is done with it before the next read: one for
+     * all links of a server is enough. */
     *buf = uv_buf_init(link->server ? link->server->buffer : link->dialer->buffer, LINK_READ_BYTES);
 }
 
@@ -491,7 +501,8 @@ const char *link_field(json_object *msg, const char *name)
 {
     json_object *value = NULL;
 
-    if (!json_object_object_get_ex(msg, name, &value) || !json_object_is_type(value, json_type_string))
+    if (!json_object_object_get_ex(msg, name, &value) ||
+        !json_object_is_type(value, json_type_string))
         return NULL;
     return json_object_get_string(value);
 }
@@ -505,7 +516,8 @@ void link_describe_peer(struct link *link)
     char *text = link->address;
 
     if (uv_tcp_getpeername(&link->tcp, (struct sockaddr *)&peer, &len) != 0 ||
-        getnameinfo((struct sockaddr *)&peer, (socklen_t)len, text, LINK_ADDRESS_MAX, NULL, 0, NI_NUMERICHOST) != 0) {
+        getnameinfo((struct sockaddr *)&peer, (socklen_t)len, text, LINK_ADDRESS_MAX, NULL, 0,
+                    NI_NUMERICHOST) != 0) {
         snprintf(text, LINK_ADDRESS_MAX, "an unknown address");
         return;
     }

@@ -10,9 +10,10 @@
 #include <munge.h>
 #include <sodium.h>
 
-/* Long enough for clocks that are not quite together, short for a credential that serves one handshake. */
+/* Long enough for clocks that are not quite together, short for a credential that serves one
+ * handshake. */
 #define CREDENTIAL_SECONDS 60
-#define CREDENTIAL_DEPTH 2
+#define CREDENTIAL_DEPTH   2
 
 int hex_to_bytes(const char *hex, uint8_t bytes[LINK_NONCE_BYTES])
 {
@@ -33,10 +34,11 @@ json_object *json_parse_exact(const char *text, size_t len, int depth)
     if (!text || len > INT_MAX - 1 || !(tokener = json_tokener_new_ex(depth)))
         return NULL;
     json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
-    /* The NUL behind the text is passed too: it tells the parser that nothing follows. A NUL within the text would do
-     * the same, hence the look at where it stopped. */
+    /* The NUL behind the text is passed too: it tells the parser that nothing follows. A NUL
+     * within the text would do the same, hence the look at where it stopped. */
     value = json_tokener_parse_ex(tokener, text, (int)len + 1);
-    if (json_tokener_get_error(tokener) != json_tokener_success || json_tokener_get_parse_end(tokener) < len) {
+    if (json_tokener_get_error(tokener) != json_tokener_success ||
+        json_tokener_get_parse_end(tokener) < len) {
         json_object_put(value);
         value = NULL;
     }
@@ -61,7 +63,8 @@ static int munge_failed(struct error *err, const char *what, munge_ctx_t ctx, mu
     char host[64] = "this host";
 
     gethostname(host, sizeof(host) - 1);
-    return error_set(err, "munge on %s cannot %s a credential: %s", host, what, text ? text : munge_strerror(code));
+    return error_set(err, "munge on %s cannot %s a credential: %s", host, what,
+                     text ? text : munge_strerror(code));
 }
 
 static munge_ctx_t context_create(const char *socket, struct error *err)
@@ -125,7 +128,8 @@ static const char *payload_string(json_object *payload, const char *name)
 {
     json_object *value = NULL;
 
-    if (!json_object_object_get_ex(payload, name, &value) || !json_object_is_type(value, json_type_string))
+    if (!json_object_object_get_ex(payload, name, &value) ||
+        !json_object_is_type(value, json_type_string))
         return "";
     return json_object_get_string(value);
 }
@@ -148,8 +152,8 @@ static int payload_check(json_object *payload, struct credential *credential, st
     return 0;
 }
 
-int credential_check(const char *socket, const char *text, struct credential *credential, uid_t *uid,
-                     struct error *err)
+int credential_check(const char *socket, const char *text, struct credential *credential,
+                     uid_t *uid, struct error *err)
 {
     munge_ctx_t ctx = context_create(socket, err);
     void *plain = NULL;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The client's side: finding the leader among its candidate ports, and proving oneself to it.
  *
- * The dialer tries each port at each address, one after the other, and begins again after a pause until the time is up: members of a
- * job start together, and the leader may be the last to be ready. Whoever does not prove to be the leader of this
- * incarnation is passed over, since any user of the node may have taken one of the ports. */
+ * The dialer tries each port at each address, one after the other, and begins again after a pause
+ * until the time is up: members of a job start together, and the leader may be the last to be
+ * ready. Whoever does not prove to be the leader of this incarnation is passed over, since any
+ * user of the node may have taken one of the ports. */
 #include "common/link_private.h"
 
 #include <netdb.h>
@@ -15,9 +16,9 @@
 
 #include "common/log.h"
 
-#define SILENCE_MS 2000
+#define SILENCE_MS     2000
 #define PAUSE_FIRST_MS 50
-#define PAUSE_MAX_MS 800
+#define PAUSE_MAX_MS   800
 
 /* How much a failure tells the user; the most telling one is reported in the end. */
 enum { SEVERITY_ABSENT, SEVERITY_STRANGE, SEVERITY_OTHER_JOB, SEVERITY_REFUSED };
@@ -50,8 +51,9 @@ static void give_up(struct link *link)
 
     if (options->port != 0)
         snprintf(port, sizeof(port), " port %d", options->port);
-    snprintf(why, sizeof(why), "no leader of job %u.%u at %.64s%s within %g s: %s", options->job_id, options->restarts,
-             options->address, port, options->timeout_ms / 1000.0, link->dialer->failure);
+    snprintf(why, sizeof(why), "no leader of job %u.%u at %.64s%s within %g s: %s", options->job_id,
+             options->restarts, options->address, port, options->timeout_ms / 1000.0,
+             link->dialer->failure);
     link_end(link, why);
 }
 
@@ -77,7 +79,8 @@ void link_client_failed(struct link *link, const char *why)
 {
     struct dialer *dialer = link->dialer;
 
-    log_debug("looking for the leader of job %u.%u: %s", dialer->options.job_id, dialer->options.restarts, why);
+    log_debug("looking for the leader of job %u.%u: %s", dialer->options.job_id,
+              dialer->options.restarts, why);
     if (dialer->severity >= dialer->worst) {
         dialer->worst = dialer->severity;
         snprintf(dialer->failure, sizeof(dialer->failure), "%s", why);
@@ -105,16 +108,19 @@ static void fail_at(struct link *link, int severity, const char *why)
 
 static void make_proof(struct auth_job *job)
 {
-    job->failed = credential_make(job->munge_socket, job->leader_uid, &job->mine, &job->made, &job->err) != 0;
+    job->failed = credential_make(job->munge_socket, job->leader_uid, &job->mine, &job->made,
+                                  &job->err) != 0;
 }
 
 static void check_accept(struct auth_job *job)
 {
     job->failed = true;
-    if (credential_check(job->munge_socket, job->received, &job->theirs, &job->peer_uid, &job->err) != 0)
+    if (credential_check(job->munge_socket, job->received, &job->theirs, &job->peer_uid,
+                         &job->err) != 0)
         return;
     if (job->peer_uid != job->leader_uid) {
-        error_set(&job->err, "the answer comes from uid %u, the leader should be uid %u", job->peer_uid, job->leader_uid);
+        error_set(&job->err, "the answer comes from uid %u, the leader should be uid %u",
+                  job->peer_uid, job->leader_uid);
         return;
     }
     session_key(job->mine.key, job->theirs.key, job->key);
@@ -281,8 +287,8 @@ static int port_of_attempt(const struct dialer *dialer)
 
     if (options->port != 0)
         return options->port;
-    return link_candidate_port(options->job_id, options->restarts, dialer->candidate, options->port_first,
-                               options->port_last);
+    return link_candidate_port(options->job_id, options->restarts, dialer->candidate,
+                               options->port_first, options->port_last);
 }
 
 static void attempt(struct link *link)
@@ -297,8 +303,8 @@ static void attempt(struct link *link)
         ((struct sockaddr_in6 *)&address)->sin6_port = htons((uint16_t)port);
     else
         ((struct sockaddr_in *)&address)->sin_port = htons((uint16_t)port);
-    getnameinfo((struct sockaddr *)&address, dialer->address->ai_addrlen, link->address, sizeof(link->address) - 8, NULL,
-                0, NI_NUMERICHOST);
+    getnameinfo((struct sockaddr *)&address, dialer->address->ai_addrlen, link->address,
+                sizeof(link->address) - 8, NULL, 0, NI_NUMERICHOST);
     len = strlen(link->address);
     snprintf(link->address + len, sizeof(link->address) - len, ":%d", port);
     dialer->severity = SEVERITY_STRANGE;
@@ -345,7 +351,8 @@ static void resolve(struct link *link)
 
     link_enter(link, LINK_RESOLVING);
     link_set_timer(link, remaining(link));
-    if (!job || uv_getaddrinfo(link->loop, &job->req, resolved, dialer->options.address, NULL, &hints) != 0) {
+    if (!job || uv_getaddrinfo(link->loop, &job->req, resolved, dialer->options.address, NULL,
+                               &hints) != 0) {
         free(job);
         link_end(link, "cannot look up the leader's address");
         return;
@@ -361,7 +368,8 @@ void link_client_next(struct link *link)
     if (remaining(link) == 0) {
         give_up(link);
     } else if (dialer->pause) {
-        uint64_t pause = dialer->rounds < 5 ? (uint64_t)PAUSE_FIRST_MS << (dialer->rounds - 1) : PAUSE_MAX_MS;
+        uint64_t pause = dialer->rounds < 5 ? (uint64_t)PAUSE_FIRST_MS << (dialer->rounds - 1)
+                                            : PAUSE_MAX_MS;
 
         /* not all members at the same moment */
         set_patience(link, pause / 2 + randombytes_uniform((uint32_t)pause));
@@ -419,7 +427,8 @@ struct link *link_connect(uv_loop_t *loop, const struct link_client_options *opt
 
     if (!link) {
         dialer_destroy(dialer);
-        error_set(err, "cannot connect to %s: out of memory or no random numbers", options->address);
+        error_set(err, "cannot connect to %s: out of memory or no random numbers",
+                  options->address);
         return NULL;
     }
     link->dialer = dialer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of link share: link.c (the stream), link_server.c and link_client.c (the two sides of the handshake). */
+/* What the files of link share: the stream, and the two sides of the handshake. */
 #ifndef ELASTIC_LINK_PRIVATE_H
 #define ELASTIC_LINK_PRIVATE_H
 
@@ -11,13 +11,13 @@
 #include "common/link_auth.h"
 #include "lib/frame.h"
 
-#define LINK_VERSION 1
+#define LINK_VERSION      1
 #define LINK_HANDSHAKE_MS 5000
-#define LINK_LINGER_MS 1000
-#define LINK_READ_BYTES 65536
-#define LINK_ADDRESS_MAX 64
-#define LINK_WHY_MAX 512
-#define LINK_FAILURE_MAX 256
+#define LINK_LINGER_MS    1000
+#define LINK_READ_BYTES   65536
+#define LINK_ADDRESS_MAX  64
+#define LINK_WHY_MAX      512
+#define LINK_FAILURE_MAX  256
 
 enum link_state {
     LINK_WAITING,   /* client: nothing under way at the moment */
@@ -29,24 +29,26 @@ enum link_state {
     LINK_PROOF,     /* leader: challenge is sent */
     LINK_AUTH,      /* a worker thread talks to munged; nothing is read */
     LINK_OPEN,
-    LINK_CLOSING,   /* what is queued is being written, what arrives is thrown away */
-    LINK_CLOSED,    /* handles are being closed */
+    LINK_CLOSING, /* what is queued is being written, what arrives is thrown away */
+    LINK_CLOSED,  /* handles are being closed */
 };
 
-/* A job for a worker thread. The thread touches nothing but the job; the link may be gone when it comes back. */
+/* A job for a worker thread. The thread touches nothing but the job; the link may be gone when it
+ * comes back. */
 struct auth_job {
     uv_work_t req;
-    struct link *link;          /* NULL: nobody waits for the result any more */
-    struct link_server *server; /* the leader whose limit of running jobs this one counts for, else NULL */
+    struct link *link; /* NULL: nobody waits for the result any more */
+    struct link_server
+        *server; /* the leader whose limit of running jobs this one counts for, else NULL */
     void (*work)(struct auth_job *job);
     void (*done)(struct link *link, struct auth_job *job);
     char *munge_socket;
     uid_t own_uid, slurm_user, leader_uid;
-    struct credential mine;     /* what this side proves */
-    struct credential theirs;   /* what the peer has to prove */
+    struct credential mine;   /* what this side proves */
+    struct credential theirs; /* what the peer has to prove */
     uid_t peer_uid;
-    char *received;             /* the peer's credential */
-    char *made;                 /* this side's credential */
+    char *received; /* the peer's credential */
+    char *made;     /* this side's credential */
     uint8_t key[LINK_KEY_BYTES];
     bool failed;
     struct error err;
@@ -56,15 +58,15 @@ struct auth_job {
 struct dialer {
     struct link_client_options options; /* strings are copies */
     struct addrinfo *addresses;
-    struct addrinfo *address;           /* the one of the present attempt */
-    int candidate;                      /* the port of the present attempt */
-    int rounds;                         /* how often all have been tried */
-    bool pause;                         /* before the next attempt */
-    uint64_t deadline;                  /* of the loop's clock, ms */
+    struct addrinfo *address; /* the one of the present attempt */
+    int candidate;            /* the port of the present attempt */
+    int rounds;               /* how often all have been tried */
+    bool pause;               /* before the next attempt */
+    uint64_t deadline;        /* of the loop's clock, ms */
     struct resolve_job *resolve;
     uv_connect_t connect;
-    int severity;                       /* of the failure that comes: the most telling one is reported */
-    int worst;                          /* of the one in failure */
+    int severity; /* of the failure that comes: the most telling one is reported */
+    int worst;    /* of the one in failure */
     char failure[LINK_FAILURE_MAX];
     char buffer[LINK_READ_BYTES];
 };
@@ -83,20 +85,20 @@ struct link {
     struct frame_reader *reader;
     struct frame_writer writer;
     struct auth_job *job;
-    bool job_queued;            /* in the server's queue, not yet given to a thread */
-    bool heard;                 /* anything at all */
+    bool job_queued; /* in the server's queue, not yet given to a thread */
+    bool heard;      /* anything at all */
     bool authenticated;
-    bool announced;             /* handlers.open has been called */
+    bool announced; /* handlers.open has been called */
     char role[16];
     uid_t peer_uid;
     char address[LINK_ADDRESS_MAX];
-    uint8_t nonce[LINK_NONCE_BYTES];      /* ours */
+    uint8_t nonce[LINK_NONCE_BYTES]; /* ours */
     uint8_t peer_nonce[LINK_NONCE_BYTES];
-    uint8_t key[LINK_KEY_BYTES];          /* client: our half, between proof and accept */
-    uint64_t since;             /* when state was entered, ms of the loop's clock */
+    uint8_t key[LINK_KEY_BYTES]; /* client: our half, between proof and accept */
+    uint64_t since;              /* when state was entered, ms of the loop's clock */
     char why[LINK_WHY_MAX];
-    TAILQ_ENTRY(link) entry;    /* server: in pending or open */
-    TAILQ_ENTRY(link) turn;     /* server: waiting for a worker thread */
+    TAILQ_ENTRY(link) entry; /* server: in pending or open */
+    TAILQ_ENTRY(link) turn;  /* server: waiting for a worker thread */
 };
 
 TAILQ_HEAD(link_list, link);
@@ -111,16 +113,16 @@ struct link_server {
     int fd, port;
     uv_poll_t poll;
     uv_timer_t pause;
-    int handles;                /* not yet closed */
-    int links;                  /* not yet freed */
+    int handles; /* not yet closed */
+    int links;   /* not yet freed */
     bool closing, paused;
-    struct link_list pending;   /* not authenticated, oldest first */
+    struct link_list pending; /* not authenticated, oldest first */
     int pending_count;
     struct link_list open;
-    struct link_list turns;     /* links whose job waits for a thread */
-    int jobs;                   /* with a thread */
-    uint64_t logged;            /* when a failure was last logged, ms */
-    int unlogged;               /* failures since */
+    struct link_list turns; /* links whose job waits for a thread */
+    int jobs;               /* with a thread */
+    uint64_t logged;        /* when a failure was last logged, ms */
+    int unlogged;           /* failures since */
     char buffer[LINK_READ_BYTES];
 };
 
@@ -133,8 +135,8 @@ int link_start_reading(struct link *link);
 void link_set_timer(struct link *link, uint64_t ms);
 /* Send a frame in whatever state the link is. Takes over msg. */
 int link_transmit(struct link *link, json_object *msg);
-/* The connection does not work: the server's link ends; a client's that is not open yet goes on to the next candidate. The text says
- * what the peer did; its address is put before it. */
+/* The connection does not work: the server's link ends; a client's that is not open yet goes on
+ * to the next candidate. The text says what the peer did; its address is put before it. */
 void link_fail(struct link *link, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Close the handles now. */
 void link_end(struct link *link, const char *why);
@@ -146,7 +148,8 @@ const char *link_field(json_object *msg, const char *name);
 /* The job is run by a worker thread at once. */
 int auth_job_run(struct auth_job *job);
 void auth_job_free(struct auth_job *job);
-struct auth_job *auth_job_new(struct link *link, const char *munge_socket, void (*work)(struct auth_job *),
+struct auth_job *auth_job_new(struct link *link, const char *munge_socket,
+                              void (*work)(struct auth_job *),
                               void (*done)(struct link *, struct auth_job *));
 
 /* --- link_server.c --- */

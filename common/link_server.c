@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The leader's side: listening, letting in, and refusing.
  *
- * Anybody on the network may connect, so what has not proved itself gets little: a small frame, a few seconds, one of
- * PENDING_MAX places. When all places are taken the one that has kept us waiting longest goes, but nobody goes within
- * PATIENCE_MS: else a thousand agents that come at once would push each other out. Until a place is free nothing is accepted; the
- * kernel keeps who knocks.
+ * Anybody on the network may connect, so what has not proved itself gets little: a small frame, a
+ * few seconds, one of PENDING_MAX places. When all places are taken the one that has kept us
+ * waiting longest goes, but nobody goes within PATIENCE_MS: else a thousand agents that come at
+ * once would push each other out. Until a place is free nothing is accepted; the kernel keeps who
+ * knocks.
  *
- * The socket is polled and accepted by hand, not through uv_listen, because libuv has no way to stop listening for a moment
- * when descriptors run out. */
+ * The socket is polled and accepted by hand, not through uv_listen, because libuv has no way to
+ * stop listening for a moment when descriptors run out. */
 #include "common/link_private.h"
 
 #include <errno.h>
@@ -22,12 +23,13 @@
 
 #include "common/log.h"
 
-#define PENDING_MAX 64
-#define PATIENCE_MS 100
-#define BACKLOG 1024
+#define PENDING_MAX      64
+#define PATIENCE_MS      100
+#define BACKLOG          1024
 #define ACCEPTS_PER_TURN 16
-/* More would not be faster, and if munged hangs it must not take all of libuv's worker threads with it. */
-#define JOBS_MAX 2
+/* More would not be faster, and if munged hangs it must not take all of libuv's worker threads
+ * with it. */
+#define JOBS_MAX     2
 #define LOG_EVERY_MS 10000
 
 /* --- Proof and accept, in a worker thread --- */
@@ -40,9 +42,10 @@ static void judge(struct auth_job *job)
     job->failed = true;
     if (credential_check(job->munge_socket, job->received, &job->theirs, &job->peer_uid, err) != 0)
         return;
-    if (job->peer_uid != job->own_uid && !(control && (job->peer_uid == 0 || job->peer_uid == job->slurm_user))) {
-        error_set(err, "uid %u may not take part as %s in a job of uid %u", job->peer_uid, job->theirs.role,
-                  job->own_uid);
+    if (job->peer_uid != job->own_uid &&
+        !(control && (job->peer_uid == 0 || job->peer_uid == job->slurm_user))) {
+        error_set(err, "uid %u may not take part as %s in a job of uid %u", job->peer_uid,
+                  job->theirs.role, job->own_uid);
         return;
     }
     randombytes_buf(job->mine.key, sizeof(job->mine.key));
@@ -141,7 +144,8 @@ static void received_hello(struct link *link, json_object *msg)
         link_server_note(link, why);
         refuse(link, why);
     } else if (strcmp(base, server->base) != 0) {
-        /* nothing to log: two jobs may have the same candidate, and members try one after the other */
+        /* nothing to log: two jobs may have the same candidate, and members try one after the
+         * other */
         snprintf(why, sizeof(why), "this is the leader of job %s", server->base);
         refuse(link, why);
     } else if (strcmp(role, LINK_ROLE_AGENT) != 0 && strcmp(role, LINK_ROLE_CONTROL) != 0) {
@@ -271,7 +275,8 @@ static bool have_place(struct link_server *server)
 
     if (server->pending_count < PENDING_MAX)
         return true;
-    TAILQ_FOREACH(link, &server->pending, entry) {
+    TAILQ_FOREACH(link, &server->pending, entry)
+    {
         if (link->state != LINK_AUTH && now - link->since >= PATIENCE_MS) {
             if (link->state == LINK_CLOSING)
                 link_end(link, link->why);
@@ -317,8 +322,9 @@ static void let_in(struct link_server *server, int fd)
         link_end(link, "cannot read from the connection");
 }
 
-/* Most errors of accept concern the connection that was to be accepted, and it is gone: go on. When the process or the system is
- * short of something, trying again at once would only burn time: wait. The rest is no reason to give up a running job either. */
+/* Most errors of accept concern the connection that was to be accepted, and it is gone: go on.
+ * When the process or the system is short of something, trying again at once would only burn
+ * time: wait. The rest is no reason to give up a running job either. */
 static void accept_failed(struct link_server *server, int code)
 {
     uint64_t now = uv_now(server->loop);
@@ -347,7 +353,8 @@ static void accept_failed(struct link_server *server, int code)
         break;
     }
     if (server->logged == 0 || now - server->logged >= LOG_EVERY_MS) {
-        log_error("port %d: cannot accept a connection: %s; trying again", server->port, strerror(code));
+        log_error("port %d: cannot accept a connection: %s; trying again", server->port,
+                  strerror(code));
         server->logged = now;
     }
     pause_accepting(server, wait);
@@ -372,7 +379,7 @@ static void accept_some(uv_poll_t *poll, int status, int events)
         fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0)
             let_in(server, fd);
-        else if (errno == EAGAIN || errno == EWOULDBLOCK)
+        else if (errno == EAGAIN)
             return;
         else
             accept_failed(server, errno);
@@ -410,7 +417,8 @@ static int listen_any(int family, const struct sockaddr *address, socklen_t len)
     return fd;
 }
 
-/* A listening socket for IPv6 and IPv4, or for IPv4 alone where the host has no IPv6; -1 with errno. */
+/* A listening socket for IPv6 and IPv4, or for IPv4 alone where the host has no IPv6; -1 with
+ * errno. */
 static int listen_on(int port)
 {
     struct sockaddr_in6 any6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
@@ -428,16 +436,18 @@ static int listen_on_candidate(struct link_server *server, struct error *err)
     int code = 0;
 
     for (int k = 0; k < LINK_CANDIDATES; k++) {
-        server->port = link_candidate_port(options->job_id, options->restarts, k, options->port_first,
-                                           options->port_last);
+        server->port = link_candidate_port(options->job_id, options->restarts, k,
+                                           options->port_first, options->port_last);
         server->fd = listen_on(server->port);
         if (server->fd >= 0)
             return 0;
         code = errno;
     }
-    return error_set(err, "no port to listen on: all %d candidates of job %s within %d-%d fail, the last one (%d): %s",
-                     LINK_CANDIDATES, server->base, options->port_first, options->port_last, server->port,
-                     strerror(code));
+    return error_set(err,
+                     "no port to listen on: all %d candidates of job %s within %d-%d fail, the "
+                     "last one (%d): %s",
+                     LINK_CANDIDATES, server->base, options->port_first, options->port_last,
+                     server->port, strerror(code));
 }
 
 static struct link_server *server_free(struct link_server *server)
@@ -451,7 +461,8 @@ static struct link_server *server_free(struct link_server *server)
 }
 
 struct link_server *link_server_create(uv_loop_t *loop, const struct link_server_options *options,
-                                       const struct link_handlers *handlers, void *arg, struct error *err)
+                                       const struct link_handlers *handlers, void *arg,
+                                       struct error *err)
 {
     struct link_server *server = calloc(1, sizeof(*server));
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Questions and requests to slurmctld through the public libslurm (slurm/slurm.h, nothing else).
  *
- * - libslurm keeps its configuration and its state in globals; it was made for programs with one thread. One mutex
- *   serialises all calls, so that any worker thread may make them.
+ * - libslurm keeps its configuration and its state in globals; it was made for programs with one
+ *   thread. One mutex serialises all calls, so that any worker thread may make them.
  * - Queries ask for this cluster only (SHOW_LOCAL): else each would first ask for the federation.
- * - A missing or broken slurm.conf ends the process in libslurm itself ("fatal: ..."): it has no other way to fail there. */
+ * - A missing or broken slurm.conf ends the process in libslurm itself ("fatal: ..."): it has no
+ *   other way to fail there. */
 #include "common/slurm_client.h"
 
 #include <errno.h>
@@ -27,7 +28,8 @@
 #endif
 /* A pointer to struct hostlist is hostlist_t before 23.11 and hostlist_t * since. */
 typedef struct hostlist hostlist;
-/* Flags of a node that can take a job now. Any other, also one that a later version invents, says that it cannot. */
+/* Flags of a node that can take a job now. Any other, also one that a later version invents, says
+ * that it cannot. */
 #define NODE_FLAGS_USABLE ((uint32_t)(NODE_STATE_CLOUD | NODE_STATE_DYNAMIC_NORM))
 
 #define QUERY_FLAGS (SHOW_ALL | SHOW_LOCAL)
@@ -84,10 +86,10 @@ static enum job_state_kind state_kind(uint32_t state)
 static const char *state_name(uint32_t state)
 {
     static const char *const names[] = {
-        [JOB_PENDING] = "PENDING",       [JOB_RUNNING] = "RUNNING",     [JOB_SUSPENDED] = "SUSPENDED",
-        [JOB_COMPLETE] = "COMPLETED",    [JOB_CANCELLED] = "CANCELLED", [JOB_FAILED] = "FAILED",
-        [JOB_TIMEOUT] = "TIMEOUT",       [JOB_NODE_FAIL] = "NODE_FAIL", [JOB_PREEMPTED] = "PREEMPTED",
-        [JOB_BOOT_FAIL] = "BOOT_FAIL",   [JOB_DEADLINE] = "DEADLINE",   [JOB_OOM] = "OUT_OF_MEMORY",
+        [JOB_PENDING] = "PENDING",     [JOB_RUNNING] = "RUNNING",     [JOB_SUSPENDED] = "SUSPENDED",
+        [JOB_COMPLETE] = "COMPLETED",  [JOB_CANCELLED] = "CANCELLED", [JOB_FAILED] = "FAILED",
+        [JOB_TIMEOUT] = "TIMEOUT",     [JOB_NODE_FAIL] = "NODE_FAIL", [JOB_PREEMPTED] = "PREEMPTED",
+        [JOB_BOOT_FAIL] = "BOOT_FAIL", [JOB_DEADLINE] = "DEADLINE",   [JOB_OOM] = "OUT_OF_MEMORY",
     };
     uint32_t base = state & JOB_STATE_BASE;
 
@@ -98,7 +100,8 @@ static const char *state_name(uint32_t state)
     return base < sizeof(names) / sizeof(names[0]) ? names[base] : "UNKNOWN";
 }
 
-/* Slurm's word for why a job waits. The only public function that knows the words prints the whole job. */
+/* Slurm's word for why a job waits. The only public function that knows the words prints the
+ * whole job. */
 static void fill_reason(struct job_info *info, slurm_job_info_t *job)
 {
     char *text = NULL, *begin;
@@ -192,7 +195,8 @@ static void fill_job(struct job_info *info, slurm_job_info_t *job)
     info->start = job->start_time;
     info->end = job->end_time;
     info->preempt_time = job->preempt_time;
-    info->time_limit = job->time_limit == INFINITE || job->time_limit == NO_VAL ? UINT32_MAX : job->time_limit;
+    info->time_limit = job->time_limit == INFINITE || job->time_limit == NO_VAL ? UINT32_MAX
+                                                                                : job->time_limit;
 }
 
 static void clear_job(struct job_info *info)
@@ -336,7 +340,8 @@ int slurm_client_cancel(uint32_t job_id, struct error *err)
     return error_set(err, "Slurm cannot cancel job %u: %s", job_id, slurm_strerror(code));
 }
 
-int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t uid, struct error *err)
+int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t uid,
+                                   struct error *err)
 {
     struct job_info *list = NULL;
     int count = 0, cancelled = 0;
@@ -349,8 +354,8 @@ int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t ui
     for (int i = 0; i < count; i++) {
         const struct job_info *job = &list[i];
 
-        if (job->uid != uid || !job->comment || strcmp(job->comment, mark) != 0 || job->state == JOB_KIND_ENDED ||
-            job->state == JOB_KIND_ENDING)
+        if (job->uid != uid || !job->comment || strcmp(job->comment, mark) != 0 ||
+            job->state == JOB_KIND_ENDED || job->state == JOB_KIND_ENDING)
             continue;
         /* the others are cancelled all the same; the first error is the one that is told */
         if (slurm_client_cancel(job->id, broken ? NULL : err) == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The one module over libslurm that elasticrun and selastic share. Every call here may block for as long as slurmctld does
- * (MessageTimeout and retries): call it from a worker thread of libuv (uv_queue_work), never from the loop. */
+/* The one module over libslurm that elasticrun and selastic share. Every call here may block for
+ * as long as slurmctld does (MessageTimeout and retries): call it from a worker thread of libuv
+ * (uv_queue_work), never from the loop. */
 #ifndef ELASTIC_SLURM_CLIENT_H
 #define ELASTIC_SLURM_CLIENT_H
 
@@ -27,25 +28,26 @@ struct job_info {
     uid_t uid;
     gid_t gid;
     enum job_state_kind state;
-    char state_name[32];  /* Slurm's word: RUNNING, PREEMPTED, … */
-    char reason[64];      /* why pending, Slurm's word */
-    char *name, *partition, *qos, *account, *reservation, *features, *comment, *admin_comment, *cluster;
-    char *nodes;          /* hostlist expression, NULL when none */
+    char state_name[32]; /* Slurm's word: RUNNING, PREEMPTED, … */
+    char reason[64];     /* why pending, Slurm's word */
+    char *name, *partition, *qos, *account, *reservation, *features, *comment, *admin_comment,
+        *cluster;
+    char *nodes; /* hostlist expression, NULL when none */
     char *excluded;
     char *batch_host;
-    char *gres_per_node;  /* --gres form (TresPerNode), NULL: none */
+    char *gres_per_node; /* --gres form (TresPerNode), NULL: none */
     char *work_dir;
     int num_nodes;
-    int cpus_per_node;    /* allocated or requested */
+    int cpus_per_node;     /* allocated or requested */
     uint64_t mem_per_node; /* MB, 0: not specified */
     uint64_t mem_per_cpu;  /* MB, 0: not specified */
     bool exclusive;
     time_t submit, start, end; /* end: expected or real */
-    time_t preempt_time;  /* 0: not being preempted */
-    uint32_t time_limit;  /* minutes; UINT32_MAX: unlimited */
+    time_t preempt_time;       /* 0: not being preempted */
+    uint32_t time_limit;       /* minutes; UINT32_MAX: unlimited */
 };
 
-void job_info_free(struct job_info *info);       /* accepts NULL */
+void job_info_free(struct job_info *info); /* accepts NULL */
 void job_info_free_list(struct job_info *list, int count);
 
 /* One job. *info is NULL with 0 returned when Slurm does not know it. */
@@ -65,9 +67,10 @@ char *slurm_client_node_address(const char *node);
 /* Cancel a job. Success when it is already gone. */
 int slurm_client_cancel(uint32_t job_id, struct error *err);
 
-/* Cancel every pending or running extension job of this base incarnation that belongs to uid (by its comment, architecture.md). Returns the number,
- * -1 on error. */
-int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t uid, struct error *err);
+/* Cancel every pending or running extension job of this base incarnation that belongs to uid (by
+ * its comment, architecture.md). Returns the number, -1 on error. */
+int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t uid,
+                                   struct error *err);
 
 /* uid of SlurmUser and the cluster's name (new string). */
 int slurm_client_site(uid_t *slurm_user, char **cluster, struct error *err);

@@ -55,6 +55,38 @@ EXTRA_DIST += \
     tests/unit/selastic/timeline-gap.txt \
     tests/unit/selastic/timeline.txt
 
+UNIT_TESTS += \
+    tests/unit/test_link \
+    tests/unit/test_link_faults \
+    tests/unit/test_link_find
+LINK_TEST_CPPFLAGS = \
+    $(AM_CPPFLAGS) \
+    $(JSONC_CFLAGS) \
+    $(LIBUV_CFLAGS) \
+    $(MUNGE_CFLAGS) \
+    $(SODIUM_CFLAGS)
+LINK_TEST_FIXTURE = tests/unit/link_fixture.c tests/unit/link_fixture.h
+LINK_TEST_LIBS = common/libelasticcommon.la $(UNIT_LIBS)
+tests_unit_test_link_SOURCES = tests/unit/test_link.c $(LINK_TEST_FIXTURE)
+tests_unit_test_link_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
+tests_unit_test_link_LDADD = $(LINK_TEST_LIBS)
+tests_unit_test_link_faults_SOURCES = tests/unit/test_link_faults.c $(LINK_TEST_FIXTURE)
+tests_unit_test_link_faults_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
+tests_unit_test_link_faults_LDADD = $(LINK_TEST_LIBS)
+tests_unit_test_link_find_SOURCES = tests/unit/test_link_find.c $(LINK_TEST_FIXTURE)
+tests_unit_test_link_find_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
+tests_unit_test_link_find_LDADD = $(LINK_TEST_LIBS)
+
+UNIT_TESTS += \
+    tests/unit/test_extension_argv \
+    tests/unit/test_options
+tests_unit_test_extension_argv_SOURCES = tests/unit/test_extension_argv.c
+tests_unit_test_extension_argv_CPPFLAGS = $(AGENT_CPPFLAGS)
+tests_unit_test_extension_argv_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_options_SOURCES = tests/unit/test_options.c
+tests_unit_test_options_CPPFLAGS = $(AGENT_CPPFLAGS)
+tests_unit_test_options_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+
 if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the tests of link need: a munged, peers that count, a scene, raw sockets. */
+#ifndef ELASTIC_LINK_FIXTURE_H
+#define ELASTIC_LINK_FIXTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <json-c/json.h>
+#include <uv.h>
+
+#include "common/link.h"
+#include "common/link_auth.h"
+#include "lib/frame.h"
+
+#define JOB         4711u
+#define PATIENCE_MS 15000 /* for what should take milliseconds, on a busy machine */
+
+/* A munged with its own key and socket in a new directory. Returns NULL and a reason when there
+ * can be none. */
+const char *munged_start(const char **reason);
+void munged_stop(void);
+void munged_signal(int signal);
+/* The directory of the private munged, for more sockets. */
+const char *munged_dir(void);
+
+/* One side: handlers that count. */
+struct peer {
+    int opened, closed, messages;
+    char why[512];
+    struct link *link; /* the one that was opened last; NULL once it is closed */
+    json_object *last; /* the last message, owned */
+    bool echo;         /* send each message back */
+    int64_t expected;  /* next "n" of a message; messages with "n" must come in order */
+    int disordered;
+    const char *close_on; /* close the link in the handler of a message with this "t" */
+};
+extern const struct link_handlers peer_handlers;
+void peer_clear(struct peer *peer);
+
+/* Run the loop until done(arg), at most PATIENCE_MS. False: not done by then. */
+bool run_until(uv_loop_t *loop, bool (*done)(void *arg), void *arg);
+bool run_until_opened(uv_loop_t *loop, struct peer *peer, int count);
+bool run_until_closed(uv_loop_t *loop, struct peer *peer, int count);
+bool run_until_messages(uv_loop_t *loop, struct peer *peer, int count);
+/* Run until nothing is left to do, and close the loop; false if something is left. */
+bool run_empty(uv_loop_t *loop);
+
+/* A leader and a good client of it, which must survive whatever a test does to the leader. */
+struct scene {
+    uv_loop_t loop;
+    struct link_server *server;
+    int port;
+    struct peer leader; /* of all links of the server */
+    struct peer good;
+    struct link *good_link;
+};
+
+#define PORT_FIRST 28000
+#define PORT_LAST  31999
+#define OTHER_UID  65534 /* the SlurmUser of the scene's leader */
+
+int scene_setup(void **state);
+int scene_teardown(void **state);
+#define scene_test(f) cmocka_unit_test_setup_teardown(f, scene_setup, scene_teardown)
+
+extern const char *munge_socket; /* NULL: there is no munged */
+/* Skip the test if there is no munged. */
+void need_munge(void);
+
+struct link_server *serve(uv_loop_t *loop, uint32_t job, struct peer *peer);
+/* For the scene's leader. port 0: look for it. */
+struct link_client_options client_options(int port);
+struct link *dial(uv_loop_t *loop, const struct link_client_options *options, struct peer *peer);
+/* A message with "n", and "pad" if that is not NULL. */
+json_object *numbered(int64_t number, const char *pad);
+
+/* Run the tests that match the first argument (with * and ?), or all. */
+void scene_begin(int argc, char **argv);
+#define scene_run(argc, argv, tests)                                                               \
+    (scene_begin(argc, argv), scene_end(cmocka_run_group_tests(tests, NULL, NULL)))
+int scene_end(int failed);
+
+/* --- Raw sockets: a client that knows the bytes, and need not keep to the rules --- */
+struct raw {
+    uv_loop_t *loop; /* runs whenever something is waited for */
+    int fd;
+    struct frame_reader *reader;
+    struct frame_writer writer;
+    char nonce[LINK_NONCE_HEX]; /* ours, in the hello */
+    uint8_t challenge[LINK_NONCE_BYTES];
+    struct credential proof;
+    char *cred;
+};
+struct raw *raw_connect(uv_loop_t *loop, int port);
+/* Around a socket that is connected already. from: what it receives. */
+struct raw *raw_around(uv_loop_t *loop, int fd, enum frame_direction from);
+void raw_close(struct raw *raw);
+void raw_write(struct raw *raw, const void *data, size_t len);
+/* One frame, in the mode (plain, keyed) that the connection is in. */
+void raw_send(struct raw *raw, const char *text);
+/* The next message; NULL when the connection ends first. */
+json_object *raw_receive(struct raw *raw);
+/* The leader has closed the connection (or does so within PATIENCE_MS). */
+bool raw_ended(struct raw *raw);
+/* hello and challenge. The base is that of JOB. */
+void raw_hello(struct raw *raw, const char *role);
+/* Fill in an honest proof; the caller may change it before raw_prove. */
+void raw_fill_proof(struct raw *raw, const char *role);
+/* Send the proof, made now if raw->cred is not set. */
+void raw_send_proof(struct raw *raw);
+/* The leader's answer; true when the proof was accepted: the connection is keyed now. */
+bool raw_accepted(struct raw *raw);
+/* Both. */
+bool raw_prove(struct raw *raw);
+/* All of it. */
+struct raw *raw_open(uv_loop_t *loop, int port);
+/* A connection to the scene's leader with its challenge, and an honest proof filled in. */
+struct raw *scene_challenged(struct scene *scene, const char *role);
+
+#endif

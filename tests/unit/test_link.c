@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Authenticated connections: the handshake with a real munged, messages, and the end of a link. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/link_fixture.h"
+
+/* --- Ports --- */
+
+static void test_candidates_differ(void **state)
+{
+    (void)state;
+    for (uint32_t job = 1; job < 2000; job++) {
+        int seen[LINK_CANDIDATES];
+
+        for (int k = 0; k < LINK_CANDIDATES; k++) {
+            seen[k] = link_candidate_port(job, job % 3, k, 23000, 27999);
+            assert_in_range(seen[k], 23000, 27999);
+            for (int i = 0; i < k; i++)
+                assert_int_not_equal(seen[i], seen[k]);
+        }
+    }
+}
+
+static void test_candidates_of_neighbours_differ(void **state)
+{
+    int same = 0;
+
+    (void)state;
+    for (uint32_t job = 1; job < 1000; job++) {
+        same += link_candidate_port(job, 0, 0, 23000, 27999) ==
+                link_candidate_port(job + 1, 0, 0, 23000, 27999);
+        same += link_candidate_port(job, 0, 0, 23000, 27999) ==
+                link_candidate_port(job, 1, 0, 23000, 27999);
+    }
+    assert_in_range(same, 0, 5); /* of 2000, in 5000 ports */
+}
+
+/* Both sides of a job may run different builds: the permutation is part of the protocol. */
+static void test_candidates_are_fixed(void **state)
+{
+    (void)state;
+    assert_int_equal(link_candidate_port(4711, 0, 0, 23000, 27999), 25523);
+    assert_int_equal(link_candidate_port(4711, 0, 1, 23000, 27999), 26830);
+    assert_int_equal(link_candidate_port(4711, 1, 0, 23000, 27999), 24667);
+}
+
+static void test_small_ranges(void **state)
+{
+    (void)state;
+    for (int k = 0; k < LINK_CANDIDATES; k++) {
+        assert_int_equal(link_candidate_port(1, 0, k, 25000, 25000), 25000);
+        assert_in_range(link_candidate_port(77, 0, k, 25000, 25001), 25000, 25001);
+        assert_in_range(link_candidate_port(UINT32_MAX, UINT32_MAX, k, 1, 65535), 1, 65535);
+    }
+    for (int k = 1; k < 5; k++)
+        assert_int_not_equal(link_candidate_port(3, 0, 0, 25000, 25004),
+                             link_candidate_port(3, 0, k, 25000, 25004));
+}
+
+/* --- The handshake --- */
+
+static void test_handshake(void **state)
+{
+    struct scene *scene = *state;
+
+    need_munge();
+    assert_string_equal(link_role(scene->leader.link), "agent");
+    assert_int_equal(link_peer_uid(scene->leader.link), geteuid());
+    assert_int_equal(link_peer_uid(scene->good_link), geteuid());
+    assert_string_equal(link_peer_address(scene->leader.link), "127.0.0.1");
+    assert_string_equal(link_peer_address(scene->good_link), "127.0.0.1");
+    assert_in_range(scene->port, PORT_FIRST, PORT_LAST);
+}
+
+static void test_control_and_name(void **state)
+{
+    struct scene *scene = *state;
+    struct link_client_options options = client_options(0);
+    struct peer peer = {0};
+
+    need_munge();
+    options.role = LINK_ROLE_CONTROL;
+    options.address = "localhost";
+    dial(&scene->loop, &options, &peer);
+    assert_true(run_until_opened(&scene->loop, &peer, 1));
+    assert_true(run_until_opened(&scene->loop, &scene->leader, 2));
+    assert_string_equal(link_role(scene->leader.link), "control");
+    link_close(peer.link, "enough");
+    assert_true(run_until_closed(&scene->loop, &peer, 1));
+    assert_string_equal(peer.why, "enough");
+    assert_true(run_until_closed(&scene->loop, &scene->leader, 1));
+    assert_non_null(strstr(scene->leader.why, "closed the connection"));
+    peer_clear(&peer);
+}
+
+static void test_another_incarnation_is_refused(void **state)
+{
+    struct scene *scene = *state;
+    struct link_client_options options = client_options(scene->port);
+    struct peer peer = {0};
+
+    need_munge();
+    options.restarts = 1;
+    options.timeout_ms = 300;
+    dial(&scene->loop, &options, &peer);
+    assert_true(run_until_closed(&scene->loop, &peer, 1));
+    assert_int_equal(peer.opened, 0);
+    assert_non_null(strstr(peer.why, "no leader of job 4711.1 at 127.0.0.1"));
+    assert_non_null(strstr(peer.why, "refuses: this is the leader of job 4711.0"));
+    peer_clear(&peer);
+}
+
+static void test_leader_of_another_user_is_refused(void **state)
+{
+    struct scene *scene = *state;
+    struct link_client_options options = client_options(scene->port);
+    struct peer peer = {0};
+
+    need_munge();
+    options.leader_uid = geteuid() +
+                         1; /* the real leader cannot decode what is meant for this one */
+    options.timeout_ms = 300;
+    dial(&scene->loop, &options, &peer);
+    assert_true(run_until_closed(&scene->loop, &peer, 1));
+    assert_int_equal(peer.opened, 0);
+    assert_non_null(strstr(peer.why, "Unauthorized credential"));
+    peer_clear(&peer);
+}
+
+/* What a client of another uid sees: 0 open, 1 refused with a word about the uid, 2 something
+ * else. */
+static int try_as(uid_t uid, const char *role, uid_t leader_uid, int port)
+{
+    struct link_client_options options = client_options(port);
+    struct peer peer = {0};
+    uv_loop_t loop;
+    char about[64];
+
+    if (setgroups(0, NULL) != 0 || setgid(uid) != 0 || setuid(uid) != 0)
+        return 3;
+    uv_loop_init(&loop);
+    options.role = role;
+    options.leader_uid = leader_uid;
+    options.timeout_ms = 3000;
+    dial(&loop, &options, &peer);
+    while (!peer.opened && !peer.closed)
+        uv_run(&loop, UV_RUN_ONCE);
+    if (peer.opened)
+        link_close(peer.link, "enough");
+    if (!run_empty(&loop))
+        return 4;
+    if (peer.opened)
+        return 0;
+    snprintf(about, sizeof(about), "uid %u may not take part as %s", uid, role);
+    return strstr(peer.why, about) ? 1 : 2;
+}
+
+static bool child_has_ended(void *arg)
+{
+    int *status = arg;
+
+    return status[1] != 0 || (status[1] = waitpid(status[0], &status[2], WNOHANG)) == status[0];
+}
+
+static int fork_as(struct scene *scene, uid_t uid, const char *role)
+{
+    int status[3] = {0};
+    uv_timer_t timer;
+    uid_t own = geteuid();
+
+    status[0] = fork();
+    if (status[0] == 0)
+        _exit(try_as(uid, role, own, scene->port));
+    uv_timer_init(&scene->loop, &timer);
+    uv_timer_start(&timer, (uv_timer_cb)(void (*)(void))uv_now, 10, 10);
+    assert_true(run_until(&scene->loop, child_has_ended, status));
+    uv_close((uv_handle_t *)&timer, NULL);
+    uv_run(&scene->loop, UV_RUN_NOWAIT);
+    assert_true(WIFEXITED(status[2]));
+    return WEXITSTATUS(status[2]);
+}
+
+static void test_other_users(void **state)
+{
+    struct scene *scene = *state;
+
+    need_munge();
+    if (geteuid() != 0) {
+        print_message("# skipped: only root can be another user\n");
+        skip();
+    }
+    assert_int_equal(fork_as(scene, OTHER_UID, LINK_ROLE_AGENT),
+                     1); /* SlurmUser, but not the job's user */
+    assert_int_equal(fork_as(scene, OTHER_UID, LINK_ROLE_CONTROL), 0); /* SlurmUser */
+    assert_int_equal(fork_as(scene, OTHER_UID - 1, LINK_ROLE_CONTROL), 1);
+    assert_int_equal(scene->leader.opened, 2);
+}
+
+/* --- Messages --- */
+
+static void test_many_messages(void **state)
+{
+    struct scene *scene = *state;
+
+    need_munge();
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(link_send(scene->good_link, numbered(i, NULL)), 0);
+    assert_true(run_until_messages(&scene->loop, &scene->good, 1000));
+    assert_int_equal(scene->leader.messages, 1000);
+    assert_int_equal(scene->good.disordered + scene->leader.disordered, 0);
+    assert_int_equal(link_queued(scene->good_link), 0);
+}
+
+static void test_large_messages(void **state)
+{
+    struct scene *scene = *state;
+    size_t size = 1024 * 1024;
+    char *pad = malloc(size + 1);
+    json_object *back = NULL;
+
+    need_munge();
+    memset(pad, 'x', size);
+    pad[size] = '\0';
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(link_send(scene->good_link, numbered(2 * i, NULL)), 0);
+        assert_int_equal(link_send(scene->good_link, numbered(2 * i + 1, pad)), 0);
+    }
+    assert_true(link_queued(scene->good_link) > size);
+    assert_true(run_until_messages(&scene->loop, &scene->good, 40));
+    assert_true(json_object_object_get_ex(scene->good.last, "pad", &back));
+    assert_string_equal(json_object_get_string(back), pad);
+    assert_int_equal(scene->good.disordered + scene->leader.disordered, 0);
+    free(pad);
+}
+
+static void test_bytes_that_are_not_utf8(void **state)
+{
+    struct scene *scene = *state;
+    json_object *msg = json_object_new_object(), *back = NULL;
+
+    need_munge();
+    json_object_object_add(msg, "env", json_object_new_string("NAME=\xe9\xff/\"\\\n\x01"));
+    assert_int_equal(link_send(scene->good_link, msg), 0);
+    assert_true(run_until_messages(&scene->loop, &scene->good, 1));
+    assert_true(json_object_object_get_ex(scene->good.last, "env", &back));
+    assert_string_equal(json_object_get_string(back), "NAME=\xe9\xff/\"\\\n\x01");
+}
+
+static void test_too_large_is_not_sent(void **state)
+{
+    struct scene *scene = *state;
+    size_t size = FRAME_KEYED_MAX + 1;
+    char *pad = malloc(size + 1);
+
+    need_munge();
+    memset(pad, 'x', size);
+    pad[size] = '\0';
+    assert_int_equal(link_send(scene->good_link, numbered(0, pad)), -1);
+    free(pad);
+    assert_int_equal(link_send(scene->good_link, numbered(0, NULL)), 0);
+    assert_true(run_until_messages(&scene->loop, &scene->good, 1));
+}
+
+/* All that was sent arrives before the end, also when the peer has sent things that nobody reads
+ * any more. */
+static void test_close_delivers_what_was_sent(void **state)
+{
+    struct scene *scene = *state;
+    char pad[20001];
+
+    need_munge();
+    memset(pad, 'x', sizeof(pad) - 1);
+    pad[sizeof(pad) - 1] = '\0';
+    scene->leader.echo = false;
+    for (int i = 0; i < 500; i++) {
+        link_send(scene->leader.link, numbered(i, pad));
+        link_send(scene->good_link, numbered(i, pad));
+    }
+    link_close(scene->leader.link, "the job has ended");
+    assert_int_equal(link_send(scene->leader.link, numbered(0, NULL)), -1);
+    assert_true(run_until_closed(&scene->loop, &scene->good, 1));
+    assert_int_equal(scene->good.messages, 500);
+    assert_int_equal(scene->good.disordered, 0);
+    assert_true(run_until_closed(&scene->loop, &scene->leader, 1));
+    assert_string_equal(scene->leader.why, "the job has ended");
+}
+
+static void test_close_in_a_handler(void **state)
+{
+    struct scene *scene = *state;
+    json_object *bye = json_object_new_object();
+
+    need_munge();
+    scene->leader.close_on = "bye";
+    json_object_object_add(bye, "t", json_object_new_string("bye"));
+    link_send(scene->good_link, numbered(0, NULL));
+    link_send(scene->good_link, bye);
+    link_send(scene->good_link, numbered(1, NULL)); /* thrown away */
+    assert_true(run_until_closed(&scene->loop, &scene->good, 1));
+    assert_true(run_until_closed(&scene->loop, &scene->leader, 1));
+    assert_int_equal(scene->leader.messages, 2);
+    assert_int_equal(scene->good.messages, 2);
+}
+
+/* A peer that never closes its side does not keep the link for longer than a second. */
+static void test_close_does_not_wait_for_ever(void **state)
+{
+    struct scene *scene = *state;
+    struct raw *raw;
+    uint64_t start;
+
+    need_munge();
+    raw = raw_open(&scene->loop, scene->port);
+    assert_true(run_until_opened(&scene->loop, &scene->leader, 2));
+    start = uv_hrtime();
+    link_close(scene->leader.link, "enough");
+    assert_true(run_until_closed(&scene->loop, &scene->leader, 1));
+    assert_in_range((uv_hrtime() - start) / 1000000, 500, 5000);
+    raw_close(raw);
+}
+
+static void test_a_peer_that_does_not_read(void **state)
+{
+    struct scene *scene = *state;
+    struct raw *raw;
+    char *pad = malloc(1000001);
+    int count = 0;
+
+    need_munge();
+    memset(pad, 'x', 1000000);
+    pad[1000000] = '\0';
+    raw = raw_open(&scene->loop, scene->port);
+    assert_true(run_until_opened(&scene->loop, &scene->leader, 2));
+    while (count < 200 && link_send(scene->leader.link, numbered(count, pad)) == 0)
+        count++;
+    free(pad);
+    assert_in_range(count, 50, 100);
+    assert_true(run_until_closed(&scene->loop, &scene->leader, 1));
+    assert_non_null(strstr(scene->leader.why, "does not read"));
+    raw_close(raw);
+}
+
+/* --- Ends --- */
+
+static void test_destroy_with_everything_under_way(void **state)
+{
+    struct scene *scene = *state;
+    struct link_client_options options = client_options(scene->port);
+    struct peer peers[20] = {{0}};
+    struct link *links[20];
+    struct raw *silent, *asked;
+
+    need_munge();
+    silent = raw_connect(&scene->loop, scene->port);
+    asked = scene_challenged(scene, "agent");
+    for (int i = 0; i < 20; i++)
+        links[i] = dial(&scene->loop, &options, &peers[i]);
+    assert_true(run_until_opened(&scene->loop, &scene->leader,
+                                 4)); /* some are through, some are with munge */
+    for (int i = 0; i < 20; i++) {
+        if (i % 2)
+            link_close(links[i], "in between");
+    }
+    link_server_destroy(scene->server);
+    link_server_destroy(scene->server); /* once is enough, twice does no harm */
+    assert_true(raw_ended(silent));
+    assert_true(raw_ended(asked));
+    scene->server = NULL;
+    assert_true(run_until_closed(&scene->loop, &scene->good, 1));
+    raw_close(silent);
+    raw_close(asked);
+    for (int i = 0; i < 20; i++) {
+        if (!peers[i].closed)
+            link_close(links[i], "at the end"); /* those that look for the leader again */
+    }
+    for (int i = 0; i < 20; i++) {
+        assert_true(run_until_closed(&scene->loop, &peers[i], 1));
+        peer_clear(&peers[i]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_candidates_differ),
+        cmocka_unit_test(test_candidates_of_neighbours_differ),
+        cmocka_unit_test(test_candidates_are_fixed),
+        cmocka_unit_test(test_small_ranges),
+        scene_test(test_handshake),
+        scene_test(test_control_and_name),
+        scene_test(test_another_incarnation_is_refused),
+        scene_test(test_leader_of_another_user_is_refused),
+        scene_test(test_other_users),
+        scene_test(test_many_messages),
+        scene_test(test_large_messages),
+        scene_test(test_bytes_that_are_not_utf8),
+        scene_test(test_too_large_is_not_sent),
+        scene_test(test_close_delivers_what_was_sent),
+        scene_test(test_close_in_a_handler),
+        scene_test(test_close_does_not_wait_for_ever),
+        scene_test(test_a_peer_that_does_not_read),
+        scene_test(test_destroy_with_everything_under_way),
+    };
+
+    return scene_run(argc, argv, tests);
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How a client finds its leader among strangers and impostors, or says that it does not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <netinet/in.h>
+
+#include "tests/unit/link_fixture.h"
+
+/* --- Finding the leader --- */
+
+static int listen_at(int port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
+
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    return fd;
+}
+
+static int candidate(int k)
+{
+    return link_candidate_port(JOB + 1, 0, k, PORT_FIRST, PORT_LAST);
+}
+
+/* The first candidate belongs to the leader of another job, the second to one who listens and
+ * says nothing. */
+static void test_strangers_at_the_candidates(void **state)
+{
+    struct scene *scene = *state;
+    struct link_server_options foreign = {.job_id = 99,
+                                          .munge_socket = munge_socket,
+                                          .port_first = candidate(0),
+                                          .port_last = candidate(0)};
+    struct link_client_options options = client_options(0);
+    struct peer other = {0}, leader = {0}, peer = {0};
+    struct link_server *stranger, *own;
+    int silent;
+
+    need_munge();
+    stranger = link_server_create(&scene->loop, &foreign, &peer_handlers, &other, NULL);
+    assert_non_null(stranger);
+    silent = listen_at(candidate(1));
+    own = serve(&scene->loop, JOB + 1, &leader);
+    assert_int_equal(link_server_port(own), candidate(2));
+    options.job_id = JOB + 1;
+    dial(&scene->loop, &options, &peer);
+    assert_true(run_until_opened(&scene->loop, &peer, 1));
+    assert_true(run_until_opened(&scene->loop, &leader, 1));
+    assert_int_equal(other.opened, 0);
+    link_server_destroy(stranger);
+    link_server_destroy(own);
+    assert_true(run_until_closed(&scene->loop, &peer, 1));
+    assert_true(run_until_closed(&scene->loop, &leader, 1));
+    assert_string_equal(leader.why, "the leader ends");
+    close(silent);
+    peer_clear(&peer);
+    peer_clear(&leader);
+}
+
+static void test_leader_that_comes_later(void **state)
+{
+    struct scene *scene = *state;
+    struct link_client_options options = client_options(0);
+    struct peer leader = {0}, peer = {0};
+    struct link_server *server;
+
+    need_munge();
+    options.job_id = JOB + 1;
+    dial(&scene->loop, &options, &peer);
+    for (int i = 0; i < 100; i++) /* each candidate has refused at least once */
+        uv_run(&scene->loop, UV_RUN_ONCE);
+    assert_int_equal(peer.opened + peer.closed, 0);
+    server = serve(&scene->loop, JOB + 1, &leader);
+    assert_true(run_until_opened(&scene->loop, &peer, 1));
+    assert_true(run_until_opened(&scene->loop, &leader, 1));
+    link_server_destroy(server);
+    assert_true(run_until_closed(&scene->loop, &peer, 1));
+    assert_true(run_until_closed(&scene->loop, &leader, 1));
+    peer_clear(&peer);
+    peer_clear(&leader);
+}
+
+static void expect_no_leader(struct scene *scene, const struct link_client_options *options,
+                             const char *why)
+{
+    struct peer peer = {0};
+    uint64_t start = uv_hrtime();
+
+    dial(&scene->loop, options, &peer);
+    assert_true(run_until_closed(&scene->loop, &peer, 1));
+    assert_in_range((uv_hrtime() - start) / 1000000, (unsigned)options->timeout_ms - 20,
+                    (unsigned)options->timeout_ms + 3000);
+    assert_int_equal(peer.opened, 0);
+    if (!strstr(peer.why, why))
+        fail_msg("\"%s\" does not hold \"%s\"", peer.why, why);
+    peer_clear(&peer);
+}
+
+static void test_no_leader(void **state)
+{
+    struct scene *scene = *state;
+    struct link_client_options options = client_options(0);
+
+    need_munge();
+    options.job_id = JOB + 1;
+    options.timeout_ms = 400;
+    expect_no_leader(scene, &options, "connection refused");
+    options.address = "no-such-host.invalid";
+    expect_no_leader(scene, &options, "no-such-host.invalid: ");
+}
+
+static void test_munge_that_is_not_there(void **state)
+{
+    struct scene *scene = *state;
+    struct link_client_options options = client_options(scene->port);
+
+    need_munge();
+    options.munge_socket = "/nonexistent/munge.socket";
+    options.timeout_ms = 300;
+    expect_no_leader(scene, &options, "munge");
+}
+
+/* A socket of munge's kind that takes calls and never answers. */
+static int hang_at(struct sockaddr_un *address)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    address->sun_family = AF_UNIX;
+    snprintf(address->sun_path, sizeof(address->sun_path), "%s/hangs", munged_dir());
+    assert_int_equal(bind(fd, (struct sockaddr *)address, sizeof(*address)), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    return fd;
+}
+
+static void count_tick(uv_timer_t *timer)
+{
+    ++*(int *)timer->data;
+}
+
+static void test_munge_that_hangs(void **state)
+{
+    struct scene *scene = *state;
+    struct link_client_options options = client_options(scene->port);
+    uv_timer_t timer;
+    struct sockaddr_un path = {0};
+    int fd, ticks = 0;
+
+    need_munge();
+    fd = hang_at(&path);
+    uv_timer_init(&scene->loop, &timer);
+    timer.data = &ticks;
+    uv_timer_start(&timer, count_tick, 10, 10);
+    options.munge_socket = path.sun_path;
+    options.timeout_ms = 1000;
+    expect_no_leader(scene, &options, "munge");
+    assert_in_range(ticks, 30, 200); /* the loop was never blocked */
+    uv_close((uv_handle_t *)&timer, NULL);
+    uv_run(&scene->loop, UV_RUN_NOWAIT);
+    close(fd);
+    unlink(path.sun_path);
+}
+
+/* --- A false leader --- */
+
+struct impostor {
+    int listener;
+    struct raw *raw;
+};
+
+static bool called(void *arg)
+{
+    struct impostor *impostor = arg;
+    int fd = impostor->raw ? -1 : accept(impostor->listener, NULL, NULL);
+
+    if (fd >= 0)
+        impostor->raw = raw_around(NULL, fd, FRAME_TO_LEADER);
+    return impostor->raw;
+}
+
+/* Take the next attempt of the client, and read its hello. */
+static struct raw *take_call(struct scene *scene, int listener)
+{
+    struct impostor impostor = {.listener = listener};
+    uv_timer_t *timer = malloc(sizeof(*timer));
+    int ticks = 0;
+
+    uv_timer_init(&scene->loop, timer);
+    timer->data = &ticks;
+    uv_timer_start(timer, count_tick, 1, 1);
+    assert_true(run_until(&scene->loop, called, &impostor));
+    uv_close((uv_handle_t *)timer, (uv_close_cb)free);
+    impostor.raw->loop = &scene->loop;
+    return impostor.raw;
+}
+
+static void read_hello(struct raw *raw)
+{
+    json_object *msg = raw_receive(raw), *value = NULL;
+
+    assert_non_null(msg);
+    assert_true(json_object_object_get_ex(msg, "nonce", &value));
+    snprintf(raw->nonce, sizeof(raw->nonce), "%s", json_object_get_string(value));
+    json_object_put(msg);
+}
+
+static void send_challenge(struct raw *raw)
+{
+    char text[128];
+
+    snprintf(text, sizeof(text), "{\"t\":\"challenge\",\"nonce\":\"%064d\"}", 7);
+    raw_send(raw, text);
+}
+
+static void read_proof(struct raw *raw)
+{
+    json_object *msg = raw_receive(raw), *value = NULL;
+    struct credential theirs = {.role = "agent"};
+    struct error err = {0};
+    char nonce[LINK_NONCE_HEX];
+    uid_t uid;
+
+    assert_non_null(msg);
+    assert_true(json_object_object_get_ex(msg, "cred", &value));
+    snprintf(theirs.base, sizeof(theirs.base), "%u.0", JOB);
+    snprintf(nonce, sizeof(nonce), "%064d", 7);
+    hex_to_bytes(nonce, theirs.nonce);
+    assert_int_equal(
+        credential_check(munge_socket, json_object_get_string(value), &theirs, &uid, &err), 0);
+    json_object_put(msg);
+}
+
+static void send_accept(struct raw *raw, const char *role, const char *nonce)
+{
+    struct error err = {0};
+    char *cred = NULL, *text = NULL;
+
+    snprintf(raw->proof.role, sizeof(raw->proof.role), "%s", role);
+    snprintf(raw->proof.base, sizeof(raw->proof.base), "%u.0", JOB);
+    hex_to_bytes(nonce, raw->proof.nonce);
+    assert_int_equal(credential_make(munge_socket, geteuid(), &raw->proof, &cred, &err), 0);
+    assert_true(asprintf(&text, "{\"t\":\"accept\",\"cred\":\"%s\"}", cred) > 0);
+    raw_send(raw, text);
+    free(cred);
+    free(text);
+}
+
+/* Each attempt of the client meets another fault; it goes on after each, and reports the most
+ * telling one. */
+static void test_impostor(void **state)
+{
+    struct scene *scene = *state;
+    char zeros[LINK_NONCE_HEX];
+    struct link_client_options options = client_options(0);
+    struct peer peer = {0};
+    struct link *link;
+    struct raw *raw;
+    int listener, step;
+
+    need_munge();
+    snprintf(zeros, sizeof(zeros), "%064d", 0);
+    for (options.port = PORT_FIRST; options.port == scene->port; options.port++)
+        ;
+    listener = listen_at(options.port);
+    link = dial(&scene->loop, &options, &peer);
+    for (step = 0; step < 9; step++) {
+        raw = take_call(scene, listener);
+        if (step > 0)
+            read_hello(raw);
+        if (step == 0)
+            shutdown(raw->fd, SHUT_RDWR);
+        else if (step == 1)
+            raw_write(raw, "HTTP/1.0 400 Bad Request\r\n", 26);
+        else if (step == 2)
+            raw_send(raw, "{\"t\":\"accept\",\"cred\":\"MUNGE:\"}");
+        else if (step == 3)
+            raw_send(raw, "{\"t\":\"challenge\",\"nonce\":\"00\"}");
+        else if (step == 4)
+            raw_send(raw, "{\"t\":\"refuse\",\"reason\":\"\\u001b[2J\"}");
+        if (step >= 5) {
+            send_challenge(raw);
+            read_proof(raw);
+        }
+        if (step == 5)
+            send_accept(raw, "leader", zeros); /* not the client's nonce */
+        else if (step == 6)
+            send_accept(raw, "agent", raw->nonce); /* a credential made for another purpose */
+        else if (step == 7)
+            raw_send(raw, "{\"t\":\"accept\",\"cred\":\"MUNGE:nonsense:\"}");
+        else if (step == 8)
+            raw_send(raw, "{\"t\":\"refuse\",\"reason\":\"\\u001b[2J go away\\n\"}");
+        assert_true(raw_ended(raw));
+        raw_close(raw);
+        assert_int_equal(peer.opened, 0);
+    }
+    link_close(link, "enough of this");
+    assert_true(run_until_closed(&scene->loop, &peer, 1));
+    assert_string_equal(peer.why, "enough of this");
+    close(listener);
+    peer_clear(&peer);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        scene_test(test_strangers_at_the_candidates),
+        scene_test(test_leader_that_comes_later),
+        scene_test(test_no_leader),
+        scene_test(test_munge_that_is_not_there),
+        scene_test(test_munge_that_hangs),
+        scene_test(test_impostor),
+    };
+
+    return scene_run(argc, argv, tests);
+}
