@@ -2,11 +2,11 @@
 # Which installation of slurm-elastic a cluster uses, and which parts of it there are.
 # shellcheck shell=bash
 
-# dir_of NAME PREFIX: prints the directory of the first file whose path ends with NAME in PREFIX's
-# library directories. (Anything may be in /usr/local beside them.)
+# dir_of NAME PREFIX: prints the directory of the first file whose path ends with NAME where PREFIX
+# has libraries and our data. (Anything may be in /usr/local beside them.)
 dir_of() {
     local found
-    found=$(find "$2"/lib* -path "*/$1" \( -type f -o -type l \) -print -quit 2>/dev/null || true)
+    found=$(find "$2"/lib* "$2/share/slurm-elastic" -path "*/$1" \( -type f -o -type l \) -print -quit 2>/dev/null || true)
     printf '%s' "${found%"/$1"}"
 }
 

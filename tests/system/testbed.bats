@@ -235,10 +235,15 @@ JOB
     mkdir -p "$TB_HOME/hidden/inst/bin"
     printf '#!/bin/sh\necho here\n' >"$TB_HOME/hidden/inst/bin/elasticrun"
     chmod 0700 "$TB_HOME/hidden/inst/bin/elasticrun"
+    package=share/slurm-elastic/python/slurm_elastic
+    mkdir -p "$TB_HOME/hidden/inst/$package"
+    touch "$TB_HOME/hidden/inst/$package/__init__.py"
     other --nodes 1 --prefix "$TB_HOME/hidden/inst" >"$TB_HOME/up.out"
     says "$TB_HOME/up.out" 'plugins: none .not installed: spank_elastic job_submit/elastic'
     [ "$(as_user elasticrun)" = here ]
     [ "$(as_user srun elasticrun)" = here ]
+    run -0 as_user /usr/bin/python3 -c 'import slurm_elastic; print(slurm_elastic.__file__)'
+    [ "$output" = "$TB_DIR/inst/$package/__init__.py" ]
 }
 
 @test "installed prolog and epilog scripts run, other files beside them do not" {
