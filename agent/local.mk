@@ -10,6 +10,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/event.c \
     agent/event.h \
     agent/exec_worker.c \
+    agent/exec_worker.h \
     agent/extensions.c \
     agent/leader.c \
     agent/leader.h \
@@ -22,9 +23,13 @@ agent_libelasticagent_la_SOURCES = \
     agent/output.h \
     agent/paths.c \
     agent/paths.h \
+    agent/process_tree.c \
+    agent/process_tree.h \
     agent/report.c \
     agent/run_dir.c \
     agent/run_dir.h \
+    agent/worker_error.c \
+    agent/worker_error.h \
     agent/workers.c \
     agent/workers.h
 AGENT_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS) $(HWLOC_CFLAGS) \

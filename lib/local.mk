@@ -26,6 +26,9 @@ lib_libelasticcore_la_SOURCES = \
     lib/sizes.c \
     lib/sizes.h \
     lib/text.c \
-    lib/text.h
+    lib/text.h \
+    lib/world.c \
+    lib/world.h \
+    lib/world_env.c
 lib_libelasticcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
 lib_libelasticcore_la_LIBADD = $(JSONC_LIBS) $(SODIUM_LIBS)

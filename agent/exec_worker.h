@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Between the agent and its shim (`elasticrun --exec-worker`): options, and what the shim says when it cannot start the command. */
+#ifndef ELASTIC_EXEC_WORKER_H
+#define ELASTIC_EXEC_WORKER_H
+
+#include <stdint.h>
+
+/* elasticrun --exec-worker --agent=PID --status=FD --umask=OCTAL [--cwd=DIR] [--cpus=LIST] -- COMMAND… */
+#define EXEC_WORKER_OPTION "--exec-worker"
+
+enum exec_worker_stage { EXEC_WORKER_CHDIR = 1, EXEC_WORKER_FORK, EXEC_WORKER_EXEC };
+
+/* Written to the status descriptor on failure. The descriptor is closed by a successful exec: end of file without a failure means that the
+ * command runs. */
+struct exec_worker_failure {
+    int32_t stage; /* enum exec_worker_stage */
+    int32_t error; /* errno */
+};
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Descendants of a process, by the parents that /proc names (process_tree.h). */
+#include "agent/process_tree.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct process {
+    pid_t pid, parent;
+};
+
+struct table {
+    struct process *list;
+    size_t count, room;
+};
+
+/* The parent, from /proc/PID/stat: "PID (any text) STATE PPID …". False when the process is gone or a zombie. */
+static bool read_parent(int proc_fd, const char *pid, pid_t *parent)
+{
+    char path[32], stat[512];
+    const char *end;
+    char state;
+    ssize_t got;
+    int fd, number;
+
+    snprintf(path, sizeof(path), "%.20s/stat", pid);
+    fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    got = read(fd, stat, sizeof(stat) - 1);
+    close(fd);
+    if (got <= 0)
+        return false;
+    stat[got] = '\0';
+    end = strrchr(stat, ')');
+    if (end == NULL || sscanf(end + 1, " %c %d", &state, &number) != 2 || state == 'Z' || state == 'X')
+        return false;
+    *parent = number;
+    return true;
+}
+
+static int read_table(struct table *table)
+{
+    DIR *proc = opendir("/proc");
+    const struct dirent *entry;
+
+    if (proc == NULL)
+        return -1;
+    while ((entry = readdir(proc)) != NULL) {
+        pid_t parent;
+
+        if (!isdigit((unsigned char)entry->d_name[0]) || !read_parent(dirfd(proc), entry->d_name, &parent))
+            continue;
+        if (table->count == table->room) {
+            size_t room = table->room == 0 ? 256 : table->room * 2;
+            struct process *list = realloc(table->list, room * sizeof(*list));
+
+            if (list == NULL)
+                break;
+            table->list = list;
+            table->room = room;
+        }
+        table->list[table->count++] = (struct process){.pid = atoi(entry->d_name), .parent = parent};
+    }
+    closedir(proc);
+    return 0;
+}
+
+/* The pids of root's descendants in the order of their generations: a new array, *count long. */
+static pid_t *descendants(const struct table *table, pid_t root, size_t *count)
+{
+    pid_t *found = calloc(table->count + 1, sizeof(*found));
+    size_t last = 1;
+
+    if (found == NULL)
+        return NULL;
+    found[0] = root;
+    for (size_t at = 0; at < last; at++)
+        for (size_t i = 0; i < table->count && last <= table->count; i++)
+            if (table->list[i].parent == found[at])
+                found[last++] = table->list[i].pid;
+    *count = last - 1;
+    memmove(found, found + 1, *count * sizeof(*found));
+    return found;
+}
+
+int process_tree_kill(pid_t root)
+{
+    struct table table = {0};
+    size_t count = 0;
+    pid_t *found;
+
+    if (read_table(&table) != 0)
+        return -1;
+    found = descendants(&table, root, &count);
+    for (size_t i = 0; i < count; i++)
+        kill(found[i], SIGKILL);
+    free(found);
+    free(table.list);
+    return (int)count;
+}

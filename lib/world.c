@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One generation and the texts that follow from it: wire form, host files (world.h). The environment is in world_env.c. */
+#include "lib/world.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/json_get.h"
+#include "lib/sizes.h"
+
+#define NAME_MAX_LENGTH 253 /* of a host name, RFC 1035 */
+#define SLOTS_MAX 4096      /* workers on one node */
+#define RESTARTS_MAX 1000000
+
+static const char name_characters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+/* Names go into a shell script, host files and lists that are split at commas: what Slurm allows in a
+ * NodeName and nothing else. */
+static bool name_ok(const char *name)
+{
+    size_t len = name != NULL ? strlen(name) : 0;
+
+    return len > 0 && len <= NAME_MAX_LENGTH && name[0] != '-' && strspn(name, name_characters) == len;
+}
+
+/* A host name or a numeric address of either family, with an IPv6 zone. */
+static bool address_ok(const char *address)
+{
+    char plain[NAME_MAX_LENGTH + 1];
+    size_t len = strlen(address);
+
+    if (len > NAME_MAX_LENGTH)
+        return false;
+    for (size_t i = 0; i <= len; i++)
+        plain[i] = address[i] == ':' || address[i] == '%' ? '.' : address[i];
+    return name_ok(plain);
+}
+
+struct world *world_create(int generation, int node_count)
+{
+    struct world *world;
+
+    if (node_count < 1 || node_count > SIZES_NODES_MAX)
+        return NULL;
+    world = calloc(1, sizeof(*world));
+    if (world == NULL)
+        return NULL;
+    world->nodes = calloc((size_t)node_count, sizeof(*world->nodes));
+    if (world->nodes == NULL) {
+        free(world);
+        return NULL;
+    }
+    world->generation = generation;
+    world->node_count = node_count;
+    return world;
+}
+
+void world_destroy(struct world *world)
+{
+    if (world == NULL)
+        return;
+    for (int i = 0; i < world->node_count; i++)
+        free(world->nodes[i].name);
+    free(world->nodes);
+    free(world->kind);
+    free(world->reason);
+    free(world->master_addr);
+    free(world);
+}
+
+int world_set_node(struct world *world, int index, const char *name, int slots)
+{
+    char *copy;
+
+    if (index < 0 || index >= world->node_count || slots < 1 || slots > SLOTS_MAX || !name_ok(name))
+        return -1;
+    copy = strdup(name);
+    if (copy == NULL)
+        return -1;
+    free(world->nodes[index].name);
+    world->nodes[index].name = copy;
+    world->nodes[index].slots = slots;
+    return 0;
+}
+
+int world_first_rank(const struct world *world, int node_index)
+{
+    int rank = 0;
+
+    for (int i = 0; i < node_index && i < world->node_count; i++)
+        rank += world->nodes[i].slots;
+    return rank;
+}
+
+int world_size(const struct world *world)
+{
+    return world_first_rank(world, world->node_count);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------- */
+
+static void add_string(json_object *obj, const char *key, const char *value)
+{
+    json_object_object_add(obj, key, json_object_new_string(value != NULL ? value : ""));
+}
+
+static void add_int(json_object *obj, const char *key, int value)
+{
+    json_object_object_add(obj, key, json_object_new_int(value));
+}
+
+static json_object *nodes_to_json(const struct world *world)
+{
+    json_object *nodes = json_object_new_array_ext(world->node_count);
+
+    for (int i = 0; i < world->node_count; i++) {
+        json_object *node = json_object_new_object();
+
+        add_string(node, "name", world->nodes[i].name);
+        add_int(node, "slots", world->nodes[i].slots);
+        json_object_array_add(nodes, node);
+    }
+    return nodes;
+}
+
+json_object *world_to_json(const struct world *world)
+{
+    json_object *msg = json_object_new_object();
+
+    add_int(msg, "gen", world->generation);
+    add_int(msg, "world", world_size(world));
+    json_object_object_add(msg, "nodes", nodes_to_json(world));
+    add_string(msg, "master_addr", world->master_addr);
+    add_int(msg, "master_port", world->master_port);
+    add_int(msg, "restarts", world->restarts);
+    add_string(msg, "kind", world->kind);
+    add_string(msg, "reason", world->reason);
+    return msg;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct world_node *const *left = a, *const *right = b;
+
+    return strcmp((*left)->name, (*right)->name);
+}
+
+/* The nodes in the order of their names: a new array of pointers into world, NULL when out of memory. */
+static const struct world_node **sorted_nodes(const struct world *world)
+{
+    const struct world_node **nodes = calloc((size_t)world->node_count, sizeof(*nodes));
+
+    if (nodes == NULL)
+        return NULL;
+    for (int i = 0; i < world->node_count; i++)
+        nodes[i] = &world->nodes[i];
+    qsort(nodes, (size_t)world->node_count, sizeof(*nodes), compare_names);
+    return nodes;
+}
+
+static int check_distinct(const struct world *world, struct error *err)
+{
+    const struct world_node **nodes = sorted_nodes(world);
+    int rc = 0;
+
+    if (nodes == NULL)
+        return error_set(err, "out of memory");
+    for (int i = 1; i < world->node_count && rc == 0; i++)
+        if (strcmp(nodes[i - 1]->name, nodes[i]->name) == 0)
+            rc = error_set(err, "node %s is listed twice", nodes[i]->name);
+    free(nodes);
+    return rc;
+}
+
+static struct world *nodes_from_json(json_object *msg, int generation, struct error *err)
+{
+    json_object *nodes = NULL;
+    struct world *world;
+    size_t count;
+
+    if (!json_object_object_get_ex(msg, "nodes", &nodes) ||
+        !json_object_is_type(nodes, json_type_array)) {
+        error_set(err, "nodes: an array is expected");
+        return NULL;
+    }
+    count = json_object_array_length(nodes);
+    if (count < 1 || count > SIZES_NODES_MAX) {
+        error_set(err, "nodes: %zu entries, 1 to %d are allowed", count, SIZES_NODES_MAX);
+        return NULL;
+    }
+    world = world_create(generation, (int)count);
+    if (world == NULL) {
+        error_set(err, "out of memory");
+        return NULL;
+    }
+    for (int i = 0; i < world->node_count; i++) {
+        json_object *node = json_object_array_get_idx(nodes, (size_t)i);
+        const char *name = json_get_string(node, "name");
+        int64_t slots = 0;
+
+        if (!json_get_int(node, "slots", 1, SLOTS_MAX, &slots) ||
+            world_set_node(world, i, name, (int)slots) != 0) {
+            error_set(err, "nodes[%d]: a name of [A-Za-z0-9._-] and 1 to %d slots are expected, got name %.64s",
+                      i, SLOTS_MAX, name != NULL ? name : "(none)");
+            world_destroy(world);
+            return NULL;
+        }
+    }
+    return world;
+}
+
+/* A copy of text as one line: what is no printable character (of ASCII, or a byte of UTF-8) becomes a blank. */
+static char *one_line(const char *text)
+{
+    char *copy = strdup(text);
+
+    for (char *c = copy; c != NULL && *c != '\0'; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = ' ';
+    return copy;
+}
+
+static int fill_from_json(struct world *world, json_object *msg, struct error *err)
+{
+    const char *address = json_get_string(msg, "master_addr");
+    const char *kind = json_get_string(msg, "kind"), *reason = json_get_string(msg, "reason");
+    int64_t port, restarts, size;
+
+    if (address == NULL || !address_ok(address))
+        return error_set(err, "master_addr: a host name or address is expected");
+    if (!json_get_int(msg, "master_port", 1, 65535, &port))
+        return error_set(err, "master_port: a number of 1 to 65535 is expected");
+    if (!json_get_int(msg, "restarts", 0, RESTARTS_MAX, &restarts))
+        return error_set(err, "restarts: a number of 0 to %d is expected", RESTARTS_MAX);
+    if (kind == NULL || reason == NULL)
+        return error_set(err, "kind and reason: texts are expected");
+    if (!json_get_int(msg, "world", 1, INT32_MAX, &size) || size != world_size(world))
+        return error_set(err, "world: %d is expected, the sum of the nodes' slots", world_size(world));
+    world->master_addr = strdup(address);
+    world->kind = one_line(kind);
+    world->reason = one_line(reason);
+    world->master_port = (int)port;
+    world->restarts = (int)restarts;
+    if (world->master_addr == NULL || world->kind == NULL || world->reason == NULL)
+        return error_set(err, "out of memory");
+    return check_distinct(world, err);
+}
+
+struct world *world_from_json(json_object *msg, struct error *err)
+{
+    struct world *world;
+    int64_t generation;
+
+    if (!json_get_int(msg, "gen", 0, INT32_MAX, &generation)) {
+        error_set(err, "gen: a number of 0 or more is expected");
+        return NULL;
+    }
+    world = nodes_from_json(msg, (int)generation, err);
+    if (world != NULL && fill_from_json(world, msg, err) != 0) {
+        world_destroy(world);
+        return NULL;
+    }
+    return world;
+}
+
+char *world_generation_json(const struct world *world, const char *incarnation, double unix_time)
+{
+    json_object *obj = json_object_new_object();
+    char *text = NULL, seconds[32];
+
+    snprintf(seconds, sizeof(seconds), "%.3f", unix_time);
+    add_int(obj, "generation", world->generation);
+    add_string(obj, "incarnation", incarnation);
+    json_object_object_add(obj, "time", json_object_new_double_s(unix_time, seconds));
+    add_string(obj, "kind", world->kind);
+    add_string(obj, "reason", world->reason);
+    json_object_object_add(obj, "nodes", nodes_to_json(world));
+    add_int(obj, "world_size", world_size(world));
+    add_string(obj, "master_addr", world->master_addr);
+    add_int(obj, "master_port", world->master_port);
+    if (asprintf(&text, "%s\n",
+                 json_object_to_json_string_ext(obj, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+                                                         JSON_C_TO_STRING_NOSLASHESCAPE)) < 0)
+        text = NULL;
+    json_object_put(obj);
+    return text;
+}
+
+/* ---- host files ------------------------------------------------------------------------------- */
+
+/* head, then "BEFORE name MIDDLE slots AFTER" per node in the order of names. */
+static char *host_lines(const struct world *world, const char *head, const char *before, const char *middle,
+                        const char *after)
+{
+    const struct world_node **nodes = sorted_nodes(world);
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = nodes != NULL ? open_memstream(&text, &len) : NULL;
+
+    if (out == NULL) {
+        free(nodes);
+        return NULL;
+    }
+    fputs(head, out);
+    for (int i = 0; i < world->node_count; i++)
+        fprintf(out, "%s%s%s%d%s", before, nodes[i]->name, middle, nodes[i]->slots, after);
+    free(nodes);
+    if (fclose(out) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+char *world_discover_hosts(const struct world *world)
+{
+    return host_lines(world, "#!/bin/sh\n# The hosts of this generation, for Horovod. Written by elasticrun.\n",
+                      "echo '", ":", "'\n");
+}
+
+char *world_hostfile_openmpi(const struct world *world)
+{
+    return host_lines(world, "", "", " slots=", "\n");
+}
+
+char *world_hostfile_mpich(const struct world *world)
+{
+    return host_lines(world, "", "", ":", "\n");
+}

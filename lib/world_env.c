@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The environment of one worker (world.h, and architecture.md, "Environment of a worker").
+ *
+ * The user's environment was made by srun for one step of the base job; much in it describes that step and would be
+ * a lie in another generation, or on another node. So names of Slurm are dropped unless they are known to describe
+ * the job as a whole, names that describe a node are taken from the member's own job, and everything that describes
+ * the world is written afresh. */
+#include "lib/world.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A step's own, or a launcher's: never handed on, but for the tables below. */
+static const char *const dropped_prefixes[] = {
+    "SLURM_", "SLURMD_", "_SLURM_SPANK_", "SPANK_",           "PMI_",
+    "PMI2_",  "PMIX_",   "HYDRA_",        "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_SIZE",
+};
+
+/* True for the whole of the base job, in every generation. */
+static const char *const kept_names[] = {
+    "SLURM_CLUSTER_NAME",  "SLURM_CONF",            "SLURM_CPUS_PER_GPU",   "SLURM_CPUS_PER_TASK",
+    "SLURM_GPUS_PER_NODE", "SLURM_JOB_ACCOUNT",     "SLURM_JOB_CONSTRAINTS", "SLURM_JOB_END_TIME",
+    "SLURM_JOB_GID",       "SLURM_JOB_NAME",        "SLURM_JOB_PARTITION",  "SLURM_JOB_QOS",
+    "SLURM_JOB_RESERVATION", "SLURM_JOB_START_TIME", "SLURM_JOB_UID",       "SLURM_JOB_USER",
+    "SLURM_MEM_PER_CPU",   "SLURM_MEM_PER_GPU",     "SLURM_MEM_PER_NODE",   "SLURM_RESTART_COUNT",
+    "SLURM_WORKING_CLUSTER",
+};
+static const char *const kept_prefixes[] = {"SLURM_ARRAY_", "SLURM_SUBMIT_"};
+
+/* What describes the node: only the member's own job knows. */
+static const char *const own_names[] = {
+    "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "SLURMD_NODENAME",
+    "SLURM_CPUS_ON_NODE",   "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS",       "SLURM_STEP_GPUS",
+    "TMPDIR",               "ZE_AFFINITY_MASK",
+};
+
+/* Names that the world writes, or leaves out where it has nothing to say: an older value never stays. */
+static const char *const world_names[] = {
+    "ELASTIC_CHECKPOINT_DIR",
+    "ELASTIC_EVENT_FILE",
+    "ELASTIC_GENERATION",
+    "ELASTIC_INCARNATION",
+    "ELASTIC_JOB_ID",
+    "ELASTIC_KIND",
+    "ELASTIC_LIB",
+    "ELASTIC_MAX_NODES",
+    "ELASTIC_MIN_NODES",
+    "ELASTIC_NODES",
+    "ELASTIC_REASON",
+    "ELASTIC_RUN_DIR",
+    "ELASTIC_SCALE_CONFIG",
+    "ELASTIC_STATE_DIR",
+    "GROUP_RANK",
+    "GROUP_WORLD_SIZE",
+    "HOROVOD_CROSS_RANK",
+    "HOROVOD_CROSS_SIZE",
+    "HOROVOD_HOSTNAME",
+    "HOROVOD_LOCAL_RANK",
+    "HOROVOD_LOCAL_SIZE",
+    "HOROVOD_RANK",
+    "HOROVOD_SIZE",
+    "LOCAL_RANK",
+    "LOCAL_WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "RANK",
+    "ROLE_NAME",
+    "ROLE_RANK",
+    "ROLE_WORLD_SIZE",
+    "TORCHELASTIC_ERROR_FILE",
+    "TORCHELASTIC_MAX_RESTARTS",
+    "TORCHELASTIC_RESTART_COUNT",
+    "TORCHELASTIC_RUN_ID",
+    "TORCHELASTIC_USE_AGENT_STORE",
+    "WORLD_SIZE",
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static size_t name_length(const char *assignment)
+{
+    return strcspn(assignment, "=");
+}
+
+static bool is_one_of(const char *assignment, const char *const *names, size_t count)
+{
+    size_t len = name_length(assignment);
+
+    for (size_t i = 0; i < count; i++)
+        if (strlen(names[i]) == len && strncmp(assignment, names[i], len) == 0)
+            return true;
+    return false;
+}
+
+static bool begins_with_one_of(const char *assignment, const char *const *prefixes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(assignment, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+static bool user_keeps(const char *assignment)
+{
+    if (strchr(assignment, '=') == NULL || assignment[0] == '=' ||
+        is_one_of(assignment, world_names, COUNT(world_names)) ||
+        is_one_of(assignment, own_names, COUNT(own_names)))
+        return false;
+    if (is_one_of(assignment, kept_names, COUNT(kept_names)) ||
+        begins_with_one_of(assignment, kept_prefixes, COUNT(kept_prefixes)))
+        return true;
+    return !begins_with_one_of(assignment, dropped_prefixes, COUNT(dropped_prefixes));
+}
+
+/* ---- a growing list of assignments ------------------------------------------------------------ */
+
+struct list {
+    char **strings;
+    size_t count, room;
+    bool failed; /* out of memory: whatever follows is nothing, the caller asks once */
+};
+
+static void list_take(struct list *list, char *string)
+{
+    if (list->count + 1 >= list->room) {
+        size_t room = list->room == 0 ? 128 : list->room * 2;
+        char **strings = realloc(list->strings, room * sizeof(*strings));
+
+        if (strings == NULL) {
+            list->failed = true;
+            free(string);
+            return;
+        }
+        list->strings = strings;
+        list->room = room;
+    }
+    list->failed |= string == NULL;
+    if (string != NULL)
+        list->strings[list->count++] = string;
+    list->strings[list->count] = NULL;
+}
+
+static void set(struct list *list, const char *name, const char *value)
+{
+    char *assignment;
+
+    if (value == NULL)
+        return;
+    if (asprintf(&assignment, "%s=%s", name, value) < 0)
+        assignment = NULL;
+    list_take(list, assignment);
+}
+
+static void set_int(struct list *list, const char *name, int value)
+{
+    char text[16];
+
+    snprintf(text, sizeof(text), "%d", value);
+    set(list, name, text);
+}
+
+static bool has(const struct list *list, const char *name)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (is_one_of(list->strings[i], &name, 1))
+            return true;
+    return false;
+}
+
+/* ---- Slurm's ways of writing lists ------------------------------------------------------------ */
+
+/* Slots of all nodes as Slurm writes them: "2(x3),1". */
+static char *tasks_per_node(const struct world *world)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    int next;
+
+    if (out == NULL)
+        return NULL;
+    for (int i = 0; i < world->node_count; i = next) {
+        for (next = i + 1; next < world->node_count; next++)
+            if (world->nodes[next].slots != world->nodes[i].slots)
+                break;
+        fprintf(out, "%s%d", i > 0 ? "," : "", world->nodes[i].slots);
+        if (next - i > 1)
+            fprintf(out, "(x%d)", next - i);
+    }
+    fclose(out);
+    return text;
+}
+
+/* The number at the end of a name: where it begins, and its value. False without one, or when it is too long to
+ * count with. */
+static bool trailing_number(const char *name, size_t *prefix, unsigned long *number)
+{
+    size_t len = strlen(name), at = len;
+
+    while (at > 0 && isdigit((unsigned char)name[at - 1]))
+        at--;
+    if (at == len || len - at > 9)
+        return false;
+    *prefix = at;
+    *number = strtoul(name + at, NULL, 10);
+    return true;
+}
+
+/* Is b the name that follows a: same prefix, same number of digits, one more? */
+static bool follows(const char *a, const char *b)
+{
+    size_t prefix_a, prefix_b;
+    unsigned long number_a, number_b;
+
+    return trailing_number(a, &prefix_a, &number_a) && trailing_number(b, &prefix_b, &number_b) &&
+           prefix_a == prefix_b && strlen(a) == strlen(b) && strncmp(a, b, prefix_a) == 0 &&
+           number_b == number_a + 1;
+}
+
+/* A hostlist expression that expands to the nodes in rank order: runs are folded ("n[1-3],m7"), nothing is sorted. */
+static char *node_list(const struct world *world)
+{
+    char *text = NULL;
+    size_t len = 0, prefix = 0;
+    unsigned long number;
+    FILE *out = open_memstream(&text, &len);
+    int next;
+
+    if (out == NULL)
+        return NULL;
+    for (int i = 0; i < world->node_count; i = next) {
+        const char *first = world->nodes[i].name;
+
+        for (next = i + 1; next < world->node_count; next++)
+            if (!follows(world->nodes[next - 1].name, world->nodes[next].name))
+                break;
+        if (i > 0)
+            fputc(',', out);
+        if (next - i > 1 && trailing_number(first, &prefix, &number))
+            fprintf(out, "%.*s[%s-%s]", (int)prefix, first, first + prefix,
+                    world->nodes[next - 1].name + prefix);
+        else
+            fputs(first, out);
+    }
+    fclose(out);
+    return text;
+}
+
+/* ---- our names -------------------------------------------------------------------------------- */
+
+static void set_torchrun(struct list *list, const struct world *world, const struct world_place *place, int rank)
+{
+    int slots = world->nodes[place->node_index].slots;
+
+    set_int(list, "RANK", rank);
+    set_int(list, "LOCAL_RANK", place->local_rank);
+    set_int(list, "WORLD_SIZE", world_size(world));
+    set_int(list, "LOCAL_WORLD_SIZE", slots);
+    set_int(list, "GROUP_RANK", place->node_index);
+    set_int(list, "GROUP_WORLD_SIZE", world->node_count);
+    set_int(list, "ROLE_RANK", rank);
+    set_int(list, "ROLE_WORLD_SIZE", world_size(world));
+    set(list, "ROLE_NAME", "default");
+    set(list, "MASTER_ADDR", world->master_addr);
+    set_int(list, "MASTER_PORT", world->master_port);
+    set_int(list, "TORCHELASTIC_RESTART_COUNT", world->restarts);
+    set_int(list, "TORCHELASTIC_MAX_RESTARTS", place->max_restarts);
+    set(list, "TORCHELASTIC_RUN_ID", place->incarnation);
+    set(list, "TORCHELASTIC_ERROR_FILE", place->error_file);
+    set(list, "TORCHELASTIC_USE_AGENT_STORE", "False");
+    /* As torchrun does: else each of them would start a thread per core. */
+    if (slots > 1 && !has(list, "OMP_NUM_THREADS"))
+        set(list, "OMP_NUM_THREADS", "1");
+}
+
+static void set_horovod(struct list *list, const struct world *world, const struct world_place *place, int rank)
+{
+    int cross_rank = 0, cross_size = 0;
+
+    /* The workers of the same local rank, over those nodes that have so many. */
+    for (int i = 0; i < world->node_count; i++) {
+        if (world->nodes[i].slots <= place->local_rank)
+            continue;
+        cross_rank += i < place->node_index;
+        cross_size++;
+    }
+    set_int(list, "HOROVOD_RANK", rank);
+    set_int(list, "HOROVOD_SIZE", world_size(world));
+    set_int(list, "HOROVOD_LOCAL_RANK", place->local_rank);
+    set_int(list, "HOROVOD_LOCAL_SIZE", world->nodes[place->node_index].slots);
+    set_int(list, "HOROVOD_CROSS_RANK", cross_rank);
+    set_int(list, "HOROVOD_CROSS_SIZE", cross_size);
+    set(list, "HOROVOD_HOSTNAME", world->nodes[place->node_index].name);
+}
+
+static void set_slurm(struct list *list, const struct world *world, const struct world_place *place, int rank)
+{
+    char *nodes = node_list(world), *tasks = tasks_per_node(world);
+    static const char *const node_names[] = {"SLURM_NODELIST", "SLURM_JOB_NODELIST", "SLURM_STEP_NODELIST"};
+    static const char *const node_counts[] = {"SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_STEP_NUM_NODES"};
+    static const char *const task_counts[] = {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_NUM_TASKS"};
+
+    list->failed |= nodes == NULL || tasks == NULL;
+    set(list, "SLURM_JOB_ID", place->job_id);
+    set(list, "SLURM_JOBID", place->job_id);
+    set_int(list, "SLURM_PROCID", rank);
+    set_int(list, "SLURM_LOCALID", place->local_rank);
+    set_int(list, "SLURM_NODEID", place->node_index);
+    for (size_t i = 0; i < COUNT(node_names); i++) {
+        set(list, node_names[i], nodes);
+        set_int(list, node_counts[i], world->node_count);
+        set_int(list, task_counts[i], world_size(world));
+    }
+    set(list, "SLURM_TASKS_PER_NODE", tasks);
+    set(list, "SLURM_STEP_TASKS_PER_NODE", tasks);
+    if (!has(list, "SLURMD_NODENAME"))
+        set(list, "SLURMD_NODENAME", world->nodes[place->node_index].name);
+    free(nodes);
+    free(tasks);
+}
+
+static void set_elastic(struct list *list, const struct world *world, const struct world_place *place)
+{
+    set(list, "ELASTIC_JOB_ID", place->job_id);
+    set(list, "ELASTIC_INCARNATION", place->incarnation);
+    set_int(list, "ELASTIC_GENERATION", world->generation);
+    set_int(list, "ELASTIC_NODES", world->node_count);
+    set_int(list, "ELASTIC_MIN_NODES", place->min_nodes);
+    set_int(list, "ELASTIC_MAX_NODES", place->max_nodes);
+    set(list, "ELASTIC_KIND", world->kind);
+    set(list, "ELASTIC_REASON", world->reason);
+    set(list, "ELASTIC_EVENT_FILE", place->event_file);
+    set(list, "ELASTIC_STATE_DIR", place->state_dir);
+    set(list, "ELASTIC_CHECKPOINT_DIR", place->checkpoint_dir);
+    set(list, "ELASTIC_RUN_DIR", place->run_dir);
+    set(list, "ELASTIC_SCALE_CONFIG", place->scale_config != NULL ? place->scale_config : "{}");
+    set(list, "ELASTIC_LIB", place->lib);
+}
+
+char **world_environment(const struct world *world, const struct world_place *place, char *const *user,
+                         char *const *own)
+{
+    struct list list = {0};
+    int rank = world_first_rank(world, place->node_index) + place->local_rank;
+
+    for (char *const *each = user; each != NULL && *each != NULL; each++)
+        if (user_keeps(*each))
+            list_take(&list, strdup(*each));
+    for (char *const *each = own; each != NULL && *each != NULL; each++)
+        if (strchr(*each, '=') != NULL && is_one_of(*each, own_names, COUNT(own_names)))
+            list_take(&list, strdup(*each));
+    set_torchrun(&list, world, place, rank);
+    set_horovod(&list, world, place, rank);
+    set_slurm(&list, world, place, rank);
+    set_elastic(&list, world, place);
+    if (list.failed) {
+        strings_free(list.strings);
+        return NULL;
+    }
+    return list.strings;
+}
