@@ -182,6 +182,7 @@ static void handle_ready(struct leader *leader, struct leader_member *m)
         if (takes_part(leader->members[i]) && !leader->members[i]->answered)
             return;
     leader_set_phase(leader, PHASE_RUNNING, 0);
+    leader->ready_at = leader_now(leader);
     leader_schedule(leader, 0);
     if (leader->stopping)
         change_begin(leader, true);
@@ -420,7 +421,7 @@ void change_on_message(struct leader *leader, struct leader_member *m, const cha
         handle_ready(leader, m);
     } else if (strcmp(type, "stepping") == 0) {
         m->stepping = true;
-        report_stepping(leader);
+        report_stepping(leader, json_get_bool(msg, "aware", true));
         leader_schedule(leader, 0);
     } else if (strcmp(type, "held") == 0) {
         handle_held(leader, m, msg);

@@ -187,7 +187,7 @@ static void carry_out(struct leader *leader, struct plan_output *out)
     }
     if (!out->change)
         return;
-    if (leader->phase == PHASE_WAITING && out->size > 0 && assembled(leader)) {
+    if (leader->phase == PHASE_WAITING && out->size > 0 && (leader->generation > 0 || assembled(leader))) {
         change_form(leader);
     } else if (leader->phase == PHASE_RUNNING) {
         if (!out->urgent && !any_stepping(leader) && now - leader->generation_since < STEP_WAIT)

@@ -97,6 +97,7 @@ struct leader {
     int generation;
     struct world *world;
     double generation_since; /* < 0: none yet */
+    double ready_at;         /* all its workers had been executed */
     double last_setback;
     int last_increments;
     int target;
@@ -170,7 +171,9 @@ char **extension_argv(const struct leader_options *options, const struct job_inf
 
 /* report.c */
 int report_generation(struct leader *leader); /* a generation has been formed: files and history */
-void report_stepping(struct leader *leader);
+/* The first step of the generation has been made; not aware: by a script of whose steps nothing is known, so that all that is known is when its
+ * workers were ready. */
+void report_stepping(struct leader *leader, bool aware);
 void report_end(struct leader *leader);
 /* Keep a worker's failure as one line; print it once it is known to be the cause and not a consequence. */
 void report_failure(struct leader *leader, struct leader_member *member, json_object *exit);

@@ -195,8 +195,10 @@ static void on_ready(void *arg)
 static void on_stepping(void *arg)
 {
     struct member *m = arg;
+    json_object *msg = generation_message("stepping", m->world->generation);
 
-    send_message(m, generation_message("stepping", m->world->generation));
+    json_object_object_add(msg, "aware", json_object_new_boolean(workers_step(m->workers) > 0));
+    send_message(m, msg);
 }
 
 static const char *tail_of(struct member *m, int rank)

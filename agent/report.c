@@ -117,14 +117,14 @@ int report_generation(struct leader *leader)
     return 0;
 }
 
-void report_stepping(struct leader *leader)
+void report_stepping(struct leader *leader, bool aware)
 {
     struct generation_record *r = last_record(leader);
     json_object *line;
 
     if (r == NULL || r->pause >= 0 || leader->pause_from < 0 || leader->generation_since < 0)
         return;
-    r->pause = leader_now(leader) - leader->pause_from;
+    r->pause = (aware ? leader_now(leader) : leader->ready_at) - leader->pause_from;
     leader->pause_from = -1;
     line = json_object_new_object();
     json_object_object_add(line, "generation", json_object_new_int(r->generation));

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* elasticrun's command line: ours and torchrun's spellings, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "agent/options.h"
+
+static enum options_result parse(struct options *o, struct error *err, const char *line)
+{
+    static char copy[512];
+    static char *argv[32];
+    int argc = 0;
+
+    strcpy(copy, line);
+    err->text[0] = '\0';
+    for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    argv[argc] = NULL;
+    return options_parse(o, argc, argv, err);
+}
+
+static void test_commands(void **state)
+{
+    static const struct {
+        const char *line;
+        const char *argv[8];
+    } table[] = {
+        {"elasticrun python train.py --lr 1", {"python", "train.py", "--lr", "1"}},
+        {"elasticrun train.py --label", {"python3", "-u", "train.py", "--label"}},
+        {"elasticrun -m pkg.train -x", {"python3", "-u", "-m", "pkg.train", "-x"}},
+        {"elasticrun --no-python ./train.py", {"./train.py"}},
+        {"elasticrun --nproc_per_node 2 -- ./a.out --elastic=1:2", {"./a.out", "--elastic=1:2"}},
+        {"elasticrun --nnodes=1:4 --rdzv-backend c10d --rdzv_endpoint=h:1 train.py", {"python3", "-u", "train.py"}},
+    };
+    struct options o;
+    struct error err;
+
+    (void)state;
+    unsetenv("PYTHON_EXEC");
+    for (size_t row = 0; row < sizeof(table) / sizeof(table[0]); row++) {
+        size_t i;
+
+        if (parse(&o, &err, table[row].line) != OPTIONS_RUN)
+            fail_msg("%s: %s", table[row].line, err.text);
+        for (i = 0; table[row].argv[i] != NULL; i++)
+            assert_string_equal(o.argv[i], table[row].argv[i]);
+        assert_null(o.argv[i]);
+        options_clear(&o);
+    }
+}
+
+static void test_values(void **state)
+{
+    struct options o;
+    struct error err;
+
+    (void)state;
+    assert_int_equal(parse(&o, &err, "elasticrun --elastic=2:6:2 --elastic-grace=30 --elastic-grow-delay 5 --elastic-pool=a,b "
+                                     "--elastic-signal=USR1 --nproc-per-node=gpu --max-restarts=7 --label --bind=none "
+                                     "--state-dir=/s --checkpoint-dir /c x"),
+                     OPTIONS_RUN);
+    assert_int_equal(o.policy.sizes.step, 2);
+    assert_int_equal(o.policy.grace, 30);
+    assert_int_equal(o.policy.grow_delay, 5);
+    assert_int_equal(o.policy.snooze, POLICY_UNSET);
+    assert_int_equal(o.policy.pool_count, 2);
+    assert_int_equal(o.nproc_kind, NPROC_GPU);
+    assert_int_equal(o.max_restarts, 7);
+    assert_true(o.label && !o.bind && !o.extension);
+    assert_string_equal(o.state_dir, "/s");
+    assert_string_equal(o.checkpoint_dir, "/c");
+    options_clear(&o);
+}
+
+static void test_refused(void **state)
+{
+    static const struct {
+        const char *line, *says;
+    } table[] = {
+        {"elasticrun", "no command"},
+        {"elasticrun --label", "no command"},
+        {"elasticrun --elastic=8:2 x", "8"},
+        {"elasticrun --elastic-grace=-1 x", "-1"},
+        {"elasticrun --nproc-per-node=0 x", "--nproc-per-node=0: must be a whole number from 1 to 65536, auto, gpu or cpu"},
+        {"elasticrun --nproc-per-node=two x", "two"},
+        {"elasticrun --max-restarts=1e9 x", "--max-restarts=1e9: must be a whole number from 0 to 1000000"},
+        {"elasticrun --max-restarts= x", "--max-restarts=:"},
+        {"elasticrun --bind=all x", "--bind=all: must be auto or none"},
+        {"elasticrun --no-such x", "--no-such: unknown option"},
+        {"elasticrun --elastic-grace", "--elastic-grace"},
+    };
+    struct options o;
+    struct error err;
+
+    (void)state;
+    for (size_t row = 0; row < sizeof(table) / sizeof(table[0]); row++) {
+        if (parse(&o, &err, table[row].line) != OPTIONS_ERROR)
+            fail_msg("accepted: %s", table[row].line);
+        if (strstr(err.text, table[row].says) == NULL || strchr(err.text, '\n') != NULL)
+            fail_msg("%s: \"%s\" does not say \"%s\"", table[row].line, err.text, table[row].says);
+        options_clear(&o);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_refused),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("options", tests, NULL, NULL);
+}
