@@ -64,9 +64,7 @@ int scene_setup(void **state);
 int scene_teardown(void **state);
 #define scene_test(f) cmocka_unit_test_setup_teardown(f, scene_setup, scene_teardown)
 
-extern const char *munge_socket; /* NULL: there is no munged */
-/* Skip the test if there is no munged. */
-void need_munge(void);
+extern const char *munge_socket;
 
 struct link_server *serve(uv_loop_t *loop, uint32_t job, struct peer *peer);
 /* For the scene's leader. port 0: look for it. */
@@ -75,10 +73,11 @@ struct link *dial(uv_loop_t *loop, const struct link_client_options *options, st
 /* A message with "n", and "pad" if that is not NULL. */
 json_object *numbered(int64_t number, const char *pad);
 
-/* Run the tests that match the first argument (with * and ?), or all. */
-void scene_begin(int argc, char **argv);
+/* Run the tests that match the first argument (with * and ?), or all; none if there is no munged.
+ */
 #define scene_run(argc, argv, tests)                                                               \
     (scene_begin(argc, argv), scene_end(cmocka_run_group_tests(tests, NULL, NULL)))
+void scene_begin(int argc, char **argv);
 int scene_end(int failed);
 
 /* --- Raw sockets: a client that knows the bytes, and need not keep to the rules --- */

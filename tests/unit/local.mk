@@ -58,7 +58,9 @@ EXTRA_DIST += \
 UNIT_TESTS += \
     tests/unit/test_link \
     tests/unit/test_link_faults \
-    tests/unit/test_link_find
+    tests/unit/test_link_find \
+    tests/unit/test_link_ports \
+    tests/unit/test_link_users
 LINK_TEST_CPPFLAGS = \
     $(AM_CPPFLAGS) \
     $(JSONC_CFLAGS) \
@@ -76,6 +78,12 @@ tests_unit_test_link_faults_LDADD = $(LINK_TEST_LIBS)
 tests_unit_test_link_find_SOURCES = tests/unit/test_link_find.c $(LINK_TEST_FIXTURE)
 tests_unit_test_link_find_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
 tests_unit_test_link_find_LDADD = $(LINK_TEST_LIBS)
+tests_unit_test_link_ports_SOURCES = tests/unit/test_link_ports.c
+tests_unit_test_link_ports_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
+tests_unit_test_link_ports_LDADD = $(LINK_TEST_LIBS)
+tests_unit_test_link_users_SOURCES = tests/unit/test_link_users.c $(LINK_TEST_FIXTURE)
+tests_unit_test_link_users_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
+tests_unit_test_link_users_LDADD = $(LINK_TEST_LIBS)
 
 UNIT_TESTS += \
     tests/unit/test_extension_argv \

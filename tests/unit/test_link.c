@@ -3,69 +3,14 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "tests/unit/link_fixture.h"
-
-/* --- Ports --- */
-
-static void test_candidates_differ(void **state)
-{
-    (void)state;
-    for (uint32_t job = 1; job < 2000; job++) {
-        int seen[LINK_CANDIDATES];
-
-        for (int k = 0; k < LINK_CANDIDATES; k++) {
-            seen[k] = link_candidate_port(job, job % 3, k, 23000, 27999);
-            assert_in_range(seen[k], 23000, 27999);
-            for (int i = 0; i < k; i++)
-                assert_int_not_equal(seen[i], seen[k]);
-        }
-    }
-}
-
-static void test_candidates_of_neighbours_differ(void **state)
-{
-    int same = 0;
-
-    (void)state;
-    for (uint32_t job = 1; job < 1000; job++) {
-        same += link_candidate_port(job, 0, 0, 23000, 27999) ==
-                link_candidate_port(job + 1, 0, 0, 23000, 27999);
-        same += link_candidate_port(job, 0, 0, 23000, 27999) ==
-                link_candidate_port(job, 1, 0, 23000, 27999);
-    }
-    assert_in_range(same, 0, 5); /* of 2000, in 5000 ports */
-}
-
-/* Both sides of a job may run different builds: the permutation is part of the protocol. */
-static void test_candidates_are_fixed(void **state)
-{
-    (void)state;
-    assert_int_equal(link_candidate_port(4711, 0, 0, 23000, 27999), 25523);
-    assert_int_equal(link_candidate_port(4711, 0, 1, 23000, 27999), 26830);
-    assert_int_equal(link_candidate_port(4711, 1, 0, 23000, 27999), 24667);
-}
-
-static void test_small_ranges(void **state)
-{
-    (void)state;
-    for (int k = 0; k < LINK_CANDIDATES; k++) {
-        assert_int_equal(link_candidate_port(1, 0, k, 25000, 25000), 25000);
-        assert_in_range(link_candidate_port(77, 0, k, 25000, 25001), 25000, 25001);
-        assert_in_range(link_candidate_port(UINT32_MAX, UINT32_MAX, k, 1, 65535), 1, 65535);
-    }
-    for (int k = 1; k < 5; k++)
-        assert_int_not_equal(link_candidate_port(3, 0, 0, 25000, 25004),
-                             link_candidate_port(3, 0, k, 25000, 25004));
-}
 
 /* --- The handshake --- */
 
@@ -73,7 +18,6 @@ static void test_handshake(void **state)
 {
     struct scene *scene = *state;
 
-    need_munge();
     assert_string_equal(link_role(scene->leader.link), "agent");
     assert_int_equal(link_peer_uid(scene->leader.link), geteuid());
     assert_int_equal(link_peer_uid(scene->good_link), geteuid());
@@ -88,7 +32,6 @@ static void test_control_and_name(void **state)
     struct link_client_options options = client_options(0);
     struct peer peer = {0};
 
-    need_munge();
     options.role = LINK_ROLE_CONTROL;
     options.address = "localhost";
     dial(&scene->loop, &options, &peer);
@@ -109,7 +52,6 @@ static void test_another_incarnation_is_refused(void **state)
     struct link_client_options options = client_options(scene->port);
     struct peer peer = {0};
 
-    need_munge();
     options.restarts = 1;
     options.timeout_ms = 300;
     dial(&scene->loop, &options, &peer);
@@ -126,7 +68,6 @@ static void test_leader_of_another_user_is_refused(void **state)
     struct link_client_options options = client_options(scene->port);
     struct peer peer = {0};
 
-    need_munge();
     options.leader_uid = geteuid() +
                          1; /* the real leader cannot decode what is meant for this one */
     options.timeout_ms = 300;
@@ -137,82 +78,12 @@ static void test_leader_of_another_user_is_refused(void **state)
     peer_clear(&peer);
 }
 
-/* What a client of another uid sees: 0 open, 1 refused with a word about the uid, 2 something
- * else. */
-static int try_as(uid_t uid, const char *role, uid_t leader_uid, int port)
-{
-    struct link_client_options options = client_options(port);
-    struct peer peer = {0};
-    uv_loop_t loop;
-    char about[64];
-
-    if (setgroups(0, NULL) != 0 || setgid(uid) != 0 || setuid(uid) != 0)
-        return 3;
-    uv_loop_init(&loop);
-    options.role = role;
-    options.leader_uid = leader_uid;
-    options.timeout_ms = 3000;
-    dial(&loop, &options, &peer);
-    while (!peer.opened && !peer.closed)
-        uv_run(&loop, UV_RUN_ONCE);
-    if (peer.opened)
-        link_close(peer.link, "enough");
-    if (!run_empty(&loop))
-        return 4;
-    if (peer.opened)
-        return 0;
-    snprintf(about, sizeof(about), "uid %u may not take part as %s", uid, role);
-    return strstr(peer.why, about) ? 1 : 2;
-}
-
-static bool child_has_ended(void *arg)
-{
-    int *status = arg;
-
-    return status[1] != 0 || (status[1] = waitpid(status[0], &status[2], WNOHANG)) == status[0];
-}
-
-static int fork_as(struct scene *scene, uid_t uid, const char *role)
-{
-    int status[3] = {0};
-    uv_timer_t timer;
-    uid_t own = geteuid();
-
-    status[0] = fork();
-    if (status[0] == 0)
-        _exit(try_as(uid, role, own, scene->port));
-    uv_timer_init(&scene->loop, &timer);
-    uv_timer_start(&timer, (uv_timer_cb)(void (*)(void))uv_now, 10, 10);
-    assert_true(run_until(&scene->loop, child_has_ended, status));
-    uv_close((uv_handle_t *)&timer, NULL);
-    uv_run(&scene->loop, UV_RUN_NOWAIT);
-    assert_true(WIFEXITED(status[2]));
-    return WEXITSTATUS(status[2]);
-}
-
-static void test_other_users(void **state)
-{
-    struct scene *scene = *state;
-
-    need_munge();
-    if (geteuid() != 0) {
-        print_message("# skipped: only root can be another user\n");
-        skip();
-    }
-    assert_int_equal(fork_as(scene, OTHER_UID, LINK_ROLE_AGENT),
-                     1); /* SlurmUser, but not the job's user */
-    assert_int_equal(fork_as(scene, OTHER_UID, LINK_ROLE_CONTROL), 0); /* SlurmUser */
-    assert_int_equal(fork_as(scene, OTHER_UID - 1, LINK_ROLE_CONTROL), 1);
-    assert_int_equal(scene->leader.opened, 2);
-}
-
 /* --- Messages --- */
 
 static void test_many_messages(void **state)
 {
     struct scene *scene = *state;
 
-    need_munge();
     for (int i = 0; i < 1000; i++)
         assert_int_equal(link_send(scene->good_link, numbered(i, NULL)), 0);
     assert_true(run_until_messages(&scene->loop, &scene->good, 1000));
@@ -228,7 +99,6 @@ static void test_large_messages(void **state)
     char *pad = malloc(size + 1);
     json_object *back = NULL;
 
-    need_munge();
     memset(pad, 'x', size);
     pad[size] = '\0';
     for (int i = 0; i < 20; i++) {
@@ -248,7 +118,6 @@ static void test_bytes_that_are_not_utf8(void **state)
     struct scene *scene = *state;
     json_object *msg = json_object_new_object(), *back = NULL;
 
-    need_munge();
     json_object_object_add(msg, "env", json_object_new_string("NAME=\xe9\xff/\"\\\n\x01"));
     assert_int_equal(link_send(scene->good_link, msg), 0);
     assert_true(run_until_messages(&scene->loop, &scene->good, 1));
@@ -262,7 +131,6 @@ static void test_too_large_is_not_sent(void **state)
     size_t size = FRAME_KEYED_MAX + 1;
     char *pad = malloc(size + 1);
 
-    need_munge();
     memset(pad, 'x', size);
     pad[size] = '\0';
     assert_int_equal(link_send(scene->good_link, numbered(0, pad)), -1);
@@ -278,7 +146,6 @@ static void test_close_delivers_what_was_sent(void **state)
     struct scene *scene = *state;
     char pad[20001];
 
-    need_munge();
     memset(pad, 'x', sizeof(pad) - 1);
     pad[sizeof(pad) - 1] = '\0';
     scene->leader.echo = false;
@@ -300,7 +167,6 @@ static void test_close_in_a_handler(void **state)
     struct scene *scene = *state;
     json_object *bye = json_object_new_object();
 
-    need_munge();
     scene->leader.close_on = "bye";
     json_object_object_add(bye, "t", json_object_new_string("bye"));
     link_send(scene->good_link, numbered(0, NULL));
@@ -319,7 +185,6 @@ static void test_close_does_not_wait_for_ever(void **state)
     struct raw *raw;
     uint64_t start;
 
-    need_munge();
     raw = raw_open(&scene->loop, scene->port);
     assert_true(run_until_opened(&scene->loop, &scene->leader, 2));
     start = uv_hrtime();
@@ -336,7 +201,6 @@ static void test_a_peer_that_does_not_read(void **state)
     char *pad = malloc(1000001);
     int count = 0;
 
-    need_munge();
     memset(pad, 'x', 1000000);
     pad[1000000] = '\0';
     raw = raw_open(&scene->loop, scene->port);
@@ -360,7 +224,6 @@ static void test_destroy_with_everything_under_way(void **state)
     struct link *links[20];
     struct raw *silent, *asked;
 
-    need_munge();
     silent = raw_connect(&scene->loop, scene->port);
     asked = scene_challenged(scene, "agent");
     for (int i = 0; i < 20; i++)
@@ -392,15 +255,10 @@ static void test_destroy_with_everything_under_way(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_candidates_differ),
-        cmocka_unit_test(test_candidates_of_neighbours_differ),
-        cmocka_unit_test(test_candidates_are_fixed),
-        cmocka_unit_test(test_small_ranges),
         scene_test(test_handshake),
         scene_test(test_control_and_name),
         scene_test(test_another_incarnation_is_refused),
         scene_test(test_leader_of_another_user_is_refused),
-        scene_test(test_other_users),
         scene_test(test_many_messages),
         scene_test(test_large_messages),
         scene_test(test_bytes_that_are_not_utf8),

@@ -47,7 +47,6 @@ static void test_garbage(void **state)
     struct scene *scene = *state;
     uint8_t noise[100000];
 
-    need_munge();
     randombytes_buf(noise, sizeof(noise));
     noise[0] |= 0x80; /* else the length might be one that is allowed */
     expect_end_after(scene, noise, sizeof(noise));
@@ -62,7 +61,6 @@ static void test_frames_that_are_no_hello(void **state)
     struct scene *scene = *state;
     char deep[4001];
 
-    need_munge();
     memset(deep, '[', 2000);
     memset(deep + 2000, ']', 2000);
     deep[4000] = '\0';
@@ -107,7 +105,6 @@ static void test_refused_hellos(void **state)
 {
     struct scene *scene = *state;
 
-    need_munge();
     expect_refusal(scene, 2, "agent", "4711.0",
                    "version 2 of the protocol is not known here, only 1");
     expect_refusal(scene, 1, "agent", "4711.1", "this is the leader of job 4711.0");
@@ -127,7 +124,6 @@ static void test_false_proofs(void **state)
     struct scene *scene = *state;
     struct raw *raw;
 
-    need_munge();
     raw = scene_challenged(scene, "control");
     snprintf(raw->proof.role, sizeof(raw->proof.role), "agent");
     expect_refused_proof(scene, raw);
@@ -153,7 +149,6 @@ static void test_proof_used_twice(void **state)
     struct scene *scene = *state;
     struct raw *first, *second;
 
-    need_munge();
     first = raw_open(&scene->loop, scene->port);
     assert_true(run_until_opened(&scene->loop, &scene->leader, 2));
     second = scene_challenged(scene, "agent");
@@ -171,7 +166,6 @@ static void test_more_than_the_handshake_allows(void **state)
     struct scene *scene = *state;
     struct raw *raw;
 
-    need_munge();
     raw = scene_challenged(scene, "agent");
     raw_send(raw, "{\"t\":\"hello\"}"); /* a second one */
     expect_end(scene, raw);
@@ -189,7 +183,6 @@ static void test_a_half_message_and_silence(void **state)
     struct raw *half, *silent;
     uint64_t start = uv_hrtime();
 
-    need_munge();
     silent = raw_connect(&scene->loop, scene->port);
     half = raw_connect(&scene->loop, scene->port);
     raw_write(half, "\0\0\0\x40{\"t\":", 9);
@@ -229,7 +222,6 @@ static void test_wrong_mac(void **state)
     uint8_t *frame;
     size_t len;
 
-    need_munge();
     raw = raw_open(&scene->loop, scene->port);
     frame = sealed(raw, "{\"t\":\"show\"}", &len);
     frame[len - 3] ^= 1;
@@ -243,7 +235,6 @@ static void test_wrong_key(void **state)
     struct scene *scene = *state;
     struct raw *raw;
 
-    need_munge();
     raw = raw_open(&scene->loop, scene->port);
     raw->writer.key[0] ^= 1;
     raw_send(raw, "{\"t\":\"show\"}");
@@ -255,7 +246,6 @@ static void test_wrong_direction(void **state)
     struct scene *scene = *state;
     struct raw *raw;
 
-    need_munge();
     raw = raw_open(&scene->loop, scene->port);
     raw->writer.direction = FRAME_FROM_LEADER; /* what the leader said, sent back to it */
     raw_send(raw, "{\"t\":\"show\"}");
@@ -267,7 +257,6 @@ static void test_plain_frame_after_the_handshake(void **state)
     struct scene *scene = *state;
     struct raw *raw;
 
-    need_munge();
     raw = raw_open(&scene->loop, scene->port);
     raw->writer.keyed = false;
     raw_send(raw, "{\"t\":\"show\",\"pad\":\"long enough to be a frame with a MAC\"}");
@@ -281,7 +270,6 @@ static void test_repeated_frame(void **state)
     void *frame;
     size_t len;
 
-    need_munge();
     raw = raw_open(&scene->loop, scene->port);
     frame = sealed(raw, "{\"t\":\"show\"}", &len);
     raw_write(raw, frame, len);
@@ -297,7 +285,6 @@ static void test_oversized_frame(void **state)
     struct scene *scene = *state;
     struct raw *raw;
 
-    need_munge();
     raw = raw_open(&scene->loop, scene->port);
     raw_write(raw, "\x10\0\0\0", 4);
     expect_leader_ends(scene, raw, "");
@@ -309,7 +296,6 @@ static void test_authenticated_nonsense(void **state)
     struct raw *raw;
     char deep[201];
 
-    need_munge();
     memset(deep, '[', 100);
     memset(deep + 100, ']', 100);
     deep[200] = '\0';
@@ -324,7 +310,6 @@ static void test_connection_that_breaks(void **state)
     struct linger hard = {.l_onoff = 1};
     struct raw *raw;
 
-    need_munge();
     raw = raw_open(&scene->loop, scene->port);
     assert_true(run_until_opened(&scene->loop, &scene->leader, 2));
     setsockopt(raw->fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard)); /* close resets */
@@ -343,7 +328,6 @@ static void test_idle_connections_stop_nobody(void **state)
     struct peer peer = {0};
     uint64_t start;
 
-    need_munge();
     for (int i = 0; i < 200; i++)
         idle[i] = raw_connect(&scene->loop, scene->port);
     start = uv_hrtime();
@@ -364,7 +348,6 @@ static void test_many_at_once(void **state)
     struct link_client_options options = client_options(scene->port);
     struct peer *peers = calloc(200, sizeof(*peers));
 
-    need_munge();
     for (int i = 0; i < 200; i++)
         dial(&scene->loop, &options, &peers[i]);
     assert_true(run_until_opened(&scene->loop, &scene->leader, 201));
@@ -380,14 +363,14 @@ static void test_many_at_once(void **state)
     free(peers);
 }
 
-/* A leader whose munged hangs serves those that are in, and lets others in when it answers again. */
+/* A leader whose munged hangs serves those that are in, and lets others in when it answers again.
+ */
 static void test_leader_whose_munge_hangs(void **state)
 {
     struct scene *scene = *state;
     struct raw *raw[5];
     struct error err = {0};
 
-    need_munge();
     for (int i = 0; i < 5; i++) {
         raw[i] = scene_challenged(scene, "agent");
         assert_int_equal(
@@ -416,7 +399,6 @@ static void test_no_descriptor_left(void **state)
     struct raw *raw, *later;
     int spare[64], count = 0;
 
-    need_munge();
     raw = raw_connect(&scene->loop, scene->port); /* waits in the kernel */
     getrlimit(RLIMIT_NOFILE, &old);
     few = old;

@@ -47,7 +47,6 @@ static void test_strangers_at_the_candidates(void **state)
     struct link_server *stranger, *own;
     int silent;
 
-    need_munge();
     stranger = link_server_create(&scene->loop, &foreign, &peer_handlers, &other, NULL);
     assert_non_null(stranger);
     silent = listen_at(candidate(1));
@@ -75,7 +74,6 @@ static void test_leader_that_comes_later(void **state)
     struct peer leader = {0}, peer = {0};
     struct link_server *server;
 
-    need_munge();
     options.job_id = JOB + 1;
     dial(&scene->loop, &options, &peer);
     for (int i = 0; i < 100; i++) /* each candidate has refused at least once */
@@ -112,7 +110,6 @@ static void test_no_leader(void **state)
     struct scene *scene = *state;
     struct link_client_options options = client_options(0);
 
-    need_munge();
     options.job_id = JOB + 1;
     options.timeout_ms = 400;
     expect_no_leader(scene, &options, "connection refused");
@@ -125,7 +122,6 @@ static void test_munge_that_is_not_there(void **state)
     struct scene *scene = *state;
     struct link_client_options options = client_options(scene->port);
 
-    need_munge();
     options.munge_socket = "/nonexistent/munge.socket";
     options.timeout_ms = 300;
     expect_no_leader(scene, &options, "munge");
@@ -156,7 +152,6 @@ static void test_munge_that_hangs(void **state)
     struct sockaddr_un path = {0};
     int fd, ticks = 0;
 
-    need_munge();
     fd = hang_at(&path);
     uv_timer_init(&scene->loop, &timer);
     timer.data = &ticks;
@@ -267,7 +262,6 @@ static void test_impostor(void **state)
     struct raw *raw;
     int listener, step;
 
-    need_munge();
     snprintf(zeros, sizeof(zeros), "%064d", 0);
     for (options.port = PORT_FIRST; options.port == scene->port; options.port++)
         ;

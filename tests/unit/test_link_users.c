@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which users a leader lets in, and as what. Needs root, to be others. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <grp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/link_fixture.h"
+
+/* What a client of another uid sees: 0 open, 1 refused with a word about the uid, 2 something
+ * else. */
+static int try_as(uid_t uid, const char *role, uid_t leader_uid, int port)
+{
+    struct link_client_options options = client_options(port);
+    struct peer peer = {0};
+    uv_loop_t loop;
+    char about[64];
+
+    if (setgroups(0, NULL) != 0 || setgid(uid) != 0 || setuid(uid) != 0)
+        return 3;
+    uv_loop_init(&loop);
+    options.role = role;
+    options.leader_uid = leader_uid;
+    options.timeout_ms = 3000;
+    dial(&loop, &options, &peer);
+    while (!peer.opened && !peer.closed)
+        uv_run(&loop, UV_RUN_ONCE);
+    if (peer.opened)
+        link_close(peer.link, "enough");
+    if (!run_empty(&loop))
+        return 4;
+    if (peer.opened)
+        return 0;
+    snprintf(about, sizeof(about), "uid %u may not take part as %s", uid, role);
+    return strstr(peer.why, about) ? 1 : 2;
+}
+
+static bool child_has_ended(void *arg)
+{
+    int *status = arg;
+
+    return status[1] != 0 || (status[1] = waitpid(status[0], &status[2], WNOHANG)) == status[0];
+}
+
+static int fork_as(struct scene *scene, uid_t uid, const char *role)
+{
+    int status[3] = {0};
+    uv_timer_t timer;
+    uid_t own = geteuid();
+
+    status[0] = fork();
+    if (status[0] == 0)
+        _exit(try_as(uid, role, own, scene->port));
+    uv_timer_init(&scene->loop, &timer);
+    uv_timer_start(&timer, (uv_timer_cb)(void (*)(void))uv_now, 10, 10);
+    assert_true(run_until(&scene->loop, child_has_ended, status));
+    uv_close((uv_handle_t *)&timer, NULL);
+    uv_run(&scene->loop, UV_RUN_NOWAIT);
+    assert_true(WIFEXITED(status[2]));
+    return WEXITSTATUS(status[2]);
+}
+
+static void test_other_users(void **state)
+{
+    struct scene *scene = *state;
+
+    assert_int_equal(fork_as(scene, OTHER_UID, LINK_ROLE_AGENT),
+                     1); /* SlurmUser, but not the job's user */
+    assert_int_equal(fork_as(scene, OTHER_UID, LINK_ROLE_CONTROL), 0); /* SlurmUser */
+    assert_int_equal(fork_as(scene, OTHER_UID - 1, LINK_ROLE_CONTROL), 1);
+    assert_int_equal(scene->leader.opened, 2);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        scene_test(test_other_users),
+    };
+
+    if (geteuid() != 0) {
+        printf("1..0 # SKIP only root can be another user\n");
+        return 0;
+    }
+    return scene_run(argc, argv, tests);
+}
