@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a training script of an elastic Slurm job calls.
+
+    import slurm_elastic
+    from slurm_elastic import ElasticSampler, elastic_event_detected
+
+    sampler = ElasticSampler(dataset, global_batch=128, seed=1)
+    loader = DataLoader(dataset, batch_sampler=sampler)
+    state = slurm_elastic.load_latest()
+    ...
+    for epoch in range(sampler.epoch, epochs):
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            loss = loss_function(model(x), y) * sampler.loss_scale()
+            ...
+            optimizer.step()
+            sampler.commit()
+            if elastic_event_detected():
+                slurm_elastic.save({..., "sampler": sampler.state_dict()})
+                sys.exit(0)
+
+The same script runs under srun, torchrun or alone: then no event ever comes. Nothing here imports
+torch, except to write or read a checkpoint of a script that uses it.
+"""
+
+from ._events import Event, elastic_event_detected, init
+from ._world import generation, is_elastic, scale_config
+from .batches import EpochOrder, batch_sizes
+from .checkpoint import (
+    CheckpointError,
+    checkpoint_dir,
+    latest_checkpoint,
+    load_latest,
+    new_checkpoint,
+    save,
+)
+from .sampler import ElasticSampler
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CheckpointError",
+    "ElasticSampler",
+    "EpochOrder",
+    "Event",
+    "batch_sizes",
+    "checkpoint_dir",
+    "elastic_event_detected",
+    "generation",
+    "init",
+    "is_elastic",
+    "latest_checkpoint",
+    "load_latest",
+    "new_checkpoint",
+    "save",
+    "scale_config",
+]

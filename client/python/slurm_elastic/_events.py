@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Events of an elastic job, over libelastic (ctypes)."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import os
+import sys
+import time
+from typing import Iterator, NamedTuple, Optional
+
+from ._world import is_elastic
+
+INTERFACE = 1  # ELASTIC_INTERFACE of elastic.h
+KINDS = ("none", "grow", "shrink", "fault", "stop")
+
+
+class Event(NamedTuple):
+    """Why this world ends after the step just made. Always true, so that `if event:` works."""
+
+    kind: str
+    """"grow", "shrink", "fault" (a node or worker was lost) or "stop" (the job is to end)."""
+    reason: str
+    """One line for the user; may be empty."""
+    deadline: Optional[float]
+    """When this worker must have left, in seconds since the epoch; None: no limit is known."""
+    nodes: Optional[int]
+    """Nodes of the next world; None if not known yet."""
+    generation: int
+    """The world that ends."""
+    step: int
+    """Boundaries that all workers have passed in this world."""
+
+    @property
+    def time_remaining(self) -> float:
+        """Seconds until the deadline, 0.0 when it is over, infinite without one."""
+        if self.deadline is None:
+            return float("inf")
+        return max(0.0, self.deadline - time.time())
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class _CEvent(ctypes.Structure):  # struct elastic_event
+    _fields_ = [
+        ("kind", ctypes.c_int32),
+        ("generation", ctypes.c_int32),
+        ("next_nodes", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+        ("step", ctypes.c_int64),
+        ("deadline_ms", ctypes.c_int64),
+        ("reason", ctypes.c_char * 192),
+    ]
+
+    def as_event(self) -> Event:
+        return Event(
+            kind=KINDS[self.kind] if 0 < self.kind < len(KINDS) else "stop",
+            reason=self.reason.decode("utf-8", "replace"),
+            deadline=self.deadline_ms / 1000 if self.deadline_ms else None,
+            nodes=self.next_nodes or None,
+            generation=self.generation,
+            step=self.step,
+        )
+
+
+def _candidates() -> Iterator[str]:
+    """Where libelastic may be: elasticrun names the one beside itself, which fits it best."""
+    if os.environ.get("ELASTIC_LIB"):
+        yield os.environ["ELASTIC_LIB"]
+    yield os.path.join(os.path.dirname(os.path.abspath(__file__)), "libelastic.so.0")
+    found = ctypes.util.find_library("elastic")
+    if found:
+        yield found
+
+
+def _load() -> ctypes.CDLL:
+    failures = []
+    for path in _candidates():
+        try:
+            library = ctypes.CDLL(path)
+            interface = library.elastic_interface()
+        except (OSError, AttributeError) as error:
+            failures.append(str(error))
+            continue
+        if interface == INTERFACE:
+            library.elastic_error.restype = ctypes.c_char_p
+            return library
+        failures.append(f"{path}: interface {interface}, this package needs {INTERFACE}")
+    raise OSError("libelastic cannot be loaded: " + "; ".join(failures))
+
+
+def _attach() -> Optional[ctypes.CDLL]:
+    if not is_elastic():
+        return None
+    try:
+        library = _load()
+        if library.elastic_init() < 0:
+            raise OSError(library.elastic_error().decode("utf-8", "replace"))
+    except OSError as error:
+        print(
+            f"slurm_elastic: {error}. No events: this worker will be stopped by SIGTERM when the job "
+            "changes its size, and lose what it has not saved.",
+            file=sys.stderr,
+            flush=True,
+        )
+        return None
+    return library
+
+
+_library: Optional[ctypes.CDLL] = None
+_attached = False
+_event = _CEvent()
+_event_pointer = ctypes.byref(_event)
+
+
+def init() -> bool:
+    """Attach to elasticrun; True if this process is an elastic worker that will be told of events.
+
+    Optional: the first use of anything else does the same. Elsewhere than under elasticrun it does
+    nothing. To be called by the worker itself, not in processes that it starts.
+    """
+    global _library, _attached
+    if not _attached:
+        _library = _attach()
+        _attached = True
+    return _library is not None
+
+
+def training() -> None:
+    """Say that from now on there is something worth saving (elastic_training)."""
+    if init():
+        _library.elastic_training()
+
+
+def elastic_event_detected() -> Optional[Event]:
+    """One step boundary: call it after each optimizer step, equally often on all ranks.
+
+    Returns None while training goes on, and always when not elastic; that costs about a microsecond
+    and no communication. When the job is to change, all ranks get an Event after the same step: save
+    a checkpoint and exit with status 0; elasticrun starts the script again in the new world.
+
+    Raises SystemExit if elasticrun has died: nobody would answer this worker any more.
+    Thread-safety: boundaries are to come from one thread.
+    """
+    if not _attached:
+        init()
+    if _library is None:
+        return None
+    answer = _library.elastic_event_test(_event_pointer)
+    if answer == 0:
+        return None
+    if answer < 0:
+        raise SystemExit("slurm_elastic: " + _library.elastic_error().decode("utf-8", "replace"))
+    return _event.as_event()

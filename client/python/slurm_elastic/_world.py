@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which world this process is a worker of, by its environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any, Dict, Optional, Tuple
+
+
+def is_elastic() -> bool:
+    """True in a worker that elasticrun has started."""
+    return bool(os.environ.get("ELASTIC_EVENT_FILE"))
+
+
+def generation() -> Optional[int]:
+    """The number of this world, counted from 0 over all changes of the job; None if not elastic."""
+    text = os.environ.get("ELASTIC_GENERATION") if is_elastic() else None
+    return int(text) if text else None
+
+
+def scale_config() -> Dict[str, Any]:
+    """What the policy file says under `scale_config` for this world size, {} if nothing.
+
+    Raises ValueError if the environment holds no JSON object.
+    """
+    text = os.environ.get("ELASTIC_SCALE_CONFIG") or "{}"
+    try:
+        config = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"ELASTIC_SCALE_CONFIG={text!r}: {error}") from None
+    if not isinstance(config, dict):
+        raise ValueError(f"ELASTIC_SCALE_CONFIG={text!r}: must be a JSON object")
+    return config
+
+
+def rank_and_size() -> Tuple[int, int]:
+    """(rank, world size) of this process: of torch.distributed where it is initialised, else of
+    $RANK and $WORLD_SIZE, which elasticrun and torchrun set, else (0, 1)."""
+    torch = sys.modules.get("torch")
+    distributed = getattr(torch, "distributed", None)
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    rank, size = os.environ.get("RANK", "0"), os.environ.get("WORLD_SIZE", "1")
+    try:
+        return int(rank), int(size)
+    except ValueError:
+        raise ValueError(f"RANK={rank!r} WORLD_SIZE={size!r}: must be whole numbers") from None

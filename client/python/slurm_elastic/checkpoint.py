@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Checkpoints of which the latest is always complete.
+
+    checkpoint/
+        latest -> 00000012      switched by rename, after all below it is on the disk
+        00000012/complete.json  names and sizes of the files
+        00000012/state.pt       torch.save(); state.pickle if the script does not use torch
+        00000011/...            the one before
+
+A directory gets its number by rename, when all its files are written and flushed. So a number is a
+complete checkpoint, and what is being written when the power fails has none. complete.json is
+there for file systems and people that copy half a directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import json
+import os
+import pickle
+import shutil
+import socket
+import sys
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Optional, Union
+
+from . import _events
+from ._world import generation, rank_and_size
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+_FORMAT = 1
+_MANIFEST = "complete.json"
+_TEMPORARY = ".new-"
+_STATES = ("state.pt", "state.pickle")
+
+
+class CheckpointError(RuntimeError):
+    """Checkpoints are there, and none can be used."""
+
+
+def checkpoint_dir(default: PathLike = "checkpoint") -> Path:
+    """The job's checkpoint directory, the same in each generation and after a requeue:
+    $ELASTIC_CHECKPOINT_DIR, else `default`. It need not exist yet."""
+    return Path(os.environ.get("ELASTIC_CHECKPOINT_DIR") or default)
+
+
+# ---- writing -------------------------------------------------------------------------------------
+
+
+def save(
+    state: Any, directory: Optional[PathLike] = None, *, keep: int = 2, rank: Optional[int] = None
+) -> Optional[Path]:
+    """Write `state` as the latest checkpoint; only rank 0 does, and gets its path. No collective.
+
+    state      anything that torch.save() can write, or pickle in a script without torch.
+    directory  checkpoint_dir() by default; made if needed.
+    keep       complete checkpoints to keep, the new one included. One more fits for a moment.
+    rank       this process's rank, if it is not that of torch.distributed or $RANK.
+
+    Raises OSError (a full disk, for instance): then the latest checkpoint is still the one before.
+    """
+    if (rank_and_size()[0] if rank is None else rank) != 0:
+        return None
+    with new_checkpoint(directory, keep=keep) as path:
+        if "torch" in sys.modules:
+            sys.modules["torch"].save(state, str(path / "state.pt"))
+        else:
+            with open(path / "state.pickle", "wb") as file:
+                pickle.dump(state, file, protocol=4)
+    return latest_checkpoint(directory)
+
+
+@contextlib.contextmanager
+def new_checkpoint(directory: Optional[PathLike] = None, *, keep: int = 2) -> Iterator[Path]:
+    """A directory to write any files into, which becomes the latest checkpoint when the block ends
+    without an exception. For formats of one's own; one process at a time writes.
+
+        with slurm_elastic.new_checkpoint() as path:
+            numpy.savez(path / "model.npz", **parameters)
+    """
+    if keep < 1:
+        raise ValueError(f"keep={keep}: must be at least 1")
+    base = checkpoint_dir() if directory is None else Path(directory)
+    base.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _remove_leftovers(base)
+    temporary = base / f"{_TEMPORARY}{socket.gethostname()}-{os.getpid()}"
+    temporary.mkdir(mode=0o700)
+    try:
+        yield temporary
+        _seal(temporary)
+        number = _publish(base, temporary)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    _point_latest(base, number)
+    for old in _numbers(base)[keep:]:
+        if old < number:
+            shutil.rmtree(base / _name(old), ignore_errors=True)
+
+
+def _name(number: int) -> str:
+    return f"{number:08d}"
+
+
+def _numbers(base: Path) -> List[int]:
+    """Numbers of the checkpoints, the newest first."""
+    try:
+        return sorted((int(n) for n in os.listdir(base) if n.isdecimal()), reverse=True)
+    except FileNotFoundError:
+        return []
+
+
+def _flush(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _seal(path: Path) -> None:
+    """Bring all files onto the disk, and the list of them last."""
+    files: Dict[str, int] = {}
+    for folder, _, names in os.walk(path):
+        for name in names:
+            file = Path(folder, name)
+            _flush(file)
+            files[str(file.relative_to(path))] = file.stat().st_size
+        _flush(Path(folder))
+    if not files:
+        raise ValueError("a checkpoint without files")
+    with open(path / _MANIFEST, "w") as file:
+        json.dump({"format": _FORMAT, "generation": generation(), "files": files}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    _flush(path)
+
+
+def _publish(base: Path, temporary: Path) -> int:
+    """Give it the next number."""
+    number = max(_numbers(base), default=0) + 1
+    os.rename(temporary, base / _name(number))
+    _flush(base)
+    return number
+
+
+def _point_latest(base: Path, number: int) -> None:
+    link = base / f"{_TEMPORARY}latest-{socket.gethostname()}-{os.getpid()}"
+    with contextlib.suppress(FileNotFoundError):
+        link.unlink()
+    os.symlink(_name(number), link)
+    os.replace(link, base / "latest")
+    _flush(base)
+
+
+def _remove_leftovers(base: Path) -> None:
+    """What a writer that was killed has left. A generation begins when the one before has ended, so
+    whoever still writes here should not, and had better fail than replace what comes now."""
+    for name in os.listdir(base):
+        if name.startswith(_TEMPORARY):
+            path = base / name
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+
+# ---- reading -------------------------------------------------------------------------------------
+
+
+def latest_checkpoint(directory: Optional[PathLike] = None) -> Optional[Path]:
+    """The directory of the latest complete checkpoint, None if there is none yet.
+
+    Raises CheckpointError if there are some, but no complete one: beginning anew would lose them.
+    """
+    base = checkpoint_dir() if directory is None else Path(directory)
+    numbers = _numbers(base)
+    with contextlib.suppress(OSError, ValueError):
+        latest = int(os.readlink(base / "latest"))
+        numbers = [number for number in numbers if number <= latest]
+    reasons = []
+    for number in numbers:
+        path = base / _name(number)
+        reason = _incomplete(path)
+        if reason is None:
+            for skipped in reasons:
+                print(f"slurm_elastic: {skipped}: using {path}", file=sys.stderr, flush=True)
+            return path
+        reasons.append(f"{path} is not complete: {reason}")
+    if reasons:
+        raise CheckpointError("; ".join(reasons))
+    return None
+
+
+def _incomplete(path: Path) -> Optional[str]:
+    try:
+        with open(path / _MANIFEST) as file:
+            manifest = json.load(file)
+        if manifest["format"] != _FORMAT:
+            return f"format {manifest['format']!r}, this package reads {_FORMAT}"
+        for name, size in manifest["files"].items():
+            found = (path / name).stat().st_size
+            if found != size:
+                return f"{name} has {found} bytes of {size}"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return str(error)
+    return None
+
+
+def load_latest(directory: Optional[PathLike] = None, *, map_location: Any = "cpu") -> Optional[Any]:
+    """The state that save() has written last, None if there is none yet. On every rank.
+
+    directory     checkpoint_dir() by default.
+    map_location  of torch.load(). The default keeps ranks from filling the device that rank 0 saved
+                  from; load_state_dict() moves tensors to where the model is.
+
+    Raises CheckpointError if there are checkpoints and no complete one. As with any pickle, load
+    only what you trust.
+    """
+    path = latest_checkpoint(directory)
+    state = None if path is None else _read_state(path, map_location)
+    _events.training()
+    return state
+
+
+def _read_state(path: Path, map_location: Any) -> Any:
+    if (path / "state.pt").exists():
+        import torch
+
+        options: Dict[str, Any] = {"map_location": map_location}
+        # The default became True in torch 2.6, which refuses optimizer states with numpy in them.
+        if "weights_only" in inspect.signature(torch.load).parameters:
+            options["weights_only"] = False
+        return torch.load(str(path / "state.pt"), **options)
+    if (path / "state.pickle").exists():
+        with open(path / "state.pickle", "rb") as file:
+            return pickle.load(file)
+    raise CheckpointError(f"{path}: has none of {', '.join(_STATES)}: was not written by save()")

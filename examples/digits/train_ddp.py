@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Trains a small network on handwritten digits with PyTorch's DistributedDataParallel.
+
+    torchrun --nproc-per-node 4 train_ddp.py
+"""
+
+import argparse
+import os
+import time
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+import digits
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--epochs", type=int, default=25)
+    parser.add_argument("--global-batch", type=int, default=128, metavar="SAMPLES")
+    parser.add_argument("--lr", type=float, default=0.2)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--dtype", choices=["float32", "float64"], default="float32")
+    parser.add_argument("--num-workers", type=int, default=0, help="of the data loader")
+    parser.add_argument("--checkpoint", default="checkpoint.pt", metavar="FILE")
+    parser.add_argument("--log", metavar="FILE", help="append what each step has trained on")
+    parser.add_argument("--step-time", type=float, default=0, metavar="SECONDS", help="slow down")
+    return parser.parse_args()
+
+
+def main():
+    args = parse_arguments()
+    dtype = getattr(torch, args.dtype)
+    torch.set_num_threads(1)
+    torch.manual_seed(args.seed)
+    dist.init_process_group("gloo")
+    rank, world = dist.get_rank(), dist.get_world_size()
+
+    train, held_out = digits.load(dtype)
+    sampler = DistributedSampler(train, seed=args.seed)
+    loader = DataLoader(
+        train,
+        batch_size=args.global_batch // world,
+        sampler=sampler,
+        num_workers=args.num_workers,
+        persistent_workers=args.num_workers > 0,
+    )
+    model = digits.build_model(dtype)
+    optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=0.9)
+    log = digits.Log(args.log, rank, world, len(train))
+
+    first_epoch = 0
+    if os.path.exists(args.checkpoint):
+        state = torch.load(args.checkpoint)
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        first_epoch = state["epoch"]
+
+    def save(epoch):
+        state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}
+        if rank == 0:
+            torch.save(state, args.checkpoint + ".new")
+            os.replace(args.checkpoint + ".new", args.checkpoint)
+
+    parallel = DistributedDataParallel(model)
+    for epoch in range(first_epoch, args.epochs):
+        sampler.set_epoch(epoch)
+        for step, (x, y, index) in enumerate(loader):
+            loss = F.cross_entropy(parallel(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            log.step(epoch, step, index.tolist(), loss.item())
+            if rank == 0:
+                print(f"epoch {epoch} step {step} world {world} loss {loss.item():.4f}", flush=True)
+            time.sleep(args.step_time)
+        save(epoch + 1)
+
+    if rank == 0:
+        print(f"accuracy={digits.accuracy(model, held_out):.4f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stands in for elasticrun in tests: starts workers of one world after the other, with event pages."""
+
+import mmap
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+HOLD_BYTE = 7  # of the word at WORD: bit 63 is its highest
+WORD, RUN_TO, STATE, TOLD, KIND, AGENT, DEADLINE, NODES, REASON = 16, 24, 32, 36, 40, 44, 48, 56, 64
+VALID = 1 << 63
+GROW, SHRINK, FAULT, STOP = 1, 2, 3, 4
+
+
+class Page:
+    """A worker's event page (client/event_page.h)."""
+
+    def __init__(self, path, generation=0):
+        self.path = path
+        self.generation = generation
+        with open(path, "wb") as file:
+            file.truncate(4096)
+        os.chmod(path, 0o600)
+        with open(path, "r+b") as file:
+            self._map = mmap.mmap(file.fileno(), 4096)
+        self._map[0:8] = b"ELASTIC1"
+        self.put("II", 8, 1, 4096)
+        self.put("Q", WORD, generation << 40)
+        self.put("I", AGENT, os.getpid())
+
+    def put(self, layout, offset, *values):
+        struct.pack_into("=" + layout, self._map, offset, *values)
+
+    def get(self, layout, offset):
+        return struct.unpack_from("=" + layout, self._map, offset)[0]
+
+    def hold(self, kind=GROW, reason="", nodes=0, deadline=None):
+        """Set HOLD. Only the byte that has it is written, so that a step counted at the same moment
+        is not lost."""
+        self.put("I", KIND, kind)
+        self.put("q", DEADLINE, int(deadline * 1000) if deadline else 0)
+        self.put("I", NODES, nodes)
+        self._map[REASON : REASON + 192] = reason.encode()[:191].ljust(192, b"\0")
+        self._map[WORD + HOLD_BYTE] = self._map[WORD + HOLD_BYTE] | 0x80
+
+    def run_to(self, step, generation=None):
+        self.put("Q", RUN_TO, VALID | (self.generation if generation is None else generation) << 40 | step)
+
+    @property
+    def step(self):
+        return self.get("Q", WORD) & ((1 << 40) - 1)
+
+    @property
+    def state(self):
+        return self.get("I", STATE)
+
+    @property
+    def told(self):
+        return self.get("I", TOLD) == 1
+
+    def close(self):
+        self._map.close()
+        os.unlink(self.path)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class World:
+    """The workers of one generation, each with its page. `with` kills and reaps what is left."""
+
+    def __init__(self, argv, size, generation=0, environment=None, checkpoint=None, **popen):
+        self.generation = generation
+        self._directory = tempfile.TemporaryDirectory(prefix="elastic-world-")
+        self.pages, self.workers = [], []
+        port = free_port()
+        for rank in range(size):
+            page = Page(os.path.join(self._directory.name, f"worker-{rank}.event"), generation)
+            env = {**os.environ, **(environment or {})}
+            env.update(
+                RANK=str(rank),
+                LOCAL_RANK=str(rank),
+                WORLD_SIZE=str(size),
+                LOCAL_WORLD_SIZE=str(size),
+                MASTER_ADDR="127.0.0.1",
+                MASTER_PORT=str(port),
+                OMP_NUM_THREADS="1",
+                ELASTIC_GENERATION=str(generation),
+                ELASTIC_NODES=str(size),
+                ELASTIC_EVENT_FILE=page.path,
+            )
+            if checkpoint:
+                env["ELASTIC_CHECKPOINT_DIR"] = str(checkpoint)
+            self.pages.append(page)
+            self.workers.append(subprocess.Popen([sys.executable, *argv], env=env, **popen))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for worker in self.workers:
+            if worker.poll() is None:
+                worker.kill()
+            worker.wait()
+            for pipe in (worker.stdout, worker.stderr):
+                if pipe:
+                    pipe.close()
+        for page in self.pages:
+            page.close()
+        self._directory.cleanup()
+
+    def _ended(self):
+        return any(worker.poll() is not None for worker in self.workers)
+
+    def wait_for_step(self, step, timeout=60):
+        """Until the slowest worker is in that step, or one has ended. False if one has ended."""
+        limit = time.monotonic() + timeout
+        while min(page.step for page in self.pages) < step:
+            if self._ended():
+                return False
+            if time.monotonic() > limit:
+                raise TimeoutError(f"no step {step}: {[page.step for page in self.pages]}")
+            time.sleep(0.002)
+        return True
+
+    def stop(self, **event):
+        """Let all stop after the same step; returns its number."""
+        for page in self.pages:
+            page.hold(**event)
+        time.sleep(0.005)  # until the stores are seen by all: the words no longer move then
+        step = max(page.step for page in self.pages)
+        for page in self.pages:
+            page.run_to(step)
+        return step
+
+    def kill(self, rank, number=signal.SIGKILL):
+        self.workers[rank].send_signal(number)
+
+    def wait(self, timeout=60):
+        """The exit statuses of all workers."""
+        limit = time.monotonic() + timeout
+        return [worker.wait(max(0.1, limit - time.monotonic())) for worker in self.workers]
