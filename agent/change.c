@@ -25,6 +25,7 @@
 #define KILL_LIMIT 10.0    /* to reap what has been killed */
 #define GRACE_MARGIN 2.0   /* seconds kept of Slurm's grace time for leaving */
 #define FINISH_LIMIT 3.0
+#define TERM_SETTLE 1.0    /* for the reason of a SIGTERM that nobody here has sent */
 
 static bool takes_part(const struct leader_member *m)
 {
@@ -111,7 +112,7 @@ static void begin_generation(struct leader *leader, const int *order, int size)
         m->step = 0;
         m->told = m->completed = 0;
     }
-    leader->failed = false;
+    leader->failed = leader->waited = false;
 }
 
 void change_form(struct leader *leader)
@@ -228,7 +229,13 @@ static void drained(struct leader *leader)
         if (m->leaving && m->link != NULL)
             leader_release(leader, m, "left the world");
     }
-    if (leader->failed && !lost_some(leader)) {
+    if (leader->failed && leader->failure_code == 128 + SIGTERM && !leader->waited && !leader->stopping) {
+        /* Slurm signals workers and agents at the same moment; ours may just be behind. */
+        leader->waited = true;
+        drain(leader, TERM_SETTLE);
+        return;
+    }
+    if (leader->failed && !leader->stopping && !lost_some(leader)) {
         leader->restarts++;
         report_root_cause(leader);
         if (leader->restarts > leader->options->max_restarts || leader->fatal) {
@@ -455,7 +462,9 @@ void change_deadline(struct leader *leader)
         lose_silent(leader, false, "no answer to hold");
         break;
     case PHASE_DRAINING:
-        if (!leader->killed) {
+        if (leader->waited) {
+            check_drained(leader);
+        } else if (!leader->killed) {
             log_info("job %u: workers did not leave within the grace time: killed", leader->options->job);
             leader->killed = true;
             send_stop(leader, SIGKILL, 0);

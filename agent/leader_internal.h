@@ -108,6 +108,7 @@ struct leader {
     char next_reason[256]; /* what has happened since the last change was decided */
     double pause_from;     /* when the old world had been held; < 0: no world before */
     bool failed;           /* a worker of this generation has failed */
+    bool waited;           /* … by a SIGTERM, and it has been waited for a reason */
     bool fatal;            /* … and it must not be started again */
     bool stopping;         /* the base has been told to end */
     char stop_reason[64];

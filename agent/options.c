@@ -219,7 +219,7 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
     o->max_restarts = 3;
     o->bind = true;
     opterr = 0;
-    optind = 1;
+    optind = 0; /* GNU: start over, also in the middle of a word */
     while (index = -1, (code = getopt_long(argc, argv, "+m", long_options, &index)) != -1) {
         if (code == 'm') {
             module = true;

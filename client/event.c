@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "client/event_page.h"
+#include "client/term_guard.h"
 
 /* The answer to HOLD takes a network round trip: look often at first, then with ever longer sleeps. */
 #define SLEEP_FIRST_NS 20000
@@ -191,6 +192,7 @@ struct event_client *event_client_open(const char *path, struct event_client_err
         return NULL;
     }
     watch_agent(client);
+    term_guard_install((pid_t)client->page->stepd_pid);
     atomic_compare_exchange_strong(&client->page->state, &none, EVENT_STATE_ATTACHED);
     return client;
 }

@@ -35,7 +35,7 @@ struct event_page {
     uint32_t agent_pid;
     int64_t deadline_ms;       /* CLOCK_REALTIME, milliseconds; 0: none */
     uint32_t next_nodes;       /* nodes of the next generation; 0: unknown */
-    uint32_t reserved;
+    uint32_t stepd_pid;        /* the slurmstepd of the agent's step: its SIGTERM is for the agent (term_guard.c) */
     char reason[192];
 };
 

@@ -8,6 +8,8 @@ client_libelastic_la_SOURCES = \
     client/elastic.c \
     client/event.c \
     client/event.h \
-    client/event_page.h
+    client/event_page.h \
+    client/term_guard.c \
+    client/term_guard.h
 client_libelastic_la_CFLAGS = $(EXPORTING_FLAGS)
 client_libelastic_la_LDFLAGS = -version-info 0:0:0 -export-symbols-regex '^elastic_' $(MODULE_LDFLAGS)

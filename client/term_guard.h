@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Keeping Slurm's SIGTERM from ending a worker before it has saved (term_guard.c). */
+#ifndef ELASTIC_CLIENT_TERM_GUARD_H
+#define ELASTIC_CLIENT_TERM_GUARD_H
+
+#include <sys/types.h>
+
+/* From now on SIGTERM from this process is ignored, and anybody else's ends the process as before. Does nothing if the
+ * program has a handler of its own, or ignores the signal. */
+void term_guard_install(pid_t stepd);
+
+#endif
