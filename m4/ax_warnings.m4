@@ -18,7 +18,7 @@
 #     -Wbad-function-cast      (double)uv_now() is what is meant
 #     -Wcast-align=strict      json-c and libuv hand out correctly aligned memory as char *
 #     -Wassign-enum (clang)    flags of libuv and Slurm are or-ed enumerators
-#     -Wcast-qual              argv arrays for exec and libuv are char *const [] by standard
+#     -Wcast-qual, -Wwrite-strings   argv arrays for exec and libuv are char *const [] by standard
 #     -Wcomma (clang)          while (errno = 0, (x = call())) is how calls that report by errno are read
 #     -Wconversion, -Wsign-conversion, -Wshorten-64-to-32 (clang)   mostly about int and size_t in
 #                              places where the bound is plain; -Wfloat-conversion, the part that
@@ -74,8 +74,7 @@ AC_DEFUN([AX_WARNINGS], [
         -Wstack-protector \
         -Wstrict-prototypes \
         -Wundef \
-        -Wvla \
-        -Wwrite-strings])
+        -Wvla])
     # gcc.
     AX_APPEND_CFLAGS([WARN_CFLAGS], [ \
         -Walloc-zero \
