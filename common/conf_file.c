@@ -14,12 +14,9 @@ static const struct variable {
     const char *name;
     const char *option;
 } variables[] = {
-    {"ELASTIC_SIZES", "elastic"},
-    {"ELASTIC_GRACE", "grace"},
-    {"ELASTIC_GROW_DELAY", "grow-delay"},
-    {"ELASTIC_SNOOZE", "snooze"},
-    {"ELASTIC_FAULT_WAIT", "fault-wait"},
-    {"ELASTIC_POOL", "pool"},
+    {"ELASTIC_SIZES", "elastic"},         {"ELASTIC_GRACE", "grace"},
+    {"ELASTIC_GROW_DELAY", "grow-delay"}, {"ELASTIC_SNOOZE", "snooze"},
+    {"ELASTIC_FAULT_WAIT", "fault-wait"}, {"ELASTIC_POOL", "pool"},
     {"ELASTIC_SIGNAL", "signal"},
 };
 

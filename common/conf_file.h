@@ -7,19 +7,21 @@
 
 #include "lib/conf.h"
 
-/* The path of elastic.conf: $ELASTIC_CONF, else beside $SLURM_CONF, else /etc/slurm/elastic.conf. New string, NULL if out of memory. A
- * variable that is empty counts as not set. */
+/* The path of elastic.conf: $ELASTIC_CONF, else beside $SLURM_CONF, else /etc/slurm/elastic.conf.
+ * New string, NULL if out of memory. A variable that is empty counts as not set. */
 char *conf_file_path(void);
 
-/* Read and parse elastic.conf. path NULL: conf_file_path(). A file that does not exist gives the built-in values, unless $ELASTIC_CONF names it. */
+/* Read and parse elastic.conf. path NULL: conf_file_path(). A file that does not exist gives the
+ * built-in values, unless $ELASTIC_CONF names it. */
 struct conf *conf_file_load(const char *path, struct error *err);
 
-/* Read a policy file over policy (policy_parse_json): regular files of at most POLICY_FILE_MAX bytes; a directory, FIFO, missing or larger
- * file is one clear error, which names the file. -1 with policy unchanged. */
+/* Read a policy file over policy (policy_parse_json): regular files of at most POLICY_FILE_MAX
+ * bytes; a directory, FIFO, missing or larger file is one clear error, which names the file. -1
+ * with policy unchanged. */
 int policy_file_load(const char *path, struct policy *policy, struct error *err);
 
-/* Fill unset fields of policy from the environment (ELASTIC_GRACE, …; ELASTIC_SIZES only if with_sizes). A variable that is empty, or whose
- * field is set already, is not looked at. */
+/* Fill unset fields of policy from the environment (ELASTIC_GRACE, …; ELASTIC_SIZES only if
+ * with_sizes). A variable that is empty, or whose field is set already, is not looked at. */
 int policy_from_environment(struct policy *policy, bool with_sizes, struct error *err);
 
 #endif

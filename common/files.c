@@ -21,7 +21,8 @@ static int system_error(struct error *err, const char *what, const char *path)
 }
 
 /* The same with a reason of our own, which code stands for in errno. */
-static int refuse(struct error *err, const char *what, const char *path, const char *reason, int code)
+static int refuse(struct error *err, const char *what, const char *path, const char *reason,
+                  int code)
 {
     error_set(err, "cannot %s %s: %s", what, error_path(path).text, reason);
     errno = code;
@@ -63,7 +64,8 @@ static char *directory_of(const char *path)
     return dir;
 }
 
-/* Make the rename itself durable. Some file systems cannot sync a directory (EINVAL), and need not. */
+/* Make the rename itself durable. Some file systems cannot sync a directory (EINVAL), and need
+ * not. */
 static int sync_directory(const char *dir)
 {
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -136,7 +138,8 @@ int file_append(const char *path, const char *line, struct error *err)
     if (strchr(line, '\n') != NULL)
         return refuse(err, "append to", path, "the text is more than one line", EINVAL);
     /* Non-blocking, so that a FIFO in this place is an error and not a wait. */
-    fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+    fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+              0600);
     if (fd < 0)
         return system_error(err, "append to", path);
     if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode)) {
@@ -296,16 +299,18 @@ static const char *kind_of_file(mode_t mode)
     return "it is a device, not a regular file";
 }
 
-static int too_large(struct error *err, const char *path, off_t size, size_t max)
+static int too_large(struct error *err, const char *path, size_t size, size_t max)
 {
     char reason[96];
 
-    snprintf(reason, sizeof(reason), "it has %lld bytes or more; at most %zu are allowed", (long long)size, max);
+    snprintf(reason, sizeof(reason), "it has %zu bytes; at most %zu are allowed", size, max);
     return refuse(err, "read", path, reason, EFBIG);
 }
 
-/* Up to max bytes of a file whose size may change meanwhile: one more than max says that it is too large. */
-static char *read_bytes(int fd, const char *path, size_t size, size_t max, size_t *len, struct error *err)
+/* The whole of a file whose size may change meanwhile (and files of the kernel say 0), if it is at
+ * most max. */
+static char *read_bytes(int fd, const char *path, size_t size, size_t max, size_t *len,
+                        struct error *err)
 {
     size_t room = size + 1, used = 0;
     char *data = malloc(room + 1);
@@ -331,7 +336,7 @@ static char *read_bytes(int fd, const char *path, size_t size, size_t max, size_
             break;
         used += got > 0 ? (size_t)got : 0;
         if (used > max) {
-            too_large(err, path, (off_t)used, max);
+            refuse(err, "read", path, "it has more bytes than are allowed", EFBIG);
             free(data);
             return NULL;
         }
@@ -361,7 +366,7 @@ char *file_read(const char *path, size_t max, size_t *len, struct error *err)
     else if (!S_ISREG(st.st_mode))
         refuse(err, "read", path, kind_of_file(st.st_mode), S_ISDIR(st.st_mode) ? EISDIR : EINVAL);
     else if (st.st_size > 0 && (size_t)st.st_size > max)
-        too_large(err, path, st.st_size, max);
+        too_large(err, path, (size_t)st.st_size, max);
     else
         data = read_bytes(fd, path, (size_t)st.st_size, max, &got, err);
     close_quietly(fd);

@@ -42,8 +42,8 @@ static void write_all(const char *line, size_t len)
     }
 }
 
-static void __attribute__((format(printf, 2, 0))) write_line(const char *level, const char *fmt,
-                                                             va_list args)
+static void __attribute__((format(printf, 2, 0)))
+write_line(const char *level, const char *fmt, va_list args)
 {
     int saved = errno;
     char line[LINE_MAX_BYTES] = "";

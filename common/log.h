@@ -6,10 +6,12 @@
 /* Name the program that speaks (the string is kept, not copied) and look at $ELASTIC_DEBUG. */
 void log_init(const char *program);
 
-/* Each call is one write of one line, cleaned as errors are (error_clean), so that lines of several threads and processes do not mix.
- * errno stays what it was. */
+/* Each call is one write of one line, cleaned as errors are (error_clean), so that lines of several
+ * threads and processes do not mix. errno stays what it was. */
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* "PROGRAM: error: …" */
-void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* "PROGRAM: debug: …" */
+void log_error(const char *fmt, ...)
+    __attribute__((format(printf, 1, 2))); /* "PROGRAM: error: …" */
+void log_debug(const char *fmt, ...)
+    __attribute__((format(printf, 1, 2))); /* "PROGRAM: debug: …" */
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* elastic.conf (conf.h).
  *
- * Not libinih: its handler has no line numbers as Debian builds it, it does not report a section without keys (a pool
- * whose partition has the same name is just that), cuts names of more than 49 bytes and lines of more than 200 without
- * an error, takes indented lines as continuations, knows only ';' behind a value, and keeps its options in variables of
- * the process, which inside slurmctld is not ours. */
+ * Not libinih: as Debian builds it, its handler has no line numbers, it does not report a section
+ * without keys (a pool whose partition has the same name is just that), it cuts the names of
+ * sections without an error and long lines in two, takes indented lines for continuations, knows
+ * only ';' behind a value, and keeps its options in variables of the process, which inside
+ * slurmctld is not ours. */
 #include "lib/conf.h"
 
 #include <stdio.h>
@@ -20,14 +21,14 @@ enum kind {
     KIND_NUMBER,  /* int, min..max */
     KIND_SECONDS, /* the same, said so in messages */
     KIND_MINUTES,
-    KIND_TIME,    /* a field of struct policy, by the key with '-' for '_' */
-    KIND_POOLS,   /* default_pool */
-    KIND_PORTS,   /* port_first and the int behind it */
-    KIND_PATH,    /* char *, absolute */
-    KIND_PATTERN, /* char *, absolute after expansion */
-    KIND_WORD,    /* char *, one name */
+    KIND_TIME,       /* a field of struct policy, by the key with '-' for '_' */
+    KIND_POOLS,      /* default_pool */
+    KIND_PORTS,      /* port_first and the int behind it */
+    KIND_PATH,       /* char *, absolute */
+    KIND_PATTERN,    /* char *, absolute after expansion */
+    KIND_WORD,       /* char *, one name */
     KIND_EXPRESSION, /* char *, no blanks */
-    KIND_YES_NO,  /* bool */
+    KIND_YES_NO,     /* bool */
 };
 
 struct key {
@@ -150,9 +151,11 @@ static int set_ports(int ports[2], const struct key *key, const char *value, str
         number_parse(value, (size_t)(dash - value), key->min, key->max, &first) < 0 ||
         number_parse(dash + 1, strlen(dash + 1), key->min, key->max, &last) < 0 ||
         last - first + 1 < CONF_PORTS_MIN)
-        return error_set(err, "'%s' is not a range of ports; write FIRST-LAST with %d <= FIRST, LAST <= %d "
-                              "and at least %d ports, such as 23000-27999",
-                         error_value(value).text, key->min, key->max, CONF_PORTS_MIN);
+        return error_set(
+            err,
+            "'%s' is not a range of ports; write FIRST-LAST with %d <= FIRST, LAST <= %d "
+            "and at least %d ports, such as 23000-27999",
+            error_value(value).text, key->min, key->max, CONF_PORTS_MIN);
     ports[0] = first;
     ports[1] = last;
     return 0;
@@ -173,7 +176,8 @@ static int set_word(char **text, const char *value, const char *refused, struct 
 {
     if (value[strcspn(value, refused)] != '\0' || value[0] == '-')
         return error_set(err, "'%s' is not allowed; write it without %s, and no '-' first",
-                         error_value(value).text, strchr(refused, ',') != NULL ? "blanks and commas" : "blanks");
+                         error_value(value).text,
+                         strchr(refused, ',') != NULL ? "blanks and commas" : "blanks");
     return set_text(text, value, err);
 }
 
@@ -187,17 +191,20 @@ static int set_path(char **text, const char *value, struct error *err)
 
 static int set_pattern(char **text, const char *value, struct error *err)
 {
-    const char *known = "write an absolute path, in which %h is the user's home, %u the user, %j the job id, "
-                        "%c the cluster's name and %% a percent sign";
+    const char *known =
+        "write an absolute path, in which %h is the user's home, %u the user, %j the job id, "
+        "%c the cluster's name and %% a percent sign";
 
     if (value[0] != '/' && strncmp(value, "%h", 2) != 0)
-        return error_set(err, "'%s' does not begin with / or %%h; %s", error_value(value).text, known);
-    if (strstr(value, "%j") == NULL)
-        return error_set(err, "'%s' has no %%j, so that two jobs would share it; %s", error_value(value).text,
+        return error_set(err, "'%s' does not begin with / or %%h; %s", error_value(value).text,
                          known);
+    if (strstr(value, "%j") == NULL)
+        return error_set(err, "'%s' has no %%j, so that two jobs would share it; %s",
+                         error_value(value).text, known);
     for (const char *at = strchr(value, '%'); at != NULL; at = strchr(at + 2, '%')) {
         if (at[1] == '\0' || strchr("hujc%", at[1]) == NULL)
-            return error_set(err, "'%s' has a %% that means nothing; %s", error_value(value).text, known);
+            return error_set(err, "'%s' has a %% that means nothing; %s", error_value(value).text,
+                             known);
     }
     return set_text(text, value, err);
 }
@@ -263,11 +270,14 @@ static int unknown_key(const struct parser *parser, const char *name, struct err
     char names[320];
 
     if (parser->current != site && find_key(site, name) < site->count)
-        return error_set(err, "'%s' is no key of a pool; move it above the first [pool NAME]. Keys of a pool: %s",
-                         name, key_names(parser->current, names, sizeof(names)));
+        return error_set(
+            err,
+            "'%s' is no key of a pool; move it above the first [pool NAME]. Keys of a pool: %s",
+            name, key_names(parser->current, names, sizeof(names)));
     if (parser->current == site && find_key(&parser->pool, name) < parser->pool.count)
-        return error_set(err, "'%s' is a key of a pool; move it under its [pool NAME]. Keys of the site: %s", name,
-                         key_names(site, names, sizeof(names)));
+        return error_set(
+            err, "'%s' is a key of a pool; move it under its [pool NAME]. Keys of the site: %s",
+            name, key_names(site, names, sizeof(names)));
     return error_set(err, "unknown key '%s'; known keys%s: %s", error_value(name).text,
                      parser->current == site ? "" : " of a pool",
                      key_names(parser->current, names, sizeof(names)));
@@ -293,7 +303,8 @@ static int parse_assignment(struct parser *parser, char *text, unsigned int line
     size_t index;
 
     if (equals == NULL)
-        return error_set(err, "'%s' is neither 'key = value' nor [pool NAME]", error_value(text).text);
+        return error_set(err, "'%s' is neither 'key = value' nor [pool NAME]",
+                         error_value(text).text);
     *equals = '\0';
     name = trim(text);
     value = trim(equals + 1);
@@ -305,8 +316,10 @@ static int parse_assignment(struct parser *parser, char *text, unsigned int line
                          section->lines[index]);
     section->lines[index] = line;
     if (value[0] == '\0')
-        return error_set(err, "%s has no value; write one, or leave the line out for the default", name);
-    if (set_value(&section->keys[index], section->base + section->keys[index].offset, value, err) < 0)
+        return error_set(err, "%s has no value; write one, or leave the line out for the default",
+                         name);
+    if (set_value(&section->keys[index], section->base + section->keys[index].offset, value, err) <
+        0)
         return error_prefix(err, "%s", name);
     return 0;
 }
@@ -318,8 +331,8 @@ static int parse_section(struct parser *parser, char *text, struct error *err)
     struct pool *pool;
     const char *name;
 
-    if (text[len - 1] != ']' || strncmp(text + 1, "pool", 4) != 0 || strchr(BLANKS, text[5]) == NULL ||
-        text[5] == '\0')
+    if (text[len - 1] != ']' || strncmp(text + 1, "pool", 4) != 0 ||
+        strchr(BLANKS, text[5]) == NULL || text[5] == '\0')
         return error_set(err, "unknown section '%s'; write [pool NAME]", error_value(text).text);
     text[len - 1] = '\0';
     name = trim(text + 5);
@@ -358,7 +371,8 @@ static int parse_line(struct parser *parser, char *text, unsigned int line, stru
     return parse_assignment(parser, text, line, err);
 }
 
-/* The length of the line at text, without its end; *skip is with it. Lines end as in Unix or DOS. */
+/* The length of the line at text, without its end; *skip is with it. Lines end as in Unix or
+ * DOS. */
 static size_t line_length(const char *text, size_t len, size_t *skip)
 {
     const char *newline = memchr(text, '\n', len);
@@ -413,18 +427,21 @@ static int finish(struct parser *parser, const char *name, struct error *err)
     }
     for (int i = 0; i < defaults->pool_count; i++) {
         if (conf_pool(conf, defaults->pools[i]) == NULL)
-            return error_set(err, "%s:%u: default_pool: unknown pool '%s'; pools in this file: %s",
-                             error_path(name).text, line_of(parser, "default_pool"), defaults->pools[i],
-                             conf->pool_count > 0 ? conf_pool_names(conf, names, sizeof(names)) : "none");
+            return error_set(
+                err, "%s:%u: default_pool: unknown pool '%s'; pools in this file: %s",
+                error_path(name).text, line_of(parser, "default_pool"), defaults->pools[i],
+                conf->pool_count > 0 ? conf_pool_names(conf, names, sizeof(names)) : "none");
     }
     if (defaults->pool_count == 0 && conf->pool_count > 0)
         policy_set_value(defaults, "pool", conf->pools[0].name, NULL);
     if (conf->max_grace == 0 || defaults->grace <= conf->max_grace)
         return 0;
     if (line_of(parser, "grace") != 0)
-        return error_set(err, "%s:%u: grace: %d is larger than max_grace (%d in line %u); lower it or raise max_grace",
-                         error_path(name).text, line_of(parser, "grace"), defaults->grace, conf->max_grace,
-                         line_of(parser, "max_grace"));
+        return error_set(err,
+                         "%s:%u: grace: %d is larger than max_grace (%d in line %u); lower it or "
+                         "raise max_grace",
+                         error_path(name).text, line_of(parser, "grace"), defaults->grace,
+                         conf->max_grace, line_of(parser, "max_grace"));
     /* The built-in default must not make every job that says nothing a refused one. */
     defaults->grace = conf->max_grace;
     return 0;
@@ -474,17 +491,21 @@ int conf_check_policy(const struct conf *conf, const struct policy *policy, stru
 
     if (conf->max_nodes > 0 && policy->sizes.max > conf->max_nodes) {
         sizes_format(&policy->sizes, text, sizeof(text));
-        return error_set(err, "--elastic=%s: MAX %d is larger than the %d nodes that this site allows an elastic job "
-                              "(max_nodes in elastic.conf)",
-                         error_value(text).text, policy->sizes.max, conf->max_nodes);
+        return error_set(
+            err,
+            "--elastic=%s: MAX %d is larger than the %d nodes that this site allows an elastic job "
+            "(max_nodes in elastic.conf)",
+            error_value(text).text, policy->sizes.max, conf->max_nodes);
     }
     if (conf->max_grace > 0 && policy->grace > conf->max_grace)
-        return error_set(err, "--elastic-grace=%d: this site allows at most %d seconds (max_grace in elastic.conf)",
-                         policy->grace, conf->max_grace);
+        return error_set(
+            err,
+            "--elastic-grace=%d: this site allows at most %d seconds (max_grace in elastic.conf)",
+            policy->grace, conf->max_grace);
     for (int i = 0; i < policy->pool_count && conf->pool_count > 0; i++) {
         if (conf_pool(conf, policy->pools[i]) == NULL)
-            return error_set(err, "--elastic-pool=%s: unknown pool; pools of this site: %s", policy->pools[i],
-                             conf_pool_names(conf, text, sizeof(text)));
+            return error_set(err, "--elastic-pool=%s: unknown pool; pools of this site: %s",
+                             policy->pools[i], conf_pool_names(conf, text, sizeof(text)));
     }
     return 0;
 }

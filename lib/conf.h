@@ -30,9 +30,10 @@ struct conf {
     int epilog_flush;      /* seconds */
     char *state_dir;       /* pattern */
     char *snapshot_dir;
-    char *munge_socket;     /* NULL: munge's default */
-    struct policy defaults; /* times all set (a site without `grace` never defaults above its max_grace), signal 0,
-                             * pools (default_pool, else the first pool; none if there are no pools) */
+    char *munge_socket; /* NULL: munge's default */
+    /* The times all set (a site without `grace` never defaults above its max_grace), signal 0, the
+     * pools default_pool, else the first pool; none if there are no pools. */
+    struct policy defaults;
     struct pool *pools;
     int pool_count;
 };
@@ -50,11 +51,13 @@ const struct pool *conf_pool(const struct conf *conf, const char *name); /* NULL
 /* "a, b": the names of all pools, for messages. Returns buf. */
 char *conf_pool_names(const struct conf *conf, char *buf, size_t size);
 
-/* Check a merged policy against the site's limits: MAX, grace, known pools (any name is known where the site has no pools:
- * it means the partition). -1 with a message that names option, value and limit. */
+/* Check a merged policy against the site's limits: MAX, grace, known pools (any name is known where
+ * the site has no pools: it means the partition). -1 with a message that names option, value and
+ * limit. */
 int conf_check_policy(const struct conf *conf, const struct policy *policy, struct error *err);
 
-/* Expand %h %u %j %c in a pattern into a new string; "%%" is a percent sign. Any other % stays as it is. NULL if out of memory. */
+/* Expand %h %u %j %c in a pattern into a new string; "%%" is a percent sign. Any other % stays as
+ * it is. NULL if out of memory. */
 char *conf_expand(const char *pattern, const char *home, const char *user, const char *job,
                   const char *cluster);
 

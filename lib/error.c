@@ -50,7 +50,8 @@ static bool is_control(const unsigned char *text, size_t length)
         return text[0] < 0x20 || text[0] == 0x7f;
     if (length == 2)
         return text[0] == 0xc2 && text[1] < 0xa0;
-    return length == 3 && text[0] == 0xe2 && text[1] == 0x80 && (text[2] == 0xa8 || text[2] == 0xa9);
+    return length == 3 && text[0] == 0xe2 && text[1] == 0x80 &&
+           (text[2] == 0xa8 || text[2] == 0xa9);
 }
 
 void error_clean(char *text)
@@ -68,7 +69,8 @@ void error_clean(char *text)
     }
 }
 
-/* Copy into the fixed text of err: whole if it fits, else cut before a UTF-8 sequence, with "...". */
+/* Copy into the fixed text of err: whole if it fits, else cut before a UTF-8 sequence, with
+ * "...". */
 static void store(struct error *err, char *text)
 {
     static const char dots[] = "...";

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An error as one line of text for the user: what was wrong, with which value, what would be right. */
+/* An error as one line of text for the user: what was wrong, with which value, what would be
+ * right. */
 #ifndef ELASTIC_ERROR_H
 #define ELASTIC_ERROR_H
 
@@ -7,12 +8,13 @@ struct error {
     char text[512];
 };
 
-/* Format a message into err (which may be NULL). Always returns -1, so that a failure is one statement:
- * `return error_set(err, "…")`. The text becomes one line of valid UTF-8 (error_clean), cut with "..."
- * if it is too long. The arguments may point into err. errno stays what it was. */
+/* Format a message into err (which may be NULL). Always returns -1, so that a failure is one
+ * statement: `return error_set(err, "…")`. The text becomes one line of valid UTF-8 (error_clean),
+ * cut with "..." if it is too long. The arguments may point into err. errno stays what it was. */
 int error_set(struct error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Put "PREFIX: " before the text of err, cutting the end if it no longer fits. Always returns -1. */
+/* Put "PREFIX: " before the text of err, cutting the end if it no longer fits. Always returns
+ * -1. */
 int error_prefix(struct error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* A value from outside, short enough to leave room for the rest of a message. As an argument of
@@ -27,8 +29,8 @@ struct error_value error_value(const char *value);
 /* The last 160 bytes of a path, with "..." in front where something was cut. */
 struct error_value error_path(const char *path);
 
-/* Replace, in place, what would break a line or a terminal (control characters) and each byte that is
- * not UTF-8 by '?'. */
+/* Replace, in place, what would break a line or a terminal (control characters) and each byte that
+ * is not UTF-8 by '?'. */
 void error_clean(char *text);
 
 #endif

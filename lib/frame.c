@@ -38,7 +38,8 @@ static uint32_t get_be32(const uint8_t *from)
 }
 
 static void compute_mac(uint8_t mac[FRAME_MAC_BYTES], const uint8_t key[FRAME_KEY_BYTES],
-                        enum frame_direction direction, uint64_t sequence, const void *payload, size_t len)
+                        enum frame_direction direction, uint64_t sequence, const void *payload,
+                        size_t len)
 {
     crypto_auth_hmacsha512256_state state;
     uint8_t head[9];
@@ -83,7 +84,8 @@ static int fail(struct frame_reader *reader)
     return -1;
 }
 
-/* The length of the frame in front: 1 with *length, 0 if its header is not whole yet, -1 if it is not allowed. */
+/* The length of the frame in front: 1 with *length, 0 if its header is not whole yet, -1 if it is
+ * not allowed. */
 static int peek_length(struct frame_reader *reader, uint32_t *length, struct error *err)
 {
     uint32_t overhead = reader->keyed ? FRAME_MAC_BYTES : 0;
@@ -94,8 +96,8 @@ static int peek_length(struct frame_reader *reader, uint32_t *length, struct err
     *length = get_be32(reader->buffer + reader->start);
     if (*length > overhead && *length - overhead <= most)
         return 1;
-    error_set(err, "a frame of %u bytes; allowed are %u to %u %s", *length, overhead + 1, overhead + most,
-              reader->keyed ? "on this connection" : "before authentication");
+    error_set(err, "a frame of %u bytes; allowed are %u to %u %s", *length, overhead + 1,
+              overhead + most, reader->keyed ? "on this connection" : "before authentication");
     return fail(reader);
 }
 
@@ -161,9 +163,12 @@ static int verify(struct frame_reader *reader, uint8_t **body, uint32_t *length,
     if (!reader->keyed)
         return 0;
     *length -= FRAME_MAC_BYTES;
-    compute_mac(mac, reader->key, reader->direction, reader->sequence, *body + FRAME_MAC_BYTES, *length);
+    compute_mac(mac, reader->key, reader->direction, reader->sequence, *body + FRAME_MAC_BYTES,
+                *length);
     if (sodium_memcmp(mac, *body, FRAME_MAC_BYTES) != 0) {
-        error_set(err, "frame %llu does not verify: it was changed, repeated, left out, or made with another key",
+        error_set(err,
+                  "frame %llu does not verify: it was changed, repeated, left out, or made with "
+                  "another key",
                   (unsigned long long)reader->sequence);
         return fail(reader);
     }
@@ -172,7 +177,8 @@ static int verify(struct frame_reader *reader, uint8_t **body, uint32_t *length,
     return 0;
 }
 
-int frame_reader_next(struct frame_reader *reader, const char **payload, size_t *len, struct error *err)
+int frame_reader_next(struct frame_reader *reader, const char **payload, size_t *len,
+                      struct error *err)
 {
     uint8_t *body;
     uint32_t length;
@@ -189,7 +195,8 @@ int frame_reader_next(struct frame_reader *reader, const char **payload, size_t 
     reader->start += HEADER_BYTES + length;
     if (verify(reader, &body, &length, err) < 0)
         return -1;
-    /* One byte to the left, over the frame's own head: the byte behind it belongs to the next frame, and the NUL needs a place. */
+    /* One byte to the left, over the frame's own head: the byte behind it belongs to the next
+     * frame, and the NUL needs a place. */
     memmove(body - 1, body, length);
     body[length - 1] = '\0';
     *payload = (const char *)(body - 1);
@@ -210,7 +217,8 @@ void *frame_encode(struct frame_writer *writer, const char *payload, size_t len,
     put_be(frame, overhead + len, HEADER_BYTES);
     memcpy(frame + HEADER_BYTES + overhead, payload, len);
     if (writer->keyed) {
-        compute_mac(frame + HEADER_BYTES, writer->key, writer->direction, writer->sequence, payload, len);
+        compute_mac(frame + HEADER_BYTES, writer->key, writer->direction, writer->sequence, payload,
+                    len);
         writer->sequence++;
     }
     *out_len = HEADER_BYTES + overhead + len;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Strict JSON documents (json_text.h), over json-c's tokener.
  *
- * Even when strict, json-c keeps the last of two equal keys and says nothing (a person who has written "grace" twice
- * believes in the one that was dropped), takes strings in single quotes, and passes numbers like "1." on to the workers,
- * whose own parsers refuse them. So a text that the tokener has accepted is walked once more. */
+ * Even when strict, json-c keeps the last of two equal keys and says nothing (a person who has
+ * written "grace" twice believes in the one that was dropped), takes strings in single quotes, and
+ * passes numbers like "1." on to the workers, whose own parsers refuse them. So a text that the
+ * tokener has accepted is walked once more. */
 #include "lib/json_text.h"
 
 #include <limits.h>
@@ -63,7 +64,8 @@ static int add_key(json_object *object, const char *text, size_t from, size_t to
     return rc;
 }
 
-/* The closing quote of the string that begins at text[at]; len if a raw control character is in it. */
+/* The closing quote of the string that begins at text[at]; len if a raw control character is in
+ * it. */
 static size_t string_end(const char *text, size_t at, size_t len)
 {
     for (at++; at < len && text[at] != '"'; at++) {
@@ -97,7 +99,8 @@ struct walk {
 };
 
 /* Look at the token at text[at]. Returns the index of its last byte, or len with err set. */
-static size_t walk_token(struct walk *walk, const char *text, size_t at, size_t len, struct error *err)
+static size_t walk_token(struct walk *walk, const char *text, size_t at, size_t len,
+                         struct error *err)
 {
     size_t end = at, next;
 
@@ -109,12 +112,14 @@ static size_t walk_token(struct walk *walk, const char *text, size_t at, size_t 
         error_set(err, "a single quote; JSON writes names and strings in double quotes");
         return len;
     } else if (is_loose_number(text, at, len)) {
-        error_set(err, "a number with a needless zero in front, or no digit on both sides of its point");
+        error_set(err,
+                  "a number with a needless zero in front, or no digit on both sides of its point");
         return len;
     } else if (text[at] == '"') {
         end = string_end(text, at, len);
         if (end == len) {
-            error_set(err, "a raw line break or control character in a string; write \\n, \\t, ...");
+            error_set(err,
+                      "a raw line break or control character in a string; write \\n, \\t, ...");
             return len;
         }
         next = skip_blanks(text, end + 1, len);
@@ -178,7 +183,8 @@ static const char *syntax_message(enum json_tokener_error code)
 }
 
 /* Parse what begins with a brace and has no NUL in it. */
-static json_object *parse_object(struct json_tokener *tok, const char *text, size_t len, struct error *err)
+static json_object *parse_object(struct json_tokener *tok, const char *text, size_t len,
+                                 struct error *err)
 {
     json_object *root = json_tokener_parse_ex(tok, text, (int)len);
     enum json_tokener_error code = json_tokener_get_error(tok);
@@ -222,7 +228,9 @@ json_object *json_text_parse(const char *text, size_t len, struct error *err)
         error_set(err, "out of memory");
         return NULL;
     }
-    json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+    /* Trailing bytes are looked for here, for a better message than "unexpected character". */
+    json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8 |
+                                    JSON_TOKENER_ALLOW_TRAILING_CHARS);
     root = parse_object(tok, text, len, err);
     json_tokener_free(tok);
     return root;

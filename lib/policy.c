@@ -13,8 +13,9 @@
 #include "lib/text.h"
 
 #define SIGNAL_MAX 64
-#define SIGNAL_FORM \
-    "write a name such as USR1 or SIGTERM, a number from 1 to 64, or none; KILL and STOP cannot be caught"
+#define SIGNAL_FORM                                                                                \
+    "write a name such as USR1 or SIGTERM, a number from 1 to 64, or none; KILL and STOP cannot "  \
+    "be caught"
 #define POOL_FORM "write NAME or NAME,NAME without blanks"
 
 /* The times: fields that are read, merged and written alike. */
@@ -91,13 +92,15 @@ static int set_signal(int *signal_number, const char *value, struct error *err)
         return error_set(err, "a worker cannot catch SIG%s; " SIGNAL_FORM, sigabbrev_np(number));
     /* glibc keeps the first real-time signals for its threads: sigaction refuses them. */
     if (number > SIGSYS && number < SIGRTMIN)
-        return error_set(err, "a worker cannot catch signal %d, which the C library uses itself; " SIGNAL_FORM,
-                         number);
+        return error_set(
+            err, "a worker cannot catch signal %d, which the C library uses itself; " SIGNAL_FORM,
+            number);
     *signal_number = number;
     return 0;
 }
 
-/* Names become arguments of sbatch and parts of messages, so they are kept to what Slurm's own names are made of. */
+/* Names become arguments of sbatch and parts of messages, so they are kept to what Slurm's own
+ * names are made of. */
 static bool is_pool_name(const char *name, size_t len)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
@@ -117,10 +120,13 @@ static int pool_name_error(const char *name, size_t len, struct error *err)
 
     if (len == 0)
         return error_set(err, "a pool's name is missing; " POOL_FORM);
-    text_append(shown, sizeof(shown), "%.*s", (int)(len < sizeof(shown) ? len : sizeof(shown)), name);
-    return error_set(err, "'%s' is not a pool's name; " POOL_FORM
-                          ", with 1 to %d letters, digits and _ - . + in a name, a letter, digit or _ first",
-                     error_value(shown).text, POLICY_POOL_NAME_MAX);
+    text_append(shown, sizeof(shown), "%.*s", (int)(len < sizeof(shown) ? len : sizeof(shown)),
+                name);
+    return error_set(
+        err,
+        "'%s' is not a pool's name; " POOL_FORM
+        ", with 1 to %d letters, digits and _ - . + in a name, a letter, digit or _ first",
+        error_value(shown).text, POLICY_POOL_NAME_MAX);
 }
 
 int policy_check_pool_name(const char *name, struct error *err)
@@ -221,15 +227,16 @@ static const char *plain_string(json_object *value)
     return strlen(text) == (size_t)json_object_get_string_len(value) ? text : NULL;
 }
 
-static int read_text(struct policy *policy, const char *option, json_object *value, const char *form,
-                     struct error *err)
+static int read_text(struct policy *policy, const char *option, json_object *value,
+                     const char *form, struct error *err)
 {
     const char *text = plain_string(value);
 
     if (text == NULL)
         return error_set(err, "%s is not allowed here; %s",
-                         json_object_is_type(value, json_type_string) ? "a string with \\u0000 in it"
-                                                                      : json_text_type(value),
+                         json_object_is_type(value, json_type_string)
+                             ? "a string with \\u0000 in it"
+                             : json_text_type(value),
                          form);
     if (policy_set_value(policy, option, text, err) < 0)
         return error_prefix(err, "'%s'", error_value(text).text);
@@ -241,11 +248,13 @@ static int read_time(int *seconds, json_object *value, struct error *err)
     int64_t number;
 
     if (!json_object_is_type(value, json_type_int))
-        return error_set(err, "%s is not allowed here; write a whole number of seconds from 0 to %d",
+        return error_set(err,
+                         "%s is not allowed here; write a whole number of seconds from 0 to %d",
                          json_text_type(value), POLICY_SECONDS_MAX);
     number = json_object_get_int64(value);
     if (number < 0 || number > POLICY_SECONDS_MAX)
-        return error_set(err, "%lld is out of range; allowed are whole numbers of seconds from 0 to %d",
+        return error_set(err,
+                         "%lld is out of range; allowed are whole numbers of seconds from 0 to %d",
                          (long long)number, POLICY_SECONDS_MAX);
     *seconds = (int)number;
     return 0;
@@ -276,8 +285,9 @@ static int read_pools(struct policy *policy, json_object *value, struct error *e
         const char *name = plain_string(entry);
 
         if (name == NULL)
-            return error_set(err, "entry %zu of the list is %s; write names, such as [\"a\", \"b\"]", i + 1,
-                             json_text_type(entry));
+            return error_set(err,
+                             "entry %zu of the list is %s; write names, such as [\"a\", \"b\"]",
+                             i + 1, json_text_type(entry));
         if (add_pool(&pools, name, strlen(name), err) < 0)
             return -1;
     }
@@ -298,11 +308,11 @@ static int check_scale_entry(const char *key, json_object *entry, struct error *
         return error_set(err, "'%s' is not a world size; write a number of workers from 1 to %d",
                          error_value(key).text, POLICY_SCALE_MAX);
     if (!json_object_is_type(entry, json_type_object))
-        return error_set(err, "the entry of world size %d is %s; write an object: {\"%d\": {...}}", world,
-                         json_text_type(entry), world);
+        return error_set(err, "the entry of world size %d is %s; write an object: {\"%d\": {...}}",
+                         world, json_text_type(entry), world);
     if (strlen(entry_text(entry)) > POLICY_SCALE_TEXT_MAX)
-        return error_set(err, "the entry of world size %d has %zu bytes; at most %d are allowed", world,
-                         strlen(entry_text(entry)), POLICY_SCALE_TEXT_MAX);
+        return error_set(err, "the entry of world size %d has %zu bytes; at most %d are allowed",
+                         world, strlen(entry_text(entry)), POLICY_SCALE_TEXT_MAX);
     return 0;
 }
 
@@ -311,8 +321,7 @@ static int read_scale_config(struct policy *policy, json_object *value, struct e
     if (!json_object_is_type(value, json_type_object))
         return error_set(err, "%s is not allowed here; write {\"WORLD_SIZE\": {...}, ...}",
                          json_text_type(value));
-    json_object_object_foreach(value, key, entry)
-    {
+    json_object_object_foreach (value, key, entry) {
         if (check_scale_entry(key, entry, err) < 0)
             return -1;
     }
@@ -321,11 +330,12 @@ static int read_scale_config(struct policy *policy, json_object *value, struct e
     return 0;
 }
 
-static int read_member(struct policy *policy, const char *key, json_object *value, struct error *err)
+static int read_member(struct policy *policy, const char *key, json_object *value,
+                       struct error *err)
 {
     if (strcmp(key, "nodes") == 0)
-        return read_text(policy, "elastic", value, "write a string such as \"2:8\", \"2:8:2\" or \"2,4,8\"",
-                         err);
+        return read_text(policy, "elastic", value,
+                         "write a string such as \"2:8\", \"2:8:2\" or \"2,4,8\"", err);
     if (strcmp(key, "pool") == 0)
         return read_pools(policy, value, err);
     if (strcmp(key, "signal") == 0)
@@ -336,8 +346,9 @@ static int read_member(struct policy *policy, const char *key, json_object *valu
         if (strcmp(key, time_fields[i].key) == 0)
             return read_time(time_of(policy, &time_fields[i]), value, err);
     }
-    return error_set(err, "unknown key; known keys: nodes, grace, grow_delay, snooze, fault_wait, pool, signal, "
-                          "scale_config");
+    return error_set(
+        err, "unknown key; known keys: nodes, grace, grow_delay, snooze, fault_wait, pool, signal, "
+             "scale_config");
 }
 
 int policy_parse_json(struct policy *policy, const char *text, size_t len, struct error *err)
@@ -349,8 +360,7 @@ int policy_parse_json(struct policy *policy, const char *text, size_t len, struc
     if (root == NULL)
         return -1;
     policy_init(&parsed);
-    json_object_object_foreach(root, key, value)
-    {
+    json_object_object_foreach (root, key, value) {
         rc = read_member(&parsed, key, value, err);
         if (rc < 0) {
             error_prefix(err, "\"%s\"", error_value(key).text);
@@ -383,8 +393,8 @@ json_object *policy_to_json(const struct policy *policy)
     char text[SIZES_TEXT_MAX];
 
     if (policy->sizes.min != 0)
-        json_object_object_add(obj, "nodes",
-                               json_object_new_string(sizes_format(&policy->sizes, text, sizeof(text))));
+        json_object_object_add(
+            obj, "nodes", json_object_new_string(sizes_format(&policy->sizes, text, sizeof(text))));
     for (size_t i = 0; i < TIME_FIELDS; i++) {
         if (time_value(policy, &time_fields[i]) != POLICY_UNSET)
             json_object_object_add(obj, time_fields[i].key,

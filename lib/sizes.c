@@ -19,10 +19,14 @@ static int parse_part(const char *what, const char *text, size_t len, int *value
     if (number_parse(text, len, 1, SIZES_NODES_MAX, value) == 0)
         return 0;
     if (len == 0)
-        return error_set(err, "%s is missing; write MIN:MAX such as 2:8, MIN:MAX:STEP such as 2:8:2, "
-                              "or a list such as 2,4,8", what);
-    text_append(part, sizeof(part), "%.*s", len < sizeof(part) ? (int)len : (int)sizeof(part), text);
-    return error_set(err, "%s '%s' is not a number of nodes; allowed are whole numbers from 1 to %d",
+        return error_set(err,
+                         "%s is missing; write MIN:MAX such as 2:8, MIN:MAX:STEP such as 2:8:2, "
+                         "or a list such as 2,4,8",
+                         what);
+    text_append(part, sizeof(part), "%.*s", len < sizeof(part) ? (int)len : (int)sizeof(part),
+                text);
+    return error_set(err,
+                     "%s '%s' is not a number of nodes; allowed are whole numbers from 1 to %d",
                      what, error_value(part).text, SIZES_NODES_MAX);
 }
 
@@ -37,8 +41,10 @@ static int step_error(const struct sizes *sizes, int step, struct error *err)
         snprintf(choice, sizeof(choice), "%d", below);
     else
         snprintf(choice, sizeof(choice), "%d or %d", below, above);
-    return error_set(err, "STEP %d does not lead from MIN %d to MAX %d; use a STEP that divides %d, "
-                          "or a MAX of %s", step, sizes->min, sizes->max, sizes->max - sizes->min, choice);
+    return error_set(err,
+                     "STEP %d does not lead from MIN %d to MAX %d; use a STEP that divides %d, "
+                     "or a MAX of %s",
+                     step, sizes->min, sizes->max, sizes->max - sizes->min, choice);
 }
 
 static int parse_range(const char *text, struct sizes *sizes, struct error *err)
@@ -113,12 +119,15 @@ int sizes_parse(const char *text, struct sizes *sizes, struct error *err)
     int rc;
 
     if (text[0] == '\0')
-        return error_set(err, "the value is empty; write MIN:MAX such as 2:8, MIN:MAX:STEP such as 2:8:2, "
-                              "or a list such as 2,4,8");
+        return error_set(
+            err, "the value is empty; write MIN:MAX such as 2:8, MIN:MAX:STEP such as 2:8:2, "
+                 "or a list such as 2,4,8");
     if (strpbrk(text, " \t\r\n\v\f") != NULL)
-        return error_set(err, "there is a blank in the value; write it without, such as 2:8 or 2,4,8");
+        return error_set(err,
+                         "there is a blank in the value; write it without, such as 2:8 or 2,4,8");
     if (strchr(text, ':') != NULL && strchr(text, ',') != NULL)
-        return error_set(err, "a list and MIN:MAX[:STEP] exclude each other; write either 2,4,8 or 2:8:2");
+        return error_set(
+            err, "a list and MIN:MAX[:STEP] exclude each other; write either 2,4,8 or 2:8:2");
 
     if (strchr(text, ':') != NULL)
         rc = parse_range(text, &parsed, err);

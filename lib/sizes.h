@@ -11,7 +11,8 @@
 #define SIZES_LIST_MAX  64
 #define SIZES_NODES_MAX 65533 /* Slurm's own limit for a job */
 
-/* Enough for sizes_format of any sizes: 64 numbers of 5 digits, each with a separator or the end. */
+/* Enough for sizes_format of any sizes: 64 numbers of 5 digits, each with a separator or the
+ * end. */
 #define SIZES_TEXT_MAX (SIZES_LIST_MAX * 6)
 
 struct sizes {
@@ -22,12 +23,13 @@ struct sizes {
     int list[SIZES_LIST_MAX]; /* ascending, list[0] == min, list[count - 1] == max */
 };
 
-/* Parse "2:8", "2:8:2", "2,4,8" or "4" (rigid in size: 4:4). STEP must divide MAX - MIN. Blanks are refused.
- * Returns -1 with sizes untouched and a text that says what is wrong and what would be right; which option or file
- * the value came from is the caller's to add (policy_set does). */
+/* Parse "2:8", "2:8:2", "2,4,8" or "4" (rigid in size: 4:4). STEP must divide MAX - MIN. Blanks are
+ * refused. Returns -1 with sizes untouched and a text that says what is wrong and what would be
+ * right; which option or file the value came from is the caller's to add (policy_set does). */
 int sizes_parse(const char *text, struct sizes *sizes, struct error *err);
 
-/* Write the canonical form ("2:8", "2:8:2", "2,4,8"), which sizes_parse reads back, into buf; returns buf. */
+/* Write the canonical form ("2:8", "2:8:2", "2,4,8"), which sizes_parse reads back, into buf;
+ * returns buf. */
 char *sizes_format(const struct sizes *sizes, char *buf, size_t size);
 
 bool sizes_allowed(const struct sizes *sizes, int nodes);

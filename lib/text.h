@@ -5,7 +5,9 @@
 
 #include <stddef.h>
 
-/* Append to the string in buf (size bytes, at least 1). What does not fit is left out. Returns buf. */
-char *text_append(char *buf, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Append to the string in buf (size bytes, at least 1). What does not fit is left out. Returns
+ * buf. */
+char *text_append(char *buf, size_t size, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -7,6 +7,31 @@
 UNIT_LIBS = lib/libelasticcore.la $(CMOCKA_LIBS)
 
 UNIT_TESTS =
+noinst_HEADERS += tests/unit/support.h
+
+UNIT_TESTS += \
+    tests/unit/test_conf \
+    tests/unit/test_error \
+    tests/unit/test_files \
+    tests/unit/test_frame \
+    tests/unit/test_policy \
+    tests/unit/test_sizes
+tests_unit_test_conf_SOURCES = tests/unit/test_conf.c
+tests_unit_test_conf_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_conf_LDADD = $(UNIT_LIBS)
+tests_unit_test_error_SOURCES = tests/unit/test_error.c
+tests_unit_test_error_LDADD = $(UNIT_LIBS)
+tests_unit_test_files_SOURCES = tests/unit/test_files.c
+tests_unit_test_files_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_files_LDADD = common/libelasticcommon.la $(UNIT_LIBS)
+tests_unit_test_frame_SOURCES = tests/unit/test_frame.c
+tests_unit_test_frame_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
+tests_unit_test_frame_LDADD = $(UNIT_LIBS) $(SODIUM_LIBS)
+tests_unit_test_policy_SOURCES = tests/unit/test_policy.c
+tests_unit_test_policy_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_policy_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
+tests_unit_test_sizes_SOURCES = tests/unit/test_sizes.c
+tests_unit_test_sizes_LDADD = $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_admission
 tests_unit_test_admission_SOURCES = tests/unit/test_admission.c
@@ -39,6 +64,7 @@ EXTRA_DIST += \
     tests/unit/selastic/history.json \
     tests/unit/selastic/history.jsonl \
     tests/unit/selastic/history.jsonl.out.json \
+    tests/unit/selastic/history.jsonl.txt \
     tests/unit/selastic/history.txt \
     tests/unit/selastic/list-100.txt \
     tests/unit/selastic/list.json \
@@ -94,6 +120,17 @@ tests_unit_test_extension_argv_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
 tests_unit_test_options_SOURCES = tests/unit/test_options.c
 tests_unit_test_options_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_options_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+
+UNIT_TESTS += \
+    tests/unit/test_worker_faults \
+    tests/unit/test_workers
+WORKERS_FIXTURE = tests/unit/workers_fixture.c tests/unit/workers_fixture.h tests/unit/support.h
+tests_unit_test_worker_faults_SOURCES = tests/unit/test_worker_faults.c $(WORKERS_FIXTURE)
+tests_unit_test_worker_faults_CPPFLAGS = $(AGENT_CPPFLAGS)
+tests_unit_test_worker_faults_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_workers_SOURCES = tests/unit/test_workers.c $(WORKERS_FIXTURE)
+tests_unit_test_workers_CPPFLAGS = $(AGENT_CPPFLAGS)
+tests_unit_test_workers_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What several unit tests need: cmocka with its headers, and random numbers that are the same in
+ * every run. */
+#ifndef ELASTIC_TESTS_SUPPORT_H
+#define ELASTIC_TESTS_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* xorshift64* (Vigna 2016), so that a seed means the same on every libc. state must not be 0. */
+static inline uint32_t random_next(uint64_t *state)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return (uint32_t)((*state * 0x2545f4914f6cdd1dULL) >> 32);
+}
+
+static inline uint32_t random_below(uint64_t *state, uint32_t limit)
+{
+    return random_next(state) % limit;
+}
+
+/* What every message to the user must be: there, one line, and not cut. */
+static inline void assert_one_line(const char *text)
+{
+    assert_string_not_equal(text, "");
+    assert_null(strpbrk(text, "\r\n\033"));
+    assert_true(strlen(text) < 500);
+}
+
+#endif

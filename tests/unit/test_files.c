@@ -1,0 +1,636 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* common/files, common/conf_file and common/log, in a directory of the test's own that is gone
+ * afterwards. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/conf_file.h"
+#include "common/files.h"
+#include "common/log.h"
+#include "lib/text.h"
+#include "tests/unit/support.h"
+
+/* The test's own directory, and the current one: names in the tests are short. */
+static char root[] = "/tmp/elastic-test-files-XXXXXX";
+
+static int set_up(void **state)
+{
+    static const char *const variables[] = {
+        "ELASTIC_CONF",       "SLURM_CONF",         "ELASTIC_SIZES",
+        "ELASTIC_GRACE",      "ELASTIC_GROW_DELAY", "ELASTIC_SNOOZE",
+        "ELASTIC_FAULT_WAIT", "ELASTIC_POOL",       "ELASTIC_SIGNAL"};
+
+    for (size_t i = 0; i < COUNT(variables); i++)
+        unsetenv(variables[i]);
+    umask(022);
+    return mkdtemp(root) != NULL ? chdir(root) : -1;
+}
+
+/* Not dir_remove: that is one of those under test. */
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
+{
+    return remove(path);
+}
+
+static int tear_down(void **state)
+{
+    return chdir("/") == 0 ? nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS) : -1;
+}
+
+static void put(const char *path, const char *text)
+{
+    struct error err = {""};
+
+    if (file_replace(path, text, strlen(text), 0600, &err) != 0)
+        fail_msg("%s", err.text);
+}
+
+static void assert_content(const char *path, const char *expected)
+{
+    struct error err = {""};
+    size_t len = 0;
+    char *text = file_read(path, 100000, &len, &err);
+
+    if (text == NULL)
+        fail_msg("%s", err.text);
+    assert_string_equal(text, expected);
+    assert_int_equal(len, strlen(expected));
+    free(text);
+}
+
+static int mode_of(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 ? (int)(st.st_mode & 07777) : -1;
+}
+
+static int count_entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    int count = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir) != NULL)
+        count++;
+    closedir(dir);
+    return count - 2; /* . and .. */
+}
+
+static int count_descriptors(void)
+{
+    return count_entries("/proc/self/fd");
+}
+
+static void test_replace(void **state)
+{
+    int before = count_descriptors();
+    struct stat first, second;
+
+    assert_int_equal(mkdir("replace", 0700), 0);
+    put("replace/f", "one");
+    assert_content("replace/f", "one");
+    assert_int_equal(mode_of("replace/f"), 0600);
+    assert_int_equal(stat("replace/f", &first), 0);
+    /* Another file in its place, so that whoever has the old one open still reads all of it. */
+    assert_int_equal(file_replace("replace/f", "two\0x", 5, 0755, NULL), 0);
+    assert_int_equal(stat("replace/f", &second), 0);
+    assert_int_equal(second.st_size, 5);
+    assert_int_not_equal(first.st_ino, second.st_ino);
+    assert_int_equal(mode_of("replace/f"), 0755);
+    put("replace/empty", "");
+    assert_content("replace/empty", "");
+    assert_int_equal(count_entries("replace"), 2);
+    assert_int_equal(count_descriptors(), before);
+}
+
+static void test_replace_does_not_follow_symlinks(void **state)
+{
+    put("victim", "precious");
+    assert_int_equal(symlink("victim", "link"), 0);
+    put("link", "new");
+    assert_content("victim", "precious");
+    assert_content("link", "new");
+    assert_int_equal(mode_of("link"), 0600);
+}
+
+static void test_replace_failures(void **state)
+{
+    struct error err = {""};
+    int before = count_descriptors();
+
+    assert_int_equal(mkdir("failures", 0700), 0);
+    assert_int_equal(mkdir("failures/dir", 0700), 0);
+    assert_int_equal(file_replace("failures/dir", "x", 1, 0600, &err), -1);
+    assert_int_equal(errno, EISDIR);
+    assert_string_equal(err.text, "cannot write failures/dir: Is a directory");
+    /* The temporary file is gone. */
+    assert_int_equal(count_entries("failures"), 1);
+    assert_int_equal(file_replace("failures/none/f", "x", 1, 0600, &err), -1);
+    assert_int_equal(errno, ENOENT);
+    assert_string_equal(err.text, "cannot write failures/none/f: No such file or directory");
+    assert_int_equal(count_descriptors(), before);
+}
+
+/* One process replaces, this one reads: always one text or the other, whole. */
+static void test_readers_never_see_a_torn_file(void **state)
+{
+    enum { LENGTH = 50000, ROUNDS = 300 };
+    char *a = malloc(LENGTH + 1), *b = malloc(LENGTH + 1);
+    bool seen_a = false, seen_b = false;
+    int status, reads = 0;
+    pid_t pid;
+
+    memset(a, 'a', LENGTH);
+    memset(b, 'b', LENGTH);
+    a[LENGTH] = b[LENGTH] = '\0';
+    put("torn", a);
+    pid = fork();
+    if (pid == 0) {
+        for (int i = 0; i < ROUNDS; i++) {
+            if (file_replace("torn", i % 2 ? a : b, LENGTH, 0600, NULL) != 0)
+                _exit(1);
+        }
+        _exit(0);
+    }
+    assert_true(pid > 0);
+    do {
+        char *text = file_read("torn", LENGTH, NULL, NULL);
+
+        assert_non_null(text);
+        assert_true(strcmp(text, a) == 0 || strcmp(text, b) == 0);
+        seen_a = seen_a || text[0] == 'a';
+        seen_b = seen_b || text[0] == 'b';
+        free(text);
+        reads++;
+    } while (waitpid(pid, &status, WNOHANG) == 0);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_true(seen_a && seen_b && reads > 2);
+    free(a);
+    free(b);
+}
+
+static void test_append(void **state)
+{
+    struct error err = {""};
+    int before = count_descriptors();
+
+    assert_int_equal(file_append("log", "{\"generation\":1}", &err), 0);
+    assert_int_equal(file_append("log", "", &err), 0);
+    assert_int_equal(file_append("log", "{\"generation\":2}", &err), 0);
+    assert_content("log", "{\"generation\":1}\n\n{\"generation\":2}\n");
+    assert_int_equal(mode_of("log"), 0600);
+
+    assert_int_equal(file_append("log", "a\nb", &err), -1);
+    assert_string_equal(err.text, "cannot append to log: the text is more than one line");
+    assert_int_equal(symlink("log", "log-link"), 0);
+    assert_int_equal(file_append("log-link", "x", &err), -1);
+    assert_int_equal(errno, ELOOP);
+    assert_int_equal(file_append(".", "x", &err), -1);
+    assert_int_equal(errno, EISDIR);
+    assert_int_equal(mkfifo("append-fifo", 0600), 0);
+    assert_int_equal(file_append("append-fifo", "x", &err), -1);
+    assert_int_equal(file_append("none/log", "x", &err), -1);
+    assert_string_equal(err.text, "cannot append to none/log: No such file or directory");
+    assert_content("log", "{\"generation\":1}\n\n{\"generation\":2}\n");
+    assert_int_equal(count_descriptors(), before);
+}
+
+/* Two processes append at once: every line is whole. */
+static void test_append_from_two_processes(void **state)
+{
+    enum { LINES = 500 };
+    char line[200] = "";
+    int status, lines = 0;
+    char *text, *at;
+    pid_t pid = fork();
+
+    memset(line, pid == 0 ? 'c' : 'p', sizeof(line) - 1);
+    for (int i = 0; i < LINES; i++) {
+        if (file_append("both", line, NULL) != 0 && pid == 0)
+            _exit(1);
+    }
+    if (pid == 0)
+        _exit(0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    text = file_read("both", 1000000, NULL, NULL);
+    for (at = text; *at != '\0'; at += sizeof(line)) {
+        assert_int_equal(strspn(at, *at == 'c' ? "c" : "p"), sizeof(line) - 1);
+        assert_int_equal(at[sizeof(line) - 1], '\n');
+        lines++;
+    }
+    assert_int_equal(lines, 2 * LINES);
+    free(text);
+}
+
+static void test_make(void **state)
+{
+    struct error err = {""};
+
+    assert_int_equal(dir_make("made/of//several/", &err), 0);
+    assert_int_equal(mode_of("made"), 0700);
+    assert_int_equal(mode_of("made/of"), 0700);
+    assert_int_equal(mode_of("made/of/several"), 0700);
+    assert_int_equal(dir_make("made/of/several", &err), 0);
+    assert_int_equal(dir_make("made/of/several/again", &err), 0);
+    assert_int_equal(dir_make(root, &err), 0);
+    /* The mode of one that is there is its owner's business. */
+    assert_int_equal(chmod("made/of", 0755), 0);
+    assert_int_equal(dir_make("made/of", &err), 0);
+    assert_int_equal(mode_of("made/of"), 0755);
+
+    /* A user may have put the parents elsewhere, but not the last one. */
+    assert_int_equal(symlink("made", "moved"), 0);
+    assert_int_equal(dir_make("moved/beside", &err), 0);
+    assert_int_equal(mode_of("made/beside"), 0700);
+    assert_int_equal(dir_make("moved", &err), -1);
+    assert_string_equal(err.text, "cannot use the directory moved: it is a symlink");
+    assert_int_equal(dir_make("moved/", &err), -1);
+    assert_string_equal(err.text, "cannot use the directory moved: it is a symlink");
+    assert_int_equal(symlink("nowhere", "dangling"), 0);
+    assert_int_equal(dir_make("dangling", &err), -1);
+    assert_string_equal(err.text, "cannot use the directory dangling: it is a symlink");
+
+    put("file", "");
+    assert_int_equal(dir_make("file", &err), -1);
+    assert_string_equal(err.text, "cannot use the directory file: it is not a directory");
+    assert_int_equal(errno, ENOTDIR);
+    assert_int_equal(dir_make("file/below", &err), -1);
+    assert_string_equal(err.text, "cannot make the directory file/below: Not a directory");
+    assert_int_equal(dir_make("", &err), -1);
+    assert_string_equal(err.text, "cannot make the directory : the name is empty");
+}
+
+/* Somebody else's directory in our place: root gives one away, others look at one of root's. */
+static void test_foreign_directory(void **state)
+{
+    struct error err = {""};
+    const char *foreign = "/";
+    char expected[128] = "";
+    uid_t owner = 0;
+
+    if (geteuid() == 0) {
+        foreign = "foreign";
+        owner = 65534;
+        assert_int_equal(mkdir(foreign, 0777), 0);
+        assert_int_equal(chown(foreign, owner, (gid_t)-1), 0);
+    }
+    text_append(expected, sizeof(expected),
+                "cannot use the directory %s: it belongs to uid %u, not to uid %u", foreign,
+                (unsigned int)owner, (unsigned int)geteuid());
+    assert_int_equal(dir_make(foreign, &err), -1);
+    assert_string_equal(err.text, expected);
+    assert_int_equal(errno, EPERM);
+    assert_int_equal(dir_remove(foreign, &err), -1);
+    assert_string_equal(err.text, expected);
+    assert_int_equal(access(foreign, F_OK), 0);
+}
+
+static void test_remove(void **state)
+{
+    struct error err = {""};
+    int before = count_descriptors();
+
+    assert_int_equal(dir_make("gone/a/b/c", &err), 0);
+    assert_int_equal(dir_make("kept", &err), 0);
+    put("kept/f", "kept");
+    put("gone/f", "x");
+    put("gone/a/.hidden", "x");
+    put("gone/a/b/c/f", "x");
+    assert_int_equal(symlink("../kept", "gone/to-dir"), 0);
+    assert_int_equal(symlink("../kept/f", "gone/a/to-file"), 0);
+    assert_int_equal(symlink("nowhere", "gone/a/b/dangling"), 0);
+    assert_int_equal(symlink(".", "gone/loop"), 0);
+    assert_int_equal(mkfifo("gone/fifo", 0600), 0);
+    assert_int_equal(chmod("gone/f", 0), 0);
+    if (dir_remove("gone/", &err) != 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(mode_of("gone"), -1);
+    assert_content("kept/f", "kept");
+    assert_int_equal(dir_remove("gone", &err), 0);
+    assert_int_equal(dir_remove("none/at/all", &err), 0);
+
+    assert_int_equal(symlink("kept", "kept-link"), 0);
+    assert_int_equal(dir_remove("kept-link", &err), -1);
+    assert_string_equal(err.text, "cannot use the directory kept-link: it is a symlink");
+    assert_int_equal(dir_remove("kept-link/", &err), -1);
+    assert_int_equal(dir_remove("kept/f", &err), -1);
+    assert_string_equal(err.text, "cannot use the directory kept/f: it is not a directory");
+    assert_content("kept/f", "kept");
+    assert_int_equal(count_descriptors(), before);
+}
+
+/* Deeper than a path can name at once, as a worker may leave it behind. */
+static void test_remove_deep_tree(void **state)
+{
+    int depth = 300, fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    assert_int_equal(mkdir("deep", 0700), 0);
+    assert_int_equal(chdir("deep"), 0);
+    for (int i = 0; i < depth; i++) {
+        assert_int_equal(mkdir("dddddddd", 0700), 0);
+        assert_int_equal(chdir("dddddddd"), 0);
+    }
+    assert_int_equal(fchdir(fd), 0);
+    close(fd);
+    assert_int_equal(dir_remove("deep", NULL), 0);
+    assert_int_equal(mode_of("deep"), -1);
+}
+
+static void assert_unreadable(const char *path, size_t max, int code, const char *message)
+{
+    struct error err = {""};
+    size_t len = 77;
+
+    assert_null(file_read(path, max, &len, &err));
+    assert_int_equal(errno, code);
+    assert_string_equal(err.text, message);
+    assert_int_equal(len, 77);
+}
+
+static void test_read(void **state)
+{
+    int before = count_descriptors();
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "read-socket"};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char *text;
+    size_t len;
+
+    put("read", "12345");
+    assert_int_equal(symlink("read", "read-link"), 0);
+    assert_content("read-link", "12345");
+    text = file_read("read", 5, &len, NULL);
+    assert_string_equal(text, "12345");
+    free(text);
+    assert_unreadable("read", 4, EFBIG, "cannot read read: it has 5 bytes; at most 4 are allowed");
+    assert_unreadable("none", 4, ENOENT, "cannot read none: No such file or directory");
+    assert_unreadable("read/x", 4, ENOTDIR, "cannot read read/x: Not a directory");
+    assert_unreadable(".", 4, EISDIR, "cannot read .: it is a directory, not a file");
+    assert_unreadable("/dev/zero", 4, EINVAL,
+                      "cannot read /dev/zero: it is a device, not a regular file");
+    /* Nobody writes into it: a blocking open would wait for ever. */
+    assert_int_equal(mkfifo("read-fifo", 0600), 0);
+    assert_unreadable("read-fifo", 4, EINVAL,
+                      "cannot read read-fifo: it is a FIFO, not a regular file");
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_unreadable("read-socket", 4, ENXIO, "cannot read read-socket: it is not a regular file");
+    close(fd);
+    /* Files of the kernel say that they are empty. */
+    text = file_read("/proc/self/status", 100000, &len, NULL);
+    assert_true(len > 100 && strlen(text) == len);
+    free(text);
+    assert_unreadable("/proc/self/status", 100, EFBIG,
+                      "cannot read /proc/self/status: it has more bytes than are allowed");
+    assert_int_equal(count_descriptors(), before);
+}
+
+static void assert_conf_path(const char *elastic, const char *slurm, const char *expected)
+{
+    char *path;
+
+    setenv("ELASTIC_CONF", elastic, 1);
+    setenv("SLURM_CONF", slurm, 1);
+    path = conf_file_path();
+    assert_string_equal(path, expected);
+    free(path);
+    unsetenv("ELASTIC_CONF");
+    unsetenv("SLURM_CONF");
+}
+
+static void test_conf_path(void **state)
+{
+    char *path = conf_file_path();
+
+    assert_string_equal(path, "/etc/slurm/elastic.conf");
+    free(path);
+    assert_conf_path("", "", "/etc/slurm/elastic.conf");
+    assert_conf_path("/a/b", "/c/slurm.conf", "/a/b");
+    assert_conf_path("", "/c/d/slurm.conf", "/c/d/elastic.conf");
+    assert_conf_path("", "/slurm.conf", "/elastic.conf");
+    assert_conf_path("", "slurm.conf", "elastic.conf");
+}
+
+static void assert_no_conf(const char *path, const char *message)
+{
+    struct error err = {""};
+    struct conf *conf = conf_file_load(path, &err);
+
+    assert_null(conf);
+    assert_string_equal(err.text, message);
+}
+
+static void test_conf_load(void **state)
+{
+    struct error err = {""};
+    struct conf *conf;
+
+    put("site.conf", "max_nodes = 9\n[pool a]\n");
+    conf = conf_file_load("site.conf", &err);
+    assert_non_null(conf);
+    assert_int_equal(conf->max_nodes, 9);
+    conf_destroy(conf);
+    /* Optional, unless somebody has named it. */
+    conf = conf_file_load("none.conf", &err);
+    assert_non_null(conf);
+    assert_int_equal(conf->max_pending, 2);
+    conf_destroy(conf);
+    setenv("SLURM_CONF", "nowhere/slurm.conf", 1);
+    conf = conf_file_load(NULL, &err);
+    assert_non_null(conf);
+    conf_destroy(conf);
+    setenv("ELASTIC_CONF", "none.conf", 1);
+    assert_no_conf(NULL, "ELASTIC_CONF: cannot read none.conf: No such file or directory");
+    setenv("ELASTIC_CONF", "site.conf", 1);
+    conf = conf_file_load(NULL, &err);
+    assert_non_null(conf);
+    assert_int_equal(conf->max_nodes, 9);
+    conf_destroy(conf);
+    unsetenv("ELASTIC_CONF");
+    unsetenv("SLURM_CONF");
+
+    put("bad.conf", "max_nodes = 9\nmax_node = 8\n");
+    assert_null(conf_file_load("bad.conf", &err));
+    assert_memory_equal(err.text, "bad.conf:2: unknown key 'max_node'; known keys: max_pending,",
+                        60);
+    assert_no_conf(".", "cannot read .: it is a directory, not a file");
+    assert_no_conf("site.conf/x", "cannot read site.conf/x: Not a directory");
+}
+
+static void assert_no_policy(const char *path, const char *message)
+{
+    struct policy policy;
+    struct error err = {""};
+
+    policy_init(&policy);
+    assert_int_equal(policy_file_load(path, &policy, &err), -1);
+    assert_string_equal(err.text, message);
+    assert_int_equal(policy.grace, POLICY_UNSET);
+}
+
+static void test_policy_load(void **state)
+{
+    struct policy policy;
+    struct error err = {""};
+    int fd;
+
+    put("good.json", "{\"grace\": 5}\n");
+    policy_init(&policy);
+    assert_int_equal(policy_file_load("good.json", &policy, &err), 0);
+    assert_int_equal(policy.grace, 5);
+
+    put("bad.json", "{\"grace\": 5,\n \"gracious\": 6}");
+    assert_no_policy(
+        "bad.json",
+        "policy file bad.json: \"gracious\": unknown key; known keys: nodes, grace, grow_delay, "
+        "snooze, fault_wait, pool, signal, scale_config");
+    put("empty.json", "");
+    assert_no_policy("empty.json",
+                     "policy file empty.json: there is nothing in it; write {\"key\": value, ...}");
+    assert_no_policy("none.json", "policy file: cannot read none.json: No such file or directory");
+    assert_no_policy(".", "policy file: cannot read .: it is a directory, not a file");
+    assert_int_equal(mkfifo("fifo.json", 0600), 0);
+    assert_no_policy("fifo.json",
+                     "policy file: cannot read fifo.json: it is a FIFO, not a regular file");
+    /* 100 MB, and none of them read. */
+    fd = open("large.json", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(ftruncate(fd, 100000000), 0);
+    close(fd);
+    assert_no_policy(
+        "large.json",
+        "policy file: cannot read large.json: it has 100000000 bytes; at most 1048576 are allowed");
+}
+
+static void test_environment(void **state)
+{
+    struct policy policy;
+    struct error err = {""};
+
+    setenv("ELASTIC_SIZES", "2:4", 1);
+    setenv("ELASTIC_GRACE", "11", 1);
+    setenv("ELASTIC_GROW_DELAY", "12", 1);
+    setenv("ELASTIC_SNOOZE", "13", 1);
+    setenv("ELASTIC_FAULT_WAIT", "14", 1);
+    setenv("ELASTIC_POOL", "a,b", 1);
+    setenv("ELASTIC_SIGNAL", "SIGUSR1", 1);
+    policy_init(&policy);
+    assert_int_equal(policy_from_environment(&policy, true, &err), 0);
+    assert_int_equal(policy.sizes.min, 2);
+    assert_int_equal(policy.sizes.max, 4);
+    assert_int_equal(policy.grace, 11);
+    assert_int_equal(policy.grow_delay, 12);
+    assert_int_equal(policy.snooze, 13);
+    assert_int_equal(policy.fault_wait, 14);
+    assert_int_equal(policy.pool_count, 2);
+    assert_int_equal(policy.signal, 10);
+
+    /* The command line has spoken: what the variable says does not matter, not even that it is
+     * wrong. */
+    policy_init(&policy);
+    policy_set(&policy, "grace", "1", NULL);
+    setenv("ELASTIC_GRACE", "wrong", 1);
+    setenv("ELASTIC_SIZES", "wrong", 1);
+    assert_int_equal(policy_from_environment(&policy, false, &err), 0);
+    assert_int_equal(policy.grace, 1);
+    assert_int_equal(policy.sizes.min, 0);
+    assert_int_equal(policy.snooze, 13);
+
+    policy_init(&policy);
+    setenv("ELASTIC_GRACE", "", 1);
+    assert_int_equal(policy_from_environment(&policy, false, &err), 0);
+    assert_int_equal(policy.grace, POLICY_UNSET);
+    setenv("ELASTIC_GRACE", "10m", 1);
+    assert_int_equal(policy_from_environment(&policy, false, &err), -1);
+    assert_string_equal(
+        err.text,
+        "ELASTIC_GRACE=10m: '10m' is not a number of seconds; allowed are whole numbers from 0 "
+        "to 31536000");
+    setenv("ELASTIC_SIZES", "8:2", 1);
+    assert_int_equal(policy_from_environment(&policy, true, &err), -1);
+    assert_string_equal(
+        err.text,
+        "ELASTIC_SIZES=8:2: MIN 8 is larger than MAX 2; write MIN:MAX with 1 <= MIN <= MAX <= "
+        "65533");
+}
+
+/* What three calls write on stderr, with and without $ELASTIC_DEBUG. */
+static void log_into(const char *path)
+{
+    int saved = dup(STDERR_FILENO), fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    assert_int_equal(dup2(fd, STDERR_FILENO), STDERR_FILENO);
+    log_init("elasticrun");
+    errno = EDOM;
+    log_info("generation %d", 3);
+    log_error("two\nlines \033[31m");
+    log_debug("detail %s", "x");
+    assert_int_equal(errno, EDOM);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(fd);
+}
+
+static void test_log(void **state)
+{
+    unsetenv("ELASTIC_DEBUG");
+    log_into("quiet");
+    assert_content("quiet", "elasticrun: generation 3\nelasticrun: error: two?lines ?[31m\n");
+    setenv("ELASTIC_DEBUG", "1", 1);
+    log_into("loud");
+    assert_content("loud", "elasticrun: generation 3\nelasticrun: error: two?lines "
+                           "?[31m\nelasticrun: debug: detail x\n");
+    unsetenv("ELASTIC_DEBUG");
+}
+
+static void test_long_log_line(void **state)
+{
+    char text[10000], *line;
+    int saved = dup(STDERR_FILENO), fd = open("long", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    memset(text, 'l', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    assert_int_equal(dup2(fd, STDERR_FILENO), STDERR_FILENO);
+    log_info("%s", text);
+    log_info("next");
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(fd);
+    line = file_read("long", 100000, NULL, NULL);
+    assert_int_equal(strcspn(line, "\n"), 2046);
+    assert_string_equal(strchr(line, '\n') + 1, "elasticrun: next\n");
+    free(line);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_replace),
+        cmocka_unit_test(test_replace_does_not_follow_symlinks),
+        cmocka_unit_test(test_replace_failures),
+        cmocka_unit_test(test_readers_never_see_a_torn_file),
+        cmocka_unit_test(test_append),
+        cmocka_unit_test(test_append_from_two_processes),
+        cmocka_unit_test(test_make),
+        cmocka_unit_test(test_foreign_directory),
+        cmocka_unit_test(test_remove),
+        cmocka_unit_test(test_remove_deep_tree),
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_conf_path),
+        cmocka_unit_test(test_conf_load),
+        cmocka_unit_test(test_policy_load),
+        cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_log),
+        cmocka_unit_test(test_long_log_line),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("files", tests, set_up, tear_down);
+}

@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* lib/policy and lib/json_text: options, policy files, layers. Every message is spelled out. */
+#include <signal.h>
+
+#include "lib/json_text.h"
+#include "lib/policy.h"
+#include "lib/text.h"
+#include "tests/unit/support.h"
+
+static int parse(struct policy *policy, const char *text, struct error *err)
+{
+    return policy_parse_json(policy, text, strlen(text), err);
+}
+
+static void parse_good(struct policy *policy, const char *text)
+{
+    struct error err = {""};
+
+    if (parse(policy, text, &err) != 0)
+        fail_msg("%s: %s", text, err.text);
+}
+
+/* The policy as plain JSON text, in buf. */
+static const char *describe(const struct policy *policy, char buf[512])
+{
+    json_object *obj = policy_to_json(policy);
+
+    buf[0] = '\0';
+    text_append(buf, 512, "%s", json_object_to_json_string_ext(obj, JSON_C_TO_STRING_PLAIN));
+    json_object_put(obj);
+    return buf;
+}
+
+static void assert_policy(const struct policy *policy, const char *expected)
+{
+    char buf[512];
+
+    assert_string_equal(describe(policy, buf), expected);
+}
+
+static void test_options(void **state)
+{
+    struct policy policy;
+    struct error err = {""};
+    static const char *const given[][2] = {
+        {"elastic", "2:8:2"}, {"grace", "120"},  {"grow-delay", "0"}, {"snooze", "31536000"},
+        {"fault-wait", "7"},  {"pool", "a,b-1"}, {"signal", "USR1"},
+    };
+
+    policy_init(&policy);
+    assert_policy(&policy, "{}");
+    for (size_t i = 0; i < COUNT(given); i++) {
+        assert_false(policy_is_set(&policy, given[i][0]));
+        assert_int_equal(policy_set(&policy, given[i][0], given[i][1], &err), 0);
+        assert_true(policy_is_set(&policy, given[i][0]));
+    }
+    assert_policy(
+        &policy,
+        "{\"nodes\":\"2:8:2\",\"grace\":120,\"grow_delay\":0,\"snooze\":31536000,\"fault_wait\":7,"
+        "\"pool\":[\"a\",\"b-1\"],\"signal\":\"USR1\"}");
+    assert_int_equal(policy.signal, SIGUSR1);
+    policy_clear(&policy);
+    assert_policy(&policy, "{}");
+}
+
+#define SECONDS "is not a number of seconds; allowed are whole numbers from 0 to 31536000"
+#define SIGNALS                                                                                    \
+    "write a name such as USR1 or SIGTERM, a number from 1 to 64, or none; KILL and STOP cannot "  \
+    "be caught"
+#define POOLS "write NAME or NAME,NAME without blanks"
+#define LETTERS                                                                                    \
+    POOLS ", with 1 to 63 letters, digits and _ - . + in a name, a letter, digit or _ first"
+#define A64 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define A60 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+static void test_bad_options(void **state)
+{
+    static const struct {
+        const char *name, *value, *message;
+    } cases[] = {
+        {"elastic", "8:2",
+         "--elastic=8:2: MIN 8 is larger than MAX 2; write MIN:MAX with 1 <= MIN <= MAX <= 65533"},
+        {"elastic", "",
+         "--elastic=: the value is empty; write MIN:MAX such as 2:8, MIN:MAX:STEP such as 2:8:2, "
+         "or a list such as 2,4,8"},
+        {"grace", "", "--elastic-grace=: '' " SECONDS},
+        {"grace", "-5", "--elastic-grace=-5: '-5' " SECONDS},
+        {"grace", "ten", "--elastic-grace=ten: 'ten' " SECONDS},
+        {"grace", "10s", "--elastic-grace=10s: '10s' " SECONDS},
+        {"grace", "1.5", "--elastic-grace=1.5: '1.5' " SECONDS},
+        {"grace", " 5", "--elastic-grace= 5: ' 5' " SECONDS},
+        {"grow-delay", "31536001", "--elastic-grow-delay=31536001: '31536001' " SECONDS},
+        {"snooze", "4294967296", "--elastic-snooze=4294967296: '4294967296' " SECONDS},
+        {"fault-wait", "99999999999999999999",
+         "--elastic-fault-wait=99999999999999999999: '99999999999999999999' " SECONDS},
+        {"fault-wait", "5\n6", "--elastic-fault-wait=5?6: '5?6' " SECONDS},
+        {"signal", "", "--elastic-signal=: '' is not a signal; " SIGNALS},
+        {"signal", "USR3", "--elastic-signal=USR3: 'USR3' is not a signal; " SIGNALS},
+        {"signal", "SIG", "--elastic-signal=SIG: 'SIG' is not a signal; " SIGNALS},
+        {"signal", "SIGSIGUSR1",
+         "--elastic-signal=SIGSIGUSR1: 'SIGSIGUSR1' is not a signal; " SIGNALS},
+        {"signal", "0", "--elastic-signal=0: '0' is not a signal; " SIGNALS},
+        {"signal", "65", "--elastic-signal=65: '65' is not a signal; " SIGNALS},
+        {"signal", "-1", "--elastic-signal=-1: '-1' is not a signal; " SIGNALS},
+        {"signal", "KILL", "--elastic-signal=KILL: a worker cannot catch SIGKILL; " SIGNALS},
+        {"signal", "sigstop", "--elastic-signal=sigstop: a worker cannot catch SIGSTOP; " SIGNALS},
+        {"signal", "9", "--elastic-signal=9: a worker cannot catch SIGKILL; " SIGNALS},
+        {"signal", "32",
+         "--elastic-signal=32: a worker cannot catch signal 32, which the C library uses "
+         "itself; " SIGNALS},
+        {"pool", "", "--elastic-pool=: a pool's name is missing; " POOLS},
+        {"pool", "a,", "--elastic-pool=a,: a pool's name is missing; " POOLS},
+        {"pool", ",a", "--elastic-pool=,a: a pool's name is missing; " POOLS},
+        {"pool", "a, b", "--elastic-pool=a, b: ' b' is not a pool's name; " LETTERS},
+        {"pool", "-x", "--elastic-pool=-x: '-x' is not a pool's name; " LETTERS},
+        {"pool", "a;b", "--elastic-pool=a;b: 'a;b' is not a pool's name; " LETTERS},
+        {"pool", "a,b,a", "--elastic-pool=a,b,a: pool 'a' is named twice; name each once"},
+        {"pool", A64, "--elastic-pool=" A60 "...: '" A60 "...' is not a pool's name; " LETTERS},
+        {"pool", "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17",
+         "--elastic-pool=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17: more than 16 pools; name at "
+         "most so many"},
+        {"colour", "red", "--elastic-colour=red: there is no option of this name"},
+    };
+    struct policy policy;
+
+    policy_init(&policy);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct error err = {""};
+
+        if (policy_set(&policy, cases[i].name, cases[i].value, &err) != -1)
+            fail_msg("--elastic-%s=%s was accepted", cases[i].name, cases[i].value);
+        assert_string_equal(err.text, cases[i].message);
+        assert_int_equal(policy_set(&policy, cases[i].name, cases[i].value, NULL), -1);
+        assert_policy(&policy, "{}");
+    }
+    assert_false(policy_is_set(&policy, "colour"));
+}
+
+static void test_signals(void **state)
+{
+    static const struct {
+        const char *text;
+        int number;
+    } cases[] = {
+        {"USR1", SIGUSR1}, {"SIGUSR2", SIGUSR2}, {"TERM", SIGTERM}, {"sigterm", SIGTERM},
+        {"Hup", SIGHUP},   {"10", 10},           {"34", 34},        {"64", 64},
+        {"none", 0},       {"NONE", 0},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct policy policy, again;
+        json_object *obj;
+
+        policy_init(&policy);
+        assert_int_equal(policy_set(&policy, "signal", cases[i].text, NULL), 0);
+        assert_int_equal(policy.signal, cases[i].number);
+        /* And through a policy file, also where the signal has no name. */
+        obj = policy_to_json(&policy);
+        policy_init(&again);
+        parse_good(&again, json_object_to_json_string(obj));
+        assert_int_equal(again.signal, cases[i].number);
+        json_object_put(obj);
+    }
+}
+
+static void test_a_failed_option_leaves_the_old_value(void **state)
+{
+    struct policy policy;
+
+    policy_init(&policy);
+    policy_set(&policy, "elastic", "2:4", NULL);
+    policy_set(&policy, "pool", "a,b", NULL);
+    policy_set(&policy, "grace", "9", NULL);
+    policy_set(&policy, "signal", "HUP", NULL);
+    assert_int_equal(policy_set(&policy, "elastic", "2:x", NULL), -1);
+    assert_int_equal(policy_set(&policy, "pool", "c,d,,", NULL), -1);
+    assert_int_equal(policy_set(&policy, "grace", "9999999999", NULL), -1);
+    assert_int_equal(policy_set(&policy, "signal", "KILL", NULL), -1);
+    assert_policy(&policy,
+                  "{\"nodes\":\"2:4\",\"grace\":9,\"pool\":[\"a\",\"b\"],\"signal\":\"HUP\"}");
+    assert_int_equal(policy_set(&policy, "pool", "c", NULL), 0);
+    assert_policy(&policy, "{\"nodes\":\"2:4\",\"grace\":9,\"pool\":[\"c\"],\"signal\":\"HUP\"}");
+}
+
+static void test_file(void **state)
+{
+    struct policy policy;
+
+    policy_init(&policy);
+    parse_good(
+        &policy,
+        " {\"nodes\": \"2,4,8\", \"grace\": 30, \"grow_delay\": 1, \"snooze\": 2,\n"
+        "  \"fault_wait\": 3, \"pool\": [\"spot\", \"spare\"], \"signal\": 12,\n"
+        "  \"scale_config\": {\"4\": {\"lr\": 0.1, \"tags\": [null, true]}, \"16\": {}}} \n");
+    assert_policy(
+        &policy, "{\"nodes\":\"2,4,8\",\"grace\":30,\"grow_delay\":1,\"snooze\":2,\"fault_wait\":3,"
+                 "\"pool\":[\"spot\",\"spare\"],\"signal\":\"USR2\","
+                 "\"scale_config\":{\"4\":{\"lr\":0.1,\"tags\":[null,true]},\"16\":{}}}");
+    assert_string_equal(policy_scale_config(&policy, 4), "{\"lr\":0.1,\"tags\":[null,true]}");
+    assert_string_equal(policy_scale_config(&policy, 16), "{}");
+    assert_string_equal(policy_scale_config(&policy, 8), "{}");
+    /* A second file: what it says replaces, the rest stays. */
+    parse_good(&policy,
+               "{\"pool\": \"a,b\", \"scale_config\": {\"2\": {\"x\": 1}}, \"grace\": 31}");
+    assert_policy(
+        &policy, "{\"nodes\":\"2,4,8\",\"grace\":31,\"grow_delay\":1,\"snooze\":2,\"fault_wait\":3,"
+                 "\"pool\":[\"a\",\"b\"],\"signal\":\"USR2\",\"scale_config\":{\"2\":{\"x\":1}}}");
+    parse_good(&policy, "{}");
+    assert_string_equal(policy_scale_config(&policy, 2), "{\"x\":1}");
+    policy_clear(&policy);
+    assert_string_equal(policy_scale_config(&policy, 2), "{}");
+}
+
+#define KNOWN                                                                                      \
+    "unknown key; known keys: nodes, grace, grow_delay, snooze, fault_wait, pool, signal, "        \
+    "scale_config"
+#define WHOLE  "write a whole number of seconds from 0 to 31536000"
+#define OBJECT "write {\"key\": value, ...}"
+#define NODES  "write a string such as \"2:8\", \"2:8:2\" or \"2,4,8\""
+#define LIST   "write \"a,b\" or [\"a\", \"b\"]"
+
+static void test_bad_files(void **state)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        /* Not JSON, or not all of it. */
+        {"", "there is nothing in it; " OBJECT},
+        {" \n\t", "there is nothing in it; " OBJECT},
+        {"[]", "this is not a JSON object; " OBJECT},
+        {"null", "this is not a JSON object; " OBJECT},
+        {"\"nodes\"", "this is not a JSON object; " OBJECT},
+        {"nodes = 2:8", "this is not a JSON object; " OBJECT},
+        {"\xef\xbb\xbf{}", "this is not a JSON object; " OBJECT},
+        {"{", "line 1, column 2: the text ends too early; a bracket, brace or quote is not closed"},
+        {"{\"grace\": 5",
+         "line 1, column 12: the text ends too early; a bracket, brace or quote is not closed"},
+        {"{\"pool\": \"a",
+         "line 1, column 12: the text ends too early; a bracket, brace or quote is not closed"},
+        {"{\"grace\": 5}\n{}", "line 2, column 1: there is text behind the end of the JSON object"},
+        {"{\"grace\": 5}\n\n  x",
+         "line 3, column 3: there is text behind the end of the JSON object"},
+        {"{\"grace\": 5,}", "line 1, column 13: unexpected character"},
+        {"{\n \"grace\" 5}", "line 2, column 10: object property name separator ':' expected"},
+        {"{grace: 5}", "line 1, column 2: quoted object property name expected"},
+        {"{'grace': 5}",
+         "line 1, column 2: a single quote; JSON writes names and strings in double quotes"},
+        {"{'a\"': 5}",
+         "line 1, column 2: a single quote; JSON writes names and strings in double quotes"},
+        {"{\"grace\": 5} // why",
+         "line 1, column 14: there is text behind the end of the JSON object"},
+        {"{\"pool\": \"\xff\"}", "line 1, column 11: this is not UTF-8"},
+        {"{\"pool\": \"a\nb\"}", "line 1, column 10: a raw line break or control character in a "
+                                 "string; write \\n, \\t, ..."},
+        {"{\"grace\": 5.}", "line 1, column 12: a number with a needless zero in front, or no "
+                            "digit on both sides of its point"},
+        {"{\"grace\": -05}", "line 1, column 11: a number with a needless zero in front, or no "
+                             "digit on both sides of its point"},
+        {"{\"scale_config\": {\"2\": {\"lr\": NaN}}}",
+         "NaN, Infinity and numbers that need more than 64 bits are not allowed"},
+        {"{\"scale_config\": {\"2\": {\"lr\": 1e999}}}",
+         "NaN, Infinity and numbers that need more than 64 bits are not allowed"},
+        {"{\"grace\": 99999999999999999999}",
+         "NaN, Infinity and numbers that need more than 64 bits are not allowed"},
+        /* Keys. */
+        {"{\"grace\": 5, \"grace\": 5}",
+         "line 1, column 14: \"grace\" is there twice in one object; leave one of them out"},
+        {"{\"grace\": 5,\n\"gr\\u0061ce\": 5}",
+         "line 2, column 1: \"grace\" is there twice in one object; leave one of them out"},
+        {"{\"scale_config\": {\"2\": {}, \"2\": {}}}",
+         "line 1, column 28: \"2\" is there twice in one object; leave one of them out"},
+        {"{\"gr\\u0000ace\": 5}", "line 1, column 2: a key with \\u0000 in it is not allowed"},
+        {"{\"Grace\": 5}", "\"Grace\": " KNOWN},
+        {"{\"\": 5}", "\"\": " KNOWN},
+        {"{\"graceful\\nShutdown\": 5}", "\"graceful?Shutdown\": " KNOWN},
+        {"{\"elastic\": \"2:8\"}", "\"elastic\": " KNOWN},
+        /* Types and values. */
+        {"{\"nodes\": 4}", "\"nodes\": a number is not allowed here; " NODES},
+        {"{\"nodes\": [2, 4]}", "\"nodes\": an array is not allowed here; " NODES},
+        {"{\"nodes\": null}", "\"nodes\": null is not allowed here; " NODES},
+        {"{\"nodes\": \"2\\u0000:8\"}",
+         "\"nodes\": a string with \\u0000 in it is not allowed here; " NODES},
+        {"{\"nodes\": \"8:2\"}", "\"nodes\": '8:2': MIN 8 is larger than MAX 2; write MIN:MAX with "
+                                 "1 <= MIN <= MAX <= 65533"},
+        {"{\"nodes\": \"\"}", "\"nodes\": '': the value is empty; write MIN:MAX such as 2:8, "
+                              "MIN:MAX:STEP such as 2:8:2, "
+                              "or a list such as 2,4,8"},
+        {"{\"grace\": \"5\"}", "\"grace\": a string is not allowed here; " WHOLE},
+        {"{\"grace\": 5.0}", "\"grace\": a number with a fraction is not allowed here; " WHOLE},
+        {"{\"grace\": true}", "\"grace\": true or false is not allowed here; " WHOLE},
+        {"{\"grace\": null}", "\"grace\": null is not allowed here; " WHOLE},
+        {"{\"grace\": {}}", "\"grace\": an object is not allowed here; " WHOLE},
+        {"{\"grow_delay\": -1}", "\"grow_delay\": -1 is out of range; allowed are whole numbers of "
+                                 "seconds from 0 to 31536000"},
+        {"{\"snooze\": 9223372036854775807}",
+         "\"snooze\": 9223372036854775807 is out of range; allowed are whole numbers "
+         "of seconds from 0 to 31536000"},
+        {"{\"signal\": \"KILL\"}", "\"signal\": 'KILL': a worker cannot catch SIGKILL; " SIGNALS},
+        {"{\"signal\": 4294967306}", "\"signal\": '4294967306' is not a signal; " SIGNALS},
+        {"{\"signal\": 0}", "\"signal\": '0' is not a signal; " SIGNALS},
+        {"{\"signal\": false}", "\"signal\": true or false is not allowed here; " SIGNALS},
+        {"{\"pool\": 3}", "\"pool\": a number is not allowed here; " LIST},
+        {"{\"pool\": []}", "\"pool\": the list is empty; name a pool, or leave the key out"},
+        {"{\"pool\": \"\"}", "\"pool\": '': a pool's name is missing; " POOLS},
+        {"{\"pool\": [\"a\", 2]}",
+         "\"pool\": entry 2 of the list is a number; write names, such as [\"a\", \"b\"]"},
+        {"{\"pool\": [\"a,b\"]}", "\"pool\": 'a,b' is not a pool's name; " LETTERS},
+        {"{\"pool\": [\"a\", \"a\"]}", "\"pool\": pool 'a' is named twice; name each once"},
+        {"{\"scale_config\": []}",
+         "\"scale_config\": an array is not allowed here; write {\"WORLD_SIZE\": {...}, ...}"},
+        {"{\"scale_config\": {\"two\": {}}}", "\"scale_config\": 'two' is not a world size; write "
+                                              "a number of workers from 1 to 10000000"},
+        {"{\"scale_config\": {\"04\": {}}}", "\"scale_config\": '04' is not a world size; write a "
+                                             "number of workers from 1 to 10000000"},
+        {"{\"scale_config\": {\"0\": {}}}",
+         "\"scale_config\": '0' is not a world size; write a number of workers from 1 to 10000000"},
+        {"{\"scale_config\": {\"4\": 0.1}}",
+         "\"scale_config\": the entry of world size 4 is a number with a fraction; write "
+         "an object: {\"4\": {...}}"},
+    };
+    struct policy policy;
+
+    policy_init(&policy);
+    parse_good(&policy, "{\"grace\": 1, \"pool\": \"old\", \"scale_config\": {\"1\": {}}}");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct error err = {""};
+        /* Without the NUL behind it, so that a sanitizer sees a read beyond the end. */
+        size_t len = strlen(cases[i].text);
+        char *copy = malloc(len > 0 ? len : 1);
+
+        memcpy(copy, cases[i].text, len);
+        if (policy_parse_json(&policy, copy, len, &err) != -1)
+            fail_msg("%s was accepted", cases[i].text);
+        assert_string_equal(err.text, cases[i].message);
+        assert_int_equal(policy_parse_json(&policy, copy, len, NULL), -1);
+        free(copy);
+    }
+    assert_policy(&policy, "{\"grace\":1,\"pool\":[\"old\"],\"scale_config\":{\"1\":{}}}");
+    policy_clear(&policy);
+}
+
+static void test_nul_in_a_file(void **state)
+{
+    static const char text[] = "{\"grace\":\n\0 5}";
+    static const char behind[] = "{\"grace\": 5}\0";
+    struct policy policy;
+    struct error err = {""};
+
+    policy_init(&policy);
+    assert_int_equal(policy_parse_json(&policy, text, sizeof(text) - 1, &err), -1);
+    assert_string_equal(err.text, "line 2, column 1: a NUL byte; JSON is text");
+    assert_int_equal(policy_parse_json(&policy, behind, sizeof(behind) - 1, &err), -1);
+    assert_string_equal(err.text, "line 1, column 13: a NUL byte; JSON is text");
+}
+
+/* depth objects in each other; json_text_parse's result. */
+static int parse_nested(int depth, const char *open, const char *close, struct error *err)
+{
+    char text[JSON_TEXT_DEPTH * 40] = "{\"a\":";
+    json_object *obj;
+
+    for (int i = 1; i < depth; i++)
+        text_append(text, sizeof(text), "%s", open);
+    text_append(text, sizeof(text), "0");
+    for (int i = 1; i < depth; i++)
+        text_append(text, sizeof(text), "%s", close);
+    text_append(text, sizeof(text), "}");
+    obj = json_text_parse(text, strlen(text), err);
+    json_object_put(obj);
+    return obj != NULL ? 0 : -1;
+}
+
+static void test_nesting(void **state)
+{
+    struct error err = {""};
+
+    assert_int_equal(parse_nested(JSON_TEXT_DEPTH - 1, "{\"a\":", "}", &err), 0);
+    assert_int_equal(parse_nested(JSON_TEXT_DEPTH - 1, "[", "]", &err), 0);
+    assert_int_equal(parse_nested(JSON_TEXT_DEPTH + 1, "{\"a\":", "}", &err), -1);
+    assert_non_null(strstr(
+        err.text, "nested too deeply; at most 32 arrays and objects in each other are allowed"));
+    assert_int_equal(parse_nested(JSON_TEXT_DEPTH + 1, "[", "]", &err), -1);
+    assert_non_null(strstr(err.text, "nested too deeply"));
+}
+
+/* {"scale_config":{"2":{"k":"xxx…"}}} with so many x. */
+static char *large_entry(size_t letters)
+{
+    static const char head[] = "{\"scale_config\":{\"2\":{\"k\":\"", tail[] = "\"}}}";
+    char *text = malloc(letters + sizeof(head) + sizeof(tail));
+
+    memcpy(text, head, sizeof(head) - 1);
+    memset(text + sizeof(head) - 1, 'x', letters);
+    memcpy(text + sizeof(head) - 1 + letters, tail, sizeof(tail));
+    return text;
+}
+
+static void test_large_scale_config(void **state)
+{
+    size_t most = POLICY_SCALE_TEXT_MAX - strlen("{\"k\":\"\"}");
+    char *fits = large_entry(most), *larger = large_entry(most + 1);
+    struct policy policy;
+    struct error err = {""};
+
+    policy_init(&policy);
+    parse_good(&policy, fits);
+    assert_int_equal(strlen(policy_scale_config(&policy, 2)), POLICY_SCALE_TEXT_MAX);
+    assert_int_equal(parse(&policy, larger, &err), -1);
+    assert_string_equal(
+        err.text,
+        "\"scale_config\": the entry of world size 2 has 65537 bytes; at most 65536 are allowed");
+    policy_clear(&policy);
+    free(fits);
+    free(larger);
+}
+
+/* As many keys as fit into a file: the look for those given twice must not be quadratic. */
+static void test_many_keys(void **state)
+{
+    char *text = malloc(POLICY_FILE_MAX + 64);
+    size_t used = (size_t)sprintf(text, "{\"scale_config\":{");
+    struct policy policy;
+    struct error err = {""};
+    int n = 0;
+
+    while (used < POLICY_FILE_MAX - 40)
+        used += (size_t)sprintf(text + used, "%s\"%d\":{}", n > 0 ? "," : "", n + 1), n++;
+    strcpy(text + used, "}}");
+    policy_init(&policy);
+    parse_good(&policy, text);
+    strcpy(text + used, ",\"1\":{}}}");
+    assert_int_equal(parse(&policy, text, &err), -1);
+    assert_non_null(strstr(err.text, "\"1\" is there twice"));
+    policy_clear(&policy);
+    free(text);
+}
+
+static void test_layers(void **state)
+{
+    struct policy line, environment, file;
+
+    policy_init(&line);
+    policy_init(&environment);
+    policy_init(&file);
+    policy_set(&line, "grace", "0", NULL);
+    policy_set(&environment, "grace", "1", NULL);
+    policy_set(&environment, "elastic", "2:4", NULL);
+    policy_set(&environment, "signal", "none", NULL);
+    parse_good(
+        &file,
+        "{\"grace\": 2, \"nodes\": \"2,3\", \"pool\": \"p\", \"signal\": \"HUP\", \"snooze\": 5, "
+        "\"scale_config\": {\"2\": {}}}");
+    policy_merge(&line, &environment);
+    policy_merge(&line, &file);
+    policy_clear(&file);
+    /* Zero and "none" are values, not gaps; sizes come whole from one layer. */
+    assert_policy(
+        &line, "{\"nodes\":\"2:4\",\"grace\":0,\"snooze\":5,\"pool\":[\"p\"],\"signal\":\"none\","
+               "\"scale_config\":{\"2\":{}}}");
+    policy_defaults(&line);
+    assert_policy(&line,
+                  "{\"nodes\":\"2:4\",\"grace\":0,\"grow_delay\":60,\"snooze\":5,\"fault_wait\":30,"
+                  "\"pool\":[\"p\"],\"signal\":\"none\",\"scale_config\":{\"2\":{}}}");
+    policy_clear(&line);
+    policy_defaults(&line);
+    assert_policy(
+        &line,
+        "{\"grace\":600,\"grow_delay\":60,\"snooze\":0,\"fault_wait\":30,\"signal\":\"none\"}");
+}
+
+/* What policy_to_json writes is a policy file that says the same. */
+static void assert_round_trip(const struct policy *policy)
+{
+    struct policy again;
+    char first[512], second[512];
+
+    policy_init(&again);
+    parse_good(&again, describe(policy, first));
+    assert_string_equal(describe(&again, second), first);
+    policy_clear(&again);
+}
+
+/* A good file with some of its bytes changed, left out or doubled. */
+static size_t mutate(char *text, size_t len, uint64_t *random)
+{
+    static const char bytes[] = "{}[]\",:\\'.-0129eEntu \n\x01\x80\xff\0x";
+
+    for (uint32_t changes = random_below(random, 3) + 1; changes > 0 && len > 1; changes--) {
+        size_t at = random_below(random, (uint32_t)len);
+
+        switch (random_below(random, 4)) {
+        case 0:
+            memmove(text + at, text + at + 1, len - at - 1);
+            len--;
+            break;
+        case 1:
+            memmove(text + at + 1, text + at, len - at);
+            len++;
+            break;
+        case 2:
+            len = at > 0 ? at : 1;
+            break;
+        default:
+            text[at] = bytes[random_below(random, sizeof(bytes))];
+        }
+    }
+    return len;
+}
+
+static void test_random_files(void **state)
+{
+    static const char good[] =
+        "{\"nodes\":\"2:8:2\",\"grace\":30,\"pool\":[\"a\",\"b\"],\"signal\":\"USR1\","
+        "\"scale_config\":{\"4\":{\"lr\":-0.5e-3,\"x\\u00e4\":[1,{\"y\":null}]}},\"snooze\":1}";
+    uint64_t random = 5;
+    int accepted = 0;
+
+    for (int round = 0; round < 60000; round++) {
+        char text[sizeof(good) + 8], *exact;
+        struct policy policy;
+        struct error err = {""};
+        size_t len;
+
+        memcpy(text, good, sizeof(good));
+        len = mutate(text, sizeof(good) - 1, &random);
+        exact = malloc(len);
+        memcpy(exact, text, len);
+        policy_init(&policy);
+        if (policy_parse_json(&policy, exact, len, &err) == 0) {
+            accepted++;
+            assert_round_trip(&policy);
+        } else {
+            assert_one_line(err.text);
+            assert_policy(&policy, "{}");
+        }
+        policy_clear(&policy);
+        free(exact);
+    }
+    assert_in_range(accepted, 1000, 40000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_a_failed_option_leaves_the_old_value),
+        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_nul_in_a_file),
+        cmocka_unit_test(test_nesting),
+        cmocka_unit_test(test_large_scale_config),
+        cmocka_unit_test(test_many_keys),
+        cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_random_files),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("policy", tests, NULL, NULL);
+}
