@@ -48,7 +48,7 @@ needed() {
         fi
     done
     for name in elasticrun selastic; do
-        readelf -d "$(installed $name)" | grep -q BIND_NOW
+        readelf -d "$prefix/bin/$name" | grep -q BIND_NOW
     done
 }
 
