@@ -14,35 +14,6 @@
 #define VALUE_SHOWN 60
 #define PATH_SHOWN  160
 
-/* Bytes of the well-formed UTF-8 sequence at text (Unicode 15, table 3-7), 0 if there is none. */
-static size_t sequence_length(const unsigned char *text)
-{
-    unsigned char lead = text[0], low = 0x80, high = 0xbf;
-    size_t length;
-
-    if (lead < 0x80)
-        return 1;
-    if (lead < 0xc2 || lead > 0xf4)
-        return 0;
-    length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    /* No overlong forms, surrogates, or values above U+10FFFF. */
-    if (lead == 0xe0)
-        low = 0xa0;
-    else if (lead == 0xed)
-        high = 0x9f;
-    else if (lead == 0xf0)
-        low = 0x90;
-    else if (lead == 0xf4)
-        high = 0x8f;
-    if (text[1] < low || text[1] > high)
-        return 0;
-    for (size_t i = 2; i < length; i++) {
-        if (text[i] < 0x80 || text[i] > 0xbf)
-            return 0;
-    }
-    return length;
-}
-
 /* C0, DEL, C1 and the line separators U+2028 and U+2029. */
 static bool is_control(const unsigned char *text, size_t length)
 {
@@ -57,15 +28,19 @@ static bool is_control(const unsigned char *text, size_t length)
 void error_clean(char *text)
 {
     unsigned char *at = (unsigned char *)text;
+    size_t left = strlen(text);
 
-    while (*at != '\0') {
-        size_t length = sequence_length(at);
+    while (left > 0) {
+        size_t length = text_utf8_length((char *)at, left);
 
-        if (length == 0)
-            *at = '?', length = 1;
-        else if (is_control(at, length))
+        if (length == 0) {
+            *at = '?';
+            length = 1;
+        } else if (is_control(at, length)) {
             memset(at, '?', length);
+        }
         at += length;
+        left -= length;
     }
 }
 

@@ -2,9 +2,9 @@
 /* Strict JSON documents (json_text.h), over json-c's tokener.
  *
  * Even when strict, json-c keeps the last of two equal keys and says nothing (a person who has
- * written "grace" twice believes in the one that was dropped), takes strings in single quotes, and
- * passes numbers like "1." on to the workers, whose own parsers refuse them. So a text that the
- * tokener has accepted is walked once more. */
+ * written "grace" twice believes in the one that was dropped), takes strings in single quotes and
+ * UTF-8 in overlong forms, and passes numbers like "1." on to the workers, whose own parsers refuse
+ * them. So a text that the tokener has accepted is walked once more. */
 #include "lib/json_text.h"
 
 #include <limits.h>
@@ -14,6 +14,8 @@
 #include <string.h>
 
 #include <json-c/json_visit.h>
+
+#include "lib/text.h"
 
 /* Put the place of text[offset] before the message; columns count bytes. Returns -1. */
 static int error_at(const char *text, size_t offset, struct error *err)
@@ -82,14 +84,17 @@ static bool is_digit(const char *text, size_t at, size_t len)
     return at < len && text[at] >= '0' && text[at] <= '9';
 }
 
-/* "1." and "-.5" at their point, "-01" at its minus (the tokener refuses "01" itself). */
+/* "1." and "-.5" at their point, "05" and "-05" at their zero. */
 static bool is_loose_number(const char *text, size_t at, size_t len)
 {
     if (text[at] == '.')
         return at == 0 || !is_digit(text, at - 1, len) || !is_digit(text, at + 1, len);
-    if (text[at] != '-' || at == 0 || text[at - 1] == 'e' || text[at - 1] == 'E')
+    if (text[at] != '0' || !is_digit(text, at + 1, len))
         return false;
-    return at + 1 < len && text[at + 1] == '0' && is_digit(text, at + 2, len);
+    if (at > 0 && text[at - 1] == '-')
+        at--;
+    /* Not the first digit: inside, behind the point, or of an exponent. */
+    return at == 0 || (!is_digit(text, at - 1, len) && memchr(".eE+", text[at - 1], 4) == NULL);
 }
 
 /* The open objects around a place in the text, each with the keys that it has had so far. */
@@ -177,8 +182,6 @@ static const char *syntax_message(enum json_tokener_error code)
         return "the text ends too early; a bracket, brace or quote is not closed";
     if (code == json_tokener_error_depth)
         return "nested too deeply; at most 32 arrays and objects in each other are allowed";
-    if (code == json_tokener_error_parse_utf8_string)
-        return "this is not UTF-8";
     return json_tokener_error_desc(code);
 }
 
@@ -206,18 +209,28 @@ static json_object *parse_object(struct json_tokener *tok, const char *text, siz
     return NULL;
 }
 
+static int check_characters(const char *text, size_t len, struct error *err)
+{
+    size_t length;
+
+    for (size_t at = 0; at < len; at += length) {
+        length = text_utf8_length(text + at, len - at);
+        if (length > 0 && text[at] != '\0')
+            continue;
+        error_set(err, length == 0 ? "this is not UTF-8" : "a NUL byte; JSON is text");
+        return error_at(text, at, err);
+    }
+    return 0;
+}
+
 json_object *json_text_parse(const char *text, size_t len, struct error *err)
 {
-    const char *nul = memchr(text, '\0', len);
     size_t begin = skip_blanks(text, 0, len);
     struct json_tokener *tok;
     json_object *root;
 
-    if (nul != NULL) {
-        error_set(err, "a NUL byte; JSON is text");
-        error_at(text, (size_t)(nul - text), err);
+    if (check_characters(text, len, err) < 0)
         return NULL;
-    }
     if (begin == len || text[begin] != '{' || len > INT_MAX) {
         error_set(err, "%s; write {\"key\": value, ...}",
                   begin == len ? "there is nothing in it" : "this is not a JSON object");
@@ -229,8 +242,7 @@ json_object *json_text_parse(const char *text, size_t len, struct error *err)
         return NULL;
     }
     /* Trailing bytes are looked for here, for a better message than "unexpected character". */
-    json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8 |
-                                    JSON_TOKENER_ALLOW_TRAILING_CHARS);
+    json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_ALLOW_TRAILING_CHARS);
     root = parse_object(tok, text, len, err);
     json_tokener_free(tok);
     return root;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Text in a fixed buffer (text.h). */
+/* Text in a fixed buffer, and UTF-8 (text.h). */
 #include "lib/text.h"
 
 #include <stdarg.h>
@@ -17,4 +17,37 @@ char *text_append(char *buf, size_t size, const char *fmt, ...)
     vsnprintf(buf + used, size - used, fmt, args);
     va_end(args);
     return buf;
+}
+
+size_t text_utf8_length(const char *text, size_t len)
+{
+    const unsigned char *bytes = (const unsigned char *)text;
+    unsigned char low = 0x80, high = 0xbf;
+    size_t length;
+
+    if (len == 0)
+        return 0;
+    if (bytes[0] < 0x80)
+        return 1;
+    if (bytes[0] < 0xc2 || bytes[0] > 0xf4)
+        return 0;
+    length = bytes[0] < 0xe0 ? 2 : bytes[0] < 0xf0 ? 3 : 4;
+    if (length > len)
+        return 0;
+    /* No overlong forms, surrogates, or values above U+10FFFF. */
+    if (bytes[0] == 0xe0)
+        low = 0xa0;
+    else if (bytes[0] == 0xed)
+        high = 0x9f;
+    else if (bytes[0] == 0xf0)
+        low = 0x90;
+    else if (bytes[0] == 0xf4)
+        high = 0x8f;
+    if (bytes[1] < low || bytes[1] > high)
+        return 0;
+    for (size_t i = 2; i < length; i++) {
+        if (bytes[i] < 0x80 || bytes[i] > 0xbf)
+            return 0;
+    }
+    return length;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Building a text piece by piece in a fixed buffer. */
+/* Text: building it piece by piece in a fixed buffer, and whether it is UTF-8. */
 #ifndef ELASTIC_LIB_TEXT_H
 #define ELASTIC_LIB_TEXT_H
 
@@ -9,5 +9,9 @@
  * buf. */
 char *text_append(char *buf, size_t size, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Bytes of the well-formed UTF-8 sequence (Unicode 15, table 3-7) at the beginning of text, which
+ * has len bytes; 0 if there is none. */
+size_t text_utf8_length(const char *text, size_t len);
 
 #endif

@@ -250,12 +250,16 @@ static void test_bad_files(void **state)
         {"{\"grace\": 5} // why",
          "line 1, column 14: there is text behind the end of the JSON object"},
         {"{\"pool\": \"\xff\"}", "line 1, column 11: this is not UTF-8"},
+        {"{\"pool\": \"\xf0\x80\x98\x80\"}", "line 1, column 11: this is not UTF-8"},
         {"{\"pool\": \"a\nb\"}", "line 1, column 10: a raw line break or control character in a "
                                  "string; write \\n, \\t, ..."},
         {"{\"grace\": 5.}", "line 1, column 12: a number with a needless zero in front, or no "
                             "digit on both sides of its point"},
-        {"{\"grace\": -05}", "line 1, column 11: a number with a needless zero in front, or no "
+        {"{\"grace\": -05}", "line 1, column 12: a number with a needless zero in front, or no "
                              "digit on both sides of its point"},
+        {"{\"scale_config\": {\"2\": [1, 02.5, 3]}}",
+         "line 1, column 28: a number with a needless zero in front, or no digit on both sides of "
+         "its point"},
         {"{\"scale_config\": {\"2\": {\"lr\": NaN}}}",
          "NaN, Infinity and numbers that need more than 64 bits are not allowed"},
         {"{\"scale_config\": {\"2\": {\"lr\": 1e999}}}",
