@@ -36,15 +36,16 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
         sigaction(SIGBUS, &previous_action, NULL); /* the access is repeated and meets the old action */
 }
 
+/* Asked for at each page, since a library may have put its own handler in our place. */
 static void install_guard(void)
 {
-    static bool installed;
-    struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
+    struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO}, current;
 
-    if (installed)
-        return;
     sigemptyset(&action.sa_mask);
-    installed = sigaction(SIGBUS, &action, &previous_action) == 0;
+    if (sigaction(SIGBUS, NULL, &current) == 0 && (current.sa_flags & SA_SIGINFO) != 0 &&
+        current.sa_sigaction == on_bus_error)
+        return;
+    sigaction(SIGBUS, &action, &previous_action);
 }
 
 /* Run access(page, arg), or find that the page is gone: then false. Nothing in access may need undoing. */

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Workers that do not behave: they ignore signals, leave daemons, flood, cannot be executed, spoil their files. None may survive, and none may
+ * take the agent along. */
+#include "tests/unit/workers_fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- not to be executed ----------------------------------------------------------------------- */
+
+static void expect_failure(char *command, const char *cwd, int code, const char *message)
+{
+    struct run *run = run_create(2);
+    char *argv[] = {command, "argument", NULL};
+
+    run->options.argv = argv;
+    run->options.cwd = cwd;
+    run_start(run);
+    AWAIT(run, run->drained > 0);
+    assert_int_equal(run->ready, 0);
+    for (int rank = 0; rank < 2; rank++) {
+        assert_int_equal(run->endings[rank].count, 1);
+        assert_int_equal(run->endings[rank].code, code);
+        assert_false(run->endings[rank].told);
+        assert_string_equal(run->endings[rank].message, message);
+        assert_one_line(run->endings[rank].message);
+    }
+    run_destroy(run);
+}
+
+static void test_not_executable(void **state)
+{
+    char file[] = "/tmp/elastic-test-XXXXXX", message[128];
+    int fd = mkstemp(file);
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    snprintf(message, sizeof(message), "%s: Permission denied", file);
+    expect_failure("python4", "/tmp", 127, "python4: No such file or directory");
+    expect_failure("/nowhere/python", "/tmp", 127, "/nowhere/python: No such file or directory");
+    expect_failure("", "/tmp", 127, ": No such file or directory");
+    expect_failure("/tmp/", "/tmp", 126, "/tmp/: Is a directory");
+    expect_failure(file, "/tmp", 126, message);
+    expect_failure("true", "/nowhere", 126, "working directory /nowhere: No such file or directory");
+    unlink(file);
+}
+
+/* 127 that the user's own command returns is no failure to execute it. */
+static void test_own_127(void **state)
+{
+    struct run *run = run_create(1);
+    char *argv[] = {"sh", "-c", "exit 127", NULL};
+
+    (void)state;
+    run->options.argv = argv;
+    run_start(run);
+    AWAIT(run, run->drained > 0);
+    assert_int_equal(run->ready, 1);
+    assert_int_equal(run->endings[0].code, 127);
+    assert_string_equal(run->endings[0].message, "");
+    run_destroy(run);
+}
+
+/* The shim itself cannot be started. */
+static void test_no_shim(void **state)
+{
+    struct run *run = run_create(2);
+    char *argv[] = {"true", NULL};
+
+    (void)state;
+    run->options.program = "/nowhere/elasticrun";
+    run->options.argv = argv;
+    run_start(run);
+    AWAIT(run, run->drained > 0);
+    assert_int_equal(run->ready, 0);
+    assert_int_equal(run->endings[1].code, 126);
+    assert_string_equal(run->endings[1].message, "worker could not be started: no such file or directory");
+    run_destroy(run);
+}
+
+static void test_no_run_dir(void **state)
+{
+    struct run *run = run_create(2);
+    struct workers_handlers handlers = {0};
+    struct error err = {""};
+    char *argv[] = {"true", NULL};
+
+    (void)state;
+    run->options.argv = argv;
+    run->options.place.run_dir = "/nowhere";
+    assert_null(workers_start(&run->loop, run->world, &run->options, &handlers, run, &err));
+    assert_string_equal(err.text, "/nowhere/worker-0.event: cannot be created: No such file or directory");
+    run_destroy(run);
+}
+
+static void test_shim_by_hand(void **state)
+{
+    static const char *const lines[] = {
+        "",
+        "true",
+        "--agent=1 --status=2 -- true",
+        "--agent=x --status=3 -- true",
+        "--agent=1 --status=3 --umask=9 -- true",
+        "--agent=1 --status=3 --what -- true",
+        "--agent=1 --status=3 --",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(lines); i++) {
+        char command[8192];
+
+        snprintf(command, sizeof(command), "%s --exec-worker %s 2>/dev/null", run_program(), lines[i]);
+        assert_int_equal(WEXITSTATUS(system(command)), 2);
+    }
+}
+
+/* ---- ends ------------------------------------------------------------------------------------- */
+
+static void test_signals(void **state)
+{
+    static const int signals[] = {SIGSEGV, SIGKILL, SIGABRT, SIGTERM, SIGBUS, SIGUSR1, SIGPIPE};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(signals); i++) {
+        struct run *run = run_create(1);
+        char number[16];
+
+        snprintf(number, sizeof(number), "%d", signals[i]);
+        run_start_act(run, "raise", number);
+        AWAIT(run, run->drained > 0);
+        assert_int_equal(run->endings[0].signal, signals[i]);
+        assert_int_equal(run->endings[0].code, 0);
+        assert_false(run->endings[0].told);
+        run_destroy(run);
+    }
+}
+
+static void test_error_files(void **state)
+{
+    static const struct {
+        const char *what, *message, *extra;
+    } cases[] = {
+        {"{\"message\": {\"message\": \"ValueError: no\", \"extraInfo\": {\"timestamp\": \"17\"}}}", "ValueError: no",
+         "{\"timestamp\":\"17\"}"},
+        {"{\"message\": {\"message\": \"without more\"}}", "without more", "null"},
+        {"{\"message\": \"plain\"}", "plain", "null"},
+        {"{\"message\": 3}", "", ""},
+        {"{\"message\": {\"message\": [1]}}", "", ""},
+        {"[\"message\"]", "", ""},
+        {"{\"message\": \"cut", "", ""},
+        {"\"message\"", "", ""},
+        {"", "", ""},
+        {"{\"message\": \"\xff\xfe\"}", "", ""},
+        {"large", "", ""},
+        {"directory", "", ""},
+        {"fifo", "", ""},
+        {"link", "", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct run *run = run_create(1);
+        char path[128];
+
+        run_start_act(run, "error-file", cases[i].what);
+        AWAIT(run, run->drained > 0);
+        assert_int_equal(run->endings[0].code, 1);
+        assert_string_equal(run->endings[0].message, cases[i].message);
+        assert_string_equal(run->endings[0].extra, cases[i].extra);
+        snprintf(path, sizeof(path), "%s/worker-0.error.json", run->dir);
+        rmdir(path); /* the one case in which something stays for run_dir_remove */
+        run_destroy(run);
+    }
+}
+
+/* ---- who does not want to go ------------------------------------------------------------------ */
+
+static void test_ignores_term(void **state)
+{
+    struct run *run = run_create(2);
+    uint64_t began;
+
+    (void)state;
+    run_start_act(run, "ignore-term", "");
+    AWAIT(run, run_number(run, 0, "here") == 1 && run_number(run, 1, "here") == 1);
+    began = uv_now(&run->loop);
+    workers_stop(run->workers, SIGTERM, 0.5);
+    workers_stop(run->workers, SIGTERM, 100); /* does not put it off */
+    AWAIT(run, run->drained > 0);
+    assert_int_equal(run->endings[0].signal, SIGKILL);
+    assert_true(run->endings[0].told);
+    assert_true(run->endings[0].at - began >= 450);
+    assert_true(run->endings[0].at - began < 5000);
+    run_destroy(run);
+}
+
+static void test_stopped_worker(void **state)
+{
+    struct run *run = run_create(1);
+
+    (void)state;
+    run_start_act(run, "stop-self", "");
+    AWAIT(run, process_stopped(run_number(run, 0, "here")));
+    workers_stop(run->workers, SIGTERM, 0.2);
+    AWAIT(run, run->drained > 0);
+    assert_int_equal(run->endings[0].signal, SIGKILL);
+    run_destroy(run);
+}
+
+static void test_family_is_killed(void **state)
+{
+    struct run *run = run_create(1);
+    pid_t child, grandchild;
+
+    (void)state;
+    run_start_act(run, "family", "");
+    AWAIT(run, run_number(run, 0, "grandchild") > 0 && run_number(run, 0, "child") > 0);
+    child = run_number(run, 0, "child");
+    grandchild = run_number(run, 0, "grandchild");
+    workers_stop(run->workers, SIGKILL, 10);
+    AWAIT(run, run->drained > 0);
+    assert_true(process_gone(child));
+    assert_true(process_gone(grandchild));
+    run_destroy(run);
+}
+
+/* A daemon without session, parent and environment of its worker goes with it, however the worker ends. */
+static void test_daemon_is_killed(void **state)
+{
+    static const struct {
+        const char *then;
+        int code, signal;
+    } cases[] = {{"0", 0, 0}, {"3", 3, 0}, {"crash", 0, SIGKILL}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct run *run = run_create(1);
+        uint64_t began;
+
+        run_start_act(run, "daemonise", cases[i].then);
+        AWAIT(run, run_number(run, 0, "daemon") > 0);
+        began = uv_now(&run->loop);
+        AWAIT(run, run->drained > 0);
+        assert_int_equal(run->endings[0].code, cases[i].code);
+        assert_int_equal(run->endings[0].signal, cases[i].signal);
+        assert_true(process_gone(run_number(run, 0, "daemon")));
+        /* It holds the pipes; the end is seen without waiting for them to be given up. */
+        assert_true(uv_now(&run->loop) - began < 900);
+        run_destroy(run);
+    }
+}
+
+static void test_daemon_killed_by_stop(void **state)
+{
+    struct run *run = run_create(1);
+
+    (void)state;
+    run_start_act(run, "daemonise", "wait");
+    AWAIT(run, run_number(run, 0, "self") > 0 && run_number(run, 0, "daemon") > 0);
+    workers_stop(run->workers, SIGKILL, 0);
+    AWAIT(run, run->drained > 0);
+    assert_true(process_gone(run_number(run, 0, "daemon")));
+    assert_true(process_gone(run_number(run, 0, "self")));
+    run_destroy(run);
+}
+
+/* The set is destroyed while its workers run. */
+static void test_destroy_running(void **state)
+{
+    struct run *run = run_create(2);
+    pid_t daemon;
+
+    (void)state;
+    run_start_act(run, "daemonise", "wait");
+    AWAIT(run, run_number(run, 1, "daemon") > 0);
+    daemon = run_number(run, 1, "daemon");
+    run_destroy(run); /* returns when the loop has nothing left */
+    assert_true(process_gone(daemon));
+}
+
+/* A pipe kept open by a process that is none of the worker's: here, by this test. */
+static void test_pipe_held_open(void **state)
+{
+    struct run *run = run_create(1);
+    char path[64];
+    uint64_t began;
+    int held;
+
+    (void)state;
+    run_start_act(run, "stop-self", "");
+    AWAIT(run, process_stopped(run_number(run, 0, "here")));
+    snprintf(path, sizeof(path), "/proc/%d/fd/1", run_number(run, 0, "here"));
+    held = open(path, O_WRONLY | O_CLOEXEC);
+    assert_true(held >= 0);
+    began = uv_now(&run->loop);
+    workers_stop(run->workers, SIGKILL, 0);
+    AWAIT(run, run->drained > 0);
+    assert_true(uv_now(&run->loop) - began >= 900);
+    assert_true(uv_now(&run->loop) - began < 5000);
+    close(held);
+    run_destroy(run);
+}
+
+/* An agent that is killed takes its workers, and their daemons, along. */
+static void test_agent_is_killed(void **state)
+{
+    char command[8192], line[256], dir[128] = "", file[160];
+    pid_t worker = 0, daemon = 0, agent = 0;
+    FILE *out;
+
+    (void)state;
+    snprintf(command, sizeof(command), "echo agent=$$; exec %s --act agent x", run_program());
+    out = popen(command, "re");
+    assert_non_null(out);
+    while (fgets(line, sizeof(line), out) != NULL && strcmp(line, "end=1\n") != 0) {
+        sscanf(line, "agent=%d", &agent);
+        sscanf(line, "self=%d", &worker);
+        sscanf(line, "daemon=%d", &daemon);
+        sscanf(line, "dir=%127s", dir);
+    }
+    assert_true(agent > 0 && worker > 0 && daemon > 0);
+    assert_false(process_gone(daemon));
+    kill(agent, SIGKILL);
+    pclose(out);
+    for (int i = 0; i < 1000 && !(process_gone(worker) && process_gone(daemon)); i++)
+        usleep(10000);
+    assert_true(process_gone(worker));
+    assert_true(process_gone(daemon));
+    snprintf(file, sizeof(file), "%s/worker-0.event", dir);
+    unlink(file);
+    assert_int_equal(rmdir(dir), 0);
+}
+
+/* ---- output ----------------------------------------------------------------------------------- */
+
+static void test_flood(void **state)
+{
+    struct run *run = run_create(2);
+
+    (void)state;
+    run_start_act(run, "flood", "10000000");
+    AWAIT(run, run->drained > 0);
+    for (int rank = 0; rank < 2; rank++) {
+        assert_int_equal(run->texts[rank][1].bytes, 10000000);
+        assert_int_equal(run->endings[rank].code, 0);
+    }
+    assert_true(run->largest_chunk <= 65536);
+    run_destroy(run);
+}
+
+static void test_closes_output(void **state)
+{
+    struct run *run = run_create(1);
+
+    (void)state;
+    run_start_act(run, "close-output", "");
+    AWAIT(run, run->ready > 0);
+    for (int turn = 0; turn < 10; turn++)
+        run_turn(run);
+    assert_int_equal(run->exits, 0); /* it runs, though its pipes are at their end */
+    workers_stop(run->workers, SIGTERM, 10);
+    AWAIT(run, run->drained > 0);
+    assert_int_equal(run->endings[0].signal, SIGTERM);
+    run_destroy(run);
+}
+
+/* ---- the page --------------------------------------------------------------------------------- */
+
+static void test_spoilt_page(void **state)
+{
+    static const char *const ways[] = {"truncate", "unlink", "garbage"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(ways); i++) {
+        struct run *run = run_create(1);
+        struct workers_held held;
+
+        run_start_act(run, "spoil", ways[i]);
+        AWAIT(run, run_number(run, 0, "here") == 1);
+        for (int turn = 0; turn < 10; turn++) /* the pages are polled meanwhile */
+            run_turn(run);
+        assert_true(workers_step(run->workers) == 0);
+        workers_hold(run->workers, "grow", "a reason", 3, 0, &held);
+        assert_int_equal(held.running, 1);
+        assert_int_equal(held.training, strcmp(ways[i], "unlink") == 0);
+        workers_run_to(run->workers, 3);
+        workers_stop(run->workers, SIGTERM, 5);
+        AWAIT(run, run->drained > 0);
+        assert_int_equal(run->endings[0].signal, SIGTERM);
+        run_destroy(run);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_not_executable),
+        cmocka_unit_test(test_own_127),
+        cmocka_unit_test(test_no_shim),
+        cmocka_unit_test(test_no_run_dir),
+        cmocka_unit_test(test_shim_by_hand),
+        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_error_files),
+        cmocka_unit_test(test_ignores_term),
+        cmocka_unit_test(test_stopped_worker),
+        cmocka_unit_test(test_family_is_killed),
+        cmocka_unit_test(test_daemon_is_killed),
+        cmocka_unit_test(test_daemon_killed_by_stop),
+        cmocka_unit_test(test_destroy_running),
+        cmocka_unit_test(test_pipe_held_open),
+        cmocka_unit_test(test_agent_is_killed),
+        cmocka_unit_test(test_flood),
+        cmocka_unit_test(test_closes_output),
+        cmocka_unit_test(test_spoilt_page),
+    };
+
+    run_dispatch(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Workers that behave: started, watched, held at a step, stopped (agent/workers.c, agent/exec_worker.c). */
+#include "tests/unit/workers_fixture.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "client/event_page.h"
+
+static void assert_line(const struct run *run, int rank, const char *line)
+{
+    if (strstr(run->texts[rank][1].head, line) == NULL)
+        fail_msg("\"%s\" is not in the output of rank %d: \"%s\"", line, rank, run->texts[rank][1].head);
+}
+
+static void test_start_and_end(void **state)
+{
+    struct run *run = run_create(2);
+    char *argv[] = {"sh", "-c", "echo out $RANK; echo err $LOCAL_RANK >&2; exit $RANK", NULL};
+
+    (void)state;
+    run->options.argv = argv;
+    run_start(run);
+    assert_int_equal(workers_running(run->workers), 2);
+    AWAIT(run, run->drained > 0);
+    assert_int_equal(run->ready, 1);
+    assert_int_equal(run->exits, 2);
+    assert_int_equal(workers_running(run->workers), 0);
+    for (int rank = 0; rank < 2; rank++) {
+        char out[16], err[16];
+
+        snprintf(out, sizeof(out), "out %d\n", rank);
+        snprintf(err, sizeof(err), "err %d\n", rank);
+        assert_string_equal(run->texts[rank][1].head, out);
+        assert_string_equal(run->texts[rank][2].head, err);
+        assert_int_equal(run->endings[rank].count, 1);
+        assert_int_equal(run->endings[rank].code, rank);
+        assert_int_equal(run->endings[rank].signal, 0);
+        assert_false(run->endings[rank].told);
+        assert_string_equal(run->endings[rank].message, "");
+    }
+    run_destroy(run);
+}
+
+/* Handlers may destroy the set: member.c does so from drained. */
+static void test_destroy_when_drained(void **state)
+{
+    struct run *run = run_create(3);
+    char *argv[] = {"true", NULL};
+
+    (void)state;
+    run->destroy_when_drained = true;
+    run->options.argv = argv;
+    run_start(run);
+    AWAIT(run, run->drained > 0);
+    assert_int_equal(run->exits, 3);
+    run_destroy(run);
+}
+
+static void test_what_a_worker_finds(void **state)
+{
+    struct run *run = run_create(1);
+    char event[128];
+
+    (void)state;
+    run_start_act(run, "look", "");
+    AWAIT(run, run->drained > 0);
+    assert_int_equal(run->endings[0].code, 0);
+    snprintf(event, sizeof(event), "event: %s/worker-0.event\n", run->dir);
+    assert_line(run, 0, event);
+    assert_line(run, 0, "stdin: /dev/null\n");
+    assert_line(run, 0, "cwd: /tmp\n");
+    assert_line(run, 0, "umask: 027\n");
+    assert_line(run, 0, "rank: 0\n");
+    assert_line(run, 0, "open: 0\n");
+    assert_line(run, 0, "leader: 1\n");
+    assert_line(run, 0, "blocked: 0\n");
+    assert_line(run, 0, "sigpipe: 1\n");
+    run_destroy(run);
+}
+
+/* Scripts write to /dev/stdout, which a socket would refuse. */
+static void test_reopen_stdout(void **state)
+{
+    struct run *run = run_create(1);
+
+    (void)state;
+    run_start_act(run, "reopen", "");
+    AWAIT(run, run->drained > 0);
+    assert_int_equal(run->endings[0].code, 0);
+    assert_string_equal(run->texts[0][1].head, "reopened\n");
+    run_destroy(run);
+}
+
+static void test_stepping(void **state)
+{
+    struct run *run = run_create(2);
+
+    (void)state;
+    run_start_act(run, "train", "100000");
+    AWAIT(run, run->stepping > 0);
+    assert_int_equal(run->ready, 1);
+    AWAIT(run, workers_step(run->workers) > 20);
+    assert_int_equal(run->stepping, 1);
+    run_destroy(run); /* kills */
+}
+
+/* All run to the step that the fastest is committed to, are given the event there, and leave. */
+static void test_hold_and_run_to(void **state)
+{
+    struct run *run = run_create(3);
+    struct workers_held held, again;
+
+    (void)state;
+    run_start_act(run, "train", "100000");
+    AWAIT(run, workers_step(run->workers) > 10);
+    workers_hold(run->workers, "shrink", "node n3 is wanted by Slurm", 2, 0, &held);
+    assert_int_equal(held.attached, 3);
+    assert_int_equal(held.training, 3);
+    assert_int_equal(held.running, 3);
+    assert_int_equal(held.finished, 0);
+    assert_true(held.step > 10);
+    /* Nobody goes on before S is known; asked again, the answer is the same and the first event stands. */
+    workers_hold(run->workers, "grow", "another reason", 9, 0, &again);
+    assert_int_equal(again.step, held.step);
+    assert_int_equal(run->exits, 0);
+    workers_run_to(run->workers, held.step + 3);
+    AWAIT(run, run->drained > 0);
+    for (int rank = 0; rank < 3; rank++) {
+        assert_int_equal(run->endings[rank].code, 0);
+        assert_true(run->endings[rank].told);
+        assert_int_equal(run_number(run, rank, "stopped"), held.step + 3);
+        assert_int_equal(run_number(run, rank, "kind"), EVENT_SHRINK);
+        assert_int_equal(run_number(run, rank, "nodes"), 2);
+        assert_line(run, rank, "reason: node n3 is wanted by Slurm\n");
+    }
+    workers_run_to(run->workers, held.step + 4); /* nobody is there any more */
+    workers_hold(run->workers, "stop", "", 0, 0, &held);
+    assert_int_equal(held.running, 0);
+    assert_int_equal(held.finished, 3);
+    run_destroy(run);
+}
+
+/* One trains, one never attaches, one has finished, one has crashed. */
+static void test_hold_mixed(void **state)
+{
+    struct run *run = run_create(4);
+    struct workers_held held;
+
+    (void)state;
+    run_start_act(run, "mixed", "100000");
+    AWAIT(run, run->exits == 2 && workers_step(run->workers) > 5 && run_number(run, 1, "here") == 1);
+    assert_int_equal(run->endings[2].code, 0);
+    assert_int_equal(run->endings[3].code, 5);
+    assert_false(run->endings[3].told);
+    workers_hold(run->workers, "fault", "", 0, 0, &held);
+    assert_int_equal(held.attached, 1);
+    assert_int_equal(held.training, 1);
+    assert_int_equal(held.running, 2);
+    assert_int_equal(held.finished, 1);
+    assert_true(held.step > 5);
+    workers_run_to(run->workers, held.step);
+    AWAIT(run, run->drained > 0);
+    assert_int_equal(run_number(run, 0, "stopped"), held.step);
+    /* The one that cannot see the step is stopped by a signal. */
+    assert_int_equal(run->endings[1].signal, SIGTERM);
+    assert_true(run->endings[1].told);
+    run_destroy(run);
+}
+
+static void test_hold_before_training(void **state)
+{
+    static const struct {
+        const char *argument;
+        int attached, training;
+    } cases[] = {{"attached", 2, 0}, {"training", 2, 2}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct run *run = run_create(2);
+        struct workers_held held;
+
+        run_start_act(run, "attach", cases[i].argument);
+        AWAIT(run, run_number(run, 0, "here") == 1 && run_number(run, 1, "here") == 1);
+        workers_hold(run->workers, "grow", "", 4, 0, &held);
+        assert_int_equal(held.attached, cases[i].attached);
+        assert_int_equal(held.training, cases[i].training);
+        assert_int_equal(held.step, 0);
+        assert_int_equal(run->stepping, 0);
+        run_destroy(run);
+    }
+}
+
+/* The signal reaches the script itself, whichever it is, once. */
+static void test_stop_by_signal(void **state)
+{
+    static const int signals[] = {SIGTERM, SIGUSR1, SIGUSR2, SIGINT, SIGHUP, SIGCONT};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(signals); i++) {
+        struct run *run = run_create(1);
+        char number[16];
+
+        snprintf(number, sizeof(number), "%d", signals[i]);
+        run_start_act(run, "catch", number);
+        AWAIT(run, run_number(run, 0, "here") == 1);
+        workers_stop(run->workers, signals[i], 30);
+        AWAIT(run, run->drained > 0);
+        assert_int_equal(run_number(run, 0, "caught"), signals[i]);
+        assert_int_equal(run->endings[0].code, 0);
+        assert_true(run->endings[0].told);
+        run_destroy(run);
+    }
+}
+
+static void test_default_action_of_signal(void **state)
+{
+    struct run *run = run_create(1);
+
+    (void)state;
+    run_start_act(run, "attach", "attached");
+    AWAIT(run, run_number(run, 0, "here") == 1);
+    workers_stop(run->workers, SIGTERM, 30);
+    AWAIT(run, run->drained > 0);
+    assert_int_equal(run->endings[0].code, 0);
+    assert_int_equal(run->endings[0].signal, SIGTERM);
+    assert_true(run->endings[0].told);
+    run_destroy(run);
+}
+
+/* A stop that comes before the command runs, or even the shim. */
+static void test_stop_at_once(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        struct run *run = run_create(2);
+
+        run_start_act(run, "attach", "attached");
+        for (int turn = 0; turn < i; turn++)
+            uv_run(&run->loop, UV_RUN_NOWAIT);
+        workers_stop(run->workers, i % 2 == 0 ? SIGTERM : SIGKILL, i % 2 == 0 ? 5 : 0);
+        AWAIT(run, run->drained > 0);
+        assert_int_equal(run->exits, 2);
+        assert_true(run->endings[0].told);
+        assert_true(run->endings[0].signal == SIGTERM || run->endings[0].signal == SIGKILL);
+        run_destroy(run);
+    }
+}
+
+/* Output stops coming while it is paused, none is lost, and a worker's end does not wait for ever. */
+static void test_pause_output(void **state)
+{
+    struct run *run = run_create(1);
+    size_t before;
+
+    (void)state;
+    run_start_act(run, "flood", "3000000");
+    AWAIT(run, run->texts[0][1].bytes > 0);
+    workers_pause_output(run->workers, true);
+    before = run->texts[0][1].bytes;
+    for (int turn = 0; turn < 10; turn++)
+        run_turn(run);
+    assert_int_equal(run->texts[0][1].bytes, before);
+    assert_int_equal(run->exits, 0);
+    workers_pause_output(run->workers, false);
+    AWAIT(run, run->drained > 0);
+    assert_int_equal(run->texts[0][1].bytes, 3000000);
+    run_destroy(run);
+}
+
+static void test_paused_worker_ends(void **state)
+{
+    struct run *run = run_create(1);
+
+    (void)state;
+    run_start_act(run, "flood", "60000"); /* fits into the pipe */
+    workers_pause_output(run->workers, true);
+    AWAIT(run, run->drained > 0);
+    assert_int_equal(run->texts[0][1].bytes, 60000);
+    run_destroy(run);
+}
+
+static void test_binding(void **state)
+{
+    struct run *run = run_create(2);
+    char *argv[] = {"sh", "-c", "grep Cpus_allowed_list /proc/self/status", NULL};
+    bool two = sysconf(_SC_NPROCESSORS_ONLN) >= 2;
+
+    (void)state;
+    run->options.bind = true;
+    run->options.argv = argv;
+    run_start(run);
+    AWAIT(run, run->drained > 0);
+    assert_line(run, 0, "Cpus_allowed_list:");
+    /* With one core there is nothing to share; test_binding tells more. */
+    if (two && strchr(run->texts[0][1].head, '-') == NULL)
+        assert_string_not_equal(run->texts[0][1].head, run->texts[1][1].head);
+    run_destroy(run);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_start_and_end),
+        cmocka_unit_test(test_destroy_when_drained),
+        cmocka_unit_test(test_what_a_worker_finds),
+        cmocka_unit_test(test_reopen_stdout),
+        cmocka_unit_test(test_stepping),
+        cmocka_unit_test(test_hold_and_run_to),
+        cmocka_unit_test(test_hold_mixed),
+        cmocka_unit_test(test_hold_before_training),
+        cmocka_unit_test(test_stop_by_signal),
+        cmocka_unit_test(test_default_action_of_signal),
+        cmocka_unit_test(test_stop_at_once),
+        cmocka_unit_test(test_pause_output),
+        cmocka_unit_test(test_paused_worker_ends),
+        cmocka_unit_test(test_binding),
+    };
+
+    run_dispatch(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
