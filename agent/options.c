@@ -43,7 +43,8 @@ static const char usage[] =
     "  --help, --version\n"
     "\n"
     "torchrun's --nnodes, --node-rank, --rdzv-*, --master-*, --standalone are accepted:\n"
-    "size and rendezvous come from Slurm.\n";
+    "size and rendezvous come from Slurm; --tee, --redirects and --log-dir, too: output\n"
+    "goes where srun's goes.\n";
 
 enum {
     OPT_POLICY = 256, /* any of the policy's options: the name tells */
@@ -57,6 +58,7 @@ enum {
     OPT_NO_PYTHON,
     OPT_EXTENSION,
     OPT_IGNORED,
+    OPT_IGNORED_OUTPUT,
     OPT_HELP,
     OPT_VERSION,
 };
@@ -102,6 +104,10 @@ static const struct option long_options[] = {
     {"start-method", required_argument, NULL, OPT_IGNORED},
     {"start_method", required_argument, NULL, OPT_IGNORED},
     {"standalone", no_argument, NULL, OPT_IGNORED},
+    {"tee", required_argument, NULL, OPT_IGNORED_OUTPUT},
+    {"redirects", required_argument, NULL, OPT_IGNORED_OUTPUT},
+    {"log-dir", required_argument, NULL, OPT_IGNORED_OUTPUT},
+    {"log_dir", required_argument, NULL, OPT_IGNORED_OUTPUT},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0},
@@ -203,6 +209,9 @@ static int parse_one(struct options *o, int code, const char *name, struct error
         return 0;
     case OPT_IGNORED:
         log_info("--%s is not needed: size and rendezvous come from Slurm", name);
+        return 0;
+    case OPT_IGNORED_OUTPUT:
+        log_info("--%s has no effect: output goes where srun's goes", name);
         return 0;
     default:
         return error_set(err, "bad option; see elasticrun --help");
