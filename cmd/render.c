@@ -107,6 +107,17 @@ static void put_generation(FILE *out, json_object *state, const struct render_op
     }
 }
 
+static void put_line(FILE *out, const char *label, const char *text, int width)
+{
+    if (text == NULL || *text == '\0')
+        return;
+    char *clean = text_clean(text, LINE_COLUMNS_MAX);
+    put_label(out, label);
+    text_print_wrapped(out, clean, LABEL_COLUMNS + 2, width);
+    fputc('\n', out);
+    free(clean);
+}
+
 /* A value of the policy as the user would have written it on the command line. */
 static void put_policy_value(FILE *out, json_object *value)
 {
@@ -120,7 +131,7 @@ static void put_policy_value(FILE *out, json_object *value)
     put_clean(out, value ? json_object_get_string(value) : NULL, NAME_COLUMNS_MAX);
 }
 
-static void put_policy(FILE *out, json_object *state)
+static void put_policy(FILE *out, json_object *state, int width)
 {
     static const struct {
         const char *key, *words, *unit;
@@ -133,29 +144,24 @@ static void put_policy(FILE *out, json_object *state)
     if (!json_object_object_get_ex(state, "policy", &policy) || policy == NULL)
         return;
     const char *separator = "";
-    put_label(out, "Policy");
+    char *text = NULL;
+    size_t size = 0;
+    FILE *line = text_need(open_memstream(&text, &size));
     for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
         if (!json_object_object_get_ex(policy, known[i].key, &value) || value == NULL)
             continue;
-        fprintf(out, "%s%s ", separator, known[i].words);
-        put_policy_value(out, value);
-        fputs(known[i].unit, out);
+        fprintf(line, "%s%s ", separator, known[i].words);
+        put_policy_value(line, value);
+        fputs(known[i].unit, line);
         separator = ", ";
     }
     json_object_object_get_ex(policy, "scale_config", &value);
     if (json_object_is_type(value, json_type_object))
-        fprintf(out, "%sscale_config for %d world sizes", separator,
+        fprintf(line, "%sscale_config for %d world sizes", separator,
                 json_object_object_length(value));
-    fputc('\n', out);
-}
-
-static void put_line(FILE *out, const char *label, const char *text)
-{
-    if (text == NULL || *text == '\0')
-        return;
-    put_label(out, label);
-    put_clean(out, text, LINE_COLUMNS_MAX);
-    fputc('\n', out);
+    fclose(line);
+    put_line(out, "Policy", text_need(text), width);
+    free(text);
 }
 
 /* "4", "2-5", or "-" when the member takes no part. */
@@ -238,11 +244,11 @@ char *render_state(json_object *state, const struct render_options *options)
     put_heading(out, state);
     put_size(out, state);
     put_generation(out, state, options);
-    put_line(out, "Why this size", json_get_string(state, "why_size"));
-    put_line(out, "Why not more", json_get_string(state, "why_not_more"));
-    put_policy(out, state);
-    put_line(out, "State directory", json_get_string(state, "state_dir"));
-    put_line(out, "Checkpoints", json_get_string(state, "checkpoint_dir"));
+    put_line(out, "Why this size", json_get_string(state, "why_size"), options->width);
+    put_line(out, "Why not more", json_get_string(state, "why_not_more"), options->width);
+    put_policy(out, state, options->width);
+    put_line(out, "State directory", json_get_string(state, "state_dir"), options->width);
+    put_line(out, "Checkpoints", json_get_string(state, "checkpoint_dir"), options->width);
     put_members(out, state, options->width);
     put_extensions(out, state, options);
     fclose(out);
@@ -306,16 +312,20 @@ static double lasted(json_object *generation, const struct render_options *optio
 static void put_totals(FILE *out, json_object *generations, size_t count)
 {
     double paused = 0;
-    int changes = 0;
+    size_t known = 0;
     char text[48];
     for (size_t i = 1; i < count; i++) {
         double pause = field_double(json_object_array_get_idx(generations, i), "pause");
-        changes++;
-        if (pause > 0)
-            paused += pause;
+        if (isnan(pause))
+            continue;
+        paused += pause;
+        known++;
     }
-    fprintf(out, "\n%d %s, training paused for %s in all.\n", changes,
-            plural(changes, "changes", "change"), text_duration(paused, text, sizeof(text)));
+    fprintf(out, "\n%zu %s", count - 1, count == 2 ? "change" : "changes");
+    if (known > 0)
+        fprintf(out, ", training paused for %s %s", text_duration(paused, text, sizeof(text)),
+                known == count - 1 ? "in all" : "in those of which it is known");
+    fputs(".\n", out);
 }
 
 static void generation_row(struct table *table, json_object *generation,

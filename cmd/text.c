@@ -81,6 +81,26 @@ char *text_clean(const char *text, int max)
     return clean;
 }
 
+void text_print_wrapped(FILE *out, const char *clean, int indent, int width)
+{
+    int column = indent;
+    while (*clean) {
+        size_t blanks = strspn(clean, " ");
+        size_t length = blanks + strcspn(clean + blanks, " ");
+        char *word = text_need(strndup(clean, length));
+        int columns = text_columns(word);
+        if (width > 0 && column + columns > width && column > indent) {
+            fprintf(out, "\n%*s%s", indent, "", word + blanks);
+            column = indent + columns - (int)blanks;
+        } else {
+            fputs(word, out);
+            column += columns;
+        }
+        free(word);
+        clean += length;
+    }
+}
+
 const char *text_duration(double seconds, char *buf, size_t size)
 {
     if (!isfinite(seconds) || seconds < 0 || seconds > 1e12)

@@ -17,6 +17,10 @@ char *text_clean(const char *text, int max) __attribute__((malloc, returns_nonnu
 /* Columns of a cleaned text. */
 int text_columns(const char *text);
 
+/* Print a cleaned text whose first line begins at column indent; with width > 0 it goes on in lines indented likewise, broken
+ * at blanks. */
+void text_print_wrapped(FILE *out, const char *clean, int indent, int width);
+
 /* "0.3 s", "45 s", "2 min 5 s", "1 h 2 min", "3 d 4 h"; "-" when negative or not a number. */
 const char *text_duration(double seconds, char *buf, size_t size);
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Manual pages: well formed, and in step with what the programs say of themselves.
 
+bats_require_minimum_version 1.5.0
 load helpers
 
 pages() { tracked 'doc/man/*.[1-8]' | sed "s|^|$top_srcdir/|"; }
@@ -73,4 +74,12 @@ same_options() {
         done
     done
     [[ ! -e $BATS_TEST_TMPDIR/missing ]] || nothing "$(cat "$BATS_TEST_TMPDIR/missing")" "not in $page"
+}
+
+@test "the example of elastic.conf(5) is accepted" {
+    sed -n '/^\.Sh EXAMPLES/,/^\.Ed/p' "$(page_of elastic.conf)" | grep -v '^\.' >"$BATS_TEST_TMPDIR/elastic.conf"
+    grep -q '^\[pool spot\]' "$BATS_TEST_TMPDIR/elastic.conf"
+    # It is read before Slurm is asked, which is made to fail at once.
+    run env ELASTIC_CONF="$BATS_TEST_TMPDIR/elastic.conf" SLURM_CONF=/nonexistent "$prefix/bin/selastic" list
+    [[ $status != 0 && $output != *elastic.conf* ]]
 }

@@ -163,6 +163,28 @@ static void test_clean(void **unused)
                  0, "\\xc2\\x9b2J\\xe2\\x80\\xae");
 }
 
+static void assert_wrapped(const char *text, int width, const char *expected)
+{
+    char *wrapped = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&wrapped, &size);
+    text_print_wrapped(out, text, 4, width);
+    fclose(out);
+    assert_string_equal(wrapped, expected);
+    free(wrapped);
+}
+
+static void test_wrap(void **unused)
+{
+    assert_wrapped("", 10, "");
+    assert_wrapped("one two three", 0, "one two three");
+    assert_wrapped("one two three", 11, "one two\n    three");
+    assert_wrapped("one two three", 10, "one\n    two\n    three");
+    assert_wrapped("verylongword two", 8, "verylongword\n    two");
+    assert_wrapped("a  b", 20, "a  b");
+    assert_wrapped("\xe6\x97\xa5 \xe6\x9c\xac", 8, "\xe6\x97\xa5\n    \xe6\x9c\xac");
+}
+
 static void assert_duration(double seconds, const char *expected)
 {
     char text[48];
@@ -208,6 +230,7 @@ int main(void)
         cmocka_unit_test(test_entry_without_leader),
         cmocka_unit_test(test_entry_with_leader),
         cmocka_unit_test(test_clean),
+        cmocka_unit_test(test_wrap),
         cmocka_unit_test(test_duration),
         cmocka_unit_test(test_clock),
     };

@@ -169,6 +169,17 @@ static void test_history_file(void **unused)
     assert_golden(json, "history.jsonl.out.json");
 }
 
+/* Where a pause is not known, the sum says so. */
+static void test_history_file_text(void **unused)
+{
+    int skipped = 0;
+    char *text = read_file("history.jsonl");
+    json_object *history = history_file_parse(12, text, strlen(text), &skipped);
+    free(text);
+    assert_golden(render_history(history, &pipe_options), "history.jsonl.txt");
+    json_object_put(history);
+}
+
 static void test_history_file_empty(void **unused)
 {
     int skipped = 5;
@@ -285,6 +296,7 @@ int main(void)
         cmocka_unit_test(test_history),
         cmocka_unit_test(test_history_of_another_day),
         cmocka_unit_test(test_history_file),
+        cmocka_unit_test(test_history_file_text),
         cmocka_unit_test(test_history_file_empty),
         cmocka_unit_test(test_history_end_before_start),
         cmocka_unit_test(test_timeline),
