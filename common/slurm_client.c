@@ -101,7 +101,7 @@ static const char *state_name(uint32_t state)
 }
 
 /* Slurm's word for why a job waits. The only public function that knows the words prints the
- * whole job. */
+ * whole job, and takes the flags off its memory fields as it does so. */
 static void fill_reason(struct job_info *info, slurm_job_info_t *job)
 {
     char *text = NULL, *begin;
@@ -125,29 +125,63 @@ static void fill_reason(struct job_info *info, slurm_job_info_t *job)
     free(text);
 }
 
-/* "gres:gpu:2,gres/nic:1" as sbatch --gres wants it: "gpu:2,nic:1". */
-static char *gres_option(const char *tres)
+/* Whether list, a comma list, holds the entry. */
+static bool list_holds(const char *list, const char *entry)
 {
-    char *result, *end;
+    size_t len = strlen(entry);
 
-    if (!tres || !(result = calloc(1, strlen(tres) + 1)))
-        return NULL;
-    end = result;
-    while (*tres) {
-        size_t len;
+    while (*list) {
+        size_t next = strcspn(list, ",");
 
-        if (strncmp(tres, "gres:", 5) == 0 || strncmp(tres, "gres/", 5) == 0)
-            tres += 5;
-        len = strcspn(tres, ",");
-        memcpy(end, tres, len);
-        end += len;
-        tres += len;
-        if (*tres == ',')
-            *end++ = *tres++;
+        if (next == len && strncmp(list, entry, len) == 0)
+            return true;
+        list += list[next] == ',' ? next + 1 : next;
     }
-    if (result[0] != '\0')
+    return false;
+}
+
+/* "gpu:a100:5" on 4 nodes is "gpu:a100:2" on each, in place. What has no count stays as it is. */
+static void share_out(char *entry, int nodes)
+{
+    char *colon = strrchr(entry, ':'), *end = NULL;
+    unsigned long count = colon ? strtoul(colon + 1, &end, 10) : 0;
+
+    if (count > 0 && (*end == '\0' || *end == '('))
+        sprintf(colon + 1, "%lu", (count + (unsigned)nodes - 1) / (unsigned)nodes);
+}
+
+/* Slurm's list of GRES ("gres:gpu:2,gres/nic:1") in the form of sbatch --gres ("gpu:2,nic:1"), each
+ * divided by nodes. --gres and --gpus-per-node together put the same entry there twice. */
+static char *gres_option(const char *tres, int nodes)
+{
+    char *list = strdup(tres), *result = calloc(1, strlen(tres) + 1), *rest = NULL;
+
+    for (char *entry = list && result ? strtok_r(list, ",", &rest) : NULL; entry;
+         entry = strtok_r(NULL, ",", &rest)) {
+        if (strncmp(entry, "gres:", 5) == 0 || strncmp(entry, "gres/", 5) == 0)
+            entry += 5;
+        share_out(entry, nodes);
+        if (list_holds(result, entry))
+            continue;
+        if (result[0] != '\0')
+            strcat(result, ",");
+        strcat(result, entry);
+    }
+    free(list);
+    if (result && result[0] != '\0')
         return result;
     free(result);
+    return NULL;
+}
+
+/* What each node of the job has. GPUs that were asked for by job, task or socket are divided among
+ * the nodes. Those that an exclusive job has only because its nodes have them do not count. */
+static char *gres_per_node(const slurm_job_info_t *job, int nodes)
+{
+    if (job->tres_per_node)
+        return gres_option(job->tres_per_node, 1);
+    if (job->gres_total && (job->tres_per_job || job->tres_per_task || job->tres_per_socket))
+        return gres_option(job->gres_total, nodes);
     return NULL;
 }
 
@@ -164,7 +198,7 @@ static void fill_resources(struct job_info *info, const slurm_job_info_t *job)
     else
         info->mem_per_node = job->pn_min_memory;
     info->exclusive = job->shared == JOB_SHARED_NONE;
-    info->gres_per_node = gres_option(job->tres_per_node);
+    info->gres_per_node = gres_per_node(job, nodes);
 }
 
 static void fill_job(struct job_info *info, slurm_job_info_t *job)
@@ -175,8 +209,6 @@ static void fill_job(struct job_info *info, slurm_job_info_t *job)
     info->gid = job->group_id;
     info->state = state_kind(job->job_state);
     snprintf(info->state_name, sizeof(info->state_name), "%s", state_name(job->job_state));
-    if (info->state == JOB_KIND_PENDING)
-        fill_reason(info, job);
     info->name = copy(job->name);
     info->partition = copy(job->partition);
     info->qos = copy(job->qos);
@@ -197,6 +229,8 @@ static void fill_job(struct job_info *info, slurm_job_info_t *job)
     info->preempt_time = job->preempt_time;
     info->time_limit = job->time_limit == INFINITE || job->time_limit == NO_VAL ? UINT32_MAX
                                                                                 : job->time_limit;
+    if (info->state == JOB_KIND_PENDING)
+        fill_reason(info, job); /* last: printing changes the record */
 }
 
 static void clear_job(struct job_info *info)
@@ -229,7 +263,7 @@ void job_info_free_list(struct job_info *list, int count)
     free(list);
 }
 
-/* uid and name may be NULL. */
+/* slurm_user may be NULL. */
 static int load_site(uid_t *slurm_user, struct error *err)
 {
     slurm_conf_t *conf = NULL;
@@ -244,6 +278,13 @@ static int load_site(uid_t *slurm_user, struct error *err)
     return 0;
 }
 
+/* Only the answer to a federation tells a job's cluster. */
+static void learn_cluster(void)
+{
+    if (!cluster_name)
+        load_site(NULL, NULL);
+}
+
 static bool job_is_unknown(int code)
 {
     return code == ESLURM_INVALID_JOB_ID;
@@ -254,11 +295,10 @@ static int load_job(uint32_t job_id, struct job_info **info, struct error *err)
     job_info_msg_t *msg = NULL;
     char what[64];
 
-    if (!cluster_name && load_site(NULL, err) != 0)
-        return -1;
     snprintf(what, sizeof(what), "tell about job %u", job_id);
     if (slurm_load_job(&msg, job_id, QUERY_FLAGS) != SLURM_SUCCESS)
         return job_is_unknown(errno) ? 0 : failed(err, what);
+    learn_cluster();
     /* a job array or a heterogeneous job is answered with all its jobs */
     for (uint32_t i = 0; i < msg->record_count && !*info; i++) {
         if (msg->job_array[i].job_id == job_id && (*info = calloc(1, sizeof(**info))))
@@ -284,14 +324,13 @@ static int load_jobs(uid_t uid, struct job_info **list, int *count, struct error
     job_info_msg_t *msg = NULL;
     int code;
 
-    if (!cluster_name && load_site(NULL, err) != 0)
-        return -1;
     if (uid == (uid_t)-1)
         code = slurm_load_jobs(0, &msg, QUERY_FLAGS);
     else
         code = slurm_load_job_user(&msg, uid, QUERY_FLAGS);
     if (code != SLURM_SUCCESS)
         return failed(err, "list the jobs");
+    learn_cluster();
     *list = calloc(msg->record_count + 1, sizeof(**list));
     if (*list) {
         *count = (int)msg->record_count;

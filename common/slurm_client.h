@@ -35,7 +35,8 @@ struct job_info {
     char *nodes; /* hostlist expression, NULL when none */
     char *excluded;
     char *batch_host;
-    char *gres_per_node; /* --gres form (TresPerNode), NULL: none */
+    char *gres_per_node; /* what each node has, as for sbatch --gres; NULL: none. Of a pending job
+                             only what was asked for by node */
     char *work_dir;
     int num_nodes;
     int cpus_per_node;     /* allocated or requested */

@@ -3,10 +3,22 @@
 # tests/system/: bats on the testbed, run by scripts/check: EXTRA_DIST += tests/system/x.bats
 EXTRA_DIST += \
     tests/system/helpers.bash \
+    tests/system/epilog.bats \
     tests/system/selastic.bats \
+    tests/system/slurm_client.bats \
+    tests/system/spank.bats \
+    tests/system/submit.bats \
     tests/system/testbed.bats
 
 check_PROGRAMS += tests/system/fake_leader
 tests_system_fake_leader_SOURCES = tests/system/fake_leader.c
 tests_system_fake_leader_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS)
 tests_system_fake_leader_LDADD = common/libelasticcommon.la $(LIBUV_LIBS) $(JSONC_LIBS)
+
+check_PROGRAMS += tests/system/forge
+tests_system_forge_SOURCES = tests/system/forge.c
+tests_system_forge_LDADD = $(SLURM_LIBS)
+
+check_PROGRAMS += tests/system/slurm_client_probe
+tests_system_slurm_client_probe_SOURCES = tests/system/slurm_client_probe.c
+tests_system_slurm_client_probe_LDADD = common/libelasticcommon.la

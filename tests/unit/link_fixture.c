@@ -576,11 +576,20 @@ struct raw *scene_challenged(struct scene *scene, const char *role)
 
 /* --- The program --- */
 
+/* The time limit of a test ends it by SIGTERM: leave nothing behind then either. */
+static void interrupted(int signal)
+{
+    munged_stop();
+    _exit(128 + signal);
+}
+
 void scene_begin(int argc, char **argv)
 {
     const char *reason = NULL;
 
     log_init("test");
+    signal(SIGTERM, interrupted);
+    signal(SIGINT, interrupted);
     signal(SIGPIPE, SIG_IGN);
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
