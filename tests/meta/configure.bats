@@ -4,14 +4,22 @@
 
 load helpers
 
+setup_file() {
+    load helpers
+    cd "$BATS_FILE_TMPDIR" || return 1
+    "$top_srcdir/configure" --quiet --cache-file=cache >/dev/null
+}
+
 setup() {
     cd "$BATS_TEST_TMPDIR" || return 1
     installed_version=$(sed -n 's/^SLURM_VERSION = //p' "$top_builddir/Makefile")
     [ -n "$installed_version" ]
 }
 
+# With what setup_file has found out, since each run takes seconds without.
 configure() {
-    "$top_srcdir/configure" --quiet "$@"
+    cp "$BATS_FILE_TMPDIR/cache" .
+    "$top_srcdir/configure" --cache-file=cache "$@"
 }
 
 # slurm_source DIR HEX-VERSION: as much of a Slurm tree as configure looks at before the version.
@@ -46,12 +54,12 @@ slurm_source() {
 }
 
 @test "a library that is missing is named with its package" {
-    PKG_CONFIG_LIBDIR=/nonexistent run -1 configure
+    PKG_CONFIG_LIBDIR=/nonexistent run -1 "$top_srcdir/configure" --quiet
     [[ $output == *"Install the package libpmix-dev (Debian), or run scripts/setup"* ]]
 }
 
 @test "without the Slurm source job_submit is left out, and the summary says so" {
-    run -0 "$top_srcdir/configure" --prefix="$PWD/inst"
+    run -0 configure --prefix="$PWD/inst"
     [[ $output == *"job_submit/elastic  no: needs --with-slurm-source=DIR"* ]]
     [[ $output == *"Slurm               $installed_version"* ]]
     # Plugins stay in the prefix, unless that is Slurm's own.
@@ -59,7 +67,7 @@ slurm_source() {
 }
 
 @test "below Slurm's own prefix our plugins go beside Slurm's" {
-    run -0 "$top_srcdir/configure" --prefix=/usr
+    run -0 configure --prefix=/usr
     plugins=$(sed -n 's/^  Slurm.s plugins *//p' <<<"$output")
     [[ -d $plugins && $output == *"our plugins         $plugins"* ]]
 }
