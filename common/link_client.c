@@ -295,7 +295,7 @@ static void attempt(struct link *link)
 {
     struct dialer *dialer = link->dialer;
     struct sockaddr_storage address;
-    int port = port_of_attempt(dialer);
+    int port = port_of_attempt(dialer), code;
     size_t len;
 
     memcpy(&address, dialer->address->ai_addr, dialer->address->ai_addrlen);
@@ -315,8 +315,9 @@ static void attempt(struct link *link)
     }
     link->tcp_live = true;
     set_patience(link, SILENCE_MS);
-    if (uv_tcp_connect(&dialer->connect, &link->tcp, (struct sockaddr *)&address, connected) != 0)
-        link_fail(link, "cannot connect");
+    code = uv_tcp_connect(&dialer->connect, &link->tcp, (struct sockaddr *)&address, connected);
+    if (code != 0)
+        link_fail(link, "%s", uv_strerror(code));
 }
 
 static void resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *addresses)

@@ -275,8 +275,7 @@ static bool have_place(struct link_server *server)
 
     if (server->pending_count < PENDING_MAX)
         return true;
-    TAILQ_FOREACH(link, &server->pending, entry)
-    {
+    TAILQ_FOREACH (link, &server->pending, entry) {
         if (link->state != LINK_AUTH && now - link->since >= PATIENCE_MS) {
             if (link->state == LINK_CLOSING)
                 link_end(link, link->why);

@@ -85,6 +85,7 @@ UNIT_TESTS += \
     tests/unit/test_link \
     tests/unit/test_link_faults \
     tests/unit/test_link_find \
+    tests/unit/test_link_ipv6 \
     tests/unit/test_link_ports \
     tests/unit/test_link_users
 LINK_TEST_CPPFLAGS = \
@@ -104,6 +105,9 @@ tests_unit_test_link_faults_LDADD = $(LINK_TEST_LIBS)
 tests_unit_test_link_find_SOURCES = tests/unit/test_link_find.c $(LINK_TEST_FIXTURE)
 tests_unit_test_link_find_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
 tests_unit_test_link_find_LDADD = $(LINK_TEST_LIBS)
+tests_unit_test_link_ipv6_SOURCES = tests/unit/test_link_ipv6.c $(LINK_TEST_FIXTURE)
+tests_unit_test_link_ipv6_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
+tests_unit_test_link_ipv6_LDADD = $(LINK_TEST_LIBS)
 tests_unit_test_link_ports_SOURCES = tests/unit/test_link_ports.c
 tests_unit_test_link_ports_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
 tests_unit_test_link_ports_LDADD = $(LINK_TEST_LIBS)

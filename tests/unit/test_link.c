@@ -3,9 +3,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -24,6 +26,23 @@ static void test_handshake(void **state)
     assert_string_equal(link_peer_address(scene->leader.link), "127.0.0.1");
     assert_string_equal(link_peer_address(scene->good_link), "127.0.0.1");
     assert_in_range(scene->port, PORT_FIRST, PORT_LAST);
+}
+
+/* The leader's and the agents' children must not hold their connections open. */
+static void test_no_descriptor_is_inherited(void **state)
+{
+    int sockets = 0;
+
+    (void)state;
+    for (int fd = 3; fd < 256; fd++) {
+        struct stat status;
+
+        if (fstat(fd, &status) != 0 || !S_ISSOCK(status.st_mode))
+            continue;
+        assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+        sockets++;
+    }
+    assert_true(sockets >= 3); /* the leader's port, and both ends of the good client's link */
 }
 
 static void test_control_and_name(void **state)
@@ -252,10 +271,65 @@ static void test_destroy_with_everything_under_way(void **state)
     }
 }
 
+static void destroy_server(struct link *link, json_object *msg, void *arg)
+{
+    struct scene *scene = arg;
+
+    (void)msg;
+    link_server_destroy(scene->server);
+    scene->server = NULL;
+    link_close(link, "too late for another reason");
+}
+
+static void note_end(struct link *link, const char *why, void *arg)
+{
+    struct scene *scene = arg;
+
+    (void)link;
+    snprintf(scene->leader.why, sizeof(scene->leader.why), "%s", why);
+    scene->leader.closed++;
+}
+
+static void ignore_open(struct link *link, void *arg)
+{
+    (void)link;
+    (void)arg;
+}
+
+static void test_destroy_in_a_handler(void **state)
+{
+    struct scene *scene = *state;
+    struct link_server_options options = {.job_id = JOB + 1,
+                                          .munge_socket = munge_socket,
+                                          .port_first = PORT_FIRST,
+                                          .port_last = PORT_LAST};
+    const struct link_handlers handlers = {ignore_open, destroy_server, note_end};
+    struct link_client_options client = client_options(0);
+    struct link_server *first = scene->server;
+    struct peer peer = {0};
+
+    client.job_id = JOB + 1;
+    scene->server = link_server_create(&scene->loop, &options, &handlers, scene, NULL);
+    assert_non_null(scene->server);
+    dial(&scene->loop, &client, &peer);
+    assert_true(run_until_opened(&scene->loop, &peer, 1));
+    for (int i = 0; i < 3; i++)
+        link_send(peer.link, numbered(i, NULL));
+    assert_true(run_until_closed(&scene->loop, &peer, 1));
+    assert_true(run_until_closed(&scene->loop, &scene->leader, 1));
+    assert_string_equal(scene->leader.why, "the leader ends");
+    assert_null(scene->server);
+    scene->server = first;
+    scene->leader.closed = 0; /* that was not a link of the scene's leader */
+    peer_clear(&peer);
+}
+
+/* An argument names the tests to run, with * and ?. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         scene_test(test_handshake),
+        scene_test(test_no_descriptor_is_inherited),
         scene_test(test_control_and_name),
         scene_test(test_another_incarnation_is_refused),
         scene_test(test_leader_of_another_user_is_refused),
@@ -268,6 +342,7 @@ int main(int argc, char **argv)
         scene_test(test_close_does_not_wait_for_ever),
         scene_test(test_a_peer_that_does_not_read),
         scene_test(test_destroy_with_everything_under_way),
+        scene_test(test_destroy_in_a_handler),
     };
 
     return scene_run(argc, argv, tests);
