@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The one module over libslurm that elasticrun and selastic share. Every call here may block for
- * as long as slurmctld does (MessageTimeout and retries): call it from a worker thread of libuv
- * (uv_queue_work), never from the loop. */
+/* The one module over libslurm that elasticrun and selastic share.
+ *
+ * Every call here may block for as long as slurmctld does (10 s and more: MessageTimeout and
+ * retries): call it from a worker thread of libuv (uv_queue_work), never from the loop. Calls from
+ * several threads are safe, and wait for each other: do not let them take all of libuv's threads.
+ * libslurm ends the process ("fatal: ...") when it finds no usable slurm.conf. */
 #ifndef ELASTIC_SLURM_CLIENT_H
 #define ELASTIC_SLURM_CLIENT_H
 
@@ -57,9 +60,10 @@ int slurm_client_job(uint32_t job_id, struct job_info **info, struct error *err)
 /* All jobs of a user (uid (uid_t)-1: everybody), as an array that job_info_free_list frees. */
 int slurm_client_jobs(uid_t uid, struct job_info **list, int *count, struct error *err);
 
-/* Expand a hostlist expression into a NULL-terminated array (free each and the array). */
+/* Expand a hostlist expression into a NULL-terminated array (free each and the array); empty if it
+ * is none. NULL if out of memory. */
 char **slurm_client_expand(const char *hostlist);
-/* Compress names into a hostlist expression (new string). */
+/* Compress names into a hostlist expression (new string), in the order given. */
 char *slurm_client_compress(char *const *names, int count);
 
 /* The address that Slurm uses for a node (NodeAddr), new string; falls back to the name itself. */
@@ -76,7 +80,8 @@ int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t ui
 /* uid of SlurmUser and the cluster's name (new string). */
 int slurm_client_site(uid_t *slurm_user, char **cluster, struct error *err);
 
-/* Nodes of a partition that are idle and up right now; -1 on error. */
+/* Nodes of a partition that could take a job right now: idle, up, not drained, powered down,
+ * reserved or planned for another job. 0 when the partition is down; -1 on error. */
 int slurm_client_idle_nodes(const char *partition, struct error *err);
 
 #endif
