@@ -228,36 +228,47 @@ static bool reap(struct shim *shim)
     return pid == 0;
 }
 
-/* Until the command has ended or the agent is gone. All signals are blocked, so none is lost between two waits. */
+static bool agent_gone(const struct shim *shim)
+{
+    return getppid() != shim->agent;
+}
+
+/* Until the command has ended, or is to be killed. All signals are blocked, so none is lost between two waits. */
 static void supervise(struct shim *shim, const sigset_t *all)
 {
-    while (!shim->ended && getppid() == shim->agent) {
+    while (!shim->ended && !agent_gone(shim)) {
         siginfo_t info;
         int number = sigwaitinfo(all, &info);
 
+        if (number == EXEC_WORKER_KILL)
+            return;
         if (number == SIGCHLD)
             reap(shim);
-        else if (number > 0 && getppid() == shim->agent)
+        else if (number > 0 && !agent_gone(shim))
             kill(shim->worker, number); /* not reaped yet, so the pid is its own */
     }
 }
 
-/* Kill and reap whatever the command has left; orphans arrive here as their parents die. */
+static double seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Kill and reap the command and whatever it has left; orphans arrive here as their parents die. The command itself is waited for as long as
+ * somebody asks for its end. */
 static void clean_up(struct shim *shim, const sigset_t *all)
 {
     const struct timespec step = {.tv_nsec = 50 * 1000 * 1000};
-    struct timespec now, until;
+    double until = seconds() + CLEAN_SECONDS;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += CLEAN_SECONDS;
     while (reap(shim)) {
         process_tree_kill(getpid());
-        if (!reap(shim))
+        if (seconds() > until && (shim->ended || agent_gone(shim)))
             break;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        if (now.tv_sec > until.tv_sec || (now.tv_sec == until.tv_sec && now.tv_nsec >= until.tv_nsec))
-            break;
-        sigtimedwait(all, NULL, &step);
+        sigtimedwait(all, NULL, &step); /* SIGCHLD comes much sooner */
     }
 }
 
@@ -294,7 +305,7 @@ int workers_exec_shim(int argc, char **argv)
     sigprocmask(SIG_SETMASK, &all, NULL);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* wakes supervise, which then looks at its parent */
-    if (getppid() != shim.agent)
+    if (agent_gone(&shim))
         return 1;
     if (shim.cpus != NULL)
         bind_cpus(shim.cpus);

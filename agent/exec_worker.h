@@ -3,10 +3,15 @@
 #ifndef ELASTIC_EXEC_WORKER_H
 #define ELASTIC_EXEC_WORKER_H
 
+#include <signal.h>
 #include <stdint.h>
 
 /* elasticrun --exec-worker --agent=PID --status=FD --umask=OCTAL [--cwd=DIR] [--cpus=LIST] -- COMMAND… */
 #define EXEC_WORKER_OPTION "--exec-worker"
+
+/* Sent to the shim: kill the command and all that it has started. Any other signal is passed on to the command. (A SIGKILL would leave to itself
+ * what the command is just starting.) */
+#define EXEC_WORKER_KILL SIGRTMAX
 
 enum exec_worker_stage { EXEC_WORKER_CHDIR = 1, EXEC_WORKER_FORK, EXEC_WORKER_EXEC };
 

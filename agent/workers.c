@@ -20,7 +20,6 @@
 #include "agent/binding.h"
 #include "agent/event.h"
 #include "agent/exec_worker.h"
-#include "agent/process_tree.h"
 #include "agent/worker_error.h"
 
 #define CHUNK_BYTES 65536
@@ -331,7 +330,7 @@ static void on_process_exit(uv_process_t *process, int64_t code, int signal)
     struct worker *w = process->data;
 
     w->code = signal != 0 ? 0 : (int)code;
-    w->signal = signal;
+    w->signal = signal == EXEC_WORKER_KILL ? SIGKILL : signal; /* it came before the shim was ready for it */
     uv_close((uv_handle_t *)process, on_worker_handle_closed);
     worker_ended(w);
 }
@@ -602,17 +601,16 @@ void workers_run_to(struct workers *set, uint64_t step)
 
 /* ---- stopping --------------------------------------------------------------------------------- */
 
-/* Below a shim everything is killed, and the shim ends by itself; one that has not started its command yet is killed, and the command with it. */
 static void kill_worker(struct worker *w)
 {
     if (w->ended || w->spawn_error != 0)
         return;
+    uv_process_kill(&w->process, EXEC_WORKER_KILL);
+    if (w->stop_signal == SIGKILL)
+        uv_process_kill(&w->process, SIGCONT); /* not the first time: somebody may have stopped the shim */
     w->stop_signal = SIGKILL;
-    process_tree_kill(w->process.pid);
-    uv_process_kill(&w->process, w->status.open ? SIGKILL : SIGCONT);
 }
 
-/* Again and again: a tree may have grown while it was walked. */
 static void on_kill(uv_timer_t *timer)
 {
     struct workers *set = timer->data;
