@@ -244,8 +244,9 @@ static void supervise(struct shim *shim, const sigset_t *all)
             return;
         if (number == SIGCHLD)
             reap(shim);
-        else if (number > 0 && !agent_gone(shim))
+        else if (number > 0 && info.si_pid == shim->agent && !agent_gone(shim))
             kill(shim->worker, number); /* not reaped yet, so the pid is its own */
+        /* Slurm signals every process of a step; the command has got its own (client/term_guard.c). */
     }
 }
 
