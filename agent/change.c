@@ -75,6 +75,31 @@ static void wait_for_members(struct leader *leader)
     leader_schedule(leader, 0);
 }
 
+/* What the change is called, and why it is made, as far as is known now. */
+static void describe_change(struct leader *leader, int size)
+{
+    int newcomers = 0, current = leader->world != NULL ? leader->world->node_count : 0;
+    const char *kind = size > current ? "grow" : "shrink";
+
+    for (int i = 0; i < leader->member_count; i++)
+        newcomers += leader->members[i]->position < 0 && leader->members[i]->link != NULL;
+    if (leader->stopping)
+        kind = "stop";
+    else if (leader->generation == 0)
+        kind = "start";
+    else if (leader->fault || current == 0)
+        kind = "fault";
+    snprintf(leader->change_kind, sizeof(leader->change_kind), "%s", kind);
+    if (leader->stopping)
+        snprintf(leader->change_reason, sizeof(leader->change_reason), "%s", leader->stop_reason);
+    else if (leader->generation == 0)
+        snprintf(leader->change_reason, sizeof(leader->change_reason), "the job starts");
+    else if (leader->next_reason[0] != '\0')
+        snprintf(leader->change_reason, sizeof(leader->change_reason), "%s", leader->next_reason);
+    else
+        snprintf(leader->change_reason, sizeof(leader->change_reason), "%d node%s joined", newcomers, newcomers == 1 ? "" : "s");
+}
+
 static struct world *build_world(struct leader *leader, const int *order, int size)
 {
     struct world *world = world_create(leader->generation, size);
@@ -112,7 +137,7 @@ static void begin_generation(struct leader *leader, const int *order, int size)
         m->step = 0;
         m->told = m->completed = 0;
     }
-    leader->failed = leader->waited = false;
+    leader->failed = leader->waited = leader->fault = false;
 }
 
 void change_form(struct leader *leader)
@@ -128,10 +153,8 @@ void change_form(struct leader *leader)
         wait_for_members(leader);
         return;
     }
-    if (leader->generation == 0) {
-        snprintf(leader->change_kind, sizeof(leader->change_kind), "start");
-        snprintf(leader->change_reason, sizeof(leader->change_reason), "the job starts");
-    }
+    describe_change(leader, size);
+    leader->next_reason[0] = '\0';
     leader->generation++;
     world_destroy(leader->world);
     leader->world = build_world(leader, order, size);
@@ -186,7 +209,7 @@ static void handle_ready(struct leader *leader, struct leader_member *m)
     leader->ready_at = leader_now(leader);
     leader_schedule(leader, 0);
     if (leader->stopping)
-        change_begin(leader, true);
+        change_begin(leader);
 }
 
 /* ---- draining ---------------------------------------------------------------------------------------------------------- */
@@ -245,8 +268,8 @@ static void drained(struct leader *leader)
             change_finish(leader, leader->failure_code);
             return;
         }
-        snprintf(leader->change_kind, sizeof(leader->change_kind), "fault");
-        snprintf(leader->change_reason, sizeof(leader->change_reason), "%s", leader->failure);
+        leader->fault = true;
+        snprintf(leader->next_reason, sizeof(leader->next_reason), "%s", leader->failure);
     } else if (completed == world_size(leader->world) ||
                (completed > 0 && told == 0 && !leader->failed && !lost_some(leader))) {
         change_finish(leader, 0);
@@ -272,6 +295,7 @@ static void handle_exit(struct leader *leader, struct leader_member *m, json_obj
     json_get_int(msg, "code", 0, 255, &code);
     json_get_int(msg, "signal", 0, 255, &signal);
     json_get_int(msg, "rank", 0, INT32_MAX, &rank);
+    log_debug("rank %d on %s ended: code %d, signal %d%s", (int)rank, m->node, (int)code, (int)signal, told ? ", told" : "");
     if (code == 0 && signal == 0) {
         m->told += told;
         m->completed += !told;
@@ -292,44 +316,16 @@ static void handle_exit(struct leader *leader, struct leader_member *m, json_obj
 
 /* ---- holding ----------------------------------------------------------------------------------------------------------- */
 
-static const char *kind_of(struct leader *leader, int size)
-{
-    if (leader->stopping)
-        return "stop";
-    if (lost_some(leader)) {
-        for (int i = 0; i < leader->member_count; i++)
-            if (leader->members[i]->position >= 0 && leader->members[i]->link == NULL)
-                return "fault";
-        return "shrink";
-    }
-    return size > leader->world->node_count ? "grow" : "shrink";
-}
-
-static void describe_change(struct leader *leader)
-{
-    int newcomers = 0;
-
-    snprintf(leader->change_kind, sizeof(leader->change_kind), "%s", kind_of(leader, leader->next_size));
-    for (int i = 0; i < leader->member_count; i++)
-        newcomers += leader->members[i]->position < 0 && leader->members[i]->link != NULL;
-    if (leader->stopping)
-        snprintf(leader->change_reason, sizeof(leader->change_reason), "%s", leader->stop_reason);
-    else if (leader->next_reason[0] != '\0')
-        snprintf(leader->change_reason, sizeof(leader->change_reason), "%s", leader->next_reason);
-    else
-        snprintf(leader->change_reason, sizeof(leader->change_reason), "%d node%s joined", newcomers, newcomers == 1 ? "" : "s");
-    leader->next_reason[0] = '\0';
-}
-
-void change_begin(struct leader *leader, bool urgent)
+void change_begin(struct leader *leader)
 {
     double grace = grace_of(leader);
 
-    (void)urgent;
-    describe_change(leader);
+    for (int i = 0; i < leader->member_count; i++)
+        leader->fault = leader->fault || (leader->members[i]->position >= 0 && leader->members[i]->link == NULL);
+    describe_change(leader, leader->next_size);
     log_debug("change: %s: %s", leader->change_kind, leader->change_reason);
     leader->pause_from = -1;
-    if (strcmp(leader->change_kind, "fault") == 0) {
+    if (leader->fault) {
         drain_after_fault(leader);
         check_drained(leader);
         return;
@@ -493,8 +489,7 @@ void change_member_gone(struct leader *leader, struct leader_member *m)
     switch (leader->phase) {
     case PHASE_HOLDING:
     case PHASE_STARTING:
-        snprintf(leader->change_kind, sizeof(leader->change_kind), "fault");
-        snprintf(leader->change_reason, sizeof(leader->change_reason), "node %s lost", m->node);
+        leader->fault = true;
         drain_after_fault(leader);
         check_drained(leader);
         break;
@@ -522,7 +517,7 @@ void change_stop_job(struct leader *leader, const char *reason)
     snprintf(leader->stop_reason, sizeof(leader->stop_reason), "%s", reason);
     log_info("job %u: told to end (%s): saving", leader->options->job, reason);
     if (leader->phase == PHASE_RUNNING)
-        change_begin(leader, true);
+        change_begin(leader);
     else if (leader->phase == PHASE_WAITING || leader->phase == PHASE_RESERVING)
         change_finish(leader, 128 + SIGTERM);
     /* else: DRAINING ends in change_form, STARTING in handle_ready; both look at stopping */

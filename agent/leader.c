@@ -193,7 +193,7 @@ static void carry_out(struct leader *leader, struct plan_output *out)
         if (!out->urgent && !any_stepping(leader) && now - leader->generation_since < STEP_WAIT)
             leader_schedule(leader, 0.5);
         else
-            change_begin(leader, out->urgent);
+            change_begin(leader);
     }
 }
 

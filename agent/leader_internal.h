@@ -108,6 +108,7 @@ struct leader {
     char next_reason[256]; /* what has happened since the last change was decided */
     double pause_from;     /* when the old world had been held; < 0: no world before */
     bool failed;           /* a worker of this generation has failed */
+    bool fault;            /* the change under way is because of a failure or a lost node */
     bool waited;           /* … by a SIGTERM, and it has been waited for a reason */
     bool fatal;            /* … and it must not be started again */
     bool stopping;         /* the base has been told to end */
@@ -148,7 +149,7 @@ void leader_handle_closed(struct leader *leader);
 const char *phase_name(enum phase phase);
 
 /* change.c */
-void change_begin(struct leader *leader, bool urgent);
+void change_begin(struct leader *leader);
 void change_form(struct leader *leader);
 void change_stop_job(struct leader *leader, const char *reason);
 void change_deadline(struct leader *leader);

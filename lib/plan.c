@@ -251,13 +251,16 @@ static void drop_parked(const struct plan_input *in, struct plan_output *out)
     }
 }
 
-static void explain_size(const struct plan_input *in, struct plan_output *out, int usable)
+static void explain_size(const struct plan_input *in, struct plan_output *out, int current, int usable)
 {
     char text[128];
 
     sizes_format(in->sizes, text, sizeof(text));
     if (out->size == 0)
         snprintf(out->why_size, sizeof(out->why_size), "waiting: %d of at least %d nodes are there", usable, in->sizes->min);
+    else if (current > 0 && out->size > current)
+        snprintf(out->why_size, sizeof(out->why_size), "%d nodes; %d more have joined and take part in the next generation", current,
+                 out->size - current);
     else if (out->size == usable)
         snprintf(out->why_size, sizeof(out->why_size), "%d nodes: all that the job has", out->size);
     else if (out->size == in->target)
@@ -361,7 +364,7 @@ int plan_decide(const struct plan_input *in, struct plan_output *out)
         else
             out->change = current == 0 || !settling(in, out, oldest_newcomer);
     }
-    explain_size(in, out, usable);
+    explain_size(in, out, current, usable);
     explain_more(in, out);
     return 0;
 }

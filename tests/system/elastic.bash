@@ -51,12 +51,12 @@ sizes_are_among() {
 # Rank 0 has made every step from 1 on exactly once.
 steps_were_made_once() {
     cat "$TB_WORK/log-$1"/rank-*-0 | awk -v job="$1" '
-        /^step/ { sub("step=", "", $3); count[$3]++; if ($3 > last) last = $3 }
+        /^step/ { sub("step=", "", $3); step = $3 + 0; count[step]++; if (step > last) last = step }
         END {
             for (i = 1; i <= last; i++)
-                if (count[i] != 1) { printf "job %s: step %d was made %d times\n", job, i, count[i]; bad = 1 }
+                if (count[i] != 1 && bad++ < 5) printf "job %s: step %d was made %d times\n", job, i, count[i]
             exit bad || last == 0
-        }'
+        }' || { cat "$TB_WORK/$1.out"; return 1; }
 }
 
 # No node was in the worlds of two of these jobs at the same time.

@@ -81,7 +81,7 @@ teardown() { cancel_all; }
 }
 
 @test "a script that knows nothing of us is stopped by SIGTERM and goes on from its own checkpoint" {
-    job=$(train 2:4 40 0.3 unaware)
+    job=$(train 2:4 100 0.3 unaware)
     wait_for 60 size_is "$job" 4
     wait_for 60 job_is "$job" COMPLETED
     # Every rank has a checkpoint of its own and repeats at most the step in flight.

@@ -6,7 +6,8 @@ Usage: steps.py LOGDIR STEPS STEP_SECONDS [unaware]
 
 Each rank appends to LOGDIR/rank-GENERATION-RANK lines "WORD TIME key=value...": start when it begins, step for each step
 made, told when it has been told of a change, end when it leaves. What the job as a whole has done is the checkpoint: the number of
-steps. Ranks are not synchronised, so that they are at different steps when a change comes. "unaware": knows nothing of slurm_elastic, saves every
+steps. Like those of a real training, ranks begin together; from then on they are not synchronised, so that they are at different steps
+when a change comes. "unaware": knows nothing of slurm_elastic, saves every
 step in a file of its own and is ended by SIGTERM.
 """
 import json
@@ -19,6 +20,10 @@ unaware = "unaware" in sys.argv[4:]
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 generation = int(os.environ["ELASTIC_GENERATION"])
 os.makedirs(log_dir, exist_ok=True)
+if not unaware:
+    import slurm_elastic
+
+    slurm_elastic.init()
 log = open(os.path.join(log_dir, f"rank-{generation}-{rank}"), "a", buffering=1)
 
 
@@ -41,16 +46,21 @@ def save_own(path, step):
     os.rename(file.name, path)
 
 
+def wait_for_all():
+    """As init_process_group would: until every rank of this generation has begun."""
+    while not all(os.path.exists(os.path.join(log_dir, f"rank-{generation}-{other}")) for other in range(world)):
+        time.sleep(0.02)
+
+
 note("start", node=os.environ["SLURMD_NODENAME"], world=world, job=os.environ["SLURM_JOB_ID"], pid=os.getpid())
 own = os.path.join(log_dir, f"own-{rank}")
 if unaware:
     step = load_own(own)
 else:
-    import slurm_elastic
-
     state = slurm_elastic.load_latest()
     step = state["step"] if state is not None else 0
 
+wait_for_all()
 while step < steps:
     time.sleep(step_seconds * (1 + rank % 3 / 10))
     step += 1
