@@ -24,7 +24,7 @@
 
 #define CHUNK_BYTES 65536
 #define POLL_MS 100
-#define UNAWARE_MS 15000 /* after ready, for a worker to attach: then its script knows nothing of us */
+#define UNAWARE_MS 15000 /* the time in which a script that knows us imports what it needs and attaches */
 #define LINGER_MS 1000
 #define KILL_AGAIN_MS 500
 
@@ -63,7 +63,7 @@ struct workers {
     int handles;    /* of libuv, not closed yet */
     int unreported;
     uv_timer_t poll, kill;
-    uint64_t ready_at;
+    uint64_t ready_at, unaware_ms;
     bool ready, stepping, paused;
     bool dropped;   /* workers_destroy was called: tell nobody, free when all handles are closed */
     char chunk[CHUNK_BYTES]; /* one read at a time, handed on at once */
@@ -146,7 +146,7 @@ static void on_poll(uv_timer_t *timer)
         attached |= status.state != EVENT_STATE_NONE;
         set->stepping |= status.step > 0;
     }
-    if (!attached && uv_now(set->loop) - set->ready_at >= UNAWARE_MS)
+    if (!attached && uv_now(set->loop) - set->ready_at >= set->unaware_ms)
         set->stepping = true;
     if (!set->stepping)
         return;
@@ -533,6 +533,7 @@ struct workers *workers_start(uv_loop_t *loop, const struct world *world, const 
     set->loop = loop;
     set->handlers = *handlers;
     set->arg = arg;
+    set->unaware_ms = options->unaware_ms > 0 ? (uint64_t)options->unaware_ms : UNAWARE_MS;
     uv_timer_init(loop, &set->poll);
     uv_timer_init(loop, &set->kill);
     set->poll.data = set->kill.data = set;

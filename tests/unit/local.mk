@@ -125,16 +125,35 @@ tests_unit_test_options_SOURCES = tests/unit/test_options.c
 tests_unit_test_options_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_options_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
 
+UNIT_TESTS += tests/unit/test_world
+tests_unit_test_world_SOURCES = tests/unit/test_world.c tests/unit/support.h
+tests_unit_test_world_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_world_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
+
+UNIT_TESTS += \
+    tests/unit/test_binding \
+    tests/unit/test_event_agent \
+    tests/unit/test_output
+tests_unit_test_binding_SOURCES = tests/unit/test_binding.c tests/unit/support.h
+tests_unit_test_binding_CPPFLAGS = $(AGENT_CPPFLAGS)
+tests_unit_test_binding_LDADD = agent/libelasticagent.la $(HWLOC_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_event_agent_SOURCES = tests/unit/test_event_agent.c tests/unit/support.h
+tests_unit_test_event_agent_CPPFLAGS = $(AGENT_CPPFLAGS)
+tests_unit_test_event_agent_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_output_SOURCES = tests/unit/test_output.c tests/unit/support.h
+tests_unit_test_output_CPPFLAGS = $(AGENT_CPPFLAGS)
+tests_unit_test_output_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += \
     tests/unit/test_worker_faults \
     tests/unit/test_workers
 WORKERS_FIXTURE = tests/unit/workers_fixture.c tests/unit/workers_fixture.h tests/unit/support.h
 tests_unit_test_worker_faults_SOURCES = tests/unit/test_worker_faults.c $(WORKERS_FIXTURE)
 tests_unit_test_worker_faults_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_worker_faults_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_worker_faults_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_workers_SOURCES = tests/unit/test_workers.c $(WORKERS_FIXTURE)
 tests_unit_test_workers_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_workers_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_workers_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(CMOCKA_LIBS)
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)

@@ -105,6 +105,30 @@ static void test_stepping(void **state)
     run_destroy(run); /* kills */
 }
 
+/* A script that never attaches counts as stepping after a while; one that has attached does not until it steps. */
+static void test_unaware(void **state)
+{
+    static const struct {
+        const char *act, *argument;
+        int stepping;
+    } cases[] = {{"ignore-term", "", 1}, {"attach", "attached", 0}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct run *run = run_create(2);
+        uint64_t until;
+
+        run->options.unaware_ms = 400;
+        run_start_act(run, cases[i].act, cases[i].argument);
+        AWAIT(run, run_number(run, 0, "here") == 1 && run_number(run, 1, "here") == 1);
+        assert_int_equal(run->stepping, 0);
+        until = uv_now(&run->loop) + 700;
+        AWAIT(run, uv_now(&run->loop) > until);
+        assert_int_equal(run->stepping, cases[i].stepping);
+        run_destroy(run);
+    }
+}
+
 /* All run to the step that the fastest is committed to, are given the event there, and leave. */
 static void test_hold_and_run_to(void **state)
 {
@@ -306,6 +330,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_what_a_worker_finds),
         cmocka_unit_test(test_reopen_stdout),
         cmocka_unit_test(test_stepping),
+        cmocka_unit_test(test_unaware),
         cmocka_unit_test(test_hold_and_run_to),
         cmocka_unit_test(test_hold_mixed),
         cmocka_unit_test(test_hold_before_training),

@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Worlds, the environment of their workers, host files (lib/world.c, lib/world_env.c). */
+#include "tests/unit/support.h"
+
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/world.h"
+
+/* Nodes "a:2 b:1 …", all else as a leader fills it in. */
+static struct world *make_world(const char *nodes)
+{
+    struct world *world;
+    int count = 1, index = 0, used, slots;
+    char name[300];
+
+    for (const char *c = nodes; *c != '\0'; c++)
+        count += *c == ' ';
+    world = world_create(4, count);
+    assert_non_null(world);
+    for (const char *at = nodes; sscanf(at, " %299[^: ]:%d%n", name, &slots, &used) == 2; at += used)
+        assert_int_equal(world_set_node(world, index++, name, slots), 0);
+    assert_int_equal(index, count);
+    world->kind = strdup("grow");
+    world->reason = strdup("two nodes joined");
+    world->master_addr = strdup("10.0.0.1");
+    world->master_port = 29500;
+    world->restarts = 3;
+    return world;
+}
+
+static const struct world_place full_place = {
+    .job_id = "12",
+    .incarnation = "12.1",
+    .min_nodes = 2,
+    .max_nodes = 8,
+    .max_restarts = 5,
+    .event_file = "/r/worker.event",
+    .error_file = "/r/worker.error",
+    .run_dir = "/r",
+    .state_dir = "/s",
+    .checkpoint_dir = "/s/checkpoint",
+    .scale_config = "{\"lr\":0.1}",
+    .lib = "/lib/libelastic.so.0",
+};
+
+/* The value of a name, NULL if it is not there; fails if it is there twice. */
+static const char *value_of(char *const *env, const char *name)
+{
+    const char *found = NULL;
+    size_t len = strlen(name);
+
+    for (; *env != NULL; env++) {
+        if (strncmp(*env, name, len) != 0 || (*env)[len] != '=')
+            continue;
+        if (found != NULL)
+            fail_msg("%s is set twice", name);
+        found = *env + len + 1;
+    }
+    return found;
+}
+
+static void assert_value(char *const *env, const char *name, const char *expected)
+{
+    const char *value = value_of(env, name);
+
+    if (expected == NULL ? value != NULL : value == NULL || strcmp(value, expected) != 0)
+        fail_msg("%s is \"%s\", expected \"%s\"", name, value != NULL ? value : "(unset)",
+                 expected != NULL ? expected : "(unset)");
+}
+
+static char **environment_of(const char *nodes, int node_index, int local_rank, char *const *user, char *const *own)
+{
+    struct world *world = make_world(nodes);
+    struct world_place place = full_place;
+    char **env;
+
+    place.node_index = node_index;
+    place.local_rank = local_rank;
+    env = world_environment(world, &place, user, own);
+    assert_non_null(env);
+    world_destroy(world);
+    return env;
+}
+
+/* ---- ranks ------------------------------------------------------------------------------------ */
+
+static void test_ranks(void **state)
+{
+    struct world *world = make_world("n1:2 n2:3 n3:1");
+
+    (void)state;
+    assert_int_equal(world_size(world), 6);
+    assert_int_equal(world_first_rank(world, 0), 0);
+    assert_int_equal(world_first_rank(world, 1), 2);
+    assert_int_equal(world_first_rank(world, 2), 5);
+    world_destroy(world);
+    world_destroy(NULL);
+    assert_null(world_create(1, 0));
+    assert_null(world_create(1, 1 << 20));
+}
+
+static void test_names_of_nodes(void **state)
+{
+    static const struct {
+        const char *name;
+        bool good;
+    } cases[] = {
+        {"n1", true},       {"node-001.cluster_A", true}, {"N", true},      {"", false},
+        {NULL, false},      {"n 1", false},               {"n1;rm", false}, {"n1'", false},
+        {"$(reboot)", false}, {"n1\n", false},            {"n[1-2]", false}, {"a,b", false},
+        {"-n", false},      {"n:1", false},               {"n/1", false},   {"n\xc3\xa9", false},
+    };
+    struct world *world = world_create(1, 1);
+    char longest[255];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_int_equal(world_set_node(world, 0, cases[i].name, 1), cases[i].good ? 0 : -1);
+    memset(longest, 'n', sizeof(longest));
+    longest[253] = '\0';
+    assert_int_equal(world_set_node(world, 0, longest, 1), 0);
+    memset(longest, 'n', 254);
+    longest[254] = '\0';
+    assert_int_equal(world_set_node(world, 0, longest, 1), -1);
+    assert_int_equal(world_set_node(world, 0, "n", 0), -1);
+    assert_int_equal(world_set_node(world, 0, "n", 4097), -1);
+    assert_int_equal(world_set_node(world, 1, "n", 1), -1);
+    assert_int_equal(world_set_node(world, -1, "n", 1), -1);
+    world_destroy(world);
+}
+
+/* ---- environment ------------------------------------------------------------------------------ */
+
+/* Nodes with 2, 3 and 1 workers: what the second worker of the second node gets, and others where they differ. */
+static void test_environment(void **state)
+{
+    static const struct {
+        const char *name, *value;
+    } cases[] = {
+        {"RANK", "3"},
+        {"LOCAL_RANK", "1"},
+        {"WORLD_SIZE", "6"},
+        {"LOCAL_WORLD_SIZE", "3"},
+        {"GROUP_RANK", "1"},
+        {"GROUP_WORLD_SIZE", "3"},
+        {"ROLE_RANK", "3"},
+        {"ROLE_WORLD_SIZE", "6"},
+        {"ROLE_NAME", "default"},
+        {"MASTER_ADDR", "10.0.0.1"},
+        {"MASTER_PORT", "29500"},
+        {"TORCHELASTIC_RESTART_COUNT", "3"},
+        {"TORCHELASTIC_MAX_RESTARTS", "5"},
+        {"TORCHELASTIC_RUN_ID", "12.1"},
+        {"TORCHELASTIC_ERROR_FILE", "/r/worker.error"},
+        {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+        {"OMP_NUM_THREADS", "1"},
+        {"HOROVOD_RANK", "3"},
+        {"HOROVOD_SIZE", "6"},
+        {"HOROVOD_LOCAL_RANK", "1"},
+        {"HOROVOD_LOCAL_SIZE", "3"},
+        {"HOROVOD_CROSS_RANK", "1"},
+        {"HOROVOD_CROSS_SIZE", "2"}, /* n3 has no second worker */
+        {"HOROVOD_HOSTNAME", "n2"},
+        {"SLURM_JOB_ID", "12"},
+        {"SLURM_JOBID", "12"},
+        {"SLURM_PROCID", "3"},
+        {"SLURM_LOCALID", "1"},
+        {"SLURM_NODEID", "1"},
+        {"SLURM_NTASKS", "6"},
+        {"SLURM_NPROCS", "6"},
+        {"SLURM_NNODES", "3"},
+        {"SLURM_JOB_NUM_NODES", "3"},
+        {"SLURM_NODELIST", "n[1-3]"},
+        {"SLURM_JOB_NODELIST", "n[1-3]"},
+        {"SLURM_STEP_NODELIST", "n[1-3]"},
+        {"SLURM_STEP_NUM_NODES", "3"},
+        {"SLURM_STEP_NUM_TASKS", "6"},
+        {"SLURM_TASKS_PER_NODE", "2,3,1"},
+        {"SLURM_STEP_TASKS_PER_NODE", "2,3,1"},
+        {"SLURMD_NODENAME", "n2"},
+        {"ELASTIC_JOB_ID", "12"},
+        {"ELASTIC_INCARNATION", "12.1"},
+        {"ELASTIC_GENERATION", "4"},
+        {"ELASTIC_NODES", "3"},
+        {"ELASTIC_MIN_NODES", "2"},
+        {"ELASTIC_MAX_NODES", "8"},
+        {"ELASTIC_KIND", "grow"},
+        {"ELASTIC_REASON", "two nodes joined"},
+        {"ELASTIC_EVENT_FILE", "/r/worker.event"},
+        {"ELASTIC_STATE_DIR", "/s"},
+        {"ELASTIC_CHECKPOINT_DIR", "/s/checkpoint"},
+        {"ELASTIC_RUN_DIR", "/r"},
+        {"ELASTIC_SCALE_CONFIG", "{\"lr\":0.1}"},
+        {"ELASTIC_LIB", "/lib/libelastic.so.0"},
+    };
+    char *nothing[] = {NULL};
+    char **env = environment_of("n1:2 n2:3 n3:1", 1, 1, nothing, nothing);
+    size_t count = 0;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_value(env, cases[i].name, cases[i].value);
+    while (env[count] != NULL)
+        count++;
+    assert_int_equal(count, COUNT(cases)); /* and nothing that is not in the table */
+    strings_free(env);
+}
+
+static void test_ranks_in_environment(void **state)
+{
+    static const struct {
+        int node, local;
+        const char *rank, *cross_rank, *cross_size;
+    } cases[] = {
+        {0, 0, "0", "0", "3"}, {0, 1, "1", "0", "2"}, {1, 0, "2", "1", "3"},
+        {1, 2, "4", "0", "1"}, {2, 0, "5", "2", "3"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char **env = environment_of("n1:2 n2:3 n3:1", cases[i].node, cases[i].local, NULL, NULL);
+
+        assert_value(env, "RANK", cases[i].rank);
+        assert_value(env, "SLURM_PROCID", cases[i].rank);
+        assert_value(env, "HOROVOD_CROSS_RANK", cases[i].cross_rank);
+        assert_value(env, "HOROVOD_CROSS_SIZE", cases[i].cross_size);
+        strings_free(env);
+    }
+}
+
+static void test_lists(void **state)
+{
+    static const struct {
+        const char *nodes, *list, *tasks;
+    } cases[] = {
+        {"n1:1", "n1", "1"},
+        {"n1:2 n2:2 n3:2 n4:1", "n[1-4]", "2(x3),1"},
+        {"n1:4 n2:4", "n[1-2]", "4(x2)"},
+        {"n3:1 n1:1 n2:1", "n3,n[1-2]", "1(x3)"}, /* rank order, never sorted */
+        {"n2:1 n1:1", "n2,n1", "1(x2)"},
+        {"n08:1 n09:1 n10:1 n11:1", "n[08-11]", "1(x4)"},
+        {"n8:1 n9:1 n10:1", "n[8-9],n10", "1(x3)"},
+        {"a1:1 b2:1", "a1,b2", "1(x2)"},
+        {"a:1 b:2", "a,b", "1,2"},
+        {"r1-n1:1 r1-n2:1 r2-n3:1", "r1-n[1-2],r2-n3", "1(x3)"},
+        {"1:1 2:1", "[1-2]", "1(x2)"},
+        {"x99999999999999999998:1 x99999999999999999999:1",
+         "x99999999999999999998,x99999999999999999999", "1(x2)"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char **env = environment_of(cases[i].nodes, 0, 0, NULL, NULL);
+
+        assert_value(env, "SLURM_JOB_NODELIST", cases[i].list);
+        assert_value(env, "SLURM_TASKS_PER_NODE", cases[i].tasks);
+        strings_free(env);
+    }
+}
+
+/* What stays of the user's, what goes, and what comes from the member's own job. */
+static void test_user_environment(void **state)
+{
+    static const struct {
+        const char *user; /* "NAME=VALUE", or NULL */
+        const char *own;
+        const char *name, *expected;
+    } cases[] = {
+        /* the user's own */
+        {"HOME=/home/u", "HOME=/else", "HOME", "/home/u"},
+        {"PATH=/bin", NULL, "PATH", "/bin"},
+        {"EMPTY=", NULL, "EMPTY", ""},
+        {"WITH=a=b", NULL, "WITH", "a=b"},
+        {"SLURMY=x", NULL, "SLURMY", "x"},
+        {"PMIX=x", NULL, "PMIX", "x"},
+        {"OMPI_MCA_btl=tcp", NULL, "OMPI_MCA_btl", "tcp"},
+        {"NCCL_DEBUG=INFO", NULL, "NCCL_DEBUG", "INFO"},
+        {"ELASTIC_CONF=/e", NULL, "ELASTIC_CONF", "/e"},
+        {NULL, "EXTRA=1", "EXTRA", NULL},
+        /* of the base job as a whole */
+        {"SLURM_CLUSTER_NAME=c", NULL, "SLURM_CLUSTER_NAME", "c"},
+        {"SLURM_CONF=/etc/x", NULL, "SLURM_CONF", "/etc/x"},
+        {"SLURM_SUBMIT_DIR=/d", "SLURM_SUBMIT_DIR=/e", "SLURM_SUBMIT_DIR", "/d"},
+        {"SLURM_SUBMIT_HOST=h", NULL, "SLURM_SUBMIT_HOST", "h"},
+        {"SLURM_JOB_ACCOUNT=a", NULL, "SLURM_JOB_ACCOUNT", "a"},
+        {"SLURM_JOB_PARTITION=p", "SLURM_JOB_PARTITION=elastic", "SLURM_JOB_PARTITION", "p"},
+        {"SLURM_JOB_NAME=j", NULL, "SLURM_JOB_NAME", "j"},
+        {"SLURM_ARRAY_TASK_ID=3", NULL, "SLURM_ARRAY_TASK_ID", "3"},
+        {"SLURM_CPUS_PER_TASK=8", NULL, "SLURM_CPUS_PER_TASK", "8"},
+        {"SLURM_RESTART_COUNT=1", NULL, "SLURM_RESTART_COUNT", "1"},
+        /* of its step, or of launchers */
+        {"SLURM_STEP_ID=0", NULL, "SLURM_STEP_ID", NULL},
+        {"SLURM_STEPID=0", NULL, "SLURM_STEPID", NULL},
+        {"SLURM_GTIDS=0", NULL, "SLURM_GTIDS", NULL},
+        {"SLURM_TASK_PID=7", NULL, "SLURM_TASK_PID", NULL},
+        {"SLURM_CPU_BIND=quiet,mask_cpu:0x1", NULL, "SLURM_CPU_BIND", NULL},
+        {"SLURM_CPU_BIND_LIST=0x1", NULL, "SLURM_CPU_BIND_LIST", NULL},
+        {"SLURM_SRUN_COMM_HOST=h", NULL, "SLURM_SRUN_COMM_HOST", NULL},
+        {"SLURM_SRUN_COMM_PORT=1", NULL, "SLURM_SRUN_COMM_PORT", NULL},
+        {"SLURM_STEP_LAUNCHER_PORT=1", NULL, "SLURM_STEP_LAUNCHER_PORT", NULL},
+        {"SLURM_LAUNCH_NODE_IPADDR=1", NULL, "SLURM_LAUNCH_NODE_IPADDR", NULL},
+        {"SLURM_DISTRIBUTION=block", NULL, "SLURM_DISTRIBUTION", NULL},
+        {"SLURM_MPI_TYPE=none", NULL, "SLURM_MPI_TYPE", NULL},
+        {"SLURM_JOB_CPUS_PER_NODE=4(x2)", NULL, "SLURM_JOB_CPUS_PER_NODE", NULL},
+        {"SLURM_NO_KILL=1", NULL, "SLURM_NO_KILL", NULL},
+        {"SLURM_RLIMIT_NOFILE=1", NULL, "SLURM_RLIMIT_NOFILE", NULL},
+        {"SLURMD_DEBUG=2", NULL, "SLURMD_DEBUG", NULL},
+        {"_SLURM_SPANK_OPTION_elastic_elastic=2:6", NULL, "_SLURM_SPANK_OPTION_elastic_elastic", NULL},
+        {"SPANK_FOO=1", NULL, "SPANK_FOO", NULL},
+        {"PMI_RANK=0", NULL, "PMI_RANK", NULL},
+        {"PMI2_X=0", NULL, "PMI2_X", NULL},
+        {"PMIX_NAMESPACE=n", NULL, "PMIX_NAMESPACE", NULL},
+        {"OMPI_COMM_WORLD_RANK=0", NULL, "OMPI_COMM_WORLD_RANK", NULL},
+        /* ours, also where there is a value of the user's */
+        {"RANK=9", "RANK=8", "RANK", "0"},
+        {"WORLD_SIZE=9", NULL, "WORLD_SIZE", "3"},
+        {"SLURM_JOB_ID=99", "SLURM_JOB_ID=98", "SLURM_JOB_ID", "12"},
+        {"ELASTIC_EVENT_FILE=/old", NULL, "ELASTIC_EVENT_FILE", "/r/worker.event"},
+        {"OMP_NUM_THREADS=4", NULL, "OMP_NUM_THREADS", "4"},
+        {"OMP_NUM_THREADS=", NULL, "OMP_NUM_THREADS", ""},
+        /* of the node: the member's own job's, or none */
+        {"CUDA_VISIBLE_DEVICES=0,1", "CUDA_VISIBLE_DEVICES=2,3", "CUDA_VISIBLE_DEVICES", "2,3"},
+        {"CUDA_VISIBLE_DEVICES=0,1", NULL, "CUDA_VISIBLE_DEVICES", NULL},
+        {NULL, "ROCR_VISIBLE_DEVICES=0", "ROCR_VISIBLE_DEVICES", "0"},
+        {NULL, "ZE_AFFINITY_MASK=0", "ZE_AFFINITY_MASK", "0"},
+        {NULL, "GPU_DEVICE_ORDINAL=0", "GPU_DEVICE_ORDINAL", "0"},
+        {"SLURM_JOB_GPUS=0", "SLURM_JOB_GPUS=3", "SLURM_JOB_GPUS", "3"},
+        {"SLURM_STEP_GPUS=0", "SLURM_STEP_GPUS=3", "SLURM_STEP_GPUS", "3"},
+        {"SLURM_CPUS_ON_NODE=4", "SLURM_CPUS_ON_NODE=8", "SLURM_CPUS_ON_NODE", "8"},
+        {"TMPDIR=/tmp/12", "TMPDIR=/tmp/17", "TMPDIR", "/tmp/17"},
+        {"TMPDIR=/tmp/12", NULL, "TMPDIR", NULL},
+        {"SLURMD_NODENAME=base", "SLURMD_NODENAME=n7", "SLURMD_NODENAME", "n7"},
+        {"SLURMD_NODENAME=base", NULL, "SLURMD_NODENAME", "n1"},
+        /* no assignment at all */
+        {"NONSENSE", NULL, "NONSENSE", NULL},
+        {"=x", NULL, "", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *user[] = {(char *)(uintptr_t)cases[i].user, NULL}, *own[] = {(char *)(uintptr_t)cases[i].own, NULL};
+        char **env = environment_of("n1:2 n2:1", 0, 0, user, own);
+
+        assert_value(env, cases[i].name, cases[i].expected);
+        strings_free(env);
+    }
+}
+
+static void test_omp_threads(void **state)
+{
+    static const struct {
+        const char *nodes, *expected;
+    } cases[] = {{"n1:1 n2:4", NULL}, {"n1:2", "1"}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char **env = environment_of(cases[i].nodes, 0, 0, NULL, NULL);
+
+        assert_value(env, "OMP_NUM_THREADS", cases[i].expected);
+        strings_free(env);
+    }
+}
+
+/* What does not apply is left out, and an older value does not take its place. */
+static void test_place_without(void **state)
+{
+    struct world *world = make_world("n1:1");
+    struct world_place place = {.job_id = "12", .incarnation = "12.0"};
+    char *user[] = {"ELASTIC_LIB=/old", "ELASTIC_CHECKPOINT_DIR=/old", "TORCHELASTIC_ERROR_FILE=/old", NULL};
+    char **env = world_environment(world, &place, user, NULL);
+
+    (void)state;
+    assert_value(env, "ELASTIC_LIB", NULL);
+    assert_value(env, "ELASTIC_CHECKPOINT_DIR", NULL);
+    assert_value(env, "TORCHELASTIC_ERROR_FILE", NULL);
+    assert_value(env, "ELASTIC_SCALE_CONFIG", "{}");
+    strings_free(env);
+    world_destroy(world);
+}
+
+/* A large environment, as users' modules make them. */
+static void test_many_variables(void **state)
+{
+    enum { MANY = 5000 };
+    char **user = calloc(MANY + 1, sizeof(*user)), **env;
+
+    (void)state;
+    for (int i = 0; i < MANY; i++)
+        assert_true(asprintf(&user[i], "V%d=%d", i, i) > 0);
+    env = environment_of("n1:1", 0, 0, user, NULL);
+    assert_value(env, "V0", "0");
+    assert_value(env, "V4999", "4999");
+    assert_value(env, "RANK", "0");
+    strings_free(env);
+    strings_free(user);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------- */
+
+static void test_json_both_ways(void **state)
+{
+    struct world *world = make_world("n2:2 n1:1"), *back;
+    json_object *msg = world_to_json(world);
+    struct error err = {""};
+
+    (void)state;
+    assert_string_equal(json_object_to_json_string_ext(msg, JSON_C_TO_STRING_PLAIN),
+                        "{\"gen\":4,\"world\":3,\"nodes\":[{\"name\":\"n2\",\"slots\":2},{\"name\":\"n1\",\"slots\":1}],"
+                        "\"master_addr\":\"10.0.0.1\",\"master_port\":29500,\"restarts\":3,\"kind\":\"grow\","
+                        "\"reason\":\"two nodes joined\"}");
+    back = world_from_json(msg, &err);
+    assert_string_equal(err.text, "");
+    assert_non_null(back);
+    assert_int_equal(back->generation, 4);
+    assert_int_equal(back->node_count, 2);
+    assert_string_equal(back->nodes[0].name, "n2");
+    assert_int_equal(back->nodes[0].slots, 2);
+    assert_string_equal(back->kind, "grow");
+    assert_string_equal(back->reason, "two nodes joined");
+    assert_string_equal(back->master_addr, "10.0.0.1");
+    assert_int_equal(back->master_port, 29500);
+    assert_int_equal(back->restarts, 3);
+    json_object_put(msg);
+    world_destroy(world);
+    world_destroy(back);
+}
+
+#define NODES "\"nodes\":[{\"name\":\"a\",\"slots\":1}]"
+#define HEAD "{\"gen\":1,\"world\":1,"
+#define REST ",\"master_addr\":\"h\",\"master_port\":1,\"restarts\":0,\"kind\":\"k\",\"reason\":\"r\"}"
+
+static void test_json_refused(void **state)
+{
+    static const struct {
+        const char *text, *message; /* "": accepted */
+    } cases[] = {
+        {HEAD NODES REST, ""},
+        {HEAD NODES ",\"master_addr\":\"fe80::1%eth0\",\"master_port\":1,\"restarts\":0,\"kind\":\"k\",\"reason\":\"r\"}", ""},
+        {"[]", "gen: a number of 0 or more is expected"},
+        {"{\"gen\":-1," NODES REST, "gen: a number of 0 or more is expected"},
+        {"{\"gen\":\"1\"," NODES REST, "gen: a number of 0 or more is expected"},
+        {"{\"gen\":1,\"world\":2," NODES REST, "world: 1 is expected, the sum of the nodes' slots"},
+        {"{\"gen\":1," NODES REST, "world: 1 is expected, the sum of the nodes' slots"},
+        {HEAD "\"nodes\":{}" REST, "nodes: an array is expected"},
+        {HEAD "\"nodes\":[]" REST, "nodes: 0 entries, 1 to 65533 are allowed"},
+        {HEAD "\"nodes\":[1]" REST, "nodes[0]: a name of [A-Za-z0-9._-] and 1 to 4096 slots are expected, got name (none)"},
+        {HEAD "\"nodes\":[{\"name\":\"a\",\"slots\":0}]" REST,
+         "nodes[0]: a name of [A-Za-z0-9._-] and 1 to 4096 slots are expected, got name a"},
+        {HEAD "\"nodes\":[{\"name\":\"a'b\",\"slots\":1}]" REST,
+         "nodes[0]: a name of [A-Za-z0-9._-] and 1 to 4096 slots are expected, got name a'b"},
+        {HEAD "\"nodes\":[{\"name\":\"a\",\"slots\":1e3}]" REST,
+         "nodes[0]: a name of [A-Za-z0-9._-] and 1 to 4096 slots are expected, got name a"},
+        {"{\"gen\":1,\"world\":2,\"nodes\":[{\"name\":\"a\",\"slots\":1},{\"name\":\"a\",\"slots\":1}]" REST,
+         "node a is listed twice"},
+        {HEAD NODES ",\"master_addr\":\"a b\",\"master_port\":1,\"restarts\":0,\"kind\":\"k\",\"reason\":\"r\"}",
+         "master_addr: a host name or address is expected"},
+        {HEAD NODES ",\"master_addr\":\"h\",\"master_port\":0,\"restarts\":0,\"kind\":\"k\",\"reason\":\"r\"}",
+         "master_port: a number of 1 to 65535 is expected"},
+        {HEAD NODES ",\"master_addr\":\"h\",\"master_port\":65536,\"restarts\":0,\"kind\":\"k\",\"reason\":\"r\"}",
+         "master_port: a number of 1 to 65535 is expected"},
+        {HEAD NODES ",\"master_addr\":\"h\",\"master_port\":1,\"restarts\":-1,\"kind\":\"k\",\"reason\":\"r\"}",
+         "restarts: a number of 0 to 1000000 is expected"},
+        {HEAD NODES ",\"master_addr\":\"h\",\"master_port\":1,\"restarts\":0,\"kind\":7,\"reason\":\"r\"}",
+         "kind and reason: texts are expected"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        json_object *msg = json_tokener_parse(cases[i].text);
+        struct error err = {""};
+        struct world *world;
+
+        assert_non_null(msg);
+        world = world_from_json(msg, &err);
+        assert_string_equal(err.text, cases[i].message);
+        assert_true((world != NULL) == (cases[i].message[0] == '\0'));
+        world_destroy(world);
+        json_object_put(msg);
+    }
+}
+
+/* A reason is shown to users, and given to workers, as one line. */
+static void test_reason_is_one_line(void **state)
+{
+    json_object *msg = json_tokener_parse(
+        HEAD NODES ",\"master_addr\":\"h\",\"master_port\":1,\"restarts\":0,\"kind\":\"k\",\"reason\":\"a\\nb\\u001b[1m \xc3\xa9\"}");
+    struct world *world = world_from_json(msg, NULL);
+
+    (void)state;
+    assert_string_equal(world->reason, "a b [1m \xc3\xa9");
+    world_destroy(world);
+    json_object_put(msg);
+}
+
+static void test_generation_json(void **state)
+{
+    struct world *world = make_world("n2:2 n1:1");
+    char *text = world_generation_json(world, "12.0", 1700000000.25);
+    json_object *obj = json_tokener_parse(text);
+
+    (void)state;
+    assert_non_null(obj);
+    assert_string_equal(json_object_to_json_string_ext(obj, JSON_C_TO_STRING_PLAIN),
+                        "{\"generation\":4,\"incarnation\":\"12.0\",\"time\":1700000000.250,\"kind\":\"grow\","
+                        "\"reason\":\"two nodes joined\",\"nodes\":[{\"name\":\"n2\",\"slots\":2},"
+                        "{\"name\":\"n1\",\"slots\":1}],\"world_size\":3,\"master_addr\":\"10.0.0.1\",\"master_port\":29500}");
+    assert_int_equal(text[strlen(text) - 1], '\n');
+    json_object_put(obj);
+    free(text);
+    world_destroy(world);
+}
+
+/* ---- host files ------------------------------------------------------------------------------- */
+
+static void test_host_files(void **state)
+{
+    struct world *world = make_world("n2:2 n10:1 n1:4");
+    char *openmpi = world_hostfile_openmpi(world), *mpich = world_hostfile_mpich(world);
+
+    (void)state;
+    assert_string_equal(openmpi, "n1 slots=4\nn10 slots=1\nn2 slots=2\n");
+    assert_string_equal(mpich, "n1:4\nn10:1\nn2:2\n");
+    free(openmpi);
+    free(mpich);
+    world_destroy(world);
+}
+
+/* What Horovod does: run it. */
+static void test_discover_hosts(void **state)
+{
+    struct world *world = make_world("n2:2 n10.site_a-b:1 n1:4");
+    char *text = world_discover_hosts(world), path[] = "/tmp/elastic-test-XXXXXX", out[256] = "";
+    int fd = mkstemp(path);
+    FILE *pipe;
+    size_t got;
+
+    (void)state;
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    assert_int_equal(fchmod(fd, 0700), 0);
+    close(fd);
+    pipe = popen(path, "re");
+    got = fread(out, 1, sizeof(out) - 1, pipe);
+    assert_int_equal(pclose(pipe), 0);
+    out[got] = '\0';
+    assert_string_equal(out, "n1:4\nn10.site_a-b:1\nn2:2\n");
+    unlink(path);
+    free(text);
+    world_destroy(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_names_of_nodes),
+        cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_ranks_in_environment),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_user_environment),
+        cmocka_unit_test(test_omp_threads),
+        cmocka_unit_test(test_place_without),
+        cmocka_unit_test(test_many_variables),
+        cmocka_unit_test(test_json_both_ways),
+        cmocka_unit_test(test_json_refused),
+        cmocka_unit_test(test_reason_is_one_line),
+        cmocka_unit_test(test_generation_json),
+        cmocka_unit_test(test_host_files),
+        cmocka_unit_test(test_discover_hosts),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
