@@ -40,7 +40,7 @@ int init(void)
     struct error err;
 
     /* So that a broken file is in the log from the start; not an error of the plugin. */
-    site_conf(base_job_configured(), &err);
+    site_conf(base_job_configured(), time(NULL), &err);
     return SLURM_SUCCESS;
 }
 
@@ -229,7 +229,7 @@ int job_submit(job_desc_msg_t *desc, uint32_t submit_uid, char **err_msg)
     (void)submit_uid;
     if (role == ADMISSION_RIGID)
         return SLURM_SUCCESS;
-    if (!(conf = site_conf(base_job_configured(), &err)))
+    if (!(conf = site_conf(base_job_configured(), time(NULL), &err)))
         return refuse(desc, SLURM_ERROR, &err, err_msg);
     rc = role == ADMISSION_BASE ? decide_base(conf, desc, &changes, &err)
                                 : decide_extension(conf, desc, &changes, &err);

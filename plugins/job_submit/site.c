@@ -8,27 +8,33 @@
 
 #include "plugins/job_submit/site.h"
 
+#include <string.h>
+
 #include "common/conf_file.h"
 
 /* Slurm's plugin calls have no cookie. They are made one at a time, under a lock of Slurm's. */
 static struct conf *site;
 static struct error problem;
-static time_t read_at;
+static time_t read_for; /* the configuration that site belongs to; 0: none */
 
 static void reload(void)
 {
+    struct error before = problem;
+
     conf_destroy(site);
+    problem.text[0] = '\0';
     site = conf_file_load(NULL, &problem);
-    if (!site)
+    if (!site && strcmp(problem.text, before.text) != 0)
         error("job_submit/elastic: %s; elastic jobs are refused until it is repaired and "
               "'scontrol reconfigure' is run", problem.text);
 }
 
-const struct conf *site_conf(time_t configured, struct error *err)
+const struct conf *site_conf(time_t configured, time_t now, struct error *err)
 {
-    if (!read_at || configured != read_at) {
+    if (configured != read_for) {
         reload();
-        read_at = configured;
+        /* Slurm counts in seconds: within this one it may be configured again. */
+        read_for = now > configured ? configured : 0;
     }
     if (!site && err)
         *err = problem;
@@ -39,5 +45,5 @@ void site_forget(void)
 {
     conf_destroy(site);
     site = NULL;
-    read_at = 0;
+    read_for = 0;
 }

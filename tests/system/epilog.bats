@@ -1,0 +1,236 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# prolog.d and epilog.d: what a job leaves on its nodes and in the queue is gone when it has ended.
+
+load helpers
+
+setup_file() {
+    testbed_up --nodes 4
+    export SNAPSHOTS=$TB_DIR/snapshots
+    HOOK=$(find "$TB_DIR/etc/epilog.d/" -name 50-elastic)
+    export HOOK
+}
+
+teardown_file() {
+    testbed_down
+}
+
+teardown() {
+    cancel_all
+    rm -rf -- "${SNAPSHOTS:?}"/* "$TB_WORK"/victim*
+    if [[ -e $TB_WORK/pids ]]; then
+        while read -r pid; do kill -KILL "$pid" 2>/dev/null || true; done <"$TB_WORK/pids"
+        rm -f "$TB_WORK/pids"
+    fi
+}
+
+uid() { id -u "$TB_USER"; }
+
+nodes_are_idle() { nodes_are 4 idle; }
+
+# ended_well ID: it is over, and no node has been taken out of service.
+ended_well() {
+    job_ended "$1" && nodes_are_idle
+}
+
+# A job on two nodes that makes run directories as killed agents leave them: with a file that is not writable.
+messy_job() {
+    script messy.sh <<'JOB'
+#!/bin/bash
+srun bash -c '
+    dir=$0/elastic-$(id -u)-$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}-$SLURMD_NODENAME
+    mkdir -p "$dir/sub/deep" && echo x >"$dir/sub/deep/file" && chmod 500 "$dir/sub/deep" && echo made >&2
+' "$1"
+sleep 600
+JOB
+}
+
+# hook CONTEXT JOB RESTARTS NODE [NAME=VALUE...]: calls it as slurmd does.
+hook() {
+    local context=$1 job=$2 restarts=$3 node=$4 conf
+    shift 4
+    conf=$(as_user sh -c 'echo $SLURM_CONF')
+    env -i SLURM_SCRIPT_CONTEXT="${context}_slurmd" SLURM_JOB_ID="$job" SLURM_JOB_UID="$(uid)" \
+        SLURM_JOB_GID="$(id -g "$TB_USER")" SLURM_JOB_RESTART_COUNT="$restarts" SLURMD_NODENAME="$node" \
+        SLURM_NODELIST="$node" SLURM_CONF="$conf" "$@" "$HOOK"
+}
+
+# left NAME...: makes run directories of the user by these names.
+left() {
+    local name
+    for name; do
+        as_user mkdir -m 700 "$SNAPSHOTS/$name"
+    done
+}
+
+lines_are() { [[ $(wc -l 2>/dev/null <"$2") == "$1" ]]; }
+
+gone() { [[ ! -e $1 && ! -L $1 ]]; }
+
+@test "run directories of a cancelled job are gone from each of its nodes, and no others" {
+    left "elastic-$(uid)-99.0-n1"
+    id=$(submit -N2 -w n1,n2 "$(messy_job)" "$SNAPSHOTS")
+    wait_for 20 lines_are 2 "$TB_WORK/$id.out"
+    [ "$(find "$SNAPSHOTS" -name "elastic-*-$id.*" | wc -l)" -eq 2 ]
+    as_user scancel "$id"
+    wait_for 20 ended_well "$id"
+    [ -z "$(find "$SNAPSHOTS" -name "elastic-*-$id.*")" ]
+    [ -d "$SNAPSHOTS/elastic-$(uid)-99.0-n1" ]
+}
+
+@test "only this job's and this node's directories are removed" {
+    keep=("elastic-$(uid)-12.0-n2" "elastic-$(uid)-12.0-xx-n1" "elastic-$(uid)-12.0-n1-ib" "elastic-$(uid)-112.0-n1"
+        "elastic-$(uid)-12.x-n1" "elastic-$(uid)-1.0-n1" "elastic-4242-12.0-n1" "12.0-n1")
+    left "elastic-$(uid)-12.0-n1" "elastic-$(uid)-12.3-n1" "${keep[@]}"
+    hook epilog 12 3 n1
+    [ "$(ls "$SNAPSHOTS")" = "$(printf '%s\n' "${keep[@]}" | sort)" ]
+}
+
+@test "a link in the place of a run directory is not followed" {
+    as_user mkdir "$TB_WORK/victim"
+    as_user touch "$TB_WORK/victim/file"
+    as_user ln -s "$TB_WORK/victim" "$SNAPSHOTS/elastic-$(uid)-12.0-n1"
+    left "elastic-$(uid)-12.1-n1"
+    as_user ln -s "$TB_WORK/victim" "$SNAPSHOTS/elastic-$(uid)-12.1-n1/link"
+    as_user chmod 500 "$SNAPSHOTS/elastic-$(uid)-12.1-n1"
+    hook epilog 12 1 n1
+    [ -e "$TB_WORK/victim/file" ]
+    gone "$SNAPSHOTS/elastic-$(uid)-12.0-n1"
+    gone "$SNAPSHOTS/elastic-$(uid)-12.1-n1"
+}
+
+@test "what belongs to somebody else is left alone" {
+    [[ $(id -u) == 0 ]] || skip 'needs root to be another user'
+    mkdir -m 755 "$SNAPSHOTS/elastic-$(uid)-12.0-n1"
+    touch "$SNAPSHOTS/elastic-$(uid)-12.0-n1/file"
+    mkdir -m 777 "$TB_WORK/victim"
+    touch "$TB_WORK/victim/file"
+    ln -s "$TB_WORK/victim" "$SNAPSHOTS/elastic-$(uid)-12.1-n1"
+    hook epilog 12 1 n1
+    [ -e "$SNAPSHOTS/elastic-$(uid)-12.0-n1/file" ]
+    [ -e "$TB_WORK/victim/file" ]
+}
+
+@test "names with blanks and odd characters in a run directory are no trouble" {
+    left "elastic-$(uid)-12.0-n1"
+    as_user touch "$SNAPSHOTS/elastic-$(uid)-12.0-n1/-rf" "$SNAPSHOTS/elastic-$(uid)-12.0-n1/a b"$'\n'"c"
+    as_user mkdir "$SNAPSHOTS/elastic-$(uid)-12.0-n1 x"
+    hook epilog 12 0 n1
+    gone "$SNAPSHOTS/elastic-$(uid)-12.0-n1"
+    [ -d "$SNAPSHOTS/elastic-$(uid)-12.0-n1 x" ]
+}
+
+@test "a worker's child that Slurm has lost is killed, and nobody else" {
+    left "elastic-$(uid)-12.0-n1"
+    for dir in "elastic-$(uid)-12.0-n1" "elastic-$(uid)-12.0-n1x" "elastic-$(uid)-12.0-n2"; do
+        # shellcheck disable=SC2016
+        as_user ELASTIC_RUN_DIR="$SNAPSHOTS/$dir" setsid -f bash -c 'echo $$ >>pids; exec sleep 300'
+    done
+    wait_for 10 lines_are 3 "$TB_WORK/pids"
+    hook epilog 12 0 n1
+    alive=$(while read -r pid; do tr '\0' '\n' </proc/"$pid"/environ | grep ^ELASTIC_RUN_DIR= || true; done <"$TB_WORK/pids" | sort)
+    [ "$alive" = "ELASTIC_RUN_DIR=$SNAPSHOTS/elastic-$(uid)-12.0-n1x
+ELASTIC_RUN_DIR=$SNAPSHOTS/elastic-$(uid)-12.0-n2" ]
+}
+
+@test "the prolog removes what earlier runs of the job have left" {
+    left "elastic-$(uid)-12.0-n1" "elastic-$(uid)-12.1-n1" "elastic-$(uid)-12.2-n1"
+    hook prolog 12 2 n1
+    [ "$(ls "$SNAPSHOTS")" = "elastic-$(uid)-12.2-n1" ]
+}
+
+# extension BASE RUN [SBATCH-ARGUMENT...]: a job that says it is an extension of that run.
+extension() {
+    local base=$1 run=$2
+    shift 2
+    submit --comment="elastic-extension-of=$base.$run" "$@" --wrap 'sleep 600'
+}
+
+@test "extensions that a dead base has left are cancelled, pending or running" {
+    base=$(submit --elastic=1:4 -w n1 --wrap 'sleep 600')
+    running=$(extension "$base" 0 -w n2)
+    pending=$(extension "$base" 0 -H)
+    other=$(extension $((base + 100)) 0 -H)
+    user=$(submit -H --comment="elastic-extension-of=$base" --wrap true)
+    wait_for 20 job_is "$base" RUNNING
+    wait_for 20 job_is "$running" RUNNING
+    as_user scancel "$base"
+    wait_for 10 job_ended "$running"
+    wait_for 10 job_ended "$pending"
+    job_is "$other" PENDING
+    job_is "$user" PENDING
+}
+
+@test "extensions of a later run are not cancelled" {
+    [[ $(id -u) == 0 ]] || skip 'slurmd runs as root'
+    old=$(extension 12 0 -H)
+    this=$(extension 12 1 -H)
+    next=$(extension 12 2 -H)
+    hook epilog 12 1 n1 SPANK_ELASTIC_SIZES=1:2
+    wait_for 10 job_ended "$old"
+    wait_for 10 job_ended "$this"
+    job_is "$next" PENDING
+}
+
+@test "another user's job with the same comment is not cancelled" {
+    [[ $(id -u) == 0 ]] || skip 'needs root to be another user'
+    conf=$(as_user sh -c 'echo $SLURM_CONF')
+    foreign=$(setpriv --reuid=nobody --regid=nogroup --clear-groups env -C / SLURM_CONF="$conf" \
+        sbatch --parsable -H --comment=elastic-extension-of=12.0 -o /dev/null --wrap true)
+    own=$(extension 12 0 -H)
+    hook epilog 12 0 n1 SPANK_ELASTIC_SIZES=1:2
+    wait_for 10 job_ended "$own"
+    job_is "$foreign" PENDING
+}
+
+@test "the first node of a job acts for all, an extension for none" {
+    one=$(extension 12 0 -H)
+    hook epilog 12 0 n2 SPANK_ELASTIC_SIZES=1:2 SLURM_NODELIST='n[1-2]'
+    hook epilog 12 0 n1 SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT=elastic-extension-of=7.0
+    two=$(extension 13 0 -H)
+    hook epilog 13 0 n1 SPANK_ELASTIC_SIZES=1:2 SLURM_NODELIST='n[1-2]'
+    wait_for 10 job_ended "$two"
+    job_is "$one" PENDING
+}
+
+@test "it never fails and never waits, whatever it is given" {
+    began=$EPOCHREALTIME
+    hook epilog 12 0 n1 SLURM_CONF=/nonexistent/slurm.conf
+    hook epilog 12 0 n1 SPANK_ELASTIC_SIZES='$(touch /tmp/owned)' SLURM_NODELIST='n[' SLURM_JOB_RESTART_COUNT=x
+    hook epilog 12 '' n1 SPANK_ELASTIC_SIZES=1:2
+    hook epilog '12; true' 0 n1
+    hook epilog ../.. 0 n1
+    env -i "$HOOK"
+    # slurmctld is away.
+    cp "$TB_DIR/etc/slurm.conf" "$TB_WORK/away.conf"
+    cp "$TB_DIR/etc/elastic.conf" "$TB_WORK/elastic.conf"
+    sed -i 's/^SlurmctldPort=.*/SlurmctldPort=1/' "$TB_WORK/away.conf"
+    hook epilog 12 0 n1 SPANK_ELASTIC_SIZES=1:2 SLURM_CONF="$TB_WORK/away.conf"
+    (($(seconds_since "$began") < 5))
+}
+
+@test "a rigid job pays next to nothing" {
+    local -a as_slurmd=(env -i SLURM_SCRIPT_CONTEXT=epilog_slurmd SLURM_JOB_ID=12 SLURM_JOB_UID="$(uid)"
+        SLURM_JOB_GID="$(id -g "$TB_USER")" SLURM_JOB_RESTART_COUNT=0 SLURMD_NODENAME=n1 SLURM_NODELIST=n1
+        SLURM_CONF="$TB_DIR/etc/slurm.conf" "$HOOK")
+    local best=999999 began took
+    for _ in 1 2 3 4 5 6 7 8; do
+        began=${EPOCHREALTIME/./}
+        "${as_slurmd[@]}"
+        took=$((${EPOCHREALTIME/./} - began))
+        ((took > best)) || best=$took
+    done
+    echo "$best microseconds"
+    ((best < 50000))
+}
+
+@test "elastic.conf's value is read as the programs read it" {
+    mkdir "$TB_WORK/own"
+    chmod 755 "$TB_WORK/own"
+    as_user mkdir -p "$TB_WORK/place/elastic-$(uid)-12.0-n1" "$TB_WORK/pool/elastic-$(uid)-12.0-n1"
+    printf '# snapshot_dir = /nowhere\n  snapshot_dir\t=  %s  # here\nmax_nodes = 3\n[pool a]\nsnapshot_dir = %s\n' \
+        "$TB_WORK/place" "$TB_WORK/pool" >"$TB_WORK/own/elastic.conf"
+    hook epilog 12 0 n1 SLURM_CONF="$TB_WORK/own/slurm.conf"
+    gone "$TB_WORK/place/elastic-$(uid)-12.0-n1"
+    [ -d "$TB_WORK/pool/elastic-$(uid)-12.0-n1" ]
+}

@@ -1,0 +1,323 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# job_submit/elastic: which elastic jobs and extensions are let in, and what is set on them.
+#
+# "Forged" submissions go round spank_elastic.so, or past its checks, as any user can.
+
+load helpers
+
+setup_file() {
+    testbed_up --nodes 6
+    cp "$TB_DIR/etc/elastic.conf" "$TB_HOME/elastic.conf"
+    : >"$TB_WORK/empty.conf"
+    chmod a+r "$TB_WORK/empty.conf"
+}
+
+teardown_file() {
+    testbed_down
+}
+
+teardown() {
+    if ! cmp -s "$TB_HOME/elastic.conf" "$TB_DIR/etc/elastic.conf"; then
+        site_conf <"$TB_HOME/elastic.conf"
+    fi
+    cancel_all
+}
+
+# site_conf <<EOF: replaces the site's elastic.conf and has slurmctld read it.
+site_conf() {
+    local before
+    before=$(reconfigurations)
+    cat >"$TB_DIR/etc/elastic.conf"
+    on_testbed scontrol reconfigure
+    wait_for 10 reconfigured_since "$before"
+}
+
+reconfigurations() { grep -c 'reconfigure_slurm: completed\|Processing Reconfiguration' "$TB_DIR/log/slurmctld.log" || true; }
+
+reconfigured_since() { (($(reconfigurations) > $1)); }
+
+# refused TEXT COMMAND...: slurmctld says no, with a line that has the text in it.
+refused() {
+    local text=$1
+    shift
+    run as_user "$@"
+    echo "$output"
+    [[ $status -ne 0 && ${lines[0]} == *": error: "*"elastic: "*"$text"* ]]
+}
+
+# forged COMMAND...: the command with a client that has no pools and no limits.
+forged() { as_user ELASTIC_CONF="$TB_WORK/empty.conf" "$@"; }
+
+# base [SBATCH-ARGUMENT...]: submits an elastic job that stays, waits until it runs, prints its id.
+base() {
+    local id
+    id=$(submit -J train -t 60 "$@" --wrap 'sleep 600') || return 1
+    wait_for 20 job_is "$id" RUNNING
+    echo "$id"
+}
+
+# extend BASE SBATCH-ARGUMENT...: as the leader does.
+extend() {
+    local base=$1
+    shift
+    submit --elastic-extend="$base" --comment="elastic-extension-of=$base.0" "$@" --wrap 'sleep 600'
+}
+
+extend_refused() {
+    local text=$1 base=$2
+    shift 2
+    refused "--elastic-extend=$base: $text" sbatch --elastic-extend="$base" --comment="elastic-extension-of=$base.0" \
+        "$@" --wrap true
+}
+
+has() {
+    local got
+    got=$(job_field "$1" "$2")
+    echo "$2=$got"
+    [ "$got" = "$3" ]
+}
+
+# starts_again ID: a requeued job waits two minutes unless it is told not to.
+starts_again() {
+    if job_is "$1" PENDING; then
+        on_testbed scontrol update jobid="$1" starttime=now
+    fi
+    [[ $(job_field "$1" Restarts) == 1 ]] && job_is "$1" RUNNING
+}
+
+slurmctld_lives() { as_user scontrol ping | grep -q 'is UP'; }
+
+@test "a base gets MIN nodes, survives a node and is requeued" {
+    id=$(submit -H --elastic=2:4:2 --wrap true)
+    has "$id" NumNodes 2-2
+    has "$id" Requeue 1
+    has "$id" AdminComment elastic=2:4:2
+    on_testbed scontrol -o show job "$id" -d | grep -E 'Requeue=1'
+    as_user scontrol release "$id"
+    wait_for 20 job_is "$id" COMPLETED
+    has "$id" NumNodes 2
+}
+
+@test "a base goes on when a node is lost" {
+    id=$(base --elastic=2:4 -w n5,n6)
+    has "$id" NumNodes 2
+    on_testbed scontrol update nodename=n6 state=down reason=test
+    wait_for 10 has "$id" NumNodes 1
+    job_is "$id" RUNNING
+    on_testbed scontrol update nodename=n6 state=resume
+}
+
+@test "what the user says is kept: no requeue, nodes that agree, tasks" {
+    id=$(submit -H --elastic=2:4 --no-requeue -N2 -n6 --wrap true)
+    has "$id" Requeue 0
+    has "$id" NumNodes 2-2
+    has "$id" NumTasks 6
+}
+
+@test "nodes that contradict MIN are refused with both numbers" {
+    refused '--nodes=3 contradicts the MIN of 2 nodes' sbatch --elastic=2:4 -N3 --wrap true
+    refused '--nodes=1-4 contradicts the MIN of 2 nodes' sbatch --elastic=2:4 -N1-4 --wrap true
+    refused '--nodes=3 contradicts the MIN of 2 nodes' sbatch --elastic=2:4 -w n1,n2,n3 --wrap true
+    refused '--nodes=3 contradicts the MIN of 2 nodes' salloc --elastic=2:4 -N3 true
+    refused '--nodes=3 contradicts the MIN of 2 nodes' srun --elastic=2:4 -N3 true
+}
+
+@test "tasks per node count for every node of the base" {
+    id=$(submit --elastic=2:4 --ntasks-per-node=2 --wrap 'srun sh -c "echo \$SLURMD_NODENAME" | sort | uniq -c | tr -d " \n"')
+    wait_for 20 job_is "$id" COMPLETED
+    [[ $(cat "$TB_WORK/$id.out") =~ ^2n[1-6]2n[1-6]$ ]]
+    refused '--ntasks=1 is less than the MIN of 2 nodes' sbatch --elastic=2:4 -n1 --wrap true
+}
+
+@test "what can never work is refused" {
+    refused 'the MIN of 7 nodes of --elastic can never be had: partition batch lets a job have at most 6' \
+        sbatch --elastic=7:8 --wrap true
+    refused '--array' sbatch --elastic=2:4 --array=1-3 --wrap true
+    refused 'heterogeneous' sbatch --elastic=2:4 : -N1 --wrap true
+    [ -z "$(as_user squeue -h)" ]
+}
+
+@test "a site's limits hold for a client that does not know them" {
+    site_conf <<'CONF'
+max_nodes = 4
+max_grace = 100
+[pool low]
+partition = elastic
+CONF
+    run forged sbatch --elastic=2:5 --wrap true
+    [[ $status -ne 0 && $output == *'elastic: --elastic=2:5: MAX 5 is larger than the 4 nodes'* ]]
+    run forged sbatch --elastic=2:4 --elastic-grace=101 --wrap true
+    [[ $status -ne 0 && $output == *'elastic: --elastic-grace=101: this site allows at most 100'* ]]
+    run forged sbatch --elastic=2:4 --elastic-pool=elastic --wrap true
+    [[ $status -ne 0 && $output == *'elastic: --elastic-pool=elastic: unknown pool; pools of this site: low'* ]]
+    forged sbatch -H --elastic=2:4 --elastic-pool=low --elastic-grace=100 --wrap true
+}
+
+@test "a policy that no plugin of the client has seen is checked all the same" {
+    prefix=_SLURM_SPANK_OPTION_elastic_elastic
+    forge() { run as_user "${top_builddir:-$TREE/build}/tests/system/forge" "$@"; echo "$output"; }
+    for value in 8:2 1:100000 '' 'a b' $'2:4\n'; do
+        forge "$prefix=$value"
+        [[ $status -ne 0 && $output == *"error: elastic: --elastic=${value//[[:cntrl:]]/?}: "* ]]
+    done
+    forge ELASTIC_SIZES=2:x
+    [[ $status -ne 0 && $output == *'elastic: --elastic=2:x: '* ]]
+    forge "$prefix=2:4" ELASTIC_SIZES=2:400 ELASTIC_POOL=moon
+    [[ $status -ne 0 && $output == *'pools of this site: elastic, spare'* ]]
+    forge "${prefix}_extend=-1"
+    [[ $status -ne 0 && $output == *'elastic: --elastic-extend: not the id of a job'* ]]
+    forge "$prefix=2:4" no-equals-sign = "$(printf '%070000d' 1)"
+    has "$output" AdminComment elastic=2:4
+    forge "$prefix=2:4" ELASTIC_POLICY="$(printf '%0100000d' 1)"
+    slurmctld_lives
+}
+
+@test "an extension is put into its pool, beside the nodes of its base" {
+    site_conf <<'CONF'
+[pool low]
+partition = elastic
+time_min = 7
+[pool other]
+partition = spare
+CONF
+    base=$(base --elastic=2:6 -w n1,n2)
+    first=$(extend "$base" -H --elastic-pool=low -p batch -N1 --exclusive --requeue -t 600 -J mine)
+    has "$first" Partition elastic
+    has "$first" JobName train+
+    has "$first" Requeue 0
+    has "$first" ExcNodeList 'n[1-2]'
+    has "$first" TimeMin 00:07:00
+    limit=$(job_field "$first" TimeLimit)
+    echo "TimeLimit=$limit"
+    [[ $limit == 01:00:00 || $limit == 00:5[6-9]:00 ]]
+    as_user scontrol release "$first"
+    wait_for 20 job_is "$first" RUNNING
+    second=$(extend "$base" --elastic-pool=other -N2 -x n6)
+    has "$second" Partition spare
+    has "$second" TimeMin 00:15:00
+    has "$second" ExcNodeList "$(as_user scontrol show hostlist "n1,n2,$(job_field "$first" NodeList),n6")"
+    third=$(extend "$base" -H)
+    has "$third" Partition elastic
+    has "$third" NumNodes 1-1
+}
+
+@test "MAX holds for the base and all its extensions, pending or running" {
+    base=$(base --elastic=2:4)
+    extend_refused '3 more nodes are too many; job '"$base"' has 2, its extensions have or wait for 0, and its MAX is 4' \
+        "$base" -N3
+    one=$(extend "$base" -N1)
+    two=$(extend "$base" -N1 -H)
+    extend_refused '1 more nodes are too many' "$base" -N1
+    # One that leaves no longer counts.
+    as_user scancel "$two"
+    two=$(extend "$base" -N1)
+    wait_for 20 job_is "$two" RUNNING
+    extend_refused '1 more nodes are too many' "$base" -N1
+    as_user scancel "$one"
+    wait_for 20 job_ended "$one"
+    extend "$base" -N1
+    extend_refused '--nodes=1-2; an extension needs a fixed number' "$base" -N1-2
+}
+
+@test "an extension needs a running elastic base of the same user" {
+    extend_refused 'there is no job 4000000' 4000000
+    rigid=$(submit -N1 --wrap 'sleep 600')
+    wait_for 20 job_is "$rigid" RUNNING
+    extend_refused "job $rigid is not elastic" "$rigid"
+    waiting=$(submit -H --elastic=1:2 --wrap true)
+    extend_refused "job $waiting does not run yet" "$waiting"
+    base=$(base --elastic=1:3)
+    extension=$(extend "$base")
+    extend_refused "job $extension is itself an extension, of job $base" "$extension"
+    refused "needs --comment=elastic-extension-of=$base.0" sbatch --elastic-extend="$base" --wrap true
+    refused "needs --comment=elastic-extension-of=$base.0" sbatch --elastic-extend="$base" \
+        --comment="elastic-extension-of=$base.1" --wrap true
+    refused '--array' sbatch --elastic-extend="$base" --comment="elastic-extension-of=$base.0" --array=1-2 --wrap true
+    as_user scancel "$base"
+    wait_for 20 job_ended "$base"
+    extend_refused "job $base has ended" "$base"
+}
+
+@test "another user cannot extend the job" {
+    [[ $(id -u) == 0 ]] || skip 'needs root to be another user'
+    base=$(base --elastic=1:3)
+    conf=$(as_user sh -c 'echo $SLURM_CONF')
+    run setpriv --reuid=nobody --regid=nogroup --clear-groups env -C / SLURM_CONF="$conf" \
+        sbatch --elastic-extend="$base" --comment="elastic-extension-of=$base.0" -o /dev/null --wrap true
+    echo "$output"
+    [[ $status -ne 0 && $output == *"elastic: --elastic-extend=$base: job $base belongs to another user"* ]]
+}
+
+@test "an unknown pool of an extension is refused with those that there are" {
+    base=$(base --elastic=1:3)
+    run forged sbatch --elastic-extend="$base" --elastic-pool=moon --comment="elastic-extension-of=$base.0" --wrap true
+    [[ $status -ne 0 && $output == *'unknown pool; pools of this site: elastic, spare'* ]]
+}
+
+@test "extensions of a requeued base belong to its new run" {
+    base=$(base --elastic=1:3)
+    on_testbed scontrol requeue "$base"
+    wait_for 45 starts_again "$base"
+    refused "needs --comment=elastic-extension-of=$base.1" sbatch --elastic-extend="$base" \
+        --comment="elastic-extension-of=$base.0" --wrap true
+    submit --elastic-extend="$base" --comment="elastic-extension-of=$base.1" --wrap true
+}
+
+@test "a user cannot change what was admitted, an admin can" {
+    waiting=$(submit -H --elastic=2:4 --wrap true)
+    run ! as_user scontrol update jobid="$waiting" numnodes=3
+    has "$waiting" NumNodes 2-2
+    as_user scontrol update jobid="$waiting" numnodes=2
+    as_user scontrol update jobid="$waiting" timelimit=5 comment=mine
+    base=$(base --elastic=2:4)
+    extension=$(extend "$base" -H)
+    run ! as_user scontrol update jobid="$extension" partition=batch
+    run ! as_user scontrol update jobid="$extension" numnodes=2
+    run ! as_user scontrol update jobid="$extension" comment=mine
+    as_user scontrol update jobid="$extension" timelimit=5
+    has "$extension" Partition elastic
+    has "$extension" Comment "elastic-extension-of=$base.0"
+    on_testbed scontrol update jobid="$extension" partition=spare
+    has "$extension" Partition spare
+    rigid=$(submit -H -N1 --wrap true)
+    as_user scontrol update jobid="$rigid" numnodes=2-3 partition=elastic comment=mine
+}
+
+@test "a broken elastic.conf stops elastic jobs only, and is in the log once" {
+    printf 'max_nodes = 4\ncolor = red\n' | site_conf
+    run forged sbatch --elastic=2:4 --wrap true
+    echo "$output"
+    [[ $status -ne 0 && $output == *"elastic: $TB_DIR/etc/elastic.conf:2: unknown key 'color'"* ]]
+    run forged sbatch --elastic=2:4 --wrap true
+    [ "$status" -ne 0 ]
+    id=$(submit -N1 --wrap true)
+    wait_for 20 job_is "$id" COMPLETED
+    as_user srun true
+    [ "$(grep -c "error: job_submit/elastic: .*elastic.conf:2: unknown key" "$TB_DIR/log/slurmctld.log")" -eq 1 ]
+    site_conf <"$TB_HOME/elastic.conf"
+    submit -H --elastic=2:4 --wrap true
+}
+
+@test "slurmctld starts with a broken elastic.conf" {
+    printf 'color = red\n' >"$TB_DIR/etc/elastic.conf"
+    on_testbed slurmctld -t >/dev/null 2>&1 || true
+    pid=$(cat "$TB_DIR/run/slurmctld.pid")
+    on_testbed scontrol shutdown slurmctld
+    wait_for 20 eval "! kill -0 $pid 2>/dev/null"
+    (
+        eval "$("$TESTBED" env --dir "$TB_DIR")"
+        unset ELASTIC_CONF
+        slurmctld
+    )
+    wait_for 20 slurmctld_lives
+    as_user srun true
+    run forged sbatch --elastic=2:4 --wrap true
+    [[ $status -ne 0 && $output == *"elastic.conf:1: unknown key 'color'"* ]]
+}
+
+@test "a rigid job is what it is without the plugin" {
+    about() { job_field "$1" NumNodes; for f in Requeue AdminComment Comment ExcNodeList TimeMin NumTasks JobName; do job_field "$1" $f; done; }
+    id=$(submit -H -N1-3 -J plain --wrap true)
+    [ "$(about "$id" | tr '\n' ' ')" = '1-3 1 (null) N/A 1 plain ' ]
+}
