@@ -574,6 +574,65 @@ struct raw *scene_challenged(struct scene *scene, const char *role)
     return raw;
 }
 
+/* --- A false leader --- */
+
+int listen_at(int port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
+
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    return fd;
+}
+
+struct impostor {
+    int listener;
+    struct raw *raw;
+};
+
+static bool called(void *arg)
+{
+    struct impostor *impostor = arg;
+    int fd = impostor->raw ? -1 : accept(impostor->listener, NULL, NULL);
+
+    if (fd >= 0)
+        impostor->raw = raw_around(NULL, fd, FRAME_TO_LEADER);
+    return impostor->raw;
+}
+
+struct raw *raw_take_call(uv_loop_t *loop, int listener)
+{
+    struct impostor impostor = {.listener = listener};
+    uv_timer_t *timer = malloc(sizeof(*timer));
+
+    uv_timer_init(loop, timer);
+    uv_timer_start(timer, tick, 1, 1);
+    assert_true(run_until(loop, called, &impostor));
+    uv_close((uv_handle_t *)timer, (uv_close_cb)free);
+    impostor.raw->loop = loop;
+    return impostor.raw;
+}
+
+void raw_read_hello(struct raw *raw)
+{
+    json_object *msg = raw_receive(raw), *value = NULL;
+
+    assert_non_null(msg);
+    assert_true(json_object_object_get_ex(msg, "nonce", &value));
+    snprintf(raw->nonce, sizeof(raw->nonce), "%s", json_object_get_string(value));
+    json_object_put(msg);
+}
+
+void raw_send_challenge(struct raw *raw)
+{
+    char text[128];
+
+    snprintf(text, sizeof(text), "{\"t\":\"challenge\",\"nonce\":\"%064d\"}", 7);
+    raw_send(raw, text);
+}
+
 /* --- The program --- */
 
 /* The time limit of a test ends it by SIGTERM: leave nothing behind then either. */

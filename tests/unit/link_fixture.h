@@ -117,4 +117,14 @@ struct raw *raw_open(uv_loop_t *loop, int port);
 /* A connection to the scene's leader with its challenge, and an honest proof filled in. */
 struct raw *scene_challenged(struct scene *scene, const char *role);
 
+/* --- A false leader --- */
+
+/* A socket that listens on this port. */
+int listen_at(int port);
+/* The next connection that a client makes to it. */
+struct raw *raw_take_call(uv_loop_t *loop, int listener);
+/* Its hello; raw->nonce is the client's then. */
+void raw_read_hello(struct raw *raw);
+void raw_send_challenge(struct raw *raw);
+
 #endif

@@ -17,17 +17,6 @@
 
 /* --- Finding the leader --- */
 
-static int listen_at(int port)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
-
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-    assert_int_equal(listen(fd, 16), 0);
-    return fd;
-}
-
 static int candidate(int k)
 {
     return link_candidate_port(JOB + 1, 0, k, PORT_FIRST, PORT_LAST);
@@ -168,55 +157,6 @@ static void test_munge_that_hangs(void **state)
 
 /* --- A false leader --- */
 
-struct impostor {
-    int listener;
-    struct raw *raw;
-};
-
-static bool called(void *arg)
-{
-    struct impostor *impostor = arg;
-    int fd = impostor->raw ? -1 : accept(impostor->listener, NULL, NULL);
-
-    if (fd >= 0)
-        impostor->raw = raw_around(NULL, fd, FRAME_TO_LEADER);
-    return impostor->raw;
-}
-
-/* Take the next attempt of the client, and read its hello. */
-static struct raw *take_call(struct scene *scene, int listener)
-{
-    struct impostor impostor = {.listener = listener};
-    uv_timer_t *timer = malloc(sizeof(*timer));
-    int ticks = 0;
-
-    uv_timer_init(&scene->loop, timer);
-    timer->data = &ticks;
-    uv_timer_start(timer, count_tick, 1, 1);
-    assert_true(run_until(&scene->loop, called, &impostor));
-    uv_close((uv_handle_t *)timer, (uv_close_cb)free);
-    impostor.raw->loop = &scene->loop;
-    return impostor.raw;
-}
-
-static void read_hello(struct raw *raw)
-{
-    json_object *msg = raw_receive(raw), *value = NULL;
-
-    assert_non_null(msg);
-    assert_true(json_object_object_get_ex(msg, "nonce", &value));
-    snprintf(raw->nonce, sizeof(raw->nonce), "%s", json_object_get_string(value));
-    json_object_put(msg);
-}
-
-static void send_challenge(struct raw *raw)
-{
-    char text[128];
-
-    snprintf(text, sizeof(text), "{\"t\":\"challenge\",\"nonce\":\"%064d\"}", 7);
-    raw_send(raw, text);
-}
-
 static void read_proof(struct raw *raw)
 {
     json_object *msg = raw_receive(raw), *value = NULL;
@@ -268,9 +208,9 @@ static void test_impostor(void **state)
     listener = listen_at(options.port);
     link = dial(&scene->loop, &options, &peer);
     for (step = 0; step < 9; step++) {
-        raw = take_call(scene, listener);
+        raw = raw_take_call(&scene->loop, listener);
         if (step > 0)
-            read_hello(raw);
+            raw_read_hello(raw);
         if (step == 0)
             shutdown(raw->fd, SHUT_RDWR);
         else if (step == 1)
@@ -282,7 +222,7 @@ static void test_impostor(void **state)
         else if (step == 4)
             raw_send(raw, "{\"t\":\"refuse\",\"reason\":\"\\u001b[2J\"}");
         if (step >= 5) {
-            send_challenge(raw);
+            raw_send_challenge(raw);
             read_proof(raw);
         }
         if (step == 5)

@@ -77,10 +77,69 @@ static void test_other_users(void **state)
     assert_int_equal(scene->leader.opened, 2);
 }
 
+/* A credential made by another user, as large as a pipe takes at once. */
+static void make_as(uid_t uid, const char *nonce, char *text, size_t size)
+{
+    struct credential credential = {.role = "leader"};
+    struct error err = {0};
+    int pipes[2];
+    pid_t child;
+
+    snprintf(credential.base, sizeof(credential.base), "%u.0", JOB);
+    assert_int_equal(hex_to_bytes(nonce, credential.nonce), 0);
+    assert_int_equal(pipe(pipes), 0);
+    child = fork();
+    if (child == 0) {
+        char *made = NULL;
+
+        if (setgid(uid) != 0 || setuid(uid) != 0 ||
+            credential_make(munge_socket, 0, &credential, &made, &err) != 0)
+            _exit(1);
+        _exit(write(pipes[1], made, strlen(made) + 1) < 0);
+    }
+    close(pipes[1]);
+    assert_true(read(pipes[0], text, size) > 0);
+    close(pipes[0]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+/* Who has taken the leader's port hears the client's nonce, and can make a credential with it: but
+ * not as the leader's user. */
+static void test_impostor_of_another_user(void **state)
+{
+    struct scene *scene = *state;
+    struct link_client_options options = client_options(0);
+    struct peer peer = {0};
+    char cred[4096], text[4200];
+    struct raw *raw;
+    int listener;
+
+    options.port = PORT_LAST == scene->port ? PORT_FIRST : PORT_LAST;
+    options.timeout_ms = 1000;
+    listener = listen_at(options.port);
+    dial(&scene->loop, &options, &peer);
+    raw = raw_take_call(&scene->loop, listener);
+    close(listener);
+    raw_read_hello(raw);
+    raw_send_challenge(raw);
+    json_object_put(raw_receive(raw)); /* the proof, which only the leader's user could read */
+    make_as(OTHER_UID, raw->nonce, cred, sizeof(cred));
+    snprintf(text, sizeof(text), "{\"t\":\"accept\",\"cred\":\"%s\"}", cred);
+    raw_send(raw, text);
+    assert_true(raw_ended(raw));
+    raw_close(raw);
+    assert_true(run_until_closed(&scene->loop, &peer, 1));
+    assert_int_equal(peer.opened, 0);
+    assert_non_null(
+        strstr(peer.why, "the answer comes from uid 65534, the leader should be uid 0"));
+    peer_clear(&peer);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         scene_test(test_other_users),
+        scene_test(test_impostor_of_another_user),
     };
 
     if (geteuid() != 0) {
