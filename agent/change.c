@@ -18,14 +18,15 @@
 #include "common/log.h"
 #include "lib/json_get.h"
 
-#define HOLD_LIMIT 5.0     /* seconds for the answer to hold: memory operations only */
+#define HOLD_LIMIT    5.0 /* seconds for the answer to hold: memory operations only */
 #define RESERVE_LIMIT 5.0
-#define START_LIMIT 60.0   /* to execute all workers' commands (slow file systems) */
-#define FAULT_GRACE 3.0    /* for survivors of a fault: they are stuck in a collective, SIGTERM is a courtesy */
-#define KILL_LIMIT 10.0    /* to reap what has been killed */
-#define GRACE_MARGIN 2.0   /* seconds kept of Slurm's grace time for leaving */
+#define START_LIMIT   60.0 /* to execute all workers' commands (slow file systems) */
+#define FAULT_GRACE                                                                                \
+    3.0 /* for survivors of a fault: they are stuck in a collective, SIGTERM is a courtesy */
+#define KILL_LIMIT   10.0 /* to reap what has been killed */
+#define GRACE_MARGIN 2.0  /* seconds kept of Slurm's grace time for leaving */
 #define FINISH_LIMIT 3.0
-#define TERM_SETTLE 1.0    /* for the reason of a SIGTERM that nobody here has sent */
+#define TERM_SETTLE  1.0 /* for the reason of a SIGTERM that nobody here has sent */
 
 static bool takes_part(const struct leader_member *m)
 {
@@ -56,7 +57,8 @@ static double grace_of(struct leader *leader)
         const struct leader_member *m = leader->members[i];
         const struct extension *ext = m->leaving ? extensions_find(leader, m->job) : NULL;
 
-        if (ext != NULL && ext->pool != NULL && ext->pool->grace > 0 && ext->pool->grace - GRACE_MARGIN < grace)
+        if (ext != NULL && ext->pool != NULL && ext->pool->grace > 0 &&
+            ext->pool->grace - GRACE_MARGIN < grace)
             grace = ext->pool->grace - GRACE_MARGIN;
     }
     return grace < 1 ? 1 : grace;
@@ -70,7 +72,8 @@ static void wait_for_members(struct leader *leader)
     leader->world = NULL;
     for (int i = 0; i < leader->member_count; i++)
         leader->members[i]->position = -1;
-    log_info("job %u: below MIN: waiting up to %d s for nodes", leader->options->job, leader->options->policy->fault_wait);
+    log_info("job %u: below MIN: waiting up to %d s for nodes", leader->options->job,
+             leader->options->policy->fault_wait);
     leader_set_phase(leader, PHASE_WAITING, leader->options->policy->fault_wait + 0.1);
     leader_schedule(leader, 0);
 }
@@ -97,7 +100,8 @@ static void describe_change(struct leader *leader, int size)
     else if (leader->next_reason[0] != '\0')
         snprintf(leader->change_reason, sizeof(leader->change_reason), "%s", leader->next_reason);
     else
-        snprintf(leader->change_reason, sizeof(leader->change_reason), "%d node%s joined", newcomers, newcomers == 1 ? "" : "s");
+        snprintf(leader->change_reason, sizeof(leader->change_reason), "%d node%s joined",
+                 newcomers, newcomers == 1 ? "" : "s");
 }
 
 static struct world *build_world(struct leader *leader, const int *order, int size)
@@ -116,7 +120,8 @@ static struct world *build_world(struct leader *leader, const int *order, int si
         }
     }
     /* The first base node is the leader's own; its address is the one that members came by. */
-    world->master_addr = strdup(first->base && first->nodeid == 0 ? leader->options->address : link_peer_address(first->link));
+    world->master_addr = strdup(first->base && first->nodeid == 0 ? leader->options->address
+                                                                  : link_peer_address(first->link));
     world->kind = strdup(leader->change_kind);
     world->reason = strdup(leader->change_reason);
     world->restarts = leader->restarts;
@@ -155,6 +160,7 @@ void change_form(struct leader *leader)
     }
     describe_change(leader, size);
     leader->next_reason[0] = '\0';
+    leader->leaving_job = 0;
     leader->generation++;
     world_destroy(leader->world);
     leader->world = build_world(leader, order, size);
@@ -175,7 +181,8 @@ static void handle_reserved(struct leader *leader, struct leader_member *m, json
 {
     int64_t port;
 
-    if (leader->phase != PHASE_RESERVING || m->position != 0 || !json_get_int(msg, "port", 1, 65535, &port))
+    if (leader->phase != PHASE_RESERVING || m->position != 0 ||
+        !json_get_int(msg, "port", 1, 65535, &port))
         return;
     leader->world->master_port = (int)port;
     if (report_generation(leader) != 0) {
@@ -232,7 +239,8 @@ static void drain_after_fault(struct leader *leader)
 static bool lost_some(const struct leader *leader)
 {
     for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position >= 0 && (leader->members[i]->link == NULL || leader->members[i]->leaving))
+        if (leader->members[i]->position >= 0 &&
+            (leader->members[i]->link == NULL || leader->members[i]->leaving))
             return true;
     return false;
 }
@@ -252,7 +260,8 @@ static void drained(struct leader *leader)
         if (m->leaving && m->link != NULL)
             leader_release(leader, m, "left the world");
     }
-    if (leader->failed && leader->failure_code == 128 + SIGTERM && !leader->waited && !leader->stopping) {
+    if (leader->failed && leader->failure_code == 128 + SIGTERM && !leader->waited &&
+        !leader->stopping) {
         /* Slurm signals workers and agents at the same moment; ours may just be behind. */
         leader->waited = true;
         drain(leader, TERM_SETTLE);
@@ -263,8 +272,8 @@ static void drained(struct leader *leader)
         report_root_cause(leader);
         if (leader->restarts > leader->options->max_restarts || leader->fatal) {
             if (!leader->fatal && leader->options->max_restarts > 0)
-                log_error("job %u: %d failures: giving up (--max-restarts=%d)", leader->options->job, leader->restarts,
-                          leader->options->max_restarts);
+                log_error("job %u: %d failures: giving up (--max-restarts=%d)",
+                          leader->options->job, leader->restarts, leader->options->max_restarts);
             change_finish(leader, leader->failure_code);
             return;
         }
@@ -295,7 +304,8 @@ static void handle_exit(struct leader *leader, struct leader_member *m, json_obj
     json_get_int(msg, "code", 0, 255, &code);
     json_get_int(msg, "signal", 0, 255, &signal);
     json_get_int(msg, "rank", 0, INT32_MAX, &rank);
-    log_debug("rank %d on %s ended: code %d, signal %d%s", (int)rank, m->node, (int)code, (int)signal, told ? ", told" : "");
+    log_debug("rank %d on %s ended: code %d, signal %d%s", (int)rank, m->node, (int)code,
+              (int)signal, told ? ", told" : "");
     if (code == 0 && signal == 0) {
         m->told += told;
         m->completed += !told;
@@ -310,7 +320,8 @@ static void handle_exit(struct leader *leader, struct leader_member *m, json_obj
     leader->failure_code = code != 0 ? (int)code : 128 + (int)signal;
     leader->fatal = code == 126 || code == 127;
     report_failure(leader, m, msg);
-    if (leader->phase == PHASE_RUNNING || leader->phase == PHASE_HOLDING || leader->phase == PHASE_STARTING)
+    if (leader->phase == PHASE_RUNNING || leader->phase == PHASE_HOLDING ||
+        leader->phase == PHASE_STARTING)
         drain_after_fault(leader);
 }
 
@@ -321,7 +332,8 @@ void change_begin(struct leader *leader)
     double grace = grace_of(leader);
 
     for (int i = 0; i < leader->member_count; i++)
-        leader->fault = leader->fault || (leader->members[i]->position >= 0 && leader->members[i]->link == NULL);
+        leader->fault = leader->fault ||
+                        (leader->members[i]->position >= 0 && leader->members[i]->link == NULL);
     describe_change(leader, leader->next_size);
     log_debug("change: %s: %s", leader->change_kind, leader->change_reason);
     leader->pause_from = -1;
@@ -341,7 +353,8 @@ void change_begin(struct leader *leader)
         msg = leader_message("hold", leader->generation);
         json_object_object_add(msg, "kind", json_object_new_string(leader->change_kind));
         json_object_object_add(msg, "reason", json_object_new_string(leader->change_reason));
-        json_object_object_add(msg, "nodes", json_object_new_int(leader->stopping ? 0 : leader->next_size));
+        json_object_object_add(msg, "nodes",
+                               json_object_new_int(leader->stopping ? 0 : leader->next_size));
         json_object_object_add(msg, "deadline", json_object_new_double(grace));
         leader_send(m, msg);
     }
@@ -403,20 +416,24 @@ static void handle_held(struct leader *leader, struct leader_member *m, json_obj
     json_get_int(msg, "finished", 0, INT32_MAX, &finished);
     json_get_int(msg, "step", 0, INT64_MAX, &step);
     m->answered = true;
-    m->held = (struct workers_held_sum){(int)attached, (int)training, (int)running, (int)finished, (uint64_t)step};
+    m->held = (struct workers_held_sum){(int)attached, (int)training, (int)running, (int)finished,
+                                        (uint64_t)step};
     for (int i = 0; i < leader->member_count; i++)
-        if (takes_part(leader->members[i]) && !leader->members[i]->answered && !leader->members[i]->drained)
+        if (takes_part(leader->members[i]) && !leader->members[i]->answered &&
+            !leader->members[i]->drained)
             return;
     agree(leader);
 }
 
 /* ---- what happens meanwhile -------------------------------------------------------------------------------------------- */
 
-void change_on_message(struct leader *leader, struct leader_member *m, const char *type, json_object *msg)
+void change_on_message(struct leader *leader, struct leader_member *m, const char *type,
+                       json_object *msg)
 {
     int64_t gen;
 
-    if (!json_get_int(msg, "gen", 0, INT32_MAX, &gen) || gen != leader->generation || m->position < 0)
+    if (!json_get_int(msg, "gen", 0, INT32_MAX, &gen) || gen != leader->generation ||
+        m->position < 0)
         return;
     if (strcmp(type, "reserved") == 0) {
         handle_reserved(leader, m, msg);
@@ -432,7 +449,8 @@ void change_on_message(struct leader *leader, struct leader_member *m, const cha
         handle_exit(leader, m, msg);
     } else if (strcmp(type, "drained") == 0) {
         m->drained = true;
-        if (leader->phase == PHASE_RUNNING || leader->phase == PHASE_DRAINING || leader->phase == PHASE_STARTING)
+        if (leader->phase == PHASE_RUNNING || leader->phase == PHASE_DRAINING ||
+            leader->phase == PHASE_STARTING)
             check_drained(leader);
         else if (leader->phase == PHASE_HOLDING && !m->answered)
             handle_held(leader, m, msg); /* it ended before the hold reached it */
@@ -461,7 +479,8 @@ void change_deadline(struct leader *leader)
         if (leader->waited) {
             check_drained(leader);
         } else if (!leader->killed) {
-            log_info("job %u: workers did not leave within the grace time: killed", leader->options->job);
+            log_info("job %u: workers did not leave within the grace time: killed",
+                     leader->options->job);
             leader->killed = true;
             send_stop(leader, SIGKILL, 0);
             leader_restart_deadline(leader, KILL_LIMIT);

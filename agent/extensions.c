@@ -14,12 +14,14 @@
 #include "agent/paths.h"
 #include "common/log.h"
 
-#define SUBMIT_LIMIT_MS 60000 /* for sbatch, which retries while slurmctld restarts */
+#define SUBMIT_LIMIT_MS    60000 /* for sbatch, which retries while slurmctld restarts */
 #define SUBMIT_BACKOFF_MAX 60.0
-#define POLL_BUSY 1.0         /* seconds between looks at Slurm while something is changing */
-#define POLL_IDLE 5.0
-#define LINGER_LIMIT 10.0     /* a released extension that still runs is cancelled */
-#define MINUTES_MIN 2         /* no extension for less */
+#define POLL_BUSY          1.0 /* seconds between looks at Slurm while something is changing */
+#define POLL_IDLE          5.0
+#define LINGER_LIMIT       10.0 /* a released extension that still runs is cancelled */
+#define MINUTES_MIN        1    /* no extension for less */
+#define LEAVE_EARLY                                                                                \
+    30 /* seconds before its time limit an extension leaves in order: Slurm's KillWait would be short */
 
 /* ---- the command ------------------------------------------------------------------------------------------------------- */
 
@@ -75,11 +77,13 @@ static void add_pool(struct argv *argv, const struct job_info *base, const struc
     if (base->features != NULL && pool->constraint != NULL)
         argv_add(argv, "--constraint=(%s)&(%s)", base->features, pool->constraint);
     else if (base->features != NULL || pool->constraint != NULL)
-        argv_add(argv, "--constraint=%s", base->features != NULL ? base->features : pool->constraint);
+        argv_add(argv, "--constraint=%s",
+                 base->features != NULL ? base->features : pool->constraint);
 }
 
 /* Never longer than the base, shortened by backfill down to the pool's time_min. */
-static void add_time(struct argv *argv, const struct job_info *base, const struct pool *pool, time_t now)
+static void add_time(struct argv *argv, const struct job_info *base, const struct pool *pool,
+                     time_t now)
 {
     long minutes, least = pool->time_min > 0 ? pool->time_min : 1;
 
@@ -110,8 +114,9 @@ static void add_exclude(struct argv *argv, char *const *exclude)
     free(text);
 }
 
-char **extension_argv(const struct leader_options *options, const struct job_info *base, const struct pool *pool, int nodes,
-                      double delay, time_t now, char *const *exclude)
+char **extension_argv(const struct leader_options *options, const struct job_info *base,
+                      const struct pool *pool, int nodes, double delay, time_t now,
+                      char *const *exclude)
 {
     struct argv argv = {0};
 
@@ -149,8 +154,9 @@ char **extension_argv(const struct leader_options *options, const struct job_inf
 /* The environment of sbatch, and so of the extension: nothing of the step that we run in (it would break the extension's srun). */
 static char **submit_environment(struct leader *leader)
 {
-    static const char *const kept[] = {"PATH",   "HOME",   "USER", "LOGNAME",      "SHELL",        "LANG",
-                                       "LC_ALL", "TMPDIR", "TZ",   "ELASTIC_CONF", "ELASTIC_DEBUG", "SLURM_CONF", "LD_LIBRARY_PATH"};
+    static const char *const kept[] = {
+        "PATH",   "HOME", "USER",         "LOGNAME",       "SHELL",      "LANG",           "LC_ALL",
+        "TMPDIR", "TZ",   "ELASTIC_CONF", "ELASTIC_DEBUG", "SLURM_CONF", "LD_LIBRARY_PATH"};
     struct argv env = {0};
 
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
@@ -177,9 +183,11 @@ struct extension *extensions_find(struct leader *leader, uint32_t job)
     return NULL;
 }
 
-static struct extension *add(struct leader *leader, uint32_t job, int nodes, enum plan_extension_state state)
+static struct extension *add(struct leader *leader, uint32_t job, int nodes,
+                             enum plan_extension_state state)
 {
-    struct extension *grown = realloc(leader->extensions, ((size_t)leader->extension_count + 1) * sizeof(*grown));
+    struct extension *grown = realloc(leader->extensions,
+                                      ((size_t)leader->extension_count + 1) * sizeof(*grown));
 
     if (grown == NULL)
         return NULL;
@@ -263,8 +271,8 @@ struct submission {
     uv_process_t process;
     uv_pipe_t out, err;
     uv_timer_t limit;
-    int handles;       /* still to be closed */
-    int ended;         /* exit and both pipes: 3 when all is in */
+    int handles; /* still to be closed */
+    int ended;   /* exit and both pipes: 3 when all is in */
     int64_t status;
     char out_text[256], err_text[2048];
     size_t out_len, err_len;
@@ -331,9 +339,10 @@ static void submission_result(struct submission *s)
             drop(leader, ext);
         last_line(s->err_text, leader->submit_error, sizeof(leader->submit_error));
         if (leader->submit_error[0] == '\0')
-            snprintf(leader->submit_error, sizeof(leader->submit_error), "sbatch ended with status %lld", (long long)s->status);
-        log_info("job %u: an extension of %d node%s was refused: %s", leader->options->job, s->nodes, s->nodes == 1 ? "" : "s",
-                 leader->submit_error);
+            snprintf(leader->submit_error, sizeof(leader->submit_error),
+                     "sbatch ended with status %lld", (long long)s->status);
+        log_info("job %u: an extension of %d node%s was refused: %s", leader->options->job,
+                 s->nodes, s->nodes == 1 ? "" : "s", leader->submit_error);
         leader->submit_after = leader_now(leader) + leader->submit_backoff;
         leader->submit_backoff *= 2;
         if (leader->submit_backoff > SUBMIT_BACKOFF_MAX)
@@ -421,8 +430,13 @@ static int submission_spawn(struct submission *s, char **argv, char **env)
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&s->out},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&s->err},
     };
-    uv_process_options_t options = {
-        .exit_cb = submission_exit, .file = "sbatch", .args = argv, .env = env, .cwd = "/", .stdio_count = 3, .stdio = stdio};
+    uv_process_options_t options = {.exit_cb = submission_exit,
+                                    .file = "sbatch",
+                                    .args = argv,
+                                    .env = env,
+                                    .cwd = "/",
+                                    .stdio_count = 3,
+                                    .stdio = stdio};
     int rc;
 
     uv_pipe_init(s->leader->loop, &s->out, 0);
@@ -462,7 +476,8 @@ static bool base_ends_soon(struct leader *leader)
 
     if (leader->base->time_limit == UINT32_MAX || left >= MINUTES_MIN * 60)
         return false;
-    snprintf(leader->submit_error, sizeof(leader->submit_error), "the base job's time limit is %ld s away", left > 0 ? left : 0);
+    snprintf(leader->submit_error, sizeof(leader->submit_error),
+             "the base job's time limit is %ld s away", left > 0 ? left : 0);
     leader->submit_after = leader_now(leader) + SUBMIT_BACKOFF_MAX;
     return true;
 }
@@ -622,7 +637,8 @@ static void look_work(uv_work_t *work)
 
 static bool alive(const struct job_info *info)
 {
-    return info != NULL && info->state != JOB_KIND_UNKNOWN && info->state != JOB_KIND_ENDED && info->state != JOB_KIND_ENDING;
+    return info != NULL && info->state != JOB_KIND_UNKNOWN && info->state != JOB_KIND_ENDED &&
+           info->state != JOB_KIND_ENDING;
 }
 
 static struct job_info *look_find(struct look *look, uint32_t job)
@@ -641,16 +657,54 @@ static void refresh_excludes(struct leader *leader, double left_since)
         return;
     for (int i = 0; i < leader->extension_count; i++)
         if (leader->extensions[i].state == PLAN_PENDING && leader->extensions[i].since < left_since)
-            extensions_cancel(leader, leader->extensions[i].job, false, "its excluded nodes have become free");
+            extensions_cancel(leader, leader->extensions[i].job, false,
+                              "its excluded nodes have become free");
+}
+
+/* Why Slurm has told the extension to go, in words for the history. */
+static void explain_leaving(struct leader *leader, const struct extension *ext,
+                            const struct job_info *info)
+{
+    const char *why = NULL;
+
+    if (ext->job != leader->leaving_job || info == NULL)
+        return;
+    if (info->preempt_time != 0)
+        why = "preempted";
+    else if (strstr(info->state_name, "CANCELLED") != NULL)
+        why = "cancelled";
+    else if (info->end > 0 && info->end <= time(NULL) + 1)
+        why = "at its time limit";
+    if (why != NULL)
+        snprintf(leader->next_reason, sizeof(leader->next_reason), "extension job %u %s", ext->job,
+                 why);
+}
+
+/* Backfill may have shortened the extension's time limit; the base goes on for longer. */
+static void leave_before_limit(struct leader *leader, struct extension *ext,
+                               const struct job_info *info)
+{
+    time_t now = time(NULL);
+
+    if (ext->state != PLAN_JOINED || info->time_limit == UINT32_MAX ||
+        info->end > now + LEAVE_EARLY || info->end <= now ||
+        (leader->base != NULL && leader->base->end < info->end + 2 * LEAVE_EARLY))
+        return;
+    snprintf(leader->next_reason, sizeof(leader->next_reason),
+             "extension job %u is near its time limit", ext->job);
+    extensions_cancel(leader, ext->job, false, "near its time limit");
 }
 
 /* What Slurm says of one extension. Returns false when it is over and forgotten. */
 static bool update_extension(struct leader *leader, struct extension *ext, struct job_info *info)
 {
+    explain_leaving(leader, ext, info);
     if (alive(info)) {
+        leave_before_limit(leader, ext, info);
         snprintf(ext->reason, sizeof(ext->reason), "%s", info->reason);
         snprintf(ext->state_name, sizeof(ext->state_name), "%s", info->state_name);
-        if (ext->state == PLAN_PENDING && (info->state == JOB_KIND_RUNNING || info->state == JOB_KIND_STARTING))
+        if (ext->state == PLAN_PENDING &&
+            (info->state == JOB_KIND_RUNNING || info->state == JOB_KIND_STARTING))
             set_state(leader, ext, PLAN_STARTING);
         if (ext->state == PLAN_STARTING && info->num_nodes > 0 && info->num_nodes != ext->nodes &&
             info->state == JOB_KIND_RUNNING && live_members(leader, ext->job) <= info->num_nodes) {
@@ -668,8 +722,8 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
     if (live_members(leader, ext->job) > 0)
         return true; /* its agents are about to notice */
     if (ext->state == PLAN_PENDING || ext->state == PLAN_STARTING) {
-        log_info("job %u: extension job %u ended before it could join (%s)", leader->options->job, ext->job,
-                 info != NULL ? info->state_name : "unknown to Slurm");
+        log_info("job %u: extension job %u ended before it could join (%s)", leader->options->job,
+                 ext->job, info != NULL ? info->state_name : "unknown to Slurm");
         leader_setback(leader);
     }
     return false;
@@ -679,14 +733,17 @@ static void adopt(struct leader *leader, struct look *look)
 {
     char marker[64];
 
-    snprintf(marker, sizeof(marker), "elastic-extension-of=%u.%u", leader->options->job, leader->options->restarts);
+    snprintf(marker, sizeof(marker), "elastic-extension-of=%u.%u", leader->options->job,
+             leader->options->restarts);
     for (int i = 0; i < look->count; i++) {
         struct job_info *info = &look->list[i];
         struct extension *ext;
 
-        if (!alive(info) || info->comment == NULL || strcmp(info->comment, marker) != 0 || extensions_find(leader, info->id) != NULL)
+        if (!alive(info) || info->comment == NULL || strcmp(info->comment, marker) != 0 ||
+            extensions_find(leader, info->id) != NULL)
             continue;
-        ext = add(leader, info->id, info->num_nodes, info->state == JOB_KIND_PENDING ? PLAN_PENDING : PLAN_STARTING);
+        ext = add(leader, info->id, info->num_nodes,
+                  info->state == JOB_KIND_PENDING ? PLAN_PENDING : PLAN_STARTING);
         if (ext != NULL)
             ext->pool = extensions_pool(leader);
     }
@@ -707,7 +764,9 @@ static void look_done(uv_work_t *work, int status)
         for (int i = leader->extension_count - 1; i >= 0; i--) {
             struct extension *ext = &leader->extensions[i];
 
-            if (ext->job == 0 || (look_find(look, ext->job) == NULL && leader_now(leader) - ext->since < 2 * POLL_BUSY) ||
+            if (ext->job == 0 ||
+                (look_find(look, ext->job) == NULL &&
+                 leader_now(leader) - ext->since < 2 * POLL_BUSY) ||
                 update_extension(leader, ext, look_find(look, ext->job)))
                 continue;
             if (ext->state == PLAN_LEAVING && ext->since > left_since)
@@ -716,7 +775,8 @@ static void look_done(uv_work_t *work, int status)
         }
         if (left_since >= 0)
             refresh_excludes(leader, left_since);
-        if (look->submission_before == NULL && leader->submission == NULL && look->extensions_before == leader->extensions_seen)
+        if (look->submission_before == NULL && leader->submission == NULL &&
+            look->extensions_before == leader->extensions_seen)
             adopt(leader, look);
         if (base != NULL) {
             struct job_info *copy = calloc(1, sizeof(*copy));
@@ -744,7 +804,8 @@ static bool changing(const struct leader *leader)
     for (int i = 0; i < leader->extension_count; i++) {
         const struct extension *ext = &leader->extensions[i];
 
-        if (ext->state == PLAN_STARTING || ext->state == PLAN_LEAVING || (ext->state == PLAN_PENDING && now - ext->since < 30))
+        if (ext->state == PLAN_STARTING || ext->state == PLAN_LEAVING ||
+            (ext->state == PLAN_PENDING && now - ext->since < 30))
             return true;
     }
     return leader->base == NULL;

@@ -18,8 +18,8 @@
 #include "lib/json_get.h"
 
 #define ASSEMBLE_LIMIT 120.0 /* seconds for the base's own members to join */
-#define STEP_WAIT 60.0       /* growth waits until the current world has made a step, at most so long */
-#define CLOSE_LIMIT 3.0      /* seconds for members to end when the job has ended */
+#define STEP_WAIT      60.0 /* growth waits until the current world has made a step, at most so long */
+#define CLOSE_LIMIT    3.0 /* seconds for members to end when the job has ended */
 
 double leader_now(const struct leader *leader)
 {
@@ -36,7 +36,8 @@ double unix_now(void)
 
 const char *phase_name(enum phase phase)
 {
-    static const char *const names[] = {"waiting", "running", "switching", "switching", "switching", "switching", "ending"};
+    static const char *const names[] = {"waiting",   "running",   "switching", "switching",
+                                        "switching", "switching", "ending"};
 
     return names[phase];
 }
@@ -75,7 +76,8 @@ void leader_setback(struct leader *leader)
 
 /* ---- deciding ---------------------------------------------------------------------------------------------------------- */
 
-static int fill_plan_input(struct leader *leader, struct plan_input *in, struct plan_member **members, struct plan_extension **extensions)
+static int fill_plan_input(struct leader *leader, struct plan_input *in,
+                           struct plan_member **members, struct plan_extension **extensions)
 {
     *members = calloc((size_t)leader->member_count + 1, sizeof(**members));
     *extensions = calloc((size_t)leader->extension_count + 1, sizeof(**extensions));
@@ -179,7 +181,8 @@ static void carry_out(struct leader *leader, struct plan_output *out)
     leader->next_size = out->size;
     for (int i = 0; i < out->cancel_count; i++)
         extensions_cancel(leader, out->cancel[i], out->cancel_failed[i], "no longer needed");
-    if (out->submit > 0 && leader->submission == NULL && leader->base != NULL && leader->generation > 0 && !leader->stopping) {
+    if (out->submit > 0 && leader->submission == NULL && leader->base != NULL &&
+        leader->generation > 0 && !leader->stopping) {
         if (now >= leader->submit_after)
             extensions_submit(leader, out->submit, out->submit_increments, out->submit_delay);
         else
@@ -187,7 +190,8 @@ static void carry_out(struct leader *leader, struct plan_output *out)
     }
     if (!out->change)
         return;
-    if (leader->phase == PHASE_WAITING && out->size > 0 && (leader->generation > 0 || assembled(leader))) {
+    if (leader->phase == PHASE_WAITING && out->size > 0 &&
+        (leader->generation > 0 || assembled(leader))) {
         change_form(leader);
     } else if (leader->phase == PHASE_RUNNING) {
         if (!out->urgent && !any_stepping(leader) && now - leader->generation_since < STEP_WAIT)
@@ -218,7 +222,8 @@ void leader_schedule(struct leader *leader, double seconds)
 
     if (uv_is_closing((uv_handle_t *)&leader->evaluate))
         return;
-    if (uv_is_active((uv_handle_t *)&leader->evaluate) && uv_timer_get_due_in(&leader->evaluate) <= ms)
+    if (uv_is_active((uv_handle_t *)&leader->evaluate) &&
+        uv_timer_get_due_in(&leader->evaluate) <= ms)
         return;
     uv_timer_start(&leader->evaluate, on_evaluate, ms, 0);
 }
@@ -238,7 +243,8 @@ static void on_deadline(uv_timer_t *timer)
         return;
     }
     log_error("job %u: %s; gave up after %.0f s", leader->options->job,
-              leader->why_size[0] ? leader->why_size : "no member has joined", leader_now(leader) - leader->phase_since);
+              leader->why_size[0] ? leader->why_size : "no member has joined",
+              leader_now(leader) - leader->phase_since);
     change_finish(leader, 1);
 }
 
@@ -328,7 +334,8 @@ void leader_lose(struct leader *leader, struct leader_member *member, const char
 }
 
 /* NULL: welcome; else why not. */
-static const char *refusal(struct leader *leader, const char *node, uint32_t job, bool base, bool leaving)
+static const char *refusal(struct leader *leader, const char *node, uint32_t job, bool base,
+                           bool leaving)
 {
     static char text[200];
 
@@ -341,7 +348,8 @@ static const char *refusal(struct leader *leader, const char *node, uint32_t job
     for (int i = 0; i < leader->member_count; i++) {
         if (leader->members[i]->link == NULL || strcmp(leader->members[i]->node, node) != 0)
             continue;
-        snprintf(text, sizeof(text), "node %s already works for this job (job %u)", node, leader->members[i]->job);
+        snprintf(text, sizeof(text), "node %s already works for this job (job %u)", node,
+                 leader->members[i]->job);
         return text;
     }
     if (!base) {
@@ -353,7 +361,8 @@ static const char *refusal(struct leader *leader, const char *node, uint32_t job
         for (int i = 0; i < leader->member_count; i++)
             nodes += leader->members[i]->link != NULL && !leader->members[i]->base;
         if (nodes + 1 > leader->options->policy->sizes.max) {
-            snprintf(text, sizeof(text), "the job has its %d nodes (MAX)", leader->options->policy->sizes.max);
+            snprintf(text, sizeof(text), "the job has its %d nodes (MAX)",
+                     leader->options->policy->sizes.max);
             return text;
         }
     }
@@ -389,7 +398,8 @@ static void handle_join(struct leader *leader, struct link *link, json_object *m
     struct leader_member *m, **grown;
 
     if (node == NULL || strlen(node) > 255 || !json_get_int(msg, "job", 1, UINT32_MAX, &job) ||
-        !json_get_int(msg, "restarts", 0, UINT32_MAX, &restarts) || !json_get_int(msg, "nodeid", 0, SIZES_NODES_MAX, &nodeid) ||
+        !json_get_int(msg, "restarts", 0, UINT32_MAX, &restarts) ||
+        !json_get_int(msg, "nodeid", 0, SIZES_NODES_MAX, &nodeid) ||
         !json_get_int(msg, "slots", 1, 65536, &slots)) {
         link_close(link, "a join that cannot be understood");
         return;
@@ -440,9 +450,14 @@ static void handle_leaving(struct leader *leader, struct leader_member *m, json_
         change_stop_job(leader, reason != NULL ? reason : "ending");
         return;
     }
-    log_info("job %u: Slurm takes node %s back (%s)", leader->options->job, m->node, reason ? reason : "?");
-    snprintf(leader->next_reason, sizeof(leader->next_reason), "extension job %u %s", m->job, reason ? reason : "leaves");
+    log_info("job %u: Slurm takes node %s back", leader->options->job, m->node);
+    snprintf(leader->next_reason, sizeof(leader->next_reason), "extension job %u has to leave",
+             m->job);
+    leader->leaving_job = m->job;
     leader_setback(leader);
+    /* Slurm knows why; by the time that the next world is formed so do we. */
+    leader->last_poll = 0;
+    extensions_poll(leader);
     /* Slurm takes the whole job: its other nodes need not wait for their own signal. */
     for (int i = 0; i < leader->member_count; i++)
         if (leader->members[i]->job == m->job)
@@ -469,11 +484,12 @@ static void handle_out(struct leader *leader, struct leader_member *m, json_obje
     size_t len;
     unsigned char *bytes;
 
-    if (data == NULL || !json_get_int(msg, "rank", 0, INT32_MAX, &rank) || !json_get_int(msg, "fd", 1, 2, &fd))
+    if (data == NULL || !json_get_int(msg, "rank", 0, INT32_MAX, &rank) ||
+        !json_get_int(msg, "fd", 1, 2, &fd))
         return;
     bytes = malloc(strlen(data) + 1);
-    if (bytes != NULL &&
-        sodium_base642bin(bytes, strlen(data) + 1, data, strlen(data), NULL, &len, NULL, sodium_base64_VARIANT_ORIGINAL) == 0)
+    if (bytes != NULL && sodium_base642bin(bytes, strlen(data) + 1, data, strlen(data), NULL, &len,
+                                           NULL, sodium_base64_VARIANT_ORIGINAL) == 0)
         output_write(leader->output, (int)rank, (int)fd, (char *)bytes, len, NULL, NULL);
     else
         len = 0;
@@ -528,7 +544,8 @@ static void on_link_closed(struct link *link, const char *why, void *arg)
     leader_lose(leader, m, why);
 }
 
-static const struct link_handlers handlers = {.open = on_open, .message = on_message, .closed = on_link_closed};
+static const struct link_handlers handlers = {
+    .open = on_open, .message = on_message, .closed = on_link_closed};
 
 static void on_beat(uv_timer_t *timer)
 {
@@ -587,7 +604,9 @@ void leader_handle_closed(struct leader *leader)
     for (int i = 0; i < leader->member_count; i++)
         if (leader->members[i]->link != NULL && since < CLOSE_LIMIT)
             return;
-    if ((!leader->cleaned || leader->cancelling > 0 || leader->polling || leader->submission != NULL) && since < 4 * CLOSE_LIMIT) {
+    if ((!leader->cleaned || leader->cancelling > 0 || leader->polling ||
+         leader->submission != NULL) &&
+        since < 4 * CLOSE_LIMIT) {
         uv_timer_start(&leader->deadline, on_deadline, 200, 0);
         return;
     }
@@ -608,8 +627,8 @@ static void init_timer(struct leader *leader, uv_timer_t *timer)
     leader->open_handles++;
 }
 
-struct leader *leader_create(uv_loop_t *loop, const struct leader_options *options, void (*done)(int code, void *arg), void *arg,
-                             struct error *err)
+struct leader *leader_create(uv_loop_t *loop, const struct leader_options *options,
+                             void (*done)(int code, void *arg), void *arg, struct error *err)
 {
     struct leader *leader = calloc(1, sizeof(*leader));
     struct link_server_options server = {

@@ -16,27 +16,27 @@
 struct leader;
 
 struct leader_options {
-    uint32_t job, restarts;    /* of the base */
+    uint32_t job, restarts; /* of the base */
     const struct conf *conf;
     const struct policy *policy; /* merged and complete */
-    char *const *argv;         /* the user's command */
+    char *const *argv;           /* the user's command */
     const char *cwd;
     mode_t umask;
-    const char *address;       /* by which members reach this node */
-    const char *program;       /* path of elasticrun */
+    const char *address;                    /* by which members reach this node */
+    const char *program;                    /* path of elasticrun */
     const char *state_dir, *checkpoint_dir; /* exist */
     const char *user;
     uid_t slurm_user;
-    int base_nodes;            /* nodes of the base's step */
-    int slots;                 /* workers per node */
+    int base_nodes; /* nodes of the base's step */
+    int slots;      /* workers per node */
     int max_restarts;
     bool label;
 };
 
 /* Listen and wait for the base's members. done(code, arg) is called once, from the loop, when the job has ended, all members have been told and
  * no extension is left that we know of. */
-struct leader *leader_create(uv_loop_t *loop, const struct leader_options *options, void (*done)(int code, void *arg), void *arg,
-                             struct error *err);
+struct leader *leader_create(uv_loop_t *loop, const struct leader_options *options,
+                             void (*done)(int code, void *arg), void *arg, struct error *err);
 int leader_port(const struct leader *leader);
 
 /* Free; only after done. */

@@ -14,7 +14,7 @@
 #include "lib/world.h"
 
 enum phase {
-    PHASE_WAITING,   /* no generation: fewer than MIN, or the base is still assembling */
+    PHASE_WAITING, /* no generation: fewer than MIN, or the base is still assembling */
     PHASE_RUNNING,
     PHASE_HOLDING,   /* hold sent, waiting for every member's answer */
     PHASE_DRAINING,  /* workers run to the agreed step, save and leave */
@@ -32,17 +32,18 @@ struct leader_member {
     int nodeid, slots;
     double joined, last_heard;
     bool leaving;
-    bool released;    /* has been told to go */
-    int position;     /* in the current generation, -1: not in it */
-    bool answered;    /* in the current phase */
-    bool drained;     /* no worker of the current generation left here */
-    int told, completed; /* its workers of this generation that have left: for an event, because they were through */
+    bool released; /* has been told to go */
+    int position;  /* in the current generation, -1: not in it */
+    bool answered; /* in the current phase */
+    bool drained;  /* no worker of the current generation left here */
+    int told,
+        completed; /* its workers of this generation that have left: for an event, because they were through */
     bool stepping;
     struct workers_held_sum {
         int attached, training, running, finished;
         uint64_t step;
     } held;
-    uint64_t step;    /* last heard */
+    uint64_t step; /* last heard */
 };
 
 struct extension {
@@ -58,6 +59,8 @@ struct extension {
 /* One line of the job's history. */
 struct generation_record {
     int generation, size, workers;
+    double
+        pause_from; /* when the world before had been held, on the leader's clock; < 0: there was none */
     double time, until, pause; /* Unix time, seconds; until and pause < 0: not known (yet) */
     char kind[16];
     char *reason;
@@ -83,14 +86,14 @@ struct leader {
     int extension_count;
     struct job_info *base; /* Slurm's view of the base job, NULL until the first answer */
     bool polling;
-    double last_poll;
+    double last_poll; /* 0: at once */
     struct submission *submission;
     char submit_error[256];
     double submit_after; /* no sbatch before (back-off after a refusal) */
     double submit_backoff;
-    int extensions_seen;   /* submissions so far: tells whether one fell into a look at Slurm */
-    int cancelling;        /* cancellations under way */
-    bool cleaned; /* extensions have been cancelled at the end */
+    int extensions_seen; /* submissions so far: tells whether one fell into a look at Slurm */
+    int cancelling;      /* cancellations under way */
+    bool cleaned;        /* extensions have been cancelled at the end */
 
     enum phase phase;
     double phase_since;
@@ -106,18 +109,20 @@ struct leader {
     char change_kind[16];
     char change_reason[512];
     char next_reason[256]; /* what has happened since the last change was decided */
-    double pause_from;     /* when the old world had been held; < 0: no world before */
-    bool failed;           /* a worker of this generation has failed */
-    bool fault;            /* the change under way is because of a failure or a lost node */
-    bool waited;           /* … by a SIGTERM, and it has been waited for a reason */
-    bool fatal;            /* … and it must not be started again */
-    bool stopping;         /* the base has been told to end */
+    uint32_t
+        leaving_job;   /* the last extension that Slurm has taken, 0: none since the last change */
+    double pause_from; /* when the old world had been held; < 0: no world before */
+    bool failed;       /* a worker of this generation has failed */
+    bool fault;        /* the change under way is because of a failure or a lost node */
+    bool waited;       /* … by a SIGTERM, and it has been waited for a reason */
+    bool fatal;        /* … and it must not be started again */
+    bool stopping;     /* the base has been told to end */
     char stop_reason[64];
     int failure_code;
-    char failure[512];     /* the first failure of this generation, in one line */
-    double grace_until;    /* of the change under way */
+    char failure[512];  /* the first failure of this generation, in one line */
+    double grace_until; /* of the change under way */
     char why_size[200], why_not_more[240];
-    int next_size;         /* nodes of the world that is planned */
+    int next_size; /* nodes of the world that is planned */
     double waiting_since;
 
     struct generation_record *history;
@@ -154,7 +159,8 @@ void change_form(struct leader *leader);
 void change_stop_job(struct leader *leader, const char *reason);
 void change_deadline(struct leader *leader);
 void change_member_gone(struct leader *leader, struct leader_member *member);
-void change_on_message(struct leader *leader, struct leader_member *member, const char *type, json_object *msg);
+void change_on_message(struct leader *leader, struct leader_member *member, const char *type,
+                       json_object *msg);
 void change_finish(struct leader *leader, int code);
 
 /* extensions.c */
@@ -168,8 +174,9 @@ void extensions_cancel_all(struct leader *leader);
 const struct pool *extensions_pool(const struct leader *leader);
 void extensions_free(struct leader *leader);
 /* The sbatch command line of an extension as a NULL-terminated new array. Pure but for its inputs. */
-char **extension_argv(const struct leader_options *options, const struct job_info *base, const struct pool *pool, int nodes,
-                      double delay, time_t now, char *const *exclude);
+char **extension_argv(const struct leader_options *options, const struct job_info *base,
+                      const struct pool *pool, int nodes, double delay, time_t now,
+                      char *const *exclude);
 
 /* report.c */
 int report_generation(struct leader *leader); /* a generation has been formed: files and history */

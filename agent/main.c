@@ -29,7 +29,7 @@
 #include "common/log.h"
 #include "common/slurm_client.h"
 
-#define BASE_CONNECT_MS 60000      /* the base's agents wait for the leader so long */
+#define BASE_CONNECT_MS      60000 /* the base's agents wait for the leader so long */
 #define EXTENSION_CONNECT_MS 10000 /* an extension whose base is gone gives its nodes back */
 
 enum exit_status { EXIT_USAGE = 2 };
@@ -80,21 +80,28 @@ static int read_place(struct place *place, struct error *err)
     long value;
 
     if (!env_number("SLURM_JOB_ID", 1, UINT32_MAX, &value))
-        return error_set(err, "not inside a Slurm job; submit one: sbatch --elastic=MIN:MAX with `srun elasticrun python train.py` in its script");
+        return error_set(err, "not inside a Slurm job; submit one: sbatch --elastic=MIN:MAX with "
+                              "`srun elasticrun python train.py` in its script");
     place->job = (uint32_t)value;
-    place->restarts = env_number("SLURM_RESTART_COUNT", 0, UINT32_MAX, &value) ? (uint32_t)value : 0;
+    place->restarts = env_number("SLURM_RESTART_COUNT", 0, UINT32_MAX, &value) ? (uint32_t)value
+                                                                               : 0;
     place->nodeid = env_number("SLURM_NODEID", 0, SIZES_NODES_MAX, &value) ? (int)value : 0;
     place->localid = env_number("SLURM_LOCALID", 0, INT_MAX, &value) ? (int)value : 0;
     place->node = getenv("SLURMD_NODENAME");
     place->in_step = getenv("SLURM_STEP_ID") != NULL;
     if (place->in_step)
-        place->nodes = env_number("SLURM_STEP_NUM_NODES", 1, SIZES_NODES_MAX, &value) ? (int)value : 1;
+        place->nodes = env_number("SLURM_STEP_NUM_NODES", 1, SIZES_NODES_MAX, &value) ? (int)value
+                                                                                      : 1;
     else
-        place->nodes = env_number("SLURM_JOB_NUM_NODES", 1, SIZES_NODES_MAX, &value) ? (int)value : 1;
+        place->nodes = env_number("SLURM_JOB_NUM_NODES", 1, SIZES_NODES_MAX, &value) ? (int)value
+                                                                                     : 1;
     if (place->node == NULL)
-        return error_set(err, "SLURMD_NODENAME is not set; start elasticrun with srun: srun elasticrun python train.py");
+        return error_set(err, "SLURMD_NODENAME is not set; start elasticrun with srun: srun "
+                              "elasticrun python train.py");
     if (!place->in_step && place->nodes > 1)
-        return error_set(err, "the job has %d nodes and elasticrun runs on one of them only; start it with srun: srun elasticrun ...",
+        return error_set(err,
+                         "the job has %d nodes and elasticrun runs on one of them only; start it "
+                         "with srun: srun elasticrun ...",
                          place->nodes);
     return 0;
 }
@@ -139,7 +146,9 @@ static int choose_slots(const struct options *o, struct error *err)
         return env_number("SLURM_CPUS_ON_NODE", 1, 65536, &value) ? (int)value : (int)cpus;
     case NPROC_GPU:
         if (gpus == 0)
-            error_set(err, "--nproc-per-node=gpu: this job has no GPUs; ask for them with --gpus-per-node");
+            error_set(
+                err,
+                "--nproc-per-node=gpu: this job has no GPUs; ask for them with --gpus-per-node");
         return gpus;
     case NPROC_AUTO:
         if (gpus > 0)
@@ -162,7 +171,8 @@ static int invent_pools(struct run *run, struct error *err)
 
     if (conf->pool_count > 0)
         return 0;
-    if (run->policy.pool_count == 0 && (own == NULL || policy_set(&run->policy, "pool", own, err) != 0))
+    if (run->policy.pool_count == 0 &&
+        (own == NULL || policy_set(&run->policy, "pool", own, err) != 0))
         return 0;
     conf->pools = calloc((size_t)run->policy.pool_count, sizeof(*conf->pools));
     if (conf->pools == NULL)
@@ -203,7 +213,8 @@ static int merge_scale_config(struct policy *policy, struct error *err)
 static int build_policy(struct run *run, struct error *err)
 {
     struct policy *policy = &run->policy, lower;
-    const char *config = run->options.config != NULL ? run->options.config : getenv("ELASTIC_CONFIG");
+    const char *config = run->options.config != NULL ? run->options.config
+                                                     : getenv("ELASTIC_CONFIG");
     int rc = -1;
 
     policy_init(&lower);
@@ -218,7 +229,8 @@ static int build_policy(struct run *run, struct error *err)
     policy_merge(policy, &run->conf->defaults);
     policy_defaults(policy);
     if (policy->sizes.min == 0) {
-        error_set(err, "no size given: submit with sbatch --elastic=MIN:MAX, or say elasticrun --elastic=MIN:MAX");
+        error_set(err, "no size given: submit with sbatch --elastic=MIN:MAX, or say elasticrun "
+                       "--elastic=MIN:MAX");
         goto done;
     }
     if (invent_pools(run, err) != 0 || conf_check_policy(run->conf, policy, err) != 0)
@@ -236,11 +248,14 @@ static int check_size(struct run *run, struct error *err)
 
     sizes_format(sizes, text, sizeof(text));
     if (run->place.nodes < sizes->min)
-        return error_set(err, "--elastic=%s needs %d nodes to start, this step has %d; use srun -N%d in a job of %d nodes", text, sizes->min,
-                         run->place.nodes, sizes->min, sizes->min);
+        return error_set(err,
+                         "--elastic=%s needs %d nodes to start, this step has %d; use srun -N%d in "
+                         "a job of %d nodes",
+                         text, sizes->min, run->place.nodes, sizes->min, sizes->min);
     if (!sizes_allowed(sizes, run->place.nodes))
-        return error_set(err, "--elastic=%s does not allow the %d nodes of this step; use srun -N%d", text, run->place.nodes,
-                         sizes_floor(sizes, run->place.nodes));
+        return error_set(err,
+                         "--elastic=%s does not allow the %d nodes of this step; use srun -N%d",
+                         text, run->place.nodes, sizes_floor(sizes, run->place.nodes));
     return 0;
 }
 
@@ -255,8 +270,10 @@ static int make_directories(struct run *run, struct error *err)
     if (run->options.state_dir != NULL)
         run->state_dir = strdup(run->options.state_dir);
     else
-        run->state_dir = conf_expand(run->conf->state_dir, home, run->user, job, run->cluster != NULL ? run->cluster : "cluster");
-    if (run->state_dir == NULL || (run->state_dir[0] != '/' && (run->state_dir = realpath(run->state_dir, NULL)) == NULL))
+        run->state_dir = conf_expand(run->conf->state_dir, home, run->user, job,
+                                     run->cluster != NULL ? run->cluster : "cluster");
+    if (run->state_dir == NULL ||
+        (run->state_dir[0] != '/' && (run->state_dir = realpath(run->state_dir, NULL)) == NULL))
         return error_set(err, "--state-dir must be an absolute path");
     if (run->options.checkpoint_dir != NULL)
         run->checkpoint_dir = strdup(run->options.checkpoint_dir);
@@ -291,7 +308,7 @@ static void on_signal(uv_signal_t *handle, int number)
     struct run *run = handle->data;
 
     if (run->member != NULL)
-        member_leave(run->member, number == SIGINT ? "interrupted" : run->options.extension ? "preempted" : "terminated");
+        member_leave(run->member, number == SIGINT ? "interrupted" : "terminated");
 }
 
 static char *first_step_node(void)
@@ -350,11 +367,14 @@ static int read_leader(struct run *run, struct error *err)
     const char *colon = leader != NULL ? strrchr(leader, ':') : NULL;
     struct member_options *m = &run->member_options;
 
-    if (colon == NULL || base == NULL || sscanf(base, "%u.%u", &m->base_job, &m->base_restarts) != 2)
+    if (colon == NULL || base == NULL ||
+        sscanf(base, "%u.%u", &m->base_job, &m->base_restarts) != 2)
         return error_set(err, "--extension is for jobs that elasticrun submits itself");
     m->port = atoi(colon + 1);
     run->address = strndup(leader, (size_t)(colon - leader));
-    return run->address != NULL && m->port > 0 && m->port < 65536 ? 0 : error_set(err, "ELASTIC_LEADER=%s: not ADDRESS:PORT", leader);
+    return run->address != NULL && m->port > 0 && m->port < 65536
+               ? 0
+               : error_set(err, "ELASTIC_LEADER=%s: not ADDRESS:PORT", leader);
 }
 
 static int start(struct run *run, struct error *err)

@@ -24,11 +24,11 @@
 #include "lib/json_get.h"
 #include "lib/world.h"
 
-#define OUTPUT_CHUNK 32768          /* bytes of worker output in one message */
-#define OUTPUT_WINDOW (256 * 1024)  /* bytes sent to the leader and not yet written by it */
-#define TAIL_BYTES 256              /* of a worker's last line on stderr */
-#define FLUSH_MS 2000               /* for the last output before exit */
-#define FATAL_GRACE 3.0             /* seconds for workers when the leader is gone */
+#define OUTPUT_CHUNK  32768        /* bytes of worker output in one message */
+#define OUTPUT_WINDOW (256 * 1024) /* bytes sent to the leader and not yet written by it */
+#define TAIL_BYTES    256          /* of a worker's last line on stderr */
+#define FLUSH_MS      2000         /* for the last output before exit */
+#define FATAL_GRACE   3.0          /* seconds for workers when the leader is gone */
 
 struct tail {
     int rank;
@@ -41,17 +41,17 @@ struct member {
     uv_loop_t *loop;
     const struct member_options *options;
     struct link *link;
-    struct output *output;   /* base members write their workers' output themselves */
+    struct output *output; /* base members write their workers' output themselves */
     struct workers *workers;
     struct world *world;
     uv_timer_t beat;
     double last_heard;
-    double heartbeat;        /* seconds of silence after which the leader is lost */
+    double heartbeat; /* seconds of silence after which the leader is lost */
     char *run_dir;
     /* From welcome. */
     char **argv, **user_env;
     char *cwd, *state_dir, *checkpoint_dir, *incarnation;
-    json_object *scale;      /* world size → JSON text */
+    json_object *scale; /* world size → JSON text */
     mode_t umask;
     int min_nodes, max_nodes, max_restarts;
 
@@ -62,7 +62,7 @@ struct member {
     int tail_count;
 
     bool welcomed, leaving, ending, finished;
-    int open_handles;        /* uv handles and other pieces that still call back */
+    int open_handles; /* uv handles and other pieces that still call back */
     int exit_code;
     char leave_reason[64];
     void (*done)(int code, void *arg);
@@ -132,7 +132,8 @@ static void forward_output(struct member *m, int rank, int fd, const char *data,
         size_t part = len - at < OUTPUT_CHUNK ? len - at : OUTPUT_CHUNK;
         json_object *msg = message("out");
 
-        sodium_bin2base64(text, sizeof(text), (const unsigned char *)data + at, part, sodium_base64_VARIANT_ORIGINAL);
+        sodium_bin2base64(text, sizeof(text), (const unsigned char *)data + at, part,
+                          sodium_base64_VARIANT_ORIGINAL);
         json_object_object_add(msg, "rank", json_object_new_int(rank));
         json_object_object_add(msg, "fd", json_object_new_int(fd));
         json_object_object_add(msg, "data", json_object_new_string(text));
@@ -215,7 +216,8 @@ static void on_exited(const struct worker_exit *ended, void *arg)
     json_object *msg = generation_message("exit", m->world->generation);
     json_object *error = json_object_get(ended->error);
 
-    if (error == NULL && (ended->code != 0 || ended->signal != 0) && tail_of(m, ended->rank) != NULL) {
+    if (error == NULL && (ended->code != 0 || ended->signal != 0) &&
+        tail_of(m, ended->rank) != NULL) {
         error = json_object_new_object();
         json_object_object_add(error, "message", json_object_new_string(tail_of(m, ended->rank)));
     }
@@ -301,19 +303,20 @@ static void start_workers(struct member *m, int node_index)
         .user_env = m->user_env,
         .own_env = environ,
         .bind = m->options->bind,
-        .place = {
-            .node_index = node_index,
-            .job_id = job_id,
-            .incarnation = m->incarnation,
-            .min_nodes = m->min_nodes,
-            .max_nodes = m->max_nodes,
-            .max_restarts = m->max_restarts,
-            .run_dir = m->run_dir,
-            .state_dir = m->state_dir,
-            .checkpoint_dir = m->checkpoint_dir,
-            .scale_config = scale_text(m),
-            .lib = m->options->lib,
-        },
+        .place =
+            {
+                .node_index = node_index,
+                .job_id = job_id,
+                .incarnation = m->incarnation,
+                .min_nodes = m->min_nodes,
+                .max_nodes = m->max_nodes,
+                .max_restarts = m->max_restarts,
+                .run_dir = m->run_dir,
+                .state_dir = m->state_dir,
+                .checkpoint_dir = m->checkpoint_dir,
+                .scale_config = scale_text(m),
+                .lib = m->options->lib,
+            },
     };
     int slots = m->world->nodes[node_index].slots;
     int first = world_first_rank(m->world, node_index);
@@ -336,25 +339,29 @@ static bool of_current(struct member *m, json_object *msg)
 {
     int64_t gen;
 
-    return m->world != NULL && m->workers != NULL && json_get_int(msg, "gen", 0, INT32_MAX, &gen) && gen == m->world->generation;
+    return m->world != NULL && m->workers != NULL && json_get_int(msg, "gen", 0, INT32_MAX, &gen) &&
+           gen == m->world->generation;
 }
 
 static void handle_welcome(struct member *m, json_object *msg)
 {
     int64_t mask, min, max, restarts;
     const char *cwd = json_get_string(msg, "cwd");
-    const char *state = json_get_string(msg, "state_dir"), *checkpoint = json_get_string(msg, "checkpoint_dir");
+    const char *state = json_get_string(msg, "state_dir"),
+               *checkpoint = json_get_string(msg, "checkpoint_dir");
     json_object *scale;
 
     if (m->welcomed)
         return;
     m->argv = json_get_strings(msg, "argv", 65536);
     m->user_env = json_get_strings(msg, "env", 65536);
-    if (m->argv == NULL || m->argv[0] == NULL || m->user_env == NULL || cwd == NULL || state == NULL || checkpoint == NULL ||
-        !json_get_int(msg, "umask", 0, 0777, &mask) || !json_get_int(msg, "min_nodes", 1, SIZES_NODES_MAX, &min) ||
+    if (m->argv == NULL || m->argv[0] == NULL || m->user_env == NULL || cwd == NULL ||
+        state == NULL || checkpoint == NULL || !json_get_int(msg, "umask", 0, 0777, &mask) ||
+        !json_get_int(msg, "min_nodes", 1, SIZES_NODES_MAX, &min) ||
         !json_get_int(msg, "max_nodes", 1, SIZES_NODES_MAX, &max) ||
         !json_get_int(msg, "max_restarts", 0, INT32_MAX, &restarts)) {
-        log_error("the leader sent an incomplete welcome; is it of the same version as this elasticrun?");
+        log_error(
+            "the leader sent an incomplete welcome; is it of the same version as this elasticrun?");
         member_end(m, 1);
         return;
     }
@@ -365,7 +372,8 @@ static void handle_welcome(struct member *m, json_object *msg)
     m->min_nodes = (int)min;
     m->max_nodes = (int)max;
     m->max_restarts = (int)restarts;
-    if (json_object_object_get_ex(msg, "scale_config", &scale) && json_object_is_type(scale, json_type_object))
+    if (json_object_object_get_ex(msg, "scale_config", &scale) &&
+        json_object_is_type(scale, json_type_object))
         m->scale = json_object_get(scale);
     if (m->options->base)
         m->output = output_create(m->loop, json_get_bool(msg, "label", false), output_ready, m);
@@ -403,7 +411,8 @@ static void handle_start(struct member *m, json_object *msg)
         return;
     world = world_from_json(msg, &err);
     if (world == NULL || !json_get_int(msg, "node_index", 0, world->node_count - 1, &index)) {
-        log_error("the leader sent an unusable world: %s", world == NULL ? err.text : "no place for this node");
+        log_error("the leader sent an unusable world: %s",
+                  world == NULL ? err.text : "no place for this node");
         world_destroy(world);
         member_end(m, 1);
         return;
@@ -428,7 +437,8 @@ static void handle_hold(struct member *m, json_object *msg)
         clock_gettime(CLOCK_REALTIME, &ts);
         deadline_ms = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000 + (int64_t)(deadline * 1000);
     }
-    workers_hold(m->workers, kind ? kind : "", reason ? reason : "", (int)nodes, deadline_ms, &held);
+    workers_hold(m->workers, kind ? kind : "", reason ? reason : "", (int)nodes, deadline_ms,
+                 &held);
     answer = generation_message("held", m->world->generation);
     json_object_object_add(answer, "attached", json_object_new_int(held.attached));
     json_object_object_add(answer, "training", json_object_new_int(held.training));
@@ -478,14 +488,10 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         bool current; /* only for the generation that runs */
         void (*handle)(struct member *m, json_object *msg);
     } table[] = {
-        {"welcome", false, handle_welcome},
-        {"reserve", false, handle_reserve},
-        {"start", false, handle_start},
-        {"hold", true, handle_hold},
-        {"run_to", true, handle_run_to},
-        {"stop", true, handle_stop},
-        {"release", false, handle_release},
-        {"finish", false, handle_finish},
+        {"welcome", false, handle_welcome}, {"reserve", false, handle_reserve},
+        {"start", false, handle_start},     {"hold", true, handle_hold},
+        {"run_to", true, handle_run_to},    {"stop", true, handle_stop},
+        {"release", false, handle_release}, {"finish", false, handle_finish},
         {"ack", false, handle_ack},
     };
 
@@ -494,7 +500,8 @@ static void on_message(struct link *link, json_object *msg, void *arg)
     if (type == NULL)
         return;
     if (strcmp(type, "refuse") == 0) {
-        log_info("%s: the leader refuses this node: %s", m->options->node, json_get_string(msg, "reason"));
+        log_info("%s: the leader refuses this node: %s", m->options->node,
+                 json_get_string(msg, "reason"));
         member_end(m, 0);
         return;
     }
@@ -582,7 +589,8 @@ static void sweep_work(uv_work_t *work)
     const struct member_options *options = sweep->member->options;
     struct error err;
 
-    if (slurm_client_cancel_extensions(options->base_job, options->base_restarts, getuid(), &err) < 0)
+    if (slurm_client_cancel_extensions(options->base_job, options->base_restarts, getuid(), &err) <
+        0)
         log_debug("cancelling extensions: %s", err.text);
 }
 
@@ -619,7 +627,8 @@ static void on_closed(struct link *link, const char *why, void *arg)
         if (m->welcomed || m->options->base)
             log_error("%s: lost the leader: %s", m->options->node, why);
         else
-            log_info("%s: no leader of job %u answers (%s): nothing to do", m->options->node, m->options->base_job, why);
+            log_info("%s: no leader of job %u answers (%s): nothing to do", m->options->node,
+                     m->options->base_job, why);
         if (m->options->base && m->welcomed)
             cancel_extensions(m);
         member_end(m, m->options->base ? 1 : 0);
@@ -627,7 +636,8 @@ static void on_closed(struct link *link, const char *why, void *arg)
     piece_gone(m);
 }
 
-static const struct link_handlers link_handlers = {.open = on_open, .message = on_message, .closed = on_closed};
+static const struct link_handlers link_handlers = {
+    .open = on_open, .message = on_message, .closed = on_closed};
 
 static void on_beat(uv_timer_t *timer)
 {
@@ -641,7 +651,9 @@ static void on_beat(uv_timer_t *timer)
         return;
     }
     msg = generation_message("beat", m->world != NULL ? m->world->generation : 0);
-    json_object_object_add(msg, "step", json_object_new_int64(m->workers != NULL ? (int64_t)workers_step(m->workers) : 0));
+    json_object_object_add(
+        msg, "step",
+        json_object_new_int64(m->workers != NULL ? (int64_t)workers_step(m->workers) : 0));
     send_message(m, msg);
 }
 
@@ -705,8 +717,8 @@ static void member_end(struct member *m, int code)
         link_close(m->link, "done");
 }
 
-struct member *member_create(uv_loop_t *loop, const struct member_options *options, void (*done)(int code, void *arg), void *arg,
-                             struct error *err)
+struct member *member_create(uv_loop_t *loop, const struct member_options *options,
+                             void (*done)(int code, void *arg), void *arg, struct error *err)
 {
     struct member *m = calloc(1, sizeof(*m));
     struct link_client_options client = {
@@ -732,8 +744,10 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
     m->arg = arg;
     m->reserved_fd = -1;
     m->heartbeat = options->conf->heartbeat_timeout;
-    m->run_dir = run_dir_make(options->conf->snapshot_dir, options->job, options->restarts, options->node, err);
-    if (m->run_dir == NULL || asprintf(&m->incarnation, "%u.%u", options->base_job, options->base_restarts) < 0) {
+    m->run_dir = run_dir_make(options->conf->snapshot_dir, options->job, options->restarts,
+                              options->node, err);
+    if (m->run_dir == NULL ||
+        asprintf(&m->incarnation, "%u.%u", options->base_job, options->base_restarts) < 0) {
         m->incarnation = NULL;
         member_destroy(m);
         return NULL;
@@ -746,7 +760,8 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
     }
     uv_timer_init(loop, &m->beat);
     m->beat.data = m;
-    uv_timer_start(&m->beat, on_beat, (uint64_t)(m->heartbeat * 250), (uint64_t)(m->heartbeat * 250));
+    uv_timer_start(&m->beat, on_beat, (uint64_t)(m->heartbeat * 250),
+                   (uint64_t)(m->heartbeat * 250));
     m->open_handles = 2; /* link, beat */
     return m;
 }

@@ -15,25 +15,25 @@
 struct member;
 
 struct member_options {
-    const char *node;        /* Slurm's name of this node */
-    uint32_t job, restarts;  /* of this member's own job */
-    int nodeid;              /* within its step */
+    const char *node;       /* Slurm's name of this node */
+    uint32_t job, restarts; /* of this member's own job */
+    int nodeid;             /* within its step */
     bool base;
-    int slots;               /* workers on this node */
+    int slots; /* workers on this node */
     uint32_t base_job, base_restarts;
-    const char *address;     /* of the leader */
-    int port;                /* 0: the candidate ports */
+    const char *address; /* of the leader */
+    int port;            /* 0: the candidate ports */
     int connect_timeout_ms;
     const struct conf *conf;
-    const char *program;     /* path of this elasticrun */
-    const char *lib;         /* path of libelastic.so */
+    const char *program; /* path of this elasticrun */
+    const char *lib;     /* path of libelastic.so */
     bool bind;
 };
 
 /* Join. done(code, arg) is called once, from the loop, when this member has nothing left to do: its workers are gone, its files removed and
  * the process should exit with code. Everything in options must outlive the member. */
-struct member *member_create(uv_loop_t *loop, const struct member_options *options, void (*done)(int code, void *arg),
-                             void *arg, struct error *err);
+struct member *member_create(uv_loop_t *loop, const struct member_options *options,
+                             void (*done)(int code, void *arg), void *arg, struct error *err);
 
 /* Slurm sent SIGTERM (or the user SIGINT): tell the leader and go when it says so. */
 void member_leave(struct member *member, const char *reason);

@@ -113,15 +113,18 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static int parse_count(const char *name, const char *text, int min, int max, int *value, struct error *err)
+static int parse_count(const char *name, const char *text, int min, int max, int *value,
+                       struct error *err)
 {
     char *end;
     long number;
 
     errno = 0;
     number = strtol(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || number < min || number > max)
-        return error_set(err, "--%s=%s: must be a whole number from %d to %d", name, text, min, max);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || number < min ||
+        number > max)
+        return error_set(err, "--%s=%s: must be a whole number from %d to %d", name, text, min,
+                         max);
     *value = (int)number;
     return 0;
 }
@@ -137,7 +140,9 @@ static int parse_nproc(struct options *o, const char *text, struct error *err)
     else if (parse_count("nproc-per-node", text, 1, 65536, &o->nproc, NULL) == 0)
         o->nproc_kind = NPROC_NUMBER;
     else
-        return error_set(err, "--nproc-per-node=%s: must be a whole number from 1 to 65536, auto, gpu or cpu", text);
+        return error_set(
+            err, "--nproc-per-node=%s: must be a whole number from 1 to 65536, auto, gpu or cpu",
+            text);
     return 0;
 }
 
@@ -151,18 +156,21 @@ static int parse_bind(struct options *o, const char *text, struct error *err)
 
 static int parse_policy(struct options *o, const char *name, const char *text, struct error *err)
 {
-    return policy_set(&o->policy, strcmp(name, "elastic") == 0 ? name : name + strlen("elastic-"), text, err);
+    return policy_set(&o->policy, strcmp(name, "elastic") == 0 ? name : name + strlen("elastic-"),
+                      text, err);
 }
 
 /* The command as it is executed: a Python script or module gets its interpreter, as under torchrun. */
-static int build_argv(struct options *o, char **args, bool module, bool no_python, struct error *err)
+static int build_argv(struct options *o, char **args, bool module, bool no_python,
+                      struct error *err)
 {
     size_t count = 0, at = 0, len;
     const char *python = getenv("PYTHON_EXEC");
     bool script;
 
     if (args[0] == NULL)
-        return error_set(err, "no command to run; try: srun elasticrun python train.py (elasticrun --help shows more)");
+        return error_set(err, "no command to run; try: srun elasticrun python train.py (elasticrun "
+                              "--help shows more)");
     while (args[count] != NULL)
         count++;
     o->argv = calloc(count + 4, sizeof(*o->argv));
@@ -241,7 +249,8 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
             puts("elasticrun " PACKAGE_VERSION);
             return OPTIONS_DONE;
         } else if (code == '?') {
-            error_set(err, "%s: unknown option, or its value is missing; see elasticrun --help", argv[optind - 1]);
+            error_set(err, "%s: unknown option, or its value is missing; see elasticrun --help",
+                      argv[optind - 1]);
             return OPTIONS_ERROR;
         } else if (parse_one(o, code, index >= 0 ? long_options[index].name : "", err) != 0) {
             return OPTIONS_ERROR;

@@ -11,22 +11,23 @@
 enum nproc_kind { NPROC_DEFAULT, NPROC_NUMBER, NPROC_AUTO, NPROC_GPU, NPROC_CPU };
 
 struct options {
-    struct policy policy;     /* what the command line says; unset elsewhere */
-    const char *config;       /* --elastic-config, NULL */
+    struct policy policy; /* what the command line says; unset elsewhere */
+    const char *config;   /* --elastic-config, NULL */
     enum nproc_kind nproc_kind;
     int nproc;
     int max_restarts;
     bool label;
     bool bind;
-    bool extension;           /* internal: agent of an extension job */
+    bool extension;                         /* internal: agent of an extension job */
     const char *state_dir, *checkpoint_dir; /* NULL: default */
-    char **argv;              /* the command to run, NULL-terminated, owned */
+    char **argv;                            /* the command to run, NULL-terminated, owned */
 };
 
 enum options_result { OPTIONS_RUN, OPTIONS_DONE /* help or version was printed */, OPTIONS_ERROR };
 
 /* Parse. Points into argv. Notices about accepted but unused torchrun options are printed as log lines. */
-enum options_result options_parse(struct options *options, int argc, char **argv, struct error *err);
+enum options_result options_parse(struct options *options, int argc, char **argv,
+                                  struct error *err);
 void options_clear(struct options *options);
 
 #endif

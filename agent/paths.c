@@ -42,7 +42,8 @@ static const char *find(char *buf, const char *const *candidates)
 const char *paths_extension_script(void)
 {
     static char path[PATH_MAX];
-    static const char *const candidates[] = {"../libexec/slurm-elastic/extension.sh", PKGLIBEXECDIR "/extension.sh", NULL};
+    static const char *const candidates[] = {"../libexec/slurm-elastic/extension.sh",
+                                             PKGLIBEXECDIR "/extension.sh", NULL};
 
     return find(path, candidates);
 }
@@ -50,7 +51,8 @@ const char *paths_extension_script(void)
 const char *paths_library(void)
 {
     static char path[PATH_MAX];
-    static const char *const candidates[] = {"../lib/libelastic.so.0", LIBDIR "/libelastic.so.0", NULL};
+    static const char *const candidates[] = {"../lib/libelastic.so.0", LIBDIR "/libelastic.so.0",
+                                             NULL};
 
     return find(path, candidates);
 }

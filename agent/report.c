@@ -56,7 +56,8 @@ static json_object *record_json(const struct generation_record *r)
     json_object_object_add(obj, "size", json_object_new_int(r->size));
     json_object_object_add(obj, "workers", json_object_new_int(r->workers));
     json_object_object_add(obj, "nodes", names_of(r->nodes));
-    json_object_object_add(obj, "reason", json_object_new_string(r->reason != NULL ? r->reason : ""));
+    json_object_object_add(obj, "reason",
+                           json_object_new_string(r->reason != NULL ? r->reason : ""));
     return obj;
 }
 
@@ -83,6 +84,8 @@ static int add_record(struct leader *leader)
     r->workers = world_size(world);
     r->time = unix_now();
     r->until = r->pause = -1;
+    r->pause_from = leader->pause_from;
+    leader->pause_from = -1;
     snprintf(r->kind, sizeof(r->kind), "%s", world->kind);
     r->reason = strdup(world->reason);
     r->nodes = calloc((size_t)world->node_count + 1, sizeof(*r->nodes));
@@ -97,20 +100,23 @@ int report_generation(struct leader *leader)
     char incarnation[32];
     char *nodes = NULL, **names = calloc((size_t)world->node_count + 1, sizeof(*names));
 
-    snprintf(incarnation, sizeof(incarnation), "%u.%u", leader->options->job, leader->options->restarts);
+    snprintf(incarnation, sizeof(incarnation), "%u.%u", leader->options->job,
+             leader->options->restarts);
     for (int i = 0; names != NULL && i < world->node_count; i++)
         names[i] = world->nodes[i].name;
     if (names != NULL)
         nodes = slurm_client_compress(names, world->node_count);
-    log_info("job %u: generation %d: %d node%s, %d worker%s (%s: %s) on %s", leader->options->job, world->generation, world->node_count,
-             world->node_count == 1 ? "" : "s", world_size(world), world_size(world) == 1 ? "" : "s", world->kind, world->reason,
+    log_info("job %u: generation %d: %d node%s, %d worker%s (%s: %s) on %s", leader->options->job,
+             world->generation, world->node_count, world->node_count == 1 ? "" : "s",
+             world_size(world), world_size(world) == 1 ? "" : "s", world->kind, world->reason,
              nodes != NULL ? nodes : "?");
     free(names);
     free(nodes);
     if (add_record(leader) == 0)
         append_history(leader, record_json(last_record(leader)));
     /* A full disk must not stop the training that needs no host file; it has been said in the log. */
-    write_file(leader, "generation.json", world_generation_json(world, incarnation, unix_now()), 0600);
+    write_file(leader, "generation.json", world_generation_json(world, incarnation, unix_now()),
+               0600);
     write_file(leader, "discover_hosts.sh", world_discover_hosts(world), 0700);
     write_file(leader, "hostfile.openmpi", world_hostfile_openmpi(world), 0600);
     write_file(leader, "hostfile.mpich", world_hostfile_mpich(world), 0600);
@@ -122,10 +128,9 @@ void report_stepping(struct leader *leader, bool aware)
     struct generation_record *r = last_record(leader);
     json_object *line;
 
-    if (r == NULL || r->pause >= 0 || leader->pause_from < 0 || leader->generation_since < 0)
+    if (r == NULL || r->pause >= 0 || r->pause_from < 0)
         return;
-    r->pause = (aware ? leader_now(leader) : leader->ready_at) - leader->pause_from;
-    leader->pause_from = -1;
+    r->pause = (aware ? leader_now(leader) : leader->ready_at) - r->pause_from;
     line = json_object_new_object();
     json_object_object_add(line, "generation", json_object_new_int(r->generation));
     json_object_object_add(line, "pause", json_object_new_double(r->pause));
@@ -170,11 +175,13 @@ void report_failure(struct leader *leader, struct leader_member *member, json_ob
     if (json_object_object_get_ex(msg, "error", &error))
         what = json_get_string(error, "message");
     if (signal != 0)
-        snprintf(how, sizeof(how), "SIG%s", sigabbrev_np((int)signal) != NULL ? sigabbrev_np((int)signal) : "?");
+        snprintf(how, sizeof(how), "SIG%s",
+                 sigabbrev_np((int)signal) != NULL ? sigabbrev_np((int)signal) : "?");
     else
         snprintf(how, sizeof(how), "exit code %d", (int)code);
-    snprintf(leader->failure, sizeof(leader->failure), "rank %d on %s failed: %s%s%s%s", (int)rank, member->node, what != NULL ? what : how,
-             what != NULL ? " (" : "", what != NULL ? how : "", what != NULL ? ")" : "");
+    snprintf(leader->failure, sizeof(leader->failure), "rank %d on %s failed: %s%s%s%s", (int)rank,
+             member->node, what != NULL ? what : how, what != NULL ? " (" : "",
+             what != NULL ? how : "", what != NULL ? ")" : "");
 }
 
 void report_root_cause(struct leader *leader)
@@ -204,17 +211,23 @@ static json_object *members_json(struct leader *leader)
             json_object *obj;
 
             /* In rank order, those without a place at the end. */
-            if (m->link == NULL || (position >= 0 ? m->position != position : pass != 0 || m->position >= 0))
+            if (m->link == NULL ||
+                (position >= 0 ? m->position != position : pass != 0 || m->position >= 0))
                 continue;
             obj = json_object_new_object();
             json_object_object_add(obj, "node", json_object_new_string(m->node));
             json_object_object_add(obj, "job", json_object_new_int64(m->job));
-            json_object_object_add(obj, "role", json_object_new_string(m->base ? "base" : "extension"));
-            json_object_object_add(obj, "pool", ext != NULL && ext->pool != NULL ? json_object_new_string(ext->pool->name) : NULL);
+            json_object_object_add(obj, "role",
+                                   json_object_new_string(m->base ? "base" : "extension"));
+            json_object_object_add(
+                obj, "pool",
+                ext != NULL && ext->pool != NULL ? json_object_new_string(ext->pool->name) : NULL);
             json_object_object_add(obj, "slots", json_object_new_int(m->slots));
-            json_object_object_add(obj, "first_rank", json_object_new_int(m->position >= 0 && leader->world != NULL
-                                                                              ? world_first_rank(leader->world, m->position)
-                                                                              : -1));
+            json_object_object_add(
+                obj, "first_rank",
+                json_object_new_int(m->position >= 0 && leader->world != NULL
+                                        ? world_first_rank(leader->world, m->position)
+                                        : -1));
             json_object_object_add(obj, "state", json_object_new_string(member_state(leader, m)));
             json_object_array_add(array, obj);
         }
@@ -230,11 +243,14 @@ static json_object *extensions_json(struct leader *leader)
     for (int i = 0; i < leader->extension_count; i++) {
         const struct extension *ext = &leader->extensions[i];
         json_object *obj = json_object_new_object();
-        double begin = ext->begin > leader_now(leader) ? unix_now() + ext->begin - leader_now(leader) : 0;
+        double begin = ext->begin > leader_now(leader)
+                           ? unix_now() + ext->begin - leader_now(leader)
+                           : 0;
 
         json_object_object_add(obj, "job", json_object_new_int64(ext->job));
         json_object_object_add(obj, "nodes", json_object_new_int(ext->nodes));
-        json_object_object_add(obj, "pool", ext->pool != NULL ? json_object_new_string(ext->pool->name) : NULL);
+        json_object_object_add(obj, "pool",
+                               ext->pool != NULL ? json_object_new_string(ext->pool->name) : NULL);
         json_object_object_add(obj, "state", json_object_new_string(states[ext->state]));
         json_object_object_add(obj, "reason", json_object_new_string(ext->reason));
         json_object_object_add(obj, "begin", json_object_new_double(begin));
@@ -265,17 +281,24 @@ static json_object *state_json(struct leader *leader)
     json_object_object_add(msg, "incarnation", json_object_new_string(text));
     json_object_object_add(msg, "user", json_object_new_string(o->user));
     json_object_object_add(msg, "name",
-                           json_object_new_string(leader->base != NULL && leader->base->name != NULL ? leader->base->name : ""));
+                           json_object_new_string(leader->base != NULL && leader->base->name != NULL
+                                                      ? leader->base->name
+                                                      : ""));
     json_object_object_add(msg, "phase", json_object_new_string(phase_name(leader->phase)));
     json_object_object_add(msg, "generation", json_object_new_int(leader->generation));
-    json_object_object_add(msg, "size", json_object_new_int(leader->world != NULL ? leader->world->node_count : 0));
-    json_object_object_add(msg, "sizes", json_object_new_string(sizes_format(&o->policy->sizes, text, sizeof(text))));
+    json_object_object_add(
+        msg, "size", json_object_new_int(leader->world != NULL ? leader->world->node_count : 0));
+    json_object_object_add(
+        msg, "sizes", json_object_new_string(sizes_format(&o->policy->sizes, text, sizeof(text))));
     json_object_object_add(msg, "min", json_object_new_int(o->policy->sizes.min));
     json_object_object_add(msg, "max", json_object_new_int(o->policy->sizes.max));
     json_object_object_add(msg, "target", json_object_new_int(leader->target));
-    json_object_object_add(msg, "world_size", json_object_new_int(leader->world != NULL ? world_size(leader->world) : 0));
+    json_object_object_add(
+        msg, "world_size",
+        json_object_new_int(leader->world != NULL ? world_size(leader->world) : 0));
     json_object_object_add(msg, "step", json_object_new_int64((int64_t)highest_step(leader)));
-    json_object_object_add(msg, "since", json_object_new_double(r != NULL ? r->time : leader->started));
+    json_object_object_add(msg, "since",
+                           json_object_new_double(r != NULL ? r->time : leader->started));
     json_object_object_add(msg, "restarts", json_object_new_int(leader->restarts));
     json_object_object_add(msg, "members", members_json(leader));
     json_object_object_add(msg, "extensions", extensions_json(leader));
@@ -295,15 +318,18 @@ static json_object *history_json(struct leader *leader)
         const struct generation_record *r = &leader->history[i];
         json_object *obj = record_json(r);
 
-        json_object_object_add(obj, "pause", r->pause >= 0 ? json_object_new_double(r->pause) : NULL);
-        json_object_object_add(obj, "until", r->until >= 0 ? json_object_new_double(r->until) : NULL);
+        json_object_object_add(obj, "pause",
+                               r->pause >= 0 ? json_object_new_double(r->pause) : NULL);
+        json_object_object_add(obj, "until",
+                               r->until >= 0 ? json_object_new_double(r->until) : NULL);
         json_object_array_add(array, obj);
     }
     json_object_object_add(msg, "generations", array);
     return msg;
 }
 
-static json_object *answer(const char *type, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static json_object *answer(const char *type, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 static json_object *answer(const char *type, const char *fmt, ...)
 {
@@ -331,21 +357,26 @@ static json_object *resize(struct leader *leader, json_object *msg)
     if (!json_get_int(msg, "nodes", INT32_MIN, INT32_MAX, &nodes)) {
         if (!json_get_int(msg, "delta", -SIZES_NODES_MAX, SIZES_NODES_MAX, &delta))
             return answer("error", "a resize needs a number of nodes");
-        nodes = (leader->world != NULL ? leader->world->node_count : leader->options->base_nodes) + delta;
+        nodes = (leader->world != NULL ? leader->world->node_count : leader->options->base_nodes) +
+                delta;
     }
     if (nodes < leader->options->base_nodes && sizes_allowed(sizes, (int)nodes))
-        return answer("error", "%lld nodes: the base job itself has %d", (long long)nodes, leader->options->base_nodes);
+        return answer("error", "%lld nodes: the base job itself has %d", (long long)nodes,
+                      leader->options->base_nodes);
     if (nodes < 0 || !sizes_allowed(sizes, (int)nodes))
         return answer("error", "%lld nodes: allowed are %s", (long long)nodes, text);
     leader->target = (int)nodes;
     if (leader->target > old)
         leader->last_setback = -1; /* the user wants them now */
-    snprintf(leader->next_reason, sizeof(leader->next_reason), "resize to %d by selastic", leader->target);
+    snprintf(leader->next_reason, sizeof(leader->next_reason), "resize to %d by selastic",
+             leader->target);
     leader_schedule(leader, 0);
     if (leader->world != NULL && leader->world->node_count == leader->target)
         return answer("done", "job %u has %d nodes", leader->options->job, leader->target);
     return answer("done", "job %u: %s to %d nodes", leader->options->job,
-                  leader->world != NULL && leader->world->node_count > leader->target ? "shrinks" : "grows, as nodes become free,",
+                  leader->world != NULL && leader->world->node_count > leader->target
+                      ? "shrinks"
+                      : "grows, as nodes become free,",
                   leader->target);
 }
 
@@ -358,5 +389,6 @@ void report_control(struct leader *leader, struct link *link, const char *type, 
     else if (strcmp(type, "resize") == 0)
         link_send(link, resize(leader, msg));
     else
-        link_send(link, answer("error", "unknown request '%.40s'; known are show, history, resize", type));
+        link_send(link, answer("error", "unknown request '%.40s'; known are show, history, resize",
+                               type));
 }

@@ -51,22 +51,26 @@ static void sweep(const char *root, const char *node)
         size_t len = strlen(entry->d_name);
 
         if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 || len < node_len + 1 ||
-            strcmp(entry->d_name + len - node_len, node) != 0 || entry->d_name[len - node_len - 1] != '-')
+            strcmp(entry->d_name + len - node_len, node) != 0 ||
+            entry->d_name[len - node_len - 1] != '-')
             continue;
         snprintf(path, sizeof(path), "%s/%s", root, entry->d_name);
-        if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != getuid() || agent_lives(path))
+        if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != getuid() ||
+            agent_lives(path))
             continue;
         dir_remove(path, NULL);
     }
     closedir(dir);
 }
 
-char *run_dir_make(const char *root, uint32_t job, uint32_t restarts, const char *node, struct error *err)
+char *run_dir_make(const char *root, uint32_t job, uint32_t restarts, const char *node,
+                   struct error *err)
 {
     char path[512], lock[600];
     int fd;
 
-    if (snprintf(path, sizeof(path), "%s/elastic-%u-%u.%u-%s", root, (unsigned)getuid(), job, restarts, node) >= (int)sizeof(path)) {
+    if (snprintf(path, sizeof(path), "%s/elastic-%u-%u.%u-%s", root, (unsigned)getuid(), job,
+                 restarts, node) >= (int)sizeof(path)) {
         error_set(err, "snapshot_dir '%s' is too long", root);
         return NULL;
     }
@@ -76,7 +80,8 @@ char *run_dir_make(const char *root, uint32_t job, uint32_t restarts, const char
     snprintf(lock, sizeof(lock), "%s/%s", path, LOCK_NAME);
     fd = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        error_set(err, "%s: %s: another elasticrun of this job runs on this node", path, strerror(errno));
+        error_set(err, "%s: %s: another elasticrun of this job runs on this node", path,
+                  strerror(errno));
         if (fd >= 0)
             close(fd);
         return NULL;

@@ -9,7 +9,8 @@
 
 /* Make ROOT/elastic-UID-JOB.RESTARTS-NODE (0700) for this member's own job; what is there of the same name is removed first, and so are
  * directories of this user on this node whose agent has died. Returns the path (new string). */
-char *run_dir_make(const char *root, uint32_t job, uint32_t restarts, const char *node, struct error *err);
+char *run_dir_make(const char *root, uint32_t job, uint32_t restarts, const char *node,
+                   struct error *err);
 
 /* Remove it with all that is in it; NULL is accepted. */
 void run_dir_remove(const char *path);

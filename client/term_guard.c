@@ -30,7 +30,8 @@ void term_guard_install(pid_t stepd)
 {
     struct sigaction action = {.sa_sigaction = on_term, .sa_flags = SA_SIGINFO | SA_RESTART}, old;
 
-    if (stepd <= 1 || sigaction(SIGTERM, NULL, &old) != 0 || (old.sa_flags & SA_SIGINFO) || old.sa_handler != SIG_DFL)
+    if (stepd <= 1 || sigaction(SIGTERM, NULL, &old) != 0 || (old.sa_flags & SA_SIGINFO) ||
+        old.sa_handler != SIG_DFL)
         return;
     stepd_pid = stepd;
     sigemptyset(&action.sa_mask);

@@ -52,7 +52,8 @@ static void cancel(struct plan_output *out, uint32_t job, bool failed)
 }
 
 /* May this member be part of the next world? Newcomers of an extension come together or not at all. */
-static bool eligible(const struct plan_input *in, const struct plan_output *out, const struct plan_member *m)
+static bool eligible(const struct plan_input *in, const struct plan_output *out,
+                     const struct plan_member *m)
 {
     const struct plan_extension *ext;
 
@@ -107,7 +108,8 @@ static void drop_excess(const struct plan_input *in, struct plan_output *out, in
     for (int i = 0; i < in->extension_count; i++) {
         const struct plan_extension *ext = &in->extensions[i];
 
-        if (ext->state == PLAN_LEAVING || ext->job == 0 || cancelled(out, ext->job) || ext->nodes < excess)
+        if (ext->state == PLAN_LEAVING || ext->job == 0 || cancelled(out, ext->job) ||
+            ext->nodes < excess)
             continue;
         if (cover == NULL || ext->nodes <= cover->nodes)
             cover = ext;
@@ -139,7 +141,8 @@ static void drop_failed(const struct plan_input *in, struct plan_output *out)
             else
                 wake_at(in, out, ext->since + PLAN_JOIN_LIMIT);
         }
-        if (ext->state == PLAN_PENDING && in->base_nodes + ext->nodes > sizes_next(in->sizes, in->base_nodes)) {
+        if (ext->state == PLAN_PENDING &&
+            in->base_nodes + ext->nodes > sizes_next(in->sizes, in->base_nodes)) {
             double since = later(ext->since, ext->begin);
 
             if (in->now - since >= PLAN_STALE)
@@ -251,22 +254,40 @@ static void drop_parked(const struct plan_input *in, struct plan_output *out)
     }
 }
 
-static void explain_size(const struct plan_input *in, struct plan_output *out, int current, int usable)
+static void explain_size(const struct plan_input *in, struct plan_output *out, int current,
+                         int usable)
 {
     char text[128];
 
     sizes_format(in->sizes, text, sizeof(text));
     if (out->size == 0)
-        snprintf(out->why_size, sizeof(out->why_size), "waiting: %d of at least %d nodes are there", usable, in->sizes->min);
+        snprintf(out->why_size, sizeof(out->why_size), "waiting: %d of at least %d nodes are there",
+                 usable, in->sizes->min);
     else if (current > 0 && out->size > current)
-        snprintf(out->why_size, sizeof(out->why_size), "%d nodes; %d more have joined and take part in the next generation", current,
+        snprintf(out->why_size, sizeof(out->why_size),
+                 "%d nodes; %d more have joined and take part in the next generation", current,
                  out->size - current);
     else if (out->size == usable)
         snprintf(out->why_size, sizeof(out->why_size), "%d nodes: all that the job has", out->size);
     else if (out->size == in->target)
-        snprintf(out->why_size, sizeof(out->why_size), "%d of %d nodes: held at %d by selastic resize", out->size, usable, in->target);
+        snprintf(out->why_size, sizeof(out->why_size),
+                 "%d of %d nodes: held at %d by selastic resize", out->size, usable, in->target);
     else
-        snprintf(out->why_size, sizeof(out->why_size), "%d of %d nodes: the largest allowed size (%s)", out->size, usable, text);
+        snprintf(out->why_size, sizeof(out->why_size),
+                 "%d of %d nodes: the largest allowed size (%s)", out->size, usable, text);
+}
+
+/* "1 node", "3 nodes". */
+struct count_text {
+    char text[24];
+};
+
+static struct count_text count_nodes_text(int nodes)
+{
+    struct count_text text;
+
+    snprintf(text.text, sizeof(text.text), "%d node%s", nodes, nodes == 1 ? "" : "s");
+    return text;
 }
 
 static void explain_more(const struct plan_input *in, struct plan_output *out)
@@ -280,33 +301,41 @@ static void explain_more(const struct plan_input *in, struct plan_output *out)
 
         if (ext->state == PLAN_LEAVING || cancelled(out, ext->job))
             continue;
-        if (first == NULL || first->state == PLAN_JOINED || (first->begin > in->now && ext->begin <= in->now))
+        if (first == NULL || first->state == PLAN_JOINED ||
+            (first->begin > in->now && ext->begin <= in->now))
             first = ext;
     }
     if (out->size >= in->sizes->max)
         snprintf(buf, size, "MAX is %d", in->sizes->max);
     else if (out->size >= in->target)
-        snprintf(buf, size, "held at %d by selastic resize (MAX is %d)", in->target, in->sizes->max);
+        snprintf(buf, size, "held at %d by selastic resize (MAX is %d)", in->target,
+                 in->sizes->max);
     else if (in->no_pool)
-        snprintf(buf, size, "no pool to grow into: name one with --elastic-pool or in elastic.conf");
+        snprintf(buf, size,
+                 "no pool to grow into: name one with --elastic-pool or in elastic.conf");
     else if (first != NULL && first->state == PLAN_STARTING)
-        snprintf(buf, size, "extension job %u (%d nodes) has started, its agents are joining", first->job, first->nodes);
+        snprintf(buf, size, "extension job %u (%s) has started, its agents are joining", first->job,
+                 count_nodes_text(first->nodes).text);
     else if (first != NULL && waiting(first) && first->begin > in->now)
-        snprintf(buf, size, "the next extension (%d nodes) becomes eligible in %.0f s (--elastic-grow-delay, --elastic-snooze)",
-                 first->nodes, first->begin - in->now);
+        snprintf(buf, size,
+                 "the next extension (%s) becomes eligible in %.0f s (grow-delay, snooze)",
+                 count_nodes_text(first->nodes).text, first->begin - in->now);
     else if (first != NULL && first->state == PLAN_PENDING)
-        snprintf(buf, size, "extension job %u (%d nodes, pool %s) waits in Slurm's queue: %s", first->job, first->nodes,
-                 first->pool ? first->pool : "?", first->reason ? first->reason : "not scheduled yet");
+        snprintf(buf, size, "extension job %u (%s, pool %s) is pending: %s", first->job,
+                 count_nodes_text(first->nodes).text, first->pool ? first->pool : "?",
+                 first->reason ? first->reason : "just submitted");
     else if (in->submit_error != NULL)
         snprintf(buf, size, "sbatch refused the last extension: %s", in->submit_error);
     else if (first != NULL && first->state == PLAN_SUBMITTING)
-        snprintf(buf, size, "an extension of %d nodes is being submitted", first->nodes);
+        snprintf(buf, size, "an extension of %s is being submitted",
+                 count_nodes_text(first->nodes).text);
     else
         snprintf(buf, size, "the next extension is about to be submitted");
 }
 
 /* Fill out->order with the eligible members, best first. Returns their number, -1 when out of memory. */
-static int sort_members(const struct plan_input *in, struct plan_output *out, double *oldest_newcomer)
+static int sort_members(const struct plan_input *in, struct plan_output *out,
+                        double *oldest_newcomer)
 {
     const struct plan_member **list;
     int count = 0;
@@ -321,7 +350,8 @@ static int sort_members(const struct plan_input *in, struct plan_output *out, do
         if (!eligible(in, out, &in->members[i]))
             continue;
         list[count++] = &in->members[i];
-        if (in->members[i].position < 0 && (*oldest_newcomer < 0 || in->members[i].joined < *oldest_newcomer))
+        if (in->members[i].position < 0 &&
+            (*oldest_newcomer < 0 || in->members[i].joined < *oldest_newcomer))
             *oldest_newcomer = in->members[i].joined;
     }
     qsort(list, (size_t)count, sizeof(*list), compare_members);

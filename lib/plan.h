@@ -16,7 +16,7 @@ enum plan_extension_state {
     PLAN_PENDING,
     PLAN_STARTING, /* running in Slurm, not all its agents have joined */
     PLAN_JOINED,
-    PLAN_LEAVING,  /* preempted, released or cancelled: does not count any more */
+    PLAN_LEAVING, /* preempted, released or cancelled: does not count any more */
 };
 
 struct plan_extension {
@@ -30,7 +30,7 @@ struct plan_extension {
 };
 
 struct plan_member {
-    int id;        /* the caller's handle */
+    int id; /* the caller's handle */
     uint32_t job;
     bool base;
     bool usable;   /* joined, alive, not leaving */
@@ -42,8 +42,8 @@ struct plan_member {
 struct plan_input {
     double now;
     const struct sizes *sizes;
-    int base_nodes;           /* nodes of the base job */
-    int target;               /* cap set by `selastic resize`, else sizes->max */
+    int base_nodes; /* nodes of the base job */
+    int target;     /* cap set by `selastic resize`, else sizes->max */
     int max_pending;
     double grow_delay, snooze;
     double generation_since;  /* start of the current generation */
@@ -71,11 +71,11 @@ struct plan_input {
 #define PLAN_CANCEL_MAX 16
 
 struct plan_output {
-    int *order;   /* ids of the members of the world that should exist now, in rank order; owned */
-    int size;     /* 0: no allowed size can be formed, the job waits */
-    bool change;  /* it differs from the current one and should be formed now */
-    bool urgent;  /* … because a member leaves or is lost */
-    int submit;   /* nodes of a new extension, 0: none */
+    int *order;  /* ids of the members of the world that should exist now, in rank order; owned */
+    int size;    /* 0: no allowed size can be formed, the job waits */
+    bool change; /* it differs from the current one and should be formed now */
+    bool urgent; /* … because a member leaves or is lost */
+    int submit;  /* nodes of a new extension, 0: none */
     int submit_increments;
     double submit_delay; /* seconds from now at which it may begin, 0: at once */
     uint32_t cancel[PLAN_CANCEL_MAX];

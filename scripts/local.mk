@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# scripts/: what an admin or a developer runs, and the prolog and epilog parts, which are installed:
-#
-#   dist_pkglibexec_SCRIPTS += scripts/extension.sh
-#   prologdir = $(pkglibexecdir)/prolog.d
-#   dist_prolog_SCRIPTS = scripts/prolog.d/...
-#   epilogdir = $(pkglibexecdir)/epilog.d
-#   dist_epilog_SCRIPTS = scripts/epilog.d/...
+# scripts/: what an admin or a developer runs; the script of extension jobs; and prolog and epilog parts,
+# which an admin links into the directories that slurm.conf names.
+dist_pkglibexec_SCRIPTS += scripts/extension.sh
+prologdir = $(pkglibexecdir)/prolog.d
+dist_prolog_SCRIPTS = scripts/prolog.d/50-elastic
+epilogdir = $(pkglibexecdir)/epilog.d
+dist_epilog_SCRIPTS = scripts/epilog.d/50-elastic
+
 EXTRA_DIST += \
+    scripts/build.sh \
     scripts/check \
+    scripts/demo \
     scripts/setup \
     scripts/testbed \
     scripts/testbed.d/commands.sh \

@@ -44,7 +44,8 @@ has_pending_extension() { [[ -n $(extensions_of "$1") ]] && as_user squeue -h -t
 }
 
 @test "a base that reaches its time limit" {
-    grown_job 100000 -t 1
+    grown_job 100000
+    as_user scontrol update "JobId=$job" TimeLimit=1
     wait_for 120 job_is "$job" TIMEOUT
     wait_for 10 nothing_is_left_of "$job"
     steps_were_made_once "$job"
@@ -83,7 +84,7 @@ time.sleep(60)
 PY
     job=$(submit --elastic=2:4 --exclusive -t 5 --wrap "srun elasticrun --max-restarts=1 /usr/bin/python3 $TB_WORK/bad.py")
     wait_for 60 job_is "$job" FAILED
-    says "$TB_WORK/$job.out" 'elasticrun: job [0-9]+: rank 1 on n[0-9] failed: ValueError: bad thing 42 \(exit code 1\)'
+    says "$TB_WORK/$job.out" 'elasticrun: error: job [0-9]+: rank 1 on n[0-9] failed: ValueError: bad thing 42 \(exit code 1\)'
     says "$TB_WORK/$job.out" 'giving up .*max-restarts=1'
     wait_for 10 nothing_is_left_of "$job"
 }

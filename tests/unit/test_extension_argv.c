@@ -19,8 +19,13 @@ static char *exclude[] = {"n1", "n2", NULL};
 
 static struct job_info base_info(void)
 {
-    return (struct job_info){
-        .id = 12, .name = (char *)"train", .num_nodes = 2, .cpus_per_node = 4, .time_limit = 60, .end = 1000 + 3600, .exclusive = false};
+    return (struct job_info){.id = 12,
+                             .name = (char *)"train",
+                             .num_nodes = 2,
+                             .cpus_per_node = 4,
+                             .time_limit = 60,
+                             .end = 1000 + 3600,
+                             .exclusive = false};
 }
 
 static bool has(char **argv, const char *word)
@@ -64,8 +69,11 @@ static void test_plain(void **state)
 
 static void test_everything_of_the_base(void **state)
 {
-    struct pool pool = {
-        .name = "spot", .partition = partition, .qos = (char *)"cheap", .constraint = (char *)"ib", .time_min = 15};
+    struct pool pool = {.name = "spot",
+                        .partition = partition,
+                        .qos = (char *)"cheap",
+                        .constraint = (char *)"ib",
+                        .time_min = 15};
     struct job_info base = base_info();
     char **argv;
 
@@ -88,7 +96,7 @@ static void test_everything_of_the_base(void **state)
     assert_false(has_prefix(argv, "--cpus-per-task"));
     assert_false(has_prefix(argv, "--exclude=")); /* whole nodes cannot be shared anyway */
     assert_true(has(argv, "--begin=now+5"));
-    assert_true(has(argv, "--time=10")); /* the base's remainder … */
+    assert_true(has(argv, "--time=10"));     /* the base's remainder … */
     assert_true(has(argv, "--time-min=10")); /* … is less than the pool's minimum */
     strings_free(argv);
 }

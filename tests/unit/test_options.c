@@ -36,7 +36,8 @@ static void test_commands(void **state)
         {"elasticrun -m pkg.train -x", {"python3", "-u", "-m", "pkg.train", "-x"}},
         {"elasticrun --no-python ./train.py", {"./train.py"}},
         {"elasticrun --nproc_per_node 2 -- ./a.out --elastic=1:2", {"./a.out", "--elastic=1:2"}},
-        {"elasticrun --nnodes=1:4 --rdzv-backend c10d --rdzv_endpoint=h:1 train.py", {"python3", "-u", "train.py"}},
+        {"elasticrun --nnodes=1:4 --rdzv-backend c10d --rdzv_endpoint=h:1 train.py",
+         {"python3", "-u", "train.py"}},
     };
     struct options o;
     struct error err;
@@ -61,10 +62,13 @@ static void test_values(void **state)
     struct error err;
 
     (void)state;
-    assert_int_equal(parse(&o, &err, "elasticrun --elastic=2:6:2 --elastic-grace=30 --elastic-grow-delay 5 --elastic-pool=a,b "
-                                     "--elastic-signal=USR1 --nproc-per-node=gpu --max-restarts=7 --label --bind=none "
-                                     "--state-dir=/s --checkpoint-dir /c x"),
-                     OPTIONS_RUN);
+    assert_int_equal(
+        parse(&o, &err,
+              "elasticrun --elastic=2:6:2 --elastic-grace=30 --elastic-grow-delay 5 "
+              "--elastic-pool=a,b "
+              "--elastic-signal=USR1 --nproc-per-node=gpu --max-restarts=7 --label --bind=none "
+              "--state-dir=/s --checkpoint-dir /c x"),
+        OPTIONS_RUN);
     assert_int_equal(o.policy.sizes.step, 2);
     assert_int_equal(o.policy.grace, 30);
     assert_int_equal(o.policy.grow_delay, 5);
@@ -87,9 +91,11 @@ static void test_refused(void **state)
         {"elasticrun --label", "no command"},
         {"elasticrun --elastic=8:2 x", "8"},
         {"elasticrun --elastic-grace=-1 x", "-1"},
-        {"elasticrun --nproc-per-node=0 x", "--nproc-per-node=0: must be a whole number from 1 to 65536, auto, gpu or cpu"},
+        {"elasticrun --nproc-per-node=0 x",
+         "--nproc-per-node=0: must be a whole number from 1 to 65536, auto, gpu or cpu"},
         {"elasticrun --nproc-per-node=two x", "two"},
-        {"elasticrun --max-restarts=1e9 x", "--max-restarts=1e9: must be a whole number from 0 to 1000000"},
+        {"elasticrun --max-restarts=1e9 x",
+         "--max-restarts=1e9: must be a whole number from 0 to 1000000"},
         {"elasticrun --max-restarts= x", "--max-restarts=:"},
         {"elasticrun --bind=all x", "--bind=all: must be auto or none"},
         {"elasticrun --no-such x", "--no-such: unknown option"},

@@ -11,7 +11,7 @@
 
 #include "lib/plan.h"
 
-#define NODES_MAX 64
+#define NODES_MAX      64
 #define EXTENSIONS_MAX 32
 
 static struct sizes parse(const char *text)
@@ -67,11 +67,13 @@ static void add_members(struct scene *s, uint32_t job, int count, bool in_world)
     }
 }
 
-static struct plan_extension *add_extension(struct scene *s, uint32_t job, int nodes, enum plan_extension_state state, double age)
+static struct plan_extension *add_extension(struct scene *s, uint32_t job, int nodes,
+                                            enum plan_extension_state state, double age)
 {
     struct plan_extension *ext = &s->extensions[s->in.extension_count++];
 
-    *ext = (struct plan_extension){.job = job, .nodes = nodes, .state = state, .since = s->in.now - age, .pool = "elastic"};
+    *ext = (struct plan_extension){
+        .job = job, .nodes = nodes, .state = state, .since = s->in.now - age, .pool = "elastic"};
     return ext;
 }
 
@@ -113,12 +115,9 @@ static void test_sequence_of_requests(void **state)
         const char *sizes;
         int expected[16];
     } table[] = {
-        {"2:6", {1, 2, 1, 0}},
-        {"2:6:2", {2, 2, 0}},
-        {"2,3,5", {1, 2, 0}},
-        {"1:2", {1, 0}},
-        {"4:4", {0}},
-        {"2:100", {1, 2, 4, 8, 16, 32, 18, 9, 4, 2, 1, 1, 0}},
+        {"2:6", {1, 2, 1, 0}}, {"2:6:2", {2, 2, 0}},
+        {"2,3,5", {1, 2, 0}},  {"1:2", {1, 0}},
+        {"4:4", {0}},          {"2:100", {1, 2, 4, 8, 16, 32, 18, 9, 4, 2, 1, 1, 0}},
     };
 
     (void)state;
@@ -132,7 +131,8 @@ static void test_sequence_of_requests(void **state)
             struct plan_output out = decide(&s);
 
             if (out.submit != table[row].expected[i])
-                fail_msg("%s: request %d is of %d nodes, expected %d", table[row].sizes, i, out.submit, table[row].expected[i]);
+                fail_msg("%s: request %d is of %d nodes, expected %d", table[row].sizes, i,
+                         out.submit, table[row].expected[i]);
             plan_clear(&out);
             if (out.submit == 0)
                 break;
@@ -298,11 +298,9 @@ static void test_resize_down(void **state)
         int target;
         uint32_t expected[4];
     } table[] = {
-        {6, {0}},
-        {5, {12, 0}},          /* the newest that fits exactly */
-        {4, {12, 10, 0}},      /* 1 + 1 */
-        {3, {12, 11, 0}},
-        {2, {12, 11, 10, 0}},
+        {6, {0}},         {5, {12, 0}}, /* the newest that fits exactly */
+        {4, {12, 10, 0}},               /* 1 + 1 */
+        {3, {12, 11, 0}}, {2, {12, 11, 10, 0}},
     };
 
     (void)state;
@@ -404,7 +402,8 @@ struct cluster {
 
 static void remove_member(struct scene *s, int i)
 {
-    memmove(&s->members[i], &s->members[i + 1], (size_t)(s->in.member_count - i - 1) * sizeof(s->members[0]));
+    memmove(&s->members[i], &s->members[i + 1],
+            (size_t)(s->in.member_count - i - 1) * sizeof(s->members[0]));
     s->in.member_count--;
 }
 
@@ -417,7 +416,8 @@ static void end_extension(struct cluster *c, int i)
             remove_member(s, k);
     if (s->extensions[i].state != PLAN_PENDING)
         c->free += s->extensions[i].nodes;
-    memmove(&s->extensions[i], &s->extensions[i + 1], (size_t)(s->in.extension_count - i - 1) * sizeof(s->extensions[0]));
+    memmove(&s->extensions[i], &s->extensions[i + 1],
+            (size_t)(s->in.extension_count - i - 1) * sizeof(s->extensions[0]));
     s->in.extension_count--;
 }
 
@@ -430,7 +430,8 @@ static void carry_out(struct cluster *c, const struct plan_output *out)
             if (s->extensions[k].job == out->cancel[i]) {
                 if (out->cancel_failed[i])
                     s->in.last_setback = s->in.now;
-                s->extensions[k].state = s->extensions[k].state == PLAN_PENDING ? PLAN_PENDING : PLAN_LEAVING;
+                s->extensions[k].state = s->extensions[k].state == PLAN_PENDING ? PLAN_PENDING
+                                                                                : PLAN_LEAVING;
                 s->in.last_increments = 0;
                 end_extension(c, k);
             }
@@ -460,7 +461,8 @@ static void slurm(struct cluster *c, bool hostile)
     for (int i = 0; i < s->in.extension_count; i++) {
         struct plan_extension *ext = &s->extensions[i];
 
-        if (ext->state == PLAN_PENDING && ext->begin <= s->in.now && ext->nodes <= c->free && (!hostile || pick(3) == 0)) {
+        if (ext->state == PLAN_PENDING && ext->begin <= s->in.now && ext->nodes <= c->free &&
+            (!hostile || pick(3) == 0)) {
             c->free -= ext->nodes;
             ext->state = PLAN_STARTING;
             ext->since = s->in.now;
