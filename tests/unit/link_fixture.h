@@ -56,15 +56,15 @@ struct scene {
     struct link *good_link;
 };
 
-#define PORT_FIRST 28000
-#define PORT_LAST  31999
-#define OTHER_UID  65534 /* the SlurmUser of the scene's leader */
+#define OTHER_UID 65534 /* the SlurmUser of the scene's leader */
 
 int scene_setup(void **state);
 int scene_teardown(void **state);
 #define scene_test(f) cmocka_unit_test_setup_teardown(f, scene_setup, scene_teardown)
 
 extern const char *munge_socket;
+/* Ports of this process: others may run the same tests at the same time. */
+extern int port_first, port_last;
 
 struct link_server *serve(uv_loop_t *loop, uint32_t job, struct peer *peer);
 /* For the scene's leader. port 0: look for it. */

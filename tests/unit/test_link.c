@@ -25,7 +25,7 @@ static void test_handshake(void **state)
     assert_int_equal(link_peer_uid(scene->good_link), geteuid());
     assert_string_equal(link_peer_address(scene->leader.link), "127.0.0.1");
     assert_string_equal(link_peer_address(scene->good_link), "127.0.0.1");
-    assert_in_range(scene->port, PORT_FIRST, PORT_LAST);
+    assert_in_range(scene->port, port_first, port_last);
 }
 
 /* The leader's and the agents' children must not hold their connections open. */
@@ -301,8 +301,8 @@ static void test_destroy_in_a_handler(void **state)
     struct scene *scene = *state;
     struct link_server_options options = {.job_id = JOB + 1,
                                           .munge_socket = munge_socket,
-                                          .port_first = PORT_FIRST,
-                                          .port_last = PORT_LAST};
+                                          .port_first = port_first,
+                                          .port_last = port_last};
     const struct link_handlers handlers = {ignore_open, destroy_server, note_end};
     struct link_client_options client = client_options(0);
     struct link_server *first = scene->server;

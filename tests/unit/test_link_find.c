@@ -19,7 +19,7 @@
 
 static int candidate(int k)
 {
-    return link_candidate_port(JOB + 1, 0, k, PORT_FIRST, PORT_LAST);
+    return link_candidate_port(JOB + 1, 0, k, port_first, port_last);
 }
 
 /* The first candidate belongs to the leader of another job, the second to one who listens and
@@ -203,7 +203,7 @@ static void test_impostor(void **state)
     int listener, step;
 
     snprintf(zeros, sizeof(zeros), "%064d", 0);
-    for (options.port = PORT_FIRST; options.port == scene->port; options.port++)
+    for (options.port = port_first; options.port == scene->port; options.port++)
         ;
     listener = listen_at(options.port);
     link = dial(&scene->loop, &options, &peer);

@@ -114,7 +114,7 @@ static void test_impostor_of_another_user(void **state)
     struct raw *raw;
     int listener;
 
-    options.port = PORT_LAST == scene->port ? PORT_FIRST : PORT_LAST;
+    options.port = port_last == scene->port ? port_first : port_last;
     options.timeout_ms = 1000;
     listener = listen_at(options.port);
     dial(&scene->loop, &options, &peer);
