@@ -450,21 +450,28 @@ static void handle_leaving(struct leader *leader, struct leader_member *m, json_
         change_stop_job(leader, reason != NULL ? reason : "ending");
         return;
     }
-    log_info("job %u: Slurm takes node %s back", leader->options->job, m->node);
-    snprintf(leader->next_reason, sizeof(leader->next_reason), "extension job %u has to leave",
-             m->job);
-    leader->leaving_job = m->job;
     leader_setback(leader);
-    /* Slurm knows why; by the time that the next world is formed so do we. */
-    leader->last_poll = 0;
-    extensions_poll(leader);
     /* Slurm takes the whole job: its other nodes need not wait for their own signal. */
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->job == m->job)
-            leader->members[i]->leaving = true;
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *each = leader->members[i];
+
+        if (each->job != m->job)
+            continue;
+        log_info("job %u: Slurm takes node %s back", leader->options->job, each->node);
+        each->leaving = true;
+        if (each->position < 0 || leader->world == NULL)
+            leader_release(leader, each, "not in use");
+        else
+            leader->leaving_job = m->job;
+    }
+    if (leader->leaving_job == m->job) {
+        snprintf(leader->next_reason, sizeof(leader->next_reason), "extension job %u has to leave",
+                 m->job);
+        /* Slurm knows why; by the time that the next world is formed so do we. */
+        leader->last_poll = 0;
+        extensions_poll(leader);
+    }
     extensions_member_gone(leader, m);
-    if (m->position < 0 || leader->world == NULL)
-        leader_release(leader, m, "not in use");
     leader_schedule(leader, 0);
 }
 

@@ -40,7 +40,8 @@ struct leader_member {
         completed; /* its workers of this generation that have left: for an event, because they were through */
     bool stepping;
     struct workers_held_sum {
-        int attached, training, running, finished;
+        int training, running;
+        int finished; /* counted by exits, not by what is held */
         uint64_t step;
     } held;
     uint64_t step; /* last heard */
