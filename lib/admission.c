@@ -134,7 +134,8 @@ static int read_policy(const struct admission_env *env, struct policy *policy, s
     return 0;
 }
 
-static int check_nodes(const struct admission_request *request, const struct sizes *sizes, struct error *err)
+static int check_nodes(const struct admission_request *request, const struct sizes *sizes,
+                       struct error *err)
 {
     int low = request->min_nodes, high = request->max_nodes;
 
@@ -147,10 +148,16 @@ static int check_nodes(const struct admission_request *request, const struct siz
     if (low == sizes->min && high == sizes->min)
         return 0;
     if (low == high)
-        return error_set(err, "--nodes=%d contradicts the MIN of %d nodes of --elastic; an elastic job starts on "
-                              "MIN nodes: leave --nodes out, or make them equal", low, sizes->min);
-    return error_set(err, "--nodes=%d-%d contradicts the MIN of %d nodes of --elastic; an elastic job starts on "
-                          "MIN nodes: leave --nodes out, or make it %d", low, high, sizes->min, sizes->min);
+        return error_set(
+            err,
+            "--nodes=%d contradicts the MIN of %d nodes of --elastic; an elastic job starts on "
+            "MIN nodes: leave --nodes out, or make them equal",
+            low, sizes->min);
+    return error_set(
+        err,
+        "--nodes=%d-%d contradicts the MIN of %d nodes of --elastic; an elastic job starts on "
+        "MIN nodes: leave --nodes out, or make it %d",
+        low, high, sizes->min, sizes->min);
 }
 
 static int check_base_nodes(const struct admission_request *request, const struct sizes *sizes,
@@ -159,27 +166,36 @@ static int check_base_nodes(const struct admission_request *request, const struc
     if (check_nodes(request, sizes, err) < 0)
         return -1;
     if (request->partition_nodes != ADMISSION_UNSET && sizes->min > request->partition_nodes)
-        return error_set(err, "the MIN of %d nodes of --elastic can never be had: partition %s lets a job have at "
-                              "most %d", sizes->min, error_value(request->partition_name).text,
-                         request->partition_nodes);
+        return error_set(
+            err,
+            "the MIN of %d nodes of --elastic can never be had: partition %s lets a job have at "
+            "most %d",
+            sizes->min, error_value(request->partition_name).text, request->partition_nodes);
     if (request->tasks != ADMISSION_UNSET && request->tasks < sizes->min &&
         request->tasks != request->tasks_per_node)
-        return error_set(err, "--ntasks=%d is less than the MIN of %d nodes of --elastic; there must be a task on "
-                              "each node: leave --ntasks out, or use --ntasks-per-node", request->tasks, sizes->min);
+        return error_set(
+            err,
+            "--ntasks=%d is less than the MIN of %d nodes of --elastic; there must be a task on "
+            "each node: leave --ntasks out, or use --ntasks-per-node",
+            request->tasks, sizes->min);
     return 0;
 }
 
-static int check_kind(const struct admission_request *request, const char *option, struct error *err)
+static int check_kind(const struct admission_request *request, const char *option,
+                      struct error *err)
 {
     if (request->array)
-        return error_set(err, "%s does not work with --array; submit the tasks of the array as jobs", option);
+        return error_set(
+            err, "%s does not work with --array; submit the tasks of the array as jobs", option);
     if (request->heterogeneous)
         return error_set(err, "%s does not work with heterogeneous jobs; submit one job", option);
     return 0;
 }
 
-/* Without --nodes, Slurm's clients make --ntasks-per-node=T into --ntasks=T, as for a job of one node. */
-static void multiply_tasks(const struct admission_request *request, int nodes, struct admission_changes *changes)
+/* Without --nodes, Slurm's clients make --ntasks-per-node=T into --ntasks=T, as for a job of one
+ * node. */
+static void multiply_tasks(const struct admission_request *request, int nodes,
+                           struct admission_changes *changes)
 {
     if (request->min_nodes != ADMISSION_UNSET || request->tasks_per_node == ADMISSION_UNSET ||
         request->tasks != request->tasks_per_node || request->tasks > INT32_MAX / nodes)
@@ -195,7 +211,8 @@ static int set_base(const struct admission_request *request, const struct sizes 
     char text[SIZES_TEXT_MAX];
 
     if ((!request->admin_comment || request->admin_comment[0] == '\0') &&
-        asprintf(&changes->admin_comment, "elastic=%s", sizes_format(sizes, text, sizeof(text))) < 0) {
+        asprintf(&changes->admin_comment, "elastic=%s", sizes_format(sizes, text, sizeof(text))) <
+            0) {
         changes->admin_comment = NULL;
         return no_memory(changes, err);
     }
@@ -207,8 +224,8 @@ static int set_base(const struct admission_request *request, const struct sizes 
     return 0;
 }
 
-static int decide_base(const struct conf *conf, const struct admission_request *request, struct policy *policy,
-                       struct admission_changes *changes, struct error *err)
+static int decide_base(const struct conf *conf, const struct admission_request *request,
+                       struct policy *policy, struct admission_changes *changes, struct error *err)
 {
     if (read_policy(&request->env, policy, err) < 0 || conf_check_policy(conf, policy, err) < 0)
         return -1;
@@ -241,38 +258,50 @@ static int check_base_job(const struct admission_request *request, const struct 
 {
     changes->refusal = ADMISSION_REFUSE_JOB;
     if (!base->known)
-        return error_set(err, "--elastic-extend=%u: there is no job %u; name a running elastic job", base->id,
-                         base->id);
+        return error_set(err, "--elastic-extend=%u: there is no job %u; name a running elastic job",
+                         base->id, base->id);
     if (base->uid != request->uid) {
         changes->refusal = ADMISSION_REFUSE_OWNER;
-        return error_set(err, "--elastic-extend=%u: job %u belongs to another user; name a running elastic job of "
-                              "your own", base->id, base->id);
+        return error_set(
+            err,
+            "--elastic-extend=%u: job %u belongs to another user; name a running elastic job of "
+            "your own",
+            base->id, base->id);
     }
     if (admission_role(&base->env) == ADMISSION_EXTENSION)
-        return error_set(err, "--elastic-extend=%u: job %u is itself an extension, of job %u; name that one",
-                         base->id, base->id, admission_base_of(&base->env));
+        return error_set(
+            err, "--elastic-extend=%u: job %u is itself an extension, of job %u; name that one",
+            base->id, base->id, admission_base_of(&base->env));
     if (admission_role(&base->env) != ADMISSION_BASE)
-        return error_set(err, "--elastic-extend=%u: job %u is not elastic; it was submitted without --elastic",
-                         base->id, base->id);
+        return error_set(
+            err, "--elastic-extend=%u: job %u is not elastic; it was submitted without --elastic",
+            base->id, base->id);
     if (base->pending)
-        return error_set(err, "--elastic-extend=%u: job %u does not run yet; it asks for more nodes itself once it "
-                              "runs", base->id, base->id);
+        return error_set(
+            err,
+            "--elastic-extend=%u: job %u does not run yet; it asks for more nodes itself once it "
+            "runs",
+            base->id, base->id);
     if (!base->running)
-        return error_set(err, "--elastic-extend=%u: job %u has ended or is about to", base->id, base->id);
+        return error_set(err, "--elastic-extend=%u: job %u has ended or is about to", base->id,
+                         base->id);
     return 0;
 }
 
 /* The marker by which what a dead base has left is found and cancelled. */
-static int check_marker(const struct admission_request *request, const struct admission_job *base, struct error *err)
+static int check_marker(const struct admission_request *request, const struct admission_job *base,
+                        struct error *err)
 {
     char marker[64];
 
     snprintf(marker, sizeof(marker), "elastic-extension-of=%u.%u", base->id, base->restarts);
     if (request->comment && strcmp(request->comment, marker) == 0)
         return 0;
-    return error_set(err, "--elastic-extend=%u: the comment is '%s'; an extension of this run of the job needs "
-                          "--comment=%s", base->id, error_value(request->comment ? request->comment : "").text,
-                     marker);
+    return error_set(
+        err,
+        "--elastic-extend=%u: the comment is '%s'; an extension of this run of the job needs "
+        "--comment=%s",
+        base->id, error_value(request->comment ? request->comment : "").text, marker);
 }
 
 static int check_size(const struct admission_request *request, const struct admission_job *base,
@@ -283,18 +312,22 @@ static int check_size(const struct admission_request *request, const struct admi
 
     *nodes = low != ADMISSION_UNSET ? low : high != ADMISSION_UNSET ? high : 1;
     if (*nodes < 1 || (high != ADMISSION_UNSET && high != *nodes))
-        return error_set(err, "--elastic-extend=%u: --nodes=%d-%d; an extension needs a fixed number of nodes",
-                         base->id, *nodes, high);
+        return error_set(
+            err, "--elastic-extend=%u: --nodes=%d-%d; an extension needs a fixed number of nodes",
+            base->id, *nodes, high);
     if (admission_sizes(&base->env, &sizes, err) < 0)
         return error_prefix(err, "--elastic-extend=%u: job %u", base->id, base->id);
     if (base->node_count + siblings->node_count + *nodes > sizes.max)
-        return error_set(err, "--elastic-extend=%u: %d more nodes are too many; job %u has %d, its extensions have "
-                              "or wait for %d, and its MAX is %d", base->id, *nodes, base->id, base->node_count,
-                         siblings->node_count, sizes.max);
+        return error_set(
+            err,
+            "--elastic-extend=%u: %d more nodes are too many; job %u has %d, its extensions have "
+            "or wait for %d, and its MAX is %d",
+            base->id, *nodes, base->id, base->node_count, siblings->node_count, sizes.max);
     return 0;
 }
 
-/* The pool that the extension names; else the base's first; else the site's. NULL with 0 returned: none. */
+/* The pool that the extension names; else the base's first; else the site's. NULL with 0 returned:
+ * none. */
 static int find_pool(const struct conf *conf, const struct admission_request *request,
                      const struct admission_job *base, const struct pool **pool, struct error *err)
 {
@@ -337,7 +370,8 @@ static bool join_features(char **features, const char *base, const char *pool)
     return false;
 }
 
-/* The nodes that the base and its extensions have: where jobs share nodes, Slurm packs them there. */
+/* The nodes that the base and its extensions have: where jobs share nodes, Slurm packs them there.
+ * */
 static bool join_excluded(char **excluded, const char *own, const char *base, const char *siblings)
 {
     const char *parts[] = {own, base, siblings};
@@ -380,11 +414,13 @@ static int set_times(const struct admission_request *request, const struct admis
 {
     int limit = request->time_limit, least = request->time_min;
 
-    if (base->minutes_left != ADMISSION_UNLIMITED && (limit == ADMISSION_UNSET || limit > base->minutes_left))
+    if (base->minutes_left != ADMISSION_UNLIMITED &&
+        (limit == ADMISSION_UNSET || limit > base->minutes_left))
         limit = base->minutes_left;
     if (limit != ADMISSION_UNSET && limit < 1) {
         changes->refusal = ADMISSION_REFUSE_JOB;
-        return error_set(err, "--elastic-extend=%u: job %u ends within a minute", base->id, base->id);
+        return error_set(err, "--elastic-extend=%u: job %u ends within a minute", base->id,
+                         base->id);
     }
     if (pool && least == ADMISSION_UNSET)
         least = pool->time_min;
@@ -397,7 +433,8 @@ static int set_times(const struct admission_request *request, const struct admis
 }
 
 static int decide_extension(const struct conf *conf, const struct admission_request *request,
-                            const struct admission_job *base, const struct admission_siblings *siblings,
+                            const struct admission_job *base,
+                            const struct admission_siblings *siblings,
                             struct admission_changes *changes, struct error *err)
 {
     const struct pool *pool;
@@ -446,12 +483,17 @@ int admission_update(const struct admission_update *update, struct error *err)
 {
     if (update->role == ADMISSION_EXTENSION) {
         if (update->nodes != ADMISSION_UNSET || update->placement || update->comment)
-            return error_set(err, "the nodes, partition, QOS, constraint and comment of an extension cannot be "
-                                  "changed; use selastic resize on its base job");
+            return error_set(
+                err, "the nodes, partition, QOS, constraint and comment of an extension cannot be "
+                     "changed; use selastic resize on its base job");
         return 0;
     }
-    if (update->role == ADMISSION_BASE && update->nodes != ADMISSION_UNSET && update->nodes != update->min)
-        return error_set(err, "the base of an elastic job keeps its MIN of %d nodes; use selastic resize, which "
-                              "changes its extensions", update->min);
+    if (update->role == ADMISSION_BASE && update->nodes != ADMISSION_UNSET &&
+        update->nodes != update->min)
+        return error_set(
+            err,
+            "the base of an elastic job keeps its MIN of %d nodes; use selastic resize, which "
+            "changes its extensions",
+            update->min);
     return 0;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which elastic jobs and extension jobs are let in, and what is set on them.
  *
- * Pure: the caller describes the request, the base job and the extensions that exist; the answer is a
- * refusal with one line of reason, or a set of changes. job_submit/elastic is the caller that matters;
- * it runs under slurmctld's locks, so nothing here waits, and nothing costs more than a few strings. */
+ * Pure: the caller describes the request, the base job and the extensions that exist; the answer
+ * is a refusal with one line of reason, or a set of changes. job_submit/elastic is the caller that
+ * matters; it runs under slurmctld's locks, so nothing here waits, and nothing costs more than a
+ * few strings. */
 #ifndef ELASTIC_ADMISSION_H
 #define ELASTIC_ADMISSION_H
 
@@ -18,8 +19,8 @@
 #define ADMISSION_UNSET     (-1)      /* the user has not said */
 #define ADMISSION_UNLIMITED INT32_MAX /* of a time limit */
 
-/* The job control environment, as Slurm keeps it with a job: NAME=VALUE entries, where Slurm has put
- * "SPANK_" in front of the names of some. */
+/* The job control environment, as Slurm keeps it with a job: NAME=VALUE entries, where Slurm has
+ * put "SPANK_" in front of the names of some. */
 struct admission_env {
     char *const *entries;
     size_t count;
@@ -55,7 +56,8 @@ struct admission_request {
     int time_limit; /* minutes, ADMISSION_UNSET or ADMISSION_UNLIMITED */
     int time_min;
     const char *comment, *admin_comment, *excluded;
-    int partition_nodes;        /* the most nodes that any of its partitions lets a job have; ADMISSION_UNSET: not known */
+    /* The most nodes that any of its partitions lets a job have; ADMISSION_UNSET: not known. */
+    int partition_nodes;
     const char *partition_name; /* the partition that this is, for the message */
 };
 
@@ -84,7 +86,8 @@ enum admission_refusal {
     ADMISSION_REFUSE_SITE, /* out of memory, elastic.conf */
 };
 
-/* What to set on the job: fields that are ADMISSION_UNSET or NULL stay as they are. Strings are owned. */
+/* What to set on the job: fields that are ADMISSION_UNSET or NULL stay as they are. Strings are
+ * owned. */
 struct admission_changes {
     enum admission_refusal refusal; /* why it was refused; only then */
     int min_nodes, max_nodes, tasks, min_cpus;
@@ -95,8 +98,8 @@ struct admission_changes {
 
 void admission_changes_clear(struct admission_changes *changes);
 
-/* Decide on an elastic job. 0 with changes set, to be cleared by the caller; -1 with changes->refusal and err
- * set, and nothing to clear. */
+/* Decide on an elastic job. 0 with changes set, to be cleared by the caller; -1 with
+ * changes->refusal and err set, and nothing to clear. */
 int admission_base(const struct conf *conf, const struct admission_request *request,
                    struct admission_changes *changes, struct error *err);
 
@@ -105,13 +108,13 @@ int admission_extension(const struct conf *conf, const struct admission_request 
                         const struct admission_job *base, const struct admission_siblings *siblings,
                         struct admission_changes *changes, struct error *err);
 
-/* May a user change this of an elastic job or an extension? 0 or -1 with err; admins may do anything, ask before.
- * nodes: the number asked for, ADMISSION_UNSET if it is not to change. */
+/* May a user change this of an elastic job or an extension? 0 or -1 with err; admins may do
+ * anything, ask before. nodes: the number asked for, ADMISSION_UNSET if it is not to change. */
 struct admission_update {
     enum admission_role role;
     bool pending;
     int nodes;
-    int min; /* MIN of the base, 0 for an extension */
+    int min;        /* MIN of the base, 0 for an extension */
     bool placement; /* partition, QOS or constraint is to change */
     bool comment;
 };

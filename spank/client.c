@@ -23,8 +23,9 @@
 
 extern char **environ;
 
-/* Returning an error is not enough: Slurm ignores it where the plugin is "optional" in plugstack.conf,
- * and would submit a job without its policy. It would also add two lines of its own. */
+/* Returning an error is not enough: Slurm ignores it where the plugin is "optional" in
+ * plugstack.conf, and would submit a job without its policy. It would also add two lines of its
+ * own. */
 void client_refuse(const struct error *err)
 {
     const char *code = getenv("SLURM_EXIT_ERROR"); /* as sbatch itself does */
@@ -42,9 +43,10 @@ static bool has_prefix(const char *text, const char *prefix)
 /* A variable by which Slurm passes on an option or a value of ours. */
 static bool is_leftover(const char *entry)
 {
-    return strchr(entry, '=') && (has_prefix(entry, "_SLURM_SPANK_OPTION_elastic_") ||
-                                  has_prefix(entry, ENVIRONMENT_TRAVEL_PREFIX "_SLURM_SPANK_OPTION_elastic_") ||
-                                  has_prefix(entry, ENVIRONMENT_TRAVEL_PREFIX "ELASTIC_"));
+    return strchr(entry, '=') &&
+           (has_prefix(entry, "_SLURM_SPANK_OPTION_elastic_") ||
+            has_prefix(entry, ENVIRONMENT_TRAVEL_PREFIX "_SLURM_SPANK_OPTION_elastic_") ||
+            has_prefix(entry, ENVIRONMENT_TRAVEL_PREFIX "ELASTIC_"));
 }
 
 /* srun has by now copied these from its environment to its job control environment. */
@@ -101,7 +103,8 @@ static void give(spank_t sp, const char *name, const char *value)
     setenv(travelling, value, 1);
 }
 
-/* A value of the policy's JSON form as elasticrun reads it from the environment. NULL: out of memory. */
+/* A value of the policy's JSON form as elasticrun reads it from the environment. NULL: out of
+ * memory. */
 static char *value_text(json_object *value)
 {
     size_t count, size;
@@ -182,8 +185,11 @@ static int merge_layers(struct policy *policy, const struct options *options, st
         (config && *config && merge_file(policy, config, err) < 0))
         return -1;
     if (policy->sizes.min == 0)
-        return error_set(err, "--%s has no meaning without --elastic=MIN:MAX; add it, or \"nodes\" to the "
-                              "policy file", options->first);
+        return error_set(
+            err,
+            "--%s has no meaning without --elastic=MIN:MAX; add it, or \"nodes\" to the "
+            "policy file",
+            options->first);
     return 0;
 }
 
@@ -201,8 +207,10 @@ static int send_extension(spank_t sp, const struct options *options, struct erro
     char id[16];
 
     if (options->policy_given)
-        return error_set(err, "--elastic-extend=%u goes with --elastic-pool only: an extension has the "
-                              "policy of job %u", options->extend, options->extend);
+        return error_set(err,
+                         "--elastic-extend=%u goes with --elastic-pool only: an extension has the "
+                         "policy of job %u",
+                         options->extend, options->extend);
     snprintf(id, sizeof(id), "%u", options->extend);
     spank_job_control_setenv(sp, ENVIRONMENT_EXTEND, id, 1);
     return 0;
@@ -215,8 +223,11 @@ static int send_base(spank_t sp, const struct options *options, struct error *er
     int rc = -1;
 
     if (spank_context() == S_CTX_LOCAL && job_id)
-        return error_set(err, "--%s makes a new job elastic, and this srun is a step of job %s; give it to "
-                              "sbatch or salloc", options->first, error_value(job_id).text);
+        return error_set(
+            err,
+            "--%s makes a new job elastic, and this srun is a step of job %s; give it to "
+            "sbatch or salloc",
+            options->first, error_value(job_id).text);
     policy_init(&policy);
     if (merge_layers(&policy, options, err) == 0 && check_site(&policy, err) == 0 &&
         send_policy(sp, &policy, err) == 0)

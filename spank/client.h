@@ -7,10 +7,12 @@
 
 #include "lib/error.h"
 
-/* Before any option is read: forget what an elastic job around this command has left in the environment. */
+/* Before any option is read: forget what an elastic job around this command has left in the
+ * environment. */
 void client_forget_outer_job(spank_t sp);
 
-/* After the options: merge and check the policy, and send it along. Does not return if it is wrong. */
+/* After the options: merge and check the policy, and send it along. Does not return if it is
+ * wrong. */
 int client_send_policy(spank_t sp);
 
 /* Write err as the command's one line of error and end it. */

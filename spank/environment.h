@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How an elastic job's policy travels from the client to the job: the names of environment variables.
+/* How an elastic job's policy travels from the client to the job: the names of environment
+ * variables.
  *
  * The client merges all layers and puts each value into the job control environment under its own
- * name. Slurm keeps that with the job, shows it to the prolog and epilog as SPANK_<name>, and hands
- * it to the job's environment as SLURM_SPANK_<name>, which survives --export=NONE. There slurmstepd,
- * which then needs no parser, takes the prefix off again. */
+ * name. Slurm keeps that with the job, shows it to the prolog and epilog as SPANK_<name>, and
+ * hands it to the job's environment as SLURM_SPANK_<name>, which survives --export=NONE. There
+ * slurmstepd, which then needs no parser, takes the prefix off again. */
 #ifndef ELASTIC_SPANK_ENVIRONMENT_H
 #define ELASTIC_SPANK_ENVIRONMENT_H
 
@@ -33,7 +34,8 @@ struct environment_input {
     const char *value;
 };
 
-/* What the sruns of an elastic job read: a step outlives a node and a task. The last has no name. */
+/* What the sruns of an elastic job read: a step outlives a node and a task. The last has no name.
+ * */
 extern const struct environment_input environment_inputs[];
 
 #endif

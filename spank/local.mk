@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# spank/: the SPANK plugin. It is loaded into every sbatch, srun and slurmstepd, so it takes from lib/ and
-# common/ what it needs by name, and not the libraries with all that they are linked with.
+# spank/: the SPANK plugin. It is loaded into every sbatch, srun and slurmstepd, so it takes from
+# lib/ and common/ what it needs by name, and not the libraries with all that they are linked with.
 slurmplugin_LTLIBRARIES += spank/spank_elastic.la
 spank_spank_elastic_la_SOURCES = \
     common/conf_file.c \

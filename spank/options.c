@@ -57,8 +57,10 @@ static int set_config(const char *path, struct error *err)
     if (*path == '/')
         absolute = strdup(path);
     else if (!getcwd(cwd, sizeof(cwd)))
-        return error_set(err, "--elastic-config=%s: the current directory is not known; "
-                              "give an absolute path", error_path(path).text);
+        return error_set(err,
+                         "--elastic-config=%s: the current directory is not known; "
+                         "give an absolute path",
+                         error_path(path).text);
     else if (asprintf(&absolute, "%s/%s", cwd, path) < 0)
         absolute = NULL;
     if (!absolute)
@@ -73,8 +75,10 @@ static int set_extend(const char *text, struct error *err)
     int job_id;
 
     if (number_parse(text, strlen(text), 1, INT_MAX, &job_id) < 0)
-        return error_set(err, "--elastic-extend=%s: not the id of a job; allowed is the number of a "
-                              "running elastic job", error_value(text).text);
+        return error_set(err,
+                         "--elastic-extend=%s: not the id of a job; allowed is the number of a "
+                         "running elastic job",
+                         error_value(text).text);
     given.extend = (uint32_t)job_id;
     return 0;
 }
@@ -108,14 +112,16 @@ static int on_option(int value, const char *text, int remote)
 static const struct {
     const char *argument, *help;
 } texts[] = {
-    [OPTION_SIZES] = {"SIZES", "[elastic] make the job elastic: it starts on MIN nodes and grows into idle "
-                               "ones. SIZES is MIN:MAX, MIN:MAX:STEP or a list N,N,N"},
+    [OPTION_SIZES] = {"SIZES",
+                      "[elastic] make the job elastic: it starts on MIN nodes and grows into idle "
+                      "ones. SIZES is MIN:MAX, MIN:MAX:STEP or a list N,N,N"},
     [OPTION_GRACE] = {"S", "[elastic] seconds to save a checkpoint and leave a node"},
     [OPTION_GROW_DELAY] = {"S", "[elastic] seconds after a shrink until more nodes are asked for"},
     [OPTION_SNOOZE] = {"S", "[elastic] seconds after any restart without growth"},
     [OPTION_FAULT_WAIT] = {"S", "[elastic] seconds to wait for the replacement of a lost node"},
     [OPTION_POOL] = {"NAME,...", "[elastic] where more nodes may come from, in this order"},
-    [OPTION_SIGNAL] = {"SIGNAL", "[elastic] signal that tells a worker of a change: none, USR1, ..."},
+    [OPTION_SIGNAL] = {"SIGNAL",
+                       "[elastic] signal that tells a worker of a change: none, USR1, ..."},
     [OPTION_CONFIG] = {"FILE", "[elastic] policy file (JSON) with any of these, and scale_config"},
     [OPTION_EXTEND] = {"JOBID", "[elastic] internal: the job extends this elastic job"},
 };

@@ -12,11 +12,11 @@
 
 /* What was given on the command line and in #SBATCH lines, the last of each option. */
 struct options {
-    const char *first;    /* an option that was given, without dashes; NULL: none was */
+    const char *first; /* an option that was given, without dashes; NULL: none was */
     struct policy policy;
-    bool policy_given;    /* any other than --elastic-pool and --elastic-extend */
-    char *config;         /* --elastic-config, absolute; NULL: not given */
-    uint32_t extend;      /* --elastic-extend; 0: not given */
+    bool policy_given; /* any other than --elastic-pool and --elastic-extend */
+    char *config;      /* --elastic-config, absolute; NULL: not given */
+    uint32_t extend;   /* --elastic-extend; 0: not given */
 };
 
 /* Register all options; called from slurm_spank_init in every context in which they can appear. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The plugin in slurmstepd (stepd.h).
  *
- * In the batch step this makes the sruns of the script elastic; in the step's own slurmstepd it would
- * be too late for srun. It also runs in the tasks' step of an srun that made its own allocation. */
+ * In the batch step this makes the sruns of the script elastic; in the step's own slurmstepd it
+ * would be too late for srun. It also runs in the tasks' step of an srun that made its own
+ * allocation. */
 #include "config.h"
 
 #include "spank/stepd.h"
@@ -20,7 +21,8 @@ static void unset_travelled_options(spank_t sp)
     char name[128];
 
     for (const char *const *option = options_names; *option; option++) {
-        snprintf(name, sizeof(name), ENVIRONMENT_TRAVEL_PREFIX "_SLURM_SPANK_OPTION_elastic_%s", *option);
+        snprintf(name, sizeof(name), ENVIRONMENT_TRAVEL_PREFIX "_SLURM_SPANK_OPTION_elastic_%s",
+                 *option);
         for (char *p = name; *p; p++)
             if (*p == '-')
                 *p = '_';

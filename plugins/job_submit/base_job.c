@@ -105,7 +105,8 @@ void base_job_siblings(const struct admission_job *base, struct admission_siblin
     struct sibling_search search = {.base = base, .siblings = siblings};
 
     *siblings = (struct admission_siblings){0};
-    snprintf(search.marker, sizeof(search.marker), "elastic-extension-of=%u.%u", base->id, base->restarts);
+    snprintf(search.marker, sizeof(search.marker), "elastic-extension-of=%u.%u", base->id,
+             base->restarts);
     if (base->known && job_list)
         list_for_each(job_list, add_sibling, &search);
     siblings->nodes = search.nodes;

@@ -24,8 +24,8 @@ void base_job_read(struct job_record *record, time_t now, struct admission_job *
 /* The extensions of this run of base. siblings->nodes is a string to free with free(). */
 void base_job_siblings(const struct admission_job *base, struct admission_siblings *siblings);
 
-/* The most nodes that any of these partitions (comma list; NULL: the default one) has for one job, and
- * the name of that partition. ADMISSION_UNSET if it is not known. */
+/* The most nodes that any of these partitions (comma list; NULL: the default one) has for one job,
+ * and the name of that partition. ADMISSION_UNSET if it is not known. */
 int base_job_partition_nodes(const char *partitions, const char **name);
 
 /* Whether uid may change any job. */

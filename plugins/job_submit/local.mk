@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# plugins/job_submit/: job_submit/elastic, only with the Slurm source. Like spank_elastic it takes what it
-# needs by name: slurmctld shall not load libraries that only agents use.
+# plugins/job_submit/: job_submit/elastic, only with the Slurm source. Like spank_elastic it takes
+# what it needs by name: slurmctld shall not load libraries that only agents use.
 EXTRA_DIST += \
     plugins/job_submit/base_job.c \
     plugins/job_submit/base_job.h \

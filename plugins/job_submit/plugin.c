@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* job_submit/elastic: admission of elastic jobs and their extensions.
  *
- * slurmctld calls this with its locks held, for every job: what is neither elastic nor an extension goes
- * straight through. The decisions are lib/admission.c's; here Slurm's request is put into its terms and
- * its answer into Slurm's. Whatever slurmctld will free comes from its own allocator (xstrdup).
+ * slurmctld calls this with its locks held, for every job: what is neither elastic nor an
+ * extension goes straight through. The decisions are lib/admission.c's; here Slurm's request is
+ * put into its terms and its answer into Slurm's. Whatever slurmctld will free comes from its own
+ * allocator (xstrdup).
  *
  * A broken elastic.conf only stops elastic jobs. */
 #include "config.h"
@@ -191,8 +192,8 @@ static int refuse(const job_desc_msg_t *desc, int code, const struct error *err,
     return code;
 }
 
-static int decide_base(const struct conf *conf, const job_desc_msg_t *desc, struct admission_changes *changes,
-                       struct error *err)
+static int decide_base(const struct conf *conf, const job_desc_msg_t *desc,
+                       struct admission_changes *changes, struct error *err)
 {
     struct admission_request request;
 

@@ -26,7 +26,8 @@ static void reload(void)
     site = conf_file_load(NULL, &problem);
     if (!site && strcmp(problem.text, before.text) != 0)
         error("job_submit/elastic: %s; elastic jobs are refused until it is repaired and "
-              "'scontrol reconfigure' is run", problem.text);
+              "'scontrol reconfigure' is run",
+              problem.text);
 }
 
 const struct conf *site_conf(time_t configured, time_t now, struct error *err)

@@ -33,13 +33,16 @@ ended_well() {
     job_ended "$1" && nodes_are_idle
 }
 
-# A job on two nodes that makes run directories as killed agents leave them: with a file that is not writable.
+# A job on two nodes that makes run directories as killed agents leave them: with a file that is
+# not writable.
 messy_job() {
     script messy.sh <<'JOB'
 #!/bin/bash
 srun bash -c '
     dir=$0/elastic-$(id -u)-$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}-$SLURMD_NODENAME
-    mkdir -p "$dir/sub/deep" && echo x >"$dir/sub/deep/file" && chmod 500 "$dir/sub/deep" && echo made >&2
+    mkdir -p "$dir/sub/deep"
+    echo x >"$dir/sub/deep/file"
+    chmod 500 "$dir/sub/deep" && echo made >&2
 ' "$1"
 sleep 600
 JOB
@@ -51,7 +54,8 @@ hook() {
     shift 4
     conf=$(as_user sh -c 'echo $SLURM_CONF')
     env -i SLURM_SCRIPT_CONTEXT="${context}_slurmd" SLURM_JOB_ID="$job" SLURM_JOB_UID="$(uid)" \
-        SLURM_JOB_GID="$(id -g "$TB_USER")" SLURM_JOB_RESTART_COUNT="$restarts" SLURMD_NODENAME="$node" \
+        SLURM_JOB_GID="$(id -g "$TB_USER")" SLURM_JOB_RESTART_COUNT="$restarts" \
+        SLURMD_NODENAME="$node" \
         SLURM_NODELIST="$node" SLURM_CONF="$conf" "$@" "$HOOK"
 }
 
@@ -79,7 +83,8 @@ gone() { [[ ! -e $1 && ! -L $1 ]]; }
 }
 
 @test "only this job's and this node's directories are removed" {
-    keep=("elastic-$(uid)-12.0-n2" "elastic-$(uid)-12.0-xx-n1" "elastic-$(uid)-12.0-n1-ib" "elastic-$(uid)-112.0-n1"
+    keep=("elastic-$(uid)-12.0-n2" "elastic-$(uid)-12.0-xx-n1" "elastic-$(uid)-12.0-n1-ib"
+        "elastic-$(uid)-112.0-n1"
         "elastic-$(uid)-12.x-n1" "elastic-$(uid)-1.0-n1" "elastic-4242-12.0-n1" "12.0-n1")
     left "elastic-$(uid)-12.0-n1" "elastic-$(uid)-12.3-n1" "${keep[@]}"
     hook epilog 12 3 n1
@@ -113,11 +118,19 @@ gone() { [[ ! -e $1 && ! -L $1 ]]; }
 
 @test "names with blanks and odd characters in a run directory are no trouble" {
     left "elastic-$(uid)-12.0-n1"
-    as_user touch "$SNAPSHOTS/elastic-$(uid)-12.0-n1/-rf" "$SNAPSHOTS/elastic-$(uid)-12.0-n1/a b"$'\n'"c"
+    as_user touch "$SNAPSHOTS/elastic-$(uid)-12.0-n1/-rf" \
+        "$SNAPSHOTS/elastic-$(uid)-12.0-n1/a b"$'\n'"c"
     as_user mkdir "$SNAPSHOTS/elastic-$(uid)-12.0-n1 x"
     hook epilog 12 0 n1
     gone "$SNAPSHOTS/elastic-$(uid)-12.0-n1"
     [ -d "$SNAPSHOTS/elastic-$(uid)-12.0-n1 x" ]
+}
+
+run_dirs_of_those_alive() {
+    local pid
+    while read -r pid; do
+        tr '\0' '\n' </proc/"$pid"/environ | sed -n 's/^ELASTIC_RUN_DIR=//p'
+    done 2>/dev/null <"$TB_WORK/pids" | sort
 }
 
 @test "a worker's child that Slurm has lost is killed, and nobody else" {
@@ -128,9 +141,9 @@ gone() { [[ ! -e $1 && ! -L $1 ]]; }
     done
     wait_for 10 lines_are 3 "$TB_WORK/pids"
     hook epilog 12 0 n1
-    alive=$(while read -r pid; do tr '\0' '\n' </proc/"$pid"/environ | grep ^ELASTIC_RUN_DIR= || true; done <"$TB_WORK/pids" | sort)
-    [ "$alive" = "ELASTIC_RUN_DIR=$SNAPSHOTS/elastic-$(uid)-12.0-n1x
-ELASTIC_RUN_DIR=$SNAPSHOTS/elastic-$(uid)-12.0-n2" ]
+    run run_dirs_of_those_alive
+    [ "$output" = "$SNAPSHOTS/elastic-$(uid)-12.0-n1x
+$SNAPSHOTS/elastic-$(uid)-12.0-n2" ]
 }
 
 @test "the prolog removes what earlier runs of the job have left" {
@@ -196,7 +209,8 @@ extension() {
 @test "it never fails and never waits, whatever it is given" {
     began=$EPOCHREALTIME
     hook epilog 12 0 n1 SLURM_CONF=/nonexistent/slurm.conf
-    hook epilog 12 0 n1 SPANK_ELASTIC_SIZES='$(touch /tmp/owned)' SLURM_NODELIST='n[' SLURM_JOB_RESTART_COUNT=x
+    hook epilog 12 0 n1 SPANK_ELASTIC_SIZES='$(touch /tmp/owned)' SLURM_NODELIST='n[' \
+        SLURM_JOB_RESTART_COUNT=x
     hook epilog 12 '' n1 SPANK_ELASTIC_SIZES=1:2
     hook epilog '12; true' 0 n1
     hook epilog ../.. 0 n1
@@ -210,9 +224,9 @@ extension() {
 }
 
 @test "a rigid job pays next to nothing" {
-    local -a as_slurmd=(env -i SLURM_SCRIPT_CONTEXT=epilog_slurmd SLURM_JOB_ID=12 SLURM_JOB_UID="$(uid)"
-        SLURM_JOB_GID="$(id -g "$TB_USER")" SLURM_JOB_RESTART_COUNT=0 SLURMD_NODENAME=n1 SLURM_NODELIST=n1
-        SLURM_CONF="$TB_DIR/etc/slurm.conf" "$HOOK")
+    local -a as_slurmd=(env -i SLURM_SCRIPT_CONTEXT=epilog_slurmd SLURM_JOB_ID=12
+        SLURM_JOB_UID="$(uid)" SLURM_JOB_GID="$(id -g "$TB_USER")" SLURM_JOB_RESTART_COUNT=0
+        SLURMD_NODENAME=n1 SLURM_NODELIST=n1 SLURM_CONF="$TB_DIR/etc/slurm.conf" "$HOOK")
     local best=999999 began took
     for _ in 1 2 3 4 5 6 7 8; do
         began=${EPOCHREALTIME/./}
@@ -228,8 +242,11 @@ extension() {
     mkdir "$TB_WORK/own"
     chmod 755 "$TB_WORK/own"
     as_user mkdir -p "$TB_WORK/place/elastic-$(uid)-12.0-n1" "$TB_WORK/pool/elastic-$(uid)-12.0-n1"
-    printf '# snapshot_dir = /nowhere\n  snapshot_dir\t=  %s  # here\nmax_nodes = 3\n[pool a]\nsnapshot_dir = %s\n' \
-        "$TB_WORK/place" "$TB_WORK/pool" >"$TB_WORK/own/elastic.conf"
+    {
+        printf '# snapshot_dir = /nowhere\n'
+        printf '  snapshot_dir\t=  %s  # here\n' "$TB_WORK/place"
+        printf 'max_nodes = 3\n[pool a]\nsnapshot_dir = %s\n' "$TB_WORK/pool"
+    } >"$TB_WORK/own/elastic.conf"
     hook epilog 12 0 n1 SLURM_CONF="$TB_WORK/own/slurm.conf"
     gone "$TB_WORK/place/elastic-$(uid)-12.0-n1"
     [ -d "$TB_WORK/pool/elastic-$(uid)-12.0-n1" ]
