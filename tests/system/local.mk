@@ -2,7 +2,13 @@
 #
 # tests/system/: bats on the testbed, run by scripts/check: EXTRA_DIST += tests/system/x.bats
 EXTRA_DIST += \
+    tests/system/digits.bats \
+    tests/system/elastic.bash \
+    tests/system/endings.bats \
     tests/system/helpers.bash \
+    tests/system/level0.bats \
+    tests/system/main_path.bats \
+    tests/system/steps.py \
     tests/system/epilog.bats \
     tests/system/selastic.bats \
     tests/system/slurm_client.bats \
