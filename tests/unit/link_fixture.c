@@ -625,6 +625,7 @@ struct raw *raw_take_call(uv_loop_t *loop, int listener)
     uv_timer_start(timer, tick, 1, 1);
     assert_true(run_until(loop, called, &impostor));
     uv_close((uv_handle_t *)timer, (uv_close_cb)free);
+    assert_non_null(impostor.raw);
     impostor.raw->loop = loop;
     return impostor.raw;
 }
