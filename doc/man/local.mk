@@ -4,4 +4,5 @@
 dist_man_MANS += \
     doc/man/elastic.conf.5 \
     doc/man/elasticrun.1 \
-    doc/man/selastic.1
+    doc/man/selastic.1 \
+    doc/man/spank_elastic.8
