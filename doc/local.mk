@@ -4,4 +4,7 @@
 
 include doc/man/local.mk
 
-EXTRA_DIST += doc/testbed.md
+EXTRA_DIST += \
+    README.md \
+    doc/architecture.md \
+    doc/testbed.md
