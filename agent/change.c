@@ -258,7 +258,7 @@ static void drained(struct leader *leader)
             continue;
         told += m->told;
         completed += m->completed;
-        if (m->leaving && m->link != NULL)
+        if (m->leaving && !m->base && m->link != NULL)
             leader_release(leader, m, "left the world");
     }
     if (leader->failed && leader->failure_code == 128 + SIGTERM && !leader->waited &&

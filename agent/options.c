@@ -216,7 +216,8 @@ static int parse_one(struct options *o, int code, const char *name, struct error
         o->extension = true;
         return 0;
     case OPT_IGNORED:
-        log_info("--%s is not needed: size and rendezvous come from Slurm", name);
+        if (getenv("SLURM_PROCID") == NULL || strcmp(getenv("SLURM_PROCID"), "0") == 0)
+            log_info("--%s is not needed: size and rendezvous come from Slurm", name);
         return 0;
     case OPT_IGNORED_OUTPUT:
         log_info("--%s has no effect: output goes where srun's goes", name);

@@ -245,7 +245,7 @@ static void test_race(void **state)
     struct fixture *f = *state;
     struct error err;
 
-    for (int round = 0; round < 200; round++) {
+    for (int round = 0; round < 40; round++) {
         struct event *events[3];
         struct racer racers[3] = {0};
         pthread_t threads[3];
