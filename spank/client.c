@@ -92,15 +92,20 @@ void client_forget_outer_job(spank_t sp)
         forget_outer_policy();
 }
 
-static void give(spank_t sp, const char *name, const char *value)
+static void set_travelling(const char *name, const char *value)
 {
     char travelling[64];
 
+    snprintf(travelling, sizeof(travelling), ENVIRONMENT_TRAVEL_PREFIX "%s", name);
+    setenv(travelling, value, 1);
+}
+
+static void give(spank_t sp, const char *name, const char *value)
+{
     spank_job_control_setenv(sp, name, value, 1);
     setenv(name, value, 1);
     /* sbatch and salloc do this for us, srun does not. */
-    snprintf(travelling, sizeof(travelling), ENVIRONMENT_TRAVEL_PREFIX "%s", name);
-    setenv(travelling, value, 1);
+    set_travelling(name, value);
 }
 
 /* A value of the policy's JSON form as elasticrun reads it from the environment. NULL: out of
@@ -236,14 +241,29 @@ static int send_base(spank_t sp, const struct options *options, struct error *er
     return rc;
 }
 
+/* srun in the script of an elastic job. --export=NONE, which the one of sbatch implies for all sruns
+ * of the script, shall not part elasticrun from the policy. */
+static void pass_policy_to_step(void)
+{
+    if (spank_context() != S_CTX_LOCAL || !getenv("SLURM_JOB_ID") || !getenv(ENVIRONMENT_MARK))
+        return;
+    for (const struct environment_name *n = environment_names; n->name; n++) {
+        const char *value = getenv(n->name);
+        if (value)
+            set_travelling(n->name, value);
+    }
+}
+
 int client_send_policy(spank_t sp)
 {
     const struct options *options = options_given();
     struct error err;
     int rc;
 
-    if (!options->first)
+    if (!options->first) {
+        pass_policy_to_step();
         return ESPANK_SUCCESS;
+    }
     if (options->extend)
         rc = send_extension(sp, options, &err);
     else

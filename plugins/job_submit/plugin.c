@@ -198,7 +198,10 @@ static int decide_base(const struct conf *conf, const job_desc_msg_t *desc,
     struct admission_request request;
 
     read_request(desc, &request);
-    request.partition_nodes = base_job_partition_nodes(desc->partition, &request.partition_name);
+    /* A reservation may bring its own partition. */
+    if (desc->partition || !desc->reservation)
+        request.partition_nodes = base_job_partition_nodes(desc->partition,
+                                                           &request.partition_name);
     return admission_base(conf, &request, changes, err);
 }
 

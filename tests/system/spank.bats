@@ -153,6 +153,18 @@ $srun_inputs" ]
     done
 }
 
+@test "the steps of a job with --export=NONE find the policy too" {
+    for export in NONE FOO=1; do
+        id=$(submit --export="$export" --elastic=2:3 --elastic-grace=7 \
+            --wrap "/usr/bin/srun /usr/bin/env")
+        wait_for 20 job_is "$id" COMPLETED
+        for line in ELASTIC_SIZES=2:3 ELASTIC_GRACE=7 SLURM_NO_KILL=set; do
+            [ "$(grep -cx "$line" "$TB_WORK/$id.out")" -eq 2 ]
+        done
+        run ! grep SPANK_ELASTIC "$TB_WORK/$id.out"
+    done
+}
+
 @test "an #SBATCH line is enough, and the command line wins over it" {
     job=$(script lines.sh <<'JOB'
 #!/bin/bash

@@ -285,7 +285,7 @@ CONF
     run ! as_user scontrol update jobid="$extension" partition=batch
     run ! as_user scontrol update jobid="$extension" numnodes=2
     run ! as_user scontrol update jobid="$extension" comment=mine
-    as_user scontrol update jobid="$extension" timelimit=5
+    as_user scontrol update jobid="$extension" timelimit=40
     has "$extension" Partition elastic
     has "$extension" Comment "elastic-extension-of=$base.0"
     on_testbed scontrol update jobid="$extension" partition=spare
