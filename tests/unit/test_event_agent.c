@@ -244,8 +244,10 @@ static void test_race(void **state)
 {
     struct fixture *f = *state;
     struct error err;
+    uint64_t seed = 7;
 
-    for (int round = 0; round < 40; round++) {
+    for (int round = 0; round < 100; round++) {
+        uint64_t start = random_below(&seed, 2000);
         struct event *events[3];
         struct racer racers[3] = {0};
         pthread_t threads[3];
@@ -260,7 +262,7 @@ static void test_race(void **state)
             racers[i].page = map_page(path);
             assert_int_equal(pthread_create(&threads[i], NULL, race, &racers[i]), 0);
         }
-        for (int i = 0; i < round; i++)
+        while (event_read(events[round % 3]).step < start)
             sched_yield();
         for (int i = 0; i < 3; i++) {
             struct event_status status = event_hold(events[i], EVENT_GROW, "race", 2, 0);

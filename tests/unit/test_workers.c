@@ -137,6 +137,8 @@ static void test_hold_and_run_to(void **state)
 
     (void)state;
     run_start_act(run, "train", "100000");
+    for (int rank = 0; rank < 3; rank++)
+        AWAIT(run, run_number(run, rank, "here") == 1);
     AWAIT(run, workers_step(run->workers) > 10);
     workers_hold(run->workers, "shrink", "node n3 is wanted by Slurm", 2, 0, &held);
     assert_int_equal(held.attached, 3);

@@ -269,6 +269,7 @@ static int act_train(const char *argument)
     struct event_page *page = attach(EVENT_STATE_TRAINING);
     int steps = atoi(argument), rank = atoi(getenv("RANK"));
 
+    say("here", 1);
     for (int i = 0; i < steps; i++) {
         if (!boundary(page)) {
             say("stopped", (int)EVENT_STEP(atomic_load(&page->word)));
@@ -442,6 +443,7 @@ static int act_raise(const char *number)
     const struct rlimit no_core = {0, 0};
 
     setrlimit(RLIMIT_CORE, &no_core);
+    signal(atoi(number), SIG_DFL); /* a sanitizer may have its own handler */
     raise(atoi(number));
     return 0;
 }
