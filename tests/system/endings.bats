@@ -37,7 +37,7 @@ has_pending_extension() { [[ -n $(extensions_of "$1") ]] && as_user squeue -h -t
 }
 
 @test "a base that finishes" {
-    grown_job 60
+    grown_job 200
     wait_for 60 job_is "$job" COMPLETED
     wait_for 10 nothing_is_left_of "$job"
     steps_were_made_once "$job"
