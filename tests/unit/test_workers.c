@@ -239,6 +239,23 @@ static void test_stop_by_signal(void **state)
     }
 }
 
+/* The leader may ask again; a script that takes a second signal for impatience is not to see one. */
+static void test_same_signal_once(void **state)
+{
+    struct run *run = run_create(1);
+
+    (void)state;
+    run_start_act(run, "count", "");
+    AWAIT(run, run_number(run, 0, "here") == 1);
+    workers_stop(run->workers, SIGUSR1, 30);
+    AWAIT(run, run_number(run, 0, "caught") == 1);
+    workers_stop(run->workers, SIGUSR1, 30);
+    workers_stop(run->workers, SIGTERM, 30);
+    AWAIT(run, run->drained > 0);
+    assert_int_equal(run_number(run, 0, "total"), 1);
+    run_destroy(run);
+}
+
 static void test_default_action_of_signal(void **state)
 {
     struct run *run = run_create(1);
@@ -337,6 +354,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_hold_mixed),
         cmocka_unit_test(test_hold_before_training),
         cmocka_unit_test(test_stop_by_signal),
+        cmocka_unit_test(test_same_signal_once),
         cmocka_unit_test(test_default_action_of_signal),
         cmocka_unit_test(test_stop_at_once),
         cmocka_unit_test(test_pause_output),

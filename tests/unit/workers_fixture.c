@@ -357,6 +357,24 @@ static int act_catch(const char *number)
     return 0;
 }
 
+/* Count SIGUSR1 until SIGTERM comes. */
+static int act_count(const char *argument)
+{
+    sigset_t both;
+    int number, count = 0;
+
+    (void)argument;
+    sigemptyset(&both);
+    sigaddset(&both, SIGUSR1);
+    sigaddset(&both, SIGTERM);
+    sigprocmask(SIG_BLOCK, &both, NULL);
+    say("here", 1);
+    while (sigwait(&both, &number) == 0 && number == SIGUSR1)
+        say("caught", ++count);
+    say("total", count);
+    return 0;
+}
+
 static int act_flood(const char *bytes)
 {
     static char line[65536];
@@ -531,6 +549,7 @@ void run_dispatch(int argc, char **argv)
         {"attach", act_attach},
         {"catch", act_catch},
         {"close-output", act_close_output},
+        {"count", act_count},
         {"daemonise", act_daemonise},
         {"error-file", act_error_file},
         {"family", act_family},
