@@ -23,7 +23,6 @@ os.makedirs(log_dir, exist_ok=True)
 if not unaware:
     import slurm_elastic
 
-    slurm_elastic.init()
 log = open(os.path.join(log_dir, f"rank-{generation}-{rank}"), "a", buffering=1)
 
 

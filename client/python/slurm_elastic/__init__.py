@@ -55,3 +55,7 @@ __all__ = [
     "save",
     "scale_config",
 ]
+
+# At import, not at the first step: from here on Slurm's own SIGTERM, which reaches workers as well as
+# elasticrun, does not end this process before the step at which all are to stop.
+init()

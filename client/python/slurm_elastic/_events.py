@@ -118,8 +118,8 @@ _event_pointer = ctypes.byref(_event)
 def init() -> bool:
     """Attach to elasticrun; True if this process is an elastic worker that will be told of events.
 
-    Optional: the first use of anything else does the same. Elsewhere than under elasticrun it does
-    nothing. To be called by the worker itself, not in processes that it starts.
+    Importing the package has done it; this tells the outcome. Elsewhere than under elasticrun it does
+    nothing.
     """
     global _library, _attached
     if not _attached:
