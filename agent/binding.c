@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Shares of a node's CPUs by hwloc (binding.h).
  *
- * hwloc_distrib spreads workers over the tree of packages, NUMA nodes, caches and cores, so that a share lies in as few
- * of each as possible. Where GPUs are known, the workers of those that hang on the same part of the machine divide that
- * part among them. Hyperthreads of a core always stay together. */
+ * hwloc_distrib spreads workers over the tree of packages, NUMA nodes, caches and cores, so that
+ * a share lies in as few of each as possible. Where GPUs are known, the workers of those that
+ * hang on the same part of the machine divide that part among them. Hyperthreads of a core
+ * always stay together. */
 #include "agent/binding.h"
 
 #include <limits.h>
@@ -16,22 +17,24 @@
 #include "lib/json_get.h"
 
 #define PCI_CLASS_DISPLAY 0x03 /* VGA and 3D controllers: the base class of GPUs */
-#define GPUS_MAX 64
+#define GPUS_MAX          64
 
 struct binding {
     hwloc_topology_t topology;
 };
 
-/* ---- topology --------------------------------------------------------------------------------- */
+/* ---- topology -------------------------------------------------------------------------------- */
 
-/* PCI is asked for because GPUs are there; what drivers know of them beyond that is not needed, and NVML alone takes seconds. */
+/* PCI is asked for because GPUs are there; what drivers know of them beyond that is not needed,
+ * and NVML alone takes seconds. */
 static int configure(hwloc_topology_t topology)
 {
     static const char *const slow[] = {"cuda", "nvml", "opencl", "rsmi", "levelzero", "gl"};
 
     for (size_t i = 0; i < sizeof(slow) / sizeof(slow[0]); i++)
         hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, slow[i]);
-    return hwloc_topology_set_type_filter(topology, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    return hwloc_topology_set_type_filter(topology, HWLOC_OBJ_PCI_DEVICE,
+                                          HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
 }
 
 static struct binding *discard(struct binding *binding, struct error *err, const char *what)
@@ -52,7 +55,8 @@ static struct binding *load(const char *description, struct error *err)
         return NULL;
     }
     if (description != NULL && description[0] == '<')
-        rc = hwloc_topology_set_xmlbuffer(binding->topology, description, (int)strlen(description) + 1);
+        rc = hwloc_topology_set_xmlbuffer(binding->topology, description,
+                                          (int)strlen(description) + 1);
     else if (description != NULL)
         rc = hwloc_topology_set_synthetic(binding->topology, description);
     if (rc != 0 || configure(binding->topology) != 0 || hwloc_topology_load(binding->topology) != 0)
@@ -101,7 +105,8 @@ void binding_destroy(struct binding *binding)
 
 const struct binding *binding_of_machine(void)
 {
-    /* A fact of the machine, asked for at each generation and slow to find: the one reason for a static. */
+    /* A fact of the machine, asked for at each generation and slow to find: the one reason for a
+     * static. */
     static struct binding *machine;
     static bool tried;
 
@@ -111,9 +116,10 @@ const struct binding *binding_of_machine(void)
     return machine;
 }
 
-/* ---- GPUs ------------------------------------------------------------------------------------- */
+/* ---- GPUs ------------------------------------------------------------------------------------ */
 
-/* The part of the machine that the n-th GPU on the PCI bus hangs on; NULL if there is no such GPU. */
+/* The part of the machine that the n-th GPU on the PCI bus hangs on; NULL if there is no such
+ * GPU. */
 static hwloc_obj_t part_of_gpu(const struct binding *binding, unsigned long n)
 {
     hwloc_obj_t device = NULL;
@@ -127,13 +133,16 @@ static hwloc_obj_t part_of_gpu(const struct binding *binding, unsigned long n)
             continue;
         part = hwloc_get_non_io_ancestor_obj(binding->topology, device);
         /* A part of which this process has no CPU is no place for a worker. */
-        return part != NULL && part->cpuset != NULL && !hwloc_bitmap_iszero(part->cpuset) ? part : NULL;
+        return part != NULL && part->cpuset != NULL && !hwloc_bitmap_iszero(part->cpuset) ? part
+                                                                                          : NULL;
     }
     return NULL;
 }
 
-/* Find the parts for "0,1,2,3": parts[i] for worker i. False when the list is anything else (UUIDs, fewer than slots), or a GPU is not found. */
-static bool find_parts(const struct binding *binding, int slots, const char *gpus, hwloc_obj_t *parts)
+/* Find the parts for "0,1,2,3": parts[i] for worker i. False when the list is anything else
+ * (UUIDs, fewer than slots), or a GPU is not found. */
+static bool find_parts(const struct binding *binding, int slots, const char *gpus,
+                       hwloc_obj_t *parts)
 {
     const char *at = gpus;
 
@@ -141,7 +150,8 @@ static bool find_parts(const struct binding *binding, int slots, const char *gpu
         char *end;
         unsigned long number = strtoul(at, &end, 10);
 
-        if (end == at || *at == '-' || (*end != ',' && *end != '\0') || (*end == '\0' && i < slots - 1))
+        if (end == at || *at == '-' || (*end != ',' && *end != '\0') ||
+            (*end == '\0' && i < slots - 1))
             return false;
         parts[i] = part_of_gpu(binding, number);
         if (parts[i] == NULL)
@@ -151,14 +161,16 @@ static bool find_parts(const struct binding *binding, int slots, const char *gpu
     return true;
 }
 
-/* ---- shares ----------------------------------------------------------------------------------- */
+/* ---- shares ---------------------------------------------------------------------------------- */
 
 static int cores_in(const struct binding *binding, hwloc_const_cpuset_t cpus)
 {
     int cores = hwloc_get_nbobjs_inside_cpuset_by_type(binding->topology, cpus, HWLOC_OBJ_CORE);
 
     /* Some virtual machines show no cores. */
-    return cores > 0 ? cores : hwloc_get_nbobjs_inside_cpuset_by_type(binding->topology, cpus, HWLOC_OBJ_PU);
+    return cores > 0
+               ? cores
+               : hwloc_get_nbobjs_inside_cpuset_by_type(binding->topology, cpus, HWLOC_OBJ_PU);
 }
 
 static void free_sets(hwloc_cpuset_t *sets, int count)
@@ -178,7 +190,8 @@ static bool disjoint(hwloc_cpuset_t *sets, int count)
     return true;
 }
 
-/* Give count workers disjoint shares of root. False, with nothing in sets, when it has not enough cores. */
+/* Give count workers disjoint shares of root. False, with nothing in sets, when it has not
+ * enough cores. */
 static bool share(const struct binding *binding, hwloc_obj_t root, int count, hwloc_cpuset_t *sets)
 {
     int depth = hwloc_get_type_or_below_depth(binding->topology, HWLOC_OBJ_CORE);
@@ -192,9 +205,10 @@ static bool share(const struct binding *binding, hwloc_obj_t root, int count, hw
     return false;
 }
 
-/* The workers of each part divide it. Only when the parts together are all that there is, and do not overlap: else CPUs would lie
- * idle, or be given twice. */
-static bool share_near_gpus(const struct binding *binding, int slots, hwloc_obj_t *parts, hwloc_cpuset_t *sets)
+/* The workers of each part divide it. Only when the parts together are all that there is, and do
+ * not overlap: else CPUs would lie idle, or be given twice. */
+static bool share_near_gpus(const struct binding *binding, int slots, hwloc_obj_t *parts,
+                            hwloc_cpuset_t *sets)
 {
     hwloc_bitmap_t covered = hwloc_bitmap_alloc();
     bool good = covered != NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The agent's side of a worker's event page (event.h).
  *
- * SIGBUS is synchronous: it is raised in the thread that touches the page, while it does so. The handler jumps back to
- * where the access began, and leaves all other SIGBUS to whoever handled them before. */
+ * SIGBUS is synchronous: it is raised in the thread that touches the page, while it does so. The
+ * handler jumps back to where the access began, and leaves all other SIGBUS to whoever handled
+ * them before. */
 #include "agent/event.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     if ((previous_action.sa_flags & SA_SIGINFO) != 0)
         previous_action.sa_sigaction(number, info, context);
     else
-        sigaction(SIGBUS, &previous_action, NULL); /* the access is repeated and meets the old action */
+        sigaction(SIGBUS, &previous_action, NULL); /* which the access meets when repeated */
 }
 
 /* Asked for at each page, since a library may have put its own handler in our place. */
@@ -48,7 +49,8 @@ static void install_guard(void)
     sigaction(SIGBUS, &action, &previous_action);
 }
 
-/* Run access(page, arg), or find that the page is gone: then false. Nothing in access may need undoing. */
+/* Run access(page, arg), or find that the page is gone: then false. Nothing in access may need
+ * undoing. */
 static bool guarded(struct event *event, void (*access)(struct event *event, void *arg), void *arg)
 {
     sigjmp_buf here;
@@ -66,7 +68,7 @@ static bool guarded(struct event *event, void (*access)(struct event *event, voi
     return true;
 }
 
-/* ---- creation --------------------------------------------------------------------------------- */
+/* ---- creation -------------------------------------------------------------------------------- */
 
 static void format_page(struct event *event, void *arg)
 {
@@ -80,7 +82,8 @@ static void format_page(struct event *event, void *arg)
     page->magic = EVENT_PAGE_MAGIC;
 }
 
-/* A new file with its blocks allocated: on a full file system this fails here, and not with SIGBUS later. */
+/* A new file with its blocks allocated: on a full file system this fails here, and not with
+ * SIGBUS later. */
 static int create_file(const char *path, struct error *err)
 {
     int fd, rc;
@@ -149,9 +152,10 @@ const char *event_path(const struct event *event)
     return event->path;
 }
 
-/* ---- what the worker says --------------------------------------------------------------------- */
+/* ---- what the worker says -------------------------------------------------------------------- */
 
-/* A worker may have written anything: what does not belong to this generation is not a step of ours. */
+/* A worker may have written anything: what does not belong to this generation is not a step of
+ * ours. */
 static void interpret(const struct event *event, uint64_t word, struct event_status *status)
 {
     uint32_t state = atomic_load(&event->page->state);
@@ -159,9 +163,11 @@ static void interpret(const struct event *event, uint64_t word, struct event_sta
     status->told = atomic_load(&event->page->told) != 0;
     if (EVENT_GENERATION(word) != EVENT_GENERATION(EVENT_WORD(event->generation, 0)))
         return;
-    status->state = state >= EVENT_STATE_TRAINING ? EVENT_STATE_TRAINING : (enum event_page_state)state;
+    status->state = state >= EVENT_STATE_TRAINING ? EVENT_STATE_TRAINING
+                                                  : (enum event_page_state)state;
     status->step = EVENT_STEP(word);
-    /* A step is a boundary that was passed, whatever the order in which the two words became visible. */
+    /* A step is a boundary that was passed, whatever the order in which the two words became
+     * visible. */
     if (status->step > 0)
         status->state = EVENT_STATE_TRAINING;
 }
@@ -180,7 +186,7 @@ struct event_status event_read(struct event *event)
     return status;
 }
 
-/* ---- what the agent says ---------------------------------------------------------------------- */
+/* ---- what the agent says --------------------------------------------------------------------- */
 
 struct news {
     enum event_kind kind;
@@ -190,7 +196,8 @@ struct news {
     struct event_status status;
 };
 
-/* The worker reads the event only after it has seen HOLD, so that all is in place, and stays, once HOLD is set. */
+/* The worker reads the event only after it has seen HOLD, so that all is in place, and stays,
+ * once HOLD is set. */
 static void hold_page(struct event *event, void *arg)
 {
     struct news *news = arg;
@@ -210,8 +217,8 @@ static void hold_page(struct event *event, void *arg)
     interpret(event, atomic_fetch_or(&page->word, EVENT_HOLD), &news->status);
 }
 
-struct event_status event_hold(struct event *event, enum event_kind kind, const char *reason, int next_nodes,
-                               int64_t deadline_ms)
+struct event_status event_hold(struct event *event, enum event_kind kind, const char *reason,
+                               int next_nodes, int64_t deadline_ms)
 {
     struct news news = {
         .kind = kind,

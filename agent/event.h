@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The agent's side of a worker's event page (client/event_page.h; architecture.md, "A worker's event page").
+/* The agent's side of a worker's event page (client/event_page.h; architecture.md, "A worker's
+ * event page").
  *
- * The page is a file of the user's own, so that a worker finds it by its name: through an exec, a shell, a container. The worker can therefore
- * truncate it, and then touching the mapping raises SIGBUS in the agent. Every access here survives that: the page counts as unused from then on. */
+ * The page is a file of the user's own, so that a worker finds it by its name: through an exec,
+ * a shell, a container. The worker can therefore truncate it, and then touching the mapping
+ * raises SIGBUS in the agent. Every access here survives that: the page counts as unused from
+ * then on. */
 #ifndef ELASTIC_EVENT_H
 #define ELASTIC_EVENT_H
 
@@ -31,15 +34,17 @@ const char *event_path(const struct event *event);
 
 struct event_status event_read(struct event *event);
 
-/* Publish the event and set HOLD. Returns what the worker is committed to: step is the one in flight when HOLD was set. A second call changes
- * nothing: the first event stands. deadline_ms: CLOCK_REALTIME, 0: none. */
-struct event_status event_hold(struct event *event, enum event_kind kind, const char *reason, int next_nodes,
-                               int64_t deadline_ms);
+/* Publish the event and set HOLD. Returns what the worker is committed to: step is the one in
+ * flight when HOLD was set. A second call changes nothing: the first event stands. deadline_ms:
+ * CLOCK_REALTIME, 0: none. */
+struct event_status event_hold(struct event *event, enum event_kind kind, const char *reason,
+                               int next_nodes, int64_t deadline_ms);
 
 /* Let a held worker run to this step. */
 void event_run_to(struct event *event, uint64_t step);
 
-/* The kind by its name in messages ("grow", "shrink", "fault", "stop"); any other name is EVENT_STOP: all workers are to save and leave. */
+/* The kind by its name in messages ("grow", "shrink", "fault", "stop"); any other name is
+ * EVENT_STOP: all workers are to save and leave. */
 enum event_kind event_kind_of(const char *name);
 
 #endif

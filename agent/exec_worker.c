@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The worker shim: `elasticrun --exec-worker`, one process between the agent and each worker.
  *
- * It starts the user's command in a session of its own and stays its parent, as a subreaper: whatever the command
- * starts, and however that daemonises, remains below the shim. So when the command ends, or the agent dies, the shim
- * can kill all that is left; and it ends itself as the command did, which is what the agent sees. Signals that the
- * agent sends are passed on to the command.
+ * It starts the user's command in a session of its own and stays its parent, as a subreaper:
+ * whatever the command starts, and however that daemonises, remains below the shim. So when the
+ * command ends, or the agent dies, the shim can kill all that is left; and it ends itself as the
+ * command did, which is what the agent sees. Signals that the agent sends are passed on to the
+ * command.
  *
- * No library is used here, so that a worker costs little, and nothing of the agent's is inherited. */
+ * No library is used here, so that a worker costs little, and nothing of the agent's is
+ * inherited. */
 #include "agent/exec_worker.h"
 
 #include <errno.h>
@@ -28,8 +30,8 @@
 #include "agent/process_tree.h"
 #include "agent/workers.h"
 
-#define CPUS_MAX 65536
-#define CLEAN_SECONDS 2 /* for killed processes to disappear; what hangs in the kernel longer is left to Slurm */
+#define CPUS_MAX      65536
+#define CLEAN_SECONDS 2 /* for the killed to disappear; what hangs longer is left to Slurm */
 
 struct shim {
     pid_t agent;
@@ -53,7 +55,7 @@ static void say_failure(const struct shim *shim, enum exec_worker_stage stage, i
     while (written < 0 && errno == EINTR);
 }
 
-/* ---- options ---------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static bool read_number(const char *text, int base, long max, long *value)
 {
@@ -108,9 +110,10 @@ static int parse_options(struct shim *shim, int argc, char **argv)
     return optind < argc && shim->agent > 0 && shim->status_fd > 2 ? 0 : -1;
 }
 
-/* ---- binding ---------------------------------------------------------------------------------- */
+/* ---- binding --------------------------------------------------------------------------------- */
 
-/* Bind to a list like "0-3,8". A binding that the kernel refuses costs speed, not correctness: the worker runs unbound. */
+/* Bind to a list like "0-3,8". A binding that the kernel refuses costs speed, not correctness:
+ * the worker runs unbound. */
 static void bind_cpus(const char *list)
 {
     size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
@@ -137,14 +140,15 @@ static void bind_cpus(const char *list)
     CPU_FREE(set);
 }
 
-/* ---- the command ------------------------------------------------------------------------------ */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 /* What exec says of a directory is "Permission denied". */
 static int exec_error(const char *command, int error)
 {
     struct stat st;
 
-    return error == EACCES && strchr(command, '/') != NULL && stat(command, &st) == 0 && S_ISDIR(st.st_mode)
+    return error == EACCES && strchr(command, '/') != NULL && stat(command, &st) == 0 &&
+                   S_ISDIR(st.st_mode)
                ? EISDIR
                : error;
 }
@@ -172,7 +176,8 @@ static void __attribute__((noreturn)) become_command(const struct shim *shim, pi
     _exit(error == ENOENT ? 127 : 126);
 }
 
-/* Descriptors that Slurm or a library left open without close-on-exec are not the worker's. Old kernels lack the call. */
+/* Descriptors that Slurm or a library left open without close-on-exec are not the worker's. Old
+ * kernels lack the call. */
 static void close_above(int fd)
 {
 #ifdef SYS_close_range
@@ -182,7 +187,8 @@ static void close_above(int fd)
 #endif
 }
 
-/* The shim keeps no end of the worker's pipes: their end of file is the end of the last process that writes. */
+/* The shim keeps no end of the worker's pipes: their end of file is the end of the last process
+ * that writes. */
 static void let_go_of_pipes(struct shim *shim)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -211,7 +217,7 @@ static int start_command(struct shim *shim)
     return 0;
 }
 
-/* ---- supervision ------------------------------------------------------------------------------ */
+/* ---- supervision ----------------------------------------------------------------------------- */
 
 /* Reap all that has ended. False when no child is left. */
 static bool reap(struct shim *shim)
@@ -233,7 +239,8 @@ static bool agent_gone(const struct shim *shim)
     return getppid() != shim->agent;
 }
 
-/* Until the command has ended, or is to be killed. All signals are blocked, so none is lost between two waits. */
+/* Until the command has ended, or is to be killed. All signals are blocked, so none is lost
+ * between two waits. */
 static void supervise(struct shim *shim, const sigset_t *all)
 {
     while (!shim->ended && !agent_gone(shim)) {
@@ -246,7 +253,7 @@ static void supervise(struct shim *shim, const sigset_t *all)
             reap(shim);
         else if (number > 0 && info.si_pid == shim->agent && !agent_gone(shim))
             kill(shim->worker, number); /* not reaped yet, so the pid is its own */
-        /* Slurm signals every process of a step; the command has got its own (client/term_guard.c). */
+        /* Slurm signals each process of a step: the command has its own (client/term_guard.c). */
     }
 }
 
@@ -258,8 +265,8 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Kill and reap the command and whatever it has left; orphans arrive here as their parents die. The command itself is waited for as long as
- * somebody asks for its end. */
+/* Kill and reap the command and whatever it has left; orphans arrive here as their parents die.
+ * The command itself is waited for as long as somebody asks for its end. */
 static void clean_up(struct shim *shim, const sigset_t *all)
 {
     const struct timespec step = {.tv_nsec = 50 * 1000 * 1000};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Writing workers' output without blocking the loop (output.h).
  *
- * Each of stdout and stderr is a sink: a queue of chunks of which one is being written. Pipes and terminals are written
- * as libuv streams, files by its threads. A sink that fails (the reader has gone, the disk is full) swallows what
- * comes, as the loss of output must not stop a training. */
+ * Each of stdout and stderr is a sink: a queue of chunks of which one is being written. Pipes
+ * and terminals are written as libuv streams, files by its threads. A sink that fails (the
+ * reader has gone, the disk is full) swallows what comes, as the loss of output must not stop a
+ * training. */
 #include "agent/output.h"
 
 #include <errno.h>
@@ -13,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HIGH_MARK (1024 * 1024)
-#define LOW_MARK (256 * 1024)
+#define HIGH_MARK      (1024 * 1024)
+#define LOW_MARK       (256 * 1024)
 #define LINE_MAX_BYTES 65536 /* a longer line is cut where labels are wanted */
 
 struct chunk {
@@ -29,7 +30,7 @@ struct chunk {
 struct sink {
     struct output *output;
     int fd;
-    bool file;    /* written with uv_fs_write */
+    bool file; /* written with uv_fs_write */
     bool broken;
     bool writing; /* the head of the queue is under way */
     bool open;    /* its handle, if it has one, is not closed yet */
@@ -63,10 +64,10 @@ struct output {
     size_t queued;
     bool above; /* the high mark has been passed and drained not yet called */
     struct partial *partials;
-    uv_idle_t idle;    /* runs while swallowed chunks wait to be reported */
-    uv_timer_t limit;  /* of output_destroy */
+    uv_idle_t idle;   /* runs while swallowed chunks wait to be reported */
+    uv_timer_t limit; /* of output_destroy */
     bool ending;
-    int handles;       /* of idle and limit, to be closed */
+    int handles; /* of idle and limit, to be closed */
     void (*done)(void *arg);
     void *done_arg;
 };
@@ -74,7 +75,7 @@ struct output {
 static void pump(struct sink *sink);
 static void finish_if_empty(struct output *output);
 
-/* ---- one chunk after the other ---------------------------------------------------------------- */
+/* ---- one chunk after the other --------------------------------------------------------------- */
 
 /* The head of the queue is out, or given up. */
 static void retire(struct sink *sink)
@@ -167,7 +168,7 @@ static void pump(struct sink *sink)
     }
 }
 
-/* ---- what is queued --------------------------------------------------------------------------- */
+/* ---- what is queued -------------------------------------------------------------------------- */
 
 static void queue(struct output *output, int fd, const char *data, size_t len, size_t credit,
                   void (*written)(size_t, void *), void *arg)
@@ -234,7 +235,8 @@ static void drop_partial(struct output *output, struct partial *partial)
 }
 
 /* One labelled line: what had been kept of it, then data, which may be nothing. */
-static void put_line(struct output *output, FILE *out, int rank, int fd, const char *data, size_t len)
+static void put_line(struct output *output, FILE *out, int rank, int fd, const char *data,
+                     size_t len)
 {
     struct partial *partial = find_partial(output, rank, fd);
 
@@ -247,7 +249,8 @@ static void put_line(struct output *output, FILE *out, int rank, int fd, const c
     fputc('\n', out);
 }
 
-static void put_lines(struct output *output, FILE *out, int rank, int fd, const char *data, size_t len)
+static void put_lines(struct output *output, FILE *out, int rank, int fd, const char *data,
+                      size_t len)
 {
     const struct partial *partial;
     size_t kept;
@@ -305,10 +308,10 @@ void output_end_rank(struct output *output, int rank)
     }
 }
 
-/* ---- opening ---------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
-/* A descriptor of our own for a stream. O_NONBLOCK belongs to the open file that others (srun's shell, our own log) share, so a pipe is
- * opened anew; a socket cannot be. */
+/* A descriptor of our own for a stream. O_NONBLOCK belongs to the open file that others (srun's
+ * shell, our own log) share, so a pipe is opened anew; a socket cannot be. */
 static int own_descriptor(int fd)
 {
     char path[32];
@@ -378,7 +381,7 @@ struct output *output_create(uv_loop_t *loop, bool label, void (*drained)(void *
     return output;
 }
 
-/* ---- end -------------------------------------------------------------------------------------- */
+/* ---- end ------------------------------------------------------------------------------------- */
 
 static void on_closed(uv_handle_t *handle)
 {
@@ -395,7 +398,8 @@ static void on_closed(uv_handle_t *handle)
     free(output);
 }
 
-/* With nothing left to write, or no time left, close. A write to a file cannot be called back: it is waited for. */
+/* With nothing left to write, or no time left, close. A write to a file cannot be called back:
+ * it is waited for. */
 static void finish_if_empty(struct output *output)
 {
     if (!output->ending || uv_is_closing((uv_handle_t *)&output->idle))
@@ -433,5 +437,6 @@ void output_destroy(struct output *output, int timeout_ms, void (*done)(void *ar
     output->done_arg = arg;
     uv_ref((uv_handle_t *)&output->limit);
     uv_timer_start(&output->limit, on_limit, (uint64_t)timeout_ms, 0);
-    uv_idle_start(&output->idle, on_idle); /* done is called from the loop, also when all is written already */
+    /* done is called from the loop, also when all is written already. */
+    uv_idle_start(&output->idle, on_idle);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writing workers' output to this process' stdout and stderr without blocking the loop, with labels on request. */
+/* Writing workers' output to this process' stdout and stderr without blocking the loop, with
+ * labels on request. */
 #ifndef ELASTIC_OUTPUT_H
 #define ELASTIC_OUTPUT_H
 
@@ -10,19 +11,23 @@
 
 struct output;
 
-/* drained(arg) is called when the queue has fallen below the low mark after having been above the high one. */
+/* drained(arg) is called when the queue has fallen below the low mark after having been above
+ * the high one. */
 struct output *output_create(uv_loop_t *loop, bool label, void (*drained)(void *arg), void *arg);
 
-/* Queue output of a rank for fd 1 or 2. With label: whole lines, each prefixed "RANK: "; without: bytes as they come. Returns false when the queue is
- * above its high mark (1 MiB): stop producing until drained (below 256 KiB). written(bytes, arg) (may be NULL) follows when these bytes are out, or
- * kept for a line's end, or lost because nobody can read them any more. A line of more than 64 KiB is cut. Callbacks come from the loop only. */
-bool output_write(struct output *output, int rank, int fd, const char *data, size_t len, void (*written)(size_t, void *), void *arg);
+/* Queue output of a rank for fd 1 or 2. With label: whole lines, each prefixed "RANK: ";
+ * without: bytes as they come. Returns false when the queue is above its high mark (1 MiB): stop
+ * producing until drained (below 256 KiB). written(bytes, arg) (may be NULL) follows when these
+ * bytes are out, or kept for a line's end, or lost because nobody can read them any more. A line
+ * of more than 64 KiB is cut. Callbacks come from the loop only. */
+bool output_write(struct output *output, int rank, int fd, const char *data, size_t len,
+                  void (*written)(size_t, void *), void *arg);
 
 /* Flush partial lines of a rank (labels). */
 void output_end_rank(struct output *output, int rank);
 
-/* Write what is queued, at most timeout_ms (a file system that hangs may take longer), then free. done(arg) is called from the loop; drained and
- * written are called no more. */
+/* Write what is queued, at most timeout_ms (a file system that hangs may take longer), then
+ * free. done(arg) is called from the loop; drained and written are called no more. */
 void output_destroy(struct output *output, int timeout_ms, void (*done)(void *arg), void *arg);
 
 #endif

@@ -21,7 +21,8 @@ struct table {
     size_t count, room;
 };
 
-/* The parent, from /proc/PID/stat: "PID (any text) STATE PPID …". False when the process is gone or a zombie. */
+/* The parent, from /proc/PID/stat: "PID (any text) STATE PPID …". False when the process is gone
+ * or a zombie. */
 static bool read_parent(int proc_fd, const char *pid, pid_t *parent)
 {
     char path[32], stat[512];
@@ -40,7 +41,8 @@ static bool read_parent(int proc_fd, const char *pid, pid_t *parent)
         return false;
     stat[got] = '\0';
     end = strrchr(stat, ')');
-    if (end == NULL || sscanf(end + 1, " %c %d", &state, &number) != 2 || state == 'Z' || state == 'X')
+    if (end == NULL || sscanf(end + 1, " %c %d", &state, &number) != 2 || state == 'Z' ||
+        state == 'X')
         return false;
     *parent = number;
     return true;
@@ -56,7 +58,8 @@ static int read_table(struct table *table)
     while ((entry = readdir(proc)) != NULL) {
         pid_t parent;
 
-        if (!isdigit((unsigned char)entry->d_name[0]) || !read_parent(dirfd(proc), entry->d_name, &parent))
+        if (!isdigit((unsigned char)entry->d_name[0]) ||
+            !read_parent(dirfd(proc), entry->d_name, &parent))
             continue;
         if (table->count == table->room) {
             size_t room = table->room == 0 ? 256 : table->room * 2;
@@ -67,7 +70,8 @@ static int read_table(struct table *table)
             table->list = list;
             table->room = room;
         }
-        table->list[table->count++] = (struct process){.pid = atoi(entry->d_name), .parent = parent};
+        table->list[table->count++] = (struct process){.pid = atoi(entry->d_name),
+                                                       .parent = parent};
     }
     closedir(proc);
     return 0;

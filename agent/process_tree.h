@@ -5,8 +5,9 @@
 
 #include <sys/types.h>
 
-/* Send SIGKILL to every descendant of root (not to root itself). Returns how many there were; -1 when /proc cannot be read. One pass: what is
- * started meanwhile is for the next call. Complete only if root is a subreaper, since else an orphan is nobody's descendant. */
+/* Send SIGKILL to every descendant of root (not to root itself). Returns how many there were; -1
+ * when /proc cannot be read. One pass: what is started meanwhile is for the next call. Complete
+ * only if root is a subreaper, since else an orphan is nobody's descendant. */
 int process_tree_kill(pid_t root);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* torchrun's error file (worker_error.h; torch/distributed/elastic/multiprocessing/errors names its members). */
+/* torchrun's error file (worker_error.h; torch/distributed/elastic/multiprocessing/errors names
+ * its members). */
 #include "agent/worker_error.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include "common/files.h"
 #include "lib/json_get.h"
 
-#define FILE_MAX (256 * 1024) /* bytes; a message to the leader may have 4 MiB */
+#define FILE_MAX    (256 * 1024) /* bytes; a message to the leader may have 4 MiB */
 #define MESSAGE_MAX 4096
 
 json_object *worker_error_new(const char *message)

@@ -5,8 +5,10 @@
 
 #include <json-c/json.h>
 
-/* Read the file named by TORCHELASTIC_ERROR_FILE: {"message": {"message": TEXT, "extraInfo": {…}}} or {"message": TEXT}. Returns a new {"message", "extra"}
- * (extra is null when there is none); NULL when there is no such file, or nothing in it that can be read so: it is the worker's, and may be anything. */
+/* Read the file named by TORCHELASTIC_ERROR_FILE: {"message": {"message": TEXT, "extraInfo":
+ * {…}}} or {"message": TEXT}. Returns a new {"message", "extra"} (extra is null when there is
+ * none); NULL when there is no such file, or nothing in it that can be read so: it is the
+ * worker's, and may be anything. */
 json_object *worker_error_read(const char *path);
 
 /* A new {"message": TEXT, "extra": null}. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The workers of one generation on this member (workers.h).
  *
- * Each worker is a shim (exec_worker.c) and, below it, the user's command with all that it starts. A worker is over
- * when its shim has ended, which follows the end of everything below it, and its pipes are at their end of file.
+ * Each worker is a shim (exec_worker.c) and, below it, the user's command with all that it
+ * starts. A worker is over when its shim has ended, which follows the end of everything below
+ * it, and its pipes are at their end of file.
  *
- *   uv_spawn ─ status pipe at end of file: the command runs ─ … ─ shim ends ─ pipes at end of file ─ exited
+ *   uv_spawn ─ status pipe ends: the command runs ─ … ─ shim ends ─ pipes end ─ exited
  *
- * An escaped process (its descriptors handed to a stranger, or it hangs in the kernel) may keep the pipes open: they
- * are given up LINGER_MS after the shim's end. */
+ * An escaped process (its descriptors handed to a stranger, or it hangs in the kernel) may keep
+ * the pipes open: they are given up LINGER_MS after the shim's end. */
 #include "agent/workers.h"
 
 #include <errno.h>
@@ -22,10 +23,10 @@
 #include "agent/exec_worker.h"
 #include "agent/worker_error.h"
 
-#define CHUNK_BYTES 65536
-#define POLL_MS 100
-#define UNAWARE_MS 15000 /* the time in which a script that knows us imports what it needs and attaches */
-#define LINGER_MS 1000
+#define CHUNK_BYTES   65536
+#define POLL_MS       100
+#define UNAWARE_MS    15000 /* for a script that knows us to import what it needs and attach */
+#define LINGER_MS     1000
 #define KILL_AGAIN_MS 500
 
 struct pipe {
@@ -45,9 +46,9 @@ struct worker {
     struct pipe out, err, status;
     struct exec_worker_failure failure; /* of exec; stage 0: none */
     size_t failure_bytes;
-    int spawn_error;   /* libuv's, 0: the shim was started */
-    int stop_signal;   /* the last one that we sent, 0: none */
-    bool ended;        /* the shim is reaped */
+    int spawn_error; /* libuv's, 0: the shim was started */
+    int stop_signal; /* the last one that we sent, 0: none */
+    bool ended;      /* the shim is reaped */
     bool reported;
     int code, signal;
 };
@@ -60,18 +61,18 @@ struct workers {
     char *cwd;
     struct worker *list;
     int count;
-    int handles;    /* of libuv, not closed yet */
+    int handles; /* of libuv, not closed yet */
     int unreported;
     uv_timer_t poll, kill;
     uint64_t ready_at, unaware_ms;
     bool ready, stepping, paused;
-    bool dropped;   /* workers_destroy was called: tell nobody, free when all handles are closed */
+    bool dropped; /* workers_destroy was called: tell nobody, free when all handles are closed */
     char chunk[CHUNK_BYTES]; /* one read at a time, handed on at once */
 };
 
 static void report_if_over(struct worker *w);
 
-/* ---- memory and files ------------------------------------------------------------------------- */
+/* ---- memory and files ------------------------------------------------------------------------ */
 
 static void free_workers(struct workers *set)
 {
@@ -133,7 +134,7 @@ static void close_timers(struct workers *set)
         uv_close((uv_handle_t *)&set->kill, on_timer_closed);
 }
 
-/* ---- first boundary --------------------------------------------------------------------------- */
+/* ---- first boundary -------------------------------------------------------------------------- */
 
 static void on_poll(uv_timer_t *timer)
 {
@@ -171,7 +172,7 @@ static void check_ready(struct workers *set)
     set->handlers.ready(set->arg);
 }
 
-/* ---- pipes ------------------------------------------------------------------------------------ */
+/* ---- pipes ----------------------------------------------------------------------------------- */
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
@@ -216,7 +217,8 @@ static void on_status(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     report_if_over(w);
 }
 
-/* What a worker that has ended left in its pipes is bounded, and read even while output is paused. */
+/* What a worker that has ended left in its pipes is bounded, and read even while output is
+ * paused. */
 static void update_reading(struct worker *w)
 {
     struct pipe *pipes[] = {&w->out, &w->err};
@@ -231,8 +233,8 @@ static void update_reading(struct worker *w)
     }
 }
 
-/* Make a pipe and keep its reading end; *theirs is the other one, for the shim. Pipes and not libuv's socket pairs, since a script may open
- * /dev/stdout. */
+/* Make a pipe and keep its reading end; *theirs is the other one, for the shim. Pipes and not
+ * libuv's socket pairs, since a script may open /dev/stdout. */
 static int open_pipe(struct worker *w, struct pipe *pipe, int fd, int *theirs)
 {
     uv_file ends[2];
@@ -256,7 +258,7 @@ static int open_pipe(struct worker *w, struct pipe *pipe, int fd, int *theirs)
     return 0;
 }
 
-/* ---- the end of a worker ---------------------------------------------------------------------- */
+/* ---- the end of a worker --------------------------------------------------------------------- */
 
 static json_object *start_failure(const struct worker *w)
 {
@@ -264,9 +266,11 @@ static json_object *start_failure(const struct worker *w)
     char text[1024];
 
     if (w->spawn_error != 0)
-        snprintf(text, sizeof(text), "worker could not be started: %s", uv_strerror(w->spawn_error));
+        snprintf(text, sizeof(text), "worker could not be started: %s",
+                 uv_strerror(w->spawn_error));
     else if (w->failure.stage == EXEC_WORKER_CHDIR)
-        snprintf(text, sizeof(text), "working directory %s: %s", set->cwd, strerror(w->failure.error));
+        snprintf(text, sizeof(text), "working directory %s: %s", set->cwd,
+                 strerror(w->failure.error));
     else if (w->failure.stage == EXEC_WORKER_FORK)
         snprintf(text, sizeof(text), "worker could not be started: %s", strerror(w->failure.error));
     else
@@ -330,14 +334,16 @@ static void on_process_exit(uv_process_t *process, int64_t code, int signal)
     struct worker *w = process->data;
 
     w->code = signal != 0 ? 0 : (int)code;
-    w->signal = signal == EXEC_WORKER_KILL ? SIGKILL : signal; /* it came before the shim was ready for it */
+    /* Our own way of killing, when it came before the shim was ready for it. */
+    w->signal = signal == EXEC_WORKER_KILL ? SIGKILL : signal;
     uv_close((uv_handle_t *)process, on_worker_handle_closed);
     worker_ended(w);
 }
 
-/* ---- starting --------------------------------------------------------------------------------- */
+/* ---- starting -------------------------------------------------------------------------------- */
 
-/* The argument list "elasticrun --exec-worker … -- command", and the strings in it that are made for it. */
+/* The argument list "elasticrun --exec-worker … -- command", and the strings in it that are made
+ * for it. */
 struct shim_command {
     char agent[32], umask[32], *cwd, *cpus;
     const char **argv;
@@ -350,7 +356,8 @@ static void free_shim_command(struct shim_command *shim)
     free(shim->argv);
 }
 
-static int build_shim_command(struct shim_command *shim, const struct workers_options *options, const char *cpus)
+static int build_shim_command(struct shim_command *shim, const struct workers_options *options,
+                              const char *cpus)
 {
     size_t count = 0, at = 0;
 
@@ -358,7 +365,8 @@ static int build_shim_command(struct shim_command *shim, const struct workers_op
     while (options->argv[count] != NULL)
         count++;
     shim->argv = calloc(count + 9, sizeof(*shim->argv));
-    if (shim->argv == NULL || (options->cwd != NULL && asprintf(&shim->cwd, "--cwd=%s", options->cwd) < 0) ||
+    if (shim->argv == NULL ||
+        (options->cwd != NULL && asprintf(&shim->cwd, "--cwd=%s", options->cwd) < 0) ||
         (cpus != NULL && asprintf(&shim->cpus, "--cpus=%s", cpus) < 0))
         return UV_ENOMEM;
     snprintf(shim->agent, sizeof(shim->agent), "--agent=%d", (int)getpid());
@@ -377,8 +385,8 @@ static int build_shim_command(struct shim_command *shim, const struct workers_op
     return 0;
 }
 
-static int spawn(struct worker *w, const struct workers_options *options, char **env, const char *cpus,
-                 const int *theirs)
+static int spawn(struct worker *w, const struct workers_options *options, char **env,
+                 const char *cpus, const int *theirs)
 {
     struct shim_command shim;
     uv_stdio_container_t stdio[4] = {{.flags = UV_IGNORE}};
@@ -420,8 +428,10 @@ static void watch(struct worker *w)
     uv_read_start((uv_stream_t *)&w->status.handle, on_alloc, on_status);
 }
 
-/* From here on the worker has handles in the loop, and whatever fails is told as its end, from the loop. */
-static void start_worker(struct worker *w, const struct workers_options *options, char **env, const char *cpus)
+/* From here on the worker has handles in the loop, and whatever fails is told as its end, from
+ * the loop. */
+static void start_worker(struct worker *w, const struct workers_options *options, char **env,
+                         const char *cpus)
 {
     int theirs[4] = {-1, -1, -1, -1};
     int rc = env != NULL ? 0 : UV_ENOMEM;
@@ -492,12 +502,14 @@ static int make_files(struct worker *w, const char *run_dir, int generation, str
     return w->event != NULL ? 0 : -1;
 }
 
-static struct workers *create_set(const struct world *world, const struct workers_options *options, struct error *err)
+static struct workers *create_set(const struct world *world, const struct workers_options *options,
+                                  struct error *err)
 {
     struct workers *set = calloc(1, sizeof(*set));
     int node = options->place.node_index;
 
-    if (set == NULL || (set->list = calloc((size_t)world->nodes[node].slots, sizeof(*set->list))) == NULL ||
+    if (set == NULL ||
+        (set->list = calloc((size_t)world->nodes[node].slots, sizeof(*set->list))) == NULL ||
         (set->command = strdup(options->argv[0])) == NULL ||
         (set->cwd = strdup(options->cwd != NULL ? options->cwd : ".")) == NULL) {
         error_set(err, "out of memory");
@@ -521,7 +533,8 @@ static struct workers *create_set(const struct world *world, const struct worker
     return set;
 }
 
-struct workers *workers_start(uv_loop_t *loop, const struct world *world, const struct workers_options *options,
+struct workers *workers_start(uv_loop_t *loop, const struct world *world,
+                              const struct workers_options *options,
                               const struct workers_handlers *handlers, void *arg, struct error *err)
 {
     struct workers *set = create_set(world, options, err);
@@ -554,10 +567,10 @@ struct workers *workers_start(uv_loop_t *loop, const struct world *world, const 
     return set;
 }
 
-/* ---- holding ---------------------------------------------------------------------------------- */
+/* ---- holding --------------------------------------------------------------------------------- */
 
-void workers_hold(struct workers *set, const char *kind, const char *reason, int next_nodes, int64_t deadline_ms,
-                  struct workers_held *held)
+void workers_hold(struct workers *set, const char *kind, const char *reason, int next_nodes,
+                  int64_t deadline_ms, struct workers_held *held)
 {
     *held = (struct workers_held){0};
     for (int i = 0; i < set->count; i++) {
@@ -594,13 +607,14 @@ void workers_run_to(struct workers *set, uint64_t step)
         if (w->ended)
             continue;
         event_run_to(w->event, step);
-        /* The others are at work, and this one has never looked at its page: it will not see the step either. */
+        /* The others are at work, and this one has never looked at its page: it will not see the
+         * step either. */
         if (event_read(w->event).state == EVENT_STATE_NONE)
             send_signal(w, SIGTERM);
     }
 }
 
-/* ---- stopping --------------------------------------------------------------------------------- */
+/* ---- stopping -------------------------------------------------------------------------------- */
 
 static void kill_worker(struct worker *w)
 {
@@ -608,7 +622,7 @@ static void kill_worker(struct worker *w)
         return;
     uv_process_kill(&w->process, EXEC_WORKER_KILL);
     if (w->stop_signal == SIGKILL)
-        uv_process_kill(&w->process, SIGCONT); /* not the first time: somebody may have stopped the shim */
+        uv_process_kill(&w->process, SIGCONT); /* the second time: the shim may be stopped */
     w->stop_signal = SIGKILL;
 }
 
@@ -622,7 +636,8 @@ static void on_kill(uv_timer_t *timer)
 
 static void kill_after(struct workers *set, uint64_t ms)
 {
-    if (set->unreported == 0 || (uv_is_active((uv_handle_t *)&set->kill) && uv_timer_get_due_in(&set->kill) <= ms))
+    if (set->unreported == 0 ||
+        (uv_is_active((uv_handle_t *)&set->kill) && uv_timer_get_due_in(&set->kill) <= ms))
         return;
     uv_timer_start(&set->kill, on_kill, ms, KILL_AGAIN_MS);
 }
@@ -638,7 +653,7 @@ void workers_stop(struct workers *set, int signal, double grace)
     kill_after(set, at_once ? KILL_AGAIN_MS : grace < 1e6 ? (uint64_t)(grace * 1000) : UINT32_MAX);
 }
 
-/* ---- the rest --------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 uint64_t workers_step(const struct workers *set)
 {

@@ -16,52 +16,61 @@ struct workers;
 
 struct worker_exit {
     int rank;
-    int code;          /* exit status, 0 when ended by a signal */
-    int signal;        /* 0: none */
-    bool told;         /* it had been given an event (or stopped by us): not a failure when code is 0 or the signal is ours */
+    int code;   /* exit status, 0 when ended by a signal */
+    int signal; /* 0: none */
+    /* It had been given an event, or was stopped by us: no failure when code is 0 or the signal
+     * is ours. */
+    bool told;
     json_object *error; /* {"message", "extra"} from torchrun's error file, else NULL; borrowed */
 };
 
 struct workers_handlers {
-    void (*ready)(void *arg);                                   /* every worker has been executed */
-    /* The first boundary was passed by one of them; or none has attached for a while (unaware_ms) after ready: their script knows nothing of us. */
+    void (*ready)(void *arg); /* every worker has been executed */
+    /* The first boundary was passed by one of them; or none has attached for a while
+     * (unaware_ms) after ready: their script knows nothing of us. */
     void (*stepping)(void *arg);
     void (*exited)(const struct worker_exit *exit, void *arg);
-    void (*drained)(void *arg);                                 /* none is left, all their output has been handed on */
+    void (*drained)(void *arg); /* none is left, all their output has been handed on */
     /* Output of a worker as it comes (fd 1 or 2). */
     void (*output)(int rank, int fd, const char *data, size_t len, void *arg);
 };
 
 struct workers_options {
-    const char *program;     /* path of this elasticrun, for the shim */
-    char *const *argv;       /* the user's command */
+    const char *program; /* path of this elasticrun, for the shim */
+    char *const *argv;   /* the user's command */
     const char *cwd;
     mode_t umask;
     char *const *user_env;
     char *const *own_env;
-    bool bind;               /* give each worker its share of the CPUs */
-    int unaware_ms;          /* 0: 15 s */
+    bool bind;                /* give each worker its share of the CPUs */
+    int unaware_ms;           /* 0: 15 s */
     struct world_place place; /* local_rank, event_file and error_file are filled in per worker */
 };
 
-/* Start the workers of node place.node_index of world. Everything that the workers need later is copied. Handlers are called from the loop, never from inside. A command that cannot be executed is
- * reported through exited with code 126/127 and error.message saying why ("python4: No such file or directory"). */
-struct workers *workers_start(uv_loop_t *loop, const struct world *world, const struct workers_options *options,
-                              const struct workers_handlers *handlers, void *arg, struct error *err);
+/* Start the workers of node place.node_index of world. Everything that the workers need later is
+ * copied. Handlers are called from the loop, never from inside. A command that cannot be
+ * executed is reported through exited with code 126/127 and error.message saying why ("python4:
+ * No such file or directory"). */
+struct workers *workers_start(uv_loop_t *loop, const struct world *world,
+                              const struct workers_options *options,
+                              const struct workers_handlers *handlers, void *arg,
+                              struct error *err);
 
 struct workers_held {
     int attached, training, running, finished;
     uint64_t step; /* highest step in flight of the running ones */
 };
 
-/* Publish the event, set HOLD on every running worker, say what they are committed to. The first event stands: a second call only counts again. */
-void workers_hold(struct workers *workers, const char *kind, const char *reason, int next_nodes, int64_t deadline_ms,
-                  struct workers_held *held);
+/* Publish the event, set HOLD on every running worker, say what they are committed to. The first
+ * event stands: a second call only counts again. */
+void workers_hold(struct workers *workers, const char *kind, const char *reason, int next_nodes,
+                  int64_t deadline_ms, struct workers_held *held);
 /* Let all run to this step. One that has never attached will not see it and gets SIGTERM. */
 void workers_run_to(struct workers *workers, uint64_t step);
 
-/* Signal every worker still there: the user's command itself, and not twice with the same signal. SIGKILL, for it and all that it has started,
- * after grace seconds, at once if 0. A later call can bring that forward, never put it off. */
+/* Signal every worker still there: the user's command itself, and not twice with the same
+ * signal. SIGKILL, for it and all that it has started, after grace seconds, at once if 0. A
+ * later call can bring that forward, never put it off. */
 void workers_stop(struct workers *workers, int signal, double grace);
 
 uint64_t workers_step(const struct workers *workers);
@@ -70,11 +79,13 @@ int workers_running(const struct workers *workers);
 /* Stop or resume reading workers' output (back-pressure). */
 void workers_pause_output(struct workers *workers, bool pause);
 
-/* Free; only after drained (else kills first and frees itself when the loop has reaped them). Removes its files. No handler is called any more. */
+/* Free; only after drained (else kills first and frees itself when the loop has reaped them).
+ * Removes its files. No handler is called any more. */
 void workers_destroy(struct workers *workers);
 
-/* `elasticrun --exec-worker …` (exec_worker.h): set parent-death signal, session and binding, start the command and stay its parent. Returns the
- * command's exit status, or ends by its signal. */
+/* `elasticrun --exec-worker …` (exec_worker.h): set parent-death signal, session and binding,
+ * start the command and stay its parent. Returns the command's exit status, or ends by its
+ * signal. */
 int workers_exec_shim(int argc, char **argv);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One generation and the texts that follow from it: wire form, host files (world.h). The environment is in world_env.c. */
+/* One generation and the texts that follow from it: wire form, host files (world.h). The
+ * environment is in world_env.c. */
 #include "lib/world.h"
 
 #include <ctype.h>
@@ -10,19 +11,21 @@
 #include "lib/json_get.h"
 #include "lib/sizes.h"
 
-#define NAME_MAX_LENGTH 253 /* of a host name, RFC 1035 */
-#define SLOTS_MAX 4096      /* workers on one node */
-#define RESTARTS_MAX 1000000
+#define NAME_MAX_LENGTH 253  /* of a host name, RFC 1035 */
+#define SLOTS_MAX       4096 /* workers on one node */
+#define RESTARTS_MAX    1000000
 
-static const char name_characters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+static const char name_characters[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 
-/* Names go into a shell script, host files and lists that are split at commas: what Slurm allows in a
- * NodeName and nothing else. */
+/* Names go into a shell script, host files and lists that are split at commas: what Slurm allows
+ * in a NodeName and nothing else. */
 static bool name_ok(const char *name)
 {
     size_t len = name != NULL ? strlen(name) : 0;
 
-    return len > 0 && len <= NAME_MAX_LENGTH && name[0] != '-' && strspn(name, name_characters) == len;
+    return len > 0 && len <= NAME_MAX_LENGTH && name[0] != '-' &&
+           strspn(name, name_characters) == len;
 }
 
 /* A host name or a numeric address of either family, with an IPv6 zone. */
@@ -99,7 +102,7 @@ int world_size(const struct world *world)
     return world_first_rank(world, world->node_count);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void add_string(json_object *obj, const char *key, const char *value)
 {
@@ -147,7 +150,8 @@ static int compare_names(const void *a, const void *b)
     return strcmp((*left)->name, (*right)->name);
 }
 
-/* The nodes in the order of their names: a new array of pointers into world, NULL when out of memory. */
+/* The nodes in the order of their names: a new array of pointers into world, NULL when out of
+ * memory. */
 static const struct world_node **sorted_nodes(const struct world *world)
 {
     const struct world_node **nodes = calloc((size_t)world->node_count, sizeof(*nodes));
@@ -202,7 +206,9 @@ static struct world *nodes_from_json(json_object *msg, int generation, struct er
 
         if (!json_get_int(node, "slots", 1, SLOTS_MAX, &slots) ||
             world_set_node(world, i, name, (int)slots) != 0) {
-            error_set(err, "nodes[%d]: a name of [A-Za-z0-9._-] and 1 to %d slots are expected, got name %.64s",
+            error_set(err,
+                      "nodes[%d]: a name of [A-Za-z0-9._-] and 1 to %d slots are expected, got "
+                      "name %.64s",
                       i, SLOTS_MAX, name != NULL ? name : "(none)");
             world_destroy(world);
             return NULL;
@@ -211,7 +217,8 @@ static struct world *nodes_from_json(json_object *msg, int generation, struct er
     return world;
 }
 
-/* A copy of text as one line: what is no printable character (of ASCII, or a byte of UTF-8) becomes a blank. */
+/* A copy of text as one line: what is no printable character (of ASCII, or a byte of UTF-8)
+ * becomes a blank. */
 static char *one_line(const char *text)
 {
     char *copy = strdup(text);
@@ -237,7 +244,8 @@ static int fill_from_json(struct world *world, json_object *msg, struct error *e
     if (kind == NULL || reason == NULL)
         return error_set(err, "kind and reason: texts are expected");
     if (!json_get_int(msg, "world", 1, INT32_MAX, &size) || size != world_size(world))
-        return error_set(err, "world: %d is expected, the sum of the nodes' slots", world_size(world));
+        return error_set(err, "world: %d is expected, the sum of the nodes' slots",
+                         world_size(world));
     world->master_addr = strdup(address);
     world->kind = one_line(kind);
     world->reason = one_line(reason);
@@ -281,18 +289,19 @@ char *world_generation_json(const struct world *world, const char *incarnation, 
     add_string(obj, "master_addr", world->master_addr);
     add_int(obj, "master_port", world->master_port);
     if (asprintf(&text, "%s\n",
-                 json_object_to_json_string_ext(obj, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+                 json_object_to_json_string_ext(obj, JSON_C_TO_STRING_PRETTY |
+                                                         JSON_C_TO_STRING_SPACED |
                                                          JSON_C_TO_STRING_NOSLASHESCAPE)) < 0)
         text = NULL;
     json_object_put(obj);
     return text;
 }
 
-/* ---- host files ------------------------------------------------------------------------------- */
+/* ---- host files ------------------------------------------------------------------------------ */
 
 /* head, then "BEFORE name MIDDLE slots AFTER" per node in the order of names. */
-static char *host_lines(const struct world *world, const char *head, const char *before, const char *middle,
-                        const char *after)
+static char *host_lines(const struct world *world, const char *head, const char *before,
+                        const char *middle, const char *after)
 {
     const struct world_node **nodes = sorted_nodes(world);
     char *text = NULL;
@@ -316,8 +325,9 @@ static char *host_lines(const struct world *world, const char *head, const char 
 
 char *world_discover_hosts(const struct world *world)
 {
-    return host_lines(world, "#!/bin/sh\n# The hosts of this generation, for Horovod. Written by elasticrun.\n",
-                      "echo '", ":", "'\n");
+    return host_lines(
+        world, "#!/bin/sh\n# The hosts of this generation, for Horovod. Written by elasticrun.\n",
+        "echo '", ":", "'\n");
 }
 
 char *world_hostfile_openmpi(const struct world *world)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One generation: its nodes in rank order, and the texts that follow from it (worker environment, host files). Pure. */
+/* One generation: its nodes in rank order, and the texts that follow from it (worker
+ * environment, host files). Pure. */
 #ifndef ELASTIC_WORLD_H
 #define ELASTIC_WORLD_H
 
@@ -22,25 +23,27 @@ struct world {
     char *reason;             /* one line */
     char *master_addr;
     int master_port;
-    int restarts;             /* faults so far; never resizes */
+    int restarts; /* faults so far; never resizes */
 };
 
 struct world *world_create(int generation, int node_count);
 void world_destroy(struct world *world);
 int world_set_node(struct world *world, int index, const char *name, int slots);
-int world_size(const struct world *world);                    /* workers */
+int world_size(const struct world *world); /* workers */
 int world_first_rank(const struct world *world, int node_index);
 
-/* The members `world`, `nodes`, … of a `start` message (architecture.md), both ways. world_from_json checks types and bounds. */
+/* The members `world`, `nodes`, … of a `start` message (architecture.md), both ways.
+ * world_from_json checks types and bounds. */
 json_object *world_to_json(const struct world *world);
 struct world *world_from_json(json_object *msg, struct error *err);
 
-/* What a worker's environment takes besides the world. Strings may be NULL where they do not apply. */
+/* What a worker's environment takes besides the world. Strings may be NULL where they do not
+ * apply. */
 struct world_place {
     int node_index;
     int local_rank;
-    const char *job_id;       /* of the base */
-    const char *incarnation;  /* "12.0" */
+    const char *job_id;      /* of the base */
+    const char *incarnation; /* "12.0" */
     int min_nodes, max_nodes;
     int max_restarts;
     const char *event_file, *error_file, *run_dir, *state_dir, *checkpoint_dir;
@@ -48,13 +51,14 @@ struct world_place {
     const char *lib;          /* path of libelastic.so */
 };
 
-/* The environment of one worker: user's (the base step's, "K=V"), cleaned; own (this member's job) for node-local names; then ours.
- * NULL-terminated, new; free with strings_free. */
-char **world_environment(const struct world *world, const struct world_place *place, char *const *user, char *const *own);
+/* The environment of one worker: user's (the base step's, "K=V"), cleaned; own (this member's
+ * job) for node-local names; then ours. NULL-terminated, new; free with strings_free. */
+char **world_environment(const struct world *world, const struct world_place *place,
+                         char *const *user, char *const *own);
 void strings_free(char **strings);
 
 /* Host files as text, new strings. Sorted by name. */
-char *world_discover_hosts(const struct world *world);  /* Horovod's script */
+char *world_discover_hosts(const struct world *world); /* Horovod's script */
 char *world_hostfile_openmpi(const struct world *world);
 char *world_hostfile_mpich(const struct world *world);
 char *world_generation_json(const struct world *world, const char *incarnation, double unix_time);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The environment of one worker (world.h, and architecture.md, "Environment of a worker").
  *
- * The user's environment was made by srun for one step of the base job; much in it describes that step and would be
- * a lie in another generation, or on another node. So names of Slurm are dropped unless they are known to describe
- * the job as a whole, names that describe a node are taken from the member's own job, and everything that describes
- * the world is written afresh. */
+ * The user's environment was made by srun for one step of the base job; much in it describes
+ * that step and would be a lie in another generation, or on another node. So names of Slurm are
+ * dropped unless they are known to describe the job as a whole, names that describe a node are
+ * taken from the member's own job, and everything that describes the world is written afresh. */
 #include "lib/world.h"
 
 #include <ctype.h>
@@ -22,23 +22,25 @@ static const char *const dropped_prefixes[] = {
 
 /* True for the whole of the base job, in every generation. */
 static const char *const kept_names[] = {
-    "SLURM_CLUSTER_NAME",  "SLURM_CONF",            "SLURM_CPUS_PER_GPU",   "SLURM_CPUS_PER_TASK",
-    "SLURM_GPUS_PER_NODE", "SLURM_JOB_ACCOUNT",     "SLURM_JOB_CONSTRAINTS", "SLURM_JOB_END_TIME",
-    "SLURM_JOB_GID",       "SLURM_JOB_NAME",        "SLURM_JOB_PARTITION",  "SLURM_JOB_QOS",
-    "SLURM_JOB_RESERVATION", "SLURM_JOB_START_TIME", "SLURM_JOB_UID",       "SLURM_JOB_USER",
-    "SLURM_MEM_PER_CPU",   "SLURM_MEM_PER_GPU",     "SLURM_MEM_PER_NODE",   "SLURM_RESTART_COUNT",
+    "SLURM_CLUSTER_NAME",    "SLURM_CONF",           "SLURM_CPUS_PER_GPU",    "SLURM_CPUS_PER_TASK",
+    "SLURM_GPUS_PER_NODE",   "SLURM_JOB_ACCOUNT",    "SLURM_JOB_CONSTRAINTS", "SLURM_JOB_END_TIME",
+    "SLURM_JOB_GID",         "SLURM_JOB_NAME",       "SLURM_JOB_PARTITION",   "SLURM_JOB_QOS",
+    "SLURM_JOB_RESERVATION", "SLURM_JOB_START_TIME", "SLURM_JOB_UID",         "SLURM_JOB_USER",
+    "SLURM_MEM_PER_CPU",     "SLURM_MEM_PER_GPU",    "SLURM_MEM_PER_NODE",    "SLURM_RESTART_COUNT",
     "SLURM_WORKING_CLUSTER",
 };
 static const char *const kept_prefixes[] = {"SLURM_ARRAY_", "SLURM_SUBMIT_"};
 
 /* What describes the node: only the member's own job knows. */
 static const char *const own_names[] = {
-    "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "SLURMD_NODENAME",
-    "SLURM_CPUS_ON_NODE",   "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS",       "SLURM_STEP_GPUS",
-    "TMPDIR",               "ZE_AFFINITY_MASK",
+    "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES",
+    "SLURMD_NODENAME",      "SLURM_CPUS_ON_NODE", "SLURM_GPUS_ON_NODE",
+    "SLURM_JOB_GPUS",       "SLURM_STEP_GPUS",    "TMPDIR",
+    "ZE_AFFINITY_MASK",
 };
 
-/* Names that the world writes, or leaves out where it has nothing to say: an older value never stays. */
+/* Names that the world writes, or leaves out where it has nothing to say: an older value never
+ * stays. */
 static const char *const world_names[] = {
     "ELASTIC_CHECKPOINT_DIR",
     "ELASTIC_EVENT_FILE",
@@ -116,7 +118,7 @@ static bool user_keeps(const char *assignment)
     return !begins_with_one_of(assignment, dropped_prefixes, COUNT(dropped_prefixes));
 }
 
-/* ---- a growing list of assignments ------------------------------------------------------------ */
+/* ---- a growing list of assignments ----------------------------------------------------------- */
 
 struct list {
     char **strings;
@@ -171,7 +173,7 @@ static bool has(const struct list *list, const char *name)
     return false;
 }
 
-/* ---- Slurm's ways of writing lists ------------------------------------------------------------ */
+/* ---- Slurm's ways of writing lists ----------------------------------------------------------- */
 
 /* Slots of all nodes as Slurm writes them: "2(x3),1". */
 static char *tasks_per_node(const struct world *world)
@@ -195,8 +197,8 @@ static char *tasks_per_node(const struct world *world)
     return text;
 }
 
-/* The number at the end of a name: where it begins, and its value. False without one, or when it is too long to
- * count with. */
+/* The number at the end of a name: where it begins, and its value. False without one, or when it
+ * is too long to count with. */
 static bool trailing_number(const char *name, size_t *prefix, unsigned long *number)
 {
     size_t len = strlen(name), at = len;
@@ -221,7 +223,8 @@ static bool follows(const char *a, const char *b)
            number_b == number_a + 1;
 }
 
-/* A hostlist expression that expands to the nodes in rank order: runs are folded ("n[1-3],m7"), nothing is sorted. */
+/* A hostlist expression that expands to the nodes in rank order: runs are folded ("n[1-3],m7"),
+ * nothing is sorted. */
 static char *node_list(const struct world *world)
 {
     char *text = NULL;
@@ -250,9 +253,10 @@ static char *node_list(const struct world *world)
     return text;
 }
 
-/* ---- our names -------------------------------------------------------------------------------- */
+/* ---- our names ------------------------------------------------------------------------------- */
 
-static void set_torchrun(struct list *list, const struct world *world, const struct world_place *place, int rank)
+static void set_torchrun(struct list *list, const struct world *world,
+                         const struct world_place *place, int rank)
 {
     int slots = world->nodes[place->node_index].slots;
 
@@ -277,7 +281,8 @@ static void set_torchrun(struct list *list, const struct world *world, const str
         set(list, "OMP_NUM_THREADS", "1");
 }
 
-static void set_horovod(struct list *list, const struct world *world, const struct world_place *place, int rank)
+static void set_horovod(struct list *list, const struct world *world,
+                        const struct world_place *place, int rank)
 {
     int cross_rank = 0, cross_size = 0;
 
@@ -297,12 +302,16 @@ static void set_horovod(struct list *list, const struct world *world, const stru
     set(list, "HOROVOD_HOSTNAME", world->nodes[place->node_index].name);
 }
 
-static void set_slurm(struct list *list, const struct world *world, const struct world_place *place, int rank)
+static void set_slurm(struct list *list, const struct world *world, const struct world_place *place,
+                      int rank)
 {
     char *nodes = node_list(world), *tasks = tasks_per_node(world);
-    static const char *const node_names[] = {"SLURM_NODELIST", "SLURM_JOB_NODELIST", "SLURM_STEP_NODELIST"};
-    static const char *const node_counts[] = {"SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_STEP_NUM_NODES"};
-    static const char *const task_counts[] = {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_NUM_TASKS"};
+    static const char *const node_names[] = {"SLURM_NODELIST", "SLURM_JOB_NODELIST",
+                                             "SLURM_STEP_NODELIST"};
+    static const char *const node_counts[] = {"SLURM_NNODES", "SLURM_JOB_NUM_NODES",
+                                              "SLURM_STEP_NUM_NODES"};
+    static const char *const task_counts[] = {"SLURM_NTASKS", "SLURM_NPROCS",
+                                              "SLURM_STEP_NUM_TASKS"};
 
     list->failed |= nodes == NULL || tasks == NULL;
     set(list, "SLURM_JOB_ID", place->job_id);
@@ -323,7 +332,8 @@ static void set_slurm(struct list *list, const struct world *world, const struct
     free(tasks);
 }
 
-static void set_elastic(struct list *list, const struct world *world, const struct world_place *place)
+static void set_elastic(struct list *list, const struct world *world,
+                        const struct world_place *place)
 {
     set(list, "ELASTIC_JOB_ID", place->job_id);
     set(list, "ELASTIC_INCARNATION", place->incarnation);
@@ -341,8 +351,8 @@ static void set_elastic(struct list *list, const struct world *world, const stru
     set(list, "ELASTIC_LIB", place->lib);
 }
 
-char **world_environment(const struct world *world, const struct world_place *place, char *const *user,
-                         char *const *own)
+char **world_environment(const struct world *world, const struct world_place *place,
+                         char *const *user, char *const *own)
 {
     struct list list = {0};
     int rank = world_first_rank(world, place->node_index) + place->local_rank;

@@ -10,7 +10,8 @@
 #include "lib/json_get.h"
 
 /* The shares as one text, "0-3 4-7"; "-" when nothing is bound. */
-static void split(const char *machine, const char *allowed, int slots, const char *gpus, char *text, size_t size)
+static void split(const char *machine, const char *allowed, int slots, const char *gpus, char *text,
+                  size_t size)
 {
     struct error err = {""};
     struct binding *binding = binding_create_from(machine, allowed, &err);
@@ -70,23 +71,26 @@ static void test_shares(void **state)
         split(cases[i].machine, cases[i].allowed, cases[i].slots, NULL, text, sizeof(text));
         if (strcmp(text, cases[i].expected) != 0)
             fail_msg("%s, allowed %s, %d workers: %s, expected %s", cases[i].machine,
-                     cases[i].allowed ? cases[i].allowed : "all", cases[i].slots, text, cases[i].expected);
+                     cases[i].allowed ? cases[i].allowed : "all", cases[i].slots, text,
+                     cases[i].expected);
     }
 }
 
-/* Whatever the machine and whatever Slurm gave of it: shares are disjoint, not empty, within what was given, and cover whole cores. */
+/* Whatever the machine and whatever Slurm gave of it: shares are disjoint, not empty, within
+ * what was given, and cover whole cores. */
 static void test_any_machine(void **state)
 {
     static const char *const machines[] = {
-        "node:1 core:6 pu:1",          "node:2 core:3 pu:2", "package:2 node:2 l3:2 core:2 pu:2", "core:7 pu:1",
-        "package:3 core:2 pu:4", "node:2 l3:1 core:8 pu:2",
+        "node:1 core:6 pu:1", "node:2 core:3 pu:2",    "package:2 node:2 l3:2 core:2 pu:2",
+        "core:7 pu:1",        "package:3 core:2 pu:4", "node:2 l3:1 core:8 pu:2",
     };
     uint64_t seed = 20240229;
 
     (void)state;
     for (int round = 0; round < 400; round++) {
         const char *machine = machines[random_below(&seed, COUNT(machines))];
-        hwloc_bitmap_t given = hwloc_bitmap_alloc(), all = hwloc_bitmap_alloc(), one = hwloc_bitmap_alloc();
+        hwloc_bitmap_t given = hwloc_bitmap_alloc(), all = hwloc_bitmap_alloc(),
+                       one = hwloc_bitmap_alloc();
         int slots = 2 + (int)random_below(&seed, 8);
         struct binding *binding;
         char *allowed, **lists;
@@ -117,15 +121,18 @@ static void test_any_machine(void **state)
     }
 }
 
-/* ---- GPUs ------------------------------------------------------------------------------------- */
+/* ---- GPUs ------------------------------------------------------------------------------------ */
 
-#define PCI_BUS(bus, device)                                                                                             \
-    "<object type=\"Bridge\" bridge_type=\"0-1\" depth=\"0\" bridge_pci=\"0000:[" bus "-" bus "]\">"                       \
-    "<object type=\"PCIDev\" pci_busid=\"0000:" bus ":00.0\" pci_type=\"" device " [0000:0000] 00\"/></object>"
-#define GPU "0302 [10de:20b0]"
+#define PCI_BUS(bus, device)                                                                       \
+    "<object type=\"Bridge\" bridge_type=\"0-1\" depth=\"0\" bridge_pci=\"0000:[" bus "-" bus      \
+    "]\">"                                                                                         \
+    "<object type=\"PCIDev\" pci_busid=\"0000:" bus ":00.0\" pci_type=\"" device                   \
+    " [0000:0000] 00\"/></object>"
+#define GPU     "0302 [10de:20b0]"
 #define NETWORK "0200 [15b3:101b]"
 
-/* Put PCI buses under the packages of "package:2 core:4 pu:1", in the XML that hwloc itself writes of it. */
+/* Put PCI buses under the packages of "package:2 core:4 pu:1", in the XML that hwloc itself
+ * writes of it. */
 static char *machine_with(const char *first, const char *second)
 {
     hwloc_topology_t topology;
@@ -136,7 +143,8 @@ static char *machine_with(const char *first, const char *second)
     assert_int_equal(hwloc_topology_set_synthetic(topology, "package:2 [numa] core:4 pu:1"), 0);
     assert_int_equal(hwloc_topology_load(topology), 0);
     assert_int_equal(hwloc_topology_export_xmlbuffer(topology, &xml, &length, 0), 0);
-    /* A package ends where two objects do: that of its last core, and itself. I/O comes last in it. */
+    /* A package ends where two objects do: that of its last core, and itself. I/O comes last in
+     * it. */
     at = strstr(xml, "type=\"Package\" os_index=\"1\"");
     assert_non_null(at);
     while (at > xml && strncmp(at, "</object>", 9) != 0)
@@ -148,8 +156,8 @@ static char *machine_with(const char *first, const char *second)
             at--;
         while (strncmp(at, "</object>", 9) != 0);
     ends[1] = at;
-    assert_true(asprintf(&text, "%.*s%s%.*s%s%s", (int)(ends[0] - xml), xml, first, (int)(ends[1] - ends[0]), ends[0],
-                         second, ends[1]) > 0);
+    assert_true(asprintf(&text, "%.*s%s%.*s%s%s", (int)(ends[0] - xml), xml, first,
+                         (int)(ends[1] - ends[0]), ends[0], second, ends[1]) > 0);
     hwloc_free_xmlbuffer(topology, xml);
     hwloc_topology_destroy(topology);
     return text;
@@ -166,7 +174,7 @@ static void test_near_gpus(void **state)
         {4, "0,2,1,3", "0-1 4-5 2-3 6-7"},
         {2, "0,2", "0-3 4-7"},
         {2, "3,0", "4-7 0-3"},
-        {2, "2,3", "0-3 4-7"},       /* both on one package: half of the CPUs would lie idle */
+        {2, "2,3", "0-3 4-7"},           /* both on one package: half of the CPUs would lie idle */
         {4, "0,1,2", "0-1 2-3 4-5 6-7"}, /* not one for each */
         {4, "2,3,0,9", "0-1 2-3 4-5 6-7"},
         {2, "GPU-8d9e,GPU-77aa", "0-3 4-7"},
@@ -186,7 +194,8 @@ static void test_near_gpus(void **state)
 
         split(machine, NULL, cases[i].slots, cases[i].gpus, text, sizeof(text));
         if (strcmp(text, cases[i].expected) != 0)
-            fail_msg("GPUs %s, %d workers: %s, expected %s", cases[i].gpus, cases[i].slots, text, cases[i].expected);
+            fail_msg("GPUs %s, %d workers: %s, expected %s", cases[i].gpus, cases[i].slots, text,
+                     cases[i].expected);
     }
     free(machine);
 }
@@ -203,7 +212,7 @@ static void test_gpus_far_away(void **state)
     free(machine);
 }
 
-/* ---- errors ----------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static void test_errors(void **state)
 {
@@ -241,12 +250,9 @@ static void test_this_machine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_any_machine),
-        cmocka_unit_test(test_near_gpus),
-        cmocka_unit_test(test_gpus_far_away),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_this_machine),
+        cmocka_unit_test(test_shares),    cmocka_unit_test(test_any_machine),
+        cmocka_unit_test(test_near_gpus), cmocka_unit_test(test_gpus_far_away),
+        cmocka_unit_test(test_errors),    cmocka_unit_test(test_this_machine),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,7 +81,8 @@ static void test_new_page(void **state)
     assert_false(status.told);
 }
 
-/* A file of the same name, or a link that somebody has put there, is replaced and not written through. */
+/* A file of the same name, or a link that somebody has put there, is replaced and not written
+ * through. */
 static void test_name_is_taken(void **state)
 {
     struct fixture *f = *state;
@@ -137,7 +138,10 @@ static void test_read(void **state)
         /* A boundary has been passed, whatever else is visible yet. */
         {EVENT_WORD(GENERATION, 7), 1, 0, {EVENT_STATE_TRAINING, 7, false}},
         {EVENT_HOLD | EVENT_WORD(GENERATION, 7), 2, 1, {EVENT_STATE_TRAINING, 7, true}},
-        {EVENT_WORD(GENERATION, EVENT_STEP_MASK), 2, 0, {EVENT_STATE_TRAINING, EVENT_STEP_MASK, false}},
+        {EVENT_WORD(GENERATION, EVENT_STEP_MASK),
+         2,
+         0,
+         {EVENT_STATE_TRAINING, EVENT_STEP_MASK, false}},
         /* What cannot be: another generation's step, a state that there is not. */
         {EVENT_WORD(GENERATION + 1, 7), 2, 0, {EVENT_STATE_NONE, 0, false}},
         {UINT64_MAX, 2, 0, {EVENT_STATE_NONE, 0, false}},
@@ -208,7 +212,7 @@ static void test_kinds(void **state)
         assert_int_equal(event_kind_of(cases[i].name), cases[i].kind);
 }
 
-/* ---- the race that the word is for ------------------------------------------------------------ */
+/* ---- the race that the word is for ----------------------------------------------------------- */
 
 struct racer {
     struct event_page *page;
@@ -282,9 +286,10 @@ static void test_race(void **state)
     }
 }
 
-/* ---- a worker that takes the file away -------------------------------------------------------- */
+/* ---- a worker that takes the file away ------------------------------------------------------- */
 
-/* The page is made here and not in set_up, since cmocka puts its own SIGBUS handler in place before each test. */
+/* The page is made here and not in set_up, since cmocka puts its own SIGBUS handler in place
+ * before each test. */
 static void test_truncated(void **state)
 {
     struct fixture *f = *state;

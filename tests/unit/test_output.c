@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writing workers' output (agent/output.c): into pipes that nobody reads, files, terminals, and what is closed.
+/* Writing workers' output (agent/output.c): into pipes that nobody reads, files, terminals, and
+ * what is closed.
  *
  * Each case runs in a child whose stdout and stderr are what the case is about. */
 #include "tests/unit/support.h"
@@ -20,7 +21,7 @@
 
 #define LIMIT_SECONDS 20
 
-/* ---- in the child ----------------------------------------------------------------------------- */
+/* ---- in the child ---------------------------------------------------------------------------- */
 
 struct session {
     uv_loop_t loop;
@@ -45,10 +46,10 @@ static void on_done(void *arg)
 }
 
 /* What goes wrong in a child is told by its exit status: the line. */
-#define CHECK(condition)                                                                                     \
-    do {                                                                                                     \
-        if (!(condition))                                                                                    \
-            _exit((__LINE__) % 250 + 1);                                                                     \
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            _exit((__LINE__) % 250 + 1);                                                           \
     } while (0)
 
 static void begin(struct session *s, bool label)
@@ -230,7 +231,7 @@ static void case_flags(void)
     CHECK(fcntl(1, F_GETFD) >= 0); /* and it is still open */
 }
 
-/* ---- around it -------------------------------------------------------------------------------- */
+/* ---- around it ------------------------------------------------------------------------------- */
 
 /* Run a case with these as stdout and stderr; returns its pid. */
 static pid_t start_case(void (*body)(void), int out, int err)
@@ -304,7 +305,8 @@ static void test_plain(void **state)
 static void test_label(void **state)
 {
     (void)state;
-    run_with_pipes(case_label, "0: a\n12: x\n12: \n12: y\n0: bc\n1: partial\n2: at the end\n", "0: err\n");
+    run_with_pipes(case_label, "0: a\n12: x\n12: \n12: y\n0: bc\n1: partial\n2: at the end\n",
+                   "0: err\n");
 }
 
 static void test_long_line(void **state)
@@ -487,20 +489,13 @@ static void test_terminal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_label),
-        cmocka_unit_test(test_long_line),
-        cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_flags_of_pipes),
-        cmocka_unit_test(test_pressure),
-        cmocka_unit_test(test_stuck_pipe),
-        cmocka_unit_test(test_reader_gone),
-        cmocka_unit_test(test_reader_leaves),
-        cmocka_unit_test(test_closed),
-        cmocka_unit_test(test_full_disk),
-        cmocka_unit_test(test_file),
-        cmocka_unit_test(test_large_file),
-        cmocka_unit_test(test_socket),
+        cmocka_unit_test(test_plain),          cmocka_unit_test(test_label),
+        cmocka_unit_test(test_long_line),      cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_flags_of_pipes), cmocka_unit_test(test_pressure),
+        cmocka_unit_test(test_stuck_pipe),     cmocka_unit_test(test_reader_gone),
+        cmocka_unit_test(test_reader_leaves),  cmocka_unit_test(test_closed),
+        cmocka_unit_test(test_full_disk),      cmocka_unit_test(test_file),
+        cmocka_unit_test(test_large_file),     cmocka_unit_test(test_socket),
         cmocka_unit_test(test_terminal),
     };
 

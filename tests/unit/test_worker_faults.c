@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Workers that do not behave: they ignore signals, leave daemons, flood, cannot be executed, spoil their files. None may survive, and none may
- * take the agent along. */
+/* Workers that do not behave: they ignore signals, leave daemons, flood, cannot be executed,
+ * spoil their files. None may survive, and none may take the agent along. */
 #include "tests/unit/workers_fixture.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- not to be executed ----------------------------------------------------------------------- */
+/* ---- not to be executed ---------------------------------------------------------------------- */
 
 static void expect_failure(char *command, const char *cwd, int code, const char *message)
 {
@@ -46,7 +46,8 @@ static void test_not_executable(void **state)
     expect_failure("", "/tmp", 127, ": No such file or directory");
     expect_failure("/tmp/", "/tmp", 126, "/tmp/: Is a directory");
     expect_failure(file, "/tmp", 126, message);
-    expect_failure("true", "/nowhere", 126, "working directory /nowhere: No such file or directory");
+    expect_failure("true", "/nowhere", 126,
+                   "working directory /nowhere: No such file or directory");
     unlink(file);
 }
 
@@ -79,7 +80,8 @@ static void test_no_shim(void **state)
     AWAIT(run, run->drained > 0);
     assert_int_equal(run->ready, 0);
     assert_int_equal(run->endings[1].code, 126);
-    assert_string_equal(run->endings[1].message, "worker could not be started: no such file or directory");
+    assert_string_equal(run->endings[1].message,
+                        "worker could not be started: no such file or directory");
     run_destroy(run);
 }
 
@@ -94,7 +96,8 @@ static void test_no_run_dir(void **state)
     run->options.argv = argv;
     run->options.place.run_dir = "/nowhere";
     assert_null(workers_start(&run->loop, run->world, &run->options, &handlers, run, &err));
-    assert_string_equal(err.text, "/nowhere/worker-0.event: cannot be created: No such file or directory");
+    assert_string_equal(err.text,
+                        "/nowhere/worker-0.event: cannot be created: No such file or directory");
     run_destroy(run);
 }
 
@@ -114,12 +117,13 @@ static void test_shim_by_hand(void **state)
     for (size_t i = 0; i < COUNT(lines); i++) {
         char command[8192];
 
-        snprintf(command, sizeof(command), "%s --exec-worker %s 2>/dev/null", run_program(), lines[i]);
+        snprintf(command, sizeof(command), "%s --exec-worker %s 2>/dev/null", run_program(),
+                 lines[i]);
         assert_int_equal(WEXITSTATUS(system(command)), 2);
     }
 }
 
-/* ---- ends ------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void test_signals(void **state)
 {
@@ -145,8 +149,8 @@ static void test_error_files(void **state)
     static const struct {
         const char *what, *message, *extra;
     } cases[] = {
-        {"{\"message\": {\"message\": \"ValueError: no\", \"extraInfo\": {\"timestamp\": \"17\"}}}", "ValueError: no",
-         "{\"timestamp\":\"17\"}"},
+        {"{\"message\": {\"message\": \"ValueError: no\", \"extraInfo\": {\"timestamp\": \"17\"}}}",
+         "ValueError: no", "{\"timestamp\":\"17\"}"},
         {"{\"message\": {\"message\": \"without more\"}}", "without more", "null"},
         {"{\"message\": \"plain\"}", "plain", "null"},
         {"{\"message\": 3}", "", ""},
@@ -178,7 +182,7 @@ static void test_error_files(void **state)
     }
 }
 
-/* ---- who does not want to go ------------------------------------------------------------------ */
+/* ---- who does not want to go ----------------------------------------------------------------- */
 
 static void test_ignores_term(void **state)
 {
@@ -229,7 +233,8 @@ static void test_family_is_killed(void **state)
     run_destroy(run);
 }
 
-/* A daemon without session, parent and environment of its worker goes with it, however the worker ends. */
+/* A daemon without session, parent and environment of its worker goes with it, however the
+ * worker ends. */
 static void test_daemon_is_killed(void **state)
 {
     static const struct {
@@ -336,7 +341,7 @@ static void test_agent_is_killed(void **state)
     assert_int_equal(rmdir(dir), 0);
 }
 
-/* ---- output ----------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void test_flood(void **state)
 {
@@ -369,7 +374,7 @@ static void test_closes_output(void **state)
     run_destroy(run);
 }
 
-/* ---- the page --------------------------------------------------------------------------------- */
+/* ---- the page -------------------------------------------------------------------------------- */
 
 static void test_spoilt_page(void **state)
 {
@@ -399,24 +404,15 @@ static void test_spoilt_page(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_not_executable),
-        cmocka_unit_test(test_own_127),
-        cmocka_unit_test(test_no_shim),
-        cmocka_unit_test(test_no_run_dir),
-        cmocka_unit_test(test_shim_by_hand),
-        cmocka_unit_test(test_signals),
-        cmocka_unit_test(test_error_files),
-        cmocka_unit_test(test_ignores_term),
-        cmocka_unit_test(test_stopped_worker),
-        cmocka_unit_test(test_family_is_killed),
-        cmocka_unit_test(test_daemon_is_killed),
-        cmocka_unit_test(test_daemon_killed_by_stop),
-        cmocka_unit_test(test_destroy_running),
-        cmocka_unit_test(test_pipe_held_open),
-        cmocka_unit_test(test_agent_is_killed),
-        cmocka_unit_test(test_flood),
-        cmocka_unit_test(test_closes_output),
-        cmocka_unit_test(test_spoilt_page),
+        cmocka_unit_test(test_not_executable),   cmocka_unit_test(test_own_127),
+        cmocka_unit_test(test_no_shim),          cmocka_unit_test(test_no_run_dir),
+        cmocka_unit_test(test_shim_by_hand),     cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_error_files),      cmocka_unit_test(test_ignores_term),
+        cmocka_unit_test(test_stopped_worker),   cmocka_unit_test(test_family_is_killed),
+        cmocka_unit_test(test_daemon_is_killed), cmocka_unit_test(test_daemon_killed_by_stop),
+        cmocka_unit_test(test_destroy_running),  cmocka_unit_test(test_pipe_held_open),
+        cmocka_unit_test(test_agent_is_killed),  cmocka_unit_test(test_flood),
+        cmocka_unit_test(test_closes_output),    cmocka_unit_test(test_spoilt_page),
     };
 
     run_dispatch(argc, argv);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Workers that behave: started, watched, held at a step, stopped (agent/workers.c, agent/exec_worker.c). */
+/* Workers that behave: started, watched, held at a step, stopped (agent/workers.c,
+ * agent/exec_worker.c). */
 #include "tests/unit/workers_fixture.h"
 
 #include <signal.h>
@@ -10,7 +11,8 @@
 static void assert_line(const struct run *run, int rank, const char *line)
 {
     if (strstr(run->texts[rank][1].head, line) == NULL)
-        fail_msg("\"%s\" is not in the output of rank %d: \"%s\"", line, rank, run->texts[rank][1].head);
+        fail_msg("\"%s\" is not in the output of rank %d: \"%s\"", line, rank,
+                 run->texts[rank][1].head);
 }
 
 static void test_start_and_end(void **state)
@@ -105,7 +107,8 @@ static void test_stepping(void **state)
     run_destroy(run); /* kills */
 }
 
-/* A script that never attaches counts as stepping after a while; one that has attached does not until it steps. */
+/* A script that never attaches counts as stepping after a while; one that has attached does not
+ * until it steps. */
 static void test_unaware(void **state)
 {
     static const struct {
@@ -146,7 +149,8 @@ static void test_hold_and_run_to(void **state)
     assert_int_equal(held.running, 3);
     assert_int_equal(held.finished, 0);
     assert_true(held.step > 10);
-    /* Nobody goes on before S is known; asked again, the answer is the same and the first event stands. */
+    /* Nobody goes on before S is known; asked again, the answer is the same and the first event
+     * stands. */
     workers_hold(run->workers, "grow", "another reason", 9, 0, &again);
     assert_int_equal(again.step, held.step);
     assert_int_equal(run->exits, 0);
@@ -175,7 +179,8 @@ static void test_hold_mixed(void **state)
 
     (void)state;
     run_start_act(run, "mixed", "100000");
-    AWAIT(run, run->exits == 2 && workers_step(run->workers) > 5 && run_number(run, 1, "here") == 1);
+    AWAIT(run,
+          run->exits == 2 && workers_step(run->workers) > 5 && run_number(run, 1, "here") == 1);
     assert_int_equal(run->endings[2].code, 0);
     assert_int_equal(run->endings[3].code, 5);
     assert_false(run->endings[3].told);
@@ -239,7 +244,8 @@ static void test_stop_by_signal(void **state)
     }
 }
 
-/* The leader may ask again; a script that takes a second signal for impatience is not to see one. */
+/* The leader may ask again; a script that takes a second signal for impatience is not to see
+ * one. */
 static void test_same_signal_once(void **state)
 {
     struct run *run = run_create(1);
@@ -253,6 +259,24 @@ static void test_same_signal_once(void **state)
     workers_stop(run->workers, SIGTERM, 30);
     AWAIT(run, run->drained > 0);
     assert_int_equal(run_number(run, 0, "total"), 1);
+    run_destroy(run);
+}
+
+/* Slurm signals every process of a step, the shim and the command alike. */
+static void test_signals_of_others(void **state)
+{
+    struct run *run = run_create(1);
+    char command[64];
+
+    (void)state;
+    run_start_act(run, "count", "");
+    AWAIT(run, run_number(run, 0, "here") == 1);
+    snprintf(command, sizeof(command), "kill -USR1 %d", run_number(run, 0, "shim"));
+    assert_int_equal(system(command), 0);
+    workers_stop(run->workers, SIGTERM, 30);
+    AWAIT(run, run->drained > 0);
+    assert_int_equal(run->endings[0].code, 0);
+    assert_non_null(strstr(run->texts[0][1].head, "total=0\n"));
     run_destroy(run);
 }
 
@@ -290,7 +314,8 @@ static void test_stop_at_once(void **state)
     }
 }
 
-/* Output stops coming while it is paused, none is lost, and a worker's end does not wait for ever. */
+/* Output stops coming while it is paused, none is lost, and a worker's end does not wait for
+ * ever. */
 static void test_pause_output(void **state)
 {
     struct run *run = run_create(1);
@@ -355,6 +380,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_hold_before_training),
         cmocka_unit_test(test_stop_by_signal),
         cmocka_unit_test(test_same_signal_once),
+        cmocka_unit_test(test_signals_of_others),
         cmocka_unit_test(test_default_action_of_signal),
         cmocka_unit_test(test_stop_at_once),
         cmocka_unit_test(test_pause_output),

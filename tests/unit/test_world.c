@@ -19,7 +19,8 @@ static struct world *make_world(const char *nodes)
         count += *c == ' ';
     world = world_create(4, count);
     assert_non_null(world);
-    for (const char *at = nodes; sscanf(at, " %299[^: ]:%d%n", name, &slots, &used) == 2; at += used)
+    for (const char *at = nodes; sscanf(at, " %299[^: ]:%d%n", name, &slots, &used) == 2;
+         at += used)
         assert_int_equal(world_set_node(world, index++, name, slots), 0);
     assert_int_equal(index, count);
     world->kind = strdup("grow");
@@ -70,7 +71,8 @@ static void assert_value(char *const *env, const char *name, const char *expecte
                  expected != NULL ? expected : "(unset)");
 }
 
-static char **environment_of(const char *nodes, int node_index, int local_rank, char *const *user, char *const *own)
+static char **environment_of(const char *nodes, int node_index, int local_rank, char *const *user,
+                             char *const *own)
 {
     struct world *world = make_world(nodes);
     struct world_place place = full_place;
@@ -84,7 +86,7 @@ static char **environment_of(const char *nodes, int node_index, int local_rank, 
     return env;
 }
 
-/* ---- ranks ------------------------------------------------------------------------------------ */
+/* ---- ranks ----------------------------------------------------------------------------------- */
 
 static void test_ranks(void **state)
 {
@@ -107,10 +109,14 @@ static void test_names_of_nodes(void **state)
         const char *name;
         bool good;
     } cases[] = {
-        {"n1", true},       {"node-001.cluster_A", true}, {"N", true},      {"", false},
-        {NULL, false},      {"n 1", false},               {"n1;rm", false}, {"n1'", false},
-        {"$(reboot)", false}, {"n1\n", false},            {"n[1-2]", false}, {"a,b", false},
-        {"-n", false},      {"n:1", false},               {"n/1", false},   {"n\xc3\xa9", false},
+        {"n1", true},         {"node-001.cluster_A", true},
+        {"N", true},          {"", false},
+        {NULL, false},        {"n 1", false},
+        {"n1;rm", false},     {"n1'", false},
+        {"$(reboot)", false}, {"n1\n", false},
+        {"n[1-2]", false},    {"a,b", false},
+        {"-n", false},        {"n:1", false},
+        {"n/1", false},       {"n\xc3\xa9", false},
     };
     struct world *world = world_create(1, 1);
     char longest[255];
@@ -131,9 +137,10 @@ static void test_names_of_nodes(void **state)
     world_destroy(world);
 }
 
-/* ---- environment ------------------------------------------------------------------------------ */
+/* ---- environment ----------------------------------------------------------------------------- */
 
-/* Nodes with 2, 3 and 1 workers: what the second worker of the second node gets, and others where they differ. */
+/* Nodes with 2, 3 and 1 workers: what the second worker of the second node gets, and others
+ * where they differ. */
 static void test_environment(void **state)
 {
     static const struct {
@@ -307,7 +314,8 @@ static void test_user_environment(void **state)
         {"SLURM_NO_KILL=1", NULL, "SLURM_NO_KILL", NULL},
         {"SLURM_RLIMIT_NOFILE=1", NULL, "SLURM_RLIMIT_NOFILE", NULL},
         {"SLURMD_DEBUG=2", NULL, "SLURMD_DEBUG", NULL},
-        {"_SLURM_SPANK_OPTION_elastic_elastic=2:6", NULL, "_SLURM_SPANK_OPTION_elastic_elastic", NULL},
+        {"_SLURM_SPANK_OPTION_elastic_elastic=2:6", NULL, "_SLURM_SPANK_OPTION_elastic_elastic",
+         NULL},
         {"SPANK_FOO=1", NULL, "SPANK_FOO", NULL},
         {"PMI_RANK=0", NULL, "PMI_RANK", NULL},
         {"PMI2_X=0", NULL, "PMI2_X", NULL},
@@ -340,7 +348,8 @@ static void test_user_environment(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        char *user[] = {(char *)(uintptr_t)cases[i].user, NULL}, *own[] = {(char *)(uintptr_t)cases[i].own, NULL};
+        char *user[] = {(char *)(uintptr_t)cases[i].user, NULL},
+             *own[] = {(char *)(uintptr_t)cases[i].own, NULL};
         char **env = environment_of("n1:2 n2:1", 0, 0, user, own);
 
         assert_value(env, cases[i].name, cases[i].expected);
@@ -368,7 +377,8 @@ static void test_place_without(void **state)
 {
     struct world *world = make_world("n1:1");
     struct world_place place = {.job_id = "12", .incarnation = "12.0"};
-    char *user[] = {"ELASTIC_LIB=/old", "ELASTIC_CHECKPOINT_DIR=/old", "TORCHELASTIC_ERROR_FILE=/old", NULL};
+    char *user[] = {"ELASTIC_LIB=/old", "ELASTIC_CHECKPOINT_DIR=/old",
+                    "TORCHELASTIC_ERROR_FILE=/old", NULL};
     char **env = world_environment(world, &place, user, NULL);
 
     (void)state;
@@ -397,7 +407,7 @@ static void test_many_variables(void **state)
     strings_free(user);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void test_json_both_ways(void **state)
 {
@@ -406,10 +416,12 @@ static void test_json_both_ways(void **state)
     struct error err = {""};
 
     (void)state;
-    assert_string_equal(json_object_to_json_string_ext(msg, JSON_C_TO_STRING_PLAIN),
-                        "{\"gen\":4,\"world\":3,\"nodes\":[{\"name\":\"n2\",\"slots\":2},{\"name\":\"n1\",\"slots\":1}],"
-                        "\"master_addr\":\"10.0.0.1\",\"master_port\":29500,\"restarts\":3,\"kind\":\"grow\","
-                        "\"reason\":\"two nodes joined\"}");
+    assert_string_equal(
+        json_object_to_json_string_ext(msg, JSON_C_TO_STRING_PLAIN),
+        "{\"gen\":4,\"world\":3,\"nodes\":[{\"name\":\"n2\",\"slots\":2},{\"name\":\"n1\","
+        "\"slots\":1}],"
+        "\"master_addr\":\"10.0.0.1\",\"master_port\":29500,\"restarts\":3,\"kind\":\"grow\","
+        "\"reason\":\"two nodes joined\"}");
     back = world_from_json(msg, &err);
     assert_string_equal(err.text, "");
     assert_non_null(back);
@@ -428,8 +440,9 @@ static void test_json_both_ways(void **state)
 }
 
 #define NODES "\"nodes\":[{\"name\":\"a\",\"slots\":1}]"
-#define HEAD "{\"gen\":1,\"world\":1,"
-#define REST ",\"master_addr\":\"h\",\"master_port\":1,\"restarts\":0,\"kind\":\"k\",\"reason\":\"r\"}"
+#define HEAD  "{\"gen\":1,\"world\":1,"
+#define REST                                                                                       \
+    ",\"master_addr\":\"h\",\"master_port\":1,\"restarts\":0,\"kind\":\"k\",\"reason\":\"r\"}"
 
 static void test_json_refused(void **state)
 {
@@ -437,7 +450,9 @@ static void test_json_refused(void **state)
         const char *text, *message; /* "": accepted */
     } cases[] = {
         {HEAD NODES REST, ""},
-        {HEAD NODES ",\"master_addr\":\"fe80::1%eth0\",\"master_port\":1,\"restarts\":0,\"kind\":\"k\",\"reason\":\"r\"}", ""},
+        {HEAD NODES ",\"master_addr\":\"fe80::1%eth0\",\"master_port\":1,\"restarts\":0,\"kind\":"
+                    "\"k\",\"reason\":\"r\"}",
+         ""},
         {"[]", "gen: a number of 0 or more is expected"},
         {"{\"gen\":-1," NODES REST, "gen: a number of 0 or more is expected"},
         {"{\"gen\":\"1\"," NODES REST, "gen: a number of 0 or more is expected"},
@@ -445,24 +460,31 @@ static void test_json_refused(void **state)
         {"{\"gen\":1," NODES REST, "world: 1 is expected, the sum of the nodes' slots"},
         {HEAD "\"nodes\":{}" REST, "nodes: an array is expected"},
         {HEAD "\"nodes\":[]" REST, "nodes: 0 entries, 1 to 65533 are allowed"},
-        {HEAD "\"nodes\":[1]" REST, "nodes[0]: a name of [A-Za-z0-9._-] and 1 to 4096 slots are expected, got name (none)"},
+        {HEAD "\"nodes\":[1]" REST,
+         "nodes[0]: a name of [A-Za-z0-9._-] and 1 to 4096 slots are expected, got name (none)"},
         {HEAD "\"nodes\":[{\"name\":\"a\",\"slots\":0}]" REST,
          "nodes[0]: a name of [A-Za-z0-9._-] and 1 to 4096 slots are expected, got name a"},
         {HEAD "\"nodes\":[{\"name\":\"a'b\",\"slots\":1}]" REST,
          "nodes[0]: a name of [A-Za-z0-9._-] and 1 to 4096 slots are expected, got name a'b"},
         {HEAD "\"nodes\":[{\"name\":\"a\",\"slots\":1e3}]" REST,
          "nodes[0]: a name of [A-Za-z0-9._-] and 1 to 4096 slots are expected, got name a"},
-        {"{\"gen\":1,\"world\":2,\"nodes\":[{\"name\":\"a\",\"slots\":1},{\"name\":\"a\",\"slots\":1}]" REST,
+        {"{\"gen\":1,\"world\":2,\"nodes\":[{\"name\":\"a\",\"slots\":1},{\"name\":\"a\",\"slots\":"
+         "1}]" REST,
          "node a is listed twice"},
-        {HEAD NODES ",\"master_addr\":\"a b\",\"master_port\":1,\"restarts\":0,\"kind\":\"k\",\"reason\":\"r\"}",
+        {HEAD NODES ",\"master_addr\":\"a "
+                    "b\",\"master_port\":1,\"restarts\":0,\"kind\":\"k\",\"reason\":\"r\"}",
          "master_addr: a host name or address is expected"},
-        {HEAD NODES ",\"master_addr\":\"h\",\"master_port\":0,\"restarts\":0,\"kind\":\"k\",\"reason\":\"r\"}",
+        {HEAD NODES
+         ",\"master_addr\":\"h\",\"master_port\":0,\"restarts\":0,\"kind\":\"k\",\"reason\":\"r\"}",
          "master_port: a number of 1 to 65535 is expected"},
-        {HEAD NODES ",\"master_addr\":\"h\",\"master_port\":65536,\"restarts\":0,\"kind\":\"k\",\"reason\":\"r\"}",
+        {HEAD NODES ",\"master_addr\":\"h\",\"master_port\":65536,\"restarts\":0,\"kind\":\"k\","
+                    "\"reason\":\"r\"}",
          "master_port: a number of 1 to 65535 is expected"},
-        {HEAD NODES ",\"master_addr\":\"h\",\"master_port\":1,\"restarts\":-1,\"kind\":\"k\",\"reason\":\"r\"}",
+        {HEAD NODES ",\"master_addr\":\"h\",\"master_port\":1,\"restarts\":-1,\"kind\":\"k\","
+                    "\"reason\":\"r\"}",
          "restarts: a number of 0 to 1000000 is expected"},
-        {HEAD NODES ",\"master_addr\":\"h\",\"master_port\":1,\"restarts\":0,\"kind\":7,\"reason\":\"r\"}",
+        {HEAD NODES
+         ",\"master_addr\":\"h\",\"master_port\":1,\"restarts\":0,\"kind\":7,\"reason\":\"r\"}",
          "kind and reason: texts are expected"},
     };
 
@@ -485,7 +507,8 @@ static void test_json_refused(void **state)
 static void test_reason_is_one_line(void **state)
 {
     json_object *msg = json_tokener_parse(
-        HEAD NODES ",\"master_addr\":\"h\",\"master_port\":1,\"restarts\":0,\"kind\":\"k\",\"reason\":\"a\\nb\\u001b[1m \xc3\xa9\"}");
+        HEAD NODES ",\"master_addr\":\"h\",\"master_port\":1,\"restarts\":0,\"kind\":\"k\","
+                   "\"reason\":\"a\\nb\\u001b[1m \xc3\xa9\"}");
     struct world *world = world_from_json(msg, NULL);
 
     (void)state;
@@ -502,17 +525,19 @@ static void test_generation_json(void **state)
 
     (void)state;
     assert_non_null(obj);
-    assert_string_equal(json_object_to_json_string_ext(obj, JSON_C_TO_STRING_PLAIN),
-                        "{\"generation\":4,\"incarnation\":\"12.0\",\"time\":1700000000.250,\"kind\":\"grow\","
-                        "\"reason\":\"two nodes joined\",\"nodes\":[{\"name\":\"n2\",\"slots\":2},"
-                        "{\"name\":\"n1\",\"slots\":1}],\"world_size\":3,\"master_addr\":\"10.0.0.1\",\"master_port\":29500}");
+    assert_string_equal(
+        json_object_to_json_string_ext(obj, JSON_C_TO_STRING_PLAIN),
+        "{\"generation\":4,\"incarnation\":\"12.0\",\"time\":1700000000.250,\"kind\":\"grow\","
+        "\"reason\":\"two nodes joined\",\"nodes\":[{\"name\":\"n2\",\"slots\":2},"
+        "{\"name\":\"n1\",\"slots\":1}],\"world_size\":3,\"master_addr\":\"10.0.0.1\",\"master_"
+        "port\":29500}");
     assert_int_equal(text[strlen(text) - 1], '\n');
     json_object_put(obj);
     free(text);
     world_destroy(world);
 }
 
-/* ---- host files ------------------------------------------------------------------------------- */
+/* ---- host files ------------------------------------------------------------------------------ */
 
 static void test_host_files(void **state)
 {
@@ -553,20 +578,13 @@ static void test_discover_hosts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_names_of_nodes),
-        cmocka_unit_test(test_environment),
-        cmocka_unit_test(test_ranks_in_environment),
-        cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_user_environment),
-        cmocka_unit_test(test_omp_threads),
-        cmocka_unit_test(test_place_without),
-        cmocka_unit_test(test_many_variables),
-        cmocka_unit_test(test_json_both_ways),
-        cmocka_unit_test(test_json_refused),
-        cmocka_unit_test(test_reason_is_one_line),
-        cmocka_unit_test(test_generation_json),
-        cmocka_unit_test(test_host_files),
+        cmocka_unit_test(test_ranks),           cmocka_unit_test(test_names_of_nodes),
+        cmocka_unit_test(test_environment),     cmocka_unit_test(test_ranks_in_environment),
+        cmocka_unit_test(test_lists),           cmocka_unit_test(test_user_environment),
+        cmocka_unit_test(test_omp_threads),     cmocka_unit_test(test_place_without),
+        cmocka_unit_test(test_many_variables),  cmocka_unit_test(test_json_both_ways),
+        cmocka_unit_test(test_json_refused),    cmocka_unit_test(test_reason_is_one_line),
+        cmocka_unit_test(test_generation_json), cmocka_unit_test(test_host_files),
         cmocka_unit_test(test_discover_hosts),
     };
 

@@ -17,7 +17,7 @@
 
 #define LIMIT_MS 20000
 
-/* ---- the loop --------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 const char *run_program(void)
 {
@@ -112,7 +112,11 @@ struct run *run_create(int slots)
         .umask = 027,
         .user_env = environ,
         .own_env = environ,
-        .place = {.job_id = "12", .incarnation = "12.0", .min_nodes = 1, .max_nodes = 1, .run_dir = run->dir},
+        .place = {.job_id = "12",
+                  .incarnation = "12.0",
+                  .min_nodes = 1,
+                  .max_nodes = 1,
+                  .run_dir = run->dir},
     };
     return run;
 }
@@ -207,7 +211,7 @@ bool process_stopped(pid_t pid)
     return process_state(pid) == 'T';
 }
 
-/* ---- programs for workers --------------------------------------------------------------------- */
+/* ---- programs for workers -------------------------------------------------------------------- */
 
 static void nap(int ms)
 {
@@ -230,9 +234,11 @@ static void wait_forever(void)
 static struct event_page *attach(enum event_page_state state)
 {
     int fd = open(getenv("ELASTIC_EVENT_FILE"), O_RDWR | O_CLOEXEC);
-    struct event_page *page = mmap(NULL, EVENT_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    struct event_page *page = mmap(NULL, EVENT_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                                   0);
 
-    if (fd < 0 || page == MAP_FAILED || page->magic != EVENT_PAGE_MAGIC || page->bytes != EVENT_PAGE_BYTES)
+    if (fd < 0 || page == MAP_FAILED || page->magic != EVENT_PAGE_MAGIC ||
+        page->bytes != EVENT_PAGE_BYTES)
         _exit(99);
     close(fd);
     atomic_store(&page->state, (uint32_t)state);
@@ -283,7 +289,8 @@ static int act_train(const char *argument)
     return 0;
 }
 
-/* The lowest rank trains on, the others do what their number says: 1 never attaches, 2 ends at once, 3 crashes. */
+/* The lowest rank trains on, the others do what their number says: 1 never attaches, 2 ends at
+ * once, 3 crashes. */
 static int act_mixed(const char *argument)
 {
     switch (atoi(getenv("RANK"))) {
@@ -368,6 +375,7 @@ static int act_count(const char *argument)
     sigaddset(&both, SIGUSR1);
     sigaddset(&both, SIGTERM);
     sigprocmask(SIG_BLOCK, &both, NULL);
+    say("shim", getppid());
     say("here", 1);
     while (sigwait(&both, &number) == 0 && number == SIGUSR1)
         say("caught", ++count);
@@ -423,7 +431,8 @@ static int act_daemonise(const char *then)
     return atoi(then);
 }
 
-/* A child in the worker's group and one in its own, and a grandchild: what a data loader looks like. */
+/* A child in the worker's group and one in its own, and a grandchild: what a data loader looks
+ * like. */
 static int act_family(const char *argument)
 {
     (void)argument;
@@ -507,7 +516,8 @@ static int act_look(const char *argument)
     dprintf(1, "stdin: %s\ncwd: %s\numask: %03o\n", target, getcwd(cwd, sizeof(cwd)), umask(0));
     dprintf(1, "rank: %s\nevent: %s\n", getenv("RANK"), getenv("ELASTIC_EVENT_FILE"));
     dprintf(1, "open: %d\nleader: %d\n", open_fds, getsid(0) == getpid() && getpgrp() == getpid());
-    dprintf(1, "blocked: %d\nsigpipe: %d\n", sigismember(&mask, SIGTERM) || sigismember(&mask, SIGCHLD),
+    dprintf(1, "blocked: %d\nsigpipe: %d\n",
+            sigismember(&mask, SIGTERM) || sigismember(&mask, SIGCHLD),
             pipe_action.sa_handler == SIG_DFL);
     return 0;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* For the tests of agent/workers.c: a loop with the workers of one generation, what their handlers have said, and programs for them to run.
+/* For the tests of agent/workers.c: a loop with the workers of one generation, what their
+ * handlers have said, and programs for them to run.
  *
- * The test program is its own elasticrun (--exec-worker) and its own user's command (--act NAME …). */
+ * The test program is its own elasticrun (--exec-worker) and its own user's command (--act NAME
+ * …). */
 #ifndef ELASTIC_TESTS_WORKERS_FIXTURE_H
 #define ELASTIC_TESTS_WORKERS_FIXTURE_H
 
@@ -15,7 +17,7 @@
 #include "agent/workers.h"
 
 #define RUN_WORKERS_MAX 4
-#define RUN_TEXT_MAX 65536
+#define RUN_TEXT_MAX    65536
 
 struct ending {
     int count; /* times that it was reported */
@@ -53,18 +55,19 @@ struct run *run_create(int slots);
 /* Start argv (NULL-terminated, in options.argv) or "--act" NAME ARGUMENT of this program. */
 void run_start(struct run *run);
 void run_start_act(struct run *run, const char *name, const char *argument);
-/* Destroy the workers, run the loop until it has nothing left, free, and check that the run directory is empty. */
+/* Destroy the workers, run the loop until it has nothing left, free, and check that the run
+ * directory is empty. */
 void run_destroy(struct run *run);
 
 /* One turn of the loop; false when the time limit since run_await_begin is over. */
 void run_await_begin(struct run *run);
 bool run_turn(struct run *run);
 
-#define AWAIT(run, condition)                                                                                \
-    do {                                                                                                     \
-        run_await_begin(run);                                                                                \
-        while (!(condition))                                                                                 \
-            assert_true(run_turn(run));                                                                      \
+#define AWAIT(run, condition)                                                                      \
+    do {                                                                                           \
+        run_await_begin(run);                                                                      \
+        while (!(condition))                                                                       \
+            assert_true(run_turn(run));                                                            \
     } while (0)
 
 /* The number after NAME= in what a worker has written to stdout, 0 if it is not there yet. */
