@@ -114,7 +114,10 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
         .sizes = &leader->options->policy->sizes,
         .base_nodes = leader->options->base_nodes,
         .target = leader->target,
-        .max_pending = leader->options->conf->max_pending,
+        /* Two that share nodes with others could start on the same node: one after the other. */
+        .max_pending = leader->base != NULL && !leader->base->exclusive
+                           ? 1
+                           : leader->options->conf->max_pending,
         .grow_delay = leader->options->policy->grow_delay,
         .snooze = leader->options->policy->snooze,
         .generation_since = leader->generation_since,
