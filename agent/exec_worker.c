@@ -142,15 +142,36 @@ static void bind_cpus(const char *list)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-/* What exec says of a directory is "Permission denied". */
+/* Is there a file of this name in a directory of PATH? */
+static bool on_path(const char *command)
+{
+    const char *path = getenv("PATH");
+    bool found = false;
+
+    while (path != NULL && !found) {
+        size_t len = strcspn(path, ":");
+        char *file;
+
+        if (asprintf(&file, "%.*s/%s", (int)len, path, command) >= 0) {
+            found = access(file, F_OK) == 0;
+            free(file);
+        }
+        path = path[len] == ':' ? path + len + 1 : NULL;
+    }
+    return found;
+}
+
+/* exec says "Permission denied" of a directory, and of a command that is nowhere when PATH names a
+ * directory that this user may not search. */
 static int exec_error(const char *command, int error)
 {
     struct stat st;
 
-    return error == EACCES && strchr(command, '/') != NULL && stat(command, &st) == 0 &&
-                   S_ISDIR(st.st_mode)
-               ? EISDIR
-               : error;
+    if (error != EACCES)
+        return error;
+    if (strchr(command, '/') == NULL)
+        return on_path(command) ? EACCES : ENOENT;
+    return stat(command, &st) == 0 && S_ISDIR(st.st_mode) ? EISDIR : EACCES;
 }
 
 /* In the child. The group is killed with the shim, should that be killed. */

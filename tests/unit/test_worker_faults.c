@@ -51,6 +51,28 @@ static void test_not_executable(void **state)
     unlink(file);
 }
 
+/* By name on PATH: nowhere, while PATH has a directory that nobody may search, and there, but not
+ * executable. */
+static void test_not_on_path(void **state)
+{
+    char dir[] = "/tmp/elastic-test-XXXXXX", file[64], path[128], *kept = strdup(getenv("PATH"));
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(file, sizeof(file), "%s/here", dir);
+    snprintf(path, sizeof(path), "%s/here/no-directory:%s:/usr/bin:/bin", dir, dir);
+    close(open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    setenv("PATH", path, 1);
+    expect_failure("here", "/tmp", 126, "here: Permission denied");
+    expect_failure("python4", "/tmp", 127, "python4: No such file or directory");
+    unlink(file);
+    chmod(dir, 0);
+    expect_failure("python4", "/tmp", 127, "python4: No such file or directory");
+    setenv("PATH", kept, 1);
+    free(kept);
+    rmdir(dir);
+}
+
 /* 127 that the user's own command returns is no failure to execute it. */
 static void test_own_127(void **state)
 {
@@ -404,15 +426,25 @@ static void test_spoilt_page(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_not_executable),   cmocka_unit_test(test_own_127),
-        cmocka_unit_test(test_no_shim),          cmocka_unit_test(test_no_run_dir),
-        cmocka_unit_test(test_shim_by_hand),     cmocka_unit_test(test_signals),
-        cmocka_unit_test(test_error_files),      cmocka_unit_test(test_ignores_term),
-        cmocka_unit_test(test_stopped_worker),   cmocka_unit_test(test_family_is_killed),
-        cmocka_unit_test(test_daemon_is_killed), cmocka_unit_test(test_daemon_killed_by_stop),
-        cmocka_unit_test(test_destroy_running),  cmocka_unit_test(test_pipe_held_open),
-        cmocka_unit_test(test_agent_is_killed),  cmocka_unit_test(test_flood),
-        cmocka_unit_test(test_closes_output),    cmocka_unit_test(test_spoilt_page),
+        cmocka_unit_test(test_not_executable),
+        cmocka_unit_test(test_not_on_path),
+        cmocka_unit_test(test_own_127),
+        cmocka_unit_test(test_no_shim),
+        cmocka_unit_test(test_no_run_dir),
+        cmocka_unit_test(test_shim_by_hand),
+        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_error_files),
+        cmocka_unit_test(test_ignores_term),
+        cmocka_unit_test(test_stopped_worker),
+        cmocka_unit_test(test_family_is_killed),
+        cmocka_unit_test(test_daemon_is_killed),
+        cmocka_unit_test(test_daemon_killed_by_stop),
+        cmocka_unit_test(test_destroy_running),
+        cmocka_unit_test(test_pipe_held_open),
+        cmocka_unit_test(test_agent_is_killed),
+        cmocka_unit_test(test_flood),
+        cmocka_unit_test(test_closes_output),
+        cmocka_unit_test(test_spoilt_page),
     };
 
     run_dispatch(argc, argv);
