@@ -387,6 +387,7 @@ static void agree(struct leader *leader)
         if (!takes_part(m))
             continue;
         sum.finished += m->completed;
+        sum.attached += m->held.attached;
         sum.training += m->held.training;
         sum.running += m->held.running;
         if (m->held.running > 0 && m->held.step > sum.step)
@@ -399,9 +400,9 @@ static void agree(struct leader *leader)
     } else if (sum.finished > 0) {
         /* Some are through, and so the others are about to be: a world that ends is not changed any more. */
         run_to(leader, EVENT_STEP_MASK);
-    } else if (sum.training == 0) {
-        /* No worker has finished a step that our library knows of, or knows our library at all: the script's own checkpoint is
-         * what the next world starts from. */
+    } else if (sum.training == 0 || (sum.step == 0 && sum.attached < sum.running)) {
+        /* No worker has finished a step that our library knows of (while some are still starting, none can have), or knows our
+         * library at all: the script's own checkpoint is what the next world starts from. */
         send_stop(leader, signal, left > 1 ? left : 1);
     } else {
         run_to(leader, sum.step);
@@ -410,15 +411,17 @@ static void agree(struct leader *leader)
 
 static void handle_held(struct leader *leader, struct leader_member *m, json_object *msg)
 {
-    int64_t training = 0, running = 0, step = 0;
+    int64_t attached = 0, training = 0, running = 0, step = 0;
 
     if (leader->phase != PHASE_HOLDING || m->answered)
         return;
+    json_get_int(msg, "attached", 0, INT32_MAX, &attached);
     json_get_int(msg, "training", 0, INT32_MAX, &training);
     json_get_int(msg, "running", 0, INT32_MAX, &running);
     json_get_int(msg, "step", 0, INT64_MAX, &step);
     m->answered = true;
-    m->held = (struct workers_held_sum){(int)training, (int)running, 0, (uint64_t)step};
+    m->held = (struct workers_held_sum){(int)attached, (int)training, (int)running, 0,
+                                        (uint64_t)step};
     for (int i = 0; i < leader->member_count; i++)
         if (takes_part(leader->members[i]) && !leader->members[i]->answered &&
             !leader->members[i]->drained)

@@ -40,7 +40,7 @@ struct leader_member {
         completed; /* its workers of this generation that have left: for an event, because they were through */
     bool stepping;
     struct workers_held_sum {
-        int training, running;
+        int attached, training, running;
         int finished; /* counted by exits, not by what is held */
         uint64_t step;
     } held;
@@ -88,6 +88,7 @@ struct leader {
     struct job_info *base; /* Slurm's view of the base job, NULL until the first answer */
     bool polling;
     double last_poll; /* 0: at once */
+    double last_beat;
     struct submission *submission;
     char submit_error[256];
     double submit_after; /* no sbatch before (back-off after a refusal) */
