@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pwd.h>
 #include <signal.h>
@@ -453,6 +454,14 @@ static bool first_task(void)
     return id == NULL || strcmp(id, "0") == 0;
 }
 
+/* A closed one would be taken by a socket of ours, and workers' output written into that. */
+static void open_standard_files(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+            abort();
+}
+
 int main(int argc, char **argv)
 {
     static struct run run;
@@ -461,6 +470,7 @@ int main(int argc, char **argv)
 
     if (argc > 1 && strcmp(argv[1], "--exec-worker") == 0)
         return workers_exec_shim(argc, argv);
+    open_standard_files();
     log_init("elasticrun");
     signal(SIGPIPE, SIG_IGN);
     switch (options_parse(&run.options, argc, argv, &err)) {
