@@ -301,13 +301,18 @@ static void prune(struct leader *leader)
     leader->member_count = kept;
 }
 
-void leader_release(struct leader *leader, struct leader_member *member, const char *reason)
+static void send_release(struct leader_member *member, const char *reason)
 {
     json_object *msg = leader_message("release", -1);
 
-    (void)leader;
     json_object_object_add(msg, "reason", json_object_new_string(reason));
     leader_send(member, msg);
+}
+
+void leader_release(struct leader *leader, struct leader_member *member, const char *reason)
+{
+    (void)leader;
+    send_release(member, reason);
     member->released = true;
 }
 
@@ -316,7 +321,8 @@ void leader_lose(struct leader *leader, struct leader_member *member, const char
     if (member->link != NULL) {
         struct link *link = member->link;
 
-        link_set_arg(link, leader);
+        /* If it can still read this it leaves in order, and does not take the leader for dead. */
+        send_release(member, why);
         member->link = NULL;
         link_close(link, why);
     }
@@ -562,12 +568,17 @@ static void on_beat(uv_timer_t *timer)
     struct leader *leader = timer->data;
     double now = leader_now(leader);
     double limit = leader->options->conf->heartbeat_timeout;
+    /* Have we been asleep ourselves (a slow disk, a stopped process)? Then what was sent meanwhile is still to be read. */
+    bool late = leader->last_beat > 0 && now - leader->last_beat > limit / 2;
 
+    leader->last_beat = now;
     for (int i = leader->member_count - 1; i >= 0; i--) {
         struct leader_member *m = leader->members[i];
 
         if (m->link == NULL)
             continue;
+        if (late)
+            m->last_heard = now;
         if (now - m->last_heard > limit) {
             leader_lose(leader, m, "no heartbeat");
             i = leader->member_count; /* the list has changed */

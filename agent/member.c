@@ -29,6 +29,7 @@
 #define TAIL_BYTES    256          /* of a worker's last line on stderr */
 #define FLUSH_MS      2000         /* for the last output before exit */
 #define FATAL_GRACE   3.0          /* seconds for workers when the leader is gone */
+#define PATIENCE      5            /* times heartbeat_timeout: without its leader a member can do nothing but end */
 
 struct tail {
     int rank;
@@ -46,7 +47,8 @@ struct member {
     struct world *world;
     uv_timer_t beat;
     double last_heard;
-    double heartbeat; /* seconds of silence after which the leader is lost */
+    double last_beat;
+    double heartbeat; /* seconds of silence after which a member is lost */
     char *run_dir;
     /* From welcome. */
     char **argv, **user_env;
@@ -642,11 +644,16 @@ static const struct link_handlers link_handlers = {
 static void on_beat(uv_timer_t *timer)
 {
     struct member *m = timer->data;
+    double now = now_seconds(m);
+    bool late = m->last_beat > 0 && now - m->last_beat > m->heartbeat / 2;
     json_object *msg;
 
+    m->last_beat = now;
     if (m->link == NULL || !m->welcomed || m->ending)
         return;
-    if (now_seconds(m) - m->last_heard > m->heartbeat) {
+    if (late)
+        m->last_heard = now; /* we have been asleep, and what the leader has sent is still to be read */
+    if (now - m->last_heard > m->heartbeat * PATIENCE) {
         link_close(m->link, "the leader is silent");
         return;
     }

@@ -5,6 +5,7 @@ EXTRA_DIST += \
     tests/system/digits.bats \
     tests/system/elastic.bash \
     tests/system/endings.bats \
+    tests/system/faults.bats \
     tests/system/helpers.bash \
     tests/system/level0.bats \
     tests/system/main_path.bats \

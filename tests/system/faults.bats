@@ -1,0 +1,62 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Agents, workers and daemons that die, stall or come back at the wrong moment.
+
+# shellcheck disable=SC2034
+BATS_TEST_TIMEOUT=90
+load helpers
+load elastic
+
+setup_file() {
+    testbed_up --nodes 4
+    cp "$TREE/tests/system/steps.py" "$TB_WORK/"
+}
+
+teardown_file() { testbed_down; }
+
+teardown() { cancel_all; }
+
+# agent_of JOB NODE: the pid of its elasticrun there, not of srun and not of a worker's shim.
+agent_of() {
+    local pid
+    for pid in $(job_processes "$1" "$2"); do
+        if tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q ^SLURM_STEP_ID= &&
+            [[ $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null) == */bin/elasticrun\ * ]] &&
+            ! tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q ^ELASTIC_GENERATION=; then
+            echo "$pid"
+            return
+        fi
+    done
+}
+
+@test "a leader that stands still for longer than heartbeat_timeout loses nobody" {
+    job=$(train 2:3 100000 0.2)
+    wait_for 30 size_is "$job" 3
+    wait_for 30 steps_made_by "$job" "$(generation_of "$job")"
+    before=$(generation_of "$job")
+    leader=$(agent_of "$job" n1)
+    kill -STOP "$leader"
+    sleep 4 # the silence is what is tested
+    kill -CONT "$leader"
+    steps=$(steps_of "$job")
+    wait_for 10 steps_exceed "$job" $((steps + 15))
+    [[ $(generation_of "$job") == "$before" ]]
+}
+
+@test "a base member that stands still is lost, and does not take the extensions with it" {
+    job=$(train 2:3 100000 0.2)
+    wait_for 30 size_is "$job" 3
+    extension=$(extensions_of "$job")
+    [[ -n $extension ]]
+    agent=$(agent_of "$job" n2)
+    kill -STOP "$agent"
+    wait_for 20 size_is "$job" 2
+    kill -CONT "$agent"
+    wait_for 10 is_gone "$agent"
+    [[ $(extensions_of "$job") == *"$extension"* ]]
+    job_is "$extension" RUNNING
+    steps=$(steps_of "$job")
+    wait_for 20 steps_exceed "$job" "$steps"
+}
+
+is_gone() { [[ ! -d /proc/$1 ]]; }
