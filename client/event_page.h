@@ -6,36 +6,44 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define EVENT_PAGE_BYTES 4096
-#define EVENT_PAGE_MAGIC UINT64_C(0x3143495453414c45) /* "ELASTIC1" */
+#define EVENT_PAGE_BYTES   4096
+#define EVENT_PAGE_MAGIC   UINT64_C(0x3143495453414c45) /* "ELASTIC1" */
 #define EVENT_PAGE_VERSION 1
 
-#define EVENT_HOLD (UINT64_C(1) << 63)
-#define EVENT_VALID (UINT64_C(1) << 63)
-#define EVENT_STEP_BITS 40
-#define EVENT_STEP_MASK ((UINT64_C(1) << EVENT_STEP_BITS) - 1)
+#define EVENT_HOLD            (UINT64_C(1) << 63)
+#define EVENT_VALID           (UINT64_C(1) << 63)
+#define EVENT_STEP_BITS       40
+#define EVENT_STEP_MASK       ((UINT64_C(1) << EVENT_STEP_BITS) - 1)
 #define EVENT_GENERATION_MASK ((UINT64_C(1) << 23) - 1)
-#define EVENT_WORD(generation, step) \
-    ((((uint64_t)(generation) & EVENT_GENERATION_MASK) << EVENT_STEP_BITS) | ((uint64_t)(step) & EVENT_STEP_MASK))
-#define EVENT_STEP(word) ((word) & EVENT_STEP_MASK)
+#define EVENT_WORD(generation, step)                                                               \
+    ((((uint64_t)(generation)&EVENT_GENERATION_MASK) << EVENT_STEP_BITS) |                         \
+     ((uint64_t)(step)&EVENT_STEP_MASK))
+#define EVENT_STEP(word)       ((word)&EVENT_STEP_MASK)
 #define EVENT_GENERATION(word) (((word) >> EVENT_STEP_BITS) & EVENT_GENERATION_MASK)
 
 enum event_page_state { EVENT_STATE_NONE = 0, EVENT_STATE_ATTACHED = 1, EVENT_STATE_TRAINING = 2 };
-enum event_kind { EVENT_NONE = 0, EVENT_GROW = 1, EVENT_SHRINK = 2, EVENT_FAULT = 3, EVENT_STOP = 4 };
+enum event_kind {
+    EVENT_NONE = 0,
+    EVENT_GROW = 1,
+    EVENT_SHRINK = 2,
+    EVENT_FAULT = 3,
+    EVENT_STOP = 4
+};
 
 struct event_page {
     uint64_t magic;
     uint32_t version;
-    uint32_t bytes;            /* EVENT_PAGE_BYTES */
-    _Atomic uint64_t word;     /* written by worker (step) and agent (HOLD) */
-    _Atomic uint64_t run_to;   /* written by the agent */
-    _Atomic uint32_t state;    /* enum event_page_state, written by the worker */
-    _Atomic uint32_t told;     /* 1 once the worker has been given the event */
-    _Atomic uint32_t kind;     /* enum event_kind, written by the agent before HOLD */
+    uint32_t bytes;          /* EVENT_PAGE_BYTES */
+    _Atomic uint64_t word;   /* written by worker (step) and agent (HOLD) */
+    _Atomic uint64_t run_to; /* written by the agent */
+    _Atomic uint32_t state;  /* enum event_page_state, written by the worker */
+    _Atomic uint32_t told;   /* 1 once the worker has been given the event */
+    _Atomic uint32_t kind;   /* enum event_kind, written by the agent before HOLD */
     uint32_t agent_pid;
-    int64_t deadline_ms;       /* CLOCK_REALTIME, milliseconds; 0: none */
-    uint32_t next_nodes;       /* nodes of the next generation; 0: unknown */
-    uint32_t stepd_pid;        /* the slurmstepd of the agent's step: its SIGTERM is for the agent (term_guard.c) */
+    int64_t deadline_ms; /* CLOCK_REALTIME, milliseconds; 0: none */
+    uint32_t next_nodes; /* nodes of the next generation; 0: unknown */
+    uint32_t
+        stepd_pid; /* the slurmstepd of the agent's step: its SIGTERM is for the agent (term_guard.c) */
     char reason[192];
 };
 
