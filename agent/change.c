@@ -65,6 +65,18 @@ static double grace_of(struct leader *leader)
     return grace < 1 ? 1 : grace;
 }
 
+/* A node that Slurm has been promised is given back as soon as nothing of ours needs it. */
+static void release_idle(struct leader *leader)
+{
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+
+        if (m->leaving && !m->base && !m->released && m->link != NULL &&
+            (m->position < 0 || m->drained))
+            leader_release(leader, m, "left the world");
+    }
+}
+
 /* ---- forming ----------------------------------------------------------------------------------------------------------- */
 
 static void wait_for_members(struct leader *leader)
@@ -73,6 +85,7 @@ static void wait_for_members(struct leader *leader)
     leader->world = NULL;
     for (int i = 0; i < leader->member_count; i++)
         leader->members[i]->position = -1;
+    release_idle(leader);
     log_info("job %u: below MIN: waiting up to %d s for nodes", leader->options->job,
              leader->options->policy->fault_wait);
     leader_set_phase(leader, PHASE_WAITING, leader->options->policy->fault_wait + 0.1);
@@ -138,7 +151,7 @@ static void begin_generation(struct leader *leader, const int *order, int size)
         for (int k = 0; k < size; k++)
             if (order[k] == m->id)
                 m->position = k;
-        m->drained = m->stepping = false;
+        m->drained = m->torn = m->stepping = false;
         memset(&m->held, 0, sizeof(m->held));
         m->step = 0;
         m->told = m->completed = 0;
@@ -166,6 +179,7 @@ void change_form(struct leader *leader)
     world_destroy(leader->world);
     leader->world = build_world(leader, order, size);
     begin_generation(leader, order, size);
+    release_idle(leader);
     free(order);
     if (leader->world == NULL) {
         log_error("job %u: out of memory", leader->options->job);
@@ -258,8 +272,6 @@ static void drained(struct leader *leader)
             continue;
         told += m->told;
         completed += m->completed;
-        if (m->leaving && !m->base && m->link != NULL)
-            leader_release(leader, m, "left the world");
     }
     if (leader->failed && leader->failure_code == 128 + SIGTERM && !leader->waited &&
         !leader->stopping) {
@@ -334,7 +346,7 @@ void change_begin(struct leader *leader)
 
     for (int i = 0; i < leader->member_count; i++)
         leader->fault = leader->fault ||
-                        (leader->members[i]->position >= 0 && leader->members[i]->link == NULL);
+                        (leader->members[i]->position >= 0 && leader->members[i]->torn);
     describe_change(leader, leader->next_size);
     log_debug("change: %s: %s", leader->change_kind, leader->change_reason);
     leader->pause_from = -1;
@@ -384,9 +396,10 @@ static void agree(struct leader *leader)
     for (int i = 0; i < leader->member_count; i++) {
         const struct leader_member *m = leader->members[i];
 
+        if (m->position >= 0)
+            sum.finished += m->completed;
         if (!takes_part(m))
             continue;
-        sum.finished += m->completed;
         sum.attached += m->held.attached;
         sum.training += m->held.training;
         sum.running += m->held.running;
@@ -409,6 +422,15 @@ static void agree(struct leader *leader)
     }
 }
 
+static void agree_if_answered(struct leader *leader)
+{
+    for (int i = 0; i < leader->member_count; i++)
+        if (takes_part(leader->members[i]) && !leader->members[i]->answered &&
+            !leader->members[i]->drained)
+            return;
+    agree(leader);
+}
+
 static void handle_held(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     int64_t attached = 0, training = 0, running = 0, step = 0;
@@ -422,11 +444,7 @@ static void handle_held(struct leader *leader, struct leader_member *m, json_obj
     m->answered = true;
     m->held = (struct workers_held_sum){(int)attached, (int)training, (int)running, 0,
                                         (uint64_t)step};
-    for (int i = 0; i < leader->member_count; i++)
-        if (takes_part(leader->members[i]) && !leader->members[i]->answered &&
-            !leader->members[i]->drained)
-            return;
-    agree(leader);
+    agree_if_answered(leader);
 }
 
 /* ---- what happens meanwhile -------------------------------------------------------------------------------------------- */
@@ -453,6 +471,7 @@ void change_on_message(struct leader *leader, struct leader_member *m, const cha
         handle_exit(leader, m, msg);
     } else if (strcmp(type, "drained") == 0) {
         m->drained = true;
+        release_idle(leader);
         if (leader->phase == PHASE_RUNNING || leader->phase == PHASE_DRAINING ||
             leader->phase == PHASE_STARTING)
             check_drained(leader);
@@ -461,12 +480,27 @@ void change_on_message(struct leader *leader, struct leader_member *m, const cha
     }
 }
 
-static void lose_silent(struct leader *leader, bool undrained, const char *why)
+/* Does the phase last because of this member? */
+static bool waited_for(const struct leader *leader, const struct leader_member *m)
+{
+    if (!takes_part(m))
+        return false;
+    switch (leader->phase) {
+    case PHASE_RESERVING:
+        return m->position == 0;
+    case PHASE_DRAINING:
+        return !m->drained;
+    default:
+        return !m->answered && !m->drained;
+    }
+}
+
+static void lose_silent(struct leader *leader, const char *why)
 {
     for (int i = leader->member_count - 1; i >= 0; i--) {
         struct leader_member *m = leader->members[i];
 
-        if (!takes_part(m) || (undrained ? m->drained : m->answered))
+        if (!waited_for(leader, m))
             continue;
         leader_lose(leader, m, why);
         return; /* the list and the phase may have changed */
@@ -477,7 +511,7 @@ void change_deadline(struct leader *leader)
 {
     switch (leader->phase) {
     case PHASE_HOLDING:
-        lose_silent(leader, false, "no answer to hold");
+        lose_silent(leader, "no answer to hold");
         break;
     case PHASE_DRAINING:
         if (leader->waited) {
@@ -490,15 +524,15 @@ void change_deadline(struct leader *leader)
             leader_restart_deadline(leader, KILL_LIMIT);
         } else {
             leader_restart_deadline(leader, KILL_LIMIT);
-            lose_silent(leader, true, "its workers could not be killed");
+            lose_silent(leader, "its workers could not be killed");
         }
         break;
     case PHASE_RESERVING:
-        lose_silent(leader, false, "no port for MASTER_PORT");
+        lose_silent(leader, "no port for MASTER_PORT");
         break;
     case PHASE_STARTING:
         leader_restart_deadline(leader, RESERVE_LIMIT);
-        lose_silent(leader, false, "workers could not be started in time");
+        lose_silent(leader, "workers could not be started in time");
         break;
     default:
         break;
@@ -509,6 +543,14 @@ void change_member_gone(struct leader *leader, struct leader_member *m)
 {
     if (m->position < 0)
         return;
+    if (!m->torn && leader->phase == PHASE_HOLDING) {
+        agree_if_answered(leader);
+        return;
+    }
+    if (!m->torn && leader->phase == PHASE_DRAINING) {
+        check_drained(leader);
+        return;
+    }
     switch (leader->phase) {
     case PHASE_HOLDING:
     case PHASE_STARTING:

@@ -177,6 +177,15 @@ static bool any_stepping(const struct leader *leader)
     return false;
 }
 
+/* A world that ends need not grow any more. */
+static bool any_completed(const struct leader *leader)
+{
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->position >= 0 && leader->members[i]->completed > 0)
+            return true;
+    return false;
+}
+
 static void carry_out(struct leader *leader, struct plan_output *out)
 {
     double now = leader_now(leader);
@@ -197,6 +206,8 @@ static void carry_out(struct leader *leader, struct plan_output *out)
         (leader->generation > 0 || assembled(leader))) {
         change_form(leader);
     } else if (leader->phase == PHASE_RUNNING) {
+        if (!out->urgent && any_completed(leader))
+            return;
         if (!out->urgent && !any_stepping(leader) && now - leader->generation_since < STEP_WAIT)
             leader_schedule(leader, 0.5);
         else
@@ -335,6 +346,7 @@ void leader_lose(struct leader *leader, struct leader_member *member, const char
         snprintf(leader->next_reason, sizeof(leader->next_reason), "node %s lost", member->node);
         leader_setback(leader);
     }
+    member->torn = member->position >= 0 && !member->drained;
     member->drained = true;
     extensions_member_gone(leader, member);
     change_member_gone(leader, member);
@@ -468,7 +480,7 @@ static void handle_leaving(struct leader *leader, struct leader_member *m, json_
             continue;
         log_info("job %u: Slurm takes node %s back", leader->options->job, each->node);
         each->leaving = true;
-        if (each->position < 0 || leader->world == NULL)
+        if (each->position < 0 || leader->world == NULL || each->drained)
             leader_release(leader, each, "not in use");
         else
             leader->leaving_job = m->job;

@@ -36,6 +36,7 @@ struct leader_member {
     int position;  /* in the current generation, -1: not in it */
     bool answered; /* in the current phase */
     bool drained;  /* no worker of the current generation left here */
+    bool torn;     /* lost before that: the world around it cannot go on */
     int told,
         completed; /* its workers of this generation that have left: for an event, because they were through */
     bool stepping;

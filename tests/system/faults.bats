@@ -60,3 +60,36 @@ agent_of() {
 }
 
 is_gone() { [[ ! -d /proc/$1 ]]; }
+
+# Makes steps; rank 0 takes 15 s to save.
+slow_saver() {
+    script slow.py <<'PY'
+#!/usr/bin/python3
+import os, sys, time
+import slurm_elastic
+slurm_elastic.init()
+slurm_elastic.load_latest()
+while not (event := slurm_elastic.elastic_event_detected()):
+    time.sleep(0.1)
+if os.environ["RANK"] == "0":
+    print("saving", flush=True)
+    time.sleep(15)
+    slurm_elastic.save({"step": 1})
+PY
+}
+
+@test "a node that Slurm wants is given back while another still saves" {
+    worker=$(slow_saver)
+    job=$(submit --elastic=2:3 --elastic-grow-delay=60 --exclusive -t 5 --wrap "srun elasticrun $worker")
+    wait_for 60 size_is "$job" 3
+    extension=$(extensions_of "$job")
+    wait_for 10 has_stepped "$job"
+    as_user scancel "$extension"
+    wait_for 6 job_ended "$extension"
+    [[ $(generation_of "$job") == 2 ]]
+    wait_for 30 size_is "$job" 2
+    run history_json "$job"
+    [[ $(json_value '[g["kind"] for g in s["generations"]]' <<<"$output") == "['start', 'grow', 'shrink']" ]]
+}
+
+has_stepped() { [[ $(show_json "$1" | json_value 's["step"] > 2') == True ]]; }
