@@ -335,14 +335,18 @@ static void submission_result(struct submission *s)
         if (leader->phase == PHASE_ENDING || leader->stopping)
             extensions_cancel(leader, (uint32_t)job, false, "the job is ending");
     } else {
+        char before[sizeof(leader->submit_error)];
+
         if (ext != NULL)
             drop(leader, ext);
+        memcpy(before, leader->submit_error, sizeof(before));
         last_line(s->err_text, leader->submit_error, sizeof(leader->submit_error));
         if (leader->submit_error[0] == '\0')
             snprintf(leader->submit_error, sizeof(leader->submit_error),
                      "sbatch ended with status %lld", (long long)s->status);
-        log_info("job %u: an extension of %d node%s was refused: %s", leader->options->job,
-                 s->nodes, s->nodes == 1 ? "" : "s", leader->submit_error);
+        if (strcmp(before, leader->submit_error) != 0) /* once, however often it is tried */
+            log_info("job %u: an extension of %d node%s was refused: %s", leader->options->job,
+                     s->nodes, s->nodes == 1 ? "" : "s", leader->submit_error);
         leader->submit_after = leader_now(leader) + leader->submit_backoff;
         leader->submit_backoff *= 2;
         if (leader->submit_backoff > SUBMIT_BACKOFF_MAX)
@@ -623,6 +627,7 @@ struct look {
     bool ok;
     struct submission *submission_before; /* what was being submitted when the look began */
     int extensions_before;
+    double began;
 };
 
 static void look_work(uv_work_t *work)
@@ -729,6 +734,24 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
     return false;
 }
 
+/* At the first look nothing has been submitted yet: what there is comes from an earlier incarnation, or from an earlier elasticrun of this job
+ * that was killed. */
+static void cancel_leftovers(struct leader *leader, struct look *look)
+{
+    uint32_t *jobs = calloc((size_t)look->count + 1, sizeof(*jobs));
+    char marker[64];
+    int count = 0;
+
+    snprintf(marker, sizeof(marker), "elastic-extension-of=%u.", leader->options->job);
+    for (int i = 0; jobs != NULL && i < look->count; i++)
+        if (alive(&look->list[i]) && look->list[i].comment != NULL &&
+            strncmp(look->list[i].comment, marker, strlen(marker)) == 0)
+            jobs[count++] = look->list[i].id;
+    if (count > 0)
+        cancel_jobs(leader, jobs, count, false);
+    free(jobs);
+}
+
 static void adopt(struct leader *leader, struct look *look)
 {
     char marker[64];
@@ -765,8 +788,7 @@ static void look_done(uv_work_t *work, int status)
             struct extension *ext = &leader->extensions[i];
 
             if (ext->job == 0 ||
-                (look_find(look, ext->job) == NULL &&
-                 leader_now(leader) - ext->since < 2 * POLL_BUSY) ||
+                (look_find(look, ext->job) == NULL && ext->since > look->began - 2 * POLL_BUSY) ||
                 update_extension(leader, ext, look_find(look, ext->job)))
                 continue;
             if (ext->state == PLAN_LEAVING && ext->since > left_since)
@@ -775,8 +797,10 @@ static void look_done(uv_work_t *work, int status)
         }
         if (left_since >= 0)
             refresh_excludes(leader, left_since);
-        if (look->submission_before == NULL && leader->submission == NULL &&
-            look->extensions_before == leader->extensions_seen)
+        if (leader->base == NULL)
+            cancel_leftovers(leader, look);
+        else if (look->submission_before == NULL && leader->submission == NULL &&
+                 look->extensions_before == leader->extensions_seen)
             adopt(leader, look);
         if (base != NULL) {
             struct job_info *copy = calloc(1, sizeof(*copy));
@@ -826,6 +850,7 @@ void extensions_poll(struct leader *leader)
     look->uid = getuid();
     look->submission_before = leader->submission;
     look->extensions_before = leader->extensions_seen;
+    look->began = leader_now(leader);
     leader->polling = true;
     uv_queue_work(leader->loop, &look->work, look_work, look_done);
 }
