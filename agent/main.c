@@ -56,6 +56,7 @@ struct run {
     uv_signal_t term, interrupt;
     char *address, *state_dir, *checkpoint_dir, *cluster, *user;
     char cwd[PATH_MAX];
+    bool agreed; /* what all tasks of the step find alike is right */
     int pending; /* leader and member still to end */
     int code;
 };
@@ -411,6 +412,7 @@ static int start(struct run *run, struct error *err)
         if (run->address == NULL)
             return error_set(err, "out of memory");
     }
+    run->agreed = true;
     if (m->base && run->place.nodeid == 0) {
         if (start_leader(run, err) != 0)
             return -1;
@@ -435,7 +437,9 @@ static int run_loop(struct run *run)
     uv_signal_start(&run->term, on_signal, SIGTERM);
     uv_signal_start(&run->interrupt, on_signal, SIGINT);
     if (start(run, &err) != 0) {
-        if (run->place.nodeid == 0)
+        if (run->agreed && run->place.nodeid != 0)
+            log_error("%s: %s", run->place.node, err.text);
+        else if (run->place.nodeid == 0)
             log_error("%s", err.text);
         return 1;
     }
