@@ -317,6 +317,7 @@ static void handle_exit(struct leader *leader, struct leader_member *m, json_obj
     json_get_int(msg, "code", 0, 255, &code);
     json_get_int(msg, "signal", 0, 255, &signal);
     json_get_int(msg, "rank", 0, INT32_MAX, &rank);
+    output_end_rank(leader->output, (int)rank);
     log_debug("rank %d on %s ended: code %d, signal %d%s", (int)rank, m->node, (int)code,
               (int)signal, told ? ", told" : "");
     if (code == 0 && signal == 0) {

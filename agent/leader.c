@@ -304,7 +304,7 @@ static void prune(struct leader *leader)
     for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *m = leader->members[i];
 
-        if (m->link == NULL && (m->position < 0 || leader->world == NULL))
+        if (m->link == NULL && m->unwritten == 0 && (m->position < 0 || leader->world == NULL))
             member_free(m);
         else
             leader->members[kept++] = m;
@@ -501,6 +501,7 @@ static void ack_output(size_t bytes, void *arg)
     struct leader_member *m = arg;
     json_object *msg = leader_message("ack", -1);
 
+    m->unwritten--;
     json_object_object_add(msg, "bytes", json_object_new_int64((int64_t)bytes));
     leader_send(m, msg);
 }
@@ -516,14 +517,13 @@ static void handle_out(struct leader *leader, struct leader_member *m, json_obje
         !json_get_int(msg, "fd", 1, 2, &fd))
         return;
     bytes = malloc(strlen(data) + 1);
+    /* Acknowledged when written: so what waits here for a slow reader is bounded by the members' windows. */
     if (bytes != NULL && sodium_base642bin(bytes, strlen(data) + 1, data, strlen(data), NULL, &len,
-                                           NULL, sodium_base64_VARIANT_ORIGINAL) == 0)
-        output_write(leader->output, (int)rank, (int)fd, (char *)bytes, len, NULL, NULL);
-    else
-        len = 0;
+                                           NULL, sodium_base64_VARIANT_ORIGINAL) == 0) {
+        m->unwritten++;
+        output_write(leader->output, (int)rank, (int)fd, (char *)bytes, len, ack_output, m);
+    }
     free(bytes);
-    /* The window bounds what one member may have under way; acknowledging when queued keeps the leader's memory bounded by windows. */
-    ack_output(len, m);
 }
 
 static void on_open(struct link *link, void *arg)

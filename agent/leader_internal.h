@@ -46,6 +46,7 @@ struct leader_member {
         uint64_t step;
     } held;
     uint64_t step; /* last heard */
+    int unwritten; /* pieces of its output that the leader's output holds */
 };
 
 struct extension {

@@ -93,3 +93,52 @@ PY
 }
 
 has_stepped() { [[ $(show_json "$1" | json_value 's["step"] > 2') == True ]]; }
+
+@test "one elasticrun after another in a job; what an earlier one has left in the queue is cancelled" {
+    batch=$(script batch.sh <<SH
+#!/bin/bash
+srun elasticrun /usr/bin/python3 $TB_WORK/steps.py $TB_WORK/log-first-\$SLURM_JOB_ID 5 0.2
+sbatch --parsable --begin=now+600 --comment=elastic-extension-of=\$SLURM_JOB_ID.0 --wrap true >$TB_WORK/left
+exec srun elasticrun --checkpoint-dir=$TB_WORK/second-\$SLURM_JOB_ID /usr/bin/python3 $TB_WORK/steps.py \
+    $TB_WORK/log-\$SLURM_JOB_ID 20 0.5
+SH
+    )
+    job=$(submit --elastic=2:3 --elastic-grow-delay=2 --exclusive -t 5 "$batch")
+    wait_for 30 left_is_cancelled
+    wait_for 40 job_is "$job" COMPLETED
+    [[ $(cat "$TB_WORK/log-$job"/rank-*-0 | grep -c '^step') == 20 ]]
+    [[ $(sizes_of "$job") == *3 ]]
+    nothing_is_left_of "$job"
+}
+
+left_is_cancelled() { [[ -s $TB_WORK/left ]] && job_is "$(cat "$TB_WORK/left")" CANCELLED; }
+
+@test "output of extension nodes waits for who reads it, in bounded memory, and none is lost" {
+    flood=$(script flood.py <<'PY'
+#!/usr/bin/python3
+import os, time
+import slurm_elastic
+slurm_elastic.init()
+slurm_elastic.load_latest()
+last = os.environ["RANK"] == "2"
+for block in range(1000 if last else 100):
+    if last:
+        os.write(1, (b"x" * 1023 + b"\n") * 64)
+    else:
+        time.sleep(0.1)
+    if slurm_elastic.elastic_event_detected():
+        break
+PY
+    )
+    job=$(submit --elastic=2:3 --exclusive -t 3 --wrap \
+        "srun elasticrun $flood | (until [ -e $TB_WORK/read ]; do sleep 0.1; done; grep -c xxxx >$TB_WORK/lines)")
+    wait_for 40 size_is "$job" 3
+    leader=$(agent_of "$job" n1)
+    sleep 3 # in which nothing is read, and 64 MB could come
+    resident=$(awk '/VmRSS/ { print $2 }' "/proc/$leader/status")
+    as_user touch "$TB_WORK/read"
+    wait_for 40 job_is "$job" COMPLETED
+    echo "$resident KiB resident, $(cat "$TB_WORK/lines") lines"
+    ((resident < 32768))
+    [[ $(cat "$TB_WORK/lines") == 64000 ]]
+}
