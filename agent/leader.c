@@ -362,6 +362,11 @@ static const char *refusal(struct leader *leader, const char *node, uint32_t job
 
     if (leader->phase == PHASE_ENDING || leader->stopping)
         return "the job is ending";
+    if (base && leaving) {
+        /* SIGTERM came before the join. */
+        change_stop_job(leader, "terminated");
+        return "the job is ending";
+    }
     if (leaving)
         return "its job is already being preempted";
     if (base && job != leader->options->job)
@@ -380,7 +385,8 @@ static const char *refusal(struct leader *leader, const char *node, uint32_t job
         if (ext != NULL && ext->state == PLAN_LEAVING)
             return "this extension is no longer needed";
         for (int i = 0; i < leader->member_count; i++)
-            nodes += leader->members[i]->link != NULL && !leader->members[i]->base;
+            nodes += leader->members[i]->link != NULL && !leader->members[i]->base &&
+                     !leader->members[i]->leaving;
         if (nodes + 1 > leader->options->policy->sizes.max) {
             snprintf(text, sizeof(text), "the job has its %d nodes (MAX)",
                      leader->options->policy->sizes.max);

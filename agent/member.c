@@ -676,6 +676,11 @@ void member_leave(struct member *m, const char *reason)
         member_end(m, 0);
         return;
     }
+    if (m->last_heard == 0 && m->options->nodeid != 0) {
+        /* No leader yet, and it has been told to end as we have. */
+        member_end(m, 128 + SIGTERM);
+        return;
+    }
     msg = message("leaving");
     json_object_object_add(msg, "reason", json_object_new_string(reason));
     send_message(m, msg);
