@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs the unittest cases of a file and prints TAP."""
+
+import sys
+import unittest
+
+
+class _Result(unittest.TestResult):
+    def __init__(self):
+        super().__init__()
+        self._count = 0
+
+    def _line(self, ok, test, note="", details=""):
+        self._count += 1
+        name = test.id().split(".", 1)[-1]
+        print(f"{'ok' if ok else 'not ok'} {self._count} - {name}{note}", flush=True)
+        for line in details.splitlines():
+            print(f"# {line}", flush=True)
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self._line(True, test)
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self._line(True, test, f" # SKIP {reason}")
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self._line(False, test, details=self.failures[-1][1])
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self._line(False, test, details=self.errors[-1][1])
+
+
+def main():
+    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+    print(f"1..{suite.countTestCases()}", flush=True)
+    result = _Result()
+    suite.run(result)
+    sys.exit(not result.wasSuccessful())
