@@ -155,6 +155,15 @@ tests_unit_test_workers_SOURCES = tests/unit/test_workers.c $(WORKERS_FIXTURE)
 tests_unit_test_workers_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_workers_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += tests/unit/test_event
+tests_unit_test_event_SOURCES = \
+    tests/unit/test_event.c \
+    client/elastic.c \
+    client/event.c \
+    client/term_guard.c
+tests_unit_test_event_CPPFLAGS = $(AGENT_CPPFLAGS)
+tests_unit_test_event_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+
 if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)

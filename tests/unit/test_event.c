@@ -1,0 +1,727 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The event page from both sides: agent/event.c holds, client/event.c runs to the step and parks. */
+#include "tests/unit/support.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/event.h"
+#include "client/elastic.h"
+#include "client/event.h"
+
+#define WORKERS_MAX 6
+#define WAIT_MS     20000 /* for anything that takes milliseconds when all is well */
+
+static char directory[] = "/tmp/elastic-test-event-XXXXXX";
+static char page_path[sizeof(directory) + 32];
+
+static int64_t now_ms(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void sleep_us(uint32_t us)
+{
+    struct timespec pause = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000L};
+
+    nanosleep(&pause, NULL);
+}
+
+/* Spins for short times, so that moments differ by less than a sleep can. */
+static void pass_time(uint64_t *seed, uint32_t limit_us)
+{
+    uint32_t us = random_below(seed, limit_us + 1);
+
+    if (us > 50) {
+        sleep_us(us);
+        return;
+    }
+    for (volatile uint32_t i = 0; i < us * 100; i = i + 1)
+        ;
+}
+
+static int make_directory(void **state)
+{
+    return mkdtemp(directory) == NULL ? -1 : 0;
+}
+
+static int remove_directory(void **state)
+{
+    unlink(page_path);
+    return rmdir(directory);
+}
+
+static int set_path(void **state)
+{
+    snprintf(page_path, sizeof(page_path), "%s/page", directory);
+    unsetenv("ELASTIC_EVENT_FILE");
+    return 0;
+}
+
+static int clear_path(void **state)
+{
+    elastic_finalize();
+    if (unlink(page_path) != 0 && errno != ENOENT)
+        rmdir(page_path);
+    return 0;
+}
+
+/* The page as its bytes, to write on it what neither side would. */
+static struct event_page *raw_page(void)
+{
+    int fd = open(page_path, O_RDWR);
+    struct event_page *page = mmap(NULL, EVENT_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                                   0);
+
+    assert_true(fd >= 0 && page != MAP_FAILED);
+    close(fd);
+    return page;
+}
+
+static struct event *create_page(int generation)
+{
+    struct error err;
+    struct event *event = event_create(page_path, generation, &err);
+
+    assert_non_null(event);
+    return event;
+}
+
+/* ---- many workers, one agent ------------------------------------------------------------------ */
+
+struct round {
+    pthread_barrier_t collective; /* what an all-reduce does: nobody is a step ahead */
+    bool coupled;
+    int workers;
+    uint32_t step_us;
+};
+
+struct worker {
+    struct round *round;
+    struct event *page;
+    struct event_client *client;
+    uint64_t seed;
+    atomic_bool announced; /* set before the agent tells S */
+    pthread_t thread;
+    int answer;
+    uint64_t passed; /* boundaries that answered 0 */
+    bool early;      /* the event came before S was known */
+    bool skipped;    /* the step on the page was not our own count */
+    struct elastic_event event;
+    struct event_client_error err;
+};
+
+static void *run_worker(void *arg)
+{
+    struct worker *w = arg;
+
+    for (;;) {
+        pass_time(&w->seed, w->round->step_us);
+        if (w->round->coupled)
+            pthread_barrier_wait(&w->round->collective);
+        w->answer = event_client_boundary(w->client, &w->event, &w->err);
+        if (w->answer != 0)
+            break;
+        w->passed++;
+        if (event_read(w->page).step != w->passed)
+            w->skipped = true;
+    }
+    w->early = !atomic_load(&w->announced);
+    return NULL;
+}
+
+static void start_worker(struct worker *w, struct round *round, int generation, int rank,
+                         uint64_t seed)
+{
+    struct error err;
+    char path[sizeof(page_path) + 16];
+
+    memset(w, 0, sizeof(*w));
+    snprintf(path, sizeof(path), "%s-%d", page_path, rank);
+    w->round = round;
+    w->seed = seed;
+    w->page = event_create(path, generation, &err);
+    assert_non_null(w->page);
+    w->client = event_client_open(path, &w->err);
+    assert_non_null(w->client);
+    event_unlink(w->page);
+    assert_int_equal(pthread_create(&w->thread, NULL, run_worker, w), 0);
+}
+
+/* As leader and agents do it: hold all in any order and at any time, take the maximum, tell all. */
+static uint64_t hold_and_run(struct worker *workers, int count, uint64_t *seed)
+{
+    uint64_t step = 0;
+    int first = (int)random_below(seed, (uint32_t)count);
+
+    for (int i = 0; i < count; i++) {
+        struct worker *w = &workers[(first + i) % count];
+        struct event_status status;
+
+        pass_time(seed, 200);
+        status = event_hold(w->page, EVENT_SHRINK, "node03 is wanted", 3,
+                            now_ms(CLOCK_REALTIME) + WAIT_MS);
+        if (status.step > step)
+            step = status.step;
+    }
+    first = (int)random_below(seed, (uint32_t)count);
+    for (int i = 0; i < count; i++) {
+        struct worker *w = &workers[(first + i) % count];
+
+        pass_time(seed, 200);
+        atomic_store(&w->announced, true);
+        event_run_to(w->page, step);
+    }
+    return step;
+}
+
+static void check_worker(struct worker *w, int generation, uint64_t step)
+{
+    struct elastic_event again;
+
+    if (w->answer != 1)
+        fail_msg("generation %d: answer %d: %s", generation, w->answer, w->err.text);
+    assert_false(w->early);
+    assert_false(w->skipped);
+    assert_int_equal(w->passed, step);
+    assert_int_equal(w->event.step, step);
+    assert_int_equal(w->event.generation, generation);
+    assert_int_equal(w->event.kind, ELASTIC_SHRINK);
+    assert_int_equal(w->event.next_nodes, 3);
+    assert_string_equal(w->event.reason, "node03 is wanted");
+    assert_true(event_read(w->page).told);
+    assert_int_equal(event_client_boundary(w->client, &again, &w->err), 1);
+    assert_memory_equal(&again, &w->event, sizeof(again));
+    assert_int_equal(event_read(w->page).step, step);
+}
+
+static void run_rounds(bool coupled, int rounds, uint64_t seed)
+{
+    static const uint32_t speeds_us[] = {0, 1, 20, 300};
+    struct worker workers[WORKERS_MAX];
+
+    for (int generation = 1; generation <= rounds; generation++) {
+        struct round round = {.coupled = coupled};
+        uint64_t step;
+
+        round.workers = 1 + (int)random_below(&seed, WORKERS_MAX);
+        pthread_barrier_init(&round.collective, NULL, (unsigned)round.workers);
+        for (int i = 0; i < round.workers; i++) {
+            round.step_us = speeds_us[random_below(&seed, COUNT(speeds_us))];
+            start_worker(&workers[i], &round, generation, i, seed + (unsigned)i + 1);
+        }
+        pass_time(&seed, 2000);
+        step = hold_and_run(workers, round.workers, &seed);
+        for (int i = 0; i < round.workers; i++)
+            assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+        for (int i = 0; i < round.workers; i++) {
+            check_worker(&workers[i], generation, step);
+            event_client_close(workers[i].client);
+            event_destroy(workers[i].page);
+        }
+        pthread_barrier_destroy(&round.collective);
+    }
+}
+
+static void test_all_park_at_the_same_step(void **state)
+{
+    run_rounds(false, 300, 1);
+}
+
+static void test_all_park_while_a_collective_couples_them(void **state)
+{
+    run_rounds(true, 300, 2);
+}
+
+/* The same through the public functions: a process is one worker. Exits with the step, or 255. */
+static void be_worker_process(uint64_t seed)
+{
+    struct elastic_event event;
+    uint64_t passed = 0;
+    int answer;
+
+    setenv("ELASTIC_EVENT_FILE", page_path, 1);
+    if (elastic_init() != 0 || elastic_init() != 0)
+        _exit(255);
+    while ((answer = elastic_event_test(&event)) == 0) {
+        passed++;
+        pass_time(&seed, 400);
+    }
+    _exit(answer == 1 && passed == (uint64_t)event.step && passed < 255 ? (int)passed : 255);
+}
+
+static void test_processes_park_at_the_same_step(void **state)
+{
+    uint64_t seed = 3;
+    char base[sizeof(page_path)];
+
+    memcpy(base, page_path, sizeof(base));
+    for (int generation = 0; generation < 100; generation++) {
+        struct worker workers[3] = {0};
+        pid_t pids[COUNT(workers)];
+        uint64_t step;
+
+        for (size_t i = 0; i < COUNT(workers); i++) {
+            memcpy(page_path, base, sizeof(base));
+            strcat(page_path, i == 0 ? "0" : i == 1 ? "1" : "2");
+            workers[i].page = create_page(generation);
+            pids[i] = fork();
+            if (pids[i] == 0)
+                be_worker_process(seed + i + 1);
+        }
+        pass_time(&seed, 8000);
+        step = hold_and_run(workers, COUNT(workers), &seed);
+        for (size_t i = 0; i < COUNT(workers); i++) {
+            int status = 0;
+
+            assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+            assert_true(WIFEXITED(status));
+            assert_int_equal(WEXITSTATUS(status), step);
+            event_unlink(workers[i].page);
+            event_destroy(workers[i].page);
+        }
+    }
+    memcpy(page_path, base, sizeof(base));
+}
+
+/* ---- one worker ------------------------------------------------------------------------------- */
+
+struct waiting {
+    struct event_client *client;
+    atomic_int answer; /* WAITING until it came */
+    struct event_client_error err;
+};
+
+#define WAITING 77
+
+static void *wait_at_boundary(void *arg)
+{
+    struct waiting *waiting = arg;
+
+    atomic_store(&waiting->answer, event_client_boundary(waiting->client, NULL, &waiting->err));
+    return NULL;
+}
+
+static struct event_client *open_page(void)
+{
+    struct event_client_error err = {.text = ""};
+    struct event_client *client = event_client_open(page_path, &err);
+
+    if (client == NULL)
+        fail_msg("%s", err.text);
+    return client;
+}
+
+static void test_the_answer_of_another_generation_is_ignored(void **state)
+{
+    struct event *event = create_page(7);
+    struct event_page *page = raw_page();
+    struct waiting waiting = {.client = open_page(), .answer = WAITING};
+    pthread_t thread;
+
+    event_hold(event, EVENT_GROW, "", 4, 0);
+    atomic_store(&page->run_to, EVENT_VALID | EVENT_WORD(6, 0));
+    assert_int_equal(pthread_create(&thread, NULL, wait_at_boundary, &waiting), 0);
+    sleep_us(20000);
+    assert_int_equal(atomic_load(&waiting.answer), WAITING);
+    atomic_store(&page->run_to, EVENT_WORD(7, 0)); /* not valid */
+    sleep_us(20000);
+    assert_int_equal(atomic_load(&waiting.answer), WAITING);
+    assert_false(event_read(event).told);
+    event_run_to(event, 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(atomic_load(&waiting.answer), 1);
+    assert_int_equal(event_client_generation(waiting.client), 7);
+    munmap(page, EVENT_PAGE_BYTES);
+    event_client_close(waiting.client);
+    event_destroy(event);
+}
+
+static void test_a_hold_that_is_lifted_lets_the_worker_go_on(void **state)
+{
+    struct event *event = create_page(1);
+    struct event_page *page = raw_page();
+    struct waiting waiting = {.client = open_page(), .answer = WAITING};
+    pthread_t thread;
+
+    event_hold(event, EVENT_GROW, "", 4, 0);
+    assert_int_equal(pthread_create(&thread, NULL, wait_at_boundary, &waiting), 0);
+    sleep_us(5000);
+    assert_int_equal(atomic_load(&waiting.answer), WAITING);
+    atomic_fetch_and(&page->word, ~EVENT_HOLD);
+    pthread_join(thread, NULL);
+    assert_int_equal(atomic_load(&waiting.answer), 0);
+    assert_int_equal(event_read(event).step, 1);
+    munmap(page, EVENT_PAGE_BYTES);
+    event_client_close(waiting.client);
+    event_destroy(event);
+}
+
+static void test_waiting_ends_if_the_agent_says_nothing_more(void **state)
+{
+    struct event *event = create_page(1);
+    struct waiting waiting = {.client = open_page(), .answer = WAITING};
+    int64_t begin = now_ms(CLOCK_MONOTONIC), took;
+
+    event_hold(event, EVENT_GROW, "", 4, now_ms(CLOCK_REALTIME) - 1000);
+    wait_at_boundary(&waiting);
+    took = now_ms(CLOCK_MONOTONIC) - begin;
+    assert_int_equal(atomic_load(&waiting.answer), ELASTIC_ERROR_WAIT);
+    assert_one_line(waiting.err.text);
+    assert_true(took >= 1900 && took < WAIT_MS);
+    assert_false(event_read(event).told);
+    event_client_close(waiting.client);
+    event_destroy(event);
+}
+
+static void test_waiting_costs_no_processor_time(void **state)
+{
+    struct event *event = create_page(1);
+    struct waiting waiting = {.client = open_page(), .answer = WAITING};
+    int64_t used, begin = now_ms(CLOCK_PROCESS_CPUTIME_ID);
+
+    event_hold(event, EVENT_GROW, "", 4, now_ms(CLOCK_REALTIME) - 1000);
+    wait_at_boundary(&waiting); /* 2 s */
+    used = now_ms(CLOCK_PROCESS_CPUTIME_ID) - begin;
+    if (used > 400)
+        fail_msg("%lld ms of processor time in 2 s", (long long)used);
+    event_client_close(waiting.client);
+    event_destroy(event);
+}
+
+/* An agent with a worker, directly below it or below a shell, that waits when its agent is killed. */
+static void check_death_of_agent(bool shell_between)
+{
+    int answer[2], ready[2];
+    struct event_client_error err;
+    char byte = 0;
+    pid_t agent, helper = 0;
+    int status = 0;
+
+    assert_int_equal(pipe(answer), 0);
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    agent = fork();
+    if (agent == 0) {
+        struct event *event = event_create(page_path, 1, NULL);
+
+        if (event == NULL)
+            _exit(1);
+        if (!shell_between || (helper = fork()) == 0) {
+            if (fork() == 0) {
+                struct event_client *client = event_client_open(page_path, &err);
+
+                byte = client == NULL ? 'f' : 'r';
+                if (write(ready[1], &byte, 1) != 1)
+                    _exit(1);
+                event_hold(event, EVENT_GROW, "", 2, now_ms(CLOCK_REALTIME) + WAIT_MS);
+                byte = event_client_boundary(client, NULL, &err) == ELASTIC_ERROR_AGENT ? 'a' : 'n';
+                _exit(write(answer[1], &byte, 1) == 1 ? 0 : 1);
+            }
+        }
+        pause();
+        _exit(0);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(byte, 'r');
+    sleep_us(20000); /* so that it waits; what is asserted does not depend on it */
+    kill(agent, SIGKILL);
+    assert_int_equal(waitpid(agent, &status, 0), agent);
+    assert_int_equal(read(answer[0], &byte, 1), 1);
+    assert_int_equal(byte, 'a');
+    for (size_t i = 0; i < 2; i++) {
+        close(answer[i]);
+        close(ready[i]);
+    }
+}
+
+static void reap_orphans(void)
+{
+    int64_t limit = now_ms(CLOCK_MONOTONIC) + WAIT_MS;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, NULL, WNOHANG)) >= 0 && now_ms(CLOCK_MONOTONIC) < limit)
+        if (pid == 0)
+            sleep_us(1000);
+}
+
+static void test_a_waiting_worker_leaves_when_its_agent_dies(void **state)
+{
+    check_death_of_agent(false);
+    reap_orphans();
+}
+
+/* Its shell lives on, and is no child of the test: it is killed by its parent's pid, which is ours. */
+static void test_it_leaves_also_when_a_shell_is_between(void **state)
+{
+    char children[64];
+    FILE *file;
+    int pid;
+
+    check_death_of_agent(true);
+    snprintf(children, sizeof(children), "/proc/self/task/%d/children", (int)getpid());
+    file = fopen(children, "r");
+    if (file != NULL) {
+        while (fscanf(file, "%d", &pid) == 1)
+            kill(pid, SIGKILL);
+        fclose(file);
+    }
+    reap_orphans();
+}
+
+static void test_states_are_shown_to_the_agent(void **state)
+{
+    struct event *event = create_page(3);
+    struct event_client *client;
+    struct event_client_error err;
+
+    assert_int_equal(event_read(event).state, EVENT_STATE_NONE);
+    client = open_page();
+    assert_int_equal(event_read(event).state, EVENT_STATE_ATTACHED);
+    event_client_training(client);
+    assert_int_equal(event_read(event).state, EVENT_STATE_TRAINING);
+    event_client_close(client);
+    client = open_page(); /* a second time takes nothing back */
+    assert_int_equal(event_read(event).state, EVENT_STATE_TRAINING);
+    assert_int_equal(event_client_boundary(client, NULL, &err), 0);
+    assert_int_equal(event_read(event).step, 1);
+    event_client_close(client);
+    event_destroy(event);
+}
+
+static void test_boundaries_are_counted(void **state)
+{
+    enum { CALLS = 200000 };
+    struct event *event = create_page(1);
+    struct event_client *client = open_page();
+    struct event_client_error err;
+
+    for (int i = 0; i < CALLS; i++)
+        assert_int_equal(event_client_boundary(client, NULL, &err), 0);
+    assert_int_equal(event_read(event).step, CALLS);
+    event_client_close(client);
+    event_destroy(event);
+}
+
+/* ---- pages that are none ---------------------------------------------------------------------- */
+
+static void refused(const char *part)
+{
+    struct event_client_error err = {.text = ""};
+
+    assert_null(event_client_open(page_path, &err));
+    assert_one_line(err.text);
+    if (strstr(err.text, part) == NULL || strstr(err.text, page_path) == NULL)
+        fail_msg("\"%s\" does not name the file and \"%s\"", err.text, part);
+}
+
+static void write_file(size_t size, int mode)
+{
+    int fd = open(page_path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, (off_t)size), 0);
+    assert_int_equal(fchmod(fd, (mode_t)mode), 0);
+    close(fd);
+}
+
+static void test_files_that_are_no_pages_are_refused(void **state)
+{
+    char target[sizeof(page_path) + 8];
+
+    refused("No such file");
+    write_file(100, 0600);
+    refused("regular file of 4096 bytes, has 100");
+    write_file(4096 + 1, 0600);
+    refused("has 4097");
+    write_file(4096, 0600);
+    refused("starts with 0000000000000000");
+    write_file(4096, 0620);
+    refused("mode 620");
+    unlink(page_path);
+    assert_int_equal(mkdir(page_path, 0700), 0);
+    refused("directory");
+    rmdir(page_path);
+    assert_int_equal(mkfifo(page_path, 0600), 0);
+    refused("regular file");
+    unlink(page_path);
+
+    snprintf(target, sizeof(target), "%s.target", page_path);
+    write_file(4096, 0600);
+    assert_int_equal(rename(page_path, target), 0);
+    assert_int_equal(symlink(target, page_path), 0);
+    refused("symbolic links");
+    unlink(target);
+}
+
+static void test_the_page_of_another_user_is_refused(void **state)
+{
+    if (geteuid() != 0)
+        skip();
+    event_destroy(create_page(1));
+    assert_int_equal(chown(page_path, 12345, 12345), 0);
+    refused("belongs to user 12345");
+}
+
+static void test_pages_of_another_release_are_refused(void **state)
+{
+    struct event *event = create_page(1);
+    struct event_page *page = raw_page();
+
+    page->version = 2;
+    refused("version 2");
+    page->version = EVENT_PAGE_VERSION;
+    page->bytes = 8192;
+    refused("8192");
+    page->bytes = EVENT_PAGE_BYTES;
+    page->agent_pid = 0;
+    refused("no agent");
+    page->agent_pid = UINT32_MAX;
+    refused("no agent");
+    page->agent_pid = (uint32_t)getpid();
+    event_client_close(open_page());
+    munmap(page, EVENT_PAGE_BYTES);
+    event_destroy(event);
+}
+
+/* A page full of noise must not bring the worker down, whatever it makes of it. */
+static void test_noise_after_the_header_does_no_harm(void **state)
+{
+    struct event *event = create_page(1);
+    struct event_page *page = raw_page();
+    uint64_t seed = 4;
+
+    for (int i = 0; i < 300; i++) {
+        struct event_client *client = open_page();
+        struct elastic_event told;
+        struct event_client_error err;
+
+        for (unsigned char *p = (unsigned char *)&page->word; p < (unsigned char *)(page + 1); p++)
+            *p = (unsigned char)random_next(&seed);
+        page->agent_pid = (uint32_t)getpid();
+        /* An answer, so that it does not wait. */
+        page->run_to = (page->word & ~EVENT_HOLD) | EVENT_VALID;
+        if (event_client_boundary(client, &told, &err) == 1)
+            assert_true(strlen(told.reason) < sizeof(told.reason));
+        event_client_close(client);
+    }
+    munmap(page, EVENT_PAGE_BYTES);
+    event_destroy(event);
+}
+
+/* ---- the public functions --------------------------------------------------------------------- */
+
+static void test_without_elasticrun_all_answers_are_no(void **state)
+{
+    struct elastic_event event;
+
+    assert_int_equal(elastic_init(), ELASTIC_NOT_ELASTIC);
+    assert_int_equal(elastic_training(), ELASTIC_NOT_ELASTIC);
+    assert_int_equal(elastic_event_test(&event), 0);
+    assert_int_equal(elastic_generation(), -1);
+    setenv("RANK", "3", 1);
+    assert_int_equal(elastic_rank(), -1);
+    assert_string_equal(elastic_error(), "");
+    setenv("ELASTIC_EVENT_FILE", "", 1);
+    assert_int_equal(elastic_init(), ELASTIC_NOT_ELASTIC);
+    elastic_finalize();
+}
+
+static void test_a_bad_page_is_an_error_with_a_reason(void **state)
+{
+    write_file(4096, 0600);
+    setenv("ELASTIC_EVENT_FILE", page_path, 1);
+    assert_int_equal(elastic_init(), ELASTIC_ERROR_PAGE);
+    assert_one_line(elastic_error());
+    assert_int_equal(elastic_event_test(NULL), 0);
+}
+
+static void test_getters_read_the_environment(void **state)
+{
+    struct event *event = create_page(5);
+
+    setenv("ELASTIC_EVENT_FILE", page_path, 1);
+    setenv("RANK", "3", 1);
+    setenv("WORLD_SIZE", "8", 1);
+    setenv("LOCAL_RANK", "1", 1);
+    setenv("LOCAL_WORLD_SIZE", "2", 1);
+    setenv("ELASTIC_NODES", "4", 1);
+    setenv("ELASTIC_MIN_NODES", "2x", 1);
+    unsetenv("ELASTIC_MAX_NODES");
+    assert_int_equal(elastic_init(), 0);
+    assert_int_equal(elastic_interface(), ELASTIC_INTERFACE);
+    assert_int_equal(elastic_generation(), 5);
+    assert_int_equal(elastic_rank(), 3);
+    assert_int_equal(elastic_size(), 8);
+    assert_int_equal(elastic_local_rank(), 1);
+    assert_int_equal(elastic_local_size(), 2);
+    assert_int_equal(elastic_nodes(), 4);
+    assert_int_equal(elastic_min_nodes(), -1);
+    assert_int_equal(elastic_max_nodes(), -1);
+    event_destroy(event);
+}
+
+static void test_a_forked_child_is_no_worker(void **state)
+{
+    struct event *event = create_page(1);
+    pid_t pid;
+    int status = 0;
+
+    setenv("ELASTIC_EVENT_FILE", page_path, 1);
+    assert_int_equal(elastic_init(), 0);
+    assert_int_equal(elastic_event_test(NULL), 0);
+    pid = fork();
+    if (pid == 0)
+        _exit(elastic_event_test(NULL) == 0 && elastic_init() == ELASTIC_NOT_ELASTIC &&
+                      elastic_training() == ELASTIC_NOT_ELASTIC && elastic_generation() == -1
+                  ? 0
+                  : 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_int_equal(event_read(event).step, 1);
+    assert_int_equal(elastic_event_test(NULL), 0);
+    assert_int_equal(event_read(event).step, 2);
+    event_destroy(event);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_path, clear_path)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_all_park_at_the_same_step),
+        TEST(test_all_park_while_a_collective_couples_them),
+        TEST(test_processes_park_at_the_same_step),
+        TEST(test_the_answer_of_another_generation_is_ignored),
+        TEST(test_a_hold_that_is_lifted_lets_the_worker_go_on),
+        TEST(test_waiting_ends_if_the_agent_says_nothing_more),
+        TEST(test_waiting_costs_no_processor_time),
+        TEST(test_a_waiting_worker_leaves_when_its_agent_dies),
+        TEST(test_it_leaves_also_when_a_shell_is_between),
+        TEST(test_states_are_shown_to_the_agent),
+        TEST(test_boundaries_are_counted),
+        TEST(test_files_that_are_no_pages_are_refused),
+        TEST(test_the_page_of_another_user_is_refused),
+        TEST(test_pages_of_another_release_are_refused),
+        TEST(test_noise_after_the_header_does_no_harm),
+        TEST(test_without_elasticrun_all_answers_are_no),
+        TEST(test_a_bad_page_is_an_error_with_a_reason),
+        TEST(test_getters_read_the_environment),
+        TEST(test_a_forked_child_is_no_worker),
+    };
+
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
