@@ -29,7 +29,7 @@
 #define TAIL_BYTES    256          /* of a worker's last line on stderr */
 #define FLUSH_MS      2000         /* for the last output before exit */
 #define FATAL_GRACE   3.0          /* seconds for workers when the leader is gone */
-#define PATIENCE      5            /* times heartbeat_timeout: without its leader a member can do nothing but end */
+#define PATIENCE      5 /* times heartbeat_timeout: without its leader a member can do nothing but end */
 
 struct tail {
     int rank;
@@ -652,7 +652,8 @@ static void on_beat(uv_timer_t *timer)
     if (m->link == NULL || !m->welcomed || m->ending)
         return;
     if (late)
-        m->last_heard = now; /* we have been asleep, and what the leader has sent is still to be read */
+        m->last_heard =
+            now; /* we have been asleep, and what the leader has sent is still to be read */
     if (now - m->last_heard > m->heartbeat * PATIENCE) {
         link_close(m->link, "the leader is silent");
         return;

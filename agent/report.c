@@ -372,12 +372,13 @@ static json_object *resize(struct leader *leader, json_object *msg)
              leader->target);
     leader_schedule(leader, 0);
     if (leader->world != NULL && leader->world->node_count == leader->target)
-        return answer("done", "job %u has %d nodes", leader->options->job, leader->target);
-    return answer("done", "job %u: %s to %d nodes", leader->options->job,
+        return answer("done", "job %u has %d node%s", leader->options->job, leader->target,
+                      leader->target == 1 ? "" : "s");
+    return answer("done", "job %u: %s to %d node%s", leader->options->job,
                   leader->world != NULL && leader->world->node_count > leader->target
                       ? "shrinks"
                       : "grows, as nodes become free,",
-                  leader->target);
+                  leader->target, leader->target == 1 ? "" : "s");
 }
 
 void report_control(struct leader *leader, struct link *link, const char *type, json_object *msg)
