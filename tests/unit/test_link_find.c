@@ -101,7 +101,9 @@ static void test_no_leader(void **state)
 
     options.job_id = JOB + 1;
     options.timeout_ms = 400;
-    expect_no_leader(scene, &options, "connection refused");
+    /* Nobody listens, or, where tests run side by side, somebody else. */
+    expect_no_leader(scene, &options, "127.0.0.1:");
+    options.timeout_ms = 2000; /* a resolver may take its time to say no */
     options.address = "no-such-host.invalid";
     expect_no_leader(scene, &options, "no-such-host.invalid: ");
 }
