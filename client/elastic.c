@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "client/event.h"
+#include "client/term_guard.h"
 
 static struct event_client *worker;
 static bool forked; /* off a worker: the event page is the parent's */
@@ -65,6 +66,12 @@ int elastic_training(void)
         return ELASTIC_NOT_ELASTIC;
     event_client_training(worker);
     return 0;
+}
+
+void elastic_guard_child(void)
+{
+    if (forked)
+        term_guard_chain();
 }
 
 void elastic_finalize(void)

@@ -14,7 +14,7 @@
  *
  * Threads: elastic_init() and elastic_finalize() may not run at the same time as any other call. All else may be called
  * from any thread, but boundaries (elastic_event_test) are to come from one of them, for each call counts a step. A
- * forked child is not a worker: in it, all functions answer as if not elastic. */
+ * forked child is not a worker: in it, all functions but elastic_guard_child() answer as if not elastic. */
 #ifndef ELASTIC_ELASTIC_H
 #define ELASTIC_ELASTIC_H
 
@@ -70,6 +70,11 @@ int elastic_event_test(struct elastic_event *event);
 /* Say that work has begun which is worth saving: from now on a change waits for a boundary of this worker instead of
  * killing it at once. The first boundary says so, too. Returns 0 or ELASTIC_NOT_ELASTIC. */
 int elastic_training(void);
+
+/* For a process that a worker has forked off, such as one that loads data: let Slurm's own SIGTERM pass, which reaches
+ * every process of the step, and give anybody else's to the handler that is installed now. To be called after the
+ * framework has installed its own; in workers, elastic_init() does what is needed. */
+void elastic_guard_child(void);
 
 /* Detach. Calling elastic_init() again is allowed. */
 void elastic_finalize(void);

@@ -6,34 +6,71 @@
  * would be to die there and then, in the middle of a step. So a worker that attaches, and whatever it forks later,
  * lets a SIGTERM pass that comes from its slurmstepd: the event that follows says what to do, and SIGKILL comes if
  * nothing is done. SIGTERM from the agent, from the parent (a data loader ending its processes), or from a user ends
- * the process as ever. */
+ * the process as ever.
+ *
+ * A worker's own handler is left alone: the program knows what it wants. Not so in a data loader's process: PyTorch
+ * puts a handler there that dies of any SIGTERM but its parent's, and takes the worker with it. */
 #include "client/term_guard.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 
-/* A signal handler has no argument for this. Written once, before the handler is installed. */
+/* A signal handler has no argument for these. Written before the handler is installed. */
 static volatile pid_t stepd_pid;
+static struct sigaction next_action;
 
 static void on_term(int number, siginfo_t *info, void *context)
 {
     struct sigaction action = {.sa_handler = SIG_DFL};
 
-    (void)context;
     if (info->si_code == SI_USER && info->si_pid == stepd_pid)
         return;
-    sigaction(number, &action, NULL);
-    raise(number); /* delivered when this handler returns */
+    if ((next_action.sa_flags & SA_SIGINFO) != 0) {
+        next_action.sa_sigaction(number, info, context);
+    } else if (next_action.sa_handler != SIG_DFL) {
+        if (next_action.sa_handler != SIG_IGN)
+            next_action.sa_handler(number);
+    } else {
+        sigaction(number, &action, NULL);
+        raise(number); /* delivered when this handler returns */
+    }
+}
+
+static bool is_default(const struct sigaction *action)
+{
+    return (action->sa_flags & SA_SIGINFO) == 0 && action->sa_handler == SIG_DFL;
+}
+
+static bool is_ours(const struct sigaction *action)
+{
+    return (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction == on_term;
+}
+
+static void install_before(const struct sigaction *next)
+{
+    struct sigaction action = {.sa_sigaction = on_term, .sa_flags = SA_SIGINFO | SA_RESTART};
+
+    next_action = *next;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGTERM, &action, NULL);
 }
 
 void term_guard_install(pid_t stepd)
 {
-    struct sigaction action = {.sa_sigaction = on_term, .sa_flags = SA_SIGINFO | SA_RESTART}, old;
+    struct sigaction old;
 
-    if (stepd <= 1 || sigaction(SIGTERM, NULL, &old) != 0 || (old.sa_flags & SA_SIGINFO) ||
-        old.sa_handler != SIG_DFL)
+    if (stepd <= 1 || sigaction(SIGTERM, NULL, &old) != 0)
         return;
     stepd_pid = stepd;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGTERM, &action, NULL);
+    if (is_default(&old))
+        install_before(&old);
+}
+
+void term_guard_chain(void)
+{
+    struct sigaction old;
+
+    if (stepd_pid > 1 && sigaction(SIGTERM, NULL, &old) == 0 && !is_ours(&old))
+        install_before(&old);
 }

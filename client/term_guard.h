@@ -9,4 +9,8 @@
  * program has a handler of its own, or ignores the signal. */
 void term_guard_install(pid_t stepd);
 
+/* The same in front of the handler that there is now, which gets what anybody else sends. Does nothing without
+ * term_guard_install() before, in this process or in the one that it was forked off. */
+void term_guard_chain(void);
+
 #endif

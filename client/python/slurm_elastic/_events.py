@@ -109,6 +109,25 @@ def _attach() -> Optional[ctypes.CDLL]:
     return library
 
 
+def _guard_data_loader() -> None:
+    """In a process that was forked off: keep it alive through Slurm's own SIGTERM.
+
+    PyTorch gives the processes of a DataLoader a handler that dies of it, and the worker dies of their
+    death. It does so after the fork, so its function is followed by ours, in this process only.
+    """
+    handling = sys.modules.get("torch.utils.data._utils.signal_handling")
+    install = getattr(handling, "_set_worker_signal_handlers", None)
+    guard = getattr(_library, "elastic_guard_child", None)  # not in every release of libelastic
+    if guard is None or install is None:
+        return
+
+    def install_and_guard() -> None:
+        install()
+        guard()
+
+    handling._set_worker_signal_handlers = install_and_guard
+
+
 _library: Optional[ctypes.CDLL] = None
 _attached = False
 _event = _CEvent()
@@ -125,6 +144,8 @@ def init() -> bool:
     if not _attached:
         _library = _attach()
         _attached = True
+        if _library is not None:
+            os.register_at_fork(after_in_child=_guard_data_loader)
     return _library is not None
 
 
