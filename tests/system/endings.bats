@@ -102,7 +102,12 @@ PY
     extension=$(as_user squeue -h -t R -o '%A %k' | awk -v mark="elastic-extension-of=$job." 'index($2, mark) == 1 { print $1; exit }')
     as_user scancel "$extension"
     wait_for 30 has_shrunk "$job"
-    wait_for 60 size_is "$job" 4
+    wait_for 60 size_is "$job" 4 || {
+        as_user selastic show "$job"
+        as_user squeue
+        cat "$TB_WORK/$job.out"
+        return 1
+    }
     as_user scancel "$job"
     wait_for 10 nothing_is_left_of "$job"
     steps_were_made_once "$job"
