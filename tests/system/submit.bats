@@ -11,6 +11,8 @@ setup_file() {
     cp "$TB_DIR/etc/elastic.conf" "$TB_HOME/elastic.conf"
     : >"$TB_WORK/empty.conf"
     chmod a+r "$TB_WORK/empty.conf"
+    # The ordinary user may not see this clone.
+    install -m 0755 "${top_builddir:-$TREE/build}/tests/system/forge" "$TB_WORK/"
 }
 
 teardown_file() {
@@ -162,7 +164,7 @@ CONF
 
 @test "a policy that no plugin of the client has seen is checked all the same" {
     prefix=_SLURM_SPANK_OPTION_elastic_elastic
-    forge() { run as_user "${top_builddir:-$TREE/build}/tests/system/forge" "$@"; echo "$output"; }
+    forge() { run as_user "$TB_WORK/forge" "$@"; echo "$output"; }
     for value in 8:2 1:100000 '' 'a b' $'2:4\n'; do
         forge "$prefix=$value"
         [[ $status -ne 0 && $output == *"error: elastic: --elastic=${value//[[:cntrl:]]/?}: "* ]]
