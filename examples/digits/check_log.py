@@ -51,7 +51,8 @@ def main():
         print(f"check_log: {error!r}", file=sys.stderr)
         return 2
     if len(samples) != 1:
-        print(f"check_log: {args.file}: of one dataset must be all, and something: {samples}", file=sys.stderr)
+        what = f"logs of datasets of {sorted(samples)} samples" if samples else "no step was logged"
+        print(f"check_log: {args.file}: {what}", file=sys.stderr)
         return 2
 
     samples = samples.pop()
@@ -59,6 +60,10 @@ def main():
         print(f"generation {generation}: {len(ranks)} of {workers} workers, {len(steps)} steps")
     lost = repeated = 0
     for epoch in range(args.epochs or max(counts) + 1):
+        unknown = [index for index in counts[epoch] if not 0 <= index < samples]
+        if unknown:
+            print(f"check_log: epoch {epoch}: sample {unknown[0]} of {samples}", file=sys.stderr)
+            return 2
         missing = samples - len(counts[epoch])
         again = sum(counts[epoch].values()) - len(counts[epoch])
         if missing or again:

@@ -12,7 +12,8 @@ import tempfile
 import time
 
 HOLD_BYTE = 7  # of the word at WORD: bit 63 is its highest
-WORD, RUN_TO, STATE, TOLD, KIND, AGENT, DEADLINE, NODES, REASON = 16, 24, 32, 36, 40, 44, 48, 56, 64
+WORD, RUN_TO, STATE, TOLD, KIND, AGENT = 16, 24, 32, 36, 40, 44
+DEADLINE, NODES, STEPD, REASON = 48, 56, 60, 64
 VALID = 1 << 63
 GROW, SHRINK, FAULT, STOP = 1, 2, 3, 4
 
@@ -32,6 +33,7 @@ class Page:
         self.put("II", 8, 1, 4096)
         self.put("Q", WORD, generation << 40)
         self.put("I", AGENT, os.getpid())
+        self.put("I", STEPD, os.getpid())
 
     def put(self, layout, offset, *values):
         struct.pack_into("=" + layout, self._map, offset, *values)
@@ -49,7 +51,9 @@ class Page:
         self._map[WORD + HOLD_BYTE] = self._map[WORD + HOLD_BYTE] | 0x80
 
     def run_to(self, step, generation=None):
-        self.put("Q", RUN_TO, VALID | (self.generation if generation is None else generation) << 40 | step)
+        if generation is None:
+            generation = self.generation
+        self.put("Q", RUN_TO, VALID | generation << 40 | step)
 
     @property
     def step(self):
@@ -66,6 +70,16 @@ class Page:
     def close(self):
         self._map.close()
         os.unlink(self.path)
+
+
+def descendants(pid):
+    """A process and all below it."""
+    found = [pid]
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/children") as children:
+            for child in children.read().split():
+                found += descendants(int(child))
+    return found
 
 
 def free_port():
@@ -141,8 +155,12 @@ class World:
             page.run_to(step)
         return step
 
-    def kill(self, rank, number=signal.SIGKILL):
-        self.workers[rank].send_signal(number)
+    def signal_as_slurm(self, number=signal.SIGTERM):
+        """Signal every process of the step, as slurmstepd does. Returns the processes."""
+        processes = [pid for worker in self.workers for pid in descendants(worker.pid)]
+        for pid in processes:
+            os.kill(pid, number)
+        return processes
 
     def wait(self, timeout=60):
         """The exit statuses of all workers."""

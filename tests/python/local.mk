@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # tests/python/: unittest files that print TAP, run by `make check`. One name in PYTHON_TESTS each.
-PYTHON_TESTS = tests/python/test_training.py
+PYTHON_TESTS = \
+    tests/python/test_batches.py \
+    tests/python/test_checkpoint.py \
+    tests/python/test_ddp.py \
+    tests/python/test_digits.py \
+    tests/python/test_events.py \
+    tests/python/test_sampler.py
 
 EXTRA_DIST += \
     $(PYTHON_TESTS) \

@@ -1,14 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs the unittest cases of a file and prints TAP."""
+"""Runs the unittest cases of a file and prints TAP. Each test has a time limit."""
 
+import signal
 import sys
 import unittest
+
+LIMIT = 60  # seconds for one test
+
+
+def _too_long(number, frame):
+    raise TimeoutError(f"longer than {LIMIT} s")
 
 
 class _Result(unittest.TestResult):
     def __init__(self):
         super().__init__()
         self._count = 0
+        self._subtest_failed = False
+
+    def startTest(self, test):
+        super().startTest(test)
+        self._subtest_failed = False
+        signal.alarm(LIMIT)
+
+    def stopTest(self, test):
+        signal.alarm(0)
+        super().stopTest(test)
 
     def _line(self, ok, test, note="", details=""):
         self._count += 1
@@ -33,8 +50,16 @@ class _Result(unittest.TestResult):
         super().addError(test, err)
         self._line(False, test, details=self.errors[-1][1])
 
+    def addSubTest(self, test, subtest, err):
+        """The test that it is part of gets the one line, when its first part fails."""
+        super().addSubTest(test, subtest, err)
+        if err is not None and not self._subtest_failed:
+            self._subtest_failed = True
+            self._line(False, test, details=(self.failures + self.errors)[-1][1])
+
 
 def main():
+    signal.signal(signal.SIGALRM, _too_long)
     suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
     print(f"1..{suite.countTestCases()}", flush=True)
     result = _Result()

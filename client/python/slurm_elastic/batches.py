@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import List, Sequence
 
 _MASK = (1 << 64) - 1
@@ -51,7 +52,7 @@ class EpochOrder(Sequence[int]):
     def __init__(self, samples: int, seed: int, epoch: int, shuffle: bool = True) -> None:
         self._samples = samples
         self._shuffle = shuffle
-        self._rows = max(1, int(samples**0.5))
+        self._rows = max(1, math.isqrt(samples))
         self._columns = -(-samples // self._rows)
         digest = hashlib.blake2b(f"{seed} {epoch}".encode(), digest_size=8 * _ROUNDS).digest()
         keys = [int.from_bytes(digest[i : i + 8], "little") for i in range(0, len(digest), 8)]

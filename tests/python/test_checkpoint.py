@@ -1,0 +1,308 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The latest checkpoint is complete, whatever happens while one is written."""
+
+import contextlib
+import io
+import os
+import pathlib
+import pickle
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import slurm_elastic
+import tap
+
+SIZE = 20000
+SAVER = """
+import sys, slurm_elastic
+n = int(sys.argv[2])
+while True:
+    n += 1
+    slurm_elastic.save({"n": n, "data": list(range(n, n + %d))}, sys.argv[1])
+    print(n, flush=True)
+""" % SIZE
+
+
+def start(code, *arguments, **options):
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], **options)
+
+
+def run(code, *arguments, **options):
+    return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], timeout=40, **options)
+
+
+class Base(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory(prefix="elastic-checkpoint-")
+        self.addCleanup(temporary.cleanup)
+        self.directory = pathlib.Path(temporary.name)
+
+    def names(self):
+        return sorted(os.listdir(self.directory))
+
+    def assert_complete(self, state):
+        self.assertEqual(state["data"], list(range(state["n"], state["n"] + SIZE)))
+
+
+class Saving(Base):
+    def test_what_is_saved_is_loaded(self):
+        path = slurm_elastic.save({"n": 1, "text": "ä"}, self.directory)
+        self.assertEqual(path, self.directory / "00000001")
+        self.assertEqual(slurm_elastic.load_latest(self.directory), {"n": 1, "text": "ä"})
+        self.assertEqual(os.readlink(self.directory / "latest"), "00000001")
+
+    def test_the_last_ones_are_kept(self):
+        for n in range(5):
+            slurm_elastic.save(n, self.directory)
+        self.assertEqual(self.names(), ["00000004", "00000005", "latest"])
+        slurm_elastic.save(5, self.directory, keep=1)
+        self.assertEqual(self.names(), ["00000006", "latest"])
+        with self.assertRaisesRegex(ValueError, "keep=0"):
+            slurm_elastic.save(6, self.directory, keep=0)
+        self.assertEqual(slurm_elastic.load_latest(self.directory), 5)
+
+    def test_only_rank_0_writes(self):
+        self.assertIsNone(slurm_elastic.save(1, self.directory, rank=3))
+        self.assertEqual(self.names(), [])
+        self.assertIsNotNone(slurm_elastic.save(1, self.directory, rank=0))
+        code = "import slurm_elastic, sys; print(slurm_elastic.save(2, sys.argv[1]))"
+        done = run(code, self.directory, env={**os.environ, "RANK": "1"}, stdout=subprocess.PIPE)
+        self.assertEqual(done.stdout, b"None\n")
+        self.assertEqual(slurm_elastic.load_latest(self.directory), 1)
+
+    def test_nobody_else_may_read_it(self):
+        slurm_elastic.save(1, self.directory / "new" / "one")
+        for path in ("new/one", "new/one/00000001"):
+            self.assertEqual((self.directory / path).stat().st_mode & 0o777, 0o700)
+
+    def test_the_directory_of_the_job(self):
+        code = (
+            "import slurm_elastic as s\n"
+            "print(s.checkpoint_dir(), s.checkpoint_dir('other')); s.save(3); print(s.load_latest())"
+        )
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("ELASTIC_")}
+        for extra, expected in (
+            ({}, "checkpoint other\n3\n"),
+            ({"ELASTIC_CHECKPOINT_DIR": "jobs/12"}, "jobs/12 jobs/12\n3\n"),
+        ):
+            done = run(
+                code,
+                cwd=self.directory,
+                env={**environment, **extra},
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            self.assertEqual(done.stdout, expected)
+
+    def test_files_of_any_format(self):
+        with slurm_elastic.new_checkpoint(self.directory) as path:
+            (path / "shards").mkdir()
+            (path / "shards" / "0.bin").write_bytes(b"x" * 1000)
+        latest = slurm_elastic.latest_checkpoint(self.directory)
+        self.assertEqual((latest / "shards" / "0.bin").read_bytes(), b"x" * 1000)
+        with self.assertRaisesRegex(slurm_elastic.CheckpointError, "not written by save"):
+            slurm_elastic.load_latest(self.directory)
+
+    def test_an_exception_or_an_empty_one_leaves_the_old_one(self):
+        slurm_elastic.save(1, self.directory)
+        with self.assertRaises(KeyError):
+            with slurm_elastic.new_checkpoint(self.directory) as path:
+                (path / "half").write_text("x")
+                raise KeyError
+        with self.assertRaisesRegex(ValueError, "without files"):
+            with slurm_elastic.new_checkpoint(self.directory):
+                pass
+        with self.assertRaises((AttributeError, pickle.PicklingError)):
+            slurm_elastic.save(lambda: 0, self.directory)
+        self.assertEqual(self.names(), ["00000001", "latest"])
+        self.assertEqual(slurm_elastic.load_latest(self.directory), 1)
+
+    def test_torch_is_used_where_the_script_uses_it(self):
+        code = (
+            "import sys, torch, slurm_elastic\n"
+            "model = torch.nn.Linear(3, 2)\n"
+            "path = slurm_elastic.save({'model': model.state_dict()}, sys.argv[1])\n"
+            "assert (path / 'state.pt').exists()\n"
+            "torch.load(path / 'state.pt')\n"
+            "state = slurm_elastic.load_latest(sys.argv[1])\n"
+            "assert torch.equal(state['model']['weight'], model.weight)"
+        )
+        self.assertEqual(run(code, self.directory).returncode, 0)
+        # A script without torch can load it, if torch is there.
+        code = (
+            "import sys, slurm_elastic\n"
+            "assert 'torch' not in sys.modules\n"
+            "assert slurm_elastic.load_latest(sys.argv[1])['model']['bias'].shape == (2,)"
+        )
+        self.assertEqual(run(code, self.directory).returncode, 0)
+
+
+class Kills(Base):
+    def test_at_random_moments(self):
+        """Between two lines of the saver anything may be going on. Across all rounds the number
+        never goes back, and what had been reported as saved is never lost."""
+        rng = random.Random(3)
+        last = 0
+        for _ in range(40):
+            saver = start(SAVER, self.directory, last, stdout=subprocess.PIPE, text=True)
+            with saver, contextlib.suppress(ProcessLookupError):
+                first = int(saver.stdout.readline())
+                time.sleep(rng.random() * 0.03)
+                saver.send_signal(signal.SIGKILL)
+                reported = [first, *map(int, saver.stdout.read().split())][-1]
+            state = slurm_elastic.load_latest(self.directory)
+            self.assert_complete(state)
+            self.assertIn(state["n"], (reported, reported + 1))
+            self.assertGreater(state["n"], last)
+            last = state["n"]
+        slurm_elastic.save({"n": 0}, self.directory)  # removes what the last one left
+        self.assertEqual(len(self.names()), 3, self.names())
+
+    def test_at_every_system_call(self):
+        """The same without chance: die at the 1st, 2nd, ... call that changes the directory."""
+        code = (
+            "import os, sys, signal, slurm_elastic\n"
+            "calls, limit = 0, int(sys.argv[2])\n"
+            "def dying(function):\n"
+            "    def wrapper(*args, **kwargs):\n"
+            "        global calls\n"
+            "        calls += 1\n"
+            "        if calls == limit: os.kill(os.getpid(), signal.SIGKILL)\n"
+            "        return function(*args, **kwargs)\n"
+            "    return wrapper\n"
+            "for name in ('mkdir', 'open', 'fsync', 'rename', 'symlink', 'replace', 'unlink', 'rmdir'):\n"
+            "    setattr(os, name, dying(getattr(os, name)))\n"
+            "slurm_elastic.save({'n': 2}, sys.argv[1], keep=1)\n"
+            "print(calls)"
+        )
+        slurm_elastic.save({"n": 1}, self.directory, keep=1)
+        seen = []
+        for limit in range(1, 100):
+            copy = self.directory.with_name(self.directory.name + "-copy")
+            shutil.copytree(self.directory, copy, symlinks=True)
+            try:
+                done = run(code, copy, limit, stdout=subprocess.PIPE)
+                state = slurm_elastic.load_latest(copy)
+                self.assertIn(state, ({"n": 1}, {"n": 2}))
+                seen.append(state["n"])
+                slurm_elastic.save({"n": 3}, copy, keep=1)
+                self.assertEqual(slurm_elastic.load_latest(copy), {"n": 3})
+                self.assertEqual(len(os.listdir(copy)), 2, os.listdir(copy))
+            finally:
+                shutil.rmtree(copy)
+            if done.returncode == 0:
+                break
+            self.assertEqual(done.returncode, -signal.SIGKILL)
+        self.assertEqual(done.returncode, 0)
+        self.assertGreater(len(seen), 8)
+        self.assertEqual(seen, sorted(seen))  # once it is the new one, it stays so
+
+
+class Room(Base):
+    def full(self, directory, size):
+        code = (
+            "import sys, slurm_elastic\n"
+            "try: slurm_elastic.save({'n': 2, 'data': 'x' * int(sys.argv[2])}, sys.argv[1])\n"
+            "except OSError as error: print(error.errno); sys.exit(7)\n"
+        )
+        return run(code, directory, size, stdout=subprocess.PIPE, text=True)
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounting a small tmpfs takes root")
+    def test_a_full_file_system_keeps_the_old_one(self):
+        mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(self.directory)]
+        if subprocess.run(mount, stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("mounting is not allowed here")
+        try:
+            slurm_elastic.save({"n": 1}, self.directory)
+            for size in (300_000, 10_000_000):
+                done = self.full(self.directory, size)
+                self.assertEqual((done.returncode, done.stdout), (7, "28\n"))  # ENOSPC
+                self.assertEqual(slurm_elastic.load_latest(self.directory), {"n": 1})
+                self.assertEqual(self.names(), ["00000001", "latest"])
+            self.assertEqual(self.full(self.directory, 1000).returncode, 0)
+            self.assertEqual(slurm_elastic.load_latest(self.directory)["n"], 2)
+        finally:
+            subprocess.run(["umount", str(self.directory)], check=True)
+
+    def test_a_limit_of_the_file_size_keeps_the_old_one(self):
+        slurm_elastic.save({"n": 1}, self.directory)
+        code = (
+            "import resource, signal, sys, slurm_elastic\n"
+            "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+            "try: slurm_elastic.save({'n': 2, 'data': 'x' * 100000}, sys.argv[1])\n"
+            "except OSError: sys.exit(7)\n"
+        )
+        self.assertEqual(run(code, self.directory).returncode, 7)
+        self.assertEqual(slurm_elastic.load_latest(self.directory), {"n": 1})
+        self.assertEqual(self.names(), ["00000001", "latest"])
+
+
+class Damage(Base):
+    """Directories that no crash of ours leaves: copied in part, on a broken disk, edited by hand."""
+
+    def setUp(self):
+        super().setUp()
+        for n in (1, 2, 3):
+            slurm_elastic.save({"n": n}, self.directory, keep=3)
+
+    def load(self):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            state = slurm_elastic.load_latest(self.directory)
+        return state["n"], said.getvalue()
+
+    def test_a_torn_newest_one_is_never_loaded(self):
+        for name, damage in (
+            ("state.pickle", lambda file: os.truncate(file, 3)),
+            ("state.pickle", os.unlink),
+            ("complete.json", lambda file: os.truncate(file, 20)),
+            ("complete.json", lambda file: os.truncate(file, 0)),
+            ("complete.json", os.unlink),
+        ):
+            with self.subTest(name=name, damage=damage):
+                slurm_elastic.save({"n": 4}, self.directory, keep=3)
+                newest = self.directory / os.readlink(self.directory / "latest")
+                damage(newest / name)
+                number, said = self.load()
+                self.assertIn(number, (3, 4))
+                self.assertIn(f"{newest} is not complete", said)
+                shutil.rmtree(newest)
+
+    def test_none_that_is_complete_is_an_error(self):
+        for name in ("00000001", "00000002", "00000003"):
+            os.unlink(self.directory / name / "complete.json")
+        with self.assertRaisesRegex(slurm_elastic.CheckpointError, "00000001 is not complete"):
+            slurm_elastic.load_latest(self.directory)
+
+    def test_without_the_link_the_newest_is_taken(self):
+        os.unlink(self.directory / "latest")
+        self.assertEqual(self.load(), (3, ""))
+
+    def test_the_link_may_be_put_back_by_hand(self):
+        os.unlink(self.directory / "latest")
+        os.symlink("00000002", self.directory / "latest")
+        self.assertEqual(self.load(), (2, ""))
+        slurm_elastic.save({"n": 9}, self.directory)
+        self.assertEqual(self.load(), (9, ""))
+
+    def test_other_names_are_left_alone(self):
+        (self.directory / "notes.txt").write_text("mine")
+        slurm_elastic.save({"n": 4}, self.directory, keep=1)
+        self.assertEqual(self.names(), ["00000004", "latest", "notes.txt"])
+
+    def test_nothing_yet(self):
+        self.assertIsNone(slurm_elastic.load_latest(self.directory / "none"))
+        (self.directory / "empty").mkdir()
+        self.assertIsNone(slurm_elastic.load_latest(self.directory / "empty"))
+
+
+if __name__ == "__main__":
+    tap.main()

@@ -1,0 +1,294 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Events in Python, against a stand-in for elasticrun that writes the real pages."""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import fake_agent
+import tap
+
+STEPS = """
+import sys, time, slurm_elastic
+for step in range(1, 100000):
+    time.sleep(0.002)
+    event = slurm_elastic.elastic_event_detected()
+    if event:
+        assert event and slurm_elastic.elastic_event_detected() == event
+        print(step, event.kind, event.nodes, event.reason, event.generation, event.step)
+        print(event.deadline, event.time_remaining)
+        sys.exit(0)
+"""
+
+READY = """
+import os, sys, time, slurm_elastic
+print("ready", flush=True)
+"""
+
+
+def python(code, *arguments):
+    return ["-c", code, *arguments]
+
+
+def environment(**changes):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("ELASTIC_")}
+    env["ELASTIC_LIB"] = os.environ["ELASTIC_LIB"]
+    env.update(changes)
+    return env
+
+
+class Events(unittest.TestCase):
+    def test_all_stop_after_the_same_step(self):
+        for generation in range(5):
+            pipes = dict(stdout=subprocess.PIPE, text=True)
+            with fake_agent.World(python(STEPS), 3, generation, **pipes) as world:
+                self.assertTrue(world.wait_for_step(20))
+                step = world.stop(kind=fake_agent.SHRINK, reason="a rival", nodes=2)
+                self.assertEqual(world.wait(30), [0, 0, 0])
+                self.assertTrue(all(page.told for page in world.pages))
+                said = {worker.stdout.read() for worker in world.workers}
+            # The event comes with the boundary after `step` that were answered with None.
+            self.assertEqual(
+                said, {f"{step + 1} shrink 2 a rival {generation} {step}\nNone inf\n"}
+            )
+
+    def test_kinds_reasons_and_deadlines(self):
+        for kind, name in ((1, "grow"), (2, "shrink"), (3, "fault"), (4, "stop"), (99, "stop")):
+            deadline = time.time() + 30
+            pipes = dict(stdout=subprocess.PIPE, text=True)
+            with fake_agent.World(python(STEPS), 1, **pipes) as world:
+                world.wait_for_step(1)
+                world.stop(kind=kind, reason="ä" * 96 + "cut", deadline=deadline)
+                self.assertEqual(world.wait(30), [0])
+                first, second = world.workers[0].stdout.read().splitlines()
+            self.assertEqual(first.split()[1:3], [name, "None"])
+            self.assertTrue(first.split()[3].startswith("ä" * 95))
+            told, remaining = map(float, second.split())
+            self.assertAlmostEqual(told, deadline, places=2)
+            self.assertTrue(20 < remaining < 30, remaining)
+
+    def test_attached_and_training_are_told(self):
+        for code, state in (
+            ("print('ready', flush=True); import time", 0),
+            (READY, 1),
+            ("import slurm_elastic; slurm_elastic.load_latest('none')" + READY, 2),
+            ("import slurm_elastic as s; iter(s.ElasticSampler(9, 3))" + READY, 2),
+            ("import slurm_elastic as s; s.elastic_event_detected()" + READY, 2),
+        ):
+            code += "\ntime.sleep(60)"
+            with fake_agent.World(python(code), 1, stdout=subprocess.PIPE) as world:
+                world.workers[0].stdout.readline()
+                self.assertEqual(world.pages[0].state, state, code)
+
+    def test_a_worker_leaves_when_its_agent_is_gone(self):
+        code = (
+            "import fake_agent, os, sys, time\n"
+            "world = fake_agent.World(['-c', sys.argv[1]], 1, stderr=open(sys.argv[2], 'w'))\n"
+            "world.wait_for_step(5)\n"
+            "world.pages[0].hold()\n"
+            "print(world.workers[0].pid, flush=True)\n"
+            "time.sleep(0.3)\n"
+            "os._exit(0)\n"
+        )
+        here = os.path.dirname(os.path.abspath(__file__))
+        path = os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])
+        with tempfile.NamedTemporaryFile("r") as errors:
+            done = subprocess.run(
+                [sys.executable, "-c", code, STEPS, errors.name],
+                env={**os.environ, "PYTHONPATH": path},
+                stdout=subprocess.PIPE,
+                timeout=60,
+                text=True,
+            )
+            self.await_end(int(done.stdout))
+            self.assertIn("slurm_elastic: elasticrun on this node", errors.read())
+
+    def await_end(self, pid):
+        limit = time.monotonic() + 20
+        while True:
+            try:
+                with open(f"/proc/{pid}/stat") as stat:
+                    if stat.read().rpartition(")")[2].split()[0] == "Z":
+                        return
+            except (FileNotFoundError, ProcessLookupError):
+                return
+            self.assertLess(time.monotonic(), limit, "it still runs")
+            time.sleep(0.02)
+
+    def test_processes_of_a_worker_count_no_steps(self):
+        code = """
+import multiprocessing, slurm_elastic, sys
+def child():
+    for _ in range(50): assert slurm_elastic.elastic_event_detected() is None
+slurm_elastic.elastic_event_detected()
+process = multiprocessing.get_context("fork").Process(target=child)
+process.start(); process.join()
+slurm_elastic.elastic_event_detected()
+sys.exit(process.exitcode)
+"""
+        with fake_agent.World(python(code), 1) as world:
+            self.assertEqual(world.wait(30), [0])
+            self.assertEqual(world.pages[0].step, 2)
+
+    def test_a_boundary_costs_microseconds(self):
+        code = """
+import sys, time, slurm_elastic
+best = 1.0
+for _ in range(20):
+    begin = time.perf_counter()
+    for _ in range(10000): slurm_elastic.elastic_event_detected()
+    best = min(best, (time.perf_counter() - begin) / 10000)
+print(best * 1e6)
+"""
+        with fake_agent.World(python(code), 1, stdout=subprocess.PIPE) as world:
+            cost = float(world.workers[0].stdout.read())
+        print(f"# {cost:.2f} us per boundary")
+        self.assertLess(cost, 20)
+
+
+LOADERS = """
+import sys, time, torch, slurm_elastic
+from torch.utils.data import DataLoader, TensorDataset
+data = TensorDataset(torch.arange(100000))
+sampler = slurm_elastic.ElasticSampler(data, 10)
+loader = DataLoader(data, batch_sampler=sampler, num_workers=2, persistent_workers=sys.argv[1] == "1")
+for batch in loader:
+    sampler.commit()
+    time.sleep(0.005)
+    if slurm_elastic.elastic_event_detected(): sys.exit(0)
+"""
+
+
+class Signals(unittest.TestCase):
+    """slurmstepd signals every process of a step; the agent signals workers only."""
+
+    def test_slurms_sigterm_does_not_end_loaders_before_the_agreed_step(self):
+        for persistent in "01":
+            with fake_agent.World(python(LOADERS, persistent), 1) as world:
+                self.assertTrue(world.wait_for_step(5))
+                processes = world.signal_as_slurm()
+                self.assertGreaterEqual(len(processes), 3)
+                step = world.pages[0].step
+                # More than the loaders can have drawn ahead.
+                self.assertTrue(world.wait_for_step(step + 20), "the worker has died")
+                world.stop()
+                self.assertEqual(world.wait(30), [0])
+                for pid in processes:
+                    self.assertFalse(os.path.exists(f"/proc/{pid}"), pid)
+
+    def test_anybody_elses_sigterm_ends_a_worker(self):
+        with fake_agent.World(python(READY + "time.sleep(60)"), 1, stdout=subprocess.PIPE) as world:
+            world.workers[0].stdout.readline()
+            subprocess.run(["/bin/kill", "-TERM", str(world.workers[0].pid)], check=True)
+            self.assertEqual(world.wait(30), [-signal.SIGTERM])
+
+    def test_a_handler_of_the_scripts_own_gets_it(self):
+        for order in ("{handle}\n{ready}", "{ready}\n{handle}"):
+            handle = "import signal; signal.signal(signal.SIGTERM, lambda *_: os._exit(5))"
+            code = "import os\n" + order.format(handle=handle, ready=READY)
+            code += "\nprint('set', flush=True)\ntime.sleep(60)"
+            with fake_agent.World(python(code), 1, stdout=subprocess.PIPE) as world:
+                world.workers[0].stdout.readline()
+                world.workers[0].stdout.readline()
+                world.signal_as_slurm()
+                self.assertEqual(world.wait(30), [5])
+
+
+class Elsewhere(unittest.TestCase):
+    """Without elasticrun, or without the library."""
+
+    def run_script(self, code, **changes):
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment(**changes),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=50,
+            text=True,
+        )
+
+    def test_nothing_happens_and_nothing_is_said(self):
+        code = (
+            "import slurm_elastic as s\n"
+            "assert not s.init() and not s.is_elastic()\n"
+            "assert s.elastic_event_detected() is None\n"
+            "assert s.generation() is None and s.scale_config() == {}\n"
+            "assert list(s.ElasticSampler(3, 2, shuffle=False)) == [[0, 1], [2]]\n"
+        )
+        for changes in ({}, {"ELASTIC_LIB": "/nowhere"}):
+            done = self.run_script(code, **changes)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_nothing_heavy_is_imported(self):
+        code = (
+            "import sys, slurm_elastic as s\n"
+            "s.elastic_event_detected(); s.batch_sizes(5, 2); iter(s.ElasticSampler(5, 2))\n"
+            "heavy = {'torch', 'numpy', 'asyncio', 'multiprocessing'} & set(sys.modules)\n"
+            "assert not heavy, heavy\n"
+        )
+        self.assertEqual(self.run_script(code).stderr, "")
+
+    def test_without_the_library_one_warning_and_no_events(self):
+        code = (
+            "import ctypes.util; ctypes.util.find_library = lambda name: None\n"
+            "import slurm_elastic as s\n"
+            "for _ in range(3): assert s.elastic_event_detected() is None and not s.init()\n"
+            "assert s.is_elastic()\n"
+        )
+        with tempfile.TemporaryDirectory() as directory:
+            page = fake_agent.Page(os.path.join(directory, "page"))
+            for library in ("/nowhere/libelastic.so.0", os.path.join(directory, "page")):
+                done = self.run_script(code, ELASTIC_EVENT_FILE=page.path, ELASTIC_LIB=library)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                self.assertIn(library, done.stderr)
+                self.assertIn("SIGTERM", done.stderr)
+            self.assertEqual((page.state, page.step), (0, 0))
+            page.close()
+
+    def test_a_page_that_is_none_is_one_warning_and_no_events(self):
+        code = "import slurm_elastic as s; assert s.elastic_event_detected() is None"
+        done = self.run_script(code, ELASTIC_EVENT_FILE="/nowhere/page")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"^slurm_elastic: /nowhere/page: .*No such file.*\n$")
+
+    def test_generation_and_scale_config(self):
+        code = "import slurm_elastic as s; print(s.generation(), s.scale_config())"
+        for text, expected in (
+            ('{"lr": 0.1}', "7 {'lr': 0.1}\n"),
+            ("{}", "7 {}\n"),
+            ("", "7 {}\n"),
+            ("[1]", "must be a JSON object"),
+            ("{", "ELASTIC_SCALE_CONFIG='{'"),
+        ):
+            done = self.run_script(
+                code,
+                ELASTIC_EVENT_FILE="/nowhere/page",
+                ELASTIC_GENERATION="7",
+                ELASTIC_SCALE_CONFIG=text,
+            )
+            self.assertIn(expected, done.stdout or done.stderr)
+
+
+class Package(unittest.TestCase):
+    def test_version_and_names(self):
+        import slurm_elastic
+
+        project = pathlib.Path(slurm_elastic.__file__).parents[1] / "pyproject.toml"
+        if not project.exists():
+            self.skipTest("runs from an installed package")
+        version = re.search(r'^version = "(.*)"$', project.read_text(), re.M)[1]
+        self.assertEqual(slurm_elastic.__version__, version)
+        for name in slurm_elastic.__all__:
+            self.assertTrue(hasattr(slurm_elastic, name), name)
+
+
+if __name__ == "__main__":
+    tap.main()
