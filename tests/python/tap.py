@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Runs the unittest cases of a file and prints TAP. Each test has a time limit."""
 
+import importlib.util
 import signal
 import sys
 import unittest
 
 LIMIT = 60  # seconds for one test
+
+needs_torch = unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed")
 
 
 def _too_long(number, frame):

@@ -124,6 +124,7 @@ class Saving(Base):
         self.assertEqual(self.names(), ["00000001", "latest"])
         self.assertEqual(slurm_elastic.load_latest(self.directory), 1)
 
+    @tap.needs_torch
     def test_torch_is_used_where_the_script_uses_it(self):
         code = (
             "import sys, torch, slurm_elastic\n"

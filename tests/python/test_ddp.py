@@ -41,6 +41,7 @@ if dist.get_rank() == 0:
 """
 
 
+@tap.needs_torch
 class Gradients(unittest.TestCase):
     def train(self, directory, size):
         import torch

@@ -50,6 +50,7 @@ class Digits(unittest.TestCase):
         command = [sys.executable, os.path.join(EXAMPLE, "check_log.py"), *arguments]
         return subprocess.run([*command, self.path("log")], capture_output=True, text=True, timeout=30)
 
+    @tap.needs_torch
     def test_a_resized_run_is_the_run_of_one_process(self):
         """Float64, with data loader processes: each sample once, and the same parameters."""
         exact = ("--dtype", "float64", "--epochs", "3")
@@ -70,12 +71,14 @@ class Digits(unittest.TestCase):
         self.assertEqual(checked.stdout.splitlines()[-1], "lost=0 repeated=0", checked.stdout)
         self.assertLess((alone - self.parameters()).abs().max().item(), 1e-10)
 
+    @tap.needs_torch
     def test_it_learns(self):
         with self.world("train_elastic.py", 3, 0) as world:
             output = world.workers[0].stdout.read()
             self.assertEqual(world.wait(50), [0, 0, 0])
         self.assertRegex(output.splitlines()[-1], r"^accuracy=0\.9[5-9]")
 
+    @tap.needs_torch
     def test_the_plain_script_trains_and_resumes(self):
         arguments = ("--checkpoint", self.path("checkpoint.pt"), "--epochs")
         for epochs, lines in (("1", 13), ("2", 13), ("2", 1)):

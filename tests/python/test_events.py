@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Events in Python, against a stand-in for elasticrun that writes the real pages."""
 
+import importlib.util
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -169,6 +171,7 @@ for batch in loader:
 class Signals(unittest.TestCase):
     """slurmstepd signals every process of a step; the agent signals workers only."""
 
+    @tap.needs_torch
     def test_slurms_sigterm_does_not_end_loaders_before_the_agreed_step(self):
         for persistent in "01":
             with fake_agent.World(python(LOADERS, persistent), 1) as world:
@@ -288,6 +291,38 @@ class Package(unittest.TestCase):
         self.assertEqual(slurm_elastic.__version__, version)
         for name in slurm_elastic.__all__:
             self.assertTrue(hasattr(slurm_elastic, name), name)
+
+
+    @unittest.skipUnless(
+        all(map(importlib.util.find_spec, ("pip", "setuptools", "wheel"))),
+        "pip, setuptools or wheel is not installed",
+    )
+    def test_pip_installs_it_without_a_network(self):
+        import slurm_elastic
+
+        source = pathlib.Path(slurm_elastic.__file__).parents[1]
+        if not (source / "pyproject.toml").exists():
+            self.skipTest("runs from an installed package")
+        with tempfile.TemporaryDirectory() as directory:
+            # A copy, for pip builds in place.
+            copy, target = os.path.join(directory, "copy"), os.path.join(directory, "target")
+            shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+            subprocess.run(
+                [sys.executable, "-m", "pip", "-q", "install", "--no-index", "--no-build-isolation"]
+                + ["--root-user-action=ignore", "--target", target, copy],
+                check=True,
+                timeout=50,
+                stdout=sys.stderr,
+            )
+            code = "import slurm_elastic as s; print(s.__file__, s.batch_sizes(7, 3))"
+            done = subprocess.run(
+                [sys.executable, "-c", code],
+                env=environment(PYTHONPATH=target),
+                stdout=subprocess.PIPE,
+                timeout=30,
+                text=True,
+            )
+            self.assertEqual(done.stdout, f"{target}/slurm_elastic/__init__.py [3, 2, 2]\n")
 
 
 if __name__ == "__main__":

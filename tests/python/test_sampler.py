@@ -308,6 +308,7 @@ assert seen[0] != seen[1]
 """
 
 
+@tap.needs_torch
 class Loader(unittest.TestCase):
     """Through PyTorch's DataLoader, whose processes draw ahead, and random worlds."""
 
