@@ -239,12 +239,12 @@ static void run_rounds(bool coupled, int rounds, uint64_t seed)
 
 static void test_all_park_at_the_same_step(void **state)
 {
-    run_rounds(false, 1000, 1);
+    run_rounds(false, 600, 1);
 }
 
 static void test_all_park_while_a_collective_couples_them(void **state)
 {
-    run_rounds(true, 1000, 2);
+    run_rounds(true, 600, 2);
 }
 
 /* The same through the public functions: a process is one worker. Exits with the step, or 255. */
@@ -270,7 +270,7 @@ static void test_processes_park_at_the_same_step(void **state)
     char base[sizeof(page_path)];
 
     memcpy(base, page_path, sizeof(base));
-    for (int generation = 0; generation < 100; generation++) {
+    for (int generation = 0; generation < 60; generation++) {
         struct worker workers[3] = {0};
         pid_t pids[COUNT(workers)];
         uint64_t step;
