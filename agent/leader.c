@@ -196,7 +196,7 @@ static void carry_out(struct leader *leader, struct plan_output *out)
     if (out->submit > 0 && leader->submission == NULL && leader->base != NULL &&
         leader->generation > 0 && !leader->stopping) {
         if (now >= leader->submit_after)
-            extensions_submit(leader, out->submit, out->submit_increments, out->submit_delay);
+            submit_extension(leader, out->submit, out->submit_increments, out->submit_delay);
         else
             leader_schedule(leader, leader->submit_after - now);
     }

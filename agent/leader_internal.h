@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the leader's files share. leader.c: members and decisions; change.c: from one generation to the next; extensions.c: sbatch and
- * Slurm's view; report.c: what users and files are told. */
+/* What the leader's files share. leader.c: members and decisions; change.c: from one generation to the next; extensions.c: extension
+ * jobs as Slurm and the leader see them; submit.c: asking for them; report.c: what users and files are told. */
 #ifndef ELASTIC_LEADER_INTERNAL_H
 #define ELASTIC_LEADER_INTERNAL_H
 
@@ -54,7 +54,10 @@ struct extension {
     int nodes, increments;
     enum plan_extension_state state;
     double since, begin;
-    const struct pool *pool; /* NULL: adopted, unknown */
+    double ends;    /* at its time limit, on the leader's clock; 0: not before the base */
+    double relaxed; /* when Slurm was last allowed to start it for a shorter time */
+    uint32_t time_limit, time_min; /* minutes, as last seen; 0: not seen, no time_min */
+    const struct pool *pool;       /* NULL: adopted, unknown */
     char reason[64];
     char state_name[32];
 };
@@ -168,7 +171,11 @@ void change_on_message(struct leader *leader, struct leader_member *member, cons
 void change_finish(struct leader *leader, int code);
 
 /* extensions.c */
-void extensions_submit(struct leader *leader, int nodes, int increments, double delay);
+struct extension *extensions_add(struct leader *leader, uint32_t job, int nodes,
+                                 enum plan_extension_state state); /* NULL: out of memory */
+void extensions_drop(struct leader *leader, struct extension *ext);
+void extensions_set_state(struct leader *leader, struct extension *ext,
+                          enum plan_extension_state state);
 void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const char *reason);
 void extensions_poll(struct leader *leader);
 struct extension *extensions_find(struct leader *leader, uint32_t job);
@@ -177,10 +184,19 @@ void extensions_member_gone(struct leader *leader, struct leader_member *member)
 void extensions_cancel_all(struct leader *leader);
 const struct pool *extensions_pool(const struct leader *leader);
 void extensions_free(struct leader *leader);
+
+/* submit.c */
+void submit_extension(struct leader *leader, int nodes, int increments, double delay);
+/* Cancel these jobs; last: the job is ending, and nothing follows. */
+void submit_cancel(struct leader *leader, const uint32_t *jobs, int count, bool last);
+
+/* extension_argv.c */
 /* The sbatch command line of an extension as a NULL-terminated new array. Pure but for its inputs. */
 char **extension_argv(const struct leader_options *options, const struct job_info *base,
                       const struct pool *pool, int nodes, double delay, time_t now,
                       char *const *exclude);
+/* The environment of sbatch, and so of the extension, as a NULL-terminated new array. */
+char **extension_environment(struct leader *leader);
 
 /* report.c */
 int report_generation(struct leader *leader); /* a generation has been formed: files and history */

@@ -11,6 +11,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/event.h \
     agent/exec_worker.c \
     agent/exec_worker.h \
+    agent/extension_argv.c \
     agent/extensions.c \
     agent/leader.c \
     agent/leader.h \
@@ -28,6 +29,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/report.c \
     agent/run_dir.c \
     agent/run_dir.h \
+    agent/submit.c \
     agent/worker_error.c \
     agent/worker_error.h \
     agent/workers.c \
