@@ -16,6 +16,10 @@
 #define LINGER_LIMIT 10.0 /* a released extension that still runs is cancelled */
 #define LEAVE_EARLY                                                                                \
     30 /* seconds before its time limit an extension leaves in order: Slurm's KillWait would be short */
+#define SIGNAL_LIMIT 2    /* seconds for Slurm's signal to reach its agents, and us from there */
+#define RELAX_AFTER  30.0 /* seconds in the queue after which a shorter time is accepted */
+#define RELAX_STEP   10.0 /* … and then a still shorter one */
+#define RELAX_FROM   2880 /* minutes, when there is no limit */
 
 /* ---- the list ---------------------------------------------------------------------------------------------------------- */
 
@@ -69,6 +73,14 @@ const struct pool *extensions_pool(const struct leader *leader)
     return policy->pool_count > 0 ? conf_pool(leader->options->conf, policy->pools[0]) : NULL;
 }
 
+bool extensions_near_limit(struct leader *leader, uint32_t job)
+{
+    struct extension *ext = extensions_find(leader, job);
+
+    return ext != NULL && ext->state == PLAN_JOINED && ext->leaves > 0 &&
+           leader_now(leader) >= ext->leaves - PLAN_REPLACE;
+}
+
 static int live_members(const struct leader *leader, uint32_t job)
 {
     int count = 0;
@@ -118,6 +130,9 @@ void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const c
     if (ext == NULL || ext->state == PLAN_LEAVING)
         return;
     log_debug("extension job %u: %s", job, reason);
+    if (extensions_near_limit(leader, job) && leader->next_reason[0] == '\0')
+        snprintf(leader->next_reason, sizeof(leader->next_reason),
+                 "extension job %u is near its time limit", job);
     if (failed)
         leader_setback(leader);
     if (ext->state != PLAN_JOINED)
@@ -151,6 +166,26 @@ void extensions_cancel_all(struct leader *leader)
     free(jobs);
 }
 
+/* ---- accepting less time ----------------------------------------------------------------------------------------------- */
+
+/* An extension that stays in the queue although nodes are free may be too long for the gap before a job that is to have them. Slurm may then
+ * start it for half the time, a quarter, … down to the pool's time_min; not at once for that, for backfill gives no more than what has been
+ * accepted. */
+static uint32_t less_time(const struct leader *leader, const struct extension *ext)
+{
+    double now = leader_now(leader);
+    double since = ext->begin > ext->since ? ext->begin : ext->since;
+    uint32_t least, from = ext->time_min > 0 ? ext->time_min : ext->time_limit;
+
+    if (ext->state != PLAN_PENDING || ext->pool == NULL || from == 0 || now - since < RELAX_AFTER ||
+        (ext->relaxed > 0 && now - ext->relaxed < RELAX_STEP))
+        return 0;
+    least = ext->pool->time_min > 0 ? (uint32_t)ext->pool->time_min : 1;
+    if (from > RELAX_FROM)
+        from = RELAX_FROM;
+    return from <= least ? 0 : from / 2 < least ? least : from / 2;
+}
+
 /* ---- Slurm's view ------------------------------------------------------------------------------------------------------ */
 
 struct look {
@@ -160,10 +195,29 @@ struct look {
     struct job_info *list;
     int count;
     bool ok;
+    struct {
+        uint32_t job; /* 0: none */
+        uint32_t minutes;
+        int nodes;
+        const char *partition; /* NULL: they can be on nodes that others use as well */
+    } relax;
     struct submission *submission_before; /* what was being submitted when the look began */
     int extensions_before;
     double began;
 };
+
+static void relax(struct look *look)
+{
+    struct error err = {""};
+    int idle = look->relax.nodes;
+
+    if (look->relax.partition != NULL)
+        idle = slurm_client_idle_nodes(look->relax.partition, true, &err);
+    if (idle >= look->relax.nodes)
+        slurm_client_set_time_min(look->relax.job, look->relax.minutes, &err);
+    if (err.text[0] != '\0')
+        log_debug("extension job %u: %s", look->relax.job, err.text);
+}
 
 static void look_work(uv_work_t *work)
 {
@@ -173,6 +227,8 @@ static void look_work(uv_work_t *work)
     look->ok = slurm_client_jobs(look->uid, &look->list, &look->count, &err) == 0;
     if (!look->ok)
         log_debug("Slurm: %s", err.text);
+    else if (look->relax.job != 0)
+        relax(look);
 }
 
 static bool alive(const struct job_info *info)
@@ -220,19 +276,32 @@ static void explain_leaving(struct leader *leader, const struct extension *ext,
                  why);
 }
 
-/* Backfill may have shortened the extension's time limit; the base goes on for longer. */
-static void leave_before_limit(struct leader *leader, struct extension *ext,
-                               const struct job_info *info)
+/* Its time limit, when the base goes on for longer. */
+static void note_times(struct leader *leader, struct extension *ext, const struct job_info *info)
 {
-    time_t now = time(NULL);
+    ext->time_limit = info->time_limit;
+    ext->time_min = info->time_min;
+    ext->leaves = 0;
+    if (info->state == JOB_KIND_RUNNING && info->time_limit != UINT32_MAX &&
+        (leader->base == NULL || leader->base->end >= info->end + 2 * LEAVE_EARLY))
+        ext->leaves = leader_now(leader) + (double)(info->end - time(NULL)) - LEAVE_EARLY;
+}
 
-    if (ext->state != PLAN_JOINED || info->time_limit == UINT32_MAX ||
-        info->end > now + LEAVE_EARLY || info->end <= now ||
-        (leader->base != NULL && leader->base->end < info->end + 2 * LEAVE_EARLY))
+/* Who must go without having been told (again). */
+static void make_leave(struct leader *leader, struct extension *ext, const struct job_info *info)
+{
+    if (ext->state == PLAN_LEAVING)
         return;
-    snprintf(leader->next_reason, sizeof(leader->next_reason),
-             "extension job %u is near its time limit", ext->job);
-    extensions_cancel(leader, ext->job, false, "near its time limit");
+    if (info->preempt_time != 0 && ext->state != PLAN_JOINED) {
+        /* There may be nobody yet whom Slurm's signal could have reached. */
+        extensions_cancel(leader, ext->job, true, "preempted before it could join");
+    } else if (info->preempt_time != 0 && time(NULL) - info->preempt_time > SIGNAL_LIMIT) {
+        snprintf(leader->next_reason, sizeof(leader->next_reason), "extension job %u preempted",
+                 ext->job);
+        extensions_cancel(leader, ext->job, true, "preempted, and it has not said so");
+    } else if (ext->state == PLAN_JOINED && ext->leaves > 0 && ext->leaves <= leader_now(leader)) {
+        extensions_cancel(leader, ext->job, false, "near its time limit");
+    }
 }
 
 /* What Slurm says of one extension. Returns false when it is over and forgotten. */
@@ -240,7 +309,8 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
 {
     explain_leaving(leader, ext, info);
     if (alive(info)) {
-        leave_before_limit(leader, ext, info);
+        note_times(leader, ext, info);
+        make_leave(leader, ext, info);
         snprintf(ext->reason, sizeof(ext->reason), "%s", info->reason);
         snprintf(ext->state_name, sizeof(ext->state_name), "%s", info->state_name);
         if (ext->state == PLAN_PENDING &&
@@ -370,6 +440,23 @@ static bool changing(const struct leader *leader)
     return leader->base == NULL;
 }
 
+static void choose_relaxed(struct leader *leader, struct look *look)
+{
+    for (int i = 0; i < leader->extension_count; i++) {
+        struct extension *ext = &leader->extensions[i];
+
+        look->relax.minutes = less_time(leader, ext);
+        if (look->relax.minutes == 0)
+            continue;
+        ext->relaxed = look->began;
+        look->relax.job = ext->job;
+        look->relax.nodes = ext->nodes;
+        if (leader->base != NULL && leader->base->exclusive)
+            look->relax.partition = ext->pool->partition;
+        return;
+    }
+}
+
 void extensions_poll(struct leader *leader)
 {
     struct look *look;
@@ -386,6 +473,7 @@ void extensions_poll(struct leader *leader)
     look->submission_before = leader->submission;
     look->extensions_before = leader->extensions_seen;
     look->began = leader_now(leader);
+    choose_relaxed(leader, look);
     leader->polling = true;
     uv_queue_work(leader->loop, &look->work, look_work, look_done);
 }

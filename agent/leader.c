@@ -105,6 +105,7 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
             .state = ext->state,
             .since = ext->since,
             .begin = ext->begin,
+            .leaves = ext->leaves,
             .pool = ext->pool != NULL ? ext->pool->name : NULL,
             .reason = ext->reason[0] != '\0' ? ext->reason : NULL,
         };
@@ -386,7 +387,8 @@ static const char *refusal(struct leader *leader, const char *node, uint32_t job
             return "this extension is no longer needed";
         for (int i = 0; i < leader->member_count; i++)
             nodes += leader->members[i]->link != NULL && !leader->members[i]->base &&
-                     !leader->members[i]->leaving;
+                     !leader->members[i]->leaving &&
+                     !extensions_near_limit(leader, leader->members[i]->job);
         if (nodes + 1 > leader->options->policy->sizes.max) {
             snprintf(text, sizeof(text), "the job has its %d nodes (MAX)",
                      leader->options->policy->sizes.max);

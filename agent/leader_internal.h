@@ -54,8 +54,8 @@ struct extension {
     int nodes, increments;
     enum plan_extension_state state;
     double since, begin;
-    double ends;    /* at its time limit, on the leader's clock; 0: not before the base */
-    double relaxed; /* when Slurm was last allowed to start it for a shorter time */
+    double leaves;                 /* because of its time limit; 0: not before the base */
+    double relaxed;                /* when Slurm was last allowed to start it for a shorter time */
     uint32_t time_limit, time_min; /* minutes, as last seen; 0: not seen, no time_min */
     const struct pool *pool;       /* NULL: adopted, unknown */
     char reason[64];
@@ -179,6 +179,8 @@ void extensions_set_state(struct leader *leader, struct extension *ext,
 void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const char *reason);
 void extensions_poll(struct leader *leader);
 struct extension *extensions_find(struct leader *leader, uint32_t job);
+/* Is it about to leave because of its time limit, so that another may take its place? */
+bool extensions_near_limit(struct leader *leader, uint32_t job);
 void extensions_joined(struct leader *leader, struct leader_member *member);
 void extensions_member_gone(struct leader *leader, struct leader_member *member);
 void extensions_cancel_all(struct leader *leader);

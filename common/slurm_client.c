@@ -229,6 +229,7 @@ static void fill_job(struct job_info *info, slurm_job_info_t *job)
     info->preempt_time = job->preempt_time;
     info->time_limit = job->time_limit == INFINITE || job->time_limit == NO_VAL ? UINT32_MAX
                                                                                 : job->time_limit;
+    info->time_min = job->time_min == INFINITE || job->time_min == NO_VAL ? 0 : job->time_min;
     if (info->state == JOB_KIND_PENDING)
         fill_reason(info, job); /* last: printing changes the record */
 }
@@ -353,6 +354,24 @@ int slurm_client_jobs(uid_t uid, struct job_info **list, int *count, struct erro
     return result;
 }
 
+/* --- Changing --- */
+
+int slurm_client_set_time_min(uint32_t job_id, uint32_t minutes, struct error *err)
+{
+    job_desc_msg_t change;
+    int result = 0;
+
+    slurm_init_job_desc_msg(&change);
+    change.job_id = job_id;
+    change.time_min = minutes;
+    enter();
+    if (slurm_update_job(&change) != SLURM_SUCCESS)
+        result = error_set(err, "Slurm cannot set TimeMin=%u of job %u: %s", minutes, job_id,
+                           slurm_strerror(errno));
+    leave();
+    return result;
+}
+
 /* --- Cancelling --- */
 
 static int kill_job(uint32_t job_id)
@@ -461,16 +480,18 @@ char *slurm_client_node_address(const char *node)
     return address;
 }
 
-static bool node_is_idle(const node_info_t *node)
+static bool node_is_idle(const node_info_t *node, bool planned)
 {
     uint32_t state = node->node_state;
 
+    if (planned)
+        state &= ~(uint32_t)NODE_STATE_PLANNED;
     return node->name && (state & NODE_STATE_BASE) == NODE_STATE_IDLE &&
            (state & NODE_STATE_FLAGS & ~NODE_FLAGS_USABLE) == 0;
 }
 
 /* node_inx: pairs first, last of indices into all nodes, ended by -1. */
-static int count_idle(const partition_info_t *partition, const node_info_msg_t *nodes)
+static int count_idle(const partition_info_t *partition, const node_info_msg_t *nodes, bool planned)
 {
     int count = 0;
 
@@ -478,12 +499,12 @@ static int count_idle(const partition_info_t *partition, const node_info_msg_t *
         return 0;
     for (const int32_t *pair = partition->node_inx; pair[0] >= 0; pair += 2) {
         for (int32_t i = pair[0]; i <= pair[1] && i < (int32_t)nodes->record_count; i++)
-            count += node_is_idle(&nodes->node_array[i]);
+            count += node_is_idle(&nodes->node_array[i], planned);
     }
     return count;
 }
 
-static int load_idle(const char *name, struct error *err)
+static int load_idle(const char *name, bool planned, struct error *err)
 {
     partition_info_msg_t *partitions = NULL;
     node_info_msg_t *nodes = NULL;
@@ -498,7 +519,7 @@ static int load_idle(const char *name, struct error *err)
     }
     for (uint32_t i = 0; i < partitions->record_count; i++) {
         if (strcmp(partitions->partition_array[i].name, name) == 0)
-            count = count_idle(&partitions->partition_array[i], nodes);
+            count = count_idle(&partitions->partition_array[i], nodes, planned);
     }
     if (count < 0)
         error_set(err, "Slurm has no partition '%s'", name);
@@ -507,12 +528,12 @@ static int load_idle(const char *name, struct error *err)
     return count;
 }
 
-int slurm_client_idle_nodes(const char *partition, struct error *err)
+int slurm_client_idle_nodes(const char *partition, bool planned, struct error *err)
 {
     int count;
 
     enter();
-    count = load_idle(partition, err);
+    count = load_idle(partition, planned, err);
     leave();
     return count;
 }

@@ -49,6 +49,7 @@ struct job_info {
     time_t submit, start, end; /* end: expected or real */
     time_t preempt_time;       /* 0: not being preempted */
     uint32_t time_limit;       /* minutes; UINT32_MAX: unlimited */
+    uint32_t time_min;         /* minutes; 0: none */
 };
 
 void job_info_free(struct job_info *info); /* accepts NULL */
@@ -72,6 +73,9 @@ char *slurm_client_node_address(const char *node);
 /* Cancel a job. Success when it is already gone. */
 int slurm_client_cancel(uint32_t job_id, struct error *err);
 
+/* Let Slurm start one's own pending job for less than its time limit, but for so many minutes at least (TimeMin). */
+int slurm_client_set_time_min(uint32_t job_id, uint32_t minutes, struct error *err);
+
 /* Cancel every pending or running extension job of this base incarnation that belongs to uid (by
  * its comment, architecture.md). Returns the number, -1 on error. */
 int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t uid,
@@ -80,8 +84,9 @@ int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t ui
 /* uid of SlurmUser and the cluster's name (new string). */
 int slurm_client_site(uid_t *slurm_user, char **cluster, struct error *err);
 
-/* Nodes of a partition that could take a job right now: idle, up, not drained, powered down,
- * reserved or planned for another job. 0 when the partition is down; -1 on error. */
-int slurm_client_idle_nodes(const char *partition, struct error *err);
+/* Nodes of a partition that could take a job right now: idle, up, not drained, powered down or
+ * reserved; planned: also those that another job is going to have, which are free until then. 0 when
+ * the partition is down; -1 on error. */
+int slurm_client_idle_nodes(const char *partition, bool planned, struct error *err);
 
 #endif

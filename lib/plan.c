@@ -51,6 +51,21 @@ static void cancel(struct plan_output *out, uint32_t job, bool failed)
     out->cancel_failed[out->cancel_count++] = failed;
 }
 
+/* When another is to take its place because its time runs out; 0: never. */
+static double ending_since(const struct plan_extension *ext)
+{
+    double ahead = (ext->leaves - ext->since) / 4;
+
+    if (ext->leaves <= 0 || ext->state != PLAN_JOINED)
+        return 0;
+    return ext->leaves - (ahead < PLAN_REPLACE ? ahead : PLAN_REPLACE);
+}
+
+static bool ending(const struct plan_input *in, const struct plan_extension *ext)
+{
+    return ending_since(ext) > 0 && in->now >= ending_since(ext);
+}
+
 /* May this member be part of the next world? Newcomers of an extension come together or not at all. */
 static bool eligible(const struct plan_input *in, const struct plan_output *out,
                      const struct plan_member *m)
@@ -95,7 +110,8 @@ static void drop_excess(const struct plan_input *in, struct plan_output *out, in
         for (int i = in->extension_count - 1; i >= 0 && excess > 0; i--) {
             const struct plan_extension *ext = &in->extensions[i];
 
-            if (ext->state == PLAN_LEAVING || waiting(ext) != (pass == 0) || ext->job == 0)
+            if (ext->state == PLAN_LEAVING || waiting(ext) != (pass == 0) || ext->job == 0 ||
+                ending(in, ext))
                 continue;
             if (pass == 1 && ext->nodes > excess)
                 continue;
@@ -109,7 +125,7 @@ static void drop_excess(const struct plan_input *in, struct plan_output *out, in
         const struct plan_extension *ext = &in->extensions[i];
 
         if (ext->state == PLAN_LEAVING || ext->job == 0 || cancelled(out, ext->job) ||
-            ext->nodes < excess)
+            ending(in, ext) || ext->nodes < excess)
             continue;
         if (cover == NULL || ext->nodes <= cover->nodes)
             cover = ext;
@@ -118,15 +134,46 @@ static void drop_excess(const struct plan_input *in, struct plan_output *out, in
         cancel(out, cover->job, false);
 }
 
-/* Nodes that the job has or has asked for. */
+/* Nodes that the job has or has asked for, and that it will not lose soon. */
 static int count_nodes(const struct plan_input *in, const struct plan_output *out)
 {
     int nodes = in->base_nodes;
 
-    for (int i = 0; i < in->extension_count; i++)
-        if (in->extensions[i].state != PLAN_LEAVING && !cancelled(out, in->extensions[i].job))
-            nodes += in->extensions[i].nodes;
+    for (int i = 0; i < in->extension_count; i++) {
+        const struct plan_extension *ext = &in->extensions[i];
+
+        if (ext->state != PLAN_LEAVING && !cancelled(out, ext->job) && !ending(in, ext))
+            nodes += ext->nodes;
+    }
     return nodes;
+}
+
+/* An extension whose time runs out goes as soon as the world keeps its size without it. */
+static void drop_replaced(const struct plan_input *in, struct plan_output *out)
+{
+    int current = 0, usable = 0, keep;
+
+    for (int i = 0; i < in->member_count; i++) {
+        current += in->members[i].position >= 0;
+        usable += eligible(in, out, &in->members[i]);
+    }
+    keep = sizes_floor(in->sizes, current < in->target ? current : in->target);
+    for (int i = 0; i < in->extension_count; i++) {
+        const struct plan_extension *ext = &in->extensions[i];
+        int without = usable;
+
+        if (!ending(in, ext)) {
+            if (ending_since(ext) > 0)
+                wake_at(in, out, ending_since(ext));
+            continue;
+        }
+        for (int k = 0; k < in->member_count; k++)
+            without -= in->members[k].job == ext->job && eligible(in, out, &in->members[k]);
+        if (sizes_floor(in->sizes, without < in->target ? without : in->target) < keep)
+            continue;
+        cancel(out, ext->job, false);
+        usable = without;
+    }
 }
 
 /* Extensions that will not do: agents that never come, requests too large for what is free. */
@@ -369,6 +416,7 @@ int plan_decide(const struct plan_input *in, struct plan_output *out)
     memset(out, 0, sizeof(*out));
     drop_failed(in, out);
     drop_excess(in, out, count_nodes(in, out));
+    drop_replaced(in, out);
 
     usable = sort_members(in, out, &oldest_newcomer);
     if (usable < 0) {

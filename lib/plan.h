@@ -23,8 +23,9 @@ struct plan_extension {
     uint32_t job; /* 0 while submitting */
     int nodes;
     enum plan_extension_state state;
-    double since; /* when it entered the state */
-    double begin; /* not eligible before; 0: at once */
+    double since;  /* when it entered the state */
+    double begin;  /* not eligible before; 0: at once */
+    double leaves; /* has to go then because of its time limit; 0: not before the base */
     const char *pool;
     const char *reason; /* Slurm's word why it is pending; may be NULL */
 };
@@ -67,6 +68,8 @@ struct plan_input {
 #define PLAN_JOIN_LIMIT 60.0
 /* Joined nodes that no allowed size can use go back after this time. */
 #define PLAN_PARK_LIMIT 30.0
+/* For an extension that has to leave because of its time limit another is asked for so long before, or after three quarters of its time. */
+#define PLAN_REPLACE 120.0
 
 #define PLAN_CANCEL_MAX 16
 

@@ -174,7 +174,7 @@ static int site(char **args)
 static int idle(char **args)
 {
     struct error err = {0};
-    int count = slurm_client_idle_nodes(args[0], &err);
+    int count = slurm_client_idle_nodes(args[0], false, &err);
 
     if (count < 0)
         return say(&err);

@@ -354,6 +354,88 @@ static void test_resize_down_that_does_not_fit(void **state)
     plan_clear(&out);
 }
 
+/* Base 1 with two nodes and extension 10, whose time runs out; 2:3, so that it fills the job. */
+static void scene_ending(struct scene *s, double left)
+{
+    scene_init(s, "2:3");
+    s->in.generation_since = 0;
+    add_members(s, 1, 2, true);
+    add_members(s, 10, 1, true);
+    add_extension(s, 10, 1, PLAN_JOINED, 900 - left)->leaves = s->in.now + left;
+}
+
+static void test_replacement_is_asked_for_before_time_runs_out(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    scene_ending(&s, PLAN_REPLACE + 5);
+    out = decide(&s);
+    assert_int_equal(out.submit, 0);
+    assert_true(out.wake > 4.9 && out.wake < 5.1);
+    plan_clear(&out);
+
+    scene_ending(&s, PLAN_REPLACE);
+    out = decide(&s);
+    assert_int_equal(out.submit, 1);
+    assert_int_equal(out.cancel_count, 0);
+    assert_false(out.change); /* the old one works on */
+    plan_clear(&out);
+
+    add_extension(&s, 11, 1, PLAN_PENDING, 1);
+    out = decide(&s);
+    assert_int_equal(out.submit, 0);
+    assert_int_equal(out.cancel_count, 0);
+    plan_clear(&out);
+
+    s.extensions[1].state = PLAN_JOINED;
+    add_members(&s, 11, 1, false);
+    out = decide(&s);
+    assert_int_equal(out.cancel_count, 1);
+    assert_int_equal(out.cancel[0], 10);
+    assert_false(out.cancel_failed[0]);
+    assert_true(out.change && out.urgent);
+    assert_int_equal(out.size, 3);
+    assert_int_equal(out.order[2], 4); /* the newcomer */
+    plan_clear(&out);
+}
+
+static void test_short_extension_is_replaced_in_its_last_quarter(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    scene_ending(&s, 30);
+    s.extensions[0].since = s.in.now - 60;
+    out = decide(&s);
+    assert_int_equal(out.submit, 0);
+    assert_true(out.wake > 7.4 && out.wake < 7.6);
+    plan_clear(&out);
+    s.in.now += 8;
+    out = decide(&s);
+    assert_int_equal(out.submit, 1);
+    plan_clear(&out);
+}
+
+static void test_nothing_else_goes_for_one_that_ends(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    /* At MAX with its replacement pending, and a resize that only the ending one satisfies. */
+    scene_ending(&s, 60);
+    add_extension(&s, 11, 1, PLAN_PENDING, 1);
+    s.in.target = 2;
+    out = decide(&s);
+    assert_int_equal(out.cancel_count, 2);
+    assert_int_equal(out.size, 2);
+    assert_int_equal(out.submit, 0);
+    plan_clear(&out);
+}
+
 static void test_why_not_more(void **state)
 {
     struct scene s;
@@ -556,6 +638,9 @@ int main(void)
         cmocka_unit_test(test_sizes_that_are_not_allowed_are_never_formed),
         cmocka_unit_test(test_resize_down),
         cmocka_unit_test(test_resize_down_that_does_not_fit),
+        cmocka_unit_test(test_replacement_is_asked_for_before_time_runs_out),
+        cmocka_unit_test(test_short_extension_is_replaced_in_its_last_quarter),
+        cmocka_unit_test(test_nothing_else_goes_for_one_that_ends),
         cmocka_unit_test(test_why_not_more),
         cmocka_unit_test(test_random_histories),
     };
