@@ -202,6 +202,33 @@ command_env() {
     printf 'export TESTBED_DIR=%q TESTBED_USER=%q\n' "$DIR" "$SUBMITTER"
 }
 
+command_stop_controller() {
+    local name pid start
+    read_record
+    while read -r name pid start; do
+        if [[ $name == slurmctld ]]; then
+            kill -s TERM "$pid" 2>/dev/null || true
+            wait_until 30 process_gone "$pid" "$start" || die "slurmctld (pid $pid) does not end"
+            say "slurmctld has ended"
+            return 0
+        fi
+    done < <(living_daemons)
+    die "slurmctld is not running; start it with: scripts/testbed start-controller --dir $DIR"
+}
+
+process_gone() {
+    ! same_process "$1" "$2"
+}
+
+command_start_controller() {
+    read_record
+    ! daemon_alive slurmctld || die "slurmctld is running"
+    sed -i '/^slurmctld /d' "$PIDS"
+    start_daemon slurmctld slurmctld -D -f "$CONF"
+    wait_until 15 controller_answers || fail "slurmctld does not answer" slurmctld.out
+    say "slurmctld on port $(controller_port)"
+}
+
 command_status() {
     local name pid start state port
     read_record

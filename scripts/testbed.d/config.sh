@@ -205,6 +205,6 @@ CONF
     for pool in elastic spare; do
         printf '\n[pool %s]\npartition = %s\n' "$pool" "$pool"
         [[ $opt_dbd == no ]] || printf 'qos = elastic\n'
-        printf 'grace = %d\n' "$opt_grace"
+        printf 'grace = %d\ntime_min = 1\n' "$opt_grace"
     done
 }
