@@ -104,7 +104,6 @@ PY
     wait_for 30 has_shrunk "$job"
     wait_for 60 size_is "$job" 4 || {
         as_user selastic show "$job"
-        as_user squeue
         cat "$TB_WORK/$job.out"
         return 1
     }

@@ -158,6 +158,14 @@ cancel_all() {
     wait_for 30 no_jobs
 }
 
+# Prints what the cluster is doing, for the log of a test that failed.
+show_cluster() {
+    [[ -e ${TB_DIR:-/nonexistent}/etc/slurm.conf ]] || return 0
+    on_testbed squeue -o '%.6i %.9P %.3t %.8M %.3D %.12R %.30k %S'
+    on_testbed sinfo -h -N -p batch -o '%N %T %E'
+    grep -vE ' debug|sched: |_job_complete|backfill: beg' "$TB_DIR/log/slurmctld.log" | tail -n 12 | cut -c1-160
+}
+
 # wait_for SECONDS COMMAND...: runs the command ten times a second until it succeeds. Fails, and
 # says what it waited for, when the time is over.
 wait_for() {
@@ -166,6 +174,7 @@ wait_for() {
     until "$@"; do
         if ((${EPOCHREALTIME/./} > end)); then
             printf 'waited %s s in vain for: %s\n' "$limit" "$*" >&2
+            show_cluster >&2
             return 1
         fi
         sleep 0.1

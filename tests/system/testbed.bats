@@ -184,13 +184,16 @@ JOB
 
 @test "a signal to up leaves nothing" {
     TB_DIR=$TB_HOME/other
+    mkdir "$TB_HOME/blind" # no node is ever seen idle there, so that up is still at work
+    printf '#!/bin/sh\nexit 1\n' >"$TB_HOME/blind/sinfo"
+    chmod +x "$TB_HOME/blind/sinfo"
     for signal in INT TERM; do
         # A shell starts background commands with SIGINT ignored; env undoes that.
-        env --default-signal=INT "$TESTBED" up --stock --nodes 8 --dir "$TB_DIR" 3>&- &
+        PATH=$TB_HOME/blind:$PATH env --default-signal=INT "$TESTBED" up --stock --nodes 8 --dir "$TB_DIR" 3>&- &
         up=$!
         wait_for 10 says "$TB_DIR/run/pids" slurmd
         kill -s "$signal" "$up"
-        wait "$up" || true
+        ! wait "$up"
         nothing_left_of "$TB_DIR"
     done
 }
