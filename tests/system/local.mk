@@ -9,6 +9,8 @@ EXTRA_DIST += \
     tests/system/helpers.bash \
     tests/system/level0.bats \
     tests/system/main_path.bats \
+    tests/system/phases.bats \
+    tests/system/slow_network.py \
     tests/system/steps.py \
     tests/system/epilog.bats \
     tests/system/selastic.bats \

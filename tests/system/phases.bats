@@ -1,0 +1,253 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# An extension is preempted at each moment of its life. Whoever wants its node never waits for the end of grace, and the base goes on
+# without losing or repeating a step.
+
+# shellcheck disable=SC2034
+BATS_TEST_TIMEOUT=180
+load helpers
+load elastic
+
+GRACE=300
+
+# Three nodes: two of the base, and the third is what extension and rival want.
+setup_file() {
+    testbed_up --nodes 3 --grace "$GRACE"
+    cp "$TREE/tests/system/steps.py" "$TREE/tests/system/slow_network.py" "$TB_WORK/"
+    as_user mkdir "$TB_WORK/bin"
+    slow_prolog
+    slow_srun
+    slow_agent
+    slow_worker
+}
+
+teardown_file() { testbed_down; }
+
+teardown() {
+    as_user rm -f "$TB_WORK/hold"
+    cancel_all
+    [[ -z ${network:-} ]] || kill "$network" || true
+}
+
+# ---- what is slow while the file "hold" names it ------------------------------------------------------------------------------
+
+slow_prolog() {
+    cat >"$TB_DIR/etc/prolog.d/10-slow" <<SH
+#!/bin/sh
+[ "\$SLURM_JOB_PARTITION \$(cat $TB_WORK/hold 2>/dev/null)" = "elastic prolog" ] || exit 0
+touch $TB_WORK/at-prolog.\$SLURM_JOB_ID
+while [ -e $TB_WORK/hold ]; do sleep 0.1; done
+SH
+    chmod 0755 "$TB_DIR/etc/prolog.d/10-slow"
+}
+
+# First in the job's PATH. An extension's srun is late, or starts an agent that is, or one that is far from its leader.
+slow_srun() {
+    script bin/srun <<SH
+#!/bin/bash
+real=\$(PATH=\${PATH#*:} && command -v srun)
+words=("\$@")
+if [[ "\${words[-1]}" == --extension ]]; then
+    case \$(cat $TB_WORK/hold 2>/dev/null) in
+    srun)
+        touch $TB_WORK/at-srun.\$SLURM_JOB_ID
+        while [[ -e $TB_WORK/hold ]]; do sleep 0.1; done
+        ;;
+    agent) words[-2]=$TB_WORK/bin/slow-agent ;;
+    network) export ELASTIC_LEADER=127.0.0.1:\$(cat $TB_WORK/network.port) ;;
+    esac
+fi
+exec "\$real" "\${words[@]}"
+SH
+}
+
+# What Slurm signals now goes nowhere.
+slow_agent() {
+    script bin/slow-agent <<SH
+#!/bin/bash
+trap '' TERM
+touch $TB_WORK/at-agent.\$SLURM_JOB_ID
+while [[ -e $TB_WORK/hold ]]; do sleep 0.1; done
+exec "\$ELASTIC_RUN" "\$@"
+SH
+}
+
+# hold "worker-GENERATION": the workers of that generation start late.
+slow_worker() {
+    script bin/slow-worker <<SH
+#!/bin/bash
+if [[ \$(cat $TB_WORK/hold 2>/dev/null) == "worker-\$ELASTIC_GENERATION" ]]; then
+    touch $TB_WORK/at-worker.\$ELASTIC_JOB_ID.\$RANK
+    while [[ -e $TB_WORK/hold ]]; do sleep 0.1; done
+fi
+exec "\$@"
+SH
+}
+
+hold() { as_user sh -c "echo $1 >$TB_WORK/hold"; }
+
+let_go() { as_user rm "$TB_WORK/hold"; }
+
+# Waits until the extension is where it is held. Sets extension.
+held_at() {
+    wait_for 60 an_extension_is_at "$1"
+    extension=$(extensions_of "$job" | tail -n 1)
+    [[ -e $TB_WORK/at-$1.$extension ]]
+}
+
+an_extension_is_at() { [[ -e $TB_WORK/at-$1.$(extensions_of "$job" | tail -n 1) ]]; }
+
+# ---- jobs -------------------------------------------------------------------------------------------------------------------------
+
+base() {
+    job=$(submit --elastic=2:3 --elastic-grow-delay=2 --exclusive -t 30 --wrap "export PATH=$TB_WORK/bin:\$PATH
+        srun elasticrun $TB_WORK/bin/slow-worker /usr/bin/python3 $TB_WORK/steps.py $TB_WORK/log-\$SLURM_JOB_ID 100000 0.2")
+}
+
+# A job that wants the third node: it must have started long before grace ends.
+rival_gets_the_node() {
+    rival=$(submit -N1 --exclusive -t 5 --wrap 'sleep 1')
+    rival_has_started_in_time
+}
+
+rival_has_started_in_time() {
+    local asked started
+    wait_for 120 job_is "$rival" RUNNING COMPLETING COMPLETED
+    asked=$(date -d "$(job_field "$rival" SubmitTime)" +%s)
+    started=$(date -d "$(job_field "$rival" StartTime)" +%s)
+    echo "the rival waited for $((started - asked)) s"
+    ((started - asked < GRACE / 3))
+}
+
+was_preempted() { [[ $(job_field "$1" PreemptTime) == 20* ]]; }
+
+# The base is still the one that it was, makes steps, and grows again when the rival has gone.
+base_goes_on() {
+    local steps
+    wait_for 60 job_is "$rival" COMPLETED
+    [[ ! -e $TB_WORK/hold ]] || let_go
+    wait_for 60 size_is "$job" 3
+    steps=$(steps_of "$job")
+    wait_for 60 steps_exceed "$job" "$steps"
+    [[ $(job_field "$job" Restarts) == 0 ]]
+    as_user scancel "$job"
+    wait_for 30 nothing_is_left_of "$job"
+    steps_were_made_once "$job"
+}
+
+base_steps() { wait_for 60 steps_exceed "$job" 3; }
+
+@test "pending: it waits while the rival has the node" {
+    filler=$(submit -N1 --exclusive -t 5 --wrap 'sleep 300')
+    wait_for 30 job_is "$filler" RUNNING
+    base
+    base_steps
+    wait_for 30 has_pending_extension
+    extension=$(extensions_of "$job")
+    rival=$(submit -N1 --exclusive -t 5 --wrap 'sleep 2')
+    as_user scancel "$filler"
+    rival_has_started_in_time
+    job_is "$extension" PENDING
+    base_goes_on
+}
+
+has_pending_extension() { [[ $(as_user squeue -h -t PD -o %k) == "elastic-extension-of=$job."* ]]; }
+
+@test "starting: its prolog still runs" {
+    hold prolog
+    base
+    held_at prolog
+    base_steps
+    rival=$(submit -N1 --exclusive -t 5 --wrap 'sleep 1')
+    wait_for 60 was_preempted "$extension"
+    let_go
+    rival_has_started_in_time
+    base_goes_on
+}
+
+@test "started, and its step does not exist yet" {
+    hold srun
+    base
+    held_at srun
+    base_steps
+    rival_gets_the_node
+    was_preempted "$extension"
+    base_goes_on
+}
+
+@test "its step exists, and its agent cannot hear Slurm yet" {
+    hold agent
+    base
+    held_at agent
+    base_steps
+    rival=$(submit -N1 --exclusive -t 5 --wrap 'sleep 1')
+    wait_for 60 was_preempted "$extension"
+    let_go
+    rival_has_started_in_time
+    base_goes_on
+}
+
+@test "joining: its agent runs and has not reached the leader" {
+    start_network
+    hold network
+    base
+    # An agent that gets no answer leaves after ten seconds: on a loaded machine the rival may be too late for the first.
+    for try in 1 2 3; do
+        wait_for 60 agent_calls
+        extension=$(extensions_of "$job" | tail -n 1)
+        base_steps
+        rival_gets_the_node
+        ! was_preempted "$extension" || break
+        wait_for 60 job_is "$rival" COMPLETED
+        as_user rm "$TB_WORK/network.calls"
+    done
+    was_preempted "$extension"
+    base_goes_on
+}
+
+start_network() {
+    as_user rm -f "$TB_WORK/network.port" "$TB_WORK/network.calls"
+    as_user /usr/bin/python3 "$TB_WORK/slow_network.py" "$TB_WORK/network" 3>&- &
+    network=$!
+    wait_for 30 test -s "$TB_WORK/network.port"
+}
+
+agent_calls() { [[ -s $TB_WORK/network.calls ]]; }
+
+@test "parked: it has joined, and the world has no use for it yet" {
+    hold worker-1 # growth waits for the first step
+    base
+    wait_for 60 state_of_extension_is parked
+    extension=$(extensions_of "$job" | tail -n 1)
+    rival_gets_the_node
+    was_preempted "$extension"
+    let_go
+    base_steps
+    base_goes_on
+    [[ $(history_json "$job" | json_value '[g["kind"] for g in s["generations"]]') == "['start', 'grow']" ]]
+}
+
+state_of_extension_is() {
+    [[ $(show_json "$job" | json_value '[m["state"] for m in s["members"] if m["role"] == "extension"]') == "['$1']" ]]
+}
+
+@test "its workers have started, and the world that it belongs to has not made a step" {
+    hold worker-2
+    base
+    wait_for 60 test -e "$TB_WORK/at-worker.$job.2"
+    extension=$(extensions_of "$job" | tail -n 1)
+    rival_gets_the_node
+    was_preempted "$extension"
+    let_go
+    base_goes_on
+}
+
+@test "running" {
+    base
+    wait_for 60 size_is "$job" 3
+    wait_for 60 steps_made_by "$job" "$(generation_of "$job")"
+    extension=$(extensions_of "$job" | tail -n 1)
+    rival_gets_the_node
+    was_preempted "$extension"
+    base_goes_on
+}
