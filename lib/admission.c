@@ -396,11 +396,15 @@ static bool set_strings(const struct admission_request *request, const struct ad
                         const struct admission_siblings *siblings, const struct pool *pool,
                         struct admission_changes *changes)
 {
+    /* Where jobs own their nodes Slurm itself keeps siblings apart; and a list, made once, would keep
+     * this one off a node that its sibling has left meanwhile. */
+    const char *taken = base->whole_nodes ? NULL : siblings->nodes;
+
     if (asprintf(&changes->name, "%s+", base->name ? base->name : "elastic") < 0) {
         changes->name = NULL;
         return false;
     }
-    if (!join_excluded(&changes->excluded, request->excluded, base->nodes, siblings->nodes))
+    if (!join_excluded(&changes->excluded, request->excluded, base->nodes, taken))
         return false;
     if (!pool)
         return true;
@@ -408,9 +412,10 @@ static bool set_strings(const struct admission_request *request, const struct ad
            join_features(&changes->features, base->features, pool->constraint);
 }
 
-/* At most what the base has left; from the pool's time_min on, so that backfill can fit it in. */
+/* At most what the base has left. The pool's time_min is the leader's business: Slurm 22.05's backfill
+ * gives a job with a --time-min no more than that. */
 static int set_times(const struct admission_request *request, const struct admission_job *base,
-                     const struct pool *pool, struct admission_changes *changes, struct error *err)
+                     struct admission_changes *changes, struct error *err)
 {
     int limit = request->time_limit, least = request->time_min;
 
@@ -422,8 +427,6 @@ static int set_times(const struct admission_request *request, const struct admis
         return error_set(err, "--elastic-extend=%u: job %u ends within a minute", base->id,
                          base->id);
     }
-    if (pool && least == ADMISSION_UNSET)
-        least = pool->time_min;
     if (limit == ADMISSION_UNSET)
         return 0; /* the partition's default, of which we know nothing */
     changes->time_limit = limit;
@@ -453,7 +456,7 @@ static int decide_extension(const struct conf *conf, const struct admission_requ
         return -1;
     changes->refusal = ADMISSION_REFUSE_VALUE;
     if (check_marker(request, base, err) < 0 || find_pool(conf, request, base, &pool, err) < 0 ||
-        set_times(request, base, pool, changes, err) < 0)
+        set_times(request, base, changes, err) < 0)
         return -1;
     changes->min_nodes = changes->max_nodes = nodes;
     changes->requeue = 0;

@@ -68,10 +68,12 @@ struct admission_job {
     struct admission_env env;
     const char *name, *nodes, *features;
     int node_count;
+    bool whole_nodes; /* --exclusive */
     int minutes_left; /* ADMISSION_UNLIMITED: no time limit */
 };
 
-/* The extensions of that job that are pending, or run and are not about to leave. */
+/* The extensions of that job that are pending, or run and are not about to leave: by preemption, or
+ * because their time runs out. */
 struct admission_siblings {
     int node_count;    /* of all */
     const char *nodes; /* of those that run; NULL: none */

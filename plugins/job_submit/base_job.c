@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SUCCESSION 180 /* seconds before its end in which an extension's successor is let in */
+
 /* Data, unlike functions, is bound when the plugin is loaded: weak, so that this never fails. */
 #pragma weak default_part_loc
 #pragma weak job_list
@@ -49,6 +51,7 @@ void base_job_read(struct job_record *record, time_t now, struct admission_job *
         .nodes = record->nodes,
         .features = record->details ? record->details->features : NULL,
         .node_count = (int)record->node_cnt,
+        .whole_nodes = record->details && record->details->whole_node == WHOLE_NODE_REQUIRED,
         .minutes_left = minutes_left(record, now),
     };
 }
@@ -68,6 +71,15 @@ struct sibling_search {
     char marker[64];
     char *nodes;
 };
+
+/* Another is asked for before its time runs out, to take its place. */
+static bool ends_soon(const job_record_t *record, const struct admission_job *base)
+{
+    time_t left = record->end_time - time(NULL);
+
+    return !IS_JOB_PENDING(record) && left < SUCCESSION &&
+           (base->minutes_left == ADMISSION_UNLIMITED || left + 60 < base->minutes_left * 60);
+}
 
 static bool is_sibling(const job_record_t *record, const struct sibling_search *search)
 {
@@ -91,7 +103,8 @@ static int add_sibling(void *item, void *arg)
         search->siblings->node_count += (int)(record->details ? record->details->min_nodes : 1);
         return 0;
     }
-    search->siblings->node_count += (int)record->node_cnt;
+    if (!ends_soon(record, search->base))
+        search->siblings->node_count += (int)record->node_cnt;
     if (!record->nodes || asprintf(&nodes, "%s%s%s", search->nodes ? search->nodes : "",
                                    search->nodes ? "," : "", record->nodes) < 0)
         return 0;

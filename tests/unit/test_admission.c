@@ -413,7 +413,7 @@ static void an_extension_is_put_into_its_pool(void **state)
     assert_int_equal(changes.min_nodes, 2);
     assert_int_equal(changes.max_nodes, 2);
     assert_int_equal(changes.time_limit, 90);
-    assert_int_equal(changes.time_min, 10);
+    assert_int_equal(changes.time_min, ADMISSION_UNSET);
     assert_int_equal(changes.kill_on_node_fail, ADMISSION_UNSET);
     assert_null(changes.admin_comment);
     admission_changes_clear(&changes);
@@ -470,17 +470,17 @@ static void an_extension_ends_with_its_base(void **state)
         const char *pool;
         int want_limit, want_least;
     } table[] = {
-        {90, ADMISSION_UNSET, ADMISSION_UNSET, POOL "spot", 90, 10},
-        {90, 200, ADMISSION_UNSET, POOL "spot", 90, 10},
-        {90, ADMISSION_UNLIMITED, ADMISSION_UNSET, POOL "spot", 90, 10},
+        {90, ADMISSION_UNSET, ADMISSION_UNSET, POOL "spot", 90, ADMISSION_UNSET},
+        {90, 200, ADMISSION_UNSET, POOL "spot", 90, ADMISSION_UNSET},
+        {90, ADMISSION_UNLIMITED, ADMISSION_UNSET, POOL "spot", 90, ADMISSION_UNSET},
         {90, 20, 5, POOL "spot", 20, 5},
         {90, 20, 60, POOL "spot", 20, 20},
-        {5, ADMISSION_UNSET, ADMISSION_UNSET, POOL "spot", 5, 5},
-        {90, ADMISSION_UNSET, ADMISSION_UNSET, POOL "on-demand", 90, 90},
+        {5, ADMISSION_UNSET, ADMISSION_UNSET, POOL "spot", 5, ADMISSION_UNSET},
+        {90, ADMISSION_UNSET, 200, POOL "on-demand", 90, 90},
         {ADMISSION_UNLIMITED, ADMISSION_UNSET, ADMISSION_UNSET, POOL "spot", ADMISSION_UNSET,
          ADMISSION_UNSET},
         {ADMISSION_UNLIMITED, ADMISSION_UNLIMITED, ADMISSION_UNSET, POOL "spot",
-         ADMISSION_UNLIMITED, 10},
+         ADMISSION_UNLIMITED, ADMISSION_UNSET},
     };
     struct conf *conf = parse_conf(conf_text);
 
@@ -592,6 +592,25 @@ static void bad_extensions_are_each_told_why(void **state)
     conf_destroy(conf);
 }
 
+static void siblings_that_own_their_nodes_need_not_be_excluded(void **state)
+{
+    static const char *const env[ENV_MAX] = {EXTEND "12"};
+    struct conf *conf = parse_conf(conf_text);
+    struct admission_request request = extension_of(env, 1);
+    struct admission_job base = running_base();
+    struct admission_siblings siblings = {.node_count = 2, .nodes = "n[5-6]"};
+    struct admission_changes changes;
+    struct error err = {""};
+
+    (void)state;
+    base.whole_nodes = true;
+    if (admission_extension(conf, &request, &base, &siblings, &changes, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_string_equal(changes.excluded, "n[1-2]");
+    admission_changes_clear(&changes);
+    conf_destroy(conf);
+}
+
 static void a_base_that_lost_a_node_may_be_extended_up_to_max(void **state)
 {
     static const char *const env[ENV_MAX] = {EXTEND "12"};
@@ -664,6 +683,7 @@ int main(void)
         cmocka_unit_test(the_pool_is_the_extensions_then_the_bases_then_the_sites),
         cmocka_unit_test(an_extension_ends_with_its_base),
         cmocka_unit_test(bad_extensions_are_each_told_why),
+        cmocka_unit_test(siblings_that_own_their_nodes_need_not_be_excluded),
         cmocka_unit_test(a_base_that_lost_a_node_may_be_extended_up_to_max),
         cmocka_unit_test(users_may_not_change_what_was_admitted),
     };
