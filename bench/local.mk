@@ -1,3 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# bench/: EXTRA_DIST += bench/...
+# bench/: measurements, run by hand. What they compute is tested by tests/python/test_bench.py.
+EXTRA_DIST += \
+    bench/cluster.py \
+    bench/figures.py \
+    bench/peers.py \
+    bench/resize \
+    bench/resubmit.sh \
+    bench/torchrun-node.sh \
+    bench/torchrun_keep_alive.py \
+    bench/train.py

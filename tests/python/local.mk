@@ -3,6 +3,7 @@
 # tests/python/: unittest files that print TAP, run by `make check`. One name in PYTHON_TESTS each.
 PYTHON_TESTS = \
     tests/python/test_batches.py \
+    tests/python/test_bench.py \
     tests/python/test_checkpoint.py \
     tests/python/test_ddp.py \
     tests/python/test_digits.py \

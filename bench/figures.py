@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What bench/resize computes: pauses, lost time and hand-over from logs, medians, tables. No clock, no files.
+
+All times are seconds; those with a date are seconds since the epoch.
+
+  pause        from the end of the old world's last step to the end of the new world's first one
+  lost time    from the event until WINDOW seconds after the end of the first new step, less what an
+               undisturbed training would have needed for the steps that were made in it: their number
+               times the median of undisturbed steps in a world of that size. What is done early, and slows
+               the old world's steps down, counts; so do steps that are made twice. It can be negative by noise
+  submit to start     of the job that wants the nodes
+  SIGTERM to free     from Slurm's first SIGTERM to the end of the last epilog on the nodes given up
+"""
+
+import datetime
+import json
+import re
+import statistics
+from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+
+WINDOW = 10.0
+SETTLED = 2.0  # from its first step on a world counts as undisturbed after so many seconds
+
+
+class Step(NamedTuple):
+    """One optimizer step, as rank 0 has logged it."""
+
+    world: str
+    size: int
+    number: int
+    kind: str
+    begin: float
+    end: float
+
+
+class Save(NamedTuple):
+    """One checkpoint."""
+
+    begin: float
+    end: float
+
+
+def read_log(lines: Iterable[str]) -> Tuple[List[Step], List[Save]]:
+    """Steps and checkpoints of train.py's log, in the order of their begin. A last line that is not
+    complete is not there yet."""
+    steps, saves = [], []
+    for line in lines:
+        if not line.endswith("\n"):
+            continue
+        record = json.loads(line)
+        if "save" in record:
+            saves.append(Save(record["begin"], record["end"]))
+        else:
+            steps.append(Step(*(record[key] for key in ("world", "size", "step", "kind", "begin", "end"))))
+    return sorted(steps, key=lambda step: step.begin), sorted(saves)
+
+
+def worlds(steps: Sequence[Step]) -> List[List[Step]]:
+    """The steps of each world, worlds in the order of their first step."""
+    found: Dict[str, List[Step]] = {}
+    for step in steps:
+        found.setdefault(step.world, []).append(step)
+    return list(found.values())
+
+
+def fresh(steps: Sequence[Step]) -> List[Step]:
+    """The steps that had not been made before: a world that resumes from an old checkpoint repeats some."""
+    result: List[Step] = []
+    for step in steps:
+        if not result or step.number > result[-1].number:
+            result.append(step)
+    return result
+
+
+def new_world(steps: Sequence[Step], event: float, size: int) -> Optional[List[Step]]:
+    """The first world of that size that began after the event, None if there is none yet."""
+    for world in worlds(steps):
+        if world[0].size == size and world[0].begin >= event:
+            return world
+    return None
+
+
+def window_is_over(steps: Sequence[Step], event: float, size: int) -> bool:
+    """Whether all that change_figures() looks at has been logged."""
+    world = new_world(steps, event, size)
+    return world is not None and world[-1].end >= world[0].end + WINDOW
+
+
+def undisturbed(steps: Sequence[Step], events: Sequence[float], kind: str) -> Dict[int, float]:
+    """Median step time by world size: of steps that began SETTLED after the first step of their world and
+    kind, and ended before the next event. Sizes that never settled: of all their steps."""
+    settled: Dict[int, List[float]] = {}
+    every: Dict[int, List[float]] = {}
+    for world in worlds([step for step in steps if step.kind == kind]):
+        begin = world[0].begin + SETTLED
+        end = min((event for event in events if event > world[0].begin), default=float("inf"))
+        for step in world:
+            every.setdefault(step.size, []).append(step.end - step.begin)
+            if step.begin >= begin and step.end <= end:
+                settled.setdefault(step.size, []).append(step.end - step.begin)
+    return {size: statistics.median(settled.get(size, all_steps)) for size, all_steps in every.items()}
+
+
+def pause(steps: Sequence[Step], event: float, size: int) -> float:
+    """Seconds without a step on the way from the world at the event to the first step of the new one. If
+    there were worlds between them, the sum of the pauses."""
+    last = new_world(steps, event, size)
+    total, before = 0.0, None
+    for world in worlds(steps):
+        if before is not None and world[0].begin >= event:
+            total += world[0].end - before[-1].end
+        before = world
+        if last is not None and world[0].world == last[0].world:
+            return total
+    raise ValueError(f"no world of {size} after the event")
+
+
+def lost_time(steps: Sequence[Step], event: float, size: int, normal: Dict[int, float]) -> float:
+    """See above. A step that lies partly within the time counts with that part of it.
+
+    normal    undisturbed step time by world size
+    """
+    world = new_world(steps, event, size)
+    if world is None:
+        raise ValueError(f"no world of {size} after the event")
+    until = world[0].end + WINDOW
+    useful = 0.0
+    for step in fresh(steps):
+        inside = min(step.end, until) - max(step.begin, event)
+        if inside > 0:
+            useful += inside / (step.end - step.begin) * normal[step.size]
+    return until - event - useful
+
+
+def change_figures(
+    steps: Sequence[Step], saves: Sequence[Save], event: float, size: int, normal: Dict[int, float]
+) -> Dict[str, object]:
+    """The figures of one change of size."""
+    world = new_world(steps, event, size)
+    if world is None:
+        raise ValueError(f"no world of {size} after the event")
+    first = world[0]
+    after = [step for step in steps if step.begin >= event]
+    inside = [save.end - save.begin for save in saves if event <= save.begin <= first.end]
+    return {
+        "pause": pause(steps, event, size),
+        "lost": lost_time(steps, event, size, normal),
+        "event_to_first_step": first.end - event,
+        "repeated_steps": len(after) - len([step for step in fresh(steps) if step.begin >= event]),
+        "save": max(inside, default=None),
+        "normal_step": normal,
+        "event": event,
+    }
+
+
+# ---- Slurm's side --------------------------------------------------------------------------------------
+
+_STAMP = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})\] (.*)")
+_SIGNALLED = re.compile(r"job_signal: 15 of running JobId=(\d+)")
+_FREE = re.compile(r"debug2: _slurm_rpc_epilog_complete: JobId=(\d+) Node=(\S+)")
+
+
+def sigterm_to_free(lines: Iterable[str], begin: float, end: float) -> Optional[float]:
+    """From the first SIGTERM to a job to the last epilog of the jobs that got one, within that time.
+
+    lines     slurmctld's log at level debug2; times are local
+    """
+    first, last, victims = None, None, set()
+    for line in lines:
+        stamp = _STAMP.match(line)
+        if not stamp:
+            continue
+        time = datetime.datetime.fromisoformat(stamp[1]).timestamp()
+        if not begin <= time <= end:
+            continue
+        signalled, free = _SIGNALLED.match(stamp[2]), _FREE.match(stamp[2])
+        if signalled:
+            victims.add(signalled[1])
+            first = time if first is None else first
+        elif free and free[1] in victims:
+            last = time
+    return None if first is None or last is None else last - first
+
+
+# ---- tables --------------------------------------------------------------------------------------------
+
+# What is shown of each change: (change, figure, heading)
+COLUMNS = (
+    ("grow", "pause", "grow: pause"),
+    ("grow", "lost", "grow: lost"),
+    ("shrink", "pause", "shrink: pause"),
+    ("shrink", "lost", "shrink: lost"),
+    ("shrink", "submit_to_start", "submit to start"),
+    ("shrink", "sigterm_to_free", "SIGTERM to free"),
+)
+
+
+class Spread(NamedTuple):
+    """Several rounds of one figure."""
+
+    median: float
+    low: float
+    high: float
+    rounds: int
+
+    def __str__(self) -> str:
+        return f"{self.median:.1f} [{self.low:.1f}–{self.high:.1f}]"
+
+
+def summary(measures: Sequence[Dict], ours: str) -> List[Dict]:
+    """One record per step kind, peer and column, in the order of the measures: median, low, high, rounds
+    and ratio to the peer `ours` (None where that one's median is not positive, or missing).
+
+    measures  records with "peer", "step", "change" and figures; one with "error" has none
+    """
+    groups: Dict[Tuple[str, str, str, str], List[float]] = {}
+    order: Dict[Tuple[str, str], None] = {}
+    for measure in measures:
+        order[measure["step"], measure["peer"]] = None
+        for change, figure, _ in COLUMNS:
+            if measure["change"] == change and measure.get(figure) is not None:
+                groups.setdefault((measure["step"], measure["peer"], change, figure), []).append(measure[figure])
+    records = []
+    for step, peer in order:
+        for change, figure, _ in COLUMNS:
+            values = groups.get((step, peer, change, figure))
+            if not values:
+                continue
+            own = groups.get((step, ours, change, figure))
+            base = statistics.median(own) if own else 0.0
+            records.append(
+                {
+                    "step": step,
+                    "peer": peer,
+                    "change": change,
+                    "figure": figure,
+                    **Spread(statistics.median(values), min(values), max(values), len(values))._asdict(),
+                    "ratio": statistics.median(values) / base if base > 0 else None,
+                }
+            )
+    return records
+
+
+def markdown(records: Sequence[Dict], titles: Dict[str, str]) -> str:
+    """A table per step kind, a row per peer. Each cell: median [low–high] and, for others than the first, the
+    ratio to it.
+
+    titles    what to call each peer
+    """
+    parts = []
+    for step in dict.fromkeys(record["step"] for record in records):
+        cells = {(r["peer"], r["change"], r["figure"]): r for r in records if r["step"] == step}
+        peers = list(dict.fromkeys(peer for peer, _, _ in cells))
+        rounds = sorted({record["rounds"] for record in cells.values()})
+        count = str(rounds[0]) if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
+        kind = {"sleep": "Steps that sleep", "cpu": "CPU-bound steps"}.get(step, step)
+        parts.append(f"**{kind}**, {count} {'round' if count == '1' else 'rounds'}; seconds, median [min–max], × = ratio to the first row\n")
+        parts.append("| | " + " | ".join(heading for _, _, heading in COLUMNS) + " |")
+        parts.append("|---" * (len(COLUMNS) + 1) + "|")
+        for peer in peers:
+            row = [_cell(cells.get((peer, change, figure)), peer == peers[0]) for change, figure, _ in COLUMNS]
+            parts.append(f"| {titles.get(peer, peer)} | " + " | ".join(row) + " |")
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _cell(record: Optional[Dict], first: bool) -> str:
+    if record is None:
+        return "–"
+    text = str(Spread(*(record[field] for field in Spread._fields)))
+    if not first and record["ratio"] is not None:
+        text += f" {record['ratio']:.1f}×"
+    return text
+
+
+def verdicts(records: Sequence[Dict], measures: Sequence[Dict], ours: str) -> List[Tuple[bool, str]]:
+    """Whether what this project promises has been held: (held, sentence) for each promise that can be judged."""
+    medians = {(r["step"], r["peer"], r["change"], r["figure"]): r["median"] for r in records}
+    result = []
+    limits = (("torchrun", "grow", 0.5), ("torchrun", "shrink", 0.1), ("resubmit", "grow", 1), ("resubmit", "shrink", 1))
+    for step in dict.fromkeys(record["step"] for record in records):
+        for peer, change, share in limits:
+            for figure in ("pause", "lost"):
+                own = medians.get((step, ours, change, figure))
+                other = medians.get((step, peer, change, figure))
+                if own is None or other is None:
+                    continue
+                result.append(
+                    (
+                        own <= share * other,
+                        f"{step}, {change}: {figure} {own:.2f} s, at most {share:g} of {peer}'s {other:.2f} s",
+                    )
+                )
+    for measure in measures:
+        free, save = measure.get("sigterm_to_free"), measure.get("save")
+        if measure["peer"] == ours and free is not None:
+            limit = (save or 0.0) + 1.0
+            what = f"{measure['step']}, round {measure['round']}: SIGTERM to free {free:.2f} s, at most {limit:.2f} s"
+            result.append((free <= limit, what))
+    return result

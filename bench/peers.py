@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The ways to change the size of a training that bench/resize compares.
+
+A peer is started on MIN nodes. Before each growth prepare_growth() gives it the chance to queue what is
+to start when nodes become free; at the growth's event, commands_to_grow() are run at the moment that the
+nodes are freed. Nobody tells it to shrink: it is preempted.
+"""
+
+import shlex
+import sys
+
+from cluster import free_port
+
+MIN, MAX = 2, 4
+
+
+class Peer:
+    """One of them in one directory of a cluster. `name` is what --only takes."""
+
+    name = ""
+    title = ""
+    notice = "signal"
+    start_limit = 60  # seconds to the first step
+    change_limit = 120
+
+    def __init__(self, cluster, directory):
+        self.cluster, self.directory = cluster, directory
+        self.log = directory / "steps"
+        self.step_file = directory / "kind"
+
+    def training(self):
+        """The command of one worker."""
+        return [
+            *(self.directory / "train.py", "--notice", self.notice, "--log", self.log),
+            *("--checkpoint", self.directory / "checkpoint", "--step-file", self.step_file),
+        ]
+
+    def start(self):
+        raise NotImplementedError
+
+    def prepare_growth(self):
+        pass
+
+    def commands_to_grow(self):
+        return []
+
+    def stop(self):
+        """Keep it from starting anything more; the jobs are cancelled after it."""
+
+
+def words(command):
+    return shlex.join(str(word) for word in command)
+
+
+class Elastic(Peer):
+    name = "elastic"
+    title = "slurm-elastic, script with a gate"
+    notice = "elastic"
+
+    def start(self):
+        command = words(["srun", "elasticrun", sys.executable, *self.training()])
+        options = [f"--elastic={MIN}:{MAX}", "--elastic-grow-delay=1", "--partition=batch", "--time=20"]
+        self.cluster.submit(self.directory, *options, "--job-name=train", f"--wrap={command}")
+
+
+class ElasticCold(Elastic):
+    name = "elastic-cold"
+    title = "slurm-elastic, script without a gate"
+    notice = "cold"
+
+
+class Torchrun(Peer):
+    """The base job is not preemptible; a second job brings the nodes above MIN, and is resubmitted when it
+    has been preempted."""
+
+    name = "torchrun"
+    title = "torchrun, default settings"
+    launcher = ["-m", "torch.distributed.run"]
+    settings = ""
+    start_limit = 120
+
+    def start(self):
+        self._endpoint = f"127.0.0.1:{free_port()}"
+        self._submit("base", "batch")
+
+    def prepare_growth(self):
+        self._submit("added", "elastic")
+
+    def _submit(self, role, partition):
+        command = [
+            *("srun", "./torchrun-node.sh", role, f"{MIN}:{MAX}", self._endpoint, self.settings),
+            *(sys.executable, *self.launcher, "--", *self.training()),
+        ]
+        options = [f"--nodes={MIN if role == 'base' else MAX - MIN}", f"--partition={partition}", "--time=20"]
+        self.cluster.submit(self.directory, *options, "--job-name=train", f"--wrap={words(command)}")
+
+
+class TorchrunTuned(Torchrun):
+    name = "torchrun-tuned"
+    title = "torchrun, monitor 0.1 s, last call 1 s"
+    launcher = [*Torchrun.launcher, "--monitor_interval=0.1"]
+    settings = "last_call_timeout=1"
+
+
+class TorchrunKeepAlive(TorchrunTuned):
+    name = "torchrun-keepalive"
+    title = "the same, keep-alive 3 × 1 s"
+    launcher = ["torchrun_keep_alive.py", "--monitor_interval=0.1"]
+
+
+class Resubmit(Peer):
+    """The whole job is preemptible."""
+
+    name = "resubmit"
+    title = "cancel and resubmit"
+
+    def start(self):
+        command = [self.directory / "resubmit.sh", MIN, MAX, sys.executable, *self.training()]
+        options = [f"--nodes={MIN}", "--partition=elastic", "--time=20", "--job-name=train"]
+        self.cluster.submit(self.directory, *options, *command)
+
+    def commands_to_grow(self):
+        return [["scancel", "--signal=USR1", "--name=train"]]
+
+    def stop(self):
+        (self.directory / "stop").touch()
+
+
+PEERS = {peer.name: peer for peer in (Elastic, ElasticCold, Torchrun, TorchrunTuned, TorchrunKeepAlive, Resubmit)}

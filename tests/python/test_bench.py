@@ -1,0 +1,229 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The arithmetic of bench/resize, on logs with known pauses."""
+
+import datetime
+import json
+import os
+import sys
+import unittest
+
+import tap
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench"))
+import figures
+
+SHORT, LONG = 0.1, 0.2  # step times of worlds of 2 and of 4
+
+
+class Training:
+    """Makes a log as train.py would, on a clock of its own."""
+
+    def __init__(self):
+        self.now, self.number, self.steps = 1000.0, 0, []
+
+    def world(self, size, count, seconds, kind="sleep"):
+        name = f"{self.now}-{size}"
+        for _ in range(count):
+            self.steps.append(figures.Step(name, size, self.number, kind, self.now, self.now + seconds))
+            self.now += seconds
+            self.number += 1
+        return self
+
+    def idle(self, seconds):
+        self.now += seconds
+        return self
+
+
+def grow(pause=3.0, slow=SHORT, slow_steps=0):
+    """60 steps on 2 nodes; the event; `slow_steps` slow ones; a pause; 100 steps on 4. (training, event)"""
+    training = Training().world(2, 60, SHORT)
+    event = training.now
+    if slow_steps:
+        last = training.steps[-1].world
+        training.world(2, slow_steps, slow)
+        training.steps[-slow_steps:] = [step._replace(world=last) for step in training.steps[-slow_steps:]]
+    return training.idle(pause).world(4, 100, LONG), event
+
+
+NORMAL = {2: SHORT, 4: LONG}
+
+
+class Log(unittest.TestCase):
+    def test_steps_and_saves(self):
+        step = {"world": "a", "size": 2, "step": 7, "kind": "cpu", "begin": 1.0, "end": 2.0}
+        save = {"world": "a", "size": 2, "save": 8, "begin": 2.0, "end": 2.5}
+        lines = [json.dumps(record) + "\n" for record in (save, step)]
+        steps, saves = figures.read_log([*lines, '{"world": "a", "si'])
+        self.assertEqual(steps, [figures.Step("a", 2, 7, "cpu", 1.0, 2.0)])
+        self.assertEqual(saves, [figures.Save(2.0, 2.5)])
+
+
+class Pause(unittest.TestCase):
+    def test_known(self):
+        training, event = grow(pause=3.0)
+        self.assertAlmostEqual(figures.pause(training.steps, event, 4), 3.0 + LONG)
+
+    def test_a_world_between_is_no_pause(self):
+        training = Training().world(2, 60, SHORT)
+        event = training.now
+        training.idle(1).world(3, 10, SHORT).idle(2).world(4, 100, LONG)
+        self.assertAlmostEqual(figures.pause(training.steps, event, 4), 1 + SHORT + 2 + LONG)
+        self.assertAlmostEqual(figures.lost_time(training.steps, event, 4, {**NORMAL, 3: SHORT}), 3)
+
+    def test_none_yet(self):
+        training, event = grow()
+        with self.assertRaisesRegex(ValueError, "no world of 3"):
+            figures.pause(training.steps, event, 3)
+
+    def test_when_the_window_is_over(self):
+        training, event = grow()
+        first = next(number for number, step in enumerate(training.steps) if step.size == 4)
+        enough = first + 1 + round(figures.WINDOW / LONG)
+        self.assertTrue(figures.window_is_over(training.steps[: enough + 1], event, 4))
+        self.assertFalse(figures.window_is_over(training.steps[: enough - 1], event, 4))
+        self.assertFalse(figures.window_is_over(training.steps[:first], event, 4))
+
+
+class LostTime(unittest.TestCase):
+    def test_is_the_idle_time_where_nothing_else_is_lost(self):
+        training, event = grow(pause=3.0)
+        self.assertAlmostEqual(figures.lost_time(training.steps, event, 4, NORMAL), 3.0)
+
+    def test_is_nothing_without_a_pause(self):
+        training, event = grow(pause=0.0)
+        self.assertAlmostEqual(figures.lost_time(training.steps, event, 4, NORMAL), 0.0)
+
+    def test_work_moved_before_the_pause_counts(self):
+        """Two seconds of old steps at half speed lose one second, though the pause is the same."""
+        training, event = grow(pause=0.5, slow=2 * SHORT, slow_steps=10)
+        self.assertAlmostEqual(figures.pause(training.steps, event, 4), 0.5 + LONG)
+        self.assertAlmostEqual(figures.lost_time(training.steps, event, 4, NORMAL), 1.5)
+
+    def test_work_moved_behind_the_pause_counts(self):
+        training = Training().world(2, 60, SHORT)
+        event = training.now
+        training.idle(1).world(4, 10, LONG + 0.1)
+        name = training.steps[-1].world
+        training.world(4, 100, LONG)
+        training.steps = [step._replace(world=name) if step.size == 4 else step for step in training.steps]
+        self.assertAlmostEqual(figures.lost_time(training.steps, event, 4, NORMAL), 1 + 10 * 0.1)
+
+    def test_repeated_steps_count(self):
+        """The new world goes back by 20 steps, which take it 20 * LONG."""
+        training = Training().world(2, 60, SHORT)
+        event = training.now
+        training.number -= 20
+        training.idle(1).world(4, 100, LONG)
+        self.assertAlmostEqual(figures.lost_time(training.steps, event, 4, NORMAL), 1 + 20 * LONG)
+        found = figures.change_figures(training.steps, [], event, 4, NORMAL)
+        self.assertEqual(found["repeated_steps"], 20)
+
+    def test_an_event_in_the_middle_of_a_step(self):
+        training, event = grow(pause=3.0)
+        self.assertAlmostEqual(figures.lost_time(training.steps, event - SHORT / 4, 4, NORMAL), 3.0)
+
+    def test_change_figures(self):
+        training, event = grow(pause=3.0)
+        saves = [figures.Save(event - 5, event - 4), figures.Save(event + 1, event + 1.25)]
+        found = figures.change_figures(training.steps, saves, event, 4, NORMAL)
+        self.assertAlmostEqual(found["save"], 0.25)
+        self.assertAlmostEqual(found["event_to_first_step"], 3.0 + LONG)
+        self.assertEqual(found["repeated_steps"], 0)
+
+
+class Undisturbed(unittest.TestCase):
+    def test_begin_and_end_of_a_world_do_not_count(self):
+        warming = round(figures.SETTLED / 0.5)
+        training = Training().world(2, warming, 0.5)
+        name = training.steps[0].world
+        training.world(2, 30, SHORT)
+        event = training.now
+        training.world(2, 200, 0.4)
+        training.steps = [step._replace(world=name) for step in training.steps]
+        self.assertAlmostEqual(figures.undisturbed(training.steps, [event], "sleep")[2], SHORT)
+
+    def test_kinds_are_apart(self):
+        training = Training().world(2, 60, SHORT).world(2, 60, 0.3, kind="cpu")
+        self.assertAlmostEqual(figures.undisturbed(training.steps, [], "sleep")[2], SHORT)
+        self.assertAlmostEqual(figures.undisturbed(training.steps, [], "cpu")[2], 0.3)
+
+    def test_a_short_world_has_its_own_steps(self):
+        training = Training().world(3, 5, LONG)
+        self.assertAlmostEqual(figures.undisturbed(training.steps, [], "sleep")[3], LONG)
+
+
+class HandOver(unittest.TestCase):
+    LOG = """\
+[2026-03-01T10:00:01.000] job_signal: 15 of running JobId=9 successful 0x400001
+[2026-03-01T10:00:02.000] _slurm_rpc_submit_batch_job: JobId=12 InitPrio=1 usec=7
+[2026-03-01T10:00:02.500] job_signal: 18 of running JobId=10 successful 0x400001
+[2026-03-01T10:00:02.600] job_signal: 15 of running JobId=10 successful 0x400001
+[2026-03-01T10:00:02.700] job_signal: 15 of running JobId=11 successful 0x400001
+[2026-03-01T10:00:02.800] debug2: _slurm_rpc_epilog_complete: JobId=9 Node=n4
+[2026-03-01T10:00:03.000] debug2: _slurm_rpc_epilog_complete: JobId=10 Node=n1
+[2026-03-01T10:00:03.100] debug2: _slurm_rpc_epilog_complete: JobId=11 Node=n2
+[2026-03-01T10:00:03.200] debug2: _slurm_rpc_epilog_complete: JobId=8 Node=n3
+something without a time
+[2026-03-01T10:00:09.000] debug2: _slurm_rpc_epilog_complete: JobId=10 Node=n1
+""".splitlines()
+
+    def at(self, second):
+        return datetime.datetime(2026, 3, 1, 10, 0, second).timestamp()
+
+    def test_from_the_first_signal_to_the_last_epilog(self):
+        self.assertAlmostEqual(figures.sigterm_to_free(self.LOG, self.at(2), self.at(4)), 0.5, places=3)
+
+    def test_nobody_was_signalled(self):
+        self.assertIsNone(figures.sigterm_to_free(self.LOG, self.at(4), self.at(5)))
+
+
+class Tables(unittest.TestCase):
+    MEASURES = [
+        {"round": number, "peer": peer, "step": "sleep", "change": change, "pause": pause, "lost": pause + 1}
+        for peer, pauses in (("elastic", (1.0, 2.0, 9.0)), ("torchrun", (20.0, 30.0, 40.0)))
+        for change in ("grow", "shrink")
+        for number, pause in enumerate(pauses, 1)
+    ] + [{"round": 3, "peer": "elastic", "step": "sleep", "change": "shrink", "sigterm_to_free": 1.2, "save": 0.1}]
+
+    def test_summary(self):
+        records = figures.summary(self.MEASURES, "elastic")
+        found = {(r["peer"], r["change"], r["figure"]): r for r in records}
+        ours, theirs = found["elastic", "grow", "pause"], found["torchrun", "grow", "pause"]
+        self.assertEqual((ours["median"], ours["low"], ours["high"], ours["rounds"]), (2.0, 1.0, 9.0, 3))
+        self.assertEqual(ours["ratio"], 1.0)
+        self.assertEqual(theirs["ratio"], 15.0)
+        self.assertNotIn(("torchrun", "shrink", "sigterm_to_free"), found)
+
+    def test_no_ratio_to_nothing(self):
+        measures = [{**measure, "pause": 0.0} for measure in self.MEASURES if measure["peer"] == "elastic"]
+        for record in figures.summary([*measures, *self.MEASURES[6:]], "elastic"):
+            if record["figure"] == "pause" and record["peer"] == "elastic":
+                self.assertIsNone(record["ratio"])
+
+    def test_markdown(self):
+        text = figures.markdown(figures.summary(self.MEASURES, "elastic"), {"torchrun": "torchrun, as it is"})
+        lines = text.splitlines()
+        self.assertIn("| elastic | 2.0 [1.0–9.0] | 3.0 [2.0–10.0] | 2.0 [1.0–9.0] | 3.0 [2.0–10.0] | – | 1.2 [1.2–1.2] |", lines)
+        self.assertIn("| torchrun, as it is | 30.0 [20.0–40.0] 15.0× | 31.0 [21.0–41.0] 10.3×", text)
+        self.assertEqual({line.count("|") for line in lines if line.startswith("|")}, {8})
+
+    def test_verdicts(self):
+        verdicts = figures.verdicts(figures.summary(self.MEASURES, "elastic"), self.MEASURES, "elastic")
+        self.assertEqual(
+            [(held, text.split(" s,")[0]) for held, text in verdicts],
+            [
+                (True, "sleep, grow: pause 2.00"),
+                (True, "sleep, grow: lost 3.00"),
+                (True, "sleep, shrink: pause 2.00"),
+                (True, "sleep, shrink: lost 3.00"),
+                (False, "sleep, round 3: SIGTERM to free 1.20"),
+            ],
+        )
+        slower = [{**m, "pause": 4.0} if m["peer"] == "elastic" else m for m in self.MEASURES]
+        held = [held for held, text in figures.verdicts(figures.summary(slower, "elastic"), [], "elastic") if "shrink: pause" in text]
+        self.assertEqual(held, [False])
+
+
+if __name__ == "__main__":
+    tap.main()
