@@ -2,15 +2,24 @@
 #
 # tests/system/: bats on the testbed, run by scripts/check: EXTRA_DIST += tests/system/x.bats
 EXTRA_DIST += \
+    tests/system/arithmetic.bats \
+    tests/system/arithmetic.py \
     tests/system/digits.bats \
     tests/system/elastic.bash \
     tests/system/endings.bats \
     tests/system/faults.bats \
     tests/system/helpers.bash \
+    tests/system/hosts.bats \
+    tests/system/hosts.py \
     tests/system/level0.bats \
     tests/system/main_path.bats \
+    tests/system/package.bats \
+    tests/system/controller.bats \
     tests/system/phases.bats \
+    tests/system/queue.bats \
+    tests/system/slow.bash \
     tests/system/slow_network.py \
+    tests/system/time_limits.bats \
     tests/system/steps.py \
     tests/system/epilog.bats \
     tests/system/selastic.bats \
