@@ -4,8 +4,10 @@
  * Anybody on the network may connect, so what has not proved itself gets little: a small frame, a
  * few seconds, one of PENDING_MAX places. When all places are taken the one that has kept us
  * waiting longest goes, but nobody goes within PATIENCE_MS: else a thousand agents that come at
- * once would push each other out. Until a place is free nothing is accepted; the kernel keeps who
- * knocks.
+ * once would push each other out. Who has not said a word goes sooner: whoever has waited in the
+ * kernel's queue for a place, as all do then, has had the time for its hello. So ten thousand that
+ * connect again and again do not fill that queue. Until a place is free nothing is accepted; the
+ * kernel keeps who knocks.
  *
  * The socket is polled and accepted by hand, not through uv_listen, because libuv has no way to
  * stop listening for a moment when descriptors run out. */
@@ -23,10 +25,11 @@
 
 #include "common/log.h"
 
-#define PENDING_MAX      64
-#define PATIENCE_MS      100
-#define BACKLOG          1024
-#define ACCEPTS_PER_TURN 16
+#define PENDING_MAX        64
+#define PATIENCE_MS        100
+#define SILENT_PATIENCE_MS 20
+#define BACKLOG            1024
+#define ACCEPTS_PER_TURN   16
 /* More would not be faster, and if munged hangs it must not take all of libuv's worker threads
  * with it. */
 #define JOBS_MAX     2
@@ -267,6 +270,13 @@ void link_server_forget(struct link *link)
     free_if_done(link->server);
 }
 
+static bool is_overdue(const struct link *link, uint64_t now)
+{
+    uint64_t patience = link->heard ? PATIENCE_MS : SILENT_PATIENCE_MS;
+
+    return link->state != LINK_AUTH && now - link->since >= patience;
+}
+
 /* Make a place free if none is. False: not now. */
 static bool have_place(struct link_server *server)
 {
@@ -276,7 +286,7 @@ static bool have_place(struct link_server *server)
     if (server->pending_count < PENDING_MAX)
         return true;
     TAILQ_FOREACH (link, &server->pending, entry) {
-        if (link->state != LINK_AUTH && now - link->since >= PATIENCE_MS) {
+        if (is_overdue(link, now)) {
             if (link->state == LINK_CLOSING)
                 link_end(link, link->why);
             else
@@ -372,7 +382,7 @@ static void accept_some(uv_poll_t *poll, int status, int events)
         int fd;
 
         if (!have_place(server)) {
-            pause_accepting(server, PATIENCE_MS);
+            pause_accepting(server, SILENT_PATIENCE_MS);
             return;
         }
         fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
