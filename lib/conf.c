@@ -194,18 +194,20 @@ static int set_pattern(char **text, const char *value, struct error *err)
     const char *known =
         "write an absolute path, in which %h is the user's home, %u the user, %j the job id, "
         "%c the cluster's name and %% a percent sign";
+    bool has_job = false;
 
     if (value[0] != '/' && strncmp(value, "%h", 2) != 0)
         return error_set(err, "'%s' does not begin with / or %%h; %s", error_value(value).text,
                          known);
-    if (strstr(value, "%j") == NULL)
-        return error_set(err, "'%s' has no %%j, so that two jobs would share it; %s",
-                         error_value(value).text, known);
     for (const char *at = strchr(value, '%'); at != NULL; at = strchr(at + 2, '%')) {
         if (at[1] == '\0' || strchr("hujc%", at[1]) == NULL)
             return error_set(err, "'%s' has a %% that means nothing; %s", error_value(value).text,
                              known);
+        has_job = has_job || at[1] == 'j';
     }
+    if (!has_job)
+        return error_set(err, "'%s' has no %%j, so that two jobs would share it; %s",
+                         error_value(value).text, known);
     return set_text(text, value, err);
 }
 

@@ -222,6 +222,8 @@ static void test_bad_files(void **state)
          "elastic.conf:1: state_dir: 'here/%j' does not begin with / or %h; " PATTERN},
         {"state_dir = /state\n", "elastic.conf:1: state_dir: '/state' has no %j, so that two jobs "
                                  "would share it; " PATTERN},
+        {"state_dir = /%%j\n", "elastic.conf:1: state_dir: '/%%j' has no %j, so that two jobs "
+                               "would share it; " PATTERN},
         {"state_dir = /%j/%x\n",
          "elastic.conf:1: state_dir: '/%j/%x' has a % that means nothing; " PATTERN},
         {"state_dir = /%j/%\n",
