@@ -12,6 +12,7 @@ EXTRA_DIST += \
     scripts/build.sh \
     scripts/check \
     scripts/demo \
+    scripts/fuzz \
     scripts/setup \
     scripts/testbed \
     scripts/testbed.d/commands.sh \

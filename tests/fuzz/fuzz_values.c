@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Fuzz target: the value of each policy option, NAME=VALUE a line (grace=10), as command line, environment and
+ * elastic.conf give them. A value that is refused changes nothing. */
+#include "tests/fuzz/fuzz.h"
+
+#include "lib/policy.h"
+
+#define LINES_MAX 32
+
+static char *write_policy(const struct policy *policy)
+{
+    json_object *json = policy_to_json(policy);
+    char *text;
+
+    MUST(json != NULL);
+    text = strdup(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN));
+    MUST(text != NULL);
+    json_object_put(json);
+    return text;
+}
+
+static void set(struct policy *policy, const char *name, const char *value)
+{
+    char *before = write_policy(policy), *after;
+    struct error err = {""};
+
+    if (policy_set(policy, name, value, &err) == 0) {
+        MUST(policy_is_set(policy, name));
+    } else {
+        fuzz_check_refusal(&err);
+        after = write_policy(policy);
+        MUST(strcmp(before, after) == 0);
+        free(after);
+    }
+    free(before);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = fuzz_text(data, size), *lines[LINES_MAX + 1];
+    int count = fuzz_lines(text, lines, LINES_MAX);
+    struct policy policy;
+
+    policy_init(&policy);
+    for (int i = 0; i < count; i++) {
+        char *value = strchr(lines[i], '=');
+
+        if (value == NULL)
+            continue;
+        *value++ = '\0';
+        set(&policy, lines[i], value);
+    }
+    policy_clear(&policy);
+    free(text);
+    return 0;
+}

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# tests/fuzz/: fuzz targets. `make check` runs each on its corpus, with a main of our own; scripts/fuzz links them
+# with libFuzzer instead. A target is one name in FUZZ_TARGETS and its two lines.
+FUZZ_MAIN = tests/fuzz/libreplay.la
+check_LTLIBRARIES += tests/fuzz/libreplay.la
+tests_fuzz_libreplay_la_SOURCES = tests/fuzz/replay.c
+noinst_HEADERS += tests/fuzz/fuzz.h
+
+FUZZ_TARGETS = \
+    tests/fuzz/fuzz_admission \
+    tests/fuzz/fuzz_conf \
+    tests/fuzz/fuzz_frame \
+    tests/fuzz/fuzz_json \
+    tests/fuzz/fuzz_link \
+    tests/fuzz/fuzz_options \
+    tests/fuzz/fuzz_policy \
+    tests/fuzz/fuzz_sizes \
+    tests/fuzz/fuzz_values
+check_PROGRAMS += $(FUZZ_TARGETS)
+TESTS += $(FUZZ_TARGETS)
+
+FUZZ_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
+FUZZ_LIBS = lib/libelasticcore.la $(FUZZ_MAIN)
+tests_fuzz_fuzz_admission_SOURCES = tests/fuzz/fuzz_admission.c
+tests_fuzz_fuzz_admission_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_admission_LDADD = $(FUZZ_LIBS)
+tests_fuzz_fuzz_conf_SOURCES = tests/fuzz/fuzz_conf.c
+tests_fuzz_fuzz_conf_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_conf_LDADD = $(FUZZ_LIBS)
+tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c
+tests_fuzz_fuzz_frame_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_frame_LDADD = $(FUZZ_LIBS) $(SODIUM_LIBS)
+tests_fuzz_fuzz_json_SOURCES = tests/fuzz/fuzz_json.c
+tests_fuzz_fuzz_json_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_json_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)
+tests_fuzz_fuzz_link_SOURCES = tests/fuzz/fuzz_link.c tests/fuzz/quiet.c
+tests_fuzz_fuzz_link_CPPFLAGS = $(FUZZ_CPPFLAGS) $(LIBUV_CFLAGS) $(MUNGE_CFLAGS)
+tests_fuzz_fuzz_link_LDADD = common/libelasticcommon.la $(FUZZ_LIBS) $(LIBUV_LIBS) $(SODIUM_LIBS) \
+    $(JSONC_LIBS)
+tests_fuzz_fuzz_options_SOURCES = tests/fuzz/fuzz_options.c tests/fuzz/quiet.c agent/options.c
+tests_fuzz_fuzz_options_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_options_LDADD = cmd/libselastic.la common/libelasticcommon.la $(FUZZ_LIBS)
+tests_fuzz_fuzz_policy_SOURCES = tests/fuzz/fuzz_policy.c
+tests_fuzz_fuzz_policy_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_policy_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)
+tests_fuzz_fuzz_sizes_SOURCES = tests/fuzz/fuzz_sizes.c
+tests_fuzz_fuzz_sizes_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_sizes_LDADD = $(FUZZ_LIBS)
+tests_fuzz_fuzz_values_SOURCES = tests/fuzz/fuzz_values.c
+tests_fuzz_fuzz_values_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_values_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)
+
+# A directory is copied as it is.
+EXTRA_DIST += tests/fuzz/corpus
