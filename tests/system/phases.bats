@@ -7,6 +7,7 @@
 BATS_TEST_TIMEOUT=180
 load helpers
 load elastic
+load slow
 
 GRACE=300
 
@@ -14,79 +15,17 @@ GRACE=300
 setup_file() {
     testbed_up --nodes 3 --grace "$GRACE"
     cp "$TREE/tests/system/steps.py" "$TREE/tests/system/slow_network.py" "$TB_WORK/"
-    as_user mkdir "$TB_WORK/bin"
+    slow_things
     slow_prolog
-    slow_srun
-    slow_agent
-    slow_worker
 }
 
 teardown_file() { testbed_down; }
 
 teardown() {
-    as_user rm -f "$TB_WORK/hold"
+    as_user rm -f "$TB_WORK/hold.train"
     cancel_all
     [[ -z ${network:-} ]] || kill "$network" || true
 }
-
-# ---- what is slow while the file "hold" names it ------------------------------------------------------------------------------
-
-slow_prolog() {
-    cat >"$TB_DIR/etc/prolog.d/10-slow" <<SH
-#!/bin/sh
-[ "\$SLURM_JOB_PARTITION \$(cat $TB_WORK/hold 2>/dev/null)" = "elastic prolog" ] || exit 0
-touch $TB_WORK/at-prolog.\$SLURM_JOB_ID
-while [ -e $TB_WORK/hold ]; do sleep 0.1; done
-SH
-    chmod 0755 "$TB_DIR/etc/prolog.d/10-slow"
-}
-
-# First in the job's PATH. An extension's srun is late, or starts an agent that is, or one that is far from its leader.
-slow_srun() {
-    script bin/srun <<SH
-#!/bin/bash
-real=\$(PATH=\${PATH#*:} && command -v srun)
-words=("\$@")
-if [[ "\${words[-1]}" == --extension ]]; then
-    case \$(cat $TB_WORK/hold 2>/dev/null) in
-    srun)
-        touch $TB_WORK/at-srun.\$SLURM_JOB_ID
-        while [[ -e $TB_WORK/hold ]]; do sleep 0.1; done
-        ;;
-    agent) words[-2]=$TB_WORK/bin/slow-agent ;;
-    network) export ELASTIC_LEADER=127.0.0.1:\$(cat $TB_WORK/network.port) ;;
-    esac
-fi
-exec "\$real" "\${words[@]}"
-SH
-}
-
-# What Slurm signals now goes nowhere.
-slow_agent() {
-    script bin/slow-agent <<SH
-#!/bin/bash
-trap '' TERM
-touch $TB_WORK/at-agent.\$SLURM_JOB_ID
-while [[ -e $TB_WORK/hold ]]; do sleep 0.1; done
-exec "\$ELASTIC_RUN" "\$@"
-SH
-}
-
-# hold "worker-GENERATION": the workers of that generation start late.
-slow_worker() {
-    script bin/slow-worker <<SH
-#!/bin/bash
-if [[ \$(cat $TB_WORK/hold 2>/dev/null) == "worker-\$ELASTIC_GENERATION" ]]; then
-    touch $TB_WORK/at-worker.\$ELASTIC_JOB_ID.\$RANK
-    while [[ -e $TB_WORK/hold ]]; do sleep 0.1; done
-fi
-exec "\$@"
-SH
-}
-
-hold() { as_user sh -c "echo $1 >$TB_WORK/hold"; }
-
-let_go() { as_user rm "$TB_WORK/hold"; }
 
 # Waits until the extension is where it is held. Sets extension.
 held_at() {
@@ -97,11 +36,19 @@ held_at() {
 
 an_extension_is_at() { [[ -e $TB_WORK/at-$1.$(extensions_of "$job" | tail -n 1) ]]; }
 
-# ---- jobs -------------------------------------------------------------------------------------------------------------------------
+# Slurm runs this before it starts the extension's batch script.
+slow_prolog() {
+    cat >"$TB_DIR/etc/prolog.d/10-slow" <<SH
+#!/bin/sh
+[ "\$SLURM_JOB_PARTITION \$(cat $TB_WORK/hold.train 2>/dev/null)" = "elastic prolog" ] || exit 0
+touch $TB_WORK/at-prolog.\$SLURM_JOB_ID
+while [ -e $TB_WORK/hold.train ]; do sleep 0.1; done
+SH
+    chmod 0755 "$TB_DIR/etc/prolog.d/10-slow"
+}
 
 base() {
-    job=$(submit --elastic=2:3 --elastic-grow-delay=2 --exclusive -t 30 --wrap "export PATH=$TB_WORK/bin:\$PATH
-        srun elasticrun $TB_WORK/bin/slow-worker /usr/bin/python3 $TB_WORK/steps.py $TB_WORK/log-\$SLURM_JOB_ID 100000 0.2")
+    job=$(slow_train train 2:3)
 }
 
 # A job that wants the third node: it must have started long before grace ends.
@@ -125,7 +72,7 @@ was_preempted() { [[ $(job_field "$1" PreemptTime) == 20* ]]; }
 base_goes_on() {
     local steps
     wait_for 60 job_is "$rival" COMPLETED
-    [[ ! -e $TB_WORK/hold ]] || let_go
+    [[ ! -e $TB_WORK/hold.train ]] || let_go
     wait_for 60 size_is "$job" 3
     steps=$(steps_of "$job")
     wait_for 60 steps_exceed "$job" "$steps"

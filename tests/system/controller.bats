@@ -1,0 +1,122 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# slurmctld is away for 20 s while jobs grow: nothing is lost, and growth goes on.
+
+# shellcheck disable=SC2034
+BATS_TEST_TIMEOUT=300
+load helpers
+load elastic
+load slow
+
+AWAY=20
+
+setup_file() {
+    testbed_up --nodes 8
+    cp "$TREE/tests/system/steps.py" "$TB_WORK/"
+    slow_things
+}
+
+teardown_file() { testbed_down; }
+
+teardown() {
+    [[ -z ${stopped:-} ]] || kill -CONT "$stopped"
+    "$TESTBED" status --dir "$TB_DIR" >/dev/null || "$TESTBED" start-controller --dir "$TB_DIR"
+    rm -f "$TB_WORK"/hold.* "$TB_WORK"/at-*
+    cancel_all
+}
+
+controller() { "$TESTBED" status --dir "$TB_DIR" | awk '$1 == "slurmctld" { print $2 }'; }
+
+# The nodes of a job's world as its files say; selastic would ask Slurm where the leader is.
+world_is() { [[ $(json_value 'len(s["nodes"])' <"$TB_DIR/jobs/$TB_USER-$1/generation.json") == "$2" ]]; }
+
+extension_is_at() { [[ -e $TB_WORK/at-$2.$(extensions_of "$1") ]]; }
+
+has_pending_extension() { [[ $(as_user squeue -h -t PD -o %k) == *"elastic-extension-of=$1."* ]]; }
+
+# Four jobs of a node each that want another one, in four moments of growth. (Four more nodes; the filler has that for the first.)
+four_jobs() {
+    filler=$(submit -N1 --exclusive -t 20 --wrap 'sleep 1200')
+    grown=$(slow_train grown 1:2)
+    wait_for 60 size_is "$grown" 2
+    hold agent joining
+    joining=$(slow_train joining 1:2)
+    wait_for 60 extension_is_at "$joining" agent
+    hold srun starting
+    starting=$(slow_train starting 1:2)
+    wait_for 60 extension_is_at "$starting" srun
+    pending=$(slow_train pending 1:2)
+    wait_for 60 has_pending_extension "$pending"
+    for job in $grown $joining $starting $pending; do
+        wait_for 60 steps_exceed "$job" 0
+    done
+    extension=$(extensions_of "$grown")
+    agent=$(agent_of "$extension")
+    [[ -n $agent ]]
+}
+
+# The elasticrun of an extension.
+agent_of() {
+    local pid
+    for pid in $(job_processes "$1"); do
+        [[ ! $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null) =~ ^[^\ ]*/bin/elasticrun\ --extension ]] || echo "$pid"
+    done
+}
+
+# What happens while the controller is away; begun is when it went.
+meanwhile() {
+    let_go joining # its agent joins without Slurm's help
+    let_go starting # its srun needs Slurm
+    kill -KILL "$agent"
+    wait_for 60 world_is "$joining" 2
+    wait_for 60 world_is "$grown" 1 # and sbatch for another one fails
+    for job in $grown $joining $starting $pending; do
+        steps=$(steps_of "$job")
+        wait_for 60 steps_exceed "$job" "$steps"
+    done
+    while (($(seconds_since "$begun") < AWAY)); do
+        sleep 0.5 # so long it is away
+    done
+    world_is "$starting" 1
+    world_is "$pending" 1
+}
+
+# Everybody gets a second node, and who has had no fault has not lost or repeated a step.
+all_grow() {
+    as_user scancel "$filler"
+    for job in $pending $joining $starting $grown; do
+        wait_for 120 size_is "$job" 2
+        steps=$(steps_of "$job")
+        wait_for 60 steps_exceed "$job" "$steps"
+        job_is "$job" RUNNING
+        [[ $(job_field "$job" Restarts) == 0 ]]
+    done
+    [[ $(sizes_of "$joining") == 1,2 && $(sizes_of "$pending") == 1,2 ]]
+    for job in $pending $joining $starting; do
+        steps_were_made_once "$job"
+    done
+    as_user scancel "$pending" "$joining" "$starting" "$grown"
+    for job in $pending $joining $starting $grown; do
+        wait_for 60 nothing_is_left_of "$job"
+    done
+}
+
+@test "slurmctld is stopped and started again" {
+    four_jobs
+    "$TESTBED" stop-controller --dir "$TB_DIR"
+    begun=$EPOCHREALTIME
+    meanwhile
+    "$TESTBED" start-controller --dir "$TB_DIR"
+    all_grow
+}
+
+@test "slurmctld stands still" {
+    four_jobs
+    stopped=$(controller)
+    kill -STOP "$stopped"
+    begun=$EPOCHREALTIME
+    meanwhile
+    kill -CONT "$stopped"
+    stopped=
+    all_grow
+}

@@ -1,0 +1,69 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# How long extensions may run: as long as their base where that is possible, less where other jobs wait, and replaced in time.
+
+# shellcheck disable=SC2034
+BATS_TEST_TIMEOUT=240
+load helpers
+load elastic
+
+setup_file() {
+    testbed_up --nodes 8
+    cp "$TREE/tests/system/steps.py" "$TB_WORK/"
+}
+
+teardown_file() { testbed_down; }
+
+teardown() { cancel_all; }
+
+# limit_of JOB: its time limit in minutes.
+limit_of() {
+    local hours minutes
+    IFS=: read -r hours minutes _ < <(job_field "$1" TimeLimit)
+    echo $((10#$hours * 60 + 10#$minutes))
+}
+
+goes_on() {
+    local steps
+    steps=$(steps_of "$1")
+    wait_for 60 steps_exceed "$1" "$steps"
+}
+
+@test "an extension that backfill starts gets its base's time, and accepts less only in front of another job" {
+    filler=$(submit -N4 -w n[5-8] --exclusive -t 12 --wrap 'sleep 720')
+    wait_for 30 job_is "$filler" RUNNING
+    # The base's nodes are not among those that it waits for: its six are free when the filler ends.
+    rigid=$(submit -N6 --exclusive -t 5 -x n1,n2 --wrap 'sleep 300')
+    job=$(train 2:3 100000 0.2 -- -t 60 -w n1,n2)
+    wait_for 30 job_is "$job" RUNNING
+    wait_for 30 has_extension "$job"
+    extension=$(extensions_of "$job")
+    (($(limit_of "$extension") >= 55))
+    wait_for 150 size_is "$job" 3
+    job_is "$rigid" PENDING
+    limit=$(limit_of "$extension")
+    echo "the limit is $limit minutes"
+    # 59 minutes, 29, 14, 7: not just the pool's time_min of one, and no more than the filler's twelve.
+    ((limit >= 3 && limit <= 12))
+    goes_on "$job"
+    steps_were_made_once "$job"
+}
+
+has_extension() { [[ -n $(extensions_of "$1") ]]; }
+
+@test "an extension whose time runs out is replaced by another in one change" {
+    job=$(train 2:3 100000 0.2 -- -t 60)
+    wait_for 60 size_is "$job" 3
+    first=$(extensions_of "$job")
+    as_user scontrol update "JobId=$first" TimeLimit=1
+    wait_for 90 job_ended "$first"
+    job_is "$first" COMPLETED # and not TIMEOUT
+    second=$(extensions_of "$job" | tail -n 1)
+    [[ $second != "$first" ]]
+    wait_for 60 size_is "$job" 3
+    goes_on "$job"
+    [[ $(sizes_of "$job") == 2,3,3 ]]
+    run history_json "$job"
+    [[ $(json_value 's["generations"][2]["reason"]' <<<"$output") == "extension job $first is near its time limit" ]]
+    steps_were_made_once "$job"
+}
