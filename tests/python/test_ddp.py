@@ -19,7 +19,7 @@ dist.init_process_group("gloo")
 torch.manual_seed(5)
 x, y = torch.randn(61, 6, dtype=torch.float64), torch.randn(61, 1, dtype=torch.float64)
 results = {}
-for how in ("mean", "sum", "plain"):
+for how in ("mean", "sum", "parts", "plain"):
     torch.manual_seed(6)
     model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).double()
     ddp = DistributedDataParallel(model, find_unused_parameters=False)
@@ -28,10 +28,14 @@ for how in ("mean", "sum", "plain"):
     for epoch in range(3):
         sampler.set_epoch(epoch)
         for indices in sampler:
-            errors = (ddp(x[indices]) - y[indices]) ** 2
-            loss = errors.sum() if how == "sum" else errors.mean()
-            if how != "plain": loss = loss * sampler.loss_scale(how)
             optimizer.zero_grad()
+            while how == "parts" and len(indices) > 2:
+                part, indices = indices[:2], indices[2:]
+                with ddp.no_sync():
+                    (((ddp(x[part]) - y[part]) ** 2).sum() * sampler.loss_scale("sum")).backward()
+            errors = (ddp(x[indices]) - y[indices]) ** 2
+            loss = errors.sum() if how in ("sum", "parts") else errors.mean()
+            if how != "plain": loss = loss * sampler.loss_scale("mean" if how == "mean" else "sum")
             loss.backward()
             optimizer.step()
             sampler.commit()
@@ -55,7 +59,7 @@ class Gradients(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             alone = self.train(directory, 1)
             three = self.train(directory, 3)  # 4 + 3 + 3, at the end of an epoch 1 + 0 + 0
-        for how in ("mean", "sum"):
+        for how in ("mean", "sum", "parts"):
             difference = (alone["mean"] - three[how]).abs().max().item()
             self.assertLess(difference, 1e-10, how)
         self.assertGreater((alone["mean"] - three["plain"]).abs().max().item(), 1e-4)

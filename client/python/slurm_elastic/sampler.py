@@ -124,7 +124,8 @@ class ElasticSampler:
         With W ranks, B samples in the step and b of them here, the factor is W/B for a loss that is
         summed over the local samples (reduction="sum") and b*W/B for their mean: the averaged
         gradient is then that of the mean over all B samples. Losses that are a mean over something
-        else than samples (tokens, class weights) need "sum".
+        else than samples (tokens, class weights) need "sum"; so do parts of the local samples whose
+        gradients are accumulated, when a small world's share does not fit into memory at once.
         """
         if reduction not in ("mean", "sum"):
             raise ValueError(f'reduction {reduction!r}: must be "mean" or "sum"')
