@@ -19,7 +19,7 @@ import statistics
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 WINDOW = 10.0
-SETTLED = 2.0  # from its first step on a world counts as undisturbed after so many seconds
+SETTLED = 1.0  # from its first step on a world counts as undisturbed after so many seconds
 
 
 class Step(NamedTuple):
@@ -261,7 +261,7 @@ def markdown(records: Sequence[Dict], titles: Dict[str, str]) -> str:
             row = [_cell(cells.get((peer, change, figure)), peer == peers[0]) for change, figure, _ in COLUMNS]
             parts.append(f"| {titles.get(peer, peer)} | " + " | ".join(row) + " |")
         parts.append("")
-    return "\n".join(parts)
+    return "\n".join(parts).rstrip("\n") + "\n"
 
 
 def _cell(record: Optional[Dict], first: bool) -> str:
@@ -271,6 +271,19 @@ def _cell(record: Optional[Dict], first: bool) -> str:
     if not first and record["ratio"] is not None:
         text += f" {record['ratio']:.1f}×"
     return text
+
+
+BEGIN, END = "<!-- bench/resize -->", "<!-- end of bench/resize -->"
+
+
+def placed(page: str, text: str) -> str:
+    """The page with the text between its lines BEGIN and END, in place of what is there. ValueError if it has
+    no such lines."""
+    before, begin, rest = page.partition(BEGIN + "\n")
+    _, end, after = rest.partition(END + "\n")
+    if not begin or not end:
+        raise ValueError(f"there are no lines {BEGIN} and {END}")
+    return f"{before}{begin}\n{text}\n{end}{after}"
 
 
 def verdicts(records: Sequence[Dict], measures: Sequence[Dict], ours: str) -> List[Tuple[bool, str]]:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The ways to change the size of a training that bench/resize compares.
 
-A peer is started on MIN nodes. Before each growth prepare_growth() gives it the chance to queue what is
-to start when nodes become free; at the growth's event, commands_to_grow() are run at the moment that the
-nodes are freed. Nobody tells it to shrink: it is preempted.
+A peer is started where MAX nodes are free. Nobody tells it to shrink: it is preempted. Before a growth
+prepare_growth() gives it the chance to queue what is to start when nodes become free; commands_to_grow() are
+run at the very moment that the nodes are freed.
 """
 
 import shlex
@@ -20,8 +20,9 @@ class Peer:
     name = ""
     title = ""
     notice = "signal"
-    start_limit = 60  # seconds to the first step
-    change_limit = 120
+    # What is to be expected of an idle machine: start and end, and a shrink and a growth with their windows.
+    start_seconds = 9
+    kind_seconds = 27
 
     def __init__(self, cluster, directory):
         self.cluster, self.directory = cluster, directory
@@ -56,32 +57,37 @@ class Elastic(Peer):
     name = "elastic"
     title = "slurm-elastic, script with a gate"
     notice = "elastic"
+    options = []
 
     def start(self):
-        command = words(["srun", "elasticrun", sys.executable, *self.training()])
+        command = words(["srun", "elasticrun", *self.options, sys.executable, *self.training()])
         options = [f"--elastic={MIN}:{MAX}", "--elastic-grow-delay=1", "--partition=batch", "--time=20"]
         self.cluster.submit(self.directory, *options, "--job-name=train", f"--wrap={command}")
 
 
 class ElasticCold(Elastic):
+    """What a script gets that waits nowhere before it touches what the old world still uses."""
+
     name = "elastic-cold"
     title = "slurm-elastic, script without a gate"
-    notice = "cold"
+    options = ["--early-start=no"]
+    kind_seconds = 30
 
 
 class Torchrun(Peer):
-    """The base job is not preemptible; a second job brings the nodes above MIN, and is resubmitted when it
+    """The base job is not preemptible; a second job brings the nodes above MIN, and is submitted anew after it
     has been preempted."""
 
     name = "torchrun"
     title = "torchrun, default settings"
     launcher = ["-m", "torch.distributed.run"]
     settings = ""
-    start_limit = 120
+    kind_seconds = 75
 
     def start(self):
         self._endpoint = f"127.0.0.1:{free_port()}"
         self._submit("base", "batch")
+        self._submit("added", "elastic")
 
     def prepare_growth(self):
         self._submit("added", "elastic")
@@ -100,12 +106,14 @@ class TorchrunTuned(Torchrun):
     title = "torchrun, monitor 0.1 s, last call 1 s"
     launcher = [*Torchrun.launcher, "--monitor_interval=0.1"]
     settings = "last_call_timeout=1"
+    kind_seconds = 47
 
 
 class TorchrunKeepAlive(TorchrunTuned):
     name = "torchrun-keepalive"
     title = "the same, keep-alive 3 × 1 s"
     launcher = ["torchrun_keep_alive.py", "--monitor_interval=0.1"]
+    kind_seconds = 36
 
 
 class Resubmit(Peer):
@@ -113,10 +121,11 @@ class Resubmit(Peer):
 
     name = "resubmit"
     title = "cancel and resubmit"
+    kind_seconds = 30
 
     def start(self):
         command = [self.directory / "resubmit.sh", MIN, MAX, sys.executable, *self.training()]
-        options = [f"--nodes={MIN}", "--partition=elastic", "--time=20", "--job-name=train"]
+        options = [f"--nodes={MAX}", "--partition=elastic", "--time=20", "--job-name=train"]
         self.cluster.submit(self.directory, *options, *command)
 
     def commands_to_grow(self):

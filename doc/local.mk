@@ -7,4 +7,5 @@ include doc/man/local.mk
 EXTRA_DIST += \
     README.md \
     doc/architecture.md \
+    doc/benchmarks.md \
     doc/testbed.md

@@ -208,6 +208,14 @@ class Tables(unittest.TestCase):
         self.assertIn("| torchrun, as it is | 30.0 [20.0–40.0] 15.0× | 31.0 [21.0–41.0] 10.3×", text)
         self.assertEqual({line.count("|") for line in lines if line.startswith("|")}, {8})
 
+    def test_placed_in_a_page(self):
+        page = f"# Title\n\n{figures.BEGIN}\nold\n{figures.END}\n\nMore.\n"
+        new = f"# Title\n\n{figures.BEGIN}\n\nnew\n\n{figures.END}\n\nMore.\n"
+        self.assertEqual(figures.placed(page, "new\n"), new)
+        self.assertEqual(figures.placed(new, "new\n"), new)
+        with self.assertRaisesRegex(ValueError, "no lines"):
+            figures.placed("# Title\n", "new\n")
+
     def test_verdicts(self):
         verdicts = figures.verdicts(figures.summary(self.MEASURES, "elastic"), self.MEASURES, "elastic")
         self.assertEqual(
