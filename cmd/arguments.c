@@ -80,8 +80,9 @@ int arguments_parse_size(const char *text, bool *relative, int *nodes, struct er
     int n;
     if (number_parse(text + sign, strlen(text + sign), 1, SIZES_NODES_MAX, &n) < 0)
         return error_set(err,
-                         "'%s' is not a size; give a number of nodes (6) or a difference (+2, -2)",
-                         error_value(text).text);
+                         "'%s' is not a size; give a number of nodes from 1 to %d (6) or a "
+                         "difference (+2, -2)",
+                         error_value(text).text, SIZES_NODES_MAX);
     *relative = sign;
     *nodes = *text == '-' ? -n : n;
     return 0;

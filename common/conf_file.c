@@ -3,6 +3,7 @@
 #include "common/conf_file.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,17 +57,17 @@ static struct conf *load(const char *path, struct error *err)
     size_t len;
     char *text = file_read(path, CONF_FILE_MAX, &len, err);
     struct conf *conf;
+    bool named;
 
     if (text != NULL) {
         conf = conf_parse(path, text, len, err);
         free(text);
         return conf;
     }
+    named = variable_value("ELASTIC_CONF") != NULL && strcmp(path, getenv("ELASTIC_CONF")) == 0;
     /* A part of the path that is no directory is a wrong name, not an absent file. */
-    if (errno != ENOENT)
-        return NULL;
-    if (variable_value("ELASTIC_CONF") != NULL && strcmp(path, getenv("ELASTIC_CONF")) == 0) {
-        error_prefix(err, "ELASTIC_CONF");
+    if (errno != ENOENT || named) {
+        error_prefix(err, named ? "ELASTIC_CONF" : "elastic.conf");
         return NULL;
     }
     conf = conf_create();

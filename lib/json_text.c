@@ -151,10 +151,16 @@ static int check_text(const char *text, size_t len, struct error *err)
     return at < len ? error_at(text, at, err) : 0;
 }
 
+struct saturated {
+    bool found;
+    const char *key; /* NULL: in an array */
+};
+
 /* json-c makes the nearest value that it has of a number that is too large, and says nothing. */
 static int find_saturated(json_object *value, int flags, json_object *parent, const char *key,
-                          size_t *index, void *found)
+                          size_t *index, void *arg)
 {
+    struct saturated *number = arg;
     bool saturated = false;
 
     if (json_object_is_type(value, json_type_double))
@@ -162,18 +168,20 @@ static int find_saturated(json_object *value, int flags, json_object *parent, co
     else if (json_object_is_type(value, json_type_int))
         saturated = json_object_get_int64(value) == INT64_MIN ||
                     json_object_get_uint64(value) == UINT64_MAX;
-    *(bool *)found = saturated;
+    number->found = saturated;
+    number->key = key;
     return saturated ? JSON_C_VISIT_RETURN_STOP : JSON_C_VISIT_RETURN_CONTINUE;
 }
 
 static int check_numbers(json_object *root, struct error *err)
 {
-    bool saturated = false;
+    struct saturated number = {0};
 
-    json_c_visit(root, 0, find_saturated, &saturated);
-    if (!saturated)
+    json_c_visit(root, 0, find_saturated, &number);
+    if (!number.found)
         return 0;
-    return error_set(err, "NaN, Infinity and numbers that need more than 64 bits are not allowed");
+    error_set(err, "NaN, Infinity and numbers that need more than 64 bits are not allowed");
+    return number.key != NULL ? error_prefix(err, "\"%s\"", error_value(number.key).text) : -1;
 }
 
 static const char *syntax_message(enum json_tokener_error code)

@@ -461,8 +461,8 @@ static void test_conf_load(void **state)
     assert_null(conf_file_load("bad.conf", &err));
     assert_memory_equal(err.text, "bad.conf:2: unknown key 'max_node'; known keys: max_pending,",
                         60);
-    assert_no_conf(".", "cannot read .: it is a directory, not a file");
-    assert_no_conf("site.conf/x", "cannot read site.conf/x: Not a directory");
+    assert_no_conf(".", "elastic.conf: cannot read .: it is a directory, not a file");
+    assert_no_conf("site.conf/x", "elastic.conf: cannot read site.conf/x: Not a directory");
 }
 
 static void assert_no_policy(const char *path, const char *message)

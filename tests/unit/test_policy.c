@@ -261,11 +261,11 @@ static void test_bad_files(void **state)
          "line 1, column 28: a number with a needless zero in front, or no digit on both sides of "
          "its point"},
         {"{\"scale_config\": {\"2\": {\"lr\": NaN}}}",
-         "NaN, Infinity and numbers that need more than 64 bits are not allowed"},
+         "\"lr\": NaN, Infinity and numbers that need more than 64 bits are not allowed"},
         {"{\"scale_config\": {\"2\": {\"lr\": 1e999}}}",
-         "NaN, Infinity and numbers that need more than 64 bits are not allowed"},
+         "\"lr\": NaN, Infinity and numbers that need more than 64 bits are not allowed"},
         {"{\"grace\": 99999999999999999999}",
-         "NaN, Infinity and numbers that need more than 64 bits are not allowed"},
+         "\"grace\": NaN, Infinity and numbers that need more than 64 bits are not allowed"},
         /* Keys. */
         {"{\"grace\": 5, \"grace\": 5}",
          "line 1, column 14: \"grace\" is there twice in one object; leave one of them out"},

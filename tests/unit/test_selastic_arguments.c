@@ -108,7 +108,9 @@ static void test_bad_sizes(void **unused)
         char line[64], message[160];
         snprintf(line, sizeof(line), "resize 12 %s", bad[i]);
         snprintf(message, sizeof(message),
-                 "'%s' is not a size; give a number of nodes (6) or a difference (+2, -2)", bad[i]);
+                 "'%s' is not a size; give a number of nodes from 1 to 65533 (6) or a difference "
+                 "(+2, -2)",
+                 bad[i]);
         assert_refused(line, message);
     }
 }
