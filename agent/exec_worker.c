@@ -174,6 +174,14 @@ static int exec_error(const char *command, int error)
     return stat(command, &st) == 0 && S_ISDIR(st.st_mode) ? EISDIR : EACCES;
 }
 
+/* exec says "No such file" of a script whose interpreter is not there, too. */
+static bool no_interpreter(const char *command, int error)
+{
+    if (error != ENOENT || command[0] == '\0')
+        return false;
+    return strchr(command, '/') != NULL ? access(command, F_OK) == 0 : on_path(command);
+}
+
 /* In the child. The group is killed with the shim, should that be killed. */
 static void __attribute__((noreturn)) become_command(const struct shim *shim, pid_t parent)
 {
@@ -193,7 +201,9 @@ static void __attribute__((noreturn)) become_command(const struct shim *shim, pi
     sigprocmask(SIG_SETMASK, &none, NULL);
     execvp(shim->argv[0], shim->argv);
     error = exec_error(shim->argv[0], errno);
-    say_failure(shim, EXEC_WORKER_EXEC, error);
+    say_failure(shim,
+                no_interpreter(shim->argv[0], error) ? EXEC_WORKER_INTERPRETER : EXEC_WORKER_EXEC,
+                error);
     _exit(error == ENOENT ? 127 : 126);
 }
 

@@ -15,7 +15,12 @@
  * to the command. (A SIGKILL would leave to itself what the command is just starting.) */
 #define EXEC_WORKER_KILL (SIGRTMAX - 1) /* valgrind keeps the last one for itself */
 
-enum exec_worker_stage { EXEC_WORKER_CHDIR = 1, EXEC_WORKER_FORK, EXEC_WORKER_EXEC };
+enum exec_worker_stage {
+    EXEC_WORKER_CHDIR = 1,
+    EXEC_WORKER_FORK,
+    EXEC_WORKER_EXEC,
+    EXEC_WORKER_INTERPRETER, /* the command is there, but not what a script names in its first line */
+};
 
 /* Written to the status descriptor on failure. The descriptor is closed by a successful exec:
  * end of file without a failure means that the command runs. */

@@ -46,6 +46,13 @@ static void test_not_executable(void **state)
     expect_failure("", "/tmp", 127, ": No such file or directory");
     expect_failure("/tmp/", "/tmp", 126, "/tmp/: Is a directory");
     expect_failure(file, "/tmp", 126, message);
+    assert_int_equal(chmod(file, 0700), 0);
+    fd = open(file, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(write(fd, "#!/nowhere/python\n", 18), 18);
+    close(fd);
+    snprintf(message, sizeof(message),
+             "%s: the interpreter that its first line names does not exist", file);
+    expect_failure(file, "/tmp", 127, message);
     expect_failure("true", "/nowhere", 126,
                    "working directory /nowhere: No such file or directory");
     unlink(file);
