@@ -273,6 +273,9 @@ static json_object *start_failure(const struct worker *w)
                  strerror(w->failure.error));
     else if (w->failure.stage == EXEC_WORKER_FORK)
         snprintf(text, sizeof(text), "worker could not be started: %s", strerror(w->failure.error));
+    else if (w->failure.stage == EXEC_WORKER_INTERPRETER)
+        snprintf(text, sizeof(text), "%s: the interpreter that its first line names does not exist",
+                 set->command);
     else
         snprintf(text, sizeof(text), "%s: %s", set->command, strerror(w->failure.error));
     return worker_error_new(text);
