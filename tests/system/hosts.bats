@@ -29,6 +29,11 @@ hosts() { as_user /usr/bin/python3 hosts.py "$@"; }
 # read_right JOB FIRST: whether the readers have read what they should.
 read_right() { history_json "$1" | hosts compare 2 "$2" "${READERS[@]/#/read-}" >"$TB_WORK/compared" 2>&1; }
 
+# all_work JOB SIZE: whether all workers of the present generation have begun.
+all_work() {
+    size_is "$1" "$2" && [[ $(compgen -G "$TB_WORK/work/worker-$(generation_of "$1")-*[0-9]" | wc -l) == $((2 * $2)) ]]
+}
+
 @test "Horovod's driver and Open MPI's mpirun see each generation whole; workers get the overrides for their number" {
     local reader first state size
     as_user mkdir work
@@ -42,15 +47,15 @@ read_right() { history_json "$1" | hosts compare 2 "$2" "${READERS[@]/#/read-}" 
         pids+=($!)
     done
     # How many generations there are until then depends on how fast extensions start.
-    wait_for 90 size_is "$job" 4
+    wait_for 90 all_work "$job" 4
     first=$(generation_of "$job")
     for size in 2 1 2 4 1 2; do
         wait_for 60 read_right "$job" "$first" || { cat "$TB_WORK/compared" && false; }
         as_user selastic resize "$job" "$size"
-        wait_for 90 size_is "$job" "$size"
+        wait_for 90 all_work "$job" "$size"
     done
     wait_for 60 read_right "$job" "$first" || { cat "$TB_WORK/compared" && false; }
     cat "$TB_WORK/compared"
     (($(generation_count "$job") >= first + 6))
-    wait_for 30 hosts scaled policy.json work
+    hosts scaled policy.json "$first" work
 }

@@ -5,7 +5,7 @@
     hosts.py work DIR                       a worker: notes its scale_config in DIR, makes steps until it is told to leave
     hosts.py watch READER STATE_DIR LOG     reads until a file "stop" is there; a line in LOG whenever it reads something else
     hosts.py compare SLOTS FIRST LOG...     whether what was read are generations of the job, in order, all of them from FIRST on
-    hosts.py scaled POLICY DIR              whether the workers of each generation had the overrides for their number
+    hosts.py scaled POLICY FIRST DIR        whether all workers of each generation, from FIRST on, had the overrides for their number
 
 compare reads `selastic history --json` on stdin. Both exit with 1 and say what is wrong.
 
@@ -31,12 +31,12 @@ from pathlib import Path
 def work(directory):
     import slurm_elastic
 
+    slurm_elastic.load_latest()  # what may be started early waits here, and is nothing yet
     note = {key: int(os.environ[key]) for key in ("RANK", "WORLD_SIZE", "ELASTIC_GENERATION")}
     note["scale_config"] = slurm_elastic.scale_config()
     path = Path(directory, "worker-{ELASTIC_GENERATION}-{RANK}".format(**note))
     path.with_suffix(".new").write_text(json.dumps(note))
     path.with_suffix(".new").rename(path)
-    slurm_elastic.load_latest()
     while not slurm_elastic.elastic_event_detected():
         time.sleep(0.05)
 
@@ -164,7 +164,7 @@ def differences(seen, expected, required):
         yield f"has not seen each of the {len(required)} last generations"
 
 
-def scaled(policy, directory):
+def scaled(policy, first, directory):
     overrides = json.loads(Path(policy).read_text())["scale_config"]
     wrong, workers = [], {}
     for path in Path(directory).glob("worker-*[0-9]"):
@@ -175,7 +175,7 @@ def scaled(policy, directory):
             wrong.append(f"{path}: in a world of {size}: {note['scale_config']}")
     for (generation, size), ranks in sorted(workers.items()):
         print(f"generation {generation}: {len(ranks)} of {size} workers")
-        if sorted(ranks) != list(range(size)):
+        if generation >= first and sorted(ranks) != list(range(size)):
             wrong.append(f"generation {generation}: ranks {sorted(ranks)} of {size}")
     return wrong + [f"no worker of {size}" for size in overrides if int(size) not in {size for _, size in workers}]
 
@@ -195,4 +195,4 @@ if __name__ == "__main__":
     elif command == "compare":
         report(compare(int(arguments[0]), int(arguments[1]), arguments[2:]))
     elif command == "scaled":
-        report(scaled(*arguments))
+        report(scaled(arguments[0], int(arguments[1]), arguments[2]))
