@@ -4,6 +4,7 @@
 EXTRA_DIST += \
     tests/system/arithmetic.bats \
     tests/system/arithmetic.py \
+    tests/system/bad_input.bats \
     tests/system/digits.bats \
     tests/system/elastic.bash \
     tests/system/endings.bats \
