@@ -87,14 +87,16 @@ class Cluster:
         return dict(item.split("=", 1) for item in answer.stdout.decode().split("\0") if "=" in item)
 
     def _stop(self):
-        # Ctrl-C must not leave a cluster behind.
-        previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        # A second Ctrl-C must not leave half a cluster behind.
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        previous = [signal.signal(number, signal.SIG_IGN) for number in numbers]
         try:
             if (self._home / "testbed").exists():
                 subprocess.run([TESTBED, "down", "--dir", self._home / "testbed"], stdout=subprocess.DEVNULL)
             shutil.rmtree(self._home, ignore_errors=True)
         finally:
-            signal.signal(signal.SIGINT, previous)
+            for number, handler in zip(numbers, previous):
+                signal.signal(number, handler)
 
     # ---- files -------------------------------------------------------------------------------------
 
