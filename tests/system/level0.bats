@@ -1,20 +1,38 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Level 0: a Slurm without any plugin, prolog or epilog of ours; only programs in the user's hands.
+# Level 0: a Slurm without any plugin, prolog or epilog of ours; only programs in a directory of the user's own.
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=120
 load helpers
 load elastic
 
+GRACE=300
+
 setup_file() {
-    testbed_up --nodes 4 --stock
+    export HOME_DIR
+    HOME_DIR=$(mktemp -d "${TMPDIR:-/tmp}/elastic-home.XXXXXX")
+    chmod 0755 "$HOME_DIR"
+    cp -R "${prefix:-$TREE/build/inst}" "$HOME_DIR/slurm-elastic"
+    prefix=$HOME_DIR/slurm-elastic testbed_up --nodes 4 --stock --grace "$GRACE"
+    chown -R "$TB_USER" "$HOME_DIR"
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
 }
 
-teardown_file() { testbed_down; }
+teardown_file() {
+    testbed_down
+    rm -rf "$HOME_DIR"
+}
 
 teardown() { cancel_all; }
+
+@test "nothing of ours is in this Slurm, and all of ours is the user's" {
+    run as_user scontrol show config
+    [[ $output =~ JobSubmitPlugins\ +=\ \(null\) && $output =~ Prolog\ +=\ \(null\) && $output =~ Epilog\ +=\ \(null\) ]]
+    run ! grep -v '^#' "$TB_DIR/etc/plugstack.conf"
+    [[ $(as_user which elasticrun selastic) == "$HOME_DIR/slurm-elastic/bin/elasticrun"$'\n'"$HOME_DIR/slurm-elastic/bin/selastic" ]]
+    [[ $(stat -c %U "$HOME_DIR/slurm-elastic/bin/elasticrun") == "$TB_USER" ]]
+}
 
 @test "elasticrun --elastic=2:4 in a plain sbatch grows, finishes and leaves nothing" {
     run as_user sbatch --elastic=2:4 --wrap true
@@ -28,6 +46,39 @@ teardown() { cancel_all; }
     sizes_are_among "$job" 2 3 4
     steps_were_made_once "$job"
     wait_for 10 nothing_is_left_of "$job"
+}
+
+@test "it gives a node to a job of the higher tier long before grace ends, and gets it back" {
+    job=$(submit -N2 --exclusive -t 10 --wrap "srun elasticrun --elastic=2:4 --elastic-pool=elastic --elastic-grow-delay=2 \
+        /usr/bin/python3 $TB_WORK/steps.py $TB_WORK/log-\$SLURM_JOB_ID 100000 0.2")
+    wait_for 60 size_is "$job" 4
+    wait_for 60 steps_made_by "$job" "$(generation_of "$job")"
+    # What runs on the extension's node is the user's own as well.
+    for extension in $(extensions_of "$job"); do
+        programs_of "$extension" | tee /dev/stderr | grep -q "^$HOME_DIR/slurm-elastic/bin/elasticrun$"
+    done
+    rival=$(submit -N1 --exclusive -t 5 --wrap 'sleep 2')
+    wait_for 120 job_is "$rival" RUNNING COMPLETED
+    asked=$(date -d "$(job_field "$rival" SubmitTime)" +%s)
+    started=$(date -d "$(job_field "$rival" StartTime)" +%s)
+    echo "the rival waited for $((started - asked)) s"
+    ((started - asked < GRACE / 3))
+    wait_for 60 job_is "$rival" COMPLETED
+    wait_for 60 size_is "$job" 4
+    steps=$(steps_of "$job")
+    wait_for 60 steps_exceed "$job" "$steps"
+    [[ $(sizes_of "$job") == *4,3,4 ]]
+    as_user scancel "$job"
+    wait_for 30 nothing_is_left_of "$job"
+    steps_were_made_once "$job"
+}
+
+# The programs that run in a job.
+programs_of() {
+    local pid
+    for pid in $(job_processes "$1"); do
+        readlink "/proc/$pid/exe" || true
+    done
 }
 
 @test "wrong sizes and places are refused with one line" {

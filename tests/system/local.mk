@@ -9,6 +9,7 @@ EXTRA_DIST += \
     tests/system/elastic.bash \
     tests/system/endings.bats \
     tests/system/faults.bats \
+    tests/system/gpus.bats \
     tests/system/helpers.bash \
     tests/system/hosts.bats \
     tests/system/hosts.py \
@@ -17,6 +18,7 @@ EXTRA_DIST += \
     tests/system/package.bats \
     tests/system/controller.bats \
     tests/system/phases.bats \
+    tests/system/qos.bats \
     tests/system/queue.bats \
     tests/system/slow.bash \
     tests/system/slow_network.py \

@@ -1,0 +1,54 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# A site with accounting, where QOS preempts QOS: extensions have the pool's, and leave for jobs of the others.
+
+# shellcheck disable=SC2034
+BATS_TEST_TIMEOUT=150
+load helpers
+load elastic
+
+GRACE=300
+
+setup_file() {
+    testbed_up --nodes 4 --grace "$GRACE" --dbd
+    cp "$TREE/tests/system/steps.py" "$TB_WORK/"
+}
+
+teardown_file() { testbed_down; }
+
+teardown() { cancel_all; }
+
+@test "extensions get the pool's QOS, leave for a job of a higher one, and are accounted as what they are" {
+    job=$(train 2:4 100000 0.2)
+    wait_for 60 size_is "$job" 4
+    wait_for 60 steps_made_by "$job" "$(generation_of "$job")"
+    extensions=$(extensions_of "$job")
+    for extension in $extensions; do
+        [[ $(job_field "$extension" QOS) == elastic ]]
+    done
+    [[ $(job_field "$job" QOS) == normal ]]
+    # In the partition of the extensions itself, so that only the QOS counts.
+    rival=$(submit -p elastic --qos high -N1 --exclusive -t 5 --wrap 'sleep 2')
+    wait_for 120 job_is "$rival" RUNNING COMPLETED
+    asked=$(date -d "$(job_field "$rival" SubmitTime)" +%s)
+    started=$(date -d "$(job_field "$rival" StartTime)" +%s)
+    echo "the rival waited for $((started - asked)) s"
+    ((started - asked < GRACE / 3))
+    wait_for 60 job_is "$rival" COMPLETED
+    wait_for 60 size_is "$job" 4
+    steps=$(steps_of "$job")
+    wait_for 60 steps_exceed "$job" "$steps"
+    [[ $(history_json "$job" | json_value '[g["reason"] for g in s["generations"] if g["kind"] == "shrink"]') == *preempted* ]]
+    as_user scancel "$job"
+    wait_for 30 nothing_is_left_of "$job"
+    steps_were_made_once "$job"
+    # One left in order, and Slurm's records are one job after another as for any others.
+    wait_for 60 accounted
+}
+
+accounted() {
+    local records
+    records=$(as_user sacct -nPX -u "$TB_USER" -o qos,partition,state)
+    [[ $(grep -c '^elastic|elastic|COMPLETED' <<<"$records") -ge 2 && $(grep -c '^normal|batch|CANCELLED' <<<"$records") == 1 ]] &&
+        [[ $(grep -c '^high|elastic|COMPLETED' <<<"$records") == 1 && $records != *FAILED* ]]
+}
