@@ -7,5 +7,6 @@ include doc/man/local.mk
 EXTRA_DIST += \
     README.md \
     doc/architecture.md \
+    doc/fuzzing.md \
     doc/benchmarks.md \
     doc/testbed.md

@@ -12,6 +12,7 @@ FUZZ_TARGETS = \
     tests/fuzz/fuzz_conf \
     tests/fuzz/fuzz_frame \
     tests/fuzz/fuzz_json \
+    tests/fuzz/fuzz_leader \
     tests/fuzz/fuzz_link \
     tests/fuzz/fuzz_options \
     tests/fuzz/fuzz_policy \
@@ -34,6 +35,12 @@ tests_fuzz_fuzz_frame_LDADD = $(FUZZ_LIBS) $(SODIUM_LIBS)
 tests_fuzz_fuzz_json_SOURCES = tests/fuzz/fuzz_json.c
 tests_fuzz_fuzz_json_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_json_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)
+tests_fuzz_fuzz_leader_SOURCES = tests/fuzz/fuzz_leader.c tests/fuzz/quiet.c
+tests_fuzz_fuzz_leader_CPPFLAGS = $(AGENT_CPPFLAGS)
+# What the target defines instead of Slurm, files and connections comes first.
+tests_fuzz_fuzz_leader_LDFLAGS = -Wl,--allow-multiple-definition
+tests_fuzz_fuzz_leader_LDADD = agent/libelasticagent.la $(FUZZ_LIBS) $(LIBUV_LIBS) $(SODIUM_LIBS) \
+    $(JSONC_LIBS)
 tests_fuzz_fuzz_link_SOURCES = tests/fuzz/fuzz_link.c tests/fuzz/quiet.c
 tests_fuzz_fuzz_link_CPPFLAGS = $(FUZZ_CPPFLAGS) $(LIBUV_CFLAGS) $(MUNGE_CFLAGS)
 tests_fuzz_fuzz_link_LDADD = common/libelasticcommon.la $(FUZZ_LIBS) $(LIBUV_LIBS) $(SODIUM_LIBS) \

@@ -279,7 +279,7 @@ find_leader() {
     [[ -n $leader ]]
 }
 
-open_files() { ls "/proc/$leader/fd" | wc -l; }
+open_files() { find "/proc/$leader/fd" -mindepth 1 2>/dev/null | wc -l; }
 
 goes_on() {
     local steps

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Fuzz target: what authenticated agents, and users with selastic, send to the leader. Whatever they do, it ends once all
+ * have left.
+ *
+ * The input is text, a line for each event: "a" an agent connects, "c" a control connection; "3{...}" the fourth
+ * connection sends this; "x3" it breaks; "t25" 2.5 s pass. Connections, Slurm, files, processes and the clock are
+ * replaced (the linker takes what is defined here first), so that each run is the same. */
+#include <errno.h>
+#include <stdbool.h>
+
+#include <sodium.h>
+
+#include "tests/fuzz/fuzz.h"
+
+#include "agent/leader.h"
+#include "agent/output.h"
+#include "common/files.h"
+#include "common/link.h"
+#include "common/link_auth.h"
+#include "common/slurm_client.h"
+#include "lib/conf.h"
+
+#define LINES_MAX     100
+#define LINKS_MAX     10
+#define TIMERS_MAX    64
+#define PATIENCE_S    2000 /* by then a leader that is alone has given up */
+#define MESSAGE_DEPTH 32
+
+/* ---- the clock ------------------------------------------------------------------------------- */
+
+struct fake_timer {
+    uv_timer_t *timer; /* NULL: free */
+    uv_timer_cb fired;
+    uint64_t due, repeat;
+};
+
+static struct fake_timer timers[TIMERS_MAX];
+static uint64_t clock_ms;
+
+static struct fake_timer *find_timer(const void *timer)
+{
+    for (size_t i = 0; i < TIMERS_MAX; i++)
+        if (timers[i].timer == timer)
+            return &timers[i];
+    return NULL;
+}
+
+uint64_t uv_now(const uv_loop_t *loop)
+{
+    (void)loop;
+    return clock_ms;
+}
+
+int uv_timer_start(uv_timer_t *timer, uv_timer_cb fired, uint64_t timeout, uint64_t repeat)
+{
+    struct fake_timer *fake = find_timer(timer);
+
+    if (fake == NULL)
+        fake = find_timer(NULL);
+    MUST(fake != NULL);
+    *fake = (struct fake_timer){timer, fired, clock_ms + timeout, repeat};
+    return 0;
+}
+
+int uv_timer_stop(uv_timer_t *timer)
+{
+    struct fake_timer *fake = find_timer(timer);
+
+    if (fake != NULL)
+        fake->timer = NULL;
+    return 0;
+}
+
+uint64_t uv_timer_get_due_in(const uv_timer_t *timer)
+{
+    const struct fake_timer *fake = find_timer(timer);
+
+    return fake != NULL && fake->due > clock_ms ? fake->due - clock_ms : 0;
+}
+
+int uv_is_active(const uv_handle_t *handle)
+{
+    return find_timer(handle) != NULL;
+}
+
+/* The timer that is next within the given time, NULL if none is. */
+static struct fake_timer *next_timer(uint64_t until)
+{
+    struct fake_timer *next = NULL;
+
+    for (size_t i = 0; i < TIMERS_MAX; i++) {
+        struct fake_timer *fake = &timers[i];
+
+        if (fake->timer != NULL && uv_is_closing((uv_handle_t *)fake->timer))
+            fake->timer = NULL;
+        if (fake->timer != NULL && fake->due <= until && (next == NULL || fake->due < next->due))
+            next = fake;
+    }
+    return next;
+}
+
+/* ---- connections ----------------------------------------------------------------------------- */
+
+struct link {
+    const char *role;
+    void *arg;
+    bool used, closing;
+};
+
+static struct link links[LINKS_MAX];
+static int link_count;
+static struct link_handlers link_handlers;
+static void *server_arg;
+
+struct link_server *link_server_create(uv_loop_t *loop, const struct link_server_options *options,
+                                       const struct link_handlers *handlers, void *arg,
+                                       struct error *err)
+{
+    static int server;
+
+    (void)loop;
+    (void)options;
+    (void)err;
+    link_handlers = *handlers;
+    server_arg = arg;
+    return (struct link_server *)&server;
+}
+
+int link_server_port(const struct link_server *server)
+{
+    (void)server;
+    return 23000;
+}
+
+void link_server_destroy(struct link_server *server)
+{
+    (void)server;
+    for (int i = 0; i < link_count; i++)
+        links[i].closing = links[i].used;
+}
+
+int link_send(struct link *link, json_object *msg)
+{
+    MUST(link->used);
+    MUST(json_object_to_json_string_ext(msg, JSON_C_TO_STRING_PLAIN) != NULL);
+    json_object_put(msg);
+    return link->closing ? -1 : 0;
+}
+
+void link_close(struct link *link, const char *why)
+{
+    MUST(link->used && why != NULL);
+    link->closing = true;
+}
+
+void link_set_arg(struct link *link, void *arg)
+{
+    link->arg = arg;
+}
+
+const char *link_role(const struct link *link)
+{
+    return link->role;
+}
+
+uid_t link_peer_uid(const struct link *link)
+{
+    (void)link;
+    return 1000;
+}
+
+const char *link_peer_address(const struct link *link)
+{
+    (void)link;
+    return "192.0.2.1";
+}
+
+size_t link_queued(const struct link *link)
+{
+    (void)link;
+    return 0;
+}
+
+static void end_links(void)
+{
+    for (int i = 0; i < link_count; i++) {
+        if (!links[i].closing)
+            continue;
+        links[i].used = links[i].closing = false;
+        link_handlers.closed(&links[i], "closed", links[i].arg);
+    }
+}
+
+static void open_link(const char *role)
+{
+    if (link_count == LINKS_MAX)
+        return;
+    links[link_count] = (struct link){.role = role, .arg = server_arg, .used = true};
+    link_count++;
+    link_handlers.open(&links[link_count - 1], server_arg);
+}
+
+static void deliver(struct link *link, const char *text)
+{
+    json_object *msg = json_parse_exact(text, strlen(text), MESSAGE_DEPTH);
+
+    if (json_object_is_type(msg, json_type_object) && link->used && !link->closing)
+        link_handlers.message(link, msg, link->arg);
+    json_object_put(msg);
+}
+
+/* ---- Slurm, files, processes, output --------------------------------------------------------- */
+
+int slurm_client_job(uint32_t job_id, struct job_info **info, struct error *err)
+{
+    (void)err;
+    *info = calloc(1, sizeof(**info));
+    MUST(*info != NULL);
+    (*info)->id = job_id;
+    (*info)->uid = 1000;
+    (*info)->state = JOB_KIND_RUNNING;
+    (*info)->name = strdup("train");
+    (*info)->partition = strdup("batch");
+    (*info)->nodes = strdup("n[1-2]");
+    (*info)->num_nodes = 2;
+    (*info)->cpus_per_node = 4;
+    (*info)->exclusive = true;
+    (*info)->time_limit = 60;
+    return 0;
+}
+
+int slurm_client_jobs(uid_t uid, struct job_info **list, int *count, struct error *err)
+{
+    (void)uid;
+    (void)err;
+    *list = NULL;
+    *count = 0;
+    return 0;
+}
+
+char **slurm_client_expand(const char *hostlist)
+{
+    (void)hostlist;
+    return calloc(1, sizeof(char *));
+}
+
+char *slurm_client_compress(char *const *names, int count)
+{
+    return strdup(count > 0 ? names[0] : "");
+}
+
+char *slurm_client_node_address(const char *node)
+{
+    return strdup(node);
+}
+
+int slurm_client_cancel(uint32_t job_id, struct error *err)
+{
+    (void)job_id;
+    (void)err;
+    return 0;
+}
+
+int slurm_client_set_time_min(uint32_t job_id, uint32_t minutes, struct error *err)
+{
+    (void)job_id;
+    (void)minutes;
+    (void)err;
+    return 0;
+}
+
+int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t uid,
+                                   struct error *err)
+{
+    (void)base_id;
+    (void)restarts;
+    (void)uid;
+    (void)err;
+    return 0;
+}
+
+int slurm_client_idle_nodes(const char *partition, bool planned, struct error *err)
+{
+    (void)partition;
+    (void)planned;
+    (void)err;
+    return 3;
+}
+
+int file_replace(const char *path, const void *data, size_t len, mode_t mode, struct error *err)
+{
+    (void)path;
+    (void)data;
+    (void)len;
+    (void)mode;
+    (void)err;
+    return 0;
+}
+
+int file_append(const char *path, const char *line, struct error *err)
+{
+    (void)path;
+    (void)line;
+    (void)err;
+    return 0;
+}
+
+/* Acknowledged at once. */
+struct output *output_create(uv_loop_t *loop, bool label, void (*drained)(void *arg), void *arg)
+{
+    static int output;
+
+    (void)loop;
+    (void)label;
+    (void)drained;
+    (void)arg;
+    return (struct output *)&output;
+}
+
+bool output_write(struct output *output, int rank, int fd, const char *data, size_t len,
+                  void (*written)(size_t, void *), void *arg)
+{
+    (void)output;
+    MUST(rank >= 0 && (fd == 1 || fd == 2) && data != NULL);
+    if (written != NULL)
+        written(len, arg);
+    return true;
+}
+
+void output_end_rank(struct output *output, int rank)
+{
+    (void)output;
+    (void)rank;
+}
+
+void output_destroy(struct output *output, int timeout_ms, void (*done)(void *arg), void *arg)
+{
+    (void)output;
+    (void)timeout_ms;
+    done(arg);
+}
+
+int uv_spawn(uv_loop_t *loop, uv_process_t *process, const uv_process_options_t *options)
+{
+    (void)loop;
+    (void)process;
+    (void)options;
+    return UV_ENOENT;
+}
+
+#define WORK_MAX 16
+static uv_work_t *queued[WORK_MAX];
+static uv_after_work_cb queued_done[WORK_MAX];
+
+int uv_queue_work(uv_loop_t *loop, uv_work_t *req, uv_work_cb work, uv_after_work_cb done)
+{
+    size_t i = 0;
+
+    while (i < WORK_MAX && queued[i] != NULL)
+        i++;
+    MUST(i < WORK_MAX);
+    req->loop = loop;
+    queued[i] = req;
+    queued_done[i] = done;
+    work(req);
+    return 0;
+}
+
+static void finish_work(void)
+{
+    for (size_t i = 0; i < WORK_MAX; i++) {
+        uv_work_t *req = queued[i];
+
+        queued[i] = NULL;
+        if (req != NULL)
+            queued_done[i](req, 0);
+    }
+}
+
+/* ---- the leader ------------------------------------------------------------------------------ */
+
+static void done(int code, void *arg)
+{
+    MUST(code >= 0 && code < 256);
+    *(bool *)arg = true;
+}
+
+static void pass(uv_loop_t *loop, uint64_t ms)
+{
+    uint64_t until = clock_ms + ms;
+    struct fake_timer *next;
+
+    do {
+        end_links();
+        finish_work();
+        next = next_timer(until);
+        if (next != NULL) {
+            uv_timer_t *timer = next->timer;
+            uv_timer_cb fired = next->fired;
+
+            clock_ms = next->due > clock_ms ? next->due : clock_ms;
+            if (next->repeat > 0)
+                next->due = clock_ms + next->repeat;
+            else
+                next->timer = NULL;
+            fired(timer);
+        }
+    } while (next != NULL);
+    clock_ms = until;
+    uv_run(loop, UV_RUN_NOWAIT); /* handles that have been closed */
+}
+
+static void happen(uv_loop_t *loop, char *line)
+{
+    int number = line[0] != '\0' ? atoi(line + 1) : 0;
+
+    if (line[0] == 'a' || line[0] == 'c')
+        open_link(line[0] == 'a' ? LINK_ROLE_AGENT : LINK_ROLE_CONTROL);
+    else if (line[0] == 'x' && number >= 0 && number < link_count)
+        links[number].closing = links[number].used;
+    else if (line[0] >= '0' && line[0] <= '9' && line[0] - '0' < link_count)
+        deliver(&links[line[0] - '0'], line + 1);
+    else if (line[0] == 't' && number > 0 && number <= 300)
+        pass(loop, (uint64_t)number * 100);
+    pass(loop, 0);
+}
+
+static void lead(uv_loop_t *loop, const struct leader_options *options, char **lines, int count)
+{
+    struct error err = {""};
+    bool ended = false;
+    struct leader *leader = leader_create(loop, options, done, &ended, &err);
+
+    MUST(leader != NULL);
+    pass(loop, 0);
+    for (int i = 0; i < count && !ended; i++)
+        happen(loop, lines[i]);
+    for (int i = 0; i < link_count; i++)
+        links[i].closing = links[i].used;
+    for (int i = 0; i < PATIENCE_S && !ended; i++)
+        pass(loop, 1000);
+    MUST(ended);
+    pass(loop, 0);
+    leader_destroy(leader);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const argv[] = {"true", NULL};
+    static struct conf *conf;
+    char *text = fuzz_text(data, size), *lines[LINES_MAX + 1];
+    int count = fuzz_lines(text, lines, LINES_MAX);
+    struct policy policy;
+    uv_loop_t loop;
+
+    if (conf == NULL)
+        conf = conf_parse("elastic.conf", "[pool elastic]\n", 15, NULL);
+    policy_init(&policy);
+    MUST(conf != NULL && sodium_init() >= 0 && uv_loop_init(&loop) == 0);
+    MUST(policy_set(&policy, "elastic", "1:4", NULL) == 0);
+    MUST(policy_set(&policy, "pool", "elastic", NULL) == 0);
+    policy_merge(&policy, &conf->defaults);
+    policy_defaults(&policy);
+    memset(timers, 0, sizeof(timers));
+    link_count = 0;
+    clock_ms = 1000000;
+    lead(&loop,
+         &(struct leader_options){
+             .job = 12,
+             .conf = conf,
+             .policy = &policy,
+             .argv = (char *const *)argv,
+             .cwd = "/",
+             .address = "192.0.2.1",
+             .program = "/nowhere/elasticrun",
+             .state_dir = "/nowhere",
+             .checkpoint_dir = "/nowhere",
+             .user = "u",
+             .base_nodes = 2,
+             .slots = 1,
+             .max_restarts = 3,
+         },
+         lines, count);
+    MUST(uv_loop_close(&loop) == 0);
+    policy_clear(&policy);
+    free(text);
+    return 0;
+}
