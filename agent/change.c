@@ -81,6 +81,7 @@ static void release_idle(struct leader *leader)
 
 static void wait_for_members(struct leader *leader)
 {
+    prepare_discard(leader);
     world_destroy(leader->world);
     leader->world = NULL;
     for (int i = 0; i < leader->member_count; i++)
@@ -93,7 +94,7 @@ static void wait_for_members(struct leader *leader)
 }
 
 /* What the change is called, and why it is made, as far as is known now. */
-static void describe_change(struct leader *leader, int size)
+void change_describe(struct leader *leader, int size)
 {
     int newcomers = 0, current = leader->world != NULL ? leader->world->node_count : 0;
     const char *kind = size > current ? "grow" : "shrink";
@@ -118,105 +119,90 @@ static void describe_change(struct leader *leader, int size)
                  newcomers, newcomers == 1 ? "" : "s");
 }
 
-static struct world *build_world(struct leader *leader, const int *order, int size)
-{
-    struct world *world = world_create(leader->generation, size);
-    const struct leader_member *first = leader_member_by_id(leader, order[0]);
-
-    if (world == NULL)
-        return NULL;
-    for (int i = 0; i < size; i++) {
-        const struct leader_member *m = leader_member_by_id(leader, order[i]);
-
-        if (world_set_node(world, i, m->node, m->slots) != 0) {
-            world_destroy(world);
-            return NULL;
-        }
-    }
-    /* The first base node is the leader's own; its address is the one that members came by. */
-    world->master_addr = strdup(first->base && first->nodeid == 0 ? leader->options->address
-                                                                  : link_peer_address(first->link));
-    world->kind = strdup(leader->change_kind);
-    world->reason = strdup(leader->change_reason);
-    world->restarts = leader->restarts;
-    return world;
-}
-
-static void begin_generation(struct leader *leader, const int *order, int size)
+/* The members of the prepared world become those of the current one. */
+static void take_places(struct leader *leader)
 {
     for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *m = leader->members[i];
 
-        m->position = -1;
-        for (int k = 0; k < size; k++)
-            if (order[k] == m->id)
-                m->position = k;
-        m->drained = m->torn = m->stepping = false;
+        m->position = m->next_position;
+        m->next_position = -1;
+        m->parked = m->drained = m->torn = m->stepping = false;
         memset(&m->held, 0, sizeof(m->held));
         m->step = 0;
         m->told = m->completed = 0;
     }
-    leader->failed = leader->waited = leader->fault = false;
+    leader->failed = leader->waited = leader->fault = leader->unprepared = false;
 }
 
-void change_form(struct leader *leader)
+static void send_start(struct leader *leader, int attempt)
 {
-    int *order = NULL, size = 0;
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+        json_object *start;
 
-    if (leader->stopping) {
-        change_finish(leader, 128 + SIGTERM);
-        return;
+        if (!takes_part(m))
+            continue;
+        start = world_to_json(leader->world);
+        json_object_object_add(start, "t", json_object_new_string("start"));
+        json_object_object_add(start, "node_index", json_object_new_int(m->position));
+        json_object_object_add(start, "attempt", json_object_new_int(attempt));
+        leader_send(m, start);
     }
-    if (leader_plan(leader, &order, &size) != 0 || size == 0) {
-        free(order);
-        wait_for_members(leader);
+}
+
+/* What has been learnt since the world was planned, such as why Slurm wanted a node. */
+static void update_reason(struct leader *leader)
+{
+    char *reason;
+
+    change_describe(leader, leader->next.world->node_count);
+    reason = strdup(leader->change_reason);
+    if (reason == NULL)
         return;
-    }
-    describe_change(leader, size);
+    free(leader->next.world->reason);
+    leader->next.world->reason = reason;
+}
+
+void change_start(struct leader *leader)
+{
+    int attempt = leader->next.attempt;
+
+    update_reason(leader);
     leader->next_reason[0] = '\0';
     leader->leaving_job = 0;
-    leader->generation++;
     world_destroy(leader->world);
-    leader->world = build_world(leader, order, size);
-    begin_generation(leader, order, size);
+    leader->world = leader->next.world;
+    leader->next.world = NULL;
+    leader->generation = leader->world->generation;
+    take_places(leader);
     release_idle(leader);
-    free(order);
-    if (leader->world == NULL) {
-        log_error("job %u: out of memory", leader->options->job);
-        change_finish(leader, 1);
-        return;
-    }
-    leader_set_phase(leader, PHASE_RESERVING, RESERVE_LIMIT);
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position == 0)
-            leader_send(leader->members[i], leader_message("reserve", leader->generation));
-}
-
-static void handle_reserved(struct leader *leader, struct leader_member *m, json_object *msg)
-{
-    int64_t port;
-
-    if (leader->phase != PHASE_RESERVING || m->position != 0 ||
-        !json_get_int(msg, "port", 1, 65535, &port))
-        return;
-    leader->world->master_port = (int)port;
     if (report_generation(leader) != 0) {
         change_finish(leader, 1);
         return;
     }
     leader_set_phase(leader, PHASE_STARTING, START_LIMIT);
     leader->generation_since = leader_now(leader);
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *each = leader->members[i];
-        json_object *start;
+    send_start(leader, attempt);
+}
 
-        if (!takes_part(each))
-            continue;
-        start = world_to_json(leader->world);
-        json_object_object_add(start, "t", json_object_new_string("start"));
-        json_object_object_add(start, "node_index", json_object_new_int(each->position));
-        leader_send(each, start);
+void change_form(struct leader *leader)
+{
+    if (leader->stopping) {
+        change_finish(leader, 128 + SIGTERM);
+        return;
     }
+    if (!prepare_usable(leader)) {
+        prepare_discard(leader);
+        if (prepare_begin(leader) != 0) {
+            wait_for_members(leader);
+            return;
+        }
+    }
+    if (leader->next.reserved)
+        change_start(leader);
+    else
+        leader_set_phase(leader, PHASE_RESERVING, RESERVE_LIMIT);
 }
 
 static void handle_ready(struct leader *leader, struct leader_member *m)
@@ -246,6 +232,7 @@ static void drain_after_fault(struct leader *leader)
 {
     if (leader->pause_from < 0)
         leader->pause_from = leader_now(leader);
+    prepare_discard(leader); /* what was planned did not know of this */
     drain(leader, FAULT_GRACE + KILL_LIMIT);
     leader->killed = true; /* the members kill after the grace themselves */
     send_stop(leader, SIGTERM, FAULT_GRACE);
@@ -348,7 +335,9 @@ void change_begin(struct leader *leader)
     for (int i = 0; i < leader->member_count; i++)
         leader->fault = leader->fault ||
                         (leader->members[i]->position >= 0 && leader->members[i]->torn);
-    describe_change(leader, leader->next_size);
+    if (prepare_usable(leader))
+        leader->next_size = leader->next.world->node_count;
+    change_describe(leader, leader->next_size);
     log_debug("change: %s: %s", leader->change_kind, leader->change_reason);
     leader->pause_from = -1;
     if (leader->fault) {
@@ -372,6 +361,10 @@ void change_begin(struct leader *leader)
         json_object_object_add(msg, "deadline", json_object_new_double(grace));
         leader_send(m, msg);
     }
+    if (leader->stopping)
+        prepare_discard(leader);
+    else if (leader->next.world == NULL && prepare_early(leader))
+        prepare_begin(leader); /* there was no time for it before */
 }
 
 static void run_to(struct leader *leader, uint64_t step)
@@ -455,15 +448,16 @@ void change_on_message(struct leader *leader, struct leader_member *m, const cha
 {
     int64_t gen;
 
+    if (prepare_on_message(leader, m, type, msg))
+        return;
     if (!json_get_int(msg, "gen", 0, INT32_MAX, &gen) || gen != leader->generation ||
         m->position < 0)
         return;
-    if (strcmp(type, "reserved") == 0) {
-        handle_reserved(leader, m, msg);
-    } else if (strcmp(type, "ready") == 0) {
+    if (strcmp(type, "ready") == 0) {
         handle_ready(leader, m);
     } else if (strcmp(type, "stepping") == 0) {
         m->stepping = true;
+        leader->gated = json_get_bool(msg, "gate", false);
         report_stepping(leader, json_get_bool(msg, "aware", true));
         leader_schedule(leader, 0);
     } else if (strcmp(type, "held") == 0) {
@@ -484,11 +478,11 @@ void change_on_message(struct leader *leader, struct leader_member *m, const cha
 /* Does the phase last because of this member? */
 static bool waited_for(const struct leader *leader, const struct leader_member *m)
 {
+    if (leader->phase == PHASE_RESERVING)
+        return m->next_position == 0 && m->link != NULL;
     if (!takes_part(m))
         return false;
     switch (leader->phase) {
-    case PHASE_RESERVING:
-        return m->position == 0;
     case PHASE_DRAINING:
         return !m->drained;
     default:
@@ -542,7 +536,9 @@ void change_deadline(struct leader *leader)
 
 void change_member_gone(struct leader *leader, struct leader_member *m)
 {
-    if (m->position < 0)
+    if (leader->phase == PHASE_RESERVING && m->next_position >= 0)
+        change_form(leader);
+    if (m->position < 0 || leader->phase == PHASE_RESERVING)
         return;
     if (!m->torn && leader->phase == PHASE_HOLDING) {
         agree_if_answered(leader);
@@ -567,9 +563,6 @@ void change_member_gone(struct leader *leader, struct leader_member *m)
         }
         check_drained(leader);
         break;
-    case PHASE_RESERVING:
-        change_form(leader);
-        break;
     default:
         break; /* RUNNING: the next decision sees it */
     }
@@ -593,6 +586,7 @@ void change_finish(struct leader *leader, int code)
 {
     if (leader->phase == PHASE_ENDING)
         return;
+    prepare_discard(leader);
     leader->exit_code = code;
     leader_set_phase(leader, PHASE_ENDING, FINISH_LIMIT);
     report_end(leader);

@@ -8,12 +8,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 struct event {
@@ -158,8 +161,9 @@ const char *event_path(const struct event *event)
  * ours. */
 static void interpret(const struct event *event, uint64_t word, struct event_status *status)
 {
-    uint32_t state = atomic_load(&event->page->state);
+    uint32_t state = atomic_load(&event->page->state), place = atomic_load(&event->page->place);
 
+    status->place = place >= EVENT_PASSED_INIT ? EVENT_PASSED_INIT : (enum event_gate_place)place;
     status->told = atomic_load(&event->page->told) != 0;
     if (EVENT_GENERATION(word) != EVENT_GENERATION(EVENT_WORD(event->generation, 0)))
         return;
@@ -184,6 +188,31 @@ struct event_status event_read(struct event *event)
     if (!guarded(event, read_page, &status))
         return (struct event_status){0};
     return status;
+}
+
+/* ---- the gate -------------------------------------------------------------------------------- */
+
+static void set_gate(struct event *event, void *arg)
+{
+    const enum event_gate *gate = arg;
+
+    atomic_store(&event->page->gate, (uint32_t)*gate);
+    if (*gate == EVENT_GATE_OPEN)
+        syscall(SYS_futex, &event->page->gate, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void event_close_gate(struct event *event)
+{
+    enum event_gate gate = EVENT_GATE_CLOSED;
+
+    guarded(event, set_gate, &gate);
+}
+
+void event_open_gate(struct event *event)
+{
+    enum event_gate gate = EVENT_GATE_OPEN;
+
+    guarded(event, set_gate, &gate);
 }
 
 /* ---- what the agent says --------------------------------------------------------------------- */

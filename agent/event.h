@@ -22,6 +22,7 @@ struct event_status {
     enum event_page_state state;
     uint64_t step; /* in flight */
     bool told;
+    enum event_gate_place place;
 };
 
 /* Create the file (0600; one of the same name is replaced) and map it. */
@@ -33,6 +34,10 @@ void event_unlink(struct event *event);
 const char *event_path(const struct event *event);
 
 struct event_status event_read(struct event *event);
+
+/* Let the worker wait at its gate (before it is started), and let it go on. */
+void event_close_gate(struct event *event);
+void event_open_gate(struct event *event);
 
 /* Publish the event and set HOLD. Returns what the worker is committed to: step is the one in
  * flight when HOLD was set. A second call changes nothing: the first event stands. deadline_ms:

@@ -187,6 +187,27 @@ static bool any_completed(const struct leader *leader)
     return false;
 }
 
+static void change_when_prepared(struct leader *leader, const struct plan_output *out)
+{
+    double wait = leader->generation_since + STEP_WAIT - leader_now(leader);
+
+    if (!out->urgent && any_completed(leader))
+        return;
+    if (!out->urgent && !any_stepping(leader) && wait > 0) {
+        leader_schedule(leader, 0.5);
+        return;
+    }
+    /* More nodes than were planned for come with the next change. */
+    if (!prepare_usable(leader) || leader->next.world->node_count > out->size)
+        prepare_discard(leader);
+    if (!out->urgent && leader->next.world == NULL && prepare_early(leader))
+        prepare_begin(leader);
+    if (out->urgent || leader->next.world == NULL || prepare_done(leader, &wait))
+        change_begin(leader);
+    else
+        leader_schedule(leader, wait);
+}
+
 static void carry_out(struct leader *leader, struct plan_output *out)
 {
     double now = leader_now(leader);
@@ -201,18 +222,16 @@ static void carry_out(struct leader *leader, struct plan_output *out)
         else
             leader_schedule(leader, leader->submit_after - now);
     }
-    if (!out->change)
+    if (!out->change) {
+        if (leader->phase == PHASE_RUNNING)
+            prepare_discard(leader); /* what it was for has passed */
         return;
+    }
     if (leader->phase == PHASE_WAITING && out->size > 0 &&
         (leader->generation > 0 || assembled(leader))) {
         change_form(leader);
     } else if (leader->phase == PHASE_RUNNING) {
-        if (!out->urgent && any_completed(leader))
-            return;
-        if (!out->urgent && !any_stepping(leader) && now - leader->generation_since < STEP_WAIT)
-            leader_schedule(leader, 0.5);
-        else
-            change_begin(leader);
+        change_when_prepared(leader, out);
     }
 }
 
@@ -351,6 +370,7 @@ void leader_lose(struct leader *leader, struct leader_member *member, const char
     member->drained = true;
     extensions_member_gone(leader, member);
     change_member_gone(leader, member);
+    prepare_again(leader);
     prune(leader);
     leader_schedule(leader, 0);
 }
@@ -459,7 +479,7 @@ static void handle_join(struct leader *leader, struct link *link, json_object *m
     m->nodeid = (int)nodeid;
     m->slots = (int)slots;
     m->joined = m->last_heard = leader_now(leader);
-    m->position = -1;
+    m->position = m->next_position = -1;
     leader->members[leader->member_count++] = m;
     log_debug("node %s of job %u joins", m->node, m->job);
     send_welcome(leader, m);
@@ -501,6 +521,7 @@ static void handle_leaving(struct leader *leader, struct leader_member *m, json_
         extensions_poll(leader);
     }
     extensions_member_gone(leader, m);
+    prepare_again(leader);
     leader_schedule(leader, 0);
 }
 
@@ -726,6 +747,7 @@ void leader_destroy(struct leader *leader)
     extensions_free(leader);
     report_free(leader);
     world_destroy(leader->world);
+    world_destroy(leader->next.world);
     job_info_free(leader->base);
     free(leader);
 }

@@ -31,6 +31,7 @@ struct leader_options {
     int slots;      /* workers per node */
     int max_restarts;
     bool label;
+    bool early_start; /* of the next world's workers, where the script has a gate */
 };
 
 /* Listen and wait for the base's members. done(code, arg) is called once, from the loop, when the job has ended, all members have been told and

@@ -32,11 +32,13 @@ struct leader_member {
     int nodeid, slots;
     double joined, last_heard;
     bool leaving;
-    bool released; /* has been told to go */
-    int position;  /* in the current generation, -1: not in it */
-    bool answered; /* in the current phase */
-    bool drained;  /* no worker of the current generation left here */
-    bool torn;     /* lost before that: the world around it cannot go on */
+    bool released;     /* has been told to go */
+    int position;      /* in the current generation, -1: not in it */
+    int next_position; /* in the one that is being prepared, -1: not in it */
+    bool parked;       /* all its workers of that one wait at their gates */
+    bool answered;     /* in the current phase */
+    bool drained;      /* no worker of the current generation left here */
+    bool torn;         /* lost before that: the world around it cannot go on */
     int told,
         completed; /* its workers of this generation that have left: for an event, because they were through */
     bool stepping;
@@ -73,6 +75,14 @@ struct generation_record {
     char **nodes;
 };
 
+/* The next world, from the choice of its nodes until it begins. */
+struct preparation {
+    struct world *world; /* NULL: there is none */
+    int attempt;         /* its number, in messages */
+    bool reserved;       /* rank 0's port is known */
+    double since;
+};
+
 struct submission; /* a running sbatch */
 
 struct leader {
@@ -107,7 +117,12 @@ struct leader {
     int generation;
     struct world *world;
     double generation_since; /* < 0: none yet */
-    double ready_at;         /* all its workers had been executed */
+    struct preparation next;
+    int attempts;    /* preparations so far */
+    bool gated;      /* the script waits at a gate, so that its workers may be started early */
+    bool unprepared; /* … which did not work for the change that is due */
+    bool cold_said;  /* the user has been told why */
+    double ready_at; /* all its workers had been executed */
     double last_setback;
     int last_increments;
     int target;
@@ -160,7 +175,25 @@ void leader_setback(struct leader *leader);
 void leader_handle_closed(struct leader *leader);
 const char *phase_name(enum phase phase);
 
+/* prepare.c */
+/* Choose the next world and reserve its port. -1: no world can be formed. */
+int prepare_begin(struct leader *leader);
+void prepare_discard(struct leader *leader);
+/* A member has left or will: plan anew what it was part of. */
+void prepare_again(struct leader *leader);
+/* Should workers be started before the old ones leave? */
+bool prepare_early(const struct leader *leader);
+/* Is there a next world, all of whose members can still take part? */
+bool prepare_usable(const struct leader *leader);
+/* Do all its workers wait for their turn, or has it taken too long? *wait: seconds until it will have. */
+bool prepare_done(const struct leader *leader, double *wait);
+/* False: not a message about a preparation. */
+bool prepare_on_message(struct leader *leader, struct leader_member *member, const char *type,
+                        json_object *msg);
+
 /* change.c */
+void change_describe(struct leader *leader, int size);
+void change_start(struct leader *leader); /* the prepared world begins */
 void change_begin(struct leader *leader);
 void change_form(struct leader *leader);
 void change_stop_job(struct leader *leader, const char *reason);

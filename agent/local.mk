@@ -13,17 +13,22 @@ agent_libelasticagent_la_SOURCES = \
     agent/exec_worker.h \
     agent/extension_argv.c \
     agent/extensions.c \
+    agent/group.c \
     agent/leader.c \
     agent/leader.h \
     agent/leader_internal.h \
     agent/member.c \
     agent/member.h \
+    agent/member_internal.h \
+    agent/memory.c \
+    agent/memory.h \
     agent/options.c \
     agent/options.h \
     agent/output.c \
     agent/output.h \
     agent/paths.c \
     agent/paths.h \
+    agent/prepare.c \
     agent/process_tree.c \
     agent/process_tree.h \
     agent/report.c \

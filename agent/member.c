@@ -3,7 +3,7 @@
  *
  * A member does what the leader says and decides nothing by itself, but for two things: when the leader is gone it stops its workers
  * and ends (an extension's nodes go back to Slurm), and when Slurm wants the node it says so at once. */
-#include "agent/member.h"
+#include "agent/member_internal.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -12,64 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <json-c/json.h>
-#include <sodium.h>
-
-#include "agent/output.h"
 #include "agent/run_dir.h"
-#include "agent/workers.h"
-#include "common/link.h"
 #include "common/log.h"
 #include "common/slurm_client.h"
 #include "lib/json_get.h"
-#include "lib/world.h"
 
-#define OUTPUT_CHUNK  32768        /* bytes of worker output in one message */
-#define OUTPUT_WINDOW (256 * 1024) /* bytes sent to the leader and not yet written by it */
-#define TAIL_BYTES    256          /* of a worker's last line on stderr */
-#define FLUSH_MS      2000         /* for the last output before exit */
-#define FATAL_GRACE   3.0          /* seconds for workers when the leader is gone */
-#define PATIENCE      5 /* times heartbeat_timeout: without its leader a member can do nothing but end */
-
-struct tail {
-    int rank;
-    char line[TAIL_BYTES]; /* last non-empty line */
-    char next[TAIL_BYTES]; /* the one being received */
-    size_t used;
-};
-
-struct member {
-    uv_loop_t *loop;
-    const struct member_options *options;
-    struct link *link;
-    struct output *output; /* base members write their workers' output themselves */
-    struct workers *workers;
-    struct world *world;
-    uv_timer_t beat;
-    double last_heard;
-    double last_beat;
-    double heartbeat; /* seconds of silence after which a member is lost */
-    char *run_dir;
-    /* From welcome. */
-    char **argv, **user_env;
-    char *cwd, *state_dir, *checkpoint_dir, *incarnation;
-    json_object *scale; /* world size → JSON text */
-    mode_t umask;
-    int min_nodes, max_nodes, max_restarts;
-
-    int reserved_port, reserved_fd;
-    size_t unacked;
-    bool output_paused;
-    struct tail *tails;
-    int tail_count;
-
-    bool welcomed, leaving, ending, finished;
-    int open_handles; /* uv handles and other pieces that still call back */
-    int exit_code;
-    char leave_reason[64];
-    void (*done)(int code, void *arg);
-    void *arg;
-};
+#define FLUSH_MS    2000 /* for the last output before exit */
+#define FATAL_GRACE 3.0  /* seconds for workers when the leader is gone */
+#define PATIENCE    5 /* times heartbeat_timeout: without its leader a member can do nothing but end */
 
 static void member_end(struct member *m, int code);
 
@@ -78,7 +28,7 @@ static double now_seconds(struct member *m)
     return (double)uv_now(m->loop) / 1000.0;
 }
 
-static json_object *message(const char *type)
+json_object *member_message(const char *type)
 {
     json_object *msg = json_object_new_object();
 
@@ -86,253 +36,20 @@ static json_object *message(const char *type)
     return msg;
 }
 
-static json_object *generation_message(const char *type, int generation)
+json_object *member_generation_message(const char *type, int generation)
 {
-    json_object *msg = message(type);
+    json_object *msg = member_message(type);
 
     json_object_object_add(msg, "gen", json_object_new_int(generation));
     return msg;
 }
 
-static void send_message(struct member *m, json_object *msg)
+void member_send(struct member *m, json_object *msg)
 {
     if (m->link != NULL)
         link_send(m->link, msg);
     else
         json_object_put(msg);
-}
-
-/* ---- output ------------------------------------------------------------------------------------------------------------ */
-
-/* Remember the last line that a worker wrote to stderr: the reason for its end, when nothing better is known. */
-static void tail_feed(struct member *m, int rank, const char *data, size_t len)
-{
-    struct tail *tail = NULL;
-
-    for (int i = 0; i < m->tail_count; i++)
-        if (m->tails[i].rank == rank)
-            tail = &m->tails[i];
-    for (size_t i = 0; tail != NULL && i < len; i++) {
-        if (data[i] != '\n') {
-            if (tail->used < TAIL_BYTES - 1)
-                tail->next[tail->used++] = data[i];
-            continue;
-        }
-        if (tail->used > 0) {
-            tail->next[tail->used] = '\0';
-            memcpy(tail->line, tail->next, tail->used + 1);
-        }
-        tail->used = 0;
-    }
-}
-
-static void forward_output(struct member *m, int rank, int fd, const char *data, size_t len)
-{
-    char text[sodium_base64_ENCODED_LEN(OUTPUT_CHUNK, sodium_base64_VARIANT_ORIGINAL)];
-
-    for (size_t at = 0; at < len; at += OUTPUT_CHUNK) {
-        size_t part = len - at < OUTPUT_CHUNK ? len - at : OUTPUT_CHUNK;
-        json_object *msg = message("out");
-
-        sodium_bin2base64(text, sizeof(text), (const unsigned char *)data + at, part,
-                          sodium_base64_VARIANT_ORIGINAL);
-        json_object_object_add(msg, "rank", json_object_new_int(rank));
-        json_object_object_add(msg, "fd", json_object_new_int(fd));
-        json_object_object_add(msg, "data", json_object_new_string(text));
-        send_message(m, msg);
-        m->unacked += part;
-    }
-}
-
-static void pause_output(struct member *m, bool pause)
-{
-    m->output_paused = pause;
-    if (m->workers != NULL)
-        workers_pause_output(m->workers, pause);
-}
-
-static void output_ready(void *arg)
-{
-    struct member *m = arg;
-
-    if (m->output_paused)
-        pause_output(m, false);
-}
-
-static void on_output(int rank, int fd, const char *data, size_t len, void *arg)
-{
-    struct member *m = arg;
-
-    if (fd == 2)
-        tail_feed(m, rank, data, len);
-    if (m->output != NULL) {
-        if (!output_write(m->output, rank, fd, data, len, NULL, NULL) && !m->output_paused)
-            pause_output(m, true);
-        return;
-    }
-    forward_output(m, rank, fd, data, len);
-    if (m->unacked > OUTPUT_WINDOW && !m->output_paused)
-        pause_output(m, true);
-}
-
-static void handle_ack(struct member *m, json_object *msg)
-{
-    int64_t bytes;
-
-    if (!json_get_int(msg, "bytes", 0, INT64_MAX, &bytes))
-        return;
-    m->unacked = (size_t)bytes < m->unacked ? m->unacked - (size_t)bytes : 0;
-    if (m->output_paused && m->unacked < OUTPUT_WINDOW / 2)
-        pause_output(m, false);
-}
-
-/* ---- workers ----------------------------------------------------------------------------------------------------------- */
-
-static void on_ready(void *arg)
-{
-    struct member *m = arg;
-
-    send_message(m, generation_message("ready", m->world->generation));
-}
-
-static void on_stepping(void *arg)
-{
-    struct member *m = arg;
-    json_object *msg = generation_message("stepping", m->world->generation);
-
-    json_object_object_add(msg, "aware", json_object_new_boolean(workers_step(m->workers) > 0));
-    send_message(m, msg);
-}
-
-static const char *tail_of(struct member *m, int rank)
-{
-    for (int i = 0; i < m->tail_count; i++)
-        if (m->tails[i].rank == rank && m->tails[i].line[0] != '\0')
-            return m->tails[i].line;
-    return NULL;
-}
-
-static void on_exited(const struct worker_exit *ended, void *arg)
-{
-    struct member *m = arg;
-    json_object *msg = generation_message("exit", m->world->generation);
-    json_object *error = json_object_get(ended->error);
-
-    if (error == NULL && (ended->code != 0 || ended->signal != 0) &&
-        tail_of(m, ended->rank) != NULL) {
-        error = json_object_new_object();
-        json_object_object_add(error, "message", json_object_new_string(tail_of(m, ended->rank)));
-    }
-    json_object_object_add(msg, "rank", json_object_new_int(ended->rank));
-    json_object_object_add(msg, "code", json_object_new_int(ended->code));
-    json_object_object_add(msg, "signal", json_object_new_int(ended->signal));
-    json_object_object_add(msg, "told", json_object_new_boolean(ended->told));
-    json_object_object_add(msg, "error", error);
-    send_message(m, msg);
-    if (m->output != NULL)
-        output_end_rank(m->output, ended->rank);
-}
-
-static void drop_workers(struct member *m)
-{
-    if (m->workers != NULL)
-        workers_destroy(m->workers);
-    m->workers = NULL;
-    if (m->reserved_fd >= 0)
-        close(m->reserved_fd);
-    m->reserved_fd = -1;
-    free(m->tails);
-    m->tails = NULL;
-    m->tail_count = 0;
-}
-
-static void on_drained(void *arg)
-{
-    struct member *m = arg;
-
-    drop_workers(m);
-    m->output_paused = false;
-    send_message(m, generation_message("drained", m->world->generation));
-    if (m->ending)
-        member_end(m, m->exit_code);
-}
-
-static const struct workers_handlers worker_handlers = {
-    .ready = on_ready,
-    .stepping = on_stepping,
-    .exited = on_exited,
-    .drained = on_drained,
-    .output = on_output,
-};
-
-/* The world could not even be started here: what the leader must know, in the words of a worker's end. */
-static void report_unstartable(struct member *m, const struct error *err)
-{
-    json_object *msg = generation_message("exit", m->world->generation);
-    json_object *error = json_object_new_object();
-
-    json_object_object_add(error, "message", json_object_new_string(err->text));
-    json_object_object_add(msg, "rank", json_object_new_int(0));
-    json_object_object_add(msg, "code", json_object_new_int(1));
-    json_object_object_add(msg, "signal", json_object_new_int(0));
-    json_object_object_add(msg, "told", json_object_new_boolean(false));
-    json_object_object_add(msg, "error", error);
-    send_message(m, msg);
-    send_message(m, generation_message("drained", m->world->generation));
-}
-
-/* What this world's workers get of scale_config. */
-static const char *scale_text(struct member *m)
-{
-    char key[16];
-    json_object *value;
-
-    snprintf(key, sizeof(key), "%d", world_size(m->world));
-    if (m->scale != NULL && json_object_object_get_ex(m->scale, key, &value))
-        return json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN);
-    return "{}";
-}
-
-static void start_workers(struct member *m, int node_index)
-{
-    char job_id[16];
-    struct error err = {""};
-    struct workers_options options = {
-        .program = m->options->program,
-        .argv = m->argv,
-        .cwd = m->cwd,
-        .umask = m->umask,
-        .user_env = m->user_env,
-        .own_env = environ,
-        .bind = m->options->bind,
-        .place =
-            {
-                .node_index = node_index,
-                .job_id = job_id,
-                .incarnation = m->incarnation,
-                .min_nodes = m->min_nodes,
-                .max_nodes = m->max_nodes,
-                .max_restarts = m->max_restarts,
-                .run_dir = m->run_dir,
-                .state_dir = m->state_dir,
-                .checkpoint_dir = m->checkpoint_dir,
-                .scale_config = scale_text(m),
-                .lib = m->options->lib,
-            },
-    };
-    int slots = m->world->nodes[node_index].slots;
-    int first = world_first_rank(m->world, node_index);
-
-    snprintf(job_id, sizeof(job_id), "%u", m->options->base_job);
-    m->tails = calloc((size_t)slots, sizeof(*m->tails));
-    m->tail_count = m->tails != NULL ? slots : 0;
-    for (int i = 0; i < m->tail_count; i++)
-        m->tails[i].rank = first + i;
-    m->workers = workers_start(m->loop, m->world, &options, &worker_handlers, m, &err);
-    if (m->workers == NULL) {
-        drop_workers(m);
-        report_unstartable(m, &err);
-    }
 }
 
 /* ---- messages from the leader ------------------------------------------------------------------------------------------ */
@@ -341,8 +58,16 @@ static bool of_current(struct member *m, json_object *msg)
 {
     int64_t gen;
 
-    return m->world != NULL && m->workers != NULL && json_get_int(msg, "gen", 0, INT32_MAX, &gen) &&
-           gen == m->world->generation;
+    return m->group != NULL && json_get_int(msg, "gen", 0, INT32_MAX, &gen) &&
+           gen == m->group->world->generation;
+}
+
+static void output_ready(void *arg)
+{
+    struct member *m = arg;
+
+    if (m->output_paused)
+        member_pause_output(m, false);
 }
 
 static void handle_welcome(struct member *m, json_object *msg)
@@ -384,11 +109,12 @@ static void handle_welcome(struct member *m, json_object *msg)
 
 static void handle_reserve(struct member *m, json_object *msg)
 {
-    int64_t gen;
+    int64_t gen, attempt;
     struct error err = {""};
     json_object *answer;
 
-    if (!json_get_int(msg, "gen", 0, INT32_MAX, &gen))
+    if (!json_get_int(msg, "gen", 0, INT32_MAX, &gen) ||
+        !json_get_int(msg, "attempt", 0, INT32_MAX, &attempt))
         return;
     if (m->reserved_fd >= 0)
         close(m->reserved_fd);
@@ -398,30 +124,121 @@ static void handle_reserve(struct member *m, json_object *msg)
         member_end(m, 1);
         return;
     }
-    answer = generation_message("reserved", (int)gen);
+    answer = member_generation_message("reserved", (int)gen);
+    json_object_object_add(answer, "attempt", json_object_new_int64(attempt));
     json_object_object_add(answer, "port", json_object_new_int(m->reserved_port));
-    send_message(m, answer);
+    member_send(m, answer);
+}
+
+/* The world of a prepare or start, and this node's index in it. NULL: it cannot be understood, which ends this member. */
+static struct world *read_world(struct member *m, json_object *msg, int64_t *index,
+                                int64_t *attempt)
+{
+    struct error err = {""};
+    struct world *world = world_from_json(msg, &err);
+
+    if (world != NULL && json_get_int(msg, "node_index", 0, world->node_count - 1, index) &&
+        json_get_int(msg, "attempt", 0, INT32_MAX, attempt))
+        return world;
+    log_error("the leader sent an unusable world: %s",
+              world == NULL ? err.text : "no place for this node");
+    world_destroy(world);
+    member_end(m, 1);
+    return NULL;
+}
+
+static void drop_next(struct member *m)
+{
+    struct group *next = m->next;
+
+    m->next = NULL;
+    group_destroy(next);
+}
+
+static void say_unprepared(struct member *m, int64_t attempt, const char *reason)
+{
+    json_object *msg = member_message("unprepared");
+
+    json_object_object_add(msg, "attempt", json_object_new_int64(attempt));
+    json_object_object_add(msg, "reason", json_object_new_string(reason));
+    member_send(m, msg);
+}
+
+/* Start the workers of the next world beside those of the present one. */
+static void handle_prepare(struct member *m, json_object *msg)
+{
+    struct error err = {""};
+    char why[160];
+    int64_t index, attempt;
+    struct world *world;
+
+    if (!m->welcomed || m->ending || (world = read_world(m, msg, &index, &attempt)) == NULL)
+        return;
+    drop_next(m);
+    if (m->group != NULL && !group_fits_twice(m->group, why, sizeof(why))) {
+        world_destroy(world);
+        say_unprepared(m, attempt, why);
+        return;
+    }
+    m->next = group_start(m, world, (int)index, (int)attempt, true, &err);
+    if (m->next == NULL)
+        say_unprepared(m, attempt, err.text);
+}
+
+static void handle_discard(struct member *m, json_object *msg)
+{
+    int64_t attempt;
+
+    if (m->next != NULL && json_get_int(msg, "attempt", 0, INT32_MAX, &attempt) &&
+        attempt == m->next->attempt)
+        drop_next(m);
+}
+
+/* The world could not even be started here: what the leader must know, in the words of a worker's end. */
+static void report_unstartable(struct member *m, const struct error *err)
+{
+    json_object *msg = member_generation_message("exit", m->generation);
+    json_object *error = json_object_new_object();
+
+    json_object_object_add(error, "message", json_object_new_string(err->text));
+    json_object_object_add(msg, "rank", json_object_new_int(0));
+    json_object_object_add(msg, "code", json_object_new_int(1));
+    json_object_object_add(msg, "signal", json_object_new_int(0));
+    json_object_object_add(msg, "told", json_object_new_boolean(false));
+    json_object_object_add(msg, "error", error);
+    member_send(m, msg);
+    member_send(m, member_generation_message("drained", m->generation));
 }
 
 static void handle_start(struct member *m, json_object *msg)
 {
     struct error err = {""};
     struct world *world;
-    int64_t index;
+    int64_t index, attempt;
 
-    if (!m->welcomed || m->workers != NULL || m->ending)
+    if (!m->welcomed || m->group != NULL || m->ending ||
+        (world = read_world(m, msg, &index, &attempt)) == NULL)
         return;
-    world = world_from_json(msg, &err);
-    if (world == NULL || !json_get_int(msg, "node_index", 0, world->node_count - 1, &index)) {
-        log_error("the leader sent an unusable world: %s",
-                  world == NULL ? err.text : "no place for this node");
+    m->generation = world->generation;
+    if (m->next != NULL && m->next->attempt == attempt) {
         world_destroy(world);
-        member_end(m, 1);
+        m->group = m->next;
+        m->next = NULL;
+        group_open(m->group);
         return;
     }
-    world_destroy(m->world);
-    m->world = world;
-    start_workers(m, (int)index);
+    drop_next(m);
+    m->group = group_start(m, world, (int)index, (int)attempt, false, &err);
+    if (m->group == NULL)
+        report_unstartable(m, &err);
+}
+
+static void handle_ack(struct member *m, json_object *msg)
+{
+    int64_t bytes;
+
+    if (json_get_int(msg, "bytes", 0, INT64_MAX, &bytes))
+        member_output_written(m, (size_t)bytes);
 }
 
 static void handle_hold(struct member *m, json_object *msg)
@@ -439,15 +256,15 @@ static void handle_hold(struct member *m, json_object *msg)
         clock_gettime(CLOCK_REALTIME, &ts);
         deadline_ms = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000 + (int64_t)(deadline * 1000);
     }
-    workers_hold(m->workers, kind ? kind : "", reason ? reason : "", (int)nodes, deadline_ms,
+    workers_hold(m->group->workers, kind ? kind : "", reason ? reason : "", (int)nodes, deadline_ms,
                  &held);
-    answer = generation_message("held", m->world->generation);
+    answer = member_generation_message("held", m->generation);
     json_object_object_add(answer, "attached", json_object_new_int(held.attached));
     json_object_object_add(answer, "training", json_object_new_int(held.training));
     json_object_object_add(answer, "running", json_object_new_int(held.running));
     json_object_object_add(answer, "finished", json_object_new_int(held.finished));
     json_object_object_add(answer, "step", json_object_new_int64((int64_t)held.step));
-    send_message(m, answer);
+    member_send(m, answer);
 }
 
 static void handle_run_to(struct member *m, json_object *msg)
@@ -455,7 +272,7 @@ static void handle_run_to(struct member *m, json_object *msg)
     int64_t step;
 
     if (json_get_int(msg, "step", 0, INT64_MAX, &step))
-        workers_run_to(m->workers, (uint64_t)step);
+        workers_run_to(m->group->workers, (uint64_t)step);
 }
 
 static void handle_stop(struct member *m, json_object *msg)
@@ -463,7 +280,7 @@ static void handle_stop(struct member *m, json_object *msg)
     int64_t number;
 
     if (json_get_int(msg, "signal", 1, 64, &number))
-        workers_stop(m->workers, (int)number, json_get_double(msg, "grace", 0));
+        workers_stop(m->group->workers, (int)number, json_get_double(msg, "grace", 0));
 }
 
 static void handle_finish(struct member *m, json_object *msg)
@@ -491,6 +308,7 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         void (*handle)(struct member *m, json_object *msg);
     } table[] = {
         {"welcome", false, handle_welcome}, {"reserve", false, handle_reserve},
+        {"prepare", false, handle_prepare}, {"discard", false, handle_discard},
         {"start", false, handle_start},     {"hold", true, handle_hold},
         {"run_to", true, handle_run_to},    {"stop", true, handle_stop},
         {"release", false, handle_release}, {"finish", false, handle_finish},
@@ -563,7 +381,7 @@ static void check_preempted(struct member *m)
 static void on_open(struct link *link, void *arg)
 {
     struct member *m = arg;
-    json_object *msg = message("join");
+    json_object *msg = member_message("join");
 
     (void)link;
     m->last_heard = now_seconds(m);
@@ -575,7 +393,7 @@ static void on_open(struct link *link, void *arg)
     json_object_object_add(msg, "slots", json_object_new_int(m->options->slots));
     json_object_object_add(msg, "pid", json_object_new_int(getpid()));
     json_object_object_add(msg, "leaving", json_object_new_boolean(m->leaving));
-    send_message(m, msg);
+    member_send(m, msg);
     check_preempted(m);
 }
 
@@ -658,11 +476,11 @@ static void on_beat(uv_timer_t *timer)
         link_close(m->link, "the leader is silent");
         return;
     }
-    msg = generation_message("beat", m->world != NULL ? m->world->generation : 0);
+    msg = member_generation_message("beat", m->generation);
     json_object_object_add(
         msg, "step",
-        json_object_new_int64(m->workers != NULL ? (int64_t)workers_step(m->workers) : 0));
-    send_message(m, msg);
+        json_object_new_int64(m->group != NULL ? (int64_t)workers_step(m->group->workers) : 0));
+    member_send(m, msg);
 }
 
 void member_leave(struct member *m, const char *reason)
@@ -682,9 +500,9 @@ void member_leave(struct member *m, const char *reason)
         member_end(m, 128 + SIGTERM);
         return;
     }
-    msg = message("leaving");
+    msg = member_message("leaving");
     json_object_object_add(msg, "reason", json_object_new_string(reason));
-    send_message(m, msg);
+    member_send(m, msg);
 }
 
 /* ---- end --------------------------------------------------------------------------------------------------------------- */
@@ -714,10 +532,12 @@ static void member_end(struct member *m, int code)
     if (!m->ending)
         m->exit_code = code;
     m->ending = true;
-    if (m->workers != NULL) {
-        workers_stop(m->workers, SIGTERM, FATAL_GRACE);
-        return; /* on_drained comes back here */
-    }
+    if (m->next != NULL)
+        group_kill(m->next);
+    if (m->group != NULL)
+        workers_stop(m->group->workers, SIGTERM, FATAL_GRACE);
+    if (m->next != NULL || m->group != NULL)
+        return; /* member_drained comes back here */
     if (m->finished || uv_is_closing((uv_handle_t *)&m->beat))
         return;
     uv_close((uv_handle_t *)&m->beat, beat_closed);
@@ -728,6 +548,12 @@ static void member_end(struct member *m, int code)
     }
     if (m->link != NULL)
         link_close(m->link, "done");
+}
+
+void member_drained(struct member *m)
+{
+    if (m->ending)
+        member_end(m, m->exit_code);
 }
 
 struct member *member_create(uv_loop_t *loop, const struct member_options *options,
@@ -783,11 +609,11 @@ void member_destroy(struct member *m)
 {
     if (m == NULL)
         return;
-    world_destroy(m->world);
+    if (m->reserved_fd >= 0)
+        close(m->reserved_fd);
     strings_free(m->argv);
     strings_free(m->user_env);
     json_object_put(m->scale);
-    free(m->tails);
     free(m->cwd);
     free(m->state_dir);
     free(m->checkpoint_dir);

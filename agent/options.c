@@ -36,6 +36,8 @@ static const char usage[] =
     "  --max-restarts=N                restarts after failures (3); resizes do not count\n"
     "  --label                         prefix each line of output with the rank\n"
     "  --bind=auto|none                bind each worker to its share of the node (auto)\n"
+    "  --early-start=auto|no           start the next workers before the old ones leave, if\n"
+    "                                  the script waits for its turn (auto)\n"
     "  --state-dir=DIR                 state of the job, on a shared file system\n"
     "  --checkpoint-dir=DIR            ELASTIC_CHECKPOINT_DIR (STATE_DIR/checkpoint)\n"
     "  -m, --module                    COMMAND is a Python module\n"
@@ -53,6 +55,7 @@ enum {
     OPT_MAX_RESTARTS,
     OPT_LABEL,
     OPT_BIND,
+    OPT_EARLY_START,
     OPT_STATE_DIR,
     OPT_CHECKPOINT_DIR,
     OPT_NO_PYTHON,
@@ -78,6 +81,7 @@ static const struct option long_options[] = {
     {"max_restarts", required_argument, NULL, OPT_MAX_RESTARTS},
     {"label", no_argument, NULL, OPT_LABEL},
     {"bind", required_argument, NULL, OPT_BIND},
+    {"early-start", required_argument, NULL, OPT_EARLY_START},
     {"state-dir", required_argument, NULL, OPT_STATE_DIR},
     {"checkpoint-dir", required_argument, NULL, OPT_CHECKPOINT_DIR},
     {"module", no_argument, NULL, 'm'},
@@ -146,11 +150,13 @@ static int parse_nproc(struct options *o, const char *text, struct error *err)
     return 0;
 }
 
-static int parse_bind(struct options *o, const char *text, struct error *err)
+/* One of two words: on or off. */
+static int parse_either(const char *option, const char *text, const char *on, const char *off,
+                        bool *value, struct error *err)
 {
-    if (strcmp(text, "auto") != 0 && strcmp(text, "none") != 0)
-        return error_set(err, "--bind=%s: must be auto or none", text);
-    o->bind = strcmp(text, "auto") == 0;
+    if (strcmp(text, on) != 0 && strcmp(text, off) != 0)
+        return error_set(err, "--%s=%s: must be %s or %s", option, text, on, off);
+    *value = strcmp(text, on) == 0;
     return 0;
 }
 
@@ -205,7 +211,9 @@ static int parse_one(struct options *o, int code, const char *name, struct error
         o->label = true;
         return 0;
     case OPT_BIND:
-        return parse_bind(o, optarg, err);
+        return parse_either("bind", optarg, "auto", "none", &o->bind, err);
+    case OPT_EARLY_START:
+        return parse_either("early-start", optarg, "auto", "no", &o->early_start, err);
     case OPT_STATE_DIR:
         o->state_dir = optarg;
         return 0;
@@ -235,7 +243,7 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
     memset(o, 0, sizeof(*o));
     policy_init(&o->policy);
     o->max_restarts = 3;
-    o->bind = true;
+    o->bind = o->early_start = true;
     opterr = 0;
     optind = 0; /* GNU: start over, also in the middle of a word */
     while (index = -1, (code = getopt_long(argc, argv, "+m", long_options, &index)) != -1) {

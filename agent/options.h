@@ -17,6 +17,7 @@ struct options {
     int nproc;
     int max_restarts;
     bool label;
+    bool early_start;
     bool bind;
     bool extension;                         /* internal: agent of an extension job */
     const char *state_dir, *checkpoint_dir; /* NULL: default */

@@ -14,6 +14,7 @@
 
 struct process {
     pid_t pid, parent;
+    long pages; /* resident */
 };
 
 struct table {
@@ -21,15 +22,18 @@ struct table {
     size_t count, room;
 };
 
-/* The parent, from /proc/PID/stat: "PID (any text) STATE PPID …". False when the process is gone
- * or a zombie. */
-static bool read_parent(int proc_fd, const char *pid, pid_t *parent)
+/* Fields 5 to 23 of /proc/PID/stat, which are not looked at. */
+#define SKIPPED "%*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %*u %*u"
+
+/* From /proc/PID/stat: "PID (any text) STATE PPID …". False when the process is gone or a
+ * zombie. */
+static bool read_process(int proc_fd, const char *pid, struct process *process)
 {
     char path[32], stat[512];
     const char *end;
     char state;
     ssize_t got;
-    int fd, number;
+    int fd;
 
     snprintf(path, sizeof(path), "%.20s/stat", pid);
     fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
@@ -41,11 +45,11 @@ static bool read_parent(int proc_fd, const char *pid, pid_t *parent)
         return false;
     stat[got] = '\0';
     end = strrchr(stat, ')');
-    if (end == NULL || sscanf(end + 1, " %c %d", &state, &number) != 2 || state == 'Z' ||
-        state == 'X')
-        return false;
-    *parent = number;
-    return true;
+    process->pid = atoi(pid);
+    return end != NULL &&
+           sscanf(end + 1, " %c %d " SKIPPED " %ld", &state, &process->parent, &process->pages) ==
+               3 &&
+           state != 'Z' && state != 'X';
 }
 
 static int read_table(struct table *table)
@@ -56,10 +60,10 @@ static int read_table(struct table *table)
     if (proc == NULL)
         return -1;
     while ((entry = readdir(proc)) != NULL) {
-        pid_t parent;
+        struct process process;
 
         if (!isdigit((unsigned char)entry->d_name[0]) ||
-            !read_parent(dirfd(proc), entry->d_name, &parent))
+            !read_process(dirfd(proc), entry->d_name, &process))
             continue;
         if (table->count == table->room) {
             size_t room = table->room == 0 ? 256 : table->room * 2;
@@ -70,8 +74,7 @@ static int read_table(struct table *table)
             table->list = list;
             table->room = room;
         }
-        table->list[table->count++] = (struct process){.pid = atoi(entry->d_name),
-                                                       .parent = parent};
+        table->list[table->count++] = process;
     }
     closedir(proc);
     return 0;
@@ -93,6 +96,22 @@ static pid_t *descendants(const struct table *table, pid_t root, size_t *count)
     *count = last - 1;
     memmove(found, found + 1, *count * sizeof(*found));
     return found;
+}
+
+uint64_t process_tree_memory(pid_t root)
+{
+    struct table table = {0};
+    size_t count = 0;
+    pid_t *found = read_table(&table) == 0 ? descendants(&table, root, &count) : NULL;
+    uint64_t pages = 0;
+
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < table.count; k++)
+            if (table.list[k].pid == found[i] && table.list[k].pages > 0)
+                pages += (uint64_t)table.list[k].pages;
+    free(found);
+    free(table.list);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 int process_tree_kill(pid_t root)

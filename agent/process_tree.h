@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Killing a process with all that it has started, whatever sessions and groups these moved to. */
+/* A process with all that it has started, whatever sessions and groups these moved to. */
 #ifndef ELASTIC_PROCESS_TREE_H
 #define ELASTIC_PROCESS_TREE_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Send SIGKILL to every descendant of root (not to root itself). Returns how many there were; -1
  * when /proc cannot be read. One pass: what is started meanwhile is for the next call. Complete
  * only if root is a subreaper, since else an orphan is nobody's descendant. */
 int process_tree_kill(pid_t root);
+
+/* Resident memory in bytes of every descendant of root; pages that they share count for each. */
+uint64_t process_tree_memory(pid_t root);
 
 #endif

@@ -21,6 +21,7 @@
 #include "agent/binding.h"
 #include "agent/event.h"
 #include "agent/exec_worker.h"
+#include "agent/process_tree.h"
 #include "agent/worker_error.h"
 
 #define CHUNK_BYTES   65536
@@ -66,6 +67,8 @@ struct workers {
     uv_timer_t poll, kill;
     uint64_t ready_at, unaware_ms;
     bool ready, stepping, paused;
+    bool gated; /* waiting for workers_open */
+    bool parked;
     bool dropped; /* workers_destroy was called: tell nobody, free when all handles are closed */
     char chunk[CHUNK_BYTES]; /* one read at a time, handed on at once */
 };
@@ -134,12 +137,25 @@ static void close_timers(struct workers *set)
         uv_close((uv_handle_t *)&set->kill, on_timer_closed);
 }
 
-/* ---- first boundary -------------------------------------------------------------------------- */
+/* ---- gate and first boundary ----------------------------------------------------------------- */
+
+static void poll_gate(struct workers *set)
+{
+    if (set->parked || workers_gate(set) < EVENT_AT_GATE)
+        return;
+    set->parked = true;
+    set->handlers.parked(set->arg);
+}
 
 static void on_poll(uv_timer_t *timer)
 {
     struct workers *set = timer->data;
     bool attached = false;
+
+    if (set->gated) {
+        poll_gate(set);
+        return;
+    }
 
     for (int i = 0; i < set->count && !set->stepping; i++) {
         struct event_status status = event_read(set->list[i].event);
@@ -226,7 +242,7 @@ static void update_reading(struct worker *w)
     for (int i = 0; i < 2; i++) {
         if (!pipes[i]->open)
             continue;
-        if (w->workers->paused && !w->ended)
+        if ((w->workers->paused || w->workers->gated) && !w->ended)
             uv_read_stop((uv_stream_t *)&pipes[i]->handle);
         else
             uv_read_start((uv_stream_t *)&pipes[i]->handle, on_alloc, on_output);
@@ -488,21 +504,28 @@ static char **shares(const struct workers_options *options, int slots)
     return binding_split(binding_of_machine(), slots, gpus);
 }
 
-static int make_files(struct worker *w, const char *run_dir, int generation, struct error *err)
+static int make_files(struct worker *w, const struct workers_options *options, int generation,
+                      struct error *err)
 {
+    const char *run_dir = options->place.run_dir;
+    const char *name = options->files != NULL ? options->files : "worker";
     char *path = NULL;
 
-    if (asprintf(&w->error_file, "%s/worker-%d.error.json", run_dir, w->local_rank) < 0) {
+    if (asprintf(&w->error_file, "%s/%s-%d.error.json", run_dir, name, w->local_rank) < 0) {
         w->error_file = NULL;
         return error_set(err, "out of memory");
     }
     if (unlink(w->error_file) != 0 && errno != ENOENT)
         return error_set(err, "%s: cannot be removed: %s", w->error_file, strerror(errno));
-    if (asprintf(&path, "%s/worker-%d.event", run_dir, w->local_rank) < 0)
+    if (asprintf(&path, "%s/%s-%d.event", run_dir, name, w->local_rank) < 0)
         return error_set(err, "out of memory");
     w->event = event_create(path, generation, err);
     free(path);
-    return w->event != NULL ? 0 : -1;
+    if (w->event == NULL)
+        return -1;
+    if (options->gated)
+        event_close_gate(w->event);
+    return 0;
 }
 
 static struct workers *create_set(const struct world *world, const struct workers_options *options,
@@ -527,7 +550,7 @@ static struct workers *create_set(const struct world *world, const struct worker
         w->workers = set;
         w->local_rank = i;
         w->rank = world_first_rank(world, node) + i;
-        if (make_files(w, options->place.run_dir, world->generation, err) != 0) {
+        if (make_files(w, options, world->generation, err) != 0) {
             remove_files(set);
             free_workers(set);
             return NULL;
@@ -547,6 +570,7 @@ struct workers *workers_start(uv_loop_t *loop, const struct world *world,
     if (set == NULL)
         return NULL;
     set->loop = loop;
+    set->gated = options->gated;
     set->handlers = *handlers;
     set->arg = arg;
     set->unaware_ms = options->unaware_ms > 0 ? (uint64_t)options->unaware_ms : UNAWARE_MS;
@@ -657,6 +681,40 @@ void workers_stop(struct workers *set, int signal, double grace)
 }
 
 /* ---- the rest -------------------------------------------------------------------------------- */
+
+void workers_open(struct workers *set)
+{
+    if (!set->gated)
+        return;
+    set->gated = false;
+    set->ready_at = uv_now(set->loop);
+    for (int i = 0; i < set->count; i++)
+        event_open_gate(set->list[i].event);
+    workers_pause_output(set, set->paused);
+}
+
+enum event_gate_place workers_gate(const struct workers *set)
+{
+    enum event_gate_place least = EVENT_PASSED_INIT;
+
+    for (int i = 0; i < set->count; i++) {
+        struct event_status status = event_read(set->list[i].event);
+
+        if (status.place < least)
+            least = status.place;
+    }
+    return least;
+}
+
+uint64_t workers_memory(const struct workers *set)
+{
+    uint64_t bytes = 0;
+
+    for (int i = 0; i < set->count; i++)
+        if (!set->list[i].ended && set->list[i].spawn_error == 0)
+            bytes += process_tree_memory(uv_process_get_pid(&set->list[i].process));
+    return bytes;
+}
 
 uint64_t workers_step(const struct workers *set)
 {

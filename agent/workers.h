@@ -9,6 +9,7 @@
 #include <json-c/json.h>
 #include <uv.h>
 
+#include "client/event_page.h"
 #include "lib/error.h"
 #include "lib/world.h"
 
@@ -25,7 +26,8 @@ struct worker_exit {
 };
 
 struct workers_handlers {
-    void (*ready)(void *arg); /* every worker has been executed */
+    void (*ready)(void *arg);  /* every worker has been executed */
+    void (*parked)(void *arg); /* started with a closed gate: all of them wait there */
     /* The first boundary was passed by one of them; or none has attached for a while
      * (unaware_ms) after ready: their script knows nothing of us. */
     void (*stepping)(void *arg);
@@ -43,6 +45,8 @@ struct workers_options {
     char *const *user_env;
     char *const *own_env;
     bool bind;                /* give each worker its share of the CPUs */
+    bool gated;               /* close the gate: workers_open lets them begin */
+    const char *files;        /* how the names of their files begin; NULL: "worker" */
     int unaware_ms;           /* 0: 15 s */
     struct world_place place; /* local_rank, event_file and error_file are filled in per worker */
 };
@@ -55,6 +59,14 @@ struct workers *workers_start(uv_loop_t *loop, const struct world *world,
                               const struct workers_options *options,
                               const struct workers_handlers *handlers, void *arg,
                               struct error *err);
+
+/* Open the gate; a second call does nothing. Their output is handed on from here on. */
+void workers_open(struct workers *workers);
+/* By which call the workers have passed their gates: the least that holds for all of them. */
+enum event_gate_place workers_gate(const struct workers *workers);
+/* Resident memory in bytes of all the workers and what they have started, shared pages counted
+ * each time. */
+uint64_t workers_memory(const struct workers *workers);
 
 struct workers_held {
     int attached, training, running, finished;

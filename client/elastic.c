@@ -36,7 +36,7 @@ int elastic_interface(void)
     return ELASTIC_INTERFACE;
 }
 
-int elastic_init(void)
+int elastic_attach(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     const char *path = getenv("ELASTIC_EVENT_FILE");
@@ -51,6 +51,23 @@ int elastic_init(void)
         return ELASTIC_ERROR_PAGE;
     pthread_once(&once, watch_forks);
     return 0;
+}
+
+static int pass_gate(enum event_gate_place passed)
+{
+    int rc = elastic_attach();
+
+    return rc != 0 ? rc : event_client_gate(worker, passed, &last_error);
+}
+
+int elastic_init(void)
+{
+    return pass_gate(EVENT_PASSED_INIT);
+}
+
+int elastic_loading(void)
+{
+    return pass_gate(EVENT_PASSED_LOAD);
 }
 
 int elastic_event_test(struct elastic_event *event)

@@ -53,10 +53,20 @@ struct elastic_event {
 /* The ELASTIC_INTERFACE that the library was built with. */
 int elastic_interface(void);
 
-/* Attach this process as the worker that $ELASTIC_EVENT_FILE belongs to. A second call changes nothing.
- * Returns 0, ELASTIC_NOT_ELASTIC, or ELASTIC_ERROR_PAGE with the reason in elastic_error(): then no event will come, and
- * elasticrun stops this worker with SIGTERM when it has to. */
+/* Attach this process as the worker that $ELASTIC_EVENT_FILE belongs to, and wait until its world begins: elasticrun may
+ * start the workers of the next world while the present one still trains. So call it after what takes long and is the
+ * same every time (libraries, reading a data set's index), and before a checkpoint is read, a GPU used or anything
+ * written. A second call changes nothing. Returns 0, ELASTIC_NOT_ELASTIC, ELASTIC_ERROR_AGENT, or ELASTIC_ERROR_PAGE with
+ * the reason in elastic_error(): then no event will come, and elasticrun stops this worker with SIGTERM when it has to. */
 int elastic_init(void);
+
+/* The first half of elastic_init(): attach, do not wait. From here on Slurm's own SIGTERM, which reaches every process of
+ * a step, does not end this process. For a library to call early on the program's behalf. */
+int elastic_attach(void);
+
+/* As elastic_init(), for a library to call before it reads a checkpoint on the program's behalf. The program may have
+ * used a GPU before: on nodes with GPUs its next workers are not started early. */
+int elastic_loading(void);
 
 /* One boundary: call it after each optimizer step, equally often on all ranks. Costs no system call and no
  * communication (tens of nanoseconds), unless a change is under way: then it waits until the leader has named the step

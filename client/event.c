@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -23,7 +24,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/event_page.h"
 #include "client/term_guard.h"
 
 /* The answer to HOLD takes a network round trip: look often at first, then with ever longer sleeps. */
@@ -34,6 +34,9 @@
  * is near or over (the agent enforces it, not we). */
 #define WAIT_DEFAULT_MS 60000
 #define WAIT_LEAST_MS   2000
+
+/* At the gate the agent wakes us; its own end it cannot tell. */
+#define GATE_LOOK_NS 200000000
 
 /* How to see that the agent has died. Process ids are used again, so a bare kill(pid, 0) is the last choice. */
 enum watch {
@@ -53,6 +56,7 @@ struct event_client {
 _Static_assert(sizeof(struct event_page) <= EVENT_PAGE_BYTES, "the page fits");
 _Static_assert(offsetof(struct event_page, word) == 16, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, reason) == 64, "the layout is a contract");
+_Static_assert(offsetof(struct event_page, gate) == 256, "the layout is a contract");
 _Static_assert(sizeof(((struct elastic_event *)NULL)->reason) ==
                    sizeof(((struct event_page *)NULL)->reason),
                "a reason is not cut");
@@ -295,6 +299,12 @@ int event_client_boundary(struct event_client *client, struct elastic_event *eve
     uint64_t word = atomic_load(&page->word);
 
     event_client_training(client);
+    if (atomic_load_explicit(&page->gate, memory_order_relaxed) == EVENT_GATE_CLOSED) {
+        int rc = event_client_gate(client, EVENT_PASSED_LOAD, err); /* later than it should be */
+
+        if (rc != 0)
+            return rc;
+    }
     for (;;) {
         if ((word & EVENT_HOLD) == 0) {
             if (atomic_compare_exchange_weak(&page->word, &word, word + 1))
@@ -315,6 +325,27 @@ int event_client_boundary(struct event_client *client, struct elastic_event *eve
         atomic_fetch_add(&page->word, 1);
         return 0;
     }
+}
+
+int event_client_gate(struct event_client *client, enum event_gate_place passed,
+                      struct event_client_error *err)
+{
+    struct event_page *page = client->page;
+    const struct timespec look = {.tv_nsec = GATE_LOOK_NS};
+
+    if (atomic_load(&page->place) >= EVENT_PASSED_LOAD)
+        return 0;
+    atomic_store(&page->place, EVENT_AT_GATE);
+    while (atomic_load(&page->gate) == EVENT_GATE_CLOSED) {
+        if (agent_is_gone(client)) {
+            fail(err, "elasticrun on this node (process %d) has died before this world began",
+                 (int)client->agent);
+            return ELASTIC_ERROR_AGENT;
+        }
+        syscall(SYS_futex, &page->gate, FUTEX_WAIT, EVENT_GATE_CLOSED, &look, NULL, 0);
+    }
+    atomic_store(&page->place, passed);
+    return 0;
 }
 
 void event_client_training(struct event_client *client)

@@ -4,6 +4,7 @@
 #define ELASTIC_CLIENT_EVENT_H
 
 #include "client/elastic.h"
+#include "client/event_page.h"
 
 struct event_client;
 
@@ -24,6 +25,9 @@ void event_client_forget(struct event_client *client);
 int event_client_boundary(struct event_client *client, struct elastic_event *event,
                           struct event_client_error *err);
 void event_client_training(struct event_client *client);
+/* Wait until the gate is open, and remember by which call it was passed first. Returns 0 or ELASTIC_ERROR_AGENT. */
+int event_client_gate(struct event_client *client, enum event_gate_place passed,
+                      struct event_client_error *err);
 int event_client_generation(const struct event_client *client);
 
 #endif

@@ -30,6 +30,15 @@ enum event_kind {
     EVENT_STOP = 4
 };
 
+/* A worker of the next world that is started early waits at the gate until its world begins. */
+enum event_gate { EVENT_GATE_OPEN = 0, EVENT_GATE_CLOSED = 1 };
+enum event_gate_place {
+    EVENT_BEFORE_GATE = 0,
+    EVENT_AT_GATE = 1,     /* waits */
+    EVENT_PASSED_LOAD = 2, /* with the first look at its checkpoints */
+    EVENT_PASSED_INIT = 3  /* with elastic_init(): nothing of the GPU had been used */
+};
+
 struct event_page {
     uint64_t magic;
     uint32_t version;
@@ -45,6 +54,8 @@ struct event_page {
     uint32_t
         stepd_pid; /* the slurmstepd of the agent's step: its SIGTERM is for the agent (term_guard.c) */
     char reason[192];
+    _Atomic uint32_t gate;  /* enum event_gate, written by the agent; a futex */
+    _Atomic uint32_t place; /* enum event_gate_place, written by the worker */
 };
 
 #endif

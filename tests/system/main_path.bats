@@ -54,7 +54,7 @@ teardown() { cancel_all; }
     wait_for 25 job_is "$rival" RUNNING
     # Grace is 30 s and Slurm looks at its end every 30 s.
     (($(seconds_since "$began") < 15))
-    job_is "$job" RUNNING
+    job_is "$job" RUNNING || { cat "$TB_WORK/$job.out"; return 1; }
     wait_for 20 size_is "$job" 3
     before=$(steps_of "$job")
     wait_for 20 steps_exceed "$job" "$before"

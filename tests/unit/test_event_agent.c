@@ -131,21 +131,24 @@ static void test_read(void **state)
         uint32_t state, told;
         struct event_status expected;
     } cases[] = {
-        {EVENT_WORD(GENERATION, 0), 0, 0, {EVENT_STATE_NONE, 0, false}},
-        {EVENT_WORD(GENERATION, 0), 1, 0, {EVENT_STATE_ATTACHED, 0, false}},
-        {EVENT_WORD(GENERATION, 0), 2, 0, {EVENT_STATE_TRAINING, 0, false}},
-        {EVENT_WORD(GENERATION, 7), 2, 0, {EVENT_STATE_TRAINING, 7, false}},
+        {EVENT_WORD(GENERATION, 0), 0, 0, {EVENT_STATE_NONE, 0, false, EVENT_BEFORE_GATE}},
+        {EVENT_WORD(GENERATION, 0), 1, 0, {EVENT_STATE_ATTACHED, 0, false, EVENT_BEFORE_GATE}},
+        {EVENT_WORD(GENERATION, 0), 2, 0, {EVENT_STATE_TRAINING, 0, false, EVENT_BEFORE_GATE}},
+        {EVENT_WORD(GENERATION, 7), 2, 0, {EVENT_STATE_TRAINING, 7, false, EVENT_BEFORE_GATE}},
         /* A boundary has been passed, whatever else is visible yet. */
-        {EVENT_WORD(GENERATION, 7), 1, 0, {EVENT_STATE_TRAINING, 7, false}},
-        {EVENT_HOLD | EVENT_WORD(GENERATION, 7), 2, 1, {EVENT_STATE_TRAINING, 7, true}},
+        {EVENT_WORD(GENERATION, 7), 1, 0, {EVENT_STATE_TRAINING, 7, false, EVENT_BEFORE_GATE}},
+        {EVENT_HOLD | EVENT_WORD(GENERATION, 7),
+         2,
+         1,
+         {EVENT_STATE_TRAINING, 7, true, EVENT_BEFORE_GATE}},
         {EVENT_WORD(GENERATION, EVENT_STEP_MASK),
          2,
          0,
-         {EVENT_STATE_TRAINING, EVENT_STEP_MASK, false}},
+         {EVENT_STATE_TRAINING, EVENT_STEP_MASK, false, EVENT_BEFORE_GATE}},
         /* What cannot be: another generation's step, a state that there is not. */
-        {EVENT_WORD(GENERATION + 1, 7), 2, 0, {EVENT_STATE_NONE, 0, false}},
-        {UINT64_MAX, 2, 0, {EVENT_STATE_NONE, 0, false}},
-        {EVENT_WORD(GENERATION, 0), 77, 9, {EVENT_STATE_TRAINING, 0, true}},
+        {EVENT_WORD(GENERATION + 1, 7), 2, 0, {EVENT_STATE_NONE, 0, false, EVENT_BEFORE_GATE}},
+        {UINT64_MAX, 2, 0, {EVENT_STATE_NONE, 0, false, EVENT_BEFORE_GATE}},
+        {EVENT_WORD(GENERATION, 0), 77, 9, {EVENT_STATE_TRAINING, 0, true, EVENT_BEFORE_GATE}},
     };
     struct fixture *f = *state;
 

@@ -66,7 +66,7 @@ static void test_values(void **state)
         parse(&o, &err,
               "elasticrun --elastic=2:6:2 --elastic-grace=30 --elastic-grow-delay 5 "
               "--elastic-pool=a,b "
-              "--elastic-signal=USR1 --nproc-per-node=gpu --max-restarts=7 --label --bind=none "
+              "--elastic-signal=USR1 --nproc-per-node=gpu --max-restarts=7 --label --bind=none --early-start=no "
               "--state-dir=/s --checkpoint-dir /c x"),
         OPTIONS_RUN);
     assert_int_equal(o.policy.sizes.step, 2);
@@ -76,7 +76,7 @@ static void test_values(void **state)
     assert_int_equal(o.policy.pool_count, 2);
     assert_int_equal(o.nproc_kind, NPROC_GPU);
     assert_int_equal(o.max_restarts, 7);
-    assert_true(o.label && !o.bind && !o.extension);
+    assert_true(o.label && !o.bind && !o.early_start && !o.extension);
     assert_string_equal(o.state_dir, "/s");
     assert_string_equal(o.checkpoint_dir, "/c");
     options_clear(&o);
@@ -98,6 +98,7 @@ static void test_refused(void **state)
          "--max-restarts=1e9: must be a whole number from 0 to 1000000"},
         {"elasticrun --max-restarts= x", "--max-restarts=:"},
         {"elasticrun --bind=all x", "--bind=all: must be auto or none"},
+        {"elasticrun --early-start=1 x", "--early-start=1: must be auto or no"},
         {"elasticrun --no-such x", "--no-such: unknown option"},
         {"elasticrun --elastic-grace", "--elastic-grace"},
     };

@@ -23,7 +23,7 @@ The same script runs under srun, torchrun or alone: then no event ever comes. No
 torch, except to write or read a checkpoint of a script that uses it.
 """
 
-from ._events import Event, elastic_event_detected, init
+from ._events import Event, attach, elastic_event_detected, init
 from ._world import generation, is_elastic, scale_config
 from .batches import EpochOrder, batch_sizes
 from .checkpoint import (
@@ -58,4 +58,4 @@ __all__ = [
 
 # At import, not at the first step: from here on Slurm's own SIGTERM, which reaches workers as well as
 # elasticrun, does not end this process before the step at which all are to stop.
-init()
+attach()

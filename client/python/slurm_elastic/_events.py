@@ -91,13 +91,17 @@ def _load() -> ctypes.CDLL:
     raise OSError("libelastic cannot be loaded: " + "; ".join(failures))
 
 
+def _error(library: ctypes.CDLL) -> str:
+    return library.elastic_error().decode("utf-8", "replace")
+
+
 def _attach() -> Optional[ctypes.CDLL]:
     if not is_elastic():
         return None
     try:
         library = _load()
-        if library.elastic_init() < 0:
-            raise OSError(library.elastic_error().decode("utf-8", "replace"))
+        if library.elastic_attach() < 0:
+            raise OSError(_error(library))
     except OSError as error:
         print(
             f"slurm_elastic: {error}. No events: this worker will be stopped by SIGTERM when the job "
@@ -134,12 +138,8 @@ _event = _CEvent()
 _event_pointer = ctypes.byref(_event)
 
 
-def init() -> bool:
-    """Attach to elasticrun; True if this process is an elastic worker that will be told of events.
-
-    Importing the package has done it; this tells the outcome. Elsewhere than under elasticrun it does
-    nothing.
-    """
+def attach() -> bool:
+    """Attach to elasticrun, once: importing the package does it. True in an elastic worker."""
     global _library, _attached
     if not _attached:
         _library = _attach()
@@ -149,9 +149,36 @@ def init() -> bool:
     return _library is not None
 
 
+def init() -> bool:
+    """Wait until this worker's world begins; True if it is an elastic worker, told of events.
+
+    elasticrun may start the workers of the next world while the present one still trains, so that
+    importing and the like cost no pause. Call this after what takes long and is the same every
+    time, and before a GPU is used or anything is written. Without it, load_latest() and the other
+    functions that look at checkpoints are where such a worker waits; on nodes with GPUs the next
+    workers are then not started early. Elsewhere than under elasticrun it does nothing.
+
+    Raises SystemExit if elasticrun has died meanwhile.
+    """
+    return attach() and _pass_gate("elastic_init")
+
+
+def loading() -> None:
+    """Wait as init() does, before a checkpoint is looked at: the one of the world before must be
+    complete."""
+    if attach():
+        _pass_gate("elastic_loading")
+
+
+def _pass_gate(function: str) -> bool:
+    if getattr(_library, function)() < 0:
+        raise SystemExit("slurm_elastic: " + _error(_library))
+    return True
+
+
 def training() -> None:
     """Say that from now on there is something worth saving (elastic_training)."""
-    if init():
+    if attach():
         _library.elastic_training()
 
 
@@ -165,13 +192,11 @@ def elastic_event_detected() -> Optional[Event]:
     Raises SystemExit if elasticrun has died: nobody would answer this worker any more.
     Thread-safety: boundaries are to come from one thread.
     """
-    if not _attached:
-        init()
-    if _library is None:
+    if not attach():
         return None
     answer = _library.elastic_event_test(_event_pointer)
     if answer == 0:
         return None
     if answer < 0:
-        raise SystemExit("slurm_elastic: " + _library.elastic_error().decode("utf-8", "replace"))
+        raise SystemExit("slurm_elastic: " + _error(_library))
     return _event.as_event()

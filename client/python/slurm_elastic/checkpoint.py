@@ -42,7 +42,9 @@ class CheckpointError(RuntimeError):
 
 def checkpoint_dir(default: PathLike = "checkpoint") -> Path:
     """The job's checkpoint directory, the same in each generation and after a requeue:
-    $ELASTIC_CHECKPOINT_DIR, else `default`. It need not exist yet."""
+    $ELASTIC_CHECKPOINT_DIR, else `default`. It need not exist yet. Waits as init() does: what is
+    there was written by the world before."""
+    _events.loading()
     return Path(os.environ.get("ELASTIC_CHECKPOINT_DIR") or default)
 
 
@@ -176,6 +178,7 @@ def latest_checkpoint(directory: Optional[PathLike] = None) -> Optional[Path]:
 
     Raises CheckpointError if there are some, but no complete one: beginning anew would lose them.
     """
+    _events.loading()
     base = checkpoint_dir() if directory is None else Path(directory)
     numbers = _numbers(base)
     with contextlib.suppress(OSError, ValueError):

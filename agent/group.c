@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The workers of one generation on this node, and what the leader hears of them (member_internal.h). */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "agent/member_internal.h"
+#include "agent/memory.h"
+#include "common/log.h"
+
+#define OUTPUT_CHUNK  32768                 /* bytes of worker output in one message */
+#define OUTPUT_WINDOW (256 * 1024)          /* bytes sent to the leader and not yet written by it */
+#define TAIL_BYTES    256                   /* of a worker's last line on stderr */
+#define MEMORY_SPARE  (UINT64_C(256) << 20) /* left free on a node, beside a second set of workers */
+
+struct tail {
+    int rank;
+    char line[TAIL_BYTES]; /* last non-empty line */
+    char next[TAIL_BYTES]; /* the one being received */
+    size_t used;
+};
+
+/* ---- output ------------------------------------------------------------------------------------------------------------ */
+
+/* Remember the last line that a worker wrote to stderr: the reason for its end, when nothing better is known. */
+static void tail_feed(struct group *group, int rank, const char *data, size_t len)
+{
+    struct tail *tail = NULL;
+
+    for (int i = 0; i < group->tail_count; i++)
+        if (group->tails[i].rank == rank)
+            tail = &group->tails[i];
+    for (size_t i = 0; tail != NULL && i < len; i++) {
+        if (data[i] != '\n') {
+            if (tail->used < TAIL_BYTES - 1)
+                tail->next[tail->used++] = data[i];
+            continue;
+        }
+        if (tail->used > 0) {
+            tail->next[tail->used] = '\0';
+            memcpy(tail->line, tail->next, tail->used + 1);
+        }
+        tail->used = 0;
+    }
+}
+
+static void forward_output(struct member *m, int rank, int fd, const char *data, size_t len)
+{
+    char text[sodium_base64_ENCODED_LEN(OUTPUT_CHUNK, sodium_base64_VARIANT_ORIGINAL)];
+
+    for (size_t at = 0; at < len; at += OUTPUT_CHUNK) {
+        size_t part = len - at < OUTPUT_CHUNK ? len - at : OUTPUT_CHUNK;
+        json_object *msg = member_message("out");
+
+        sodium_bin2base64(text, sizeof(text), (const unsigned char *)data + at, part,
+                          sodium_base64_VARIANT_ORIGINAL);
+        json_object_object_add(msg, "rank", json_object_new_int(rank));
+        json_object_object_add(msg, "fd", json_object_new_int(fd));
+        json_object_object_add(msg, "data", json_object_new_string(text));
+        member_send(m, msg);
+        m->unacked += part;
+    }
+}
+
+void member_pause_output(struct member *m, bool pause)
+{
+    m->output_paused = pause;
+    if (m->group != NULL)
+        workers_pause_output(m->group->workers, pause);
+}
+
+static void on_output(int rank, int fd, const char *data, size_t len, void *arg)
+{
+    struct group *group = arg;
+    struct member *m = group->member;
+
+    if (fd == 2)
+        tail_feed(group, rank, data, len);
+    if (m->output != NULL) {
+        if (!output_write(m->output, rank, fd, data, len, NULL, NULL) && !m->output_paused)
+            member_pause_output(m, true);
+        return;
+    }
+    forward_output(m, rank, fd, data, len);
+    if (m->unacked > OUTPUT_WINDOW && !m->output_paused)
+        member_pause_output(m, true);
+}
+
+void member_output_written(struct member *m, size_t bytes)
+{
+    m->unacked = bytes < m->unacked ? m->unacked - bytes : 0;
+    if (m->output_paused && m->unacked < OUTPUT_WINDOW / 2)
+        member_pause_output(m, false);
+}
+
+/* ---- workers ----------------------------------------------------------------------------------------------------------- */
+
+static json_object *attempt_message(const struct group *group, const char *type)
+{
+    json_object *msg = member_generation_message(type, group->world->generation);
+
+    json_object_object_add(msg, "attempt", json_object_new_int(group->attempt));
+    return msg;
+}
+
+/* While the gate is closed the leader hears of this group only whether it waits there. */
+static void on_ready(void *arg)
+{
+    struct group *group = arg;
+
+    group->ready = true;
+    if (!group->gated)
+        member_send(group->member, attempt_message(group, "ready"));
+}
+
+static void on_parked(void *arg)
+{
+    struct group *group = arg;
+
+    member_send(group->member, attempt_message(group, "parked"));
+}
+
+/* On a node with GPUs nothing of the GPU may be used early: only who says so is let in. */
+static bool passed_gate(const struct group *group)
+{
+    bool gpus = getenv("SLURM_STEP_GPUS") != NULL || getenv("SLURM_JOB_GPUS") != NULL;
+
+    return workers_gate(group->workers) >= (gpus ? EVENT_PASSED_INIT : EVENT_PASSED_LOAD);
+}
+
+static void on_stepping(void *arg)
+{
+    struct group *group = arg;
+    json_object *msg = member_generation_message("stepping", group->world->generation);
+
+    json_object_object_add(msg, "aware", json_object_new_boolean(workers_step(group->workers) > 0));
+    json_object_object_add(msg, "gate", json_object_new_boolean(passed_gate(group)));
+    member_send(group->member, msg);
+}
+
+static const char *tail_of(const struct group *group, int rank)
+{
+    for (int i = 0; i < group->tail_count; i++)
+        if (group->tails[i].rank == rank && group->tails[i].line[0] != '\0')
+            return group->tails[i].line;
+    return NULL;
+}
+
+static void send_exit(struct group *group, const struct worker_exit *ended)
+{
+    struct member *m = group->member;
+    json_object *msg = member_generation_message("exit", group->world->generation);
+    json_object *error = json_object_get(ended->error);
+
+    if (error == NULL && (ended->code != 0 || ended->signal != 0) &&
+        tail_of(group, ended->rank) != NULL) {
+        error = json_object_new_object();
+        json_object_object_add(error, "message",
+                               json_object_new_string(tail_of(group, ended->rank)));
+    }
+    json_object_object_add(msg, "rank", json_object_new_int(ended->rank));
+    json_object_object_add(msg, "code", json_object_new_int(ended->code));
+    json_object_object_add(msg, "signal", json_object_new_int(ended->signal));
+    json_object_object_add(msg, "told", json_object_new_boolean(ended->told));
+    json_object_object_add(msg, "error", error);
+    member_send(m, msg);
+    if (m->output != NULL)
+        output_end_rank(m->output, ended->rank);
+}
+
+/* Before the gate an end, whatever it was, costs nothing: the same will be tried again when the world begins, and then it counts. */
+static void on_exited(const struct worker_exit *ended, void *arg)
+{
+    struct group *group = arg;
+    json_object *msg;
+
+    if (!group->gated) {
+        send_exit(group, ended);
+        return;
+    }
+    if (group->member->ending)
+        return; /* all are being killed, and waited for */
+    msg = attempt_message(group, "unprepared");
+    json_object_object_add(msg, "reason", json_object_new_string("a worker ended before its gate"));
+    member_send(group->member, msg);
+    group->member->next = NULL;
+    group_destroy(group);
+}
+
+static void on_drained(void *arg)
+{
+    struct group *group = arg;
+    struct member *m = group->member;
+    int generation = group->world->generation;
+
+    if (m->group == group) {
+        m->group = NULL;
+        m->output_paused = false;
+        member_send(m, member_generation_message("drained", generation));
+    } else {
+        m->next = NULL;
+    }
+    group_destroy(group);
+    member_drained(m);
+}
+
+static const struct workers_handlers worker_handlers = {
+    .ready = on_ready,
+    .parked = on_parked,
+    .stepping = on_stepping,
+    .exited = on_exited,
+    .drained = on_drained,
+    .output = on_output,
+};
+
+/* ---- life -------------------------------------------------------------------------------------------------------------- */
+
+void group_destroy(struct group *group)
+{
+    if (group == NULL)
+        return;
+    workers_destroy(group->workers);
+    if (group->reserved_fd >= 0)
+        close(group->reserved_fd);
+    free(group->tails);
+    world_destroy(group->world);
+    free(group);
+}
+
+void group_kill(struct group *group)
+{
+    workers_stop(group->workers, SIGKILL, 0);
+}
+
+/* What this world's workers get of scale_config. */
+static const char *scale_text(const struct group *group)
+{
+    char key[16];
+    json_object *value;
+
+    snprintf(key, sizeof(key), "%d", world_size(group->world));
+    if (group->member->scale != NULL &&
+        json_object_object_get_ex(group->member->scale, key, &value))
+        return json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN);
+    return "{}";
+}
+
+static int start_workers(struct group *group, int index, struct error *err)
+{
+    struct member *m = group->member;
+    char job_id[16], files[48];
+    struct workers_options options = {
+        .program = m->options->program,
+        .argv = m->argv,
+        .cwd = m->cwd,
+        .umask = m->umask,
+        .user_env = m->user_env,
+        .own_env = environ,
+        .bind = m->options->bind,
+        .gated = group->gated,
+        .files = files,
+        .place =
+            {
+                .node_index = index,
+                .job_id = job_id,
+                .incarnation = m->incarnation,
+                .min_nodes = m->min_nodes,
+                .max_nodes = m->max_nodes,
+                .max_restarts = m->max_restarts,
+                .run_dir = m->run_dir,
+                .state_dir = m->state_dir,
+                .checkpoint_dir = m->checkpoint_dir,
+                .scale_config = scale_text(group),
+                .lib = m->options->lib,
+            },
+    };
+
+    snprintf(job_id, sizeof(job_id), "%u", m->options->base_job);
+    /* A group that was given up may still be dying: the next one's files must be others. */
+    snprintf(files, sizeof(files), "worker-%d.%d", group->world->generation, group->attempt);
+    group->workers = workers_start(m->loop, group->world, &options, &worker_handlers, group, err);
+    return group->workers != NULL ? 0 : -1;
+}
+
+struct group *group_start(struct member *m, struct world *world, int index, int attempt, bool gated,
+                          struct error *err)
+{
+    struct group *group = calloc(1, sizeof(*group));
+    int slots = world->nodes[index].slots, first = world_first_rank(world, index);
+
+    if (group == NULL) {
+        world_destroy(world);
+        error_set(err, "out of memory");
+        return NULL;
+    }
+    group->member = m;
+    group->world = world;
+    group->attempt = attempt;
+    group->gated = gated;
+    group->reserved_fd = m->reserved_fd;
+    m->reserved_fd = -1;
+    group->tails = calloc((size_t)slots, sizeof(*group->tails));
+    group->tail_count = group->tails != NULL ? slots : 0;
+    for (int i = 0; i < group->tail_count; i++)
+        group->tails[i].rank = first + i;
+    if (start_workers(group, index, err) != 0) {
+        group_destroy(group);
+        return NULL;
+    }
+    return group;
+}
+
+void group_open(struct group *group)
+{
+    group->gated = false;
+    workers_open(group->workers);
+    if (group->ready)
+        member_send(group->member, attempt_message(group, "ready"));
+}
+
+bool group_fits_twice(const struct group *group, char *text, size_t size)
+{
+    uint64_t need = workers_memory(group->workers) + MEMORY_SPARE, left = memory_available("");
+
+    if (need <= left)
+        return true;
+    snprintf(text, size, "no memory for a second set of workers: %llu MiB needed, %llu MiB left",
+             (unsigned long long)need >> 20, (unsigned long long)left >> 20);
+    return false;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the member's files share. member.c: its life and the leader's messages; group.c: the workers of one generation. */
+#ifndef ELASTIC_MEMBER_INTERNAL_H
+#define ELASTIC_MEMBER_INTERNAL_H
+
+#include <json-c/json.h>
+
+#include "agent/member.h"
+#include "agent/output.h"
+#include "agent/workers.h"
+#include "common/link.h"
+#include "lib/world.h"
+
+struct tail;
+
+/* The workers of one generation on this node. */
+struct group {
+    struct member *member;
+    struct world *world;
+    struct workers *workers;
+    struct tail *tails; /* what each wrote last on stderr */
+    int tail_count;
+    int reserved_fd; /* keeps rank 0's port for it, -1: rank 0 is elsewhere */
+    int attempt;     /* the leader's number of this start */
+    bool gated;      /* started early: its world has not begun */
+    bool ready;      /* all have been executed */
+};
+
+struct member {
+    uv_loop_t *loop;
+    const struct member_options *options;
+    struct link *link;
+    struct output *output; /* base members write their workers' output themselves */
+    struct group *group;   /* of the world that is; NULL: none */
+    struct group *next;    /* of the one that comes, waiting at its gate */
+    int generation;        /* the last one begun here */
+    uv_timer_t beat;
+    double last_heard;
+    double last_beat;
+    double heartbeat; /* seconds of silence after which a member is lost */
+    char *run_dir;
+    /* From welcome. */
+    char **argv, **user_env;
+    char *cwd, *state_dir, *checkpoint_dir, *incarnation;
+    json_object *scale; /* world size → JSON text */
+    mode_t umask;
+    int min_nodes, max_nodes, max_restarts;
+
+    int reserved_port, reserved_fd; /* for the next group that starts */
+    size_t unacked;
+    bool output_paused;
+
+    bool welcomed, leaving, ending, finished;
+    int open_handles; /* uv handles and other pieces that still call back */
+    int exit_code;
+    char leave_reason[64];
+    void (*done)(int code, void *arg);
+    void *arg;
+};
+
+/* member.c */
+json_object *member_message(const char *type);
+json_object *member_generation_message(const char *type, int generation);
+void member_send(struct member *m, json_object *msg);
+/* A group has no worker left. */
+void member_drained(struct member *m);
+
+/* group.c */
+/* Start the workers of node `index` of world, which is taken over, with a closed gate if gated. NULL with the reason in err. */
+struct group *group_start(struct member *m, struct world *world, int index, int attempt, bool gated,
+                          struct error *err);
+/* Its world begins. */
+void group_open(struct group *group);
+/* Kill what still runs, and forget it. NULL is accepted. */
+void group_destroy(struct group *group);
+/* Kill what still runs; member_drained follows. */
+void group_kill(struct group *group);
+/* Would another group of the same kind fit beside it? If not, why is in text. */
+bool group_fits_twice(const struct group *group, char *text, size_t size);
+void member_pause_output(struct member *m, bool pause);
+/* The leader has written so much of what was sent to it. */
+void member_output_written(struct member *m, size_t bytes);
+
+#endif
