@@ -181,6 +181,26 @@ running() {
     [ "$output" = "probe: Slurm has no partition 'nosuch'" ]
 }
 
+@test "nodes that are kept for another job are idle until then" {
+    running -N1
+    waiting=$(submit -N4 --exclusive -t 5 --wrap 'sleep 300')
+    planned() { [ "$(probe idle batch)" = 0 ]; }
+    wait_for 30 planned
+    [ "$(probe idle-or-planned batch)" = 3 ]
+    job_is "$waiting" PENDING
+}
+
+@test "a pending job of the user's own may be started for less time" {
+    id=$(submit -H -N1 -t 60 --wrap true)
+    has "$id" time_limit=60 time_min=0
+    probe set-time-min "$id" 30
+    has "$id" time_limit=60 time_min=30
+    probe set-time-min "$id" 15
+    has "$id" time_min=15
+    run -1 probe set-time-min 4000000 15
+    [ "$output" = "probe: Slurm cannot set TimeMin=15 of job 4000000: Invalid job id specified" ]
+}
+
 @test "addresses of nodes" {
     run -0 probe address n3
     [ "$output" = 127.0.0.1 ]

@@ -72,6 +72,7 @@ static void print_job(const struct job_info *info)
     print_number("end", info->end);
     print_number("preempt_time", info->preempt_time);
     print_number("time_limit", info->time_limit == UINT32_MAX ? -1 : (int64_t)info->time_limit);
+    print_number("time_min", info->time_min);
 }
 
 static int job(char **args)
@@ -171,14 +172,34 @@ static int site(char **args)
     return 0;
 }
 
-static int idle(char **args)
+static int print_idle(const char *partition, bool planned)
 {
     struct error err = {0};
-    int count = slurm_client_idle_nodes(args[0], false, &err);
+    int count = slurm_client_idle_nodes(partition, planned, &err);
 
     if (count < 0)
         return say(&err);
     printf("%d\n", count);
+    return 0;
+}
+
+static int idle(char **args)
+{
+    return print_idle(args[0], false);
+}
+
+static int idle_or_planned(char **args)
+{
+    return print_idle(args[0], true);
+}
+
+static int set_time_min(char **args)
+{
+    struct error err = {0};
+
+    if (slurm_client_set_time_min((uint32_t)strtoul(args[0], NULL, 10),
+                                  (uint32_t)strtoul(args[1], NULL, 10), &err) != 0)
+        return say(&err);
     return 0;
 }
 
@@ -236,6 +257,8 @@ int main(int argc, char **argv)
         {"cancel-extensions", 3, cancel_extensions},
         {"site", 0, site},
         {"idle", 1, idle},
+        {"idle-or-planned", 1, idle_or_planned},
+        {"set-time-min", 2, set_time_min},
         {"threads", 1, threads},
     };
 
