@@ -19,6 +19,7 @@ class Peer:
 
     name = ""
     title = ""
+    on_demand = False  # only if --only names it
     notice = "signal"
     # What is to be expected of an idle machine: start and end, and a shrink and a growth with their windows.
     start_seconds = 9
@@ -72,6 +73,15 @@ class ElasticCold(Elastic):
     title = "slurm-elastic, script without a gate"
     options = ["--early-start=no"]
     kind_seconds = 30
+
+
+class ElasticLoad(Elastic):
+    """As examples/digits does it, and as is possible without GPUs only."""
+
+    name = "elastic-load"
+    title = "slurm-elastic, load_latest() after the rendezvous as gate"
+    notice = "elastic-load"
+    on_demand = True
 
 
 class Torchrun(Peer):
@@ -135,4 +145,8 @@ class Resubmit(Peer):
         (self.directory / "stop").touch()
 
 
-PEERS = {peer.name: peer for peer in (Elastic, ElasticCold, Torchrun, TorchrunTuned, TorchrunKeepAlive, Resubmit)}
+PEERS = {
+    peer.name: peer
+    for peer in (Elastic, ElasticLoad, ElasticCold, Torchrun, TorchrunTuned, TorchrunKeepAlive, Resubmit)
+}
+USUAL = [name for name, peer in PEERS.items() if not peer.on_demand]

@@ -9,6 +9,7 @@ clock of the step's begin and end, and one for each checkpoint.
 Peers differ in how a rank hears of a change:
 
   elastic   slurm_elastic: the process waits at its gate, slurm_elastic.init(), until the old world has left
+  elastic-load   the same without init(): the gate is load_latest(), after the rendezvous
   signal    SIGTERM or SIGUSR1 to any rank; the ranks agree by an all-reduce in each step, as most
             frameworks do. They leave with status 3, for a 0 would mean that the training is over
 """
@@ -31,7 +32,7 @@ WIDTH = 512  # WIDTH * WIDTH * 4 bytes is 1 MiB
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--notice", choices=["elastic", "signal"], required=True)
+    parser.add_argument("--notice", choices=["elastic", "elastic-load", "signal"], required=True)
     parser.add_argument("--log", metavar="FILE", required=True)
     parser.add_argument("--checkpoint", metavar="DIR", required=True)
     parser.add_argument("--step-file", metavar="FILE", required=True, help='holds "sleep" or "cpu", may change')
