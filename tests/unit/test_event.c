@@ -403,8 +403,19 @@ static void test_waiting_costs_no_processor_time(void **state)
     event_destroy(event);
 }
 
+/* What a worker waits for. */
+static int wait_at(bool gate, struct event *event, struct event_client *client)
+{
+    struct event_client_error err;
+
+    if (gate)
+        return event_client_gate(client, EVENT_PASSED_INIT, &err);
+    event_hold(event, EVENT_GROW, "", 2, now_ms(CLOCK_REALTIME) + WAIT_MS);
+    return event_client_boundary(client, NULL, &err);
+}
+
 /* An agent with a worker, directly below it or below a shell, that waits when its agent is killed. */
-static void check_death_of_agent(bool shell_between)
+static void check_death_of_agent(bool shell_between, bool gate)
 {
     int answer[2], ready[2];
     struct event_client_error err;
@@ -421,6 +432,8 @@ static void check_death_of_agent(bool shell_between)
 
         if (event == NULL)
             _exit(1);
+        if (gate)
+            event_close_gate(event);
         if (!shell_between || (helper = fork()) == 0) {
             if (fork() == 0) {
                 struct event_client *client = event_client_open(page_path, &err);
@@ -428,8 +441,7 @@ static void check_death_of_agent(bool shell_between)
                 byte = client == NULL ? 'f' : 'r';
                 if (write(ready[1], &byte, 1) != 1)
                     _exit(1);
-                event_hold(event, EVENT_GROW, "", 2, now_ms(CLOCK_REALTIME) + WAIT_MS);
-                byte = event_client_boundary(client, NULL, &err) == ELASTIC_ERROR_AGENT ? 'a' : 'n';
+                byte = wait_at(gate, event, client) == ELASTIC_ERROR_AGENT ? 'a' : 'n';
                 _exit(write(answer[1], &byte, 1) == 1 ? 0 : 1);
             }
         }
@@ -461,7 +473,7 @@ static void reap_orphans(void)
 
 static void test_a_waiting_worker_leaves_when_its_agent_dies(void **state)
 {
-    check_death_of_agent(false);
+    check_death_of_agent(false, false);
     reap_orphans();
 }
 
@@ -472,7 +484,7 @@ static void test_it_leaves_also_when_a_shell_is_between(void **state)
     FILE *file;
     int pid;
 
-    check_death_of_agent(true);
+    check_death_of_agent(true, false);
     snprintf(children, sizeof(children), "/proc/self/task/%d/children", (int)getpid());
     file = fopen(children, "r");
     if (file != NULL) {
@@ -623,6 +635,90 @@ static void test_noise_after_the_header_does_no_harm(void **state)
     event_destroy(event);
 }
 
+/* ---- the gate ---------------------------------------------------------------------------------- */
+
+static void *wait_at_gate(void *arg)
+{
+    struct waiting *waiting = arg;
+
+    atomic_store(&waiting->answer,
+                 event_client_gate(waiting->client, EVENT_PASSED_LOAD, &waiting->err));
+    return NULL;
+}
+
+static void test_a_closed_gate_holds_the_worker_until_it_is_opened(void **state)
+{
+    struct event *event = create_page(3);
+    struct waiting waiting = {.client = open_page(), .answer = WAITING};
+    int64_t limit = now_ms(CLOCK_MONOTONIC) + WAIT_MS;
+    pthread_t thread;
+
+    event_close_gate(event);
+    assert_int_equal(event_read(event).place, EVENT_BEFORE_GATE);
+    assert_int_equal(pthread_create(&thread, NULL, wait_at_gate, &waiting), 0);
+    while (event_read(event).place != EVENT_AT_GATE && now_ms(CLOCK_MONOTONIC) < limit)
+        sleep_us(1000);
+    sleep_us(300000); /* longer than it sleeps at a time */
+    assert_int_equal(event_read(event).place, EVENT_AT_GATE);
+    assert_int_equal(atomic_load(&waiting.answer), WAITING);
+    event_open_gate(event);
+    pthread_join(thread, NULL);
+    assert_int_equal(atomic_load(&waiting.answer), 0);
+    assert_int_equal(event_read(event).place, EVENT_PASSED_LOAD);
+    /* By which call it was passed first is what counts. */
+    assert_int_equal(event_client_gate(waiting.client, EVENT_PASSED_INIT, &waiting.err), 0);
+    assert_int_equal(event_read(event).place, EVENT_PASSED_LOAD);
+    event_client_close(waiting.client);
+    event_destroy(event);
+}
+
+/* The script may have passed no gate, and must not train beside the old world all the same. */
+static void test_a_closed_gate_holds_at_a_boundary_too(void **state)
+{
+    struct event *event = create_page(3);
+    struct waiting waiting = {.client = open_page(), .answer = WAITING};
+    int64_t limit = now_ms(CLOCK_MONOTONIC) + WAIT_MS;
+    pthread_t thread;
+
+    event_close_gate(event);
+    assert_int_equal(pthread_create(&thread, NULL, wait_at_boundary, &waiting), 0);
+    while (event_read(event).place != EVENT_AT_GATE && now_ms(CLOCK_MONOTONIC) < limit)
+        sleep_us(1000);
+    sleep_us(20000);
+    assert_int_equal(atomic_load(&waiting.answer), WAITING);
+    assert_int_equal(event_read(event).step, 0);
+    event_open_gate(event);
+    pthread_join(thread, NULL);
+    assert_int_equal(atomic_load(&waiting.answer), 0);
+    assert_int_equal(event_read(event).step, 1);
+    event_client_close(waiting.client);
+    event_destroy(event);
+}
+
+static void test_an_open_gate_costs_nothing_and_is_remembered(void **state)
+{
+    struct event *event = create_page(3);
+
+    assert_int_equal(setenv("ELASTIC_EVENT_FILE", page_path, 1), 0);
+    assert_int_equal(elastic_attach(), 0);
+    assert_int_equal(event_read(event).place, EVENT_BEFORE_GATE);
+    assert_int_equal(event_read(event).state, EVENT_STATE_ATTACHED);
+    assert_int_equal(elastic_init(), 0);
+    assert_int_equal(event_read(event).place, EVENT_PASSED_INIT);
+    assert_int_equal(elastic_loading(), 0);
+    assert_int_equal(event_read(event).place, EVENT_PASSED_INIT);
+    elastic_finalize();
+    unsetenv("ELASTIC_EVENT_FILE");
+    assert_int_equal(elastic_loading(), ELASTIC_NOT_ELASTIC);
+    event_destroy(event);
+}
+
+static void test_a_worker_at_the_gate_leaves_when_its_agent_dies(void **state)
+{
+    check_death_of_agent(false, true);
+    reap_orphans();
+}
+
 /* ---- the public functions --------------------------------------------------------------------- */
 
 static void test_without_elasticrun_all_answers_are_no(void **state)
@@ -718,6 +814,10 @@ int main(void)
         TEST(test_the_page_of_another_user_is_refused),
         TEST(test_pages_of_another_release_are_refused),
         TEST(test_noise_after_the_header_does_no_harm),
+        TEST(test_a_closed_gate_holds_the_worker_until_it_is_opened),
+        TEST(test_a_closed_gate_holds_at_a_boundary_too),
+        TEST(test_an_open_gate_costs_nothing_and_is_remembered),
+        TEST(test_a_worker_at_the_gate_leaves_when_its_agent_dies),
         TEST(test_without_elasticrun_all_answers_are_no),
         TEST(test_a_bad_page_is_an_error_with_a_reason),
         TEST(test_getters_read_the_environment),

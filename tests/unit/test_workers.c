@@ -107,6 +107,48 @@ static void test_stepping(void **state)
     run_destroy(run); /* kills */
 }
 
+/* Started early: they wait, nothing of their output is seen, and no time passes for them. */
+static void test_gate(void **state)
+{
+    struct run *run = run_create(2);
+
+    (void)state;
+    run->options.gated = true;
+    run->options.unaware_ms = 1;
+    run->options.files = "next";
+    run_start_act(run, "gate", "");
+    AWAIT(run, run->parked > 0);
+    assert_int_equal(run->ready, 1);
+    assert_int_equal(workers_gate(run->workers), EVENT_AT_GATE);
+    assert_true(workers_memory(run->workers) > 100000);
+    for (int turn = 0; turn < 15; turn++)
+        run_turn(run);
+    assert_int_equal(run->parked, 1);
+    assert_int_equal(run->stepping, 0);
+    assert_int_equal(run->texts[0][1].bytes + run->texts[1][1].bytes, 0);
+    workers_open(run->workers);
+    AWAIT(run, run->stepping > 0);
+    AWAIT(run, run_number(run, 0, "through") == 1 && run_number(run, 1, "through") == 1);
+    assert_int_equal(run_number(run, 0, "before"), 1);
+    assert_int_equal(workers_gate(run->workers), EVENT_PASSED_INIT);
+    assert_int_equal(run->parked + run->stepping + run->ready, 3);
+    run_destroy(run);
+}
+
+static void test_end_before_the_gate(void **state)
+{
+    struct run *run = run_create(2);
+
+    (void)state;
+    run->options.gated = true;
+    run_start_act(run, "gate", "end");
+    AWAIT(run, run->drained > 0);
+    assert_int_equal(run->exits, 2);
+    assert_int_equal(run->endings[1].code, 3);
+    assert_int_equal(run->parked, 0);
+    run_destroy(run);
+}
+
 /* A script that never attaches counts as stepping after a while; one that has attached does not
  * until it steps. */
 static void test_unaware(void **state)
@@ -374,6 +416,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_what_a_worker_finds),
         cmocka_unit_test(test_reopen_stdout),
         cmocka_unit_test(test_stepping),
+        cmocka_unit_test(test_gate),
+        cmocka_unit_test(test_end_before_the_gate),
         cmocka_unit_test(test_unaware),
         cmocka_unit_test(test_hold_and_run_to),
         cmocka_unit_test(test_hold_mixed),

@@ -34,6 +34,11 @@ static void on_ready(void *arg)
     ((struct run *)arg)->ready++;
 }
 
+static void on_parked(void *arg)
+{
+    ((struct run *)arg)->parked++;
+}
+
 static void on_stepping(void *arg)
 {
     ((struct run *)arg)->stepping++;
@@ -85,6 +90,7 @@ static void on_output(int rank, int fd, const char *data, size_t len, void *arg)
 
 static const struct workers_handlers handlers = {
     .ready = on_ready,
+    .parked = on_parked,
     .stepping = on_stepping,
     .exited = on_exited,
     .drained = on_drained,
@@ -311,6 +317,24 @@ static int act_attach(const char *argument)
 {
     attach(strcmp(argument, "training") == 0 ? EVENT_STATE_TRAINING : EVENT_STATE_ATTACHED);
     say("here", 1);
+    wait_forever();
+    return 0;
+}
+
+/* Wait at the gate as the client library does, or end before it. */
+static int act_gate(const char *what)
+{
+    struct event_page *page = attach(EVENT_STATE_ATTACHED);
+
+    say("before", 1);
+    if (strcmp(what, "end") == 0)
+        return 3;
+    atomic_store(&page->place, EVENT_AT_GATE);
+    while (atomic_load(&page->gate) == EVENT_GATE_CLOSED)
+        nap(1);
+    atomic_store(&page->place, EVENT_PASSED_INIT);
+    say("through", 1);
+    atomic_fetch_add(&page->word, 1); /* a boundary */
     wait_forever();
     return 0;
 }
@@ -564,6 +588,7 @@ void run_dispatch(int argc, char **argv)
         {"error-file", act_error_file},
         {"family", act_family},
         {"flood", act_flood},
+        {"gate", act_gate},
         {"ignore-term", act_ignore_term},
         {"look", act_look},
         {"mixed", act_mixed},

@@ -40,7 +40,7 @@ struct run {
     struct world *world;
     struct workers *workers;
     struct workers_options options;
-    int ready, stepping, drained, exits;
+    int ready, parked, stepping, drained, exits;
     size_t largest_chunk;
     struct ending endings[RUN_WORKERS_MAX];
     struct text texts[RUN_WORKERS_MAX][3];
