@@ -253,38 +253,63 @@ int admission_base(const struct conf *conf, const struct admission_request *requ
 
 /* ---- extensions ---- */
 
+#define MARKER "elastic-extension-of="
+
+bool admission_is_marked(const char *comment)
+{
+    return comment && strncmp(comment, MARKER, strlen(MARKER)) == 0;
+}
+
+uint32_t admission_marked_base(const char *comment)
+{
+    const char *id = admission_is_marked(comment) ? comment + strlen(MARKER) : "";
+    int number;
+
+    if (number_parse(id, strcspn(id, "."), 1, INT32_MAX, &number) < 0)
+        return 0;
+    return (uint32_t)number;
+}
+
+/* Else it says so by its comment alone. */
+static bool by_option(const struct admission_request *request)
+{
+    return admission_env_get(&request->env, OPTION_EXTEND) != NULL;
+}
+
+/* Put before the message how the extension has named its base. Returns -1. */
+static int name_option(const struct admission_request *request, const struct admission_job *base,
+                       struct error *err)
+{
+    if (!by_option(request))
+        return error_prefix(err, "--comment=%s", error_value(request->comment).text);
+    if (base->id == 0)
+        return error_prefix(err, "--elastic-extend");
+    return error_prefix(err, "--elastic-extend=%u", base->id);
+}
+
 static int check_base_job(const struct admission_request *request, const struct admission_job *base,
                           struct admission_changes *changes, struct error *err)
 {
     changes->refusal = ADMISSION_REFUSE_JOB;
     if (!base->known)
-        return error_set(err, "--elastic-extend=%u: there is no job %u; name a running elastic job",
-                         base->id, base->id);
+        return error_set(err, "there is no job %u; name a running elastic job", base->id);
     if (base->uid != request->uid) {
         changes->refusal = ADMISSION_REFUSE_OWNER;
-        return error_set(
-            err,
-            "--elastic-extend=%u: job %u belongs to another user; name a running elastic job of "
-            "your own",
-            base->id, base->id);
+        return error_set(err,
+                         "job %u belongs to another user; name a running elastic job of your own",
+                         base->id);
     }
     if (admission_role(&base->env) == ADMISSION_EXTENSION)
-        return error_set(
-            err, "--elastic-extend=%u: job %u is itself an extension, of job %u; name that one",
-            base->id, base->id, admission_base_of(&base->env));
-    if (admission_role(&base->env) != ADMISSION_BASE)
-        return error_set(
-            err, "--elastic-extend=%u: job %u is not elastic; it was submitted without --elastic",
-            base->id, base->id);
-    if (base->pending)
-        return error_set(
-            err,
-            "--elastic-extend=%u: job %u does not run yet; it asks for more nodes itself once it "
-            "runs",
-            base->id, base->id);
-    if (!base->running)
-        return error_set(err, "--elastic-extend=%u: job %u has ended or is about to", base->id,
+        return error_set(err, "job %u is itself an extension, of job %u; name that one", base->id,
+                         admission_base_of(&base->env));
+    if (admission_role(&base->env) != ADMISSION_BASE && by_option(request))
+        return error_set(err, "job %u is not elastic; it was submitted without --elastic",
                          base->id);
+    if (base->pending)
+        return error_set(err, "job %u does not run yet; it asks for more nodes itself once it runs",
+                         base->id);
+    if (!base->running)
+        return error_set(err, "job %u has ended or is about to", base->id);
     return 0;
 }
 
@@ -297,11 +322,9 @@ static int check_marker(const struct admission_request *request, const struct ad
     snprintf(marker, sizeof(marker), "elastic-extension-of=%u.%u", base->id, base->restarts);
     if (request->comment && strcmp(request->comment, marker) == 0)
         return 0;
-    return error_set(
-        err,
-        "--elastic-extend=%u: the comment is '%s'; an extension of this run of the job needs "
-        "--comment=%s",
-        base->id, error_value(request->comment ? request->comment : "").text, marker);
+    return error_set(err,
+                     "the comment is '%s'; an extension of this run of the job needs --comment=%s",
+                     error_value(request->comment ? request->comment : "").text, marker);
 }
 
 static int check_size(const struct admission_request *request, const struct admission_job *base,
@@ -312,17 +335,16 @@ static int check_size(const struct admission_request *request, const struct admi
 
     *nodes = low != ADMISSION_UNSET ? low : high != ADMISSION_UNSET ? high : 1;
     if (*nodes < 1 || (high != ADMISSION_UNSET && high != *nodes))
-        return error_set(
-            err, "--elastic-extend=%u: --nodes=%d-%d; an extension needs a fixed number of nodes",
-            base->id, *nodes, high);
+        return error_set(err, "--nodes=%d-%d; an extension needs a fixed number of nodes", *nodes,
+                         high);
     if (admission_sizes(&base->env, &sizes, err) < 0)
-        return error_prefix(err, "--elastic-extend=%u: job %u", base->id, base->id);
+        return error_prefix(err, "job %u", base->id);
     if (base->node_count + siblings->node_count + *nodes > sizes.max)
-        return error_set(
-            err,
-            "--elastic-extend=%u: %d more nodes are too many; job %u has %d, its extensions have "
-            "or wait for %d, and its MAX is %d",
-            base->id, *nodes, base->id, base->node_count, siblings->node_count, sizes.max);
+        return error_set(err,
+                         "%d more nodes are too many; job %u has %d, its extensions have or wait "
+                         "for %d, and its "
+                         "MAX is %d",
+                         *nodes, base->id, base->node_count, siblings->node_count, sizes.max);
     return 0;
 }
 
@@ -424,8 +446,7 @@ static int set_times(const struct admission_request *request, const struct admis
         limit = base->minutes_left;
     if (limit != ADMISSION_UNSET && limit < 1) {
         changes->refusal = ADMISSION_REFUSE_JOB;
-        return error_set(err, "--elastic-extend=%u: job %u ends within a minute", base->id,
-                         base->id);
+        return error_set(err, "job %u ends within a minute", base->id);
     }
     if (limit == ADMISSION_UNSET)
         return 0; /* the partition's default, of which we know nothing */
@@ -444,19 +465,25 @@ static int decide_extension(const struct conf *conf, const struct admission_requ
     int nodes;
 
     changes->refusal = ADMISSION_REFUSE_KIND;
-    if (check_kind(request, "--elastic-extend", err) < 0)
+    if (check_kind(request, by_option(request) ? "--elastic-extend" : "--comment=" MARKER, err) < 0)
         return -1;
     changes->refusal = ADMISSION_REFUSE_VALUE;
-    if (base->id == 0)
-        return error_set(err, "--elastic-extend: not the id of a job; name a running elastic job");
+    if (base->id == 0) {
+        error_set(err, "not the id of a job; name a running elastic job");
+        return name_option(request, base, err);
+    }
     if (check_base_job(request, base, changes, err) < 0)
-        return -1;
+        return name_option(request, base, err);
+    /* elasticrun --elastic in a job that was not submitted as elastic: only its leader knows MAX. */
+    if (admission_role(&base->env) != ADMISSION_BASE)
+        return 0;
     changes->refusal = ADMISSION_REFUSE_NODES;
     if (check_size(request, base, siblings, &nodes, err) < 0)
-        return -1;
+        return name_option(request, base, err);
     changes->refusal = ADMISSION_REFUSE_VALUE;
-    if (check_marker(request, base, err) < 0 || find_pool(conf, request, base, &pool, err) < 0 ||
-        set_times(request, base, changes, err) < 0)
+    if (check_marker(request, base, err) < 0 || set_times(request, base, changes, err) < 0)
+        return name_option(request, base, err);
+    if (find_pool(conf, request, base, &pool, err) < 0)
         return -1;
     changes->min_nodes = changes->max_nodes = nodes;
     changes->requeue = 0;

@@ -41,6 +41,11 @@ enum admission_role admission_role(const struct admission_env *env);
 /* The base that an extension names, 0 if that is not the id of a job. */
 uint32_t admission_base_of(const struct admission_env *env);
 
+/* Does this comment mark an extension ("elastic-extension-of=JOBID.RESTARTS"), and of which job; 0 if
+ * that is not the id of a job. Extensions that come without the option are known by it alone. */
+bool admission_is_marked(const char *comment);
+uint32_t admission_marked_base(const char *comment);
+
 /* The sizes that an elastic job was submitted with. */
 int admission_sizes(const struct admission_env *env, struct sizes *sizes, struct error *err);
 
@@ -105,7 +110,8 @@ void admission_changes_clear(struct admission_changes *changes);
 int admission_base(const struct conf *conf, const struct admission_request *request,
                    struct admission_changes *changes, struct error *err);
 
-/* Decide on an extension of base. As admission_base. */
+/* Decide on an extension of base, known by the option or by its comment alone. As admission_base. One
+ * of the second kind whose base is not elastic for Slurm is let in as it is: its leader decides. */
 int admission_extension(const struct conf *conf, const struct admission_request *request,
                         const struct admission_job *base, const struct admission_siblings *siblings,
                         struct admission_changes *changes, struct error *err);

@@ -88,7 +88,7 @@ static bool is_sibling(const job_record_t *record, const struct sibling_search *
     return record->user_id == search->base->uid && record->comment &&
            (IS_JOB_PENDING(record) || IS_JOB_RUNNING(record) || IS_JOB_SUSPENDED(record)) &&
            record->preempt_time == 0 && strcmp(record->comment, search->marker) == 0 &&
-           admission_base_of(&env) == search->base->id;
+           admission_role(&env) != ADMISSION_BASE;
 }
 
 static int add_sibling(void *item, void *arg)

@@ -214,7 +214,10 @@ static int decide_extension(const struct conf *conf, const job_desc_msg_t *desc,
     int rc;
 
     read_request(desc, &request);
-    base_job_find(admission_base_of(&request.env), time(NULL), &base);
+    base_job_find(admission_role(&request.env) == ADMISSION_EXTENSION
+                      ? admission_base_of(&request.env)
+                      : admission_marked_base(request.comment),
+                  time(NULL), &base);
     base_job_siblings(&base, &siblings);
     rc = admission_extension(conf, &request, &base, &siblings, changes, err);
     free((char *)siblings.nodes);
@@ -231,6 +234,8 @@ int job_submit(job_desc_msg_t *desc, uint32_t submit_uid, char **err_msg)
     int rc;
 
     (void)submit_uid;
+    if (role == ADMISSION_RIGID && admission_is_marked(desc->comment))
+        role = ADMISSION_EXTENSION;
     if (role == ADMISSION_RIGID)
         return SLURM_SUCCESS;
     if (!(conf = site_conf(base_job_configured(), time(NULL), &err)))

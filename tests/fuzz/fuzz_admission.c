@@ -38,9 +38,11 @@ static void check_extension(const struct conf *conf, const struct admission_requ
         fuzz_check_refusal(&err);
         return;
     }
-    MUST(changes.min_nodes >= 1 && changes.min_nodes == changes.max_nodes);
     MUST(base->uid == request->uid && base->running);
-    MUST(changes.partition != NULL);
+    if (admission_role(&base->env) == ADMISSION_BASE) {
+        MUST(changes.min_nodes >= 1 && changes.min_nodes == changes.max_nodes);
+        MUST(changes.partition != NULL);
+    }
     admission_changes_clear(&changes);
 }
 
@@ -97,6 +99,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_extension(conf, &request, &base);
         break;
     case ADMISSION_RIGID:
+        base.id = admission_marked_base(request.comment);
+        if (admission_is_marked(request.comment))
+            check_extension(conf, &request, &base);
         break;
     }
     free(text);

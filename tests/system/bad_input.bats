@@ -14,7 +14,7 @@
 #   -N that contradicts MIN                                     submit.bats: sbatch, salloc, srun; here: elasticrun
 #   an unknown pool                                             here: all doors; extensions: submit.bats
 #   an extension of a foreign, finished, rigid, unknown job,    submit.bats (asked for with --elastic-extend);
-#     or exceeding MAX                                            here: made by hand, refused by leader or agent
+#     or exceeding MAX                                            here: by the comment alone; at the leader's port
 #   policy file: missing, a directory, no JSON, unknown keys,   here: sbatch, environment, elasticrun; FIFO, sizes
 #     100 MB, a device                                            in it, trailing text: spank.bats
 #   elastic.conf: the same, broken lines                        here; in slurmctld: submit.bats; keys and values:
@@ -376,25 +376,36 @@ starts_again() {
     [[ $(job_field "$1" Restarts) == 1 ]] && job_is "$1" RUNNING
 }
 
-@test "extensions made by hand: of a rigid, a finished and an unknown job" {
-    rigid=$(submit -N1 -t 5 --wrap 'sleep 600')
-    finished=$(submit -N1 -t 5 --wrap true)
-    wait_for 30 job_is "$rigid" RUNNING
-    wait_for 30 job_is "$finished" COMPLETED
-    made=()
-    for base in "$rigid" "$finished" 4000000; do
-        made+=("$(by_hand "$base")")
-    done
-    for id in "${made[@]}"; do
-        wait_for 60 job_ended "$id"
-        cat "$TB_WORK/$id.out"
-        [[ $(grep -c "elasticrun: .*no leader of job [0-9]*\\.0 " "$TB_WORK/$id.out") == 1 ]]
-    done
-    job_is "$rigid" RUNNING
+# by_hand_refused TEXT BASE [SBATCH-ARGUMENT]...
+by_hand_refused() {
+    one_line "--comment=elastic-extension-of=$2: $1" sbatch --comment="elastic-extension-of=$2" "${@:3}" --wrap true
 }
 
-# by_hand BASE: submits what an extension job of it runs, without the plugin's option; prints its id.
-by_hand() {
-    as_user ELASTIC_BASE="$1.0" ELASTIC_LEADER=127.0.0.1:23000 sbatch --parsable -o "$TB_WORK/%j.out" -N1 -t 2 \
-        -p elastic --comment="elastic-extension-of=$1.0" --wrap 'srun elasticrun --extension'
+@test "extensions made by hand, by the comment alone" {
+    finished=$(submit -N1 -t 5 --wrap true)
+    elastic=$(submit --elastic=1:2 -t 5 --wrap 'sleep 600')
+    rigid=$(submit -N1 -t 5 --wrap 'sleep 600')
+    wait_for 30 job_is "$finished" COMPLETED
+    wait_for 30 job_is "$elastic" RUNNING
+    wait_for 30 job_is "$rigid" RUNNING
+    by_hand_refused 'there is no job 4000000; name a running elastic job' 4000000.0
+    by_hand_refused 'not the id of a job; name a running elastic job' train
+    by_hand_refused "job $finished has ended or is about to" "$finished.0"
+    by_hand_refused '2 more nodes are too many' "$elastic.0" -N2
+    by_hand_refused "the comment is 'elastic-extension-of=$elastic.1'; an extension of this run of the job needs --comment=" \
+        "$elastic.1"
+    if [[ $(id -u) == 0 ]]; then
+        foreign=$(on_testbed sbatch --parsable --chdir=/ -o /dev/null -N1 -t 5 --wrap 'sleep 600')
+        wait_for 30 job_is "$foreign" RUNNING
+        by_hand_refused "job $foreign belongs to another user; name a running elastic job of your own" "$foreign.0"
+    else
+        echo "# not of a foreign job: needs root" >&3
+    fi
+    # Of a job that is not elastic for Slurm its leader would know: there is none.
+    made=$(as_user ELASTIC_BASE="$rigid.0" ELASTIC_LEADER=127.0.0.1:23000 sbatch --parsable -o "$TB_WORK/%j.out" -N1 \
+        -t 2 -p elastic --comment="elastic-extension-of=$rigid.0" --wrap 'srun elasticrun --extension')
+    wait_for 60 job_ended "$made"
+    cat "$TB_WORK/$made.out"
+    [[ $(grep -c "elasticrun: .*no leader of job $rigid\\.0 " "$TB_WORK/$made.out") == 1 ]]
+    [[ $(as_user squeue -h | wc -l) == 2 || -n ${foreign:-} ]]
 }

@@ -592,6 +592,39 @@ static void bad_extensions_are_each_told_why(void **state)
     conf_destroy(conf);
 }
 
+/* What level 0 submits, and what a user may type: the comment and nothing else. */
+static void an_extension_may_be_known_by_its_comment_alone(void **state)
+{
+    static const char *const none[ENV_MAX] = {NULL};
+    struct conf *conf = parse_conf(conf_text);
+    struct admission_request request = extension_of(none, 1);
+    struct admission_job base = running_base();
+    struct admission_siblings siblings = {0};
+    struct admission_changes changes;
+    struct error err = {""};
+
+    (void)state;
+    assert_true(admission_is_marked("elastic-extension-of=x"));
+    assert_false(admission_is_marked("elastic") || admission_is_marked(NULL));
+    assert_int_equal(admission_marked_base("elastic-extension-of=12.1"), 12);
+    assert_int_equal(admission_marked_base("elastic-extension-of=x"), 0);
+    assert_int_equal(admission_marked_base(NULL), 0);
+    assert_int_equal(admission_extension(conf, &request, &base, &siblings, &changes, &err), 0);
+    assert_string_equal(changes.partition, "low");
+    admission_changes_clear(&changes);
+    request.uid++;
+    assert_int_equal(admission_extension(conf, &request, &base, &siblings, &changes, &err), -1);
+    assert_string_equal(err.text, "--comment=elastic-extension-of=12.1: job 12 belongs to another "
+                                  "user; name a running elastic job of your own");
+    request.uid--;
+    base.env = (struct admission_env){0};
+    assert_int_equal(admission_extension(conf, &request, &base, &siblings, &changes, &err), 0);
+    assert_null(changes.partition);
+    assert_int_equal(changes.min_nodes, ADMISSION_UNSET);
+    admission_changes_clear(&changes);
+    conf_destroy(conf);
+}
+
 static void siblings_that_own_their_nodes_need_not_be_excluded(void **state)
 {
     static const char *const env[ENV_MAX] = {EXTEND "12"};
@@ -683,6 +716,7 @@ int main(void)
         cmocka_unit_test(the_pool_is_the_extensions_then_the_bases_then_the_sites),
         cmocka_unit_test(an_extension_ends_with_its_base),
         cmocka_unit_test(bad_extensions_are_each_told_why),
+        cmocka_unit_test(an_extension_may_be_known_by_its_comment_alone),
         cmocka_unit_test(siblings_that_own_their_nodes_need_not_be_excluded),
         cmocka_unit_test(a_base_that_lost_a_node_may_be_extended_up_to_max),
         cmocka_unit_test(users_may_not_change_what_was_admitted),
