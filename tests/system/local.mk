@@ -6,6 +6,8 @@ EXTRA_DIST += \
     tests/system/arithmetic.py \
     tests/system/bad_input.bats \
     tests/system/digits.bats \
+    tests/system/early.py \
+    tests/system/early_start.bats \
     tests/system/elastic.bash \
     tests/system/endings.bats \
     tests/system/faults.bats \

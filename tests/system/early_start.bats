@@ -1,0 +1,118 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Workers of the next world are started early and wait at their gate; whatever becomes of them, no step is lost.
+
+# shellcheck disable=SC2034
+BATS_TEST_TIMEOUT=180
+load helpers
+load elastic
+
+setup_file() {
+    testbed_up --nodes 5
+    cp "$TREE/tests/system/steps.py" "$TREE/tests/system/early.py" "$TB_WORK/"
+}
+
+teardown_file() { testbed_down; }
+
+setup() {
+    HERE=$TB_WORK/early-$BATS_TEST_NUMBER
+    mkdir -m 1777 "$HERE"
+}
+
+teardown() { cancel_all; }
+
+# A job of 2 nodes that does not grow before it is told to. Arguments are elasticrun's.
+small_job() {
+    job=$(submit --elastic=2:5 --elastic-grow-delay=0 --exclusive -t 10 --wrap \
+        "srun elasticrun $* /usr/bin/python3 $TB_WORK/early.py $HERE $TB_WORK/log-\$SLURM_JOB_ID 100000 0.2")
+    wait_for 60 as_user selastic resize "$job" 2
+    wait_for 60 size_is "$job" 2
+    wait_for 60 steps_made_by "$job" "$(generation_of "$job")"
+    now=$(generation_of "$job")
+}
+
+# Workers of that generation that have been started.
+born() { grep -c "^$1 " "$HERE/born" || true; }
+born_are() { (($(born "$1") == $2)); }
+
+# Steps are made in this generation, and only after the one before had left.
+one_after_the_other() {
+    local before after
+    before=$(awk '/^end/ { if ($2 > t) t = $2 } END { print t }' "$TB_WORK/log-$job/rank-$(($1 - 1))-"*)
+    after=$(awk '/^step/ && (t == 0 || $2 < t) { t = $2 } END { print t }' "$TB_WORK/log-$job/rank-$1-"*)
+    awk "BEGIN { exit !($after > $before) }" || { echo "generation $1 made a step at $after, the one before left at $before"; return 1; }
+}
+
+@test "the next workers wait until the old ones have saved and left" {
+    small_job
+    touch "$HERE/slow"
+    as_user selastic resize "$job" 4
+    wait_for 60 born_are $((now + 1)) 4
+    # They are at work on their start, and the old world trains on.
+    before=$(steps_of "$job")
+    wait_for 20 steps_exceed "$job" $((before + 5))
+    size_is "$job" 2
+    rm "$HERE/slow"
+    wait_for 60 size_is "$job" 4
+    wait_for 60 steps_made_by "$job" $((now + 1))
+    born_are $((now + 1)) 4 # nobody was started twice
+    one_after_the_other $((now + 1))
+    steps_were_made_once "$job"
+    # The same on the way down, by a node that Slurm takes: the survivors' next workers start while the old ones save.
+    rival=$(submit -p batch -N2 --exclusive -t 5 --wrap 'srun sleep 300')
+    wait_for 60 job_is "$rival" RUNNING
+    wait_for 60 steps_made_by "$job" $((now + 2))
+    one_after_the_other $((now + 2))
+    steps_were_made_once "$job"
+}
+
+@test "workers that end before their gate cost nothing and are no failure" {
+    small_job --max-restarts=0
+    touch "$HERE/fail"
+    as_user selastic resize "$job" 3
+    wait_for 60 says "$TB_WORK/$job.out" 'the next workers are not started early on n[0-9]: a worker ended before its gate'
+    rm "$HERE/fail"
+    wait_for 60 size_is "$job" 3
+    wait_for 60 steps_made_by "$job" $((now + 1))
+    one_after_the_other $((now + 1))
+    steps_were_made_once "$job"
+    job_is "$job" RUNNING
+}
+
+@test "a node that is wanted while the next workers start is given back at once" {
+    small_job
+    touch "$HERE/slow"
+    as_user selastic resize "$job" 5
+    wait_for 60 born_are $((now + 1)) 5
+    rival=$(submit -p batch -N2 --exclusive -t 5 --wrap 'srun sleep 300')
+    wait_for 25 job_is "$rival" RUNNING # GraceTime is 30 s, and they would wait for ever
+    rm "$HERE/slow"
+    wait_for 60 size_is "$job" 3
+    wait_for 60 steps_made_by "$job" "$(generation_of "$job")"
+    steps_were_made_once "$job"
+    as_user scancel "$job"
+    wait_for 30 nothing_is_left_of "$job"
+}
+
+@test "a job that ends while the next workers start leaves nothing" {
+    small_job
+    touch "$HERE/slow"
+    as_user selastic resize "$job" 4
+    wait_for 60 born_are $((now + 1)) 4
+    as_user scancel "$job"
+    wait_for 30 nothing_is_left_of "$job"
+    steps_were_made_once "$job"
+}
+
+@test "--early-start=no starts them when the old ones have left" {
+    small_job --early-start=no
+    touch "$HERE/slow"
+    as_user selastic resize "$job" 3
+    wait_for 60 born_are $((now + 1)) 3
+    end=$(awk '/^end/ { if ($2 > t) t = $2 } END { print t }' "$TB_WORK/log-$job/rank-$now-"*)
+    awk -v generation=$((now + 1)) -v end="$end" '$1 == generation && $3 < end { exit 1 }' "$HERE/born"
+    rm "$HERE/slow"
+    wait_for 60 size_is "$job" 3
+    wait_for 60 steps_made_by "$job" $((now + 1))
+    steps_were_made_once "$job"
+}
