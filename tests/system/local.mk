@@ -30,6 +30,7 @@ EXTRA_DIST += \
     tests/system/selastic.bats \
     tests/system/slurm_client.bats \
     tests/system/spank.bats \
+    tests/system/stranger.py \
     tests/system/submit.bats \
     tests/system/testbed.bats
 
