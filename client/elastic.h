@@ -92,7 +92,7 @@ void elastic_finalize(void);
 /* The text of this thread's last error, "" if there was none. Valid until its next call into the library. */
 const char *elastic_error(void);
 
-/* What elasticrun has set for this worker; -1 when not elastic or not set. Generations and ranks count from 0; a size is
+/* What elasticrun has set for this worker; -1 when not elastic or not set. Generations count from 1, ranks from 0; a size is
  * in workers, nodes in nodes. */
 int elastic_generation(void);
 int elastic_rank(void);

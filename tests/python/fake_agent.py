@@ -14,6 +14,7 @@ import time
 HOLD_BYTE = 7  # of the word at WORD: bit 63 is its highest
 WORD, RUN_TO, STATE, TOLD, KIND, AGENT = 16, 24, 32, 36, 40, 44
 DEADLINE, NODES, STEPD, REASON = 48, 56, 60, 64
+GATE, PLACE = 256, 260
 VALID = 1 << 63
 GROW, SHRINK, FAULT, STOP = 1, 2, 3, 4
 
@@ -63,6 +64,17 @@ class Page:
     def state(self):
         return self.get("I", STATE)
 
+    def close_gate(self):
+        self.put("I", GATE, 1)
+
+    def open_gate(self):
+        self.put("I", GATE, 0)  # nobody is woken: they look five times a second
+
+    @property
+    def place(self):
+        """0 before the gate, 1 at it, 2 passed by a look at checkpoints, 3 by init()."""
+        return self.get("I", PLACE)
+
     @property
     def told(self):
         return self.get("I", TOLD) == 1
@@ -91,7 +103,7 @@ def free_port():
 class World:
     """The workers of one generation, each with its page. `with` kills and reaps what is left."""
 
-    def __init__(self, argv, size, generation=0, environment=None, checkpoint=None, **popen):
+    def __init__(self, argv, size, generation=0, environment=None, checkpoint=None, gated=False, **popen):
         self.generation = generation
         self._directory = tempfile.TemporaryDirectory(prefix="elastic-world-")
         self.pages, self.workers = [], []
@@ -113,6 +125,8 @@ class World:
             )
             if checkpoint:
                 env["ELASTIC_CHECKPOINT_DIR"] = str(checkpoint)
+            if gated:
+                page.close_gate()
             self.pages.append(page)
             self.workers.append(subprocess.Popen([sys.executable, *argv], env=env, **popen))
 

@@ -76,6 +76,32 @@ class Events(unittest.TestCase):
             self.assertAlmostEqual(told, deadline, places=2)
             self.assertTrue(20 < remaining < 30, remaining)
 
+    def test_workers_that_start_early_wait_at_the_gate(self):
+        for call, place in (
+            ("slurm_elastic.init()", 3),
+            ("slurm_elastic.load_latest()", 2),
+            ("slurm_elastic.latest_checkpoint()", 2),
+            ("slurm_elastic.checkpoint_dir()", 2),
+            ("slurm_elastic.elastic_event_detected()", 2),
+        ):
+            code = f"import slurm_elastic; print('imported', flush=True); {call}; print('through')"
+            pipes = dict(stdout=subprocess.PIPE, text=True)
+            with tempfile.TemporaryDirectory() as directory, fake_agent.World(
+                python(code), 2, 1, environment(), directory, gated=True, **pipes
+            ) as world:
+                limit = time.monotonic() + 60
+                while any(page.place != 1 for page in world.pages):
+                    self.assertLess(time.monotonic(), limit, f"{call}: not at the gate")
+                    time.sleep(0.01)
+                time.sleep(0.3)
+                self.assertEqual([worker.poll() for worker in world.workers], [None, None])
+                for page in world.pages:
+                    page.open_gate()
+                self.assertEqual(world.wait(), [0, 0])
+                self.assertEqual([page.place for page in world.pages], [place, place], call)
+                for worker in world.workers:
+                    self.assertEqual(worker.stdout.read(), "imported\nthrough\n")
+
     def test_attached_and_training_are_told(self):
         for code, state in (
             ("print('ready', flush=True); import time", 0),

@@ -4,6 +4,7 @@
     import slurm_elastic
     from slurm_elastic import ElasticSampler, elastic_event_detected
 
+    slurm_elastic.init()  # after the imports, before a GPU is used: here the next workers wait
     sampler = ElasticSampler(dataset, global_batch=128, seed=1)
     loader = DataLoader(dataset, batch_sampler=sampler)
     state = slurm_elastic.load_latest()

@@ -15,7 +15,7 @@ def is_elastic() -> bool:
 
 
 def generation() -> Optional[int]:
-    """The number of this world, counted from 0 over all changes of the job; None if not elastic."""
+    """The number of this world, counted from 1 over all changes of the job; None if not elastic."""
     text = os.environ.get("ELASTIC_GENERATION") if is_elastic() else None
     return int(text) if text else None
 
