@@ -446,10 +446,10 @@ static void handle_join(struct leader *leader, struct link *link, json_object *m
     const char *refused;
     struct leader_member *m, **grown;
 
-    if (node == NULL || strlen(node) > 255 || !json_get_int(msg, "job", 1, UINT32_MAX, &job) ||
+    if (!world_name_ok(node) || !json_get_int(msg, "job", 1, UINT32_MAX, &job) ||
         !json_get_int(msg, "restarts", 0, UINT32_MAX, &restarts) ||
         !json_get_int(msg, "nodeid", 0, SIZES_NODES_MAX, &nodeid) ||
-        !json_get_int(msg, "slots", 1, 65536, &slots)) {
+        !json_get_int(msg, "slots", 1, WORLD_SLOTS_MAX, &slots)) {
         link_close(link, "a join that cannot be understood");
         return;
     }

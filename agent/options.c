@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "lib/world.h"
 
 static const char usage[] =
     "Usage: srun elasticrun [OPTIONS] COMMAND [ARGS...]\n"
@@ -141,12 +142,12 @@ static int parse_nproc(struct options *o, const char *text, struct error *err)
         o->nproc_kind = NPROC_GPU;
     else if (strcmp(text, "cpu") == 0)
         o->nproc_kind = NPROC_CPU;
-    else if (parse_count("nproc-per-node", text, 1, 65536, &o->nproc, NULL) == 0)
+    else if (parse_count("nproc-per-node", text, 1, WORLD_SLOTS_MAX, &o->nproc, NULL) == 0)
         o->nproc_kind = NPROC_NUMBER;
     else
         return error_set(
-            err, "--nproc-per-node=%s: must be a whole number from 1 to 65536, auto, gpu or cpu",
-            text);
+            err, "--nproc-per-node=%s: must be a whole number from 1 to %d, auto, gpu or cpu", text,
+            WORLD_SLOTS_MAX);
     return 0;
 }
 

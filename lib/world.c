@@ -11,8 +11,7 @@
 #include "lib/json_get.h"
 #include "lib/sizes.h"
 
-#define NAME_MAX_LENGTH 253  /* of a host name, RFC 1035 */
-#define SLOTS_MAX       4096 /* workers on one node */
+#define NAME_MAX_LENGTH 253 /* of a host name, RFC 1035 */
 #define RESTARTS_MAX    1000000
 
 static const char name_characters[] =
@@ -20,7 +19,7 @@ static const char name_characters[] =
 
 /* Names go into a shell script, host files and lists that are split at commas: what Slurm allows
  * in a NodeName and nothing else. */
-static bool name_ok(const char *name)
+bool world_name_ok(const char *name)
 {
     size_t len = name != NULL ? strlen(name) : 0;
 
@@ -38,7 +37,7 @@ static bool address_ok(const char *address)
         return false;
     for (size_t i = 0; i <= len; i++)
         plain[i] = address[i] == ':' || address[i] == '%' ? '.' : address[i];
-    return name_ok(plain);
+    return world_name_ok(plain);
 }
 
 struct world *world_create(int generation, int node_count)
@@ -77,7 +76,8 @@ int world_set_node(struct world *world, int index, const char *name, int slots)
 {
     char *copy;
 
-    if (index < 0 || index >= world->node_count || slots < 1 || slots > SLOTS_MAX || !name_ok(name))
+    if (index < 0 || index >= world->node_count || slots < 1 || slots > WORLD_SLOTS_MAX ||
+        !world_name_ok(name))
         return -1;
     copy = strdup(name);
     if (copy == NULL)
@@ -204,12 +204,12 @@ static struct world *nodes_from_json(json_object *msg, int generation, struct er
         const char *name = json_get_string(node, "name");
         int64_t slots = 0;
 
-        if (!json_get_int(node, "slots", 1, SLOTS_MAX, &slots) ||
+        if (!json_get_int(node, "slots", 1, WORLD_SLOTS_MAX, &slots) ||
             world_set_node(world, i, name, (int)slots) != 0) {
             error_set(err,
                       "nodes[%d]: a name of [A-Za-z0-9._-] and 1 to %d slots are expected, got "
                       "name %.64s",
-                      i, SLOTS_MAX, name != NULL ? name : "(none)");
+                      i, WORLD_SLOTS_MAX, name != NULL ? name : "(none)");
             world_destroy(world);
             return NULL;
         }

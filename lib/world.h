@@ -8,7 +8,11 @@
 
 #include <json-c/json.h>
 
+#include <stdbool.h>
+
 #include "lib/error.h"
+
+#define WORLD_SLOTS_MAX 4096 /* workers on one node */
 
 struct world_node {
     char *name;
@@ -29,6 +33,9 @@ struct world {
 struct world *world_create(int generation, int node_count);
 void world_destroy(struct world *world);
 int world_set_node(struct world *world, int index, const char *name, int slots);
+
+/* Whether that can be the name of a node: 1 to 253 of [A-Za-z0-9._-], no '-' first. NULL cannot. */
+bool world_name_ok(const char *name);
 int world_size(const struct world *world); /* workers */
 int world_first_rank(const struct world *world, int node_index);
 

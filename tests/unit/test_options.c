@@ -92,7 +92,7 @@ static void test_refused(void **state)
         {"elasticrun --elastic=8:2 x", "8"},
         {"elasticrun --elastic-grace=-1 x", "-1"},
         {"elasticrun --nproc-per-node=0 x",
-         "--nproc-per-node=0: must be a whole number from 1 to 65536, auto, gpu or cpu"},
+         "--nproc-per-node=0: must be a whole number from 1 to 4096, auto, gpu or cpu"},
         {"elasticrun --nproc-per-node=two x", "two"},
         {"elasticrun --max-restarts=1e9 x",
          "--max-restarts=1e9: must be a whole number from 0 to 1000000"},
