@@ -69,7 +69,7 @@ class ElasticNotice:
         return self._elastic.elastic_event_detected() is not None
 
     def leave(self):
-        sys.exit(0)
+        self._elastic.leave()
 
 
 class SignalNotice:

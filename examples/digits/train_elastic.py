@@ -5,7 +5,6 @@
 """
 
 import argparse
-import sys
 import time
 
 import torch
@@ -78,7 +77,7 @@ def main():
             time.sleep(args.step_time)
             if slurm_elastic.elastic_event_detected():
                 save()
-                sys.exit(0)
+                slurm_elastic.leave()
         sampler.set_epoch(epoch + 1)
         save()
 

@@ -46,6 +46,34 @@ def environment(**changes):
     return env
 
 
+class Leaving(unittest.TestCase):
+    def test_what_is_run_and_written(self):
+        code = """
+import atexit, logging, slurm_elastic, sys, threading, time
+threading.Thread(target=time.sleep, args=(600,)).start()
+class Slow:
+    def __del__(self):
+        print("destroyed")
+slow = Slow()
+atexit.register(lambda: print("first registered"))
+atexit.register(lambda: 1 / 0)
+atexit.register(lambda: print("last registered"))
+sys.stdout.write("no line break: ")
+slurm_elastic.leave(*map(int, sys.argv[1:]))
+"""
+        for arguments, status in ((), 0), (("5",), 5):
+            done = subprocess.run(
+                [sys.executable, *python(code, *arguments)],
+                env=environment(),
+                capture_output=True,
+                text=True,
+                timeout=60,
+            )
+            self.assertEqual(done.returncode, status)
+            self.assertEqual(done.stdout, "no line break: last registered\nfirst registered\n")
+            self.assertIn("ZeroDivisionError", done.stderr)
+
+
 class Events(unittest.TestCase):
     def test_all_stop_after_the_same_step(self):
         for generation in range(5):

@@ -18,7 +18,7 @@
             sampler.commit()
             if elastic_event_detected():
                 slurm_elastic.save({..., "sampler": sampler.state_dict()})
-                sys.exit(0)
+                slurm_elastic.leave()  # sys.exit(0) does, too, half a second later
 
 The same script runs under srun, torchrun or alone: then no event ever comes. Nothing here imports
 torch, except to write or read a checkpoint of a script that uses it.
@@ -35,6 +35,7 @@ from .checkpoint import (
     new_checkpoint,
     save,
 )
+from .leaving import leave
 from .sampler import ElasticSampler
 
 __version__ = "0.1.0"
@@ -51,6 +52,7 @@ __all__ = [
     "init",
     "is_elastic",
     "latest_checkpoint",
+    "leave",
     "load_latest",
     "new_checkpoint",
     "save",
