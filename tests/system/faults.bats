@@ -98,7 +98,10 @@ has_stepped() { [[ $(show_json "$1" | json_value 's["step"] > 2') == True ]]; }
     batch=$(script batch.sh <<SH
 #!/bin/bash
 srun elasticrun /usr/bin/python3 $TB_WORK/steps.py $TB_WORK/log-first-\$SLURM_JOB_ID 5 0.2
-sbatch --parsable --begin=now+600 --comment=elastic-extension-of=\$SLURM_JOB_ID.0 --wrap true >$TB_WORK/left
+# Refused as one too many until the extension of the first has gone.
+until sbatch --parsable --begin=now+600 --comment=elastic-extension-of=\$SLURM_JOB_ID.0 --wrap true >$TB_WORK/left; do
+    sleep 0.2
+done
 exec srun elasticrun --checkpoint-dir=$TB_WORK/second-\$SLURM_JOB_ID /usr/bin/python3 $TB_WORK/steps.py \
     $TB_WORK/log-\$SLURM_JOB_ID 20 0.5
 SH
