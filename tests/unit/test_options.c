@@ -62,13 +62,13 @@ static void test_values(void **state)
     struct error err;
 
     (void)state;
-    assert_int_equal(
-        parse(&o, &err,
-              "elasticrun --elastic=2:6:2 --elastic-grace=30 --elastic-grow-delay 5 "
-              "--elastic-pool=a,b "
-              "--elastic-signal=USR1 --nproc-per-node=gpu --max-restarts=7 --label --bind=none --early-start=no "
-              "--state-dir=/s --checkpoint-dir /c x"),
-        OPTIONS_RUN);
+    assert_int_equal(parse(&o, &err,
+                           "elasticrun --elastic=2:6:2 --elastic-grace=30 --elastic-grow-delay 5 "
+                           "--elastic-pool=a,b "
+                           "--elastic-signal=USR1 --nproc-per-node=gpu --max-restarts=7 --label "
+                           "--bind=none --early-start=no "
+                           "--state-dir=/s --checkpoint-dir /c x"),
+                     OPTIONS_RUN);
     assert_int_equal(o.policy.sizes.step, 2);
     assert_int_equal(o.policy.grace, 30);
     assert_int_equal(o.policy.grow_delay, 5);
