@@ -187,6 +187,8 @@ bool prepare_early(const struct leader *leader);
 bool prepare_usable(const struct leader *leader);
 /* Do all its workers wait for their turn, or has it taken too long? *wait: seconds until it will have. */
 bool prepare_done(const struct leader *leader, double *wait);
+/* The next world in words; "" if there is none. */
+const char *prepare_text(const struct leader *leader, char *text, size_t size);
 /* False: not a message about a preparation. */
 bool prepare_on_message(struct leader *leader, struct leader_member *member, const char *type,
                         json_object *msg);

@@ -148,6 +148,21 @@ bool prepare_done(const struct leader *leader, double *wait)
     return parked || *wait <= 0;
 }
 
+const char *prepare_text(const struct leader *leader, char *text, size_t size)
+{
+    int nodes = 0, parked = 0;
+
+    for (int i = 0; i < leader->member_count; i++) {
+        nodes += leader->members[i]->next_position >= 0;
+        parked += leader->members[i]->next_position >= 0 && leader->members[i]->parked;
+    }
+    text[0] = '\0';
+    if (leader->next.world != NULL)
+        snprintf(text, size, "%d node%s: workers start, %d of %d nodes ready", nodes,
+                 nodes == 1 ? "" : "s", parked, nodes);
+    return text;
+}
+
 static void handle_reserved(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     int64_t port;

@@ -303,6 +303,9 @@ static json_object *state_json(struct leader *leader)
     json_object_object_add(msg, "members", members_json(leader));
     json_object_object_add(msg, "extensions", extensions_json(leader));
     json_object_object_add(msg, "why_size", json_object_new_string(leader->why_size));
+    if (leader->next.world != NULL)
+        json_object_object_add(msg, "next_world",
+                               json_object_new_string(prepare_text(leader, text, sizeof(text))));
     json_object_object_add(msg, "why_not_more", json_object_new_string(leader->why_not_more));
     json_object_object_add(msg, "policy", policy_to_json(o->policy));
     json_object_object_add(msg, "state_dir", json_object_new_string(o->state_dir));

@@ -61,6 +61,7 @@ static const struct shape state_shape[] = {
     {"extensions", KIND_OBJECTS, extension_shape},
     {"why_size", KIND_TEXT, NULL},
     {"why_not_more", KIND_TEXT, NULL},
+    {"next_world", KIND_TEXT, NULL},
     {"policy", KIND_FREE, NULL},
     {"state_dir", KIND_TEXT, NULL},
     {"checkpoint_dir", KIND_TEXT, NULL},

@@ -52,6 +52,7 @@ one_after_the_other() {
     before=$(steps_of "$job")
     wait_for 20 steps_exceed "$job" $((before + 5))
     size_is "$job" 2
+    as_user selastic show "$job" | grep -q '^  Next  *4 nodes: workers start, 0 of 4 nodes ready$'
     rm "$HERE/slow"
     wait_for 60 size_is "$job" 4
     wait_for 60 steps_made_by "$job" $((now + 1))
