@@ -180,6 +180,17 @@ state_of_extension_is() {
     [[ $(show_json "$job" | json_value '[m["state"] for m in s["members"] if m["role"] == "extension"]') == "['$1']" ]]
 }
 
+@test "the world changes for it, and the old one still saves" {
+    hold save
+    base
+    wait_for 60 test -e "$TB_WORK/at-save.$job"
+    extension=$(extensions_of "$job" | tail -n 1)
+    rival_gets_the_node
+    was_preempted "$extension"
+    let_go
+    base_goes_on
+}
+
 @test "its workers have started, and the world that it belongs to has not made a step" {
     hold worker-2
     base

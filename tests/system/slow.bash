@@ -8,8 +8,9 @@
 #     let_go [NAME]
 #
 # WHAT is srun (it has not asked for the extension's step yet), agent (the step exists, elasticrun does not run and Slurm's signals
-# are ignored), network (what answers in place of the leader says nothing: slow_network.py) or worker-GENERATION. A file
-# at-WHAT.JOB of the extension tells that it is there (at-worker.JOB.RANK of the base).
+# are ignored), network (what answers in place of the leader says nothing: slow_network.py), worker-GENERATION, or save (of the world
+# that is to make room for the next). A file at-WHAT.JOB of the extension tells that it is there (at-worker.JOB.RANK and at-save.JOB of
+# the base).
 
 slow_things() {
     as_user mkdir "$TB_WORK/bin"
@@ -17,6 +18,7 @@ slow_things() {
     slow_srun
     slow_agent
     slow_worker
+    slow_save
 }
 
 # First in the job's PATH.
@@ -62,11 +64,35 @@ exec "\$@"
 SH
 }
 
+# slow_save.py SCRIPT ARGUMENT...: runs the script.
+slow_save() {
+    script bin/slow_save.py <<PY
+import os, runpy, sys, time
+import slurm_elastic
+
+hold = "$TB_WORK/hold." + os.environ["SLURM_JOB_NAME"]
+save = slurm_elastic.save
+
+
+def late(state):
+    if os.path.exists(hold) and open(hold).read() == "save\n":
+        open("$TB_WORK/at-save." + os.environ["ELASTIC_JOB_ID"], "w").close()
+        while os.path.exists(hold):
+            time.sleep(0.1)
+    return save(state)
+
+
+slurm_elastic.save = late
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+PY
+}
+
 hold() { as_user sh -c "echo $1 >$TB_WORK/hold.${2:-train}"; }
 
 let_go() { as_user rm "$TB_WORK/hold.${1:-train}"; }
 
 slow_train() {
     submit -J "$1" --elastic="$2" --elastic-grow-delay=2 --exclusive -t 30 "${@:3}" --wrap "export PATH=$TB_WORK/bin:\$PATH
-        srun elasticrun $TB_WORK/bin/slow-worker /usr/bin/python3 $TB_WORK/steps.py $TB_WORK/log-\$SLURM_JOB_ID 100000 0.2"
+        srun elasticrun $TB_WORK/bin/slow-worker /usr/bin/python3 $TB_WORK/bin/slow_save.py $TB_WORK/steps.py $TB_WORK/log-\$SLURM_JOB_ID 100000 0.2"
 }
