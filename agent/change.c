@@ -193,11 +193,18 @@ void change_form(struct leader *leader)
         return;
     }
     if (!prepare_usable(leader)) {
+        int rc;
+
         prepare_discard(leader);
-        if (prepare_begin(leader) != 0) {
+        rc = prepare_begin(leader);
+        if (rc == -1)
             wait_for_members(leader);
-            return;
+        if (rc == -2) {
+            log_error("job %u: out of memory", leader->options->job);
+            change_finish(leader, 1);
         }
+        if (rc < 0)
+            return;
     }
     if (leader->next.reserved)
         change_start(leader);

@@ -584,7 +584,10 @@ static void on_message(struct link *link, json_object *msg, void *arg)
     } else if (strcmp(type, "out") == 0) {
         handle_out(leader, m, msg);
     } else if (strcmp(type, "beat") == 0) {
-        m->step = (uint64_t)json_get_double(msg, "step", 0);
+        int64_t step;
+
+        if (json_get_int(msg, "step", 0, INT64_MAX, &step))
+            m->step = (uint64_t)step;
     } else {
         change_on_message(leader, m, type, msg);
     }

@@ -176,7 +176,7 @@ void leader_handle_closed(struct leader *leader);
 const char *phase_name(enum phase phase);
 
 /* prepare.c */
-/* Choose the next world and reserve its port. -1: no world can be formed. */
+/* Choose the next world and reserve its port. -1: there are too few nodes; -2: it cannot be built. */
 int prepare_begin(struct leader *leader);
 void prepare_discard(struct leader *leader);
 /* A member has left or will: plan anew what it was part of. */

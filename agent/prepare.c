@@ -91,7 +91,7 @@ int prepare_begin(struct leader *leader)
     give_places(leader, order, leader->next.world != NULL ? size : 0);
     free(order);
     if (leader->next.world == NULL)
-        return -1;
+        return -2;
     leader_send(first_member(leader), attempt_message(leader, "reserve"));
     return 0;
 }
