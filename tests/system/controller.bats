@@ -68,7 +68,10 @@ agent_of() {
 # What happens while the controller is away, since $begun.
 meanwhile() {
     let_go joining # its agent joins without Slurm's help
-    wait_for 60 world_is "$joining" 2
+    wait_for 60 world_is "$joining" 2 || {
+        tail -n 20 "$TB_WORK/$joining.out" "$TB_DIR/jobs/$TB_USER-$joining"/extension-*.log
+        return 1
+    }
     for job in "${jobs[@]}"; do
         steps=$(steps_of "$job")
         wait_for 60 steps_exceed "$job" "$steps"
