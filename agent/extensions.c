@@ -10,6 +10,7 @@
 
 #include "agent/leader_internal.h"
 #include "common/log.h"
+#include "common/slurm_queue.h"
 
 #define POLL_BUSY    1.0 /* seconds between looks at Slurm while something is changing */
 #define POLL_IDLE    5.0
@@ -189,7 +190,7 @@ static uint32_t less_time(const struct leader *leader, const struct extension *e
 /* ---- Slurm's view ------------------------------------------------------------------------------------------------------ */
 
 struct look {
-    uv_work_t work;
+    struct slurm_work work;
     struct leader *leader;
     uid_t uid;
     struct job_info *list;
@@ -219,9 +220,9 @@ static void relax(struct look *look)
         log_debug("extension job %u: %s", look->relax.job, err.text);
 }
 
-static void look_work(uv_work_t *work)
+static void look_work(void *arg)
 {
-    struct look *look = work->data;
+    struct look *look = arg;
     struct error err = {""};
 
     look->ok = slurm_client_jobs(look->uid, &look->list, &look->count, &err) == 0;
@@ -377,13 +378,12 @@ static void adopt(struct leader *leader, struct look *look)
     }
 }
 
-static void look_done(uv_work_t *work, int status)
+static void look_done(void *arg)
 {
-    struct look *look = work->data;
+    struct look *look = arg;
     struct leader *leader = look->leader;
     double left_since = -1;
 
-    (void)status;
     leader->polling = false;
     leader->last_poll = leader_now(leader);
     if (look->ok && leader->phase != PHASE_ENDING) {
@@ -467,7 +467,7 @@ void extensions_poll(struct leader *leader)
     look = calloc(1, sizeof(*look));
     if (look == NULL)
         return;
-    look->work.data = look;
+    look->work = (struct slurm_work){.work = look_work, .done = look_done, .arg = look};
     look->leader = leader;
     look->uid = getuid();
     look->submission_before = leader->submission;
@@ -475,7 +475,7 @@ void extensions_poll(struct leader *leader)
     look->began = leader_now(leader);
     choose_relaxed(leader, look);
     leader->polling = true;
-    uv_queue_work(leader->loop, &look->work, look_work, look_done);
+    slurm_queue(leader->loop, &look->work);
 }
 
 void extensions_free(struct leader *leader)

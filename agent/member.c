@@ -15,6 +15,7 @@
 #include "agent/run_dir.h"
 #include "common/log.h"
 #include "common/slurm_client.h"
+#include "common/slurm_queue.h"
 #include "lib/json_get.h"
 
 #define FLUSH_MS    2000 /* for the last output before exit */
@@ -334,15 +335,15 @@ static void on_message(struct link *link, json_object *msg, void *arg)
 
 /* Slurm's signal is lost when it comes before our handlers exist: ask about our own job. */
 struct preempt_check {
-    uv_work_t work;
+    struct slurm_work work;
     struct member *member;
     uint32_t job;
     bool preempted;
 };
 
-static void preempt_ask(uv_work_t *work)
+static void preempt_ask(void *arg)
 {
-    struct preempt_check *check = work->data;
+    struct preempt_check *check = arg;
     struct job_info *info = NULL;
     struct error err;
 
@@ -353,12 +354,11 @@ static void preempt_ask(uv_work_t *work)
 
 static void piece_gone(struct member *m);
 
-static void preempt_answer(uv_work_t *work, int status)
+static void preempt_answer(void *arg)
 {
-    struct preempt_check *check = work->data;
+    struct preempt_check *check = arg;
     struct member *m = check->member;
 
-    (void)status;
     if (check->preempted && !m->leaving && !m->ending)
         member_leave(m, "preempted");
     free(check);
@@ -371,11 +371,11 @@ static void check_preempted(struct member *m)
 
     if (m->options->base || (check = calloc(1, sizeof(*check))) == NULL)
         return;
-    check->work.data = check;
+    check->work = (struct slurm_work){.work = preempt_ask, .done = preempt_answer, .arg = check};
     check->member = m;
     check->job = m->options->job;
     m->open_handles++;
-    uv_queue_work(m->loop, &check->work, preempt_ask, preempt_answer);
+    slurm_queue(m->loop, &check->work);
 }
 
 static void on_open(struct link *link, void *arg)
@@ -399,13 +399,13 @@ static void on_open(struct link *link, void *arg)
 
 /* The leader is gone without a word: what it has asked Slurm for must not stay in the queue. Each member of the base that is left does this. */
 struct sweep {
-    uv_work_t work;
+    struct slurm_work work;
     struct member *member;
 };
 
-static void sweep_work(uv_work_t *work)
+static void sweep_work(void *arg)
 {
-    struct sweep *sweep = work->data;
+    struct sweep *sweep = arg;
     const struct member_options *options = sweep->member->options;
     struct error err;
 
@@ -414,12 +414,11 @@ static void sweep_work(uv_work_t *work)
         log_debug("cancelling extensions: %s", err.text);
 }
 
-static void sweep_done(uv_work_t *work, int status)
+static void sweep_done(void *arg)
 {
-    struct sweep *sweep = work->data;
+    struct sweep *sweep = arg;
     struct member *m = sweep->member;
 
-    (void)status;
     free(sweep);
     piece_gone(m);
 }
@@ -430,10 +429,10 @@ static void cancel_extensions(struct member *m)
 
     if (sweep == NULL)
         return;
-    sweep->work.data = sweep;
+    sweep->work = (struct slurm_work){.work = sweep_work, .done = sweep_done, .arg = sweep};
     sweep->member = m;
     m->open_handles++;
-    uv_queue_work(m->loop, &sweep->work, sweep_work, sweep_done);
+    slurm_queue(m->loop, &sweep->work);
 }
 
 static void on_closed(struct link *link, const char *why, void *arg)

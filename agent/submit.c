@@ -11,6 +11,7 @@
 
 #include "agent/leader_internal.h"
 #include "common/log.h"
+#include "common/slurm_queue.h"
 
 #define SUBMIT_LIMIT_MS    60000 /* for sbatch, which retries while slurmctld restarts */
 #define SUBMIT_BACKOFF_MAX 60.0
@@ -274,16 +275,16 @@ void submit_extension(struct leader *leader, int nodes, int increments, double d
 /* ---- scancel ------------------------------------------------------------------------------------------------------- */
 
 struct cancelling {
-    uv_work_t work;
+    struct slurm_work work;
     struct leader *leader;
     uint32_t *jobs;
     int count;
     bool last; /* the job is ending: nothing follows */
 };
 
-static void cancel_work(uv_work_t *work)
+static void cancel_work(void *arg)
 {
-    struct cancelling *c = work->data;
+    struct cancelling *c = arg;
     struct error err;
 
     for (int i = 0; i < c->count; i++)
@@ -291,12 +292,11 @@ static void cancel_work(uv_work_t *work)
             log_debug("cancel job %u: %s", c->jobs[i], err.text);
 }
 
-static void cancel_done(uv_work_t *work, int status)
+static void cancel_done(void *arg)
 {
-    struct cancelling *c = work->data;
+    struct cancelling *c = arg;
     struct leader *leader = c->leader;
 
-    (void)status;
     leader->last_poll = 0;
     leader->cancelling--;
     if (c->last)
@@ -322,7 +322,7 @@ void submit_cancel(struct leader *leader, const uint32_t *jobs, int count, bool 
     c->count = count;
     c->last = last;
     c->leader = leader;
-    c->work.data = c;
+    c->work = (struct slurm_work){.work = cancel_work, .done = cancel_done, .arg = c};
     leader->cancelling++;
-    uv_queue_work(leader->loop, &c->work, cancel_work, cancel_done);
+    slurm_queue(leader->loop, &c->work);
 }

@@ -18,7 +18,9 @@ common_libelasticcommon_la_SOURCES = \
     common/log.c \
     common/log.h \
     common/slurm_client.c \
-    common/slurm_client.h
+    common/slurm_client.h \
+    common/slurm_queue.c \
+    common/slurm_queue.h
 common_libelasticcommon_la_CPPFLAGS = \
     $(AM_CPPFLAGS) \
     $(JSONC_CFLAGS) \

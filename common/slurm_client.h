@@ -2,8 +2,8 @@
 /* The one module over libslurm that elasticrun and selastic share.
  *
  * Every call here may block for as long as slurmctld does (10 s and more: MessageTimeout and
- * retries): call it from a worker thread of libuv (uv_queue_work), never from the loop. Calls from
- * several threads are safe, and wait for each other: do not let them take all of libuv's threads.
+ * retries): never from a loop, but from a thread (slurm_queue.h). Calls from several threads are
+ * safe, and wait for each other.
  * libslurm ends the process ("fatal: ...") when it finds no usable slurm.conf. */
 #ifndef ELASTIC_SLURM_CLIENT_H
 #define ELASTIC_SLURM_CLIENT_H

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A list of calls into libslurm (slurm_queue.h). */
+#include "common/slurm_queue.h"
+
+#include <stddef.h>
+
+/* Global as libslurm's own state is, which is why the calls must follow each other. */
+static struct slurm_work *first, *last;
+
+static void run_item(uv_work_t *req)
+{
+    struct slurm_work *item = req->data;
+
+    item->work(item->arg);
+}
+
+static void start_first(uv_loop_t *loop);
+
+static void item_done(uv_work_t *req, int status)
+{
+    struct slurm_work *item = req->data;
+
+    (void)status;
+    first = item->next;
+    if (first == NULL)
+        last = NULL;
+    else
+        start_first(req->loop);
+    item->done(item->arg);
+}
+
+static void start_first(uv_loop_t *loop)
+{
+    first->req.data = first;
+    uv_queue_work(loop, &first->req, run_item, item_done);
+}
+
+void slurm_queue(uv_loop_t *loop, struct slurm_work *item)
+{
+    item->next = NULL;
+    if (last != NULL)
+        last->next = item;
+    last = item;
+    if (first != NULL)
+        return;
+    first = item;
+    start_first(loop);
+}
