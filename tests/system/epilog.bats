@@ -152,11 +152,13 @@ $SNAPSHOTS/elastic-$(uid)-12.0-n2" ]
     [ "$(ls "$SNAPSHOTS")" = "elastic-$(uid)-12.2-n1" ]
 }
 
-# extension BASE RUN [SBATCH-ARGUMENT...]: a job that says it is an extension of that run.
+# extension BASE RUN [SBATCH-ARGUMENT...]: a job that says it is an extension of that run. It says so later, for sbatch
+# would be asked whether there is such a base.
 extension() {
-    local base=$1 run=$2
+    local base=$1 run=$2 id
     shift 2
-    submit --comment="elastic-extension-of=$base.$run" "$@" --wrap 'sleep 600'
+    id=$(submit "$@" --wrap 'sleep 600')
+    as_user scontrol update "JobId=$id" Comment="elastic-extension-of=$base.$run" && printf '%s\n' "$id"
 }
 
 @test "extensions that a dead base has left are cancelled, pending or running" {
@@ -164,7 +166,8 @@ extension() {
     running=$(extension "$base" 0 -w n2)
     pending=$(extension "$base" 0 -H)
     other=$(extension $((base + 100)) 0 -H)
-    user=$(submit -H --comment="elastic-extension-of=$base" --wrap true)
+    user=$(submit -H --wrap true)
+    as_user scontrol update "JobId=$user" Comment="elastic-extension-of=$base"
     wait_for 20 job_is "$base" RUNNING
     wait_for 20 job_is "$running" RUNNING
     as_user scancel "$base"
@@ -188,8 +191,9 @@ extension() {
 @test "another user's job with the same comment is not cancelled" {
     [[ $(id -u) == 0 ]] || skip 'needs root to be another user'
     conf=$(as_user sh -c 'echo $SLURM_CONF')
-    foreign=$(setpriv --reuid=nobody --regid=nogroup --clear-groups env -C / SLURM_CONF="$conf" \
-        sbatch --parsable -H --comment=elastic-extension-of=12.0 -o /dev/null --wrap true)
+    nobody() { setpriv --reuid=nobody --regid=nogroup --clear-groups env -C / SLURM_CONF="$conf" "$@"; }
+    foreign=$(nobody sbatch --parsable -H -o /dev/null --wrap true)
+    nobody scontrol update "JobId=$foreign" Comment=elastic-extension-of=12.0
     own=$(extension 12 0 -H)
     hook epilog 12 0 n1 SPANK_ELASTIC_SIZES=1:2
     wait_for 10 job_ended "$own"
