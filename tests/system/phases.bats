@@ -26,7 +26,10 @@ teardown_file() { testbed_down; }
 teardown() {
     as_user rm -f "$TB_WORK/hold.train"
     cancel_all
-    [[ -z ${network:-} ]] || kill "$network" || true
+    if [[ -s $TB_WORK/network.pid ]]; then
+        kill "$(<"$TB_WORK/network.pid")"
+        as_user rm "$TB_WORK/network.pid"
+    fi
 }
 
 # Waits until the extension is where it is held. Sets extension.
@@ -157,7 +160,6 @@ has_pending_extension() { [[ $(as_user squeue -h -t PD -o %k) == "elastic-extens
 start_network() {
     as_user rm -f "$TB_WORK/network.port" "$TB_WORK/network.calls"
     as_user /usr/bin/python3 "$TB_WORK/slow_network.py" "$TB_WORK/network" 3>&- &
-    network=$!
     wait_for 30 test -s "$TB_WORK/network.port"
 }
 
