@@ -151,6 +151,7 @@ void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const c
         if (m->position < 0 || leader->world == NULL)
             leader_release(leader, m, reason);
     }
+    prepare_again(leader);
     leader_schedule(leader, 0);
 }
 
@@ -277,13 +278,14 @@ static void explain_leaving(struct leader *leader, const struct extension *ext,
                  why);
 }
 
-/* Its time limit, when the base goes on for longer. */
+/* Its time limit, when the base goes on for longer. Of one that is preempted Slurm tells the end of its grace time instead. */
 static void note_times(struct leader *leader, struct extension *ext, const struct job_info *info)
 {
     ext->time_limit = info->time_limit;
     ext->time_min = info->time_min;
     ext->leaves = 0;
-    if (info->state == JOB_KIND_RUNNING && info->time_limit != UINT32_MAX &&
+    if (info->state == JOB_KIND_RUNNING && info->preempt_time == 0 &&
+        info->time_limit != UINT32_MAX &&
         (leader->base == NULL || leader->base->end >= info->end + 2 * LEAVE_EARLY))
         ext->leaves = leader_now(leader) + (double)(info->end - time(NULL)) - LEAVE_EARLY;
 }
