@@ -227,6 +227,14 @@ static void handle_ready(struct leader *leader, struct leader_member *m)
         change_begin(leader);
 }
 
+/* Rank 0 listens: the others may connect. */
+static void open_gates(struct leader *leader, const struct leader_member *first)
+{
+    for (int i = 0; i < leader->member_count; i++)
+        if (takes_part(leader->members[i]) && leader->members[i] != first)
+            leader_send(leader->members[i], leader_message("open", leader->generation));
+}
+
 /* ---- draining ---------------------------------------------------------------------------------------------------------- */
 
 static void drain(struct leader *leader, double deadline)
@@ -462,6 +470,8 @@ void change_on_message(struct leader *leader, struct leader_member *m, const cha
         return;
     if (strcmp(type, "ready") == 0) {
         handle_ready(leader, m);
+    } else if (strcmp(type, "listening") == 0) {
+        open_gates(leader, m);
     } else if (strcmp(type, "stepping") == 0) {
         m->stepping = true;
         leader->gated = json_get_bool(msg, "gate", false);

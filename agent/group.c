@@ -10,11 +10,14 @@
 
 #include "agent/member_internal.h"
 #include "agent/memory.h"
+#include "agent/port.h"
 #include "common/log.h"
 
 #define OUTPUT_CHUNK  32768                 /* bytes of worker output in one message */
 #define OUTPUT_WINDOW (256 * 1024)          /* bytes sent to the leader and not yet written by it */
 #define TAIL_BYTES    256                   /* of a worker's last line on stderr */
+#define LOOK_MS       5                     /* for rank 0 to listen */
+#define LISTEN_MS     300                   /* … which it may do much later, or never */
 #define MEMORY_SPARE  (UINT64_C(256) << 20) /* left free on a node, beside a second set of workers */
 
 struct tail {
@@ -219,6 +222,11 @@ static const struct workers_handlers worker_handlers = {
 
 /* ---- life -------------------------------------------------------------------------------------------------------------- */
 
+static void on_look_closed(uv_handle_t *look)
+{
+    free(look->data);
+}
+
 void group_destroy(struct group *group)
 {
     if (group == NULL)
@@ -228,7 +236,7 @@ void group_destroy(struct group *group)
         close(group->reserved_fd);
     free(group->tails);
     world_destroy(group->world);
-    free(group);
+    uv_close((uv_handle_t *)&group->look, on_look_closed);
 }
 
 void group_kill(struct group *group)
@@ -297,6 +305,8 @@ struct group *group_start(struct member *m, struct world *world, int index, int 
         error_set(err, "out of memory");
         return NULL;
     }
+    uv_timer_init(m->loop, &group->look);
+    group->look.data = group;
     group->member = m;
     group->world = world;
     group->attempt = attempt;
@@ -314,12 +324,34 @@ struct group *group_start(struct member *m, struct world *world, int index, int 
     return group;
 }
 
+static void on_look(uv_timer_t *look)
+{
+    struct group *group = look->data;
+
+    if (!port_listening(group->world->master_port) && uv_now(look->loop) < group->look_until)
+        return;
+    uv_timer_stop(look);
+    workers_open(group->workers, true);
+    member_send(group->member, attempt_message(group, "listening"));
+}
+
+void group_begin(struct group *group, bool first)
+{
+    bool was_gated = group->gated;
+
+    group->gated = false;
+    if (was_gated && group->ready)
+        member_send(group->member, attempt_message(group, "ready"));
+    if (!first)
+        return;
+    workers_open(group->workers, false);
+    group->look_until = uv_now(group->member->loop) + LISTEN_MS;
+    uv_timer_start(&group->look, on_look, LOOK_MS, LOOK_MS);
+}
+
 void group_open(struct group *group)
 {
-    group->gated = false;
-    workers_open(group->workers);
-    if (group->ready)
-        member_send(group->member, attempt_message(group, "ready"));
+    workers_open(group->workers, true);
 }
 
 bool group_fits_twice(const struct group *group, char *text, size_t size)

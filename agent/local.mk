@@ -28,6 +28,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/output.h \
     agent/paths.c \
     agent/paths.h \
+    agent/port.c \
+    agent/port.h \
     agent/prepare.c \
     agent/process_tree.c \
     agent/process_tree.h \

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/port.h"
 #include "agent/run_dir.h"
 #include "common/log.h"
 #include "common/slurm_client.h"
@@ -119,7 +120,7 @@ static void handle_reserve(struct member *m, json_object *msg)
         return;
     if (m->reserved_fd >= 0)
         close(m->reserved_fd);
-    m->reserved_fd = run_dir_reserve_port(&m->reserved_port, &err);
+    m->reserved_fd = port_reserve(&m->reserved_port, &err);
     if (m->reserved_fd < 0) {
         log_error("%s", err.text);
         member_end(m, 1);
@@ -225,13 +226,20 @@ static void handle_start(struct member *m, json_object *msg)
         world_destroy(world);
         m->group = m->next;
         m->next = NULL;
-        group_open(m->group);
-        return;
+    } else {
+        drop_next(m);
+        m->group = group_start(m, world, (int)index, (int)attempt, false, &err);
     }
-    drop_next(m);
-    m->group = group_start(m, world, (int)index, (int)attempt, false, &err);
     if (m->group == NULL)
         report_unstartable(m, &err);
+    else
+        group_begin(m->group, index == 0);
+}
+
+static void handle_open(struct member *m, json_object *msg)
+{
+    (void)msg;
+    group_open(m->group);
 }
 
 static void handle_ack(struct member *m, json_object *msg)
@@ -310,10 +318,10 @@ static void on_message(struct link *link, json_object *msg, void *arg)
     } table[] = {
         {"welcome", false, handle_welcome}, {"reserve", false, handle_reserve},
         {"prepare", false, handle_prepare}, {"discard", false, handle_discard},
-        {"start", false, handle_start},     {"hold", true, handle_hold},
-        {"run_to", true, handle_run_to},    {"stop", true, handle_stop},
-        {"release", false, handle_release}, {"finish", false, handle_finish},
-        {"ack", false, handle_ack},
+        {"start", false, handle_start},     {"open", true, handle_open},
+        {"hold", true, handle_hold},        {"run_to", true, handle_run_to},
+        {"stop", true, handle_stop},        {"release", false, handle_release},
+        {"finish", false, handle_finish},   {"ack", false, handle_ack},
     };
 
     (void)link;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a member holds on its node: its run directory and the port that rank 0 will listen on. */
+/* What a member holds on its node: its run directory. */
 #ifndef ELASTIC_RUN_DIR_H
 #define ELASTIC_RUN_DIR_H
 
@@ -14,9 +14,5 @@ char *run_dir_make(const char *root, uint32_t job, uint32_t restarts, const char
 
 /* Remove it with all that is in it; NULL is accepted. */
 void run_dir_remove(const char *path);
-
-/* Bind a free TCP port on all interfaces and keep it bound, without listening, so that nobody else gets it. SO_REUSEADDR lets the one who listens
- * (TCPStore sets it too) bind it all the same. Returns the descriptor, -1 with err. */
-int run_dir_reserve_port(int *port, struct error *err);
 
 #endif

@@ -682,14 +682,14 @@ void workers_stop(struct workers *set, int signal, double grace)
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
-void workers_open(struct workers *set)
+void workers_open(struct workers *set, bool all)
 {
+    for (int i = 0; i < set->count && (all || i == 0); i++)
+        event_open_gate(set->list[i].event);
     if (!set->gated)
         return;
     set->gated = false;
     set->ready_at = uv_now(set->loop);
-    for (int i = 0; i < set->count; i++)
-        event_open_gate(set->list[i].event);
     workers_pause_output(set, set->paused);
 }
 

@@ -60,8 +60,8 @@ struct workers *workers_start(uv_loop_t *loop, const struct world *world,
                               const struct workers_handlers *handlers, void *arg,
                               struct error *err);
 
-/* Open the gate; a second call does nothing. Their output is handed on from here on. */
-void workers_open(struct workers *workers);
+/* Open the gates of all workers, or of the first only. Their output is handed on from here on. */
+void workers_open(struct workers *workers, bool all);
 /* By which call the workers have passed their gates: the least that holds for all of them. */
 enum event_gate_place workers_gate(const struct workers *workers);
 /* Resident memory in bytes of all the workers and what they have started, shared pages counted

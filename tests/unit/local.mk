@@ -134,7 +134,8 @@ UNIT_TESTS += \
     tests/unit/test_binding \
     tests/unit/test_event_agent \
     tests/unit/test_memory \
-    tests/unit/test_output
+    tests/unit/test_output \
+    tests/unit/test_port
 tests_unit_test_binding_SOURCES = tests/unit/test_binding.c tests/unit/support.h
 tests_unit_test_binding_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_binding_LDADD = agent/libelasticagent.la $(HWLOC_LIBS) $(CMOCKA_LIBS)
@@ -144,6 +145,9 @@ tests_unit_test_event_agent_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
 tests_unit_test_memory_SOURCES = tests/unit/test_memory.c tests/unit/support.h
 tests_unit_test_memory_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_memory_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_port_SOURCES = tests/unit/test_port.c tests/unit/support.h
+tests_unit_test_port_CPPFLAGS = $(AGENT_CPPFLAGS)
+tests_unit_test_port_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
 tests_unit_test_output_SOURCES = tests/unit/test_output.c tests/unit/support.h
 tests_unit_test_output_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_output_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(CMOCKA_LIBS)

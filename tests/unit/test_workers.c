@@ -126,8 +126,13 @@ static void test_gate(void **state)
     assert_int_equal(run->parked, 1);
     assert_int_equal(run->stepping, 0);
     assert_int_equal(run->texts[0][1].bytes + run->texts[1][1].bytes, 0);
-    workers_open(run->workers);
+    workers_open(run->workers, false);
     AWAIT(run, run->stepping > 0);
+    AWAIT(run, run_number(run, 0, "through") == 1 && run_number(run, 1, "before") == 1);
+    for (int turn = 0; turn < 5; turn++)
+        run_turn(run);
+    assert_int_equal(run_number(run, 1, "through"), 0);
+    workers_open(run->workers, true);
     AWAIT(run, run_number(run, 0, "through") == 1 && run_number(run, 1, "through") == 1);
     assert_int_equal(run_number(run, 0, "before"), 1);
     assert_int_equal(workers_gate(run->workers), EVENT_PASSED_INIT);
