@@ -750,6 +750,8 @@ void workers_destroy(struct workers *set)
     if (set == NULL || set->dropped)
         return;
     set->dropped = true;
+    if (!uv_is_closing((uv_handle_t *)&set->poll))
+        uv_timer_stop(&set->poll);
     remove_files(set);
     if (set->unreported > 0) {
         workers_pause_output(set, false);

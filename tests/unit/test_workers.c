@@ -140,6 +140,29 @@ static void test_gate(void **state)
     run_destroy(run);
 }
 
+/* Given up at the very moment at which they could be seen to wait: nobody is told any more. */
+static void test_destroy_at_the_gate(void **state)
+{
+    struct run *run = run_create(1);
+    const struct timespec nap = {.tv_nsec = 1000000};
+
+    (void)state;
+    run->options.gated = true;
+    run_start_act(run, "gate", "");
+    AWAIT(run, run->ready > 0);
+    for (int i = 0; i < 10000 && workers_gate(run->workers) < EVENT_AT_GATE; i++)
+        nanosleep(&nap, NULL);
+    assert_int_equal(workers_gate(run->workers), EVENT_AT_GATE);
+    for (int i = 0; i < 200; i++)
+        nanosleep(&nap, NULL); /* the next look is due */
+    workers_destroy(run->workers);
+    run->workers = NULL;
+    for (int turn = 0; turn < 20; turn++)
+        run_turn(run);
+    assert_int_equal(run->parked, 0);
+    run_destroy(run);
+}
+
 static void test_end_before_the_gate(void **state)
 {
     struct run *run = run_create(2);
@@ -422,6 +445,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_reopen_stdout),
         cmocka_unit_test(test_stepping),
         cmocka_unit_test(test_gate),
+        cmocka_unit_test(test_destroy_at_the_gate),
         cmocka_unit_test(test_end_before_the_gate),
         cmocka_unit_test(test_unaware),
         cmocka_unit_test(test_hold_and_run_to),
