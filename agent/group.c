@@ -201,6 +201,9 @@ static void on_drained(void *arg)
     int generation = group->world->generation;
 
     if (m->group == group) {
+        /* Over before it could be seen to listen: the others still wait for that. */
+        if (uv_is_active((uv_handle_t *)&group->look))
+            member_send(m, attempt_message(group, "listening"));
         m->group = NULL;
         m->output_paused = false;
         member_send(m, member_generation_message("drained", generation));

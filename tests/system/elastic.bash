@@ -59,13 +59,15 @@ steps_were_made_once() {
         }' || { cat "$TB_WORK/$1.out"; return 1; }
 }
 
-# No node was in the worlds of two of these jobs at the same time.
+# No node was in the worlds of two of these jobs at the same time. (A worker that has started early may have been given up: it counts
+# from its first step.)
 no_node_was_shared() {
     local job
     for job; do
-        awk -v job="$job" 'FNR == 1 { node = "" }
-            /^start/ { split($3, a, "="); node = a[2]; print node, $2, "start", job }
-            node != "" { last[FILENAME] = $2; where[FILENAME] = node }
+        awk -v job="$job" '
+            /^start/ { split($3, a, "="); node = a[2]; begun = 0; next }
+            !begun { print node, $2, "start", job; begun = 1 }
+            { last[FILENAME] = $2; where[FILENAME] = node }
             END { for (f in last) print where[f], last[f], "end", job }' "$TB_WORK/log-$job"/rank-*
     done | sort -k1,1 -k2,2n | awk '
         $3 == "start" { if (n[$1] > 0 && owner[$1] != $4) { print "node " $1 " is in two worlds at " $2; bad = 1 } n[$1]++; owner[$1] = $4 }
