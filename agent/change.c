@@ -135,22 +135,6 @@ static void take_places(struct leader *leader)
     leader->failed = leader->waited = leader->fault = leader->unprepared = false;
 }
 
-static void send_start(struct leader *leader, int attempt)
-{
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
-        json_object *start;
-
-        if (!takes_part(m))
-            continue;
-        start = world_to_json(leader->world);
-        json_object_object_add(start, "t", json_object_new_string("start"));
-        json_object_object_add(start, "node_index", json_object_new_int(m->position));
-        json_object_object_add(start, "attempt", json_object_new_int(attempt));
-        leader_send(m, start);
-    }
-}
-
 /* What has been learnt since the world was planned, such as why Slurm wanted a node. */
 static void update_reason(struct leader *leader)
 {
@@ -164,7 +148,8 @@ static void update_reason(struct leader *leader)
     leader->next.world->reason = reason;
 }
 
-void change_start(struct leader *leader)
+/* The prepared world begins. */
+static void start_world(struct leader *leader)
 {
     int attempt = leader->next.attempt;
 
@@ -183,7 +168,10 @@ void change_start(struct leader *leader)
     }
     leader_set_phase(leader, PHASE_STARTING, START_LIMIT);
     leader->generation_since = leader_now(leader);
-    send_start(leader, attempt);
+    for (int i = 0; i < leader->member_count; i++)
+        if (takes_part(leader->members[i]))
+            leader_send(leader->members[i], prepare_message("start", leader->world,
+                                                            leader->members[i]->position, attempt));
 }
 
 void change_form(struct leader *leader)
@@ -207,7 +195,7 @@ void change_form(struct leader *leader)
             return;
     }
     if (leader->next.reserved)
-        change_start(leader);
+        start_world(leader);
     else
         leader_set_phase(leader, PHASE_RESERVING, RESERVE_LIMIT);
 }
@@ -497,14 +485,7 @@ static bool waited_for(const struct leader *leader, const struct leader_member *
 {
     if (leader->phase == PHASE_RESERVING)
         return m->next_position == 0 && m->link != NULL;
-    if (!takes_part(m))
-        return false;
-    switch (leader->phase) {
-    case PHASE_DRAINING:
-        return !m->drained;
-    default:
-        return !m->answered && !m->drained;
-    }
+    return takes_part(m) && !m->drained && (leader->phase == PHASE_DRAINING || !m->answered);
 }
 
 static void lose_silent(struct leader *leader, const char *why)
@@ -553,9 +534,12 @@ void change_deadline(struct leader *leader)
 
 void change_member_gone(struct leader *leader, struct leader_member *m)
 {
-    if (leader->phase == PHASE_RESERVING && m->next_position >= 0)
-        change_form(leader);
-    if (m->position < 0 || leader->phase == PHASE_RESERVING)
+    if (leader->phase == PHASE_RESERVING) {
+        if (m->next_position >= 0)
+            change_form(leader);
+        return;
+    }
+    if (m->position < 0)
         return;
     if (!m->torn && leader->phase == PHASE_HOLDING) {
         agree_if_answered(leader);

@@ -187,6 +187,8 @@ bool prepare_early(const struct leader *leader);
 bool prepare_usable(const struct leader *leader);
 /* Do all its workers wait for their turn, or has it taken too long? *wait: seconds until it will have. */
 bool prepare_done(const struct leader *leader, double *wait);
+/* Tell the agent of node `index` to start that world's workers, early ("prepare") or because it begins ("start"). */
+json_object *prepare_message(const char *type, const struct world *world, int index, int attempt);
 /* The next world in words; "" if there is none. */
 const char *prepare_text(const struct leader *leader, char *text, size_t size);
 /* False: not a message about a preparation. */
@@ -195,7 +197,6 @@ bool prepare_on_message(struct leader *leader, struct leader_member *member, con
 
 /* change.c */
 void change_describe(struct leader *leader, int size);
-void change_start(struct leader *leader); /* the prepared world begins */
 void change_begin(struct leader *leader);
 void change_form(struct leader *leader);
 void change_stop_job(struct leader *leader, const char *reason);

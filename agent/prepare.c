@@ -44,6 +44,16 @@ static struct world *build_world(struct leader *leader, const int *order, int si
     return world;
 }
 
+json_object *prepare_message(const char *type, const struct world *world, int index, int attempt)
+{
+    json_object *msg = world_to_json(world);
+
+    json_object_object_add(msg, "t", json_object_new_string(type));
+    json_object_object_add(msg, "node_index", json_object_new_int(index));
+    json_object_object_add(msg, "attempt", json_object_new_int(attempt));
+    return msg;
+}
+
 /* The members' places in it; the others have none. */
 static void give_places(struct leader *leader, const int *order, int size)
 {
@@ -178,15 +188,10 @@ static void handle_reserved(struct leader *leader, struct leader_member *m, json
     }
     for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *each = leader->members[i];
-        json_object *prepare;
 
-        if (each->next_position < 0)
-            continue;
-        prepare = world_to_json(leader->next.world);
-        json_object_object_add(prepare, "t", json_object_new_string("prepare"));
-        json_object_object_add(prepare, "node_index", json_object_new_int(each->next_position));
-        json_object_object_add(prepare, "attempt", json_object_new_int(leader->next.attempt));
-        leader_send(each, prepare);
+        if (each->next_position >= 0)
+            leader_send(each, prepare_message("prepare", leader->next.world, each->next_position,
+                                              leader->next.attempt));
     }
 }
 
