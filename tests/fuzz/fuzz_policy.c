@@ -3,19 +3,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/conf.h"
-#include "lib/policy.h"
-
-static char *write_policy(const struct policy *policy)
-{
-    json_object *json = policy_to_json(policy);
-    char *text;
-
-    MUST(json != NULL);
-    text = strdup(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN));
-    MUST(text != NULL);
-    json_object_put(json);
-    return text;
-}
+#include "tests/fuzz/write_policy.h"
 
 static void check_again(const struct policy *policy)
 {

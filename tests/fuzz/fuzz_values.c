@@ -3,21 +3,9 @@
  * elastic.conf give them. A value that is refused changes nothing. */
 #include "tests/fuzz/fuzz.h"
 
-#include "lib/policy.h"
+#include "tests/fuzz/write_policy.h"
 
 #define LINES_MAX 32
-
-static char *write_policy(const struct policy *policy)
-{
-    json_object *json = policy_to_json(policy);
-    char *text;
-
-    MUST(json != NULL);
-    text = strdup(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN));
-    MUST(text != NULL);
-    json_object_put(json);
-    return text;
-}
 
 static void set(struct policy *policy, const char *name, const char *value)
 {

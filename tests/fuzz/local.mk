@@ -5,7 +5,7 @@
 FUZZ_MAIN = tests/fuzz/libreplay.la
 check_LTLIBRARIES += tests/fuzz/libreplay.la
 tests_fuzz_libreplay_la_SOURCES = tests/fuzz/replay.c
-noinst_HEADERS += tests/fuzz/fuzz.h
+noinst_HEADERS += tests/fuzz/fuzz.h tests/fuzz/write_policy.h
 
 FUZZ_TARGETS = \
     tests/fuzz/fuzz_admission \

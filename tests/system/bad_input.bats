@@ -281,7 +281,8 @@ find_leader() {
 
 open_files() { find "/proc/$leader/fd" -mindepth 1 2>/dev/null | wc -l; }
 
-goes_on() {
+# The generation has not changed, and makes steps.
+undisturbed() {
     local steps
     steps=$(steps_of "$job")
     wait_for 30 steps_exceed "$job" $((steps + 5))
@@ -306,7 +307,7 @@ goes_on() {
     run hand_made "$job.0" 4000000 n6
     echo "$output"
     [[ $output == *'the job has its 3 nodes (MAX)'* ]]
-    goes_on "$generation"
+    undisturbed "$generation"
     steps_were_made_once "$job"
     # One of an earlier run of the same job.
     on_testbed scontrol requeue "$job"
@@ -318,7 +319,7 @@ goes_on() {
     run hand_made "$job.0" 4000000 n6
     echo "$output"
     [[ $output == *"no leader of job $job.0 at $address"*"this is the leader of job $job.1"* ]]
-    goes_on "$generation"
+    undisturbed "$generation"
     as_user scancel "$job"
     wait_for 30 nothing_is_left_of "$job"
 }
@@ -331,7 +332,7 @@ goes_on() {
     run -0 on_testbed setpriv --reuid=nobody --regid=nogroup --clear-groups -- /usr/bin/python3 \
         "$TB_WORK/stranger.py" credential "$address" "$port" "$job.0" "$munge"
     [[ $output == "uid $(id -u nobody) may not take part as agent in a job of uid $(id -u "$TB_USER")" ]]
-    goes_on "$generation"
+    undisturbed "$generation"
     steps_were_made_once "$job"
 }
 

@@ -32,8 +32,6 @@ world_is() { [[ $(json_value 'len(s["nodes"])' <"$TB_DIR/jobs/$TB_USER-$1/genera
 
 extension_is_at() { [[ -e $TB_WORK/at-$2.$(extensions_of "$1") ]]; }
 
-has_pending_extension() { [[ $(as_user squeue -h -t PD -o %k) == *"elastic-extension-of=$1."* ]]; }
-
 # Jobs of a node each that want another one, in different moments of growth. (With the filler they have all nine nodes.
 # One of its two is for the job that loses one: Slurm takes long to clear a node whose job has ended while it was away.)
 jobs_grow() {
@@ -57,14 +55,6 @@ jobs_grow() {
     [[ -n $agent ]]
 }
 
-# The elasticrun of an extension.
-agent_of() {
-    local pid
-    for pid in $(job_processes "$1"); do
-        [[ ! $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null) =~ ^[^\ ]*/bin/elasticrun\ --extension ]] || echo "$pid"
-    done
-}
-
 # What happens while the controller is away, since $begun.
 meanwhile() {
     let_go joining # its agent joins without Slurm's help
@@ -73,8 +63,7 @@ meanwhile() {
         return 1
     }
     for job in "${jobs[@]}"; do
-        steps=$(steps_of "$job")
-        wait_for 60 steps_exceed "$job" "$steps"
+        goes_on "$job"
     done
     while (($(seconds_since "$begun") < AWAY)); do
         sleep 0.5 # so long it is away
@@ -88,8 +77,7 @@ all_grow() {
     as_user scancel "$filler"
     for job in "${jobs[@]}"; do
         wait_for 120 size_is "$job" 2
-        steps=$(steps_of "$job")
-        wait_for 60 steps_exceed "$job" "$steps"
+        goes_on "$job"
         job_is "$job" RUNNING
         [[ $(job_field "$job" Restarts) == 0 ]]
     done

@@ -32,6 +32,13 @@ steps_of() { cat "$TB_WORK/log-$1"/rank-*-0 2>/dev/null | grep -c '^step' || tru
 
 steps_exceed() { (($(steps_of "$1") > $2)); }
 
+# The job makes another step.
+goes_on() {
+    local steps
+    steps=$(steps_of "$1")
+    wait_for 60 steps_exceed "$1" "$steps"
+}
+
 steps_made_by() { grep -q '^step' "$TB_WORK/log-$1/rank-$2-0" 2>/dev/null; }
 
 history_json() { as_user selastic history "$1" --json; }
@@ -79,6 +86,31 @@ cluster_is_full() { [[ -z $(as_user sinfo -h -t idle -o %N) ]]; }
 
 # Extension jobs of a base that are still in the queue.
 extensions_of() { as_user squeue -h -o '%A %k' | awk -v mark="elastic-extension-of=$1." 'index($2, mark) == 1 { print $1 }'; }
+
+# has_pending_extension JOB [REASON]: the beginning of Slurm's word for what it waits for.
+has_pending_extension() { [[ $(as_user squeue -h -t PD -o '%k %r') == *"elastic-extension-of=$1."*" ${2:-}"* ]]; }
+
+# waited_less JOB SECONDS: from its submission to its start.
+waited_less() {
+    local asked started
+    asked=$(date -d "$(job_field "$1" SubmitTime)" +%s)
+    started=$(date -d "$(job_field "$1" StartTime)" +%s)
+    echo "job $1 waited for $((started - asked)) s"
+    ((started - asked < $2))
+}
+
+# agent_of JOB [NODE]: the pid of its elasticrun there, not of srun and not of a worker's shim.
+agent_of() {
+    local pid
+    for pid in $(job_processes "$@"); do
+        if [[ $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null) =~ ^[^\ ]*/bin/elasticrun\  ]] &&
+            grep -qz ^SLURM_STEP_ID= "/proc/$pid/environ" 2>/dev/null &&
+            ! grep -qz ^ELASTIC_GENERATION= "/proc/$pid/environ" 2>/dev/null; then
+            echo "$pid"
+            return
+        fi
+    done
+}
 
 # Processes, run directories and extension jobs of a base.
 remains_of() {

@@ -26,8 +26,6 @@ grown_job() {
     wait_for 30 has_pending_extension "$job"
 }
 
-has_pending_extension() { [[ -n $(extensions_of "$1") ]] && as_user squeue -h -t PD -o %k | grep -q "elastic-extension-of=$1\\."; }
-
 @test "scancel of the base" {
     grown_job 100000
     as_user scancel "$job"
@@ -53,25 +51,11 @@ has_pending_extension() { [[ -n $(extensions_of "$1") ]] && as_user squeue -h -t
 
 @test "a leader that is killed with SIGKILL" {
     grown_job 100000
-    leader=$(leader_of "$job")
+    leader=$(agent_of "$job" "$(job_field "$job" BatchHost)")
     [[ -n $leader ]]
     kill -KILL "$leader"
     wait_for 10 nothing_is_left_of "$job"
     wait_for 10 job_is "$job" FAILED CANCELLED COMPLETED NODE_FAIL
-}
-
-# The elasticrun of this job that listens: the one in the step's first task.
-leader_of() {
-    local dir
-    for dir in /proc/[0-9]*; do
-        [[ $(tr '\0' ' ' <"$dir/cmdline" 2>/dev/null) == *elasticrun\ */usr/bin/python3* ]] || continue
-        tr '\0' '\n' <"$dir/environ" 2>/dev/null >"$TB_WORK/environ"
-        if grep -qx "SLURM_JOB_ID=$1" "$TB_WORK/environ" && grep -qx SLURM_PROCID=0 "$TB_WORK/environ" &&
-            grep -q "^SLURM_CONF=$TB_DIR/" "$TB_WORK/environ" && grep -q ^SLURM_STEP_ID= "$TB_WORK/environ" &&
-            ! grep -q ^ELASTIC_GENERATION= "$TB_WORK/environ"; then
-            echo "${dir#/proc/}"
-        fi
-    done | head -n 1
 }
 
 @test "a worker that fails again and again ends the job with one line that says why" {

@@ -16,19 +16,6 @@ teardown_file() { testbed_down; }
 
 teardown() { cancel_all; }
 
-# agent_of JOB NODE: the pid of its elasticrun there, not of srun and not of a worker's shim.
-agent_of() {
-    local pid
-    for pid in $(job_processes "$1" "$2"); do
-        if tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q ^SLURM_STEP_ID= &&
-            [[ $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null) == */bin/elasticrun\ * ]] &&
-            ! tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q ^ELASTIC_GENERATION=; then
-            echo "$pid"
-            return
-        fi
-    done
-}
-
 @test "a leader that stands still for longer than heartbeat_timeout loses nobody" {
     job=$(train 2:3 100000 0.2)
     wait_for 30 size_is "$job" 3

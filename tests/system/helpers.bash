@@ -36,7 +36,9 @@ testbed_up() {
     chmod 0755 "$TB_HOME"
     mkdir "$TB_WORK"
     "$TESTBED" up --dir "$TB_DIR" "${options[@]}" "$@" || return 1
-    TB_USER=$(eval "$("$TESTBED" env --dir "$TB_DIR")" && printf '%s' "$TESTBED_USER")
+    TB_ENV=$("$TESTBED" env --dir "$TB_DIR")
+    export TB_ENV
+    TB_USER=$(eval "$TB_ENV" && printf '%s' "$TESTBED_USER")
     if [[ $TB_USER == root ]]; then
         echo "no ordinary user: scripts/setup makes one" >&2
         return 1
@@ -54,7 +56,7 @@ testbed_down() {
 # testbed's environment.
 on_testbed() {
     (
-        eval "$("$TESTBED" env --dir "$TB_DIR")"
+        eval "$TB_ENV"
         "$@"
     )
 }
@@ -72,7 +74,7 @@ as_user() {
         cd "$TB_WORK" || exit 1
         PATH=/usr/local/bin:/usr/bin:/bin
         unset LD_LIBRARY_PATH PYTHONPATH
-        eval "$("$TESTBED" env --dir "$TB_DIR")"
+        eval "$TB_ENV"
         exec "${as[@]}" env -i HOME="$home" SHELL="$shell" USER="$TB_USER" LOGNAME="$TB_USER" \
             LANG=C.UTF-8 PATH="$PATH" SLURM_CONF="$SLURM_CONF" ELASTIC_CONF="$ELASTIC_CONF" \
             ${LD_LIBRARY_PATH:+LD_LIBRARY_PATH="$LD_LIBRARY_PATH"} \
@@ -166,18 +168,22 @@ show_cluster() {
     grep -vE ' debug|sched: |_job_complete|backfill: beg' "$TB_DIR/log/slurmctld.log" | tail -n 12 | cut -c1-160
 }
 
-# wait_for SECONDS COMMAND...: runs the command ten times a second until it succeeds. Fails, and
-# says what it waited for, when the time is over.
+# wait_for SECONDS COMMAND...: runs the command again and again until it succeeds: after 0.1 s, or after as long as it
+# has taken, so that waiting leaves the machine to those who are waited for. Fails, and says what it waited for, when the
+# time is over.
 wait_for() {
-    local limit=$1 end=$((${EPOCHREALTIME/./} + $1 * 1000000))
+    local limit=$1 begun=${EPOCHREALTIME/./} end took
+    end=$((begun + limit * 1000000))
     shift
     until "$@"; do
-        if ((${EPOCHREALTIME/./} > end)); then
+        took=$((${EPOCHREALTIME/./} - begun))
+        if ((begun + took > end)); then
             printf 'waited %s s in vain for: %s\n' "$limit" "$*" >&2
             show_cluster >&2
             return 1
         fi
-        sleep 0.1
+        sleep "0.$(printf '%06d' $((took < 100000 ? 100000 : took < 500000 ? took : 500000)))"
+        begun=${EPOCHREALTIME/./}
     done
 }
 

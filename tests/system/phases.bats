@@ -16,7 +16,7 @@ LONGEST=45
 # Three nodes: two of the base, and the third is what extension and rival want.
 setup_file() {
     testbed_up --nodes 3 --grace "$GRACE"
-    cp "$TREE/tests/system/steps.py" "$TREE/tests/system/slow_network.py" "$TB_WORK/"
+    cp "$TREE/tests/system/steps.py" "$TB_WORK/"
     slow_things
     slow_prolog
 }
@@ -63,24 +63,18 @@ rival_gets_the_node() {
 }
 
 rival_has_started_in_time() {
-    local asked started
     wait_for 120 job_is "$rival" RUNNING COMPLETING COMPLETED
-    asked=$(date -d "$(job_field "$rival" SubmitTime)" +%s)
-    started=$(date -d "$(job_field "$rival" StartTime)" +%s)
-    echo "the rival waited for $((started - asked)) s"
-    ((started - asked < LONGEST))
+    waited_less "$rival" "$LONGEST"
 }
 
 was_preempted() { [[ $(job_field "$1" PreemptTime) == 20* ]]; }
 
 # The base is still the one that it was, makes steps, and grows again when the rival has gone.
 base_goes_on() {
-    local steps
     wait_for 60 job_is "$rival" COMPLETED
     [[ ! -e $TB_WORK/hold.train ]] || let_go
     wait_for 60 size_is "$job" 3
-    steps=$(steps_of "$job")
-    wait_for 60 steps_exceed "$job" "$steps"
+    goes_on "$job"
     [[ $(job_field "$job" Restarts) == 0 ]]
     as_user scancel "$job"
     wait_for 30 nothing_is_left_of "$job"
@@ -94,7 +88,7 @@ base_steps() { wait_for 60 steps_exceed "$job" 3; }
     wait_for 30 job_is "$filler" RUNNING
     base
     base_steps
-    wait_for 30 has_pending_extension
+    wait_for 30 has_pending_extension "$job"
     extension=$(extensions_of "$job")
     rival=$(submit -N1 --exclusive -t 5 --wrap 'sleep 2')
     as_user scancel "$filler"
@@ -102,8 +96,6 @@ base_steps() { wait_for 60 steps_exceed "$job" 3; }
     job_is "$extension" PENDING
     base_goes_on
 }
-
-has_pending_extension() { [[ $(as_user squeue -h -t PD -o %k) == "elastic-extension-of=$job."* ]]; }
 
 @test "starting: its prolog still runs" {
     hold prolog

@@ -25,14 +25,6 @@ fill() {
     wait_for 30 job_is "$filler" RUNNING
 }
 
-has_pending_extension() { [[ $(as_user squeue -h -t PD -o '%k %r') == "elastic-extension-of=$1."*" ${2:-}"* ]]; }
-
-goes_on() {
-    local steps
-    steps=$(steps_of "$1")
-    wait_for 60 steps_exceed "$1" "$steps"
-}
-
 @test "a base that does not own its nodes gets no extension on them, however much room they have" {
     fill 6
     # One of four CPUs on each of two nodes.

@@ -320,7 +320,7 @@ CONF
     on_testbed scontrol shutdown slurmctld
     wait_for 20 eval "! kill -0 $pid 2>/dev/null"
     (
-        eval "$("$TESTBED" env --dir "$TB_DIR")"
+        eval "$TB_ENV"
         unset ELASTIC_CONF
         slurmctld
     )

@@ -23,12 +23,6 @@ limit_of() {
     echo $((10#$hours * 60 + 10#$minutes))
 }
 
-goes_on() {
-    local steps
-    steps=$(steps_of "$1")
-    wait_for 60 steps_exceed "$1" "$steps"
-}
-
 @test "an extension that backfill starts gets its base's time, and accepts less only in front of another job" {
     filler=$(submit -N4 -w n[5-8] --exclusive -t 12 --wrap 'sleep 720')
     wait_for 30 job_is "$filler" RUNNING
