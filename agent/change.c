@@ -168,10 +168,17 @@ static void start_world(struct leader *leader)
     }
     leader_set_phase(leader, PHASE_STARTING, START_LIMIT);
     leader->generation_since = leader_now(leader);
-    for (int i = 0; i < leader->member_count; i++)
-        if (takes_part(leader->members[i]))
-            leader_send(leader->members[i], prepare_message("start", leader->world,
-                                                            leader->members[i]->position, attempt));
+    for (int i = 0; i < leader->member_count; i++) {
+        json_object *start;
+
+        if (!takes_part(leader->members[i]))
+            continue;
+        start = prepare_message("start", leader->world, leader->members[i]->position, attempt);
+        /* Workers that start only now wait at their gates, too, for rank 0 to pass first. */
+        json_object_object_add(
+            start, "gate", json_object_new_boolean(leader->gated && leader->options->early_start));
+        leader_send(leader->members[i], start);
+    }
 }
 
 void change_form(struct leader *leader)

@@ -13,11 +13,12 @@
 #include "agent/port.h"
 #include "common/log.h"
 
-#define OUTPUT_CHUNK  32768                 /* bytes of worker output in one message */
-#define OUTPUT_WINDOW (256 * 1024)          /* bytes sent to the leader and not yet written by it */
-#define TAIL_BYTES    256                   /* of a worker's last line on stderr */
-#define LOOK_MS       5                     /* for rank 0 to listen */
-#define LISTEN_MS     300                   /* … which it may do much later, or never */
+#define OUTPUT_CHUNK  32768        /* bytes of worker output in one message */
+#define OUTPUT_WINDOW (256 * 1024) /* bytes sent to the leader and not yet written by it */
+#define TAIL_BYTES    256          /* of a worker's last line on stderr */
+#define LOOK_MS       5            /* for rank 0 to listen */
+#define LISTEN_MS     300          /* … which it may do much later, or never */
+#define GATE_MS       20000 /* for rank 0 to come to its gate; the others may need what it does before */
 #define MEMORY_SPARE  (UINT64_C(256) << 20) /* left free on a node, beside a second set of workers */
 
 struct tail {
@@ -330,8 +331,13 @@ struct group *group_start(struct member *m, struct world *world, int index, int 
 static void on_look(uv_timer_t *look)
 {
     struct group *group = look->data;
+    uint64_t now = uv_now(look->loop);
 
-    if (!port_listening(group->world->master_port) && uv_now(look->loop) < group->look_until)
+    if (!group->first_passed && workers_gate_of(group->workers, 0) >= EVENT_PASSED_LOAD) {
+        group->first_passed = true;
+        group->look_until = now + LISTEN_MS;
+    }
+    if (!port_listening(group->world->master_port) && now < group->look_until)
         return;
     uv_timer_stop(look);
     workers_open(group->workers, true);
@@ -348,7 +354,7 @@ void group_begin(struct group *group, bool first)
     if (!first)
         return;
     workers_open(group->workers, false);
-    group->look_until = uv_now(group->member->loop) + LISTEN_MS;
+    group->look_until = uv_now(group->member->loop) + (was_gated ? GATE_MS : LISTEN_MS);
     uv_timer_start(&group->look, on_look, LOOK_MS, LOOK_MS);
 }
 

@@ -228,7 +228,8 @@ static void handle_start(struct member *m, json_object *msg)
         m->next = NULL;
     } else {
         drop_next(m);
-        m->group = group_start(m, world, (int)index, (int)attempt, false, &err);
+        m->group = group_start(m, world, (int)index, (int)attempt,
+                               json_get_bool(msg, "gate", false), &err);
     }
     if (m->group == NULL)
         report_unstartable(m, &err);

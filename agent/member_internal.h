@@ -22,10 +22,11 @@ struct group {
     int tail_count;
     int reserved_fd; /* keeps rank 0's port for it, -1: rank 0 is elsewhere */
     int attempt;     /* the leader's number of this start */
-    bool gated;      /* started early: its world has not begun */
+    bool gated;      /* its world has not begun */
     bool ready;      /* all have been executed */
     uv_timer_t look; /* for rank 0 to listen */
     uint64_t look_until;
+    bool first_passed; /* rank 0 its gate */
 };
 
 struct member {
@@ -71,7 +72,8 @@ void member_drained(struct member *m);
 /* Start the workers of node `index` of world, which is taken over, with a closed gate if gated. NULL with the reason in err. */
 struct group *group_start(struct member *m, struct world *world, int index, int attempt, bool gated,
                           struct error *err);
-/* Its world begins. Rank 0, on the first node, is let through its gate at once; the leader is told when it listens, or does not soon.
+/* Its world begins. Rank 0, on the first node, is let through its gate at once; the leader is told when it listens, or does not soon
+ * after it has passed.
  * Who comes before it would wait for a second: that is how long PyTorch's store sleeps after a refused connection. */
 void group_begin(struct group *group, bool first);
 /* … and then all others. */

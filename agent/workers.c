@@ -706,6 +706,11 @@ enum event_gate_place workers_gate(const struct workers *set)
     return least;
 }
 
+enum event_gate_place workers_gate_of(const struct workers *set, int local_rank)
+{
+    return event_read(set->list[local_rank].event).place;
+}
+
 uint64_t workers_memory(const struct workers *set)
 {
     uint64_t bytes = 0;

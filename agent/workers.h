@@ -64,6 +64,7 @@ struct workers *workers_start(uv_loop_t *loop, const struct world *world,
 void workers_open(struct workers *workers, bool all);
 /* By which call the workers have passed their gates: the least that holds for all of them. */
 enum event_gate_place workers_gate(const struct workers *workers);
+enum event_gate_place workers_gate_of(const struct workers *workers, int local_rank);
 /* Resident memory in bytes of all the workers and what they have started, shared pages counted
  * each time. */
 uint64_t workers_memory(const struct workers *workers);
