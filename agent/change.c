@@ -159,6 +159,9 @@ static void start_world(struct leader *leader)
     world_destroy(leader->world);
     leader->world = leader->next.world;
     leader->next.world = NULL;
+    exchange_end(&leader->exchange);
+    leader->exchange = leader->next.exchange;
+    leader->next.exchange = (struct exchange){0};
     leader->generation = leader->world->generation;
     take_places(leader);
     release_idle(leader);

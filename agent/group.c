@@ -236,6 +236,7 @@ void group_destroy(struct group *group)
     if (group == NULL)
         return;
     workers_destroy(group->workers);
+    member_pmix_gone(group->member, group->attempt);
     if (group->reserved_fd >= 0)
         close(group->reserved_fd);
     free(group->tails);
@@ -261,10 +262,23 @@ static const char *scale_text(const struct group *group)
     return "{}";
 }
 
+static const char *step_id_of(const struct member *m)
+{
+    static const char name[] = "SLURM_STEP_ID=";
+
+    for (char **each = m->user_env; *each != NULL; each++)
+        if (strncmp(*each, name, strlen(name)) == 0)
+            return *each + strlen(name);
+    return NULL;
+}
+
 static int start_workers(struct group *group, int index, struct error *err)
 {
     struct member *m = group->member;
     char job_id[16], files[48];
+    int slots = group->world->nodes[index].slots;
+    char **cpus = m->options->bind ? workers_cpus(slots, environ) : NULL;
+    char ***added = member_pmix_environment(m, group->attempt);
     struct workers_options options = {
         .program = m->options->program,
         .argv = m->argv,
@@ -272,7 +286,8 @@ static int start_workers(struct group *group, int index, struct error *err)
         .umask = m->umask,
         .user_env = m->user_env,
         .own_env = environ,
-        .bind = m->options->bind,
+        .cpus = cpus,
+        .added = (char *const *const *)added,
         .gated = group->gated,
         .files = files,
         .place =
@@ -280,6 +295,7 @@ static int start_workers(struct group *group, int index, struct error *err)
                 .node_index = index,
                 .job_id = job_id,
                 .incarnation = m->incarnation,
+                .step_id = step_id_of(m),
                 .min_nodes = m->min_nodes,
                 .max_nodes = m->max_nodes,
                 .max_restarts = m->max_restarts,
@@ -295,6 +311,8 @@ static int start_workers(struct group *group, int index, struct error *err)
     /* A group that was given up may still be dying: the next one's files must be others. */
     snprintf(files, sizeof(files), "worker-%d.%d", group->world->generation, group->attempt);
     group->workers = workers_start(m->loop, group->world, &options, &worker_handlers, group, err);
+    strings_free(cpus);
+    member_pmix_free(added);
     return group->workers != NULL ? 0 : -1;
 }
 

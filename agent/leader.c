@@ -366,6 +366,7 @@ void leader_lose(struct leader *leader, struct leader_member *member, const char
         snprintf(leader->next_reason, sizeof(leader->next_reason), "node %s lost", member->node);
         leader_setback(leader);
     }
+    exchange_member_gone(leader, member);
     member->torn = member->position >= 0 && !member->drained;
     member->drained = true;
     extensions_member_gone(leader, member);
@@ -432,6 +433,7 @@ static void send_welcome(struct leader *leader, struct leader_member *member)
     json_object_object_add(msg, "checkpoint_dir", json_object_new_string(o->checkpoint_dir));
     json_object_object_add(msg, "min_nodes", json_object_new_int(o->policy->sizes.min));
     json_object_object_add(msg, "max_nodes", json_object_new_int(o->policy->sizes.max));
+    json_object_object_add(msg, "pmix", json_object_new_boolean(o->pmix));
     json_object_object_add(msg, "max_restarts", json_object_new_int(o->max_restarts));
     if (o->policy->scale_config != NULL)
         json_object_object_add(msg, "scale_config", json_object_get(o->policy->scale_config));
@@ -588,7 +590,7 @@ static void on_message(struct link *link, json_object *msg, void *arg)
 
         if (json_get_int(msg, "step", 0, INT64_MAX, &step))
             m->step = (uint64_t)step;
-    } else {
+    } else if (!exchange_on_message(leader, m, type, msg)) {
         change_on_message(leader, m, type, msg);
     }
 }
@@ -751,6 +753,8 @@ void leader_destroy(struct leader *leader)
     report_free(leader);
     world_destroy(leader->world);
     world_destroy(leader->next.world);
+    exchange_end(&leader->exchange);
+    exchange_end(&leader->next.exchange);
     job_info_free(leader->base);
     free(leader);
 }

@@ -31,6 +31,7 @@ struct leader_options {
     int slots;      /* workers per node */
     int max_restarts;
     bool label;
+    bool pmix;        /* members have a PMIx server for their workers */
     bool early_start; /* of the next world's workers, where the script has a gate */
 };
 

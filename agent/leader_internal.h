@@ -10,6 +10,7 @@
 #include "agent/output.h"
 #include "common/link.h"
 #include "common/slurm_client.h"
+#include "lib/gather.h"
 #include "lib/plan.h"
 #include "lib/world.h"
 
@@ -75,11 +76,19 @@ struct generation_record {
     char **nodes;
 };
 
+/* What the PMIx servers of a world's nodes say to each other. */
+struct exchange {
+    int attempt; /* the number of its start; 0: there is no world */
+    int node_count;
+    struct gather *gather;
+};
+
 /* The next world, from the choice of its nodes until it begins. */
 struct preparation {
     struct world *world; /* NULL: there is none */
     int attempt;         /* its number, in messages */
-    bool reserved;       /* rank 0's port is known */
+    struct exchange exchange;
+    bool reserved; /* rank 0's port is known */
     double since;
 };
 
@@ -116,6 +125,7 @@ struct leader {
     double phase_since;
     int generation;
     struct world *world;
+    struct exchange exchange;
     double generation_since; /* < 0: none yet */
     struct preparation next;
     int attempts;    /* preparations so far */
@@ -205,6 +215,15 @@ void change_member_gone(struct leader *leader, struct leader_member *member);
 void change_on_message(struct leader *leader, struct leader_member *member, const char *type,
                        json_object *msg);
 void change_finish(struct leader *leader, int code);
+
+/* exchange.c */
+int exchange_begin(struct exchange *exchange, int attempt, int node_count); /* -1: out of memory */
+void exchange_end(struct exchange *exchange);
+/* Collectives of the worlds that it is part of fail. */
+void exchange_member_gone(struct leader *leader, const struct leader_member *member);
+/* False: not a message about them. */
+bool exchange_on_message(struct leader *leader, struct leader_member *member, const char *type,
+                         json_object *msg);
 
 /* extensions.c */
 struct extension *extensions_add(struct leader *leader, uint32_t job, int nodes,

@@ -12,6 +12,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/exec_worker.c \
     agent/exec_worker.h \
     agent/extension_argv.c \
+    agent/exchange.c \
     agent/extensions.c \
     agent/group.c \
     agent/leader.c \
@@ -20,6 +21,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/member.c \
     agent/member.h \
     agent/member_internal.h \
+    agent/member_pmix.c \
     agent/memory.c \
     agent/memory.h \
     agent/options.c \
@@ -28,6 +30,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/output.h \
     agent/paths.c \
     agent/paths.h \
+    agent/pmix.c \
+    agent/pmix.h \
     agent/port.c \
     agent/port.h \
     agent/prepare.c \

@@ -106,6 +106,8 @@ static void handle_welcome(struct member *m, json_object *msg)
         m->scale = json_object_get(scale);
     if (m->options->base)
         m->output = output_create(m->loop, json_get_bool(msg, "label", false), output_ready, m);
+    if (json_get_bool(msg, "pmix", false))
+        member_pmix_begin(m);
     m->welcomed = true;
 }
 
@@ -308,9 +310,8 @@ static void handle_release(struct member *m, json_object *msg)
     member_end(m, 0);
 }
 
-static void on_message(struct link *link, json_object *msg, void *arg)
+void member_handle(struct member *m, json_object *msg)
 {
-    struct member *m = arg;
     const char *type = json_get_string(msg, "t");
     static const struct {
         const char *type;
@@ -325,9 +326,7 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         {"finish", false, handle_finish},   {"ack", false, handle_ack},
     };
 
-    (void)link;
-    m->last_heard = now_seconds(m);
-    if (type == NULL)
+    if (type == NULL || (m->pmix != NULL && pmix_on_message(m->pmix, type, msg)))
         return;
     if (strcmp(type, "refuse") == 0) {
         log_info("%s: the leader refuses this node: %s", m->options->node,
@@ -338,6 +337,16 @@ static void on_message(struct link *link, json_object *msg, void *arg)
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         if (strcmp(type, table[i].type) == 0 && (!table[i].current || of_current(m, msg)))
             table[i].handle(m, msg);
+}
+
+static void on_message(struct link *link, json_object *msg, void *arg)
+{
+    struct member *m = arg;
+
+    (void)link;
+    m->last_heard = now_seconds(m);
+    if (!member_pmix_waits(m, json_get_string(msg, "t"), msg))
+        member_handle(m, msg);
 }
 
 /* ---- joining and leaving ----------------------------------------------------------------------------------------------- */
@@ -361,8 +370,6 @@ static void preempt_ask(void *arg)
     job_info_free(info);
 }
 
-static void piece_gone(struct member *m);
-
 static void preempt_answer(void *arg)
 {
     struct preempt_check *check = arg;
@@ -371,7 +378,7 @@ static void preempt_answer(void *arg)
     if (check->preempted && !m->leaving && !m->ending)
         member_leave(m, "preempted");
     free(check);
-    piece_gone(m);
+    member_piece_gone(m);
 }
 
 static void check_preempted(struct member *m)
@@ -429,7 +436,7 @@ static void sweep_done(void *arg)
     struct member *m = sweep->member;
 
     free(sweep);
-    piece_gone(m);
+    member_piece_gone(m);
 }
 
 static void cancel_extensions(struct member *m)
@@ -461,7 +468,7 @@ static void on_closed(struct link *link, const char *why, void *arg)
             cancel_extensions(m);
         member_end(m, m->options->base ? 1 : 0);
     }
-    piece_gone(m);
+    member_piece_gone(m);
 }
 
 static const struct link_handlers link_handlers = {
@@ -515,7 +522,7 @@ void member_leave(struct member *m, const char *reason)
 
 /* ---- end --------------------------------------------------------------------------------------------------------------- */
 
-static void piece_gone(struct member *m)
+void member_piece_gone(struct member *m)
 {
     if (--m->open_handles > 0 || !m->ending || m->finished)
         return;
@@ -526,12 +533,12 @@ static void piece_gone(struct member *m)
 
 static void beat_closed(uv_handle_t *handle)
 {
-    piece_gone(handle->data);
+    member_piece_gone(handle->data);
 }
 
 static void output_gone(void *arg)
 {
-    piece_gone(arg);
+    member_piece_gone(arg);
 }
 
 /* First the workers, then the output, then the link: what workers wrote last is still handed on. */
@@ -549,6 +556,7 @@ static void member_end(struct member *m, int code)
     if (m->finished || uv_is_closing((uv_handle_t *)&m->beat))
         return;
     uv_close((uv_handle_t *)&m->beat, beat_closed);
+    member_pmix_end(m);
     if (m->output != NULL) {
         m->open_handles++;
         output_destroy(m->output, FLUSH_MS, output_gone, m);

@@ -7,6 +7,7 @@
 
 #include "agent/member.h"
 #include "agent/output.h"
+#include "agent/pmix.h"
 #include "agent/workers.h"
 #include "common/link.h"
 #include "lib/world.h"
@@ -36,7 +37,12 @@ struct member {
     struct output *output; /* base members write their workers' output themselves */
     struct group *group;   /* of the world that is; NULL: none */
     struct group *next;    /* of the one that comes, waiting at its gate */
-    int generation;        /* the last one begun here */
+    struct pmix *pmix;     /* NULL: not wanted */
+    int asked; /* attempt that the PMIx server is preparing, 0: none; messages wait until it has */
+    json_object *waiting; /* … these */
+    json_object *space;   /* what it needs in its workers' environment; NULL: nothing */
+    int space_of;         /* attempt */
+    int generation;       /* the last one begun here */
     uv_timer_t beat;
     double last_heard;
     double last_beat;
@@ -67,6 +73,22 @@ json_object *member_generation_message(const char *type, int generation);
 void member_send(struct member *m, json_object *msg);
 /* A group has no worker left. */
 void member_drained(struct member *m);
+
+/* member_pmix.c: the node's PMIx server between workers and leader */
+void member_pmix_begin(struct member *m);
+/* Has the message of the leader that starts workers to wait until they can have PMIx? Then it and what follows it come
+ * again by themselves. */
+bool member_pmix_waits(struct member *m, const char *type, json_object *msg);
+/* What is to be added to the environment of each worker of that attempt: NULL-terminated arrays in a NULL-terminated array, NULL:
+ * nothing. Free with member_pmix_free. */
+char ***member_pmix_environment(struct member *m, int attempt);
+void member_pmix_free(char ***added);
+void member_pmix_gone(struct member *m, int attempt); /* its workers */
+void member_pmix_end(struct member *m);
+
+/* member.c */
+void member_handle(struct member *m, json_object *msg);
+void member_piece_gone(struct member *m);
 
 /* group.c */
 /* Start the workers of node `index` of world, which is taken over, with a closed gate if gated. NULL with the reason in err. */

@@ -39,6 +39,7 @@ static const char usage[] =
     "  --bind=auto|none                bind each worker to its share of the node (auto)\n"
     "  --early-start=auto|no           start the next workers before the old ones leave, if\n"
     "                                  the script waits for its turn (auto)\n"
+    "  --pmix=auto|no                  a PMIx server for the workers, as MPI needs (auto)\n"
     "  --state-dir=DIR                 state of the job, on a shared file system\n"
     "  --checkpoint-dir=DIR            ELASTIC_CHECKPOINT_DIR (STATE_DIR/checkpoint)\n"
     "  -m, --module                    COMMAND is a Python module\n"
@@ -57,6 +58,7 @@ enum {
     OPT_LABEL,
     OPT_BIND,
     OPT_EARLY_START,
+    OPT_PMIX,
     OPT_STATE_DIR,
     OPT_CHECKPOINT_DIR,
     OPT_NO_PYTHON,
@@ -83,6 +85,7 @@ static const struct option long_options[] = {
     {"label", no_argument, NULL, OPT_LABEL},
     {"bind", required_argument, NULL, OPT_BIND},
     {"early-start", required_argument, NULL, OPT_EARLY_START},
+    {"pmix", required_argument, NULL, OPT_PMIX},
     {"state-dir", required_argument, NULL, OPT_STATE_DIR},
     {"checkpoint-dir", required_argument, NULL, OPT_CHECKPOINT_DIR},
     {"module", no_argument, NULL, 'm'},
@@ -215,6 +218,8 @@ static int parse_one(struct options *o, int code, const char *name, struct error
         return parse_either("bind", optarg, "auto", "none", &o->bind, err);
     case OPT_EARLY_START:
         return parse_either("early-start", optarg, "auto", "no", &o->early_start, err);
+    case OPT_PMIX:
+        return parse_either("pmix", optarg, "auto", "no", &o->pmix, err);
     case OPT_STATE_DIR:
         o->state_dir = optarg;
         return 0;
@@ -244,7 +249,7 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
     memset(o, 0, sizeof(*o));
     policy_init(&o->policy);
     o->max_restarts = 3;
-    o->bind = o->early_start = true;
+    o->bind = o->early_start = o->pmix = true;
     opterr = 0;
     optind = 0; /* GNU: start over, also in the middle of a word */
     while (index = -1, (code = getopt_long(argc, argv, "+m", long_options, &index)) != -1) {

@@ -56,3 +56,12 @@ const char *paths_library(void)
 
     return find(path, candidates);
 }
+
+const char *paths_pmix(void)
+{
+    static char path[PATH_MAX];
+    static const char *const candidates[] = {"../libexec/slurm-elastic/elasticrun-pmix",
+                                             PKGLIBEXECDIR "/elasticrun-pmix", NULL};
+
+    return find(path, candidates);
+}

@@ -7,5 +7,6 @@
 const char *paths_program(void);          /* this elasticrun */
 const char *paths_extension_script(void); /* batch script of extension jobs */
 const char *paths_library(void);          /* libelastic.so.0 */
+const char *paths_pmix(void);             /* elasticrun-pmix */
 
 #endif

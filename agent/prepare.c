@@ -98,6 +98,11 @@ int prepare_begin(struct leader *leader)
         .attempt = ++leader->attempts,
         .since = leader_now(leader),
     };
+    if (leader->next.world != NULL &&
+        exchange_begin(&leader->next.exchange, leader->next.attempt, size) != 0) {
+        world_destroy(leader->next.world);
+        leader->next.world = NULL;
+    }
     give_places(leader, order, leader->next.world != NULL ? size : 0);
     free(order);
     if (leader->next.world == NULL)
@@ -119,6 +124,7 @@ void prepare_discard(struct leader *leader)
     }
     world_destroy(leader->next.world);
     leader->next.world = NULL;
+    exchange_end(&leader->next.exchange);
 }
 
 bool prepare_early(const struct leader *leader)

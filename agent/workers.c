@@ -29,6 +29,7 @@
 #define UNAWARE_MS    15000 /* for a script that knows us to import what it needs and attach */
 #define LINGER_MS     1000
 #define KILL_AGAIN_MS 500
+#define ABORT_MS      1000
 
 struct pipe {
     struct worker *worker;
@@ -491,16 +492,16 @@ static const char *variable(char *const *env, const char *name)
 }
 
 /* Slurm's numbers are those of the node; where it renumbers for a cgroup, CUDA's are not. */
-static char **shares(const struct workers_options *options, int slots)
+char **workers_cpus(int slots, char *const *own_env)
 {
     static const char *const names[] = {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES",
                                         "ROCR_VISIBLE_DEVICES"};
     const char *gpus = NULL;
 
-    if (!options->bind || slots < 2)
+    if (slots < 2)
         return NULL;
     for (size_t i = 0; gpus == NULL && i < sizeof(names) / sizeof(names[0]); i++)
-        gpus = variable(options->own_env, names[i]);
+        gpus = variable(own_env, names[i]);
     return binding_split(binding_of_machine(), slots, gpus);
 }
 
@@ -565,7 +566,6 @@ struct workers *workers_start(uv_loop_t *loop, const struct world *world,
 {
     struct workers *set = create_set(world, options, err);
     struct world_place place = options->place;
-    char **cpus;
 
     if (set == NULL)
         return NULL;
@@ -578,19 +578,18 @@ struct workers *workers_start(uv_loop_t *loop, const struct world *world,
     uv_timer_init(loop, &set->kill);
     set->poll.data = set->kill.data = set;
     set->handles = 2;
-    cpus = shares(options, set->count);
     for (int i = 0; i < set->count; i++) {
         struct worker *w = &set->list[i];
         char **env;
 
         place.local_rank = i;
+        place.added = options->added != NULL ? options->added[i] : NULL;
         place.event_file = event_path(w->event);
         place.error_file = w->error_file;
         env = world_environment(world, &place, options->user_env, options->own_env);
-        start_worker(w, options, env, cpus != NULL ? cpus[i] : NULL);
+        start_worker(w, options, env, options->cpus != NULL ? options->cpus[i] : NULL);
         strings_free(env);
     }
-    strings_free(cpus);
     return set;
 }
 
@@ -678,6 +677,21 @@ void workers_stop(struct workers *set, int signal, double grace)
     if (at_once)
         on_kill(&set->kill);
     kill_after(set, at_once ? KILL_AGAIN_MS : grace < 1e6 ? (uint64_t)(grace * 1000) : UINT32_MAX);
+}
+
+static void on_abort_over(uv_timer_t *timer)
+{
+    struct worker *w = timer->data;
+
+    if (!w->ended)
+        uv_process_kill(&w->process, EXEC_WORKER_KILL);
+}
+
+void workers_abort(struct workers *set, int rank)
+{
+    for (int i = 0; i < set->count; i++)
+        if (set->list[i].rank == rank && !set->list[i].ended && set->list[i].spawn_error == 0)
+            uv_timer_start(&set->list[i].linger, on_abort_over, ABORT_MS, 0);
 }
 
 /* ---- the rest -------------------------------------------------------------------------------- */

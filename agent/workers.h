@@ -44,11 +44,13 @@ struct workers_options {
     mode_t umask;
     char *const *user_env;
     char *const *own_env;
-    bool bind;                /* give each worker its share of the CPUs */
-    bool gated;               /* close the gate: workers_open lets them begin */
-    const char *files;        /* how the names of their files begin; NULL: "worker" */
-    int unaware_ms;           /* 0: 15 s */
-    struct world_place place; /* local_rank, event_file and error_file are filled in per worker */
+    bool gated;        /* close the gate: workers_open lets them begin */
+    const char *files; /* how the names of their files begin; NULL: "worker" */
+    int unaware_ms;    /* 0: 15 s */
+    char *const *cpus; /* that each worker is bound to, as workers_cpus() says; NULL: none */
+    char *const *const *added; /* for each worker what place.added says, NULL: nothing */
+    struct world_place
+        place; /* added, local_rank, event_file and error_file are filled in per worker */
 };
 
 /* Start the workers of node place.node_index of world. Everything that the workers need later is
@@ -69,6 +71,10 @@ enum event_gate_place workers_gate_of(const struct workers *workers, int local_r
  * each time. */
 uint64_t workers_memory(const struct workers *workers);
 
+/* The CPUs of each of so many workers on this node, as lists; free with strings_free. own_env tells its GPUs. NULL: there is
+ * nothing to bind. */
+char **workers_cpus(int slots, char *const *own_env);
+
 struct workers_held {
     int attached, training, running, finished;
     uint64_t step; /* highest step in flight of the running ones */
@@ -85,6 +91,9 @@ void workers_run_to(struct workers *workers, uint64_t step);
  * signal. SIGKILL, for it and all that it has started, after grace seconds, at once if 0. A
  * later call can bring that forward, never put it off. */
 void workers_stop(struct workers *workers, int signal, double grace);
+
+/* That one has given up, and may not end by itself: kill it after a second, as if it had been killed by somebody else. */
+void workers_abort(struct workers *workers, int rank);
 
 uint64_t workers_step(const struct workers *workers);
 int workers_running(const struct workers *workers);

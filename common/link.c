@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <sodium.h>
 
@@ -210,6 +211,7 @@ static void release(struct link *link)
         link_server_forget(link);
     frame_reader_destroy(link->reader);
     dialer_destroy(link->dialer);
+    free(link->buffer);
     sodium_memzero(link, sizeof(*link));
     free(link);
 }
@@ -444,7 +446,10 @@ static void alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     (void)suggested;
     /* libuv reads into it at once, and the callback is done with it before the next read: one for
      * all links of a server is enough. */
-    *buf = uv_buf_init(link->server ? link->server->buffer : link->dialer->buffer, LINK_READ_BYTES);
+    *buf = uv_buf_init(link->server   ? link->server->buffer
+                       : link->dialer ? link->dialer->buffer
+                                      : link->buffer,
+                       LINK_READ_BYTES);
 }
 
 static void read_cb(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
@@ -495,6 +500,41 @@ void link_opened(struct link *link, const uint8_t key[LINK_KEY_BYTES], uid_t pee
     link->announced = true;
     link->handlers.open(link, link->arg);
     consume(link);
+}
+
+struct link *link_adopt(uv_loop_t *loop, int fd, bool first, const struct link_handlers *handlers,
+                        void *arg, struct error *err)
+{
+    static const uint8_t no_secret[LINK_KEY_BYTES];
+    struct link *link = link_new(loop, handlers, arg);
+    int rc = link != NULL ? 0 : UV_ENOMEM;
+
+    if (rc == 0 && (rc = uv_tcp_init(loop, &link->tcp)) == 0) {
+        link->tcp_live = true;
+        rc = uv_tcp_open(&link->tcp, fd);
+    }
+    if (rc != 0) {
+        error_set(err, "socket of a process of ours: %s", uv_strerror(rc));
+        close(fd);
+        if (link != NULL)
+            link_end(link, "could not be opened"); /* nobody knows it: closed is not called */
+        return NULL;
+    }
+    link->writer.direction = first ? FRAME_FROM_LEADER : FRAME_TO_LEADER;
+    link->writer.keyed = true;
+    link->reader = frame_reader_create(first ? FRAME_TO_LEADER : FRAME_FROM_LEADER);
+    link->buffer = malloc(LINK_READ_BYTES);
+    if (link->reader == NULL || link->buffer == NULL || link_start_reading(link) != 0) {
+        error_set(err, "out of memory");
+        link_end(link, "out of memory");
+        return NULL;
+    }
+    frame_reader_set_key(link->reader, no_secret);
+    snprintf(link->address, sizeof(link->address), "socket pair");
+    link->peer_uid = getuid();
+    link->authenticated = link->announced = true;
+    link_enter(link, LINK_OPEN);
+    return link;
 }
 
 const char *link_field(json_object *msg, const char *name)

@@ -71,6 +71,13 @@ struct link_client_options {
 struct link *link_connect(uv_loop_t *loop, const struct link_client_options *options,
                           const struct link_handlers *handlers, void *arg, struct error *err);
 
+/* A link with a process that we have started, or that has started us, over one end of a socket pair
+ * of type SOCK_STREAM, which is taken over. Nobody else can reach that, so there is no handshake:
+ * it is open at once (handlers.open is not called). The two ends are told apart by first. NULL:
+ * fd is closed, err says why. */
+struct link *link_adopt(uv_loop_t *loop, int fd, bool first, const struct link_handlers *handlers,
+                        void *arg, struct error *err);
+
 /* Send msg (the reference is taken over, also on failure). -1 when the link is not open, or when
  * msg is larger than FRAME_KEYED_MAX. A link whose peer leaves 64 MiB unread ends. */
 int link_send(struct link *link, json_object *msg);

@@ -76,8 +76,9 @@ struct link {
     struct link_handlers handlers;
     void *arg;
     enum link_state state;
-    struct link_server *server; /* NULL: client */
-    struct dialer *dialer;      /* NULL: server */
+    struct link_server *server; /* NULL: client, or adopted */
+    struct dialer *dialer;      /* NULL: server, or adopted */
+    char *buffer;               /* of one that is adopted */
     uv_tcp_t tcp;
     uv_timer_t timer;
     uv_shutdown_t shutdown;

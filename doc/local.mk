@@ -9,4 +9,5 @@ EXTRA_DIST += \
     doc/architecture.md \
     doc/fuzzing.md \
     doc/benchmarks.md \
+    doc/pmix.md \
     doc/testbed.md

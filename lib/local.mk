@@ -13,12 +13,16 @@ lib_libelasticcore_la_SOURCES = \
     lib/error.h \
     lib/frame.c \
     lib/frame.h \
+    lib/gather.c \
+    lib/gather.h \
     lib/json_get.c \
     lib/json_get.h \
     lib/json_text.c \
     lib/json_text.h \
     lib/number.c \
     lib/number.h \
+    lib/pieces.c \
+    lib/pieces.h \
     lib/plan.c \
     lib/plan.h \
     lib/policy.c \

@@ -51,11 +51,13 @@ struct world_place {
     int local_rank;
     const char *job_id;      /* of the base */
     const char *incarnation; /* "12.0" */
+    const char *step_id;     /* of the base's step, NULL: unknown */
     int min_nodes, max_nodes;
     int max_restarts;
     const char *event_file, *error_file, *run_dir, *state_dir, *checkpoint_dir;
     const char *scale_config; /* JSON text */
     const char *lib;          /* path of libelastic.so */
+    char *const *added;       /* "K=V" more, where the user has not set K; NULL: nothing */
 };
 
 /* The environment of one worker: user's (the base step's, "K=V"), cleaned; own (this member's

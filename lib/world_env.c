@@ -319,6 +319,8 @@ static void set_slurm(struct list *list, const struct world *world, const struct
     set_int(list, "SLURM_PROCID", rank);
     set_int(list, "SLURM_LOCALID", place->local_rank);
     set_int(list, "SLURM_NODEID", place->node_index);
+    /* Open MPI takes a process without it for one that was not launched, which then launches itself. */
+    set(list, "SLURM_STEP_ID", place->step_id != NULL ? place->step_id : "0");
     for (size_t i = 0; i < COUNT(node_names); i++) {
         set(list, node_names[i], nodes);
         set_int(list, node_counts[i], world->node_count);
@@ -351,6 +353,18 @@ static void set_elastic(struct list *list, const struct world *world,
     set(list, "ELASTIC_LIB", place->lib);
 }
 
+static void add_more(struct list *list, char *const *added)
+{
+    for (; added != NULL && *added != NULL; added++) {
+        char *name = strndup(*added, name_length(*added));
+
+        list->failed |= name == NULL;
+        if (name != NULL && !has(list, name))
+            list_take(list, strdup(*added));
+        free(name);
+    }
+}
+
 char **world_environment(const struct world *world, const struct world_place *place,
                          char *const *user, char *const *own)
 {
@@ -367,6 +381,7 @@ char **world_environment(const struct world *world, const struct world_place *pl
     set_horovod(&list, world, place, rank);
     set_slurm(&list, world, place, rank);
     set_elastic(&list, world, place);
+    add_more(&list, place->added);
     if (list.failed) {
         strings_free(list.strings);
         return NULL;

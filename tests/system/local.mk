@@ -17,6 +17,9 @@ EXTRA_DIST += \
     tests/system/hosts.py \
     tests/system/level0.bats \
     tests/system/main_path.bats \
+    tests/system/mpi.bats \
+    tests/system/mpi/collectives.c \
+    tests/system/mpi/collectives.py \
     tests/system/package.bats \
     tests/system/controller.bats \
     tests/system/phases.bats \

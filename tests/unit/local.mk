@@ -38,6 +38,15 @@ tests_unit_test_admission_SOURCES = tests/unit/test_admission.c
 tests_unit_test_admission_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_admission_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_gather
+tests_unit_test_gather_SOURCES = tests/unit/test_gather.c
+tests_unit_test_gather_LDADD = $(UNIT_LIBS)
+
+UNIT_TESTS += tests/unit/test_pieces
+tests_unit_test_pieces_SOURCES = tests/unit/test_pieces.c
+tests_unit_test_pieces_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_pieces_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
+
 UNIT_TESTS += tests/unit/test_plan
 tests_unit_test_plan_SOURCES = tests/unit/test_plan.c
 tests_unit_test_plan_LDADD = $(UNIT_LIBS)
@@ -86,6 +95,7 @@ UNIT_TESTS += \
     tests/unit/test_link_faults \
     tests/unit/test_link_find \
     tests/unit/test_link_ipv6 \
+    tests/unit/test_link_pair \
     tests/unit/test_link_ports \
     tests/unit/test_link_users
 LINK_TEST_CPPFLAGS = \
@@ -108,6 +118,9 @@ tests_unit_test_link_find_LDADD = $(LINK_TEST_LIBS)
 tests_unit_test_link_ipv6_SOURCES = tests/unit/test_link_ipv6.c $(LINK_TEST_FIXTURE)
 tests_unit_test_link_ipv6_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
 tests_unit_test_link_ipv6_LDADD = $(LINK_TEST_LIBS)
+tests_unit_test_link_pair_SOURCES = tests/unit/test_link_pair.c $(LINK_TEST_FIXTURE)
+tests_unit_test_link_pair_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
+tests_unit_test_link_pair_LDADD = $(LINK_TEST_LIBS)
 tests_unit_test_link_ports_SOURCES = tests/unit/test_link_ports.c
 tests_unit_test_link_ports_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
 tests_unit_test_link_ports_LDADD = $(LINK_TEST_LIBS)

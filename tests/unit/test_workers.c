@@ -423,9 +423,11 @@ static void test_binding(void **state)
     struct run *run = run_create(2);
     char *argv[] = {"sh", "-c", "grep Cpus_allowed_list /proc/self/status", NULL};
     bool two = sysconf(_SC_NPROCESSORS_ONLN) >= 2;
+    char **cpus = workers_cpus(2, environ);
 
     (void)state;
-    run->options.bind = true;
+    assert_null(workers_cpus(1, environ)); /* it has the node to itself */
+    run->options.cpus = cpus;
     run->options.argv = argv;
     run_start(run);
     AWAIT(run, run->drained > 0);
@@ -434,6 +436,7 @@ static void test_binding(void **state)
     if (two && strchr(run->texts[0][1].head, '-') == NULL)
         assert_string_not_equal(run->texts[0][1].head, run->texts[1][1].head);
     run_destroy(run);
+    strings_free(cpus);
 }
 
 int main(int argc, char **argv)

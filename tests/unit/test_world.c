@@ -34,6 +34,7 @@ static struct world *make_world(const char *nodes)
 static const struct world_place full_place = {
     .job_id = "12",
     .incarnation = "12.1",
+    .step_id = "3",
     .min_nodes = 2,
     .max_nodes = 8,
     .max_restarts = 5,
@@ -175,6 +176,7 @@ static void test_environment(void **state)
         {"SLURM_PROCID", "3"},
         {"SLURM_LOCALID", "1"},
         {"SLURM_NODEID", "1"},
+        {"SLURM_STEP_ID", "3"},
         {"SLURM_NTASKS", "6"},
         {"SLURM_NPROCS", "6"},
         {"SLURM_NNODES", "3"},
@@ -298,7 +300,7 @@ static void test_user_environment(void **state)
         {"SLURM_CPUS_PER_TASK=8", NULL, "SLURM_CPUS_PER_TASK", "8"},
         {"SLURM_RESTART_COUNT=1", NULL, "SLURM_RESTART_COUNT", "1"},
         /* of its step, or of launchers */
-        {"SLURM_STEP_ID=0", NULL, "SLURM_STEP_ID", NULL},
+        {"SLURM_STEP_ID=0", NULL, "SLURM_STEP_ID", "3"}, /* the world's */
         {"SLURM_STEPID=0", NULL, "SLURM_STEPID", NULL},
         {"SLURM_GTIDS=0", NULL, "SLURM_GTIDS", NULL},
         {"SLURM_TASK_PID=7", NULL, "SLURM_TASK_PID", NULL},
@@ -386,6 +388,26 @@ static void test_place_without(void **state)
     assert_value(env, "ELASTIC_CHECKPOINT_DIR", NULL);
     assert_value(env, "TORCHELASTIC_ERROR_FILE", NULL);
     assert_value(env, "ELASTIC_SCALE_CONFIG", "{}");
+    strings_free(env);
+    world_destroy(world);
+}
+
+/* What others add gives way to what the user and the world say, and the user's own of a launcher's names is gone before. */
+static void test_added(void **state)
+{
+    struct world *world = make_world("n1:1");
+    char *added[] = {"PMIX_RANK=0", "OMPI_MCA_a=ours", "OMPI_MCA_b=ours", "RANK=9", NULL};
+    struct world_place place = {.job_id = "12", .incarnation = "12.0", .added = added};
+    char *user[] = {"PMIX_RANK=7", "PMIX_NAMESPACE=other", "OMPI_MCA_b=theirs", NULL};
+    char **env = world_environment(world, &place, user, NULL);
+
+    (void)state;
+    assert_value(env, "PMIX_RANK", "0");
+    assert_value(env, "PMIX_NAMESPACE", NULL);
+    assert_value(env, "OMPI_MCA_a", "ours");
+    assert_value(env, "OMPI_MCA_b", "theirs");
+    assert_value(env, "RANK", "0");
+    assert_value(env, "SLURM_STEP_ID", "0");
     strings_free(env);
     world_destroy(world);
 }
@@ -578,13 +600,21 @@ static void test_discover_hosts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranks),           cmocka_unit_test(test_names_of_nodes),
-        cmocka_unit_test(test_environment),     cmocka_unit_test(test_ranks_in_environment),
-        cmocka_unit_test(test_lists),           cmocka_unit_test(test_user_environment),
-        cmocka_unit_test(test_omp_threads),     cmocka_unit_test(test_place_without),
-        cmocka_unit_test(test_many_variables),  cmocka_unit_test(test_json_both_ways),
-        cmocka_unit_test(test_json_refused),    cmocka_unit_test(test_reason_is_one_line),
-        cmocka_unit_test(test_generation_json), cmocka_unit_test(test_host_files),
+        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_names_of_nodes),
+        cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_ranks_in_environment),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_user_environment),
+        cmocka_unit_test(test_omp_threads),
+        cmocka_unit_test(test_place_without),
+        cmocka_unit_test(test_added),
+        cmocka_unit_test(test_many_variables),
+        cmocka_unit_test(test_json_both_ways),
+        cmocka_unit_test(test_json_refused),
+        cmocka_unit_test(test_reason_is_one_line),
+        cmocka_unit_test(test_generation_json),
+        cmocka_unit_test(test_host_files),
         cmocka_unit_test(test_discover_hosts),
     };
 

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the nodes' PMIx servers have to say to each other goes through the leader: collectives, and questions from one
+ * node to another (doc/pmix.md). Each world has its own, also one whose workers have been started early. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/leader_internal.h"
+#include "common/log.h"
+#include "lib/json_get.h"
+#include "lib/pieces.h"
+
+int exchange_begin(struct exchange *exchange, int attempt, int node_count)
+{
+    exchange->gather = gather_create(node_count);
+    exchange->attempt = attempt;
+    exchange->node_count = node_count;
+    return exchange->gather != NULL ? 0 : -1;
+}
+
+void exchange_end(struct exchange *exchange)
+{
+    gather_destroy(exchange->gather);
+    *exchange = (struct exchange){0};
+}
+
+/* A world and the members' places in it. */
+struct forum {
+    struct leader *leader;
+    struct exchange *exchange;
+    bool next;
+};
+
+static int place_of(const struct forum *forum, const struct leader_member *m)
+{
+    return forum->next ? m->next_position : m->position;
+}
+
+static struct leader_member *member_at(const struct forum *forum, int place)
+{
+    for (int i = 0; i < forum->leader->member_count; i++)
+        if (place_of(forum, forum->leader->members[i]) == place)
+            return forum->leader->members[i];
+    return NULL;
+}
+
+static json_object *forum_message(const struct forum *forum, const char *type)
+{
+    json_object *msg = leader_message(type, -1);
+
+    json_object_object_add(msg, "attempt", json_object_new_int(forum->exchange->attempt));
+    return msg;
+}
+
+/* ---- collectives ------------------------------------------------------------------------------------------------------------ */
+
+struct audience {
+    const struct forum *forum;
+    const int *nodes;
+    int count;
+};
+
+static void send_to_audience(json_object *piece, void *arg)
+{
+    const struct audience *audience = arg;
+
+    for (int i = 0; i < audience->count; i++) {
+        struct leader_member *m = member_at(audience->forum, audience->nodes[i]);
+
+        if (m != NULL)
+            leader_send(m, json_object_get(piece));
+    }
+    json_object_put(piece);
+}
+
+/* Tell all who take part, and forget the collective. Without data: error is "lost" or "refused", or status is PMIx's. */
+static void finish(const struct forum *forum, const char *key, const char *data, size_t len,
+                   const char *error, int64_t status)
+{
+    struct audience audience = {.forum = forum};
+    json_object *msg = forum_message(forum, "gathered");
+
+    audience.nodes = gather_nodes(forum->exchange->gather, key, &audience.count);
+    json_object_object_add(msg, "key", json_object_new_string(key));
+    if (error != NULL)
+        json_object_object_add(msg, "error", json_object_new_string(error));
+    if (status != 0)
+        json_object_object_add(msg, "status", json_object_new_int64(status));
+    if (pieces_send(msg, data, len, send_to_audience, &audience) != 0)
+        log_error("job %u: a collective of %zu bytes: out of memory", forum->leader->options->job,
+                  len);
+    gather_remove(forum->exchange->gather, key);
+}
+
+/* All have given their parts: everybody gets all of them, one after the other. */
+static void complete(const struct forum *forum, const char *key)
+{
+    const struct gather *gather = forum->exchange->gather;
+    int count;
+    const int *nodes = gather_nodes(gather, key, &count);
+    size_t total = 0, len, at = 0;
+    char *data;
+
+    for (int i = 0; i < count; i++) {
+        gather_part(gather, key, nodes[i], &len);
+        total += len;
+    }
+    data = malloc(total + 1);
+    if (data == NULL) {
+        finish(forum, key, NULL, 0, "refused", 0);
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        const void *part = gather_part(gather, key, nodes[i], &len);
+
+        if (len > 0)
+            memcpy(data + at, part, len);
+        at += len;
+    }
+    finish(forum, key, data, total, NULL, 0);
+    free(data);
+}
+
+/* The array of numbers under "nodes", NULL: it is something else. */
+static int *read_nodes(json_object *msg, int max, int *count)
+{
+    json_object *array = NULL;
+    int *nodes;
+
+    json_object_object_get_ex(msg, "nodes", &array);
+    if (!json_object_is_type(array, json_type_array) || json_object_array_length(array) == 0 ||
+        json_object_array_length(array) > (size_t)max)
+        return NULL;
+    *count = (int)json_object_array_length(array);
+    nodes = calloc((size_t)*count, sizeof(*nodes));
+    for (int i = 0; nodes != NULL && i < *count; i++)
+        nodes[i] = json_object_get_int(json_object_array_get_idx(array, (size_t)i));
+    return nodes;
+}
+
+static void handle_gather(const struct forum *forum, struct leader_member *m, json_object *msg)
+{
+    const char *key = json_get_string(msg, "key");
+    struct error err = {"nodes or data that cannot be understood"};
+    enum gather_result result = GATHER_REFUSED;
+    int count = 0;
+    int *nodes = read_nodes(msg, forum->exchange->node_count, &count);
+    char *data = NULL;
+    size_t len = 0;
+
+    if (key != NULL && nodes != NULL && piece_data(msg, &data, &len) == 0)
+        result = gather_add(forum->exchange->gather, key, nodes, count, place_of(forum, m), data,
+                            len, json_get_bool(msg, "last", true), &err);
+    free(data);
+    free(nodes);
+    if (result == GATHER_COMPLETE) {
+        complete(forum, key);
+    } else if (result == GATHER_REFUSED && key != NULL) {
+        json_object *answer = forum_message(forum, "gathered");
+
+        log_debug("job %u: node %s: collective %s: %s", forum->leader->options->job, m->node, key,
+                  err.text);
+        json_object_object_add(answer, "key", json_object_new_string(key));
+        json_object_object_add(answer, "error", json_object_new_string("refused"));
+        leader_send(m, answer);
+    }
+}
+
+/* One of the nodes gives up, as a rule because of its program's own time limit. */
+static void handle_ungather(const struct forum *forum, struct leader_member *m, json_object *msg)
+{
+    const char *key = json_get_string(msg, "key");
+    int64_t status;
+
+    /* Only who takes part, and has come. */
+    if (key != NULL && json_get_int(msg, "status", INT32_MIN, -1, &status) &&
+        gather_has_given(forum->exchange->gather, key, place_of(forum, m)))
+        finish(forum, key, NULL, 0, NULL, status);
+}
+
+/* ---- from one node to another -------------------------------------------------------------------------------------------------- */
+
+static void handle_relay(const struct forum *forum, struct leader_member *m, json_object *msg)
+{
+    struct leader_member *to = NULL;
+    int64_t place;
+
+    if (json_get_int(msg, "to", 0, forum->exchange->node_count - 1, &place))
+        to = member_at(forum, (int)place);
+    if (to != NULL && to->link != NULL) {
+        json_object_object_add(msg, "from", json_object_new_int(place_of(forum, m)));
+        leader_send(to, json_object_get(msg));
+        return;
+    }
+    /* Back to who asks: nobody else will answer. */
+    json_object_object_add(msg, "error", json_object_new_string("lost"));
+    json_object_object_add(msg, "what", json_object_new_string("lost"));
+    json_object_object_add(msg, "from", json_object_new_int64(place));
+    leader_send(m, json_object_get(msg));
+}
+
+/* ---- the leader's -------------------------------------------------------------------------------------------------------------- */
+
+bool exchange_on_message(struct leader *leader, struct leader_member *m, const char *type,
+                         json_object *msg)
+{
+    static const struct {
+        const char *type;
+        void (*handle)(const struct forum *forum, struct leader_member *m, json_object *msg);
+    } table[] = {{"gather", handle_gather}, {"ungather", handle_ungather}, {"relay", handle_relay}};
+    struct forum forum = {.leader = leader};
+    int64_t attempt;
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        if (strcmp(type, table[i].type) != 0)
+            continue;
+        if (!json_get_int(msg, "attempt", 1, INT32_MAX, &attempt))
+            return true;
+        forum.next = attempt == leader->next.exchange.attempt;
+        forum.exchange = forum.next ? &leader->next.exchange : &leader->exchange;
+        /* Of a world that is over, or of which it is no part: its own agent will tell it so. */
+        if (attempt == forum.exchange->attempt && place_of(&forum, m) >= 0)
+            table[i].handle(&forum, m, msg);
+        return true;
+    }
+    return false;
+}
+
+static void fail_all(struct forum *forum, const struct leader_member *m)
+{
+    const char *key;
+    char *copy;
+
+    if (forum->exchange->gather == NULL || place_of(forum, m) < 0)
+        return;
+    while ((key = gather_with(forum->exchange->gather, place_of(forum, m))) != NULL) {
+        copy = strdup(key);
+        if (copy == NULL)
+            return;
+        finish(forum, copy, NULL, 0, "lost", 0);
+        free(copy);
+    }
+}
+
+void exchange_member_gone(struct leader *leader, const struct leader_member *m)
+{
+    struct forum now = {.leader = leader, .exchange = &leader->exchange};
+    struct forum next = {.leader = leader, .exchange = &leader->next.exchange, .next = true};
+
+    fail_all(&now, m);
+    fail_all(&next, m);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The node's PMIx server between workers and leader (member_internal.h).
+ *
+ * Workers can be started when the server knows their namespace and has said what they need in their environment. That takes a
+ * millisecond, seconds if the server is in trouble; meanwhile the leader's messages wait in their order. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/member_internal.h"
+#include "agent/paths.h"
+#include "common/log.h"
+#include "lib/json_get.h"
+
+static void on_space(int attempt, json_object *env, const char *reason, void *arg)
+{
+    struct member *m = arg;
+    json_object *waiting = m->waiting;
+
+    if (attempt != m->asked)
+        return;
+    if (env == NULL && reason != NULL)
+        log_info("%s: workers start without PMIx: %s", m->options->node, reason);
+    json_object_put(m->space);
+    m->space = json_object_get(env);
+    m->space_of = attempt;
+    m->asked = 0;
+    m->waiting = NULL;
+    for (size_t i = 0; i < json_object_array_length(waiting); i++) {
+        json_object *msg = json_object_array_get_idx(waiting, i);
+
+        if (!member_pmix_waits(m, json_get_string(msg, "t"), msg))
+            member_handle(m, msg);
+    }
+    json_object_put(waiting);
+}
+
+static void on_send(json_object *msg, void *arg)
+{
+    member_send(arg, msg);
+}
+
+/* The library lets it go on, and a program may take that for all there is to do. */
+static void on_abort(int attempt, int rank, int status, const char *message, void *arg)
+{
+    struct member *m = arg;
+
+    log_info("rank %d: PMIx_Abort with status %d%s%s", rank, status, message[0] != '\0' ? ": " : "",
+             message);
+    if (m->group != NULL && m->group->attempt == attempt)
+        workers_abort(m->group->workers, rank);
+}
+
+static const struct pmix_handlers handlers = {
+    .space = on_space, .send = on_send, .abort = on_abort};
+
+void member_pmix_begin(struct member *m)
+{
+    struct pmix_options options = {
+        .program = paths_pmix(),
+        .node = m->options->node,
+        .nodeid = m->options->nodeid,
+        .job = m->incarnation,
+        .run_dir = m->run_dir,
+    };
+
+    m->pmix = pmix_create(m->loop, &options, &handlers, m);
+    if (m->pmix != NULL)
+        m->open_handles++;
+}
+
+static bool keep(struct member *m, json_object *msg)
+{
+    json_object_array_add(m->waiting, json_object_get(msg));
+    return true;
+}
+
+static bool ask(struct member *m, json_object *msg)
+{
+    struct error err = {""};
+    struct world *world = world_from_json(msg, &err);
+    char **cpus = NULL;
+    int64_t attempt, index;
+
+    if (world == NULL || !json_get_int(msg, "attempt", 1, INT32_MAX, &attempt) ||
+        !json_get_int(msg, "node_index", 0, world->node_count - 1, &index) ||
+        attempt == m->space_of) {
+        world_destroy(world);
+        return false; /* known already, or wrong, which is said elsewhere */
+    }
+    if (m->options->bind)
+        cpus = workers_cpus(world->nodes[index].slots, environ);
+    m->asked = (int)attempt;
+    m->waiting = json_object_new_array();
+    keep(m, msg);
+    pmix_world(m->pmix, world, (int)index, (int)attempt, m->cwd, cpus);
+    strings_free(cpus);
+    world_destroy(world);
+    return true;
+}
+
+bool member_pmix_waits(struct member *m, const char *type, json_object *msg)
+{
+    if (m->pmix == NULL || type == NULL || m->ending)
+        return false;
+    if (strcmp(type, "finish") == 0 || strcmp(type, "release") == 0)
+        return false; /* whatever else there was to do */
+    if (m->asked != 0)
+        return keep(m, msg);
+    return (strcmp(type, "start") == 0 || strcmp(type, "prepare") == 0) && ask(m, msg);
+}
+
+char ***member_pmix_environment(struct member *m, int attempt)
+{
+    size_t count = m->space_of == attempt ? json_object_array_length(m->space) : 0;
+    char ***added = count > 0 ? calloc(count + 1, sizeof(*added)) : NULL;
+
+    for (size_t i = 0; added != NULL && i < count; i++) {
+        json_object *list = json_object_array_get_idx(m->space, i);
+        size_t len = json_object_array_length(list);
+
+        added[i] = calloc(len + 1, sizeof(**added));
+        for (size_t k = 0; added[i] != NULL && k < len; k++)
+            added[i][k] = strdup(json_object_get_string(json_object_array_get_idx(list, k)));
+    }
+    return added;
+}
+
+void member_pmix_free(char ***added)
+{
+    for (char ***each = added; each != NULL && *each != NULL; each++)
+        strings_free(*each);
+    free(added);
+}
+
+void member_pmix_gone(struct member *m, int attempt)
+{
+    if (m->pmix != NULL)
+        pmix_world_gone(m->pmix, attempt);
+}
+
+static void on_gone(void *arg)
+{
+    member_piece_gone(arg);
+}
+
+void member_pmix_end(struct member *m)
+{
+    struct pmix *pmix = m->pmix;
+
+    m->pmix = NULL;
+    m->asked = 0;
+    json_object_put(m->waiting);
+    m->waiting = NULL;
+    json_object_put(m->space);
+    m->space = NULL;
+    if (pmix != NULL)
+        pmix_destroy(pmix, on_gone, m);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Bytes in JSON messages: as base64 under "data", in as many messages as it takes, the last of which has "last" true. Pure. */
+#ifndef ELASTIC_PIECES_H
+#define ELASTIC_PIECES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <json-c/json.h>
+
+#define PIECE_BYTES ((size_t)1 << 20) /* well below a message's limit */
+
+/* Call send with a copy of msg for each piece of data, at least one; send takes the copy over. msg ends. -1: out of memory. */
+int pieces_send(json_object *msg, const void *data, size_t len,
+                void (*send)(json_object *piece, void *arg), void *arg);
+
+/* The bytes of one message as a new buffer (NULL with *len 0: none). -1: damaged, or out of memory. */
+int piece_data(json_object *piece, char **data, size_t *len);
+
+/* Bytes that come in pieces. */
+struct pieces {
+    char *data;
+    size_t len;
+};
+
+/* Take another. 1: it was the last; 0: there are more; -1: damaged, or out of memory. */
+int pieces_take(struct pieces *pieces, json_object *piece);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of elasticrun-pmix share. main.c: life and messages of the agent; exchange.c: collectives and data of
+ * other nodes; space.c: worlds; library.c: OpenPMIx; accept.c: who may connect. */
+#ifndef ELASTIC_PMIX_HOST_H
+#define ELASTIC_PMIX_HOST_H
+
+#include <json-c/json.h>
+#include <uv.h>
+
+#include "common/link.h"
+#include "pmix/library.h"
+#include "pmix/space.h"
+
+struct waiting;
+
+struct host {
+    uv_loop_t loop;
+    struct link *link; /* with the agent; NULL: gone */
+    char *directory, *job;
+    struct space *spaces;
+    struct waiting *waiting; /* calls that other nodes will answer */
+    uint64_t next_id;
+    bool started; /* the library runs */
+};
+
+extern struct host host; /* the library's upcalls have no cookie, and it exists once per process */
+
+json_object *host_message(const char *type, int attempt);
+void host_send(json_object *msg);
+struct space *host_space(int attempt);
+struct space *host_space_by_name(const char *name);
+
+/* exchange.c */
+void exchange_fence(struct call *call); /* and connect, disconnect */
+void exchange_modex(struct call *call);
+/* False: not a message for this file. */
+bool exchange_on_message(const char *type, json_object *msg);
+/* The space goes: what still waits for its other nodes is answered. */
+void exchange_drop(const struct space *space);
+
+#endif

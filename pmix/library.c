@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* OpenPMIx's server library (library.h).
+ *
+ * Rules of the library that are not in its documentation, found in the source of 4.2.2 and 5.0.7:
+ *  - A function of the module that has returned PMIX_SUCCESS owes its callback, exactly once, also if the client has died.
+ *  - fence_nb, connect and disconnect must not return anything else: on another value the library forgets the
+ *    clients that wait, when it calls because one of them has died.
+ *  - The data of fence_nb is ours to free. All other arguments are the library's, and may go when we return.
+ *  - notify_event must return PMIX_OPERATION_SUCCEEDED.
+ *  - Without job_control the library does not clean up the files of clients either. */
+#include "pmix/library.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+
+/* The library exists once per process and gives its functions no cookie. */
+static struct {
+    pthread_mutex_t lock; /* for first and last */
+    struct call *first, **last;
+    uv_async_t wake;
+    void (*handle)(struct call *call);
+} library = {.lock = PTHREAD_MUTEX_INITIALIZER, .last = &library.first};
+
+/* ---- calls ------------------------------------------------------------------------------------------------------------- */
+
+static void post(struct call *call)
+{
+    pthread_mutex_lock(&library.lock);
+    call->next = NULL;
+    *library.last = call;
+    library.last = &call->next;
+    pthread_mutex_unlock(&library.lock);
+    uv_async_send(&library.wake);
+}
+
+static void on_wake(uv_async_t *wake)
+{
+    struct call *call, *next;
+
+    (void)wake;
+    pthread_mutex_lock(&library.lock);
+    call = library.first;
+    library.first = NULL;
+    library.last = &library.first;
+    pthread_mutex_unlock(&library.lock);
+    for (; call != NULL; call = next) {
+        next = call->next;
+        if (call->type == CALL_OWN)
+            call->answer.done(call, call->cookie);
+        else
+            library.handle(call);
+    }
+}
+
+void call_free(struct call *call)
+{
+    if (call == NULL)
+        return;
+    free(call->procs);
+    if (call->info != NULL)
+        PMIX_INFO_FREE(call->info, call->info_count);
+    free(call->data);
+    free(call->text);
+    free(call);
+}
+
+static struct call *call_new(enum call_type type, const pmix_proc_t *source,
+                             const pmix_proc_t *procs, size_t proc_count, const pmix_info_t *info,
+                             size_t info_count)
+{
+    struct call *call = calloc(1, sizeof(*call));
+
+    if (call == NULL)
+        return NULL;
+    call->type = type;
+    if (source != NULL)
+        call->source = *source;
+    call->procs = malloc((proc_count + 1) * sizeof(*procs));
+    if (call->procs == NULL) {
+        free(call);
+        return NULL;
+    }
+    if (proc_count > 0)
+        memcpy(call->procs, procs, proc_count * sizeof(*procs));
+    call->proc_count = proc_count;
+    if (info_count > 0) {
+        PMIX_INFO_CREATE(call->info, info_count);
+        for (size_t i = 0; call->info != NULL && i < info_count; i++)
+            PMIX_INFO_XFER(&call->info[i], &info[i]);
+        call->info_count = call->info != NULL ? info_count : 0;
+    }
+    return call;
+}
+
+struct call *call_own(void (*done)(struct call *call, void *arg), void *arg)
+{
+    struct call *call = call_new(CALL_OWN, NULL, NULL, 0, NULL, 0);
+
+    if (call == NULL)
+        return NULL;
+    call->answer.done = done;
+    call->cookie = arg;
+    return call;
+}
+
+void call_post(struct call *call, pmix_status_t status, const char *data, size_t len)
+{
+    call->status = status;
+    if (len > 0 && (call->data = malloc(len)) != NULL) {
+        memcpy(call->data, data, len);
+        call->len = len;
+    }
+    if (len > 0 && call->data == NULL)
+        call->status = PMIX_ERR_NOMEM;
+    post(call);
+}
+
+void call_answer(struct call *call, pmix_status_t status)
+{
+    if (call->type == CALL_FENCE || call->type == CALL_MODEX)
+        call->answer.modex(status, NULL, 0, call->cookie, NULL, NULL);
+    else
+        call->answer.op(status, call->cookie);
+    call_free(call);
+}
+
+void call_answer_data(struct call *call, char *data, size_t len)
+{
+    /* NULL and nothing, not something of no bytes: that is an error to the library. */
+    if (len == 0) {
+        free(data);
+        data = NULL;
+    }
+    call->answer.modex(PMIX_SUCCESS, data, len, call->cookie, data != NULL ? free : NULL, data);
+    call_free(call);
+}
+
+/* ---- the module: all of it runs in the library's thread ------------------------------------------------------------------ */
+
+static pmix_status_t on_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t answer,
+                                  void *cookie)
+{
+    (void)proc;
+    (void)object;
+    (void)answer;
+    (void)cookie;
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+static pmix_status_t on_abort(const pmix_proc_t *source, void *object, int status,
+                              const char message[], pmix_proc_t procs[], size_t proc_count,
+                              pmix_op_cbfunc_t answer, void *cookie)
+{
+    struct call *call = call_new(CALL_ABORT, source, procs, proc_count, NULL, 0);
+
+    (void)object;
+    if (call == NULL)
+        return PMIX_ERR_NOMEM;
+    call->status = status;
+    call->text = message != NULL ? strdup(message) : NULL;
+    call->answer.op = answer;
+    call->cookie = cookie;
+    post(call);
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t on_fence(const pmix_proc_t procs[], size_t proc_count,
+                              const pmix_info_t info[], size_t info_count, char *data, size_t len,
+                              pmix_modex_cbfunc_t answer, void *cookie)
+{
+    struct call *call = call_new(CALL_FENCE, NULL, procs, proc_count, info, info_count);
+
+    if (call == NULL) {
+        free(data);
+        answer(PMIX_ERR_NOMEM, NULL, 0, cookie, NULL, NULL);
+        return PMIX_SUCCESS;
+    }
+    call->data = data;
+    call->len = data != NULL ? len : 0;
+    call->answer.modex = answer;
+    call->cookie = cookie;
+    post(call);
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t collective(enum call_type type, const pmix_proc_t procs[], size_t proc_count,
+                                const pmix_info_t info[], size_t info_count,
+                                pmix_op_cbfunc_t answer, void *cookie)
+{
+    struct call *call = call_new(type, NULL, procs, proc_count, info, info_count);
+
+    if (call == NULL) {
+        answer(PMIX_ERR_NOMEM, cookie);
+        return PMIX_SUCCESS;
+    }
+    call->answer.op = answer;
+    call->cookie = cookie;
+    post(call);
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t on_connect(const pmix_proc_t procs[], size_t proc_count,
+                                const pmix_info_t info[], size_t info_count,
+                                pmix_op_cbfunc_t answer, void *cookie)
+{
+    return collective(CALL_CONNECT, procs, proc_count, info, info_count, answer, cookie);
+}
+
+static pmix_status_t on_disconnect(const pmix_proc_t procs[], size_t proc_count,
+                                   const pmix_info_t info[], size_t info_count,
+                                   pmix_op_cbfunc_t answer, void *cookie)
+{
+    return collective(CALL_DISCONNECT, procs, proc_count, info, info_count, answer, cookie);
+}
+
+static pmix_status_t on_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t info_count,
+                              pmix_modex_cbfunc_t answer, void *cookie)
+{
+    struct call *call = call_new(CALL_MODEX, NULL, proc, 1, info, info_count);
+
+    if (call == NULL)
+        return PMIX_ERR_NOMEM;
+    call->answer.modex = answer;
+    call->cookie = cookie;
+    post(call);
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t on_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[],
+                              size_t info_count, const pmix_app_t apps[], size_t app_count,
+                              pmix_spawn_cbfunc_t answer, void *cookie)
+{
+    (void)job_info;
+    (void)info_count;
+    (void)app_count;
+    (void)answer;
+    (void)cookie;
+    log_info("rank %u: PMIx_Spawn (MPI_Comm_spawn) of %s is not supported: a job grows by nodes, "
+             "see PMIx_Allocation_request",
+             proc->rank, app_count > 0 && apps[0].cmd != NULL ? apps[0].cmd : "nothing");
+    return PMIX_ERR_NOT_SUPPORTED;
+}
+
+static pmix_status_t on_events(pmix_status_t *codes, size_t count, const pmix_info_t info[],
+                               size_t info_count, pmix_op_cbfunc_t answer, void *cookie)
+{
+    (void)codes;
+    (void)count;
+    (void)info;
+    (void)info_count;
+    (void)answer;
+    (void)cookie;
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+static pmix_status_t on_no_events(pmix_status_t *codes, size_t count, pmix_op_cbfunc_t answer,
+                                  void *cookie)
+{
+    (void)codes;
+    (void)count;
+    (void)answer;
+    (void)cookie;
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+static pmix_status_t on_job_control(const pmix_proc_t *source, const pmix_proc_t targets[],
+                                    size_t target_count, const pmix_info_t info[],
+                                    size_t info_count, pmix_info_cbfunc_t answer, void *cookie)
+{
+    (void)source;
+    (void)targets;
+    (void)target_count;
+    (void)info;
+    (void)info_count;
+    (void)answer;
+    (void)cookie;
+    return PMIX_ERR_NOT_SUPPORTED;
+}
+
+/* What is not here the library answers with PMIX_ERR_NOT_SUPPORTED. */
+static pmix_server_module_t module = {
+    .client_finalized = on_finalized,
+    .abort = on_abort,
+    .fence_nb = on_fence,
+    .direct_modex = on_modex,
+    .spawn = on_spawn,
+    .connect = on_connect,
+    .disconnect = on_disconnect,
+    .register_events = on_events,
+    .deregister_events = on_no_events,
+    .job_control = on_job_control,
+};
+
+/* ---- life -------------------------------------------------------------------------------------------------------------- */
+
+/* The library reads its settings from the environment. What this process has inherited may be another server's. */
+static void prepare_environment(void)
+{
+    static const char *const settings[][2] = {
+        /* The others lock memory that they share with clients: one that is killed at the wrong moment stops the server. */
+        {"PMIX_MCA_gds", "hash"},
+        {"PMIX_MCA_psec", "native"},              /* accept.c knows who connects */
+        {"PMIX_MCA_ptl_base_max_msg_size", "64"}, /* MiB; without limit otherwise */
+        {"HWLOC_COMPONENTS", "-gl"},              /* asks an X server */
+    };
+    size_t at = 0;
+
+    while (environ[at] != NULL) {
+        char name[128];
+        size_t len = strcspn(environ[at], "=");
+
+        if (strncmp(environ[at], "PMIX_", 5) != 0 || len >= sizeof(name)) {
+            at++;
+            continue;
+        }
+        memcpy(name, environ[at], len);
+        name[len] = '\0';
+        unsetenv(name);
+    }
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+        setenv(settings[i][0], settings[i][1], 1);
+}
+
+int library_start(uv_loop_t *loop, const char *name, uint32_t rank, const char *directory,
+                  void (*handle)(struct call *call), struct error *err)
+{
+    pmix_info_t *info;
+    pmix_status_t status;
+    size_t count = 0;
+
+    prepare_environment();
+    library.handle = handle;
+    uv_async_init(loop, &library.wake, on_wake);
+    PMIX_INFO_CREATE(info, 7);
+    PMIX_INFO_LOAD(&info[count++], PMIX_HOSTNAME, name, PMIX_STRING);
+    PMIX_INFO_LOAD(&info[count++], PMIX_SERVER_NSPACE, "elasticrun", PMIX_STRING);
+    PMIX_INFO_LOAD(&info[count++], PMIX_SERVER_RANK, &rank, PMIX_PROC_RANK);
+    PMIX_INFO_LOAD(&info[count++], PMIX_SERVER_TMPDIR, directory, PMIX_STRING);
+    PMIX_INFO_LOAD(&info[count++], PMIX_SYSTEM_TMPDIR, directory, PMIX_STRING);
+    PMIX_INFO_LOAD(&info[count++], PMIX_SERVER_TOOL_SUPPORT, NULL, PMIX_BOOL);
+    /* Else each client explores the machine by itself. */
+    PMIX_INFO_LOAD(&info[count++], PMIX_SERVER_SHARE_TOPOLOGY, NULL, PMIX_BOOL);
+    status = PMIx_server_init(&module, info, count);
+    PMIX_INFO_FREE(info, 7);
+    if (status != PMIX_SUCCESS)
+        return error_set(err, "PMIx_server_init: %s", PMIx_Error_string(status));
+    return 0;
+}
+
+void library_stop(void)
+{
+    PMIx_server_finalize();
+    uv_close((uv_handle_t *)&library.wake, NULL);
+}

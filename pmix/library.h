@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* OpenPMIx's server library: what its clients ask, as calls in the loop.
+ *
+ * The library calls us from a thread of its own. Each such call is copied and posted to the loop, where it is answered,
+ * at once or later, exactly once. */
+#ifndef ELASTIC_PMIX_LIBRARY_H
+#define ELASTIC_PMIX_LIBRARY_H
+
+#include <stddef.h>
+
+#include <uv.h>
+
+#include "lib/error.h"
+#include "pmix/compat.h"
+
+enum call_type {
+    CALL_ABORT,      /* source gives up with status and text */
+    CALL_FENCE,      /* all local processes of procs have come, with data */
+    CALL_CONNECT,    /* the same without data */
+    CALL_DISCONNECT, /* the same without data */
+    CALL_MODEX,      /* what has procs[0], of another node, made public? */
+    CALL_OWN         /* of this program itself: done is called in the loop */
+};
+
+struct call {
+    enum call_type type;
+    pmix_proc_t source;
+    pmix_proc_t *procs;
+    size_t proc_count;
+    pmix_info_t *info;
+    size_t info_count;
+    char *data; /* malloced */
+    size_t len;
+    pmix_status_t status;
+    char *text;
+    union {
+        pmix_op_cbfunc_t op;
+        pmix_modex_cbfunc_t modex;
+        void (*done)(struct call *call, void *arg); /* CALL_OWN */
+    } answer;
+    void *cookie;
+    struct call *next;
+};
+
+/* Start it in this process, which can be done once in its life. name is the node's, rank its number; directory (private,
+ * exists) is for the library's files. handle is called for each call, in the loop. Blocks for tens of milliseconds. */
+int library_start(uv_loop_t *loop, const char *name, uint32_t rank, const char *directory,
+                  void (*handle)(struct call *call), struct error *err);
+/* All calls must have been answered. */
+void library_stop(void);
+
+/* Answer and free a call. Data is taken over, and freed when the library has used it. */
+void call_answer(struct call *call, pmix_status_t status);
+void call_answer_data(struct call *call, char *data, size_t len);
+
+/* For the library's callbacks to us, which come from its thread: have done(call, arg) called in the loop, with status and a copy of
+ * data; done frees the call with call_free. */
+struct call *call_own(void (*done)(struct call *call, void *arg), void *arg);
+void call_post(struct call *call, pmix_status_t status, const char *data, size_t len);
+void call_free(struct call *call);
+
+#endif

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# pmix/: elasticrun-pmix, the PMIx server of a node. Its accept() has to be found by libpmix (accept.c).
+pkglibexec_PROGRAMS += pmix/elasticrun-pmix
+pmix_elasticrun_pmix_SOURCES = \
+    pmix/accept.c \
+    pmix/accept.h \
+    pmix/compat.h \
+    pmix/exchange.c \
+    pmix/host.h \
+    pmix/library.c \
+    pmix/library.h \
+    pmix/main.c \
+    pmix/space.c \
+    pmix/space.h
+pmix_elasticrun_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
+pmix_elasticrun_pmix_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+pmix_elasticrun_pmix_LDFLAGS = $(PROGRAM_LDFLAGS) -Wl,--export-dynamic-symbol=accept
+pmix_elasticrun_pmix_LDADD = common/libelasticcommon.la $(PMIX_LIBS)
