@@ -36,8 +36,8 @@ testbed_up() {
     chmod 0755 "$TB_HOME"
     mkdir "$TB_WORK"
     "$TESTBED" up --dir "$TB_DIR" "${options[@]}" "$@" || return 1
-    TB_ENV=$("$TESTBED" env --dir "$TB_DIR")
-    export TB_ENV
+    TB_ENV=$("$TESTBED" env --dir "$TB_DIR") TB_ENV_OF=$TB_DIR
+    export TB_ENV TB_ENV_OF
     TB_USER=$(eval "$TB_ENV" && printf '%s' "$TESTBED_USER")
     if [[ $TB_USER == root ]]; then
         echo "no ordinary user: scripts/setup makes one" >&2
@@ -52,11 +52,20 @@ testbed_down() {
     [[ -z ${TB_HOME:-} ]] || rm -rf -- "$TB_HOME"
 }
 
+# testbed_env: what "scripts/testbed env" says, for the file's own testbed without asking again.
+testbed_env() {
+    if [[ ${TB_ENV_OF:-} == "$TB_DIR" ]]; then
+        printf '%s\n' "$TB_ENV"
+    else
+        "$TESTBED" env --dir "$TB_DIR"
+    fi
+}
+
 # on_testbed COMMAND...: runs it as the user of the test (root, if that is root), with the
 # testbed's environment.
 on_testbed() {
     (
-        eval "$TB_ENV"
+        eval "$(testbed_env)"
         "$@"
     )
 }
@@ -74,7 +83,7 @@ as_user() {
         cd "$TB_WORK" || exit 1
         PATH=/usr/local/bin:/usr/bin:/bin
         unset LD_LIBRARY_PATH PYTHONPATH
-        eval "$TB_ENV"
+        eval "$(testbed_env)"
         exec "${as[@]}" env -i HOME="$home" SHELL="$shell" USER="$TB_USER" LOGNAME="$TB_USER" \
             LANG=C.UTF-8 PATH="$PATH" SLURM_CONF="$SLURM_CONF" ELASTIC_CONF="$ELASTIC_CONF" \
             ${LD_LIBRARY_PATH:+LD_LIBRARY_PATH="$LD_LIBRARY_PATH"} \

@@ -320,7 +320,7 @@ CONF
     on_testbed scontrol shutdown slurmctld
     wait_for 20 eval "! kill -0 $pid 2>/dev/null"
     (
-        eval "$TB_ENV"
+        eval "$(testbed_env)"
         unset ELASTIC_CONF
         slurmctld
     )
