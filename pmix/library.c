@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "lib/json_get.h"
 
 /* The library exists once per process and gives its functions no cookie. */
 static struct {
@@ -63,9 +64,38 @@ void call_free(struct call *call)
     free(call->procs);
     if (call->info != NULL)
         PMIX_INFO_FREE(call->info, call->info_count);
+    if (call->directives != NULL)
+        PMIX_INFO_FREE(call->directives, call->directive_count);
+    if (call->queries != NULL)
+        PMIX_QUERY_FREE(call->queries, call->query_count);
+    strings_free(call->keys);
     free(call->data);
     free(call->text);
     free(call);
+}
+
+static pmix_info_t *copy_info(const pmix_info_t *info, size_t count)
+{
+    pmix_info_t *copy = NULL;
+
+    if (count > 0)
+        PMIX_INFO_CREATE(copy, count);
+    for (size_t i = 0; copy != NULL && i < count; i++)
+        PMIX_INFO_XFER(&copy[i], &info[i]);
+    return copy;
+}
+
+static char **copy_strings(char *const *strings)
+{
+    size_t count = 0;
+    char **copy;
+
+    while (strings != NULL && strings[count] != NULL)
+        count++;
+    copy = strings != NULL ? calloc(count + 1, sizeof(*copy)) : NULL;
+    for (size_t i = 0; copy != NULL && i < count; i++)
+        copy[i] = strdup(strings[i]);
+    return copy;
 }
 
 static struct call *call_new(enum call_type type, const pmix_proc_t *source,
@@ -87,12 +117,8 @@ static struct call *call_new(enum call_type type, const pmix_proc_t *source,
     if (proc_count > 0)
         memcpy(call->procs, procs, proc_count * sizeof(*procs));
     call->proc_count = proc_count;
-    if (info_count > 0) {
-        PMIX_INFO_CREATE(call->info, info_count);
-        for (size_t i = 0; call->info != NULL && i < info_count; i++)
-            PMIX_INFO_XFER(&call->info[i], &info[i]);
-        call->info_count = call->info != NULL ? info_count : 0;
-    }
+    call->info = copy_info(info, info_count);
+    call->info_count = call->info != NULL ? info_count : 0;
     return call;
 }
 
@@ -121,10 +147,29 @@ void call_post(struct call *call, pmix_status_t status, const char *data, size_t
 
 void call_answer(struct call *call, pmix_status_t status)
 {
-    if (call->type == CALL_FENCE || call->type == CALL_MODEX)
+    switch (call->type) {
+    case CALL_FENCE:
+    case CALL_MODEX:
         call->answer.modex(status, NULL, 0, call->cookie, NULL, NULL);
-    else
+        break;
+    case CALL_LOOKUP:
+        call->answer.lookup(status, NULL, 0, call->cookie);
+        break;
+    case CALL_QUERY:
+    case CALL_ALLOCATE:
+    case CALL_CONTROL:
+        call->answer.info(status, NULL, 0, call->cookie, NULL, NULL);
+        break;
+    case CALL_TOOL:
+        /* Not without a name, which the library reads all the same. */
+        call->answer.tool(status, &call->source, call->cookie);
+        break;
+    case CALL_NOTIFY: /* answered when it came */
+    case CALL_OWN:
+        break;
+    default:
         call->answer.op(status, call->cookie);
+    }
     call_free(call);
 }
 
@@ -139,6 +184,25 @@ void call_answer_data(struct call *call, char *data, size_t len)
     call_free(call);
 }
 
+/* These are read before the callback returns. */
+void call_answer_found(struct call *call, pmix_status_t status, pmix_pdata_t *found, size_t count)
+{
+    call->answer.lookup(status, found, count, call->cookie);
+    call_free(call);
+}
+
+void call_answer_info(struct call *call, pmix_status_t status, pmix_info_t *info, size_t count)
+{
+    call->answer.info(status, info, count, call->cookie, NULL, NULL);
+    call_free(call);
+}
+
+void call_answer_tool(struct call *call, const pmix_proc_t *name)
+{
+    call->source = *name;
+    call_answer(call, PMIX_SUCCESS);
+}
+
 /* ---- the module: all of it runs in the library's thread ------------------------------------------------------------------ */
 
 static pmix_status_t on_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t answer,
@@ -149,6 +213,14 @@ static pmix_status_t on_finalized(const pmix_proc_t *proc, void *object, pmix_op
     (void)answer;
     (void)cookie;
     return PMIX_OPERATION_SUCCEEDED;
+}
+
+/* It will be answered from the loop. */
+static pmix_status_t accept_call(struct call *call, void *cookie)
+{
+    call->cookie = cookie;
+    post(call);
+    return PMIX_SUCCESS;
 }
 
 static pmix_status_t on_abort(const pmix_proc_t *source, void *object, int status,
@@ -163,9 +235,7 @@ static pmix_status_t on_abort(const pmix_proc_t *source, void *object, int statu
     call->status = status;
     call->text = message != NULL ? strdup(message) : NULL;
     call->answer.op = answer;
-    call->cookie = cookie;
-    post(call);
-    return PMIX_SUCCESS;
+    return accept_call(call, cookie);
 }
 
 static pmix_status_t on_fence(const pmix_proc_t procs[], size_t proc_count,
@@ -182,9 +252,7 @@ static pmix_status_t on_fence(const pmix_proc_t procs[], size_t proc_count,
     call->data = data;
     call->len = data != NULL ? len : 0;
     call->answer.modex = answer;
-    call->cookie = cookie;
-    post(call);
-    return PMIX_SUCCESS;
+    return accept_call(call, cookie);
 }
 
 static pmix_status_t collective(enum call_type type, const pmix_proc_t procs[], size_t proc_count,
@@ -198,9 +266,7 @@ static pmix_status_t collective(enum call_type type, const pmix_proc_t procs[], 
         return PMIX_SUCCESS;
     }
     call->answer.op = answer;
-    call->cookie = cookie;
-    post(call);
-    return PMIX_SUCCESS;
+    return accept_call(call, cookie);
 }
 
 static pmix_status_t on_connect(const pmix_proc_t procs[], size_t proc_count,
@@ -225,9 +291,7 @@ static pmix_status_t on_modex(const pmix_proc_t *proc, const pmix_info_t info[],
     if (call == NULL)
         return PMIX_ERR_NOMEM;
     call->answer.modex = answer;
-    call->cookie = cookie;
-    post(call);
-    return PMIX_SUCCESS;
+    return accept_call(call, cookie);
 }
 
 static pmix_status_t on_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[],
@@ -267,18 +331,129 @@ static pmix_status_t on_no_events(pmix_status_t *codes, size_t count, pmix_op_cb
     return PMIX_OPERATION_SUCCEEDED;
 }
 
+static pmix_status_t on_publish(const pmix_proc_t *source, const pmix_info_t info[],
+                                size_t info_count, pmix_op_cbfunc_t answer, void *cookie)
+{
+    struct call *call = call_new(CALL_PUBLISH, source, NULL, 0, info, info_count);
+
+    if (call == NULL)
+        return PMIX_ERR_NOMEM;
+    call->answer.op = answer;
+    return accept_call(call, cookie);
+}
+
+static pmix_status_t on_lookup(const pmix_proc_t *source, char **keys, const pmix_info_t info[],
+                               size_t info_count, pmix_lookup_cbfunc_t answer, void *cookie)
+{
+    struct call *call = call_new(CALL_LOOKUP, source, NULL, 0, info, info_count);
+
+    if (call == NULL)
+        return PMIX_ERR_NOMEM;
+    call->keys = copy_strings(keys);
+    call->answer.lookup = answer;
+    return accept_call(call, cookie);
+}
+
+static pmix_status_t on_unpublish(const pmix_proc_t *source, char **keys, const pmix_info_t info[],
+                                  size_t info_count, pmix_op_cbfunc_t answer, void *cookie)
+{
+    struct call *call = call_new(CALL_UNPUBLISH, source, NULL, 0, info, info_count);
+
+    if (call == NULL)
+        return PMIX_ERR_NOMEM;
+    call->keys = copy_strings(keys);
+    call->answer.op = answer;
+    return accept_call(call, cookie);
+}
+
+static pmix_status_t on_query(pmix_proc_t *source, pmix_query_t *queries, size_t count,
+                              pmix_info_cbfunc_t answer, void *cookie)
+{
+    struct call *call = call_new(CALL_QUERY, source, NULL, 0, NULL, 0);
+
+    if (call == NULL)
+        return PMIX_ERR_NOMEM;
+    PMIX_QUERY_CREATE(call->queries, count);
+    for (size_t i = 0; call->queries != NULL && i < count; i++) {
+        call->queries[i].keys = copy_strings(queries[i].keys);
+        call->queries[i].qualifiers = copy_info(queries[i].qualifiers, queries[i].nqual);
+        call->queries[i].nqual = call->queries[i].qualifiers != NULL ? queries[i].nqual : 0;
+    }
+    call->query_count = call->queries != NULL ? count : 0;
+    call->answer.info = answer;
+    return accept_call(call, cookie);
+}
+
+static void on_log(const pmix_proc_t *source, const pmix_info_t data[], size_t data_count,
+                   const pmix_info_t directives[], size_t directive_count, pmix_op_cbfunc_t answer,
+                   void *cookie)
+{
+    struct call *call = call_new(CALL_LOG, source, NULL, 0, data, data_count);
+
+    if (call == NULL) {
+        answer(PMIX_ERR_NOMEM, cookie);
+        return;
+    }
+    call->directives = copy_info(directives, directive_count);
+    call->directive_count = call->directives != NULL ? directive_count : 0;
+    call->answer.op = answer;
+    accept_call(call, cookie);
+}
+
+static pmix_status_t on_allocate(const pmix_proc_t *source, pmix_alloc_directive_t directive,
+                                 const pmix_info_t info[], size_t info_count,
+                                 pmix_info_cbfunc_t answer, void *cookie)
+{
+    struct call *call = call_new(CALL_ALLOCATE, source, NULL, 0, info, info_count);
+
+    if (call == NULL)
+        return PMIX_ERR_NOMEM;
+    call->directive = directive;
+    call->answer.info = answer;
+    return accept_call(call, cookie);
+}
+
 static pmix_status_t on_job_control(const pmix_proc_t *source, const pmix_proc_t targets[],
                                     size_t target_count, const pmix_info_t info[],
                                     size_t info_count, pmix_info_cbfunc_t answer, void *cookie)
 {
-    (void)source;
-    (void)targets;
-    (void)target_count;
-    (void)info;
-    (void)info_count;
+    struct call *call = call_new(CALL_CONTROL, source, targets, target_count, info, info_count);
+
+    if (call == NULL)
+        return PMIX_ERR_NOMEM;
+    call->answer.info = answer;
+    return accept_call(call, cookie);
+}
+
+static pmix_status_t on_notify(pmix_status_t code, const pmix_proc_t *source,
+                               pmix_data_range_t range, pmix_info_t info[], size_t info_count,
+                               pmix_op_cbfunc_t answer, void *cookie)
+{
+    struct call *call = call_new(CALL_NOTIFY, source, NULL, 0, info, info_count);
+
     (void)answer;
     (void)cookie;
-    return PMIX_ERR_NOT_SUPPORTED;
+    if (call == NULL)
+        return PMIX_ERR_NOMEM;
+    call->status = code;
+    call->range = range;
+    post(call);
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+static void on_tool(pmix_info_t *info, size_t info_count, pmix_tool_connection_cbfunc_t answer,
+                    void *cookie)
+{
+    struct call *call = call_new(CALL_TOOL, NULL, NULL, 0, info, info_count);
+    pmix_proc_t nobody;
+
+    if (call == NULL) {
+        PMIX_LOAD_PROCID(&nobody, "", PMIX_RANK_UNDEF);
+        answer(PMIX_ERR_NOMEM, &nobody, cookie);
+        return;
+    }
+    call->answer.tool = answer;
+    accept_call(call, cookie);
 }
 
 /* What is not here the library answers with PMIX_ERR_NOT_SUPPORTED. */
@@ -292,6 +467,14 @@ static pmix_server_module_t module = {
     .disconnect = on_disconnect,
     .register_events = on_events,
     .deregister_events = on_no_events,
+    .publish = on_publish,
+    .lookup = on_lookup,
+    .unpublish = on_unpublish,
+    .notify_event = on_notify,
+    .query = on_query,
+    .tool_connected = on_tool,
+    .log = on_log,
+    .allocate = on_allocate,
     .job_control = on_job_control,
 };
 

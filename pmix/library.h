@@ -19,6 +19,15 @@ enum call_type {
     CALL_CONNECT,    /* the same without data */
     CALL_DISCONNECT, /* the same without data */
     CALL_MODEX,      /* what has procs[0], of another node, made public? */
+    CALL_PUBLISH,    /* info, the last of which is the user, and what else is known of it */
+    CALL_LOOKUP,     /* keys, by info */
+    CALL_UNPUBLISH,  /* keys (NULL: all of source) */
+    CALL_QUERY,      /* queries; nobody knows whose */
+    CALL_LOG,        /* info of source, in the ways that directives say */
+    CALL_ALLOCATE,   /* directive with info */
+    CALL_CONTROL,    /* info about procs (none: all of source's namespace) */
+    CALL_NOTIFY,     /* an event of source: status is its code, range who is to hear of it */
+    CALL_TOOL,       /* a tool that wants a name; info tells what it is */
     CALL_OWN         /* of this program itself: done is called in the loop */
 };
 
@@ -27,8 +36,13 @@ struct call {
     pmix_proc_t source;
     pmix_proc_t *procs;
     size_t proc_count;
-    pmix_info_t *info;
-    size_t info_count;
+    pmix_info_t *info, *directives;
+    size_t info_count, directive_count;
+    char **keys; /* NULL-terminated */
+    pmix_query_t *queries;
+    size_t query_count;
+    pmix_alloc_directive_t directive;
+    pmix_data_range_t range;
     char *data; /* malloced */
     size_t len;
     pmix_status_t status;
@@ -36,6 +50,9 @@ struct call {
     union {
         pmix_op_cbfunc_t op;
         pmix_modex_cbfunc_t modex;
+        pmix_lookup_cbfunc_t lookup;
+        pmix_info_cbfunc_t info;
+        pmix_tool_connection_cbfunc_t tool;
         void (*done)(struct call *call, void *arg); /* CALL_OWN */
     } answer;
     void *cookie;
@@ -49,9 +66,13 @@ int library_start(uv_loop_t *loop, const char *name, uint32_t rank, const char *
 /* All calls must have been answered. */
 void library_stop(void);
 
-/* Answer and free a call. Data is taken over, and freed when the library has used it. */
+/* Answer and free a call: with a status alone, which any call takes; with what fences and modexes bring (taken over, freed when the library has
+ * used it); with what a lookup has found; with infos for a query, allocation or control; with the name that a tool gets. */
 void call_answer(struct call *call, pmix_status_t status);
 void call_answer_data(struct call *call, char *data, size_t len);
+void call_answer_found(struct call *call, pmix_status_t status, pmix_pdata_t *found, size_t count);
+void call_answer_info(struct call *call, pmix_status_t status, pmix_info_t *info, size_t count);
+void call_answer_tool(struct call *call, const pmix_proc_t *name);
 
 /* For the library's callbacks to us, which come from its thread: have done(call, arg) called in the loop, with status and a copy of
  * data; done frees the call with call_free. */

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,6 +82,17 @@ static void on_abort(struct call *call)
     call_answer(call, PMIX_SUCCESS);
 }
 
+/* Its user is the job's: nobody else comes so far. A refusal would damage the library. */
+static void on_tool(struct call *call)
+{
+    pmix_proc_t name;
+    char nspace[32];
+
+    snprintf(nspace, sizeof(nspace), "tool.%" PRIu64, ++host.next_id);
+    PMIX_LOAD_PROCID(&name, nspace, 0);
+    call_answer_tool(call, &name);
+}
+
 static void on_call(struct call *call)
 {
     switch (call->type) {
@@ -95,8 +107,11 @@ static void on_call(struct call *call)
     case CALL_MODEX:
         exchange_modex(call);
         break;
-    case CALL_OWN:
+    case CALL_TOOL:
+        on_tool(call);
         break;
+    default:
+        call_answer(call, PMIX_ERR_NOT_SUPPORTED);
     }
 }
 
