@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/leader_internal.h"
+#include "agent/exchange_internal.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 #include "lib/pieces.h"
@@ -23,27 +23,20 @@ void exchange_end(struct exchange *exchange)
     *exchange = (struct exchange){0};
 }
 
-/* A world and the members' places in it. */
-struct forum {
-    struct leader *leader;
-    struct exchange *exchange;
-    bool next;
-};
-
-static int place_of(const struct forum *forum, const struct leader_member *m)
+int forum_place(const struct forum *forum, const struct leader_member *m)
 {
     return forum->next ? m->next_position : m->position;
 }
 
-static struct leader_member *member_at(const struct forum *forum, int place)
+struct leader_member *forum_member(const struct forum *forum, int place)
 {
     for (int i = 0; i < forum->leader->member_count; i++)
-        if (place_of(forum, forum->leader->members[i]) == place)
+        if (forum_place(forum, forum->leader->members[i]) == place)
             return forum->leader->members[i];
     return NULL;
 }
 
-static json_object *forum_message(const struct forum *forum, const char *type)
+json_object *forum_message(const struct forum *forum, const char *type)
 {
     json_object *msg = leader_message(type, -1);
 
@@ -64,7 +57,7 @@ static void send_to_audience(json_object *piece, void *arg)
     const struct audience *audience = arg;
 
     for (int i = 0; i < audience->count; i++) {
-        struct leader_member *m = member_at(audience->forum, audience->nodes[i]);
+        struct leader_member *m = forum_member(audience->forum, audience->nodes[i]);
 
         if (m != NULL)
             leader_send(m, json_object_get(piece));
@@ -148,7 +141,7 @@ static void handle_gather(const struct forum *forum, struct leader_member *m, js
     size_t len = 0;
 
     if (key != NULL && nodes != NULL && piece_data(msg, &data, &len) == 0)
-        result = gather_add(forum->exchange->gather, key, nodes, count, place_of(forum, m), data,
+        result = gather_add(forum->exchange->gather, key, nodes, count, forum_place(forum, m), data,
                             len, json_get_bool(msg, "last", true), &err);
     free(data);
     free(nodes);
@@ -173,7 +166,7 @@ static void handle_ungather(const struct forum *forum, struct leader_member *m, 
 
     /* Only who takes part, and has come. */
     if (key != NULL && json_get_int(msg, "status", INT32_MIN, -1, &status) &&
-        gather_has_given(forum->exchange->gather, key, place_of(forum, m)))
+        gather_has_given(forum->exchange->gather, key, forum_place(forum, m)))
         finish(forum, key, NULL, 0, NULL, status);
 }
 
@@ -185,9 +178,9 @@ static void handle_relay(const struct forum *forum, struct leader_member *m, jso
     int64_t place;
 
     if (json_get_int(msg, "to", 0, forum->exchange->node_count - 1, &place))
-        to = member_at(forum, (int)place);
+        to = forum_member(forum, (int)place);
     if (to != NULL && to->link != NULL) {
-        json_object_object_add(msg, "from", json_object_new_int(place_of(forum, m)));
+        json_object_object_add(msg, "from", json_object_new_int(forum_place(forum, m)));
         leader_send(to, json_object_get(msg));
         return;
     }
@@ -196,6 +189,28 @@ static void handle_relay(const struct forum *forum, struct leader_member *m, jso
     json_object_object_add(msg, "what", json_object_new_string("lost"));
     json_object_object_add(msg, "from", json_object_new_int64(place));
     leader_send(m, json_object_get(msg));
+}
+
+/* ---- questions to the leader -------------------------------------------------------------------------------------------------- */
+
+void forum_answer(const struct forum *forum, struct leader_member *m, json_object *question,
+                  json_object *answer)
+{
+    int64_t id;
+
+    json_object_object_add(answer, "t", json_object_new_string("answer"));
+    json_object_object_add(answer, "attempt", json_object_new_int(forum->exchange->attempt));
+    if (json_get_int(question, "id", 0, INT64_MAX, &id))
+        json_object_object_add(answer, "id", json_object_new_int64(id));
+    leader_send(m, answer);
+}
+
+static void handle_ask(const struct forum *forum, struct leader_member *m, json_object *msg)
+{
+    json_object *answer = json_object_new_object();
+
+    json_object_object_add(answer, "error", json_object_new_string("unknown"));
+    forum_answer(forum, m, msg, answer);
 }
 
 /* ---- the leader's -------------------------------------------------------------------------------------------------------------- */
@@ -218,7 +233,7 @@ bool exchange_on_message(struct leader *leader, struct leader_member *m, const c
         forum.next = attempt == leader->next.exchange.attempt;
         forum.exchange = forum.next ? &leader->next.exchange : &leader->exchange;
         /* Of a world that is over, or of which it is no part: its own agent will tell it so. */
-        if (attempt == forum.exchange->attempt && place_of(&forum, m) >= 0)
+        if (attempt == forum.exchange->attempt && forum_place(&forum, m) >= 0)
             table[i].handle(&forum, m, msg);
         return true;
     }
@@ -230,9 +245,9 @@ static void fail_all(struct forum *forum, const struct leader_member *m)
     const char *key;
     char *copy;
 
-    if (forum->exchange->gather == NULL || place_of(forum, m) < 0)
+    if (forum->exchange->gather == NULL || forum_place(forum, m) < 0)
         return;
-    while ((key = gather_with(forum->exchange->gather, place_of(forum, m))) != NULL) {
+    while ((key = gather_with(forum->exchange->gather, forum_place(forum, m))) != NULL) {
         copy = strdup(key);
         if (copy == NULL)
             return;

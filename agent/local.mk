@@ -13,6 +13,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/exec_worker.h \
     agent/extension_argv.c \
     agent/exchange.c \
+    agent/exchange_internal.h \
     agent/extensions.c \
     agent/group.c \
     agent/leader.c \

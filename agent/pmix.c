@@ -185,7 +185,7 @@ static void on_message(struct link *link, json_object *msg, void *arg)
     } else if (strcmp(type, "abort") == 0) {
         handle_abort(pmix, (int)attempt, msg);
     } else if (strcmp(type, "gather") == 0 || strcmp(type, "ungather") == 0 ||
-               strcmp(type, "relay") == 0) {
+               strcmp(type, "relay") == 0 || strcmp(type, "ask") == 0) {
         pmix->handlers.send(json_object_get(msg), pmix->arg);
     }
 }
@@ -202,7 +202,7 @@ static void send_to_server(struct pmix *pmix, json_object *msg)
 
 bool pmix_on_message(struct pmix *pmix, const char *type, json_object *msg)
 {
-    if (strcmp(type, "gathered") != 0 && strcmp(type, "relay") != 0)
+    if (strcmp(type, "gathered") != 0 && strcmp(type, "relay") != 0 && strcmp(type, "answer") != 0)
         return false;
     if (pmix != NULL)
         send_to_server(pmix, json_object_get(msg));

@@ -26,6 +26,7 @@ struct waiting {
     int attempt;
     char *key;   /* of a collective; NULL: a question to one node */
     uint64_t id; /* of a question */
+    void (*done)(struct call *call, json_object *answer); /* … to the leader */
     struct pieces answer;
     uv_timer_t *timer; /* NULL: no deadline */
     struct waiting *next;
@@ -344,8 +345,43 @@ static void on_relay(json_object *msg)
         return;
     }
     for (struct waiting *w = host.waiting; w != NULL; w = w->next)
-        if (w->key == NULL && w->attempt == attempt && w->id == (uint64_t)id) {
+        if (w->key == NULL && w->done == NULL && w->attempt == attempt && w->id == (uint64_t)id) {
             answer_piece(w, msg);
+            return;
+        }
+}
+
+/* ---- questions to the leader ----------------------------------------------------------------------------------------------- */
+
+void exchange_ask(struct call *call, const struct space *space, const char *what, json_object *msg,
+                  double seconds, void (*done)(struct call *call, json_object *answer))
+{
+    struct waiting *w = wait_for(call, space->attempt, seconds);
+
+    if (w == NULL) {
+        json_object_put(msg);
+        call_answer(call, PMIX_ERR_NOMEM);
+        return;
+    }
+    w->done = done;
+    json_object_object_add(msg, "t", json_object_new_string("ask"));
+    json_object_object_add(msg, "what", json_object_new_string(what));
+    json_object_object_add(msg, "attempt", json_object_new_int(space->attempt));
+    json_object_object_add(msg, "id", json_object_new_int64((int64_t)w->id));
+    host_send(msg);
+}
+
+static void on_answer(json_object *msg)
+{
+    int64_t id;
+
+    if (!json_get_int(msg, "id", 0, INT64_MAX, &id))
+        return;
+    for (struct waiting *w = host.waiting; w != NULL; w = w->next)
+        if (w->done != NULL && w->id == (uint64_t)id) {
+            void (*done)(struct call * call, json_object * answer) = w->done;
+
+            done(end_waiting(w), msg);
             return;
         }
 }
@@ -356,6 +392,8 @@ bool exchange_on_message(const char *type, json_object *msg)
         on_gathered(msg);
     else if (strcmp(type, "relay") == 0)
         on_relay(msg);
+    else if (strcmp(type, "answer") == 0)
+        on_answer(msg);
     else
         return false;
     return true;

@@ -33,6 +33,10 @@ struct space *host_space_by_name(const char *name);
 /* exchange.c */
 void exchange_fence(struct call *call); /* and connect, disconnect */
 void exchange_modex(struct call *call);
+/* Ask the leader about what, with the members of msg (taken over) besides. done answers the call; it is not called if no answer comes within so
+ * many seconds (0: for ever) or the space goes: then that is the answer. */
+void exchange_ask(struct call *call, const struct space *space, const char *what, json_object *msg,
+                  double seconds, void (*done)(struct call *call, json_object *answer));
 /* False: not a message for this file. */
 bool exchange_on_message(const char *type, json_object *msg);
 /* The space goes: what still waits for its other nodes is answered. */

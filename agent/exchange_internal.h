@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the leader's side of PMIx shares: exchange.c, and a file for each kind of question. */
+#ifndef ELASTIC_EXCHANGE_INTERNAL_H
+#define ELASTIC_EXCHANGE_INTERNAL_H
+
+#include "agent/leader_internal.h"
+
+/* A world and the members' places in it. */
+struct forum {
+    struct leader *leader;
+    struct exchange *exchange;
+    bool next; /* the one that is being prepared */
+};
+
+int forum_place(const struct forum *forum, const struct leader_member *m); /* -1: none */
+struct leader_member *forum_member(const struct forum *forum, int place);  /* NULL: nobody */
+json_object *forum_message(const struct forum *forum, const char *type);
+/* Answer a member's question; answer is taken over. */
+void forum_answer(const struct forum *forum, struct leader_member *m, json_object *question,
+                  json_object *answer);
+
+#endif
