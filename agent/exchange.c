@@ -221,7 +221,10 @@ bool exchange_on_message(struct leader *leader, struct leader_member *m, const c
     static const struct {
         const char *type;
         void (*handle)(const struct forum *forum, struct leader_member *m, json_object *msg);
-    } table[] = {{"gather", handle_gather}, {"ungather", handle_ungather}, {"relay", handle_relay}};
+    } table[] = {{"gather", handle_gather},
+                 {"ungather", handle_ungather},
+                 {"relay", handle_relay},
+                 {"ask", handle_ask}};
     struct forum forum = {.leader = leader};
     int64_t attempt;
 
