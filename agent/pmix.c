@@ -202,7 +202,8 @@ static void send_to_server(struct pmix *pmix, json_object *msg)
 
 bool pmix_on_message(struct pmix *pmix, const char *type, json_object *msg)
 {
-    if (strcmp(type, "gathered") != 0 && strcmp(type, "relay") != 0 && strcmp(type, "answer") != 0)
+    if (strcmp(type, "gathered") != 0 && strcmp(type, "relay") != 0 &&
+        strcmp(type, "answer") != 0 && strcmp(type, "event") != 0)
         return false;
     if (pmix != NULL)
         send_to_server(pmix, json_object_get(msg));

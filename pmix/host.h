@@ -30,6 +30,13 @@ void host_send(json_object *msg);
 struct space *host_space(int attempt);
 struct space *host_space_by_name(const char *name);
 
+struct space *host_newest_space(void); /* NULL: there is none */
+
+/* allocate.c */
+void allocate(struct call *call);
+/* events.c: of the leader, for a process or all of a space */
+bool events_on_message(const char *type, json_object *msg);
+
 /* exchange.c */
 void exchange_fence(struct call *call); /* and connect, disconnect */
 void exchange_modex(struct call *call);

@@ -54,6 +54,11 @@ struct space *host_space(int attempt)
     return space;
 }
 
+struct space *host_newest_space(void)
+{
+    return host.spaces;
+}
+
 struct space *host_space_by_name(const char *name)
 {
     struct space *space = host.spaces;
@@ -106,6 +111,9 @@ static void on_call(struct call *call)
         break;
     case CALL_MODEX:
         exchange_modex(call);
+        break;
+    case CALL_ALLOCATE:
+        allocate(call);
         break;
     case CALL_TOOL:
         on_tool(call);
@@ -209,7 +217,7 @@ static void on_message(struct link *link, json_object *msg, void *arg)
             space->unwanted = true;
         else if (space != NULL)
             forget(space);
-    } else {
+    } else if (!events_on_message(type, msg)) {
         exchange_on_message(type, msg);
     }
 }

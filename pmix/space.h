@@ -15,8 +15,9 @@ struct space {
     char name[PMIX_MAX_NSLEN + 1];
     int attempt; /* the leader's number of this start of the world */
     struct world *world;
-    int index;       /* of this node in it */
-    char *directory; /* of this world, for files of its processes; removed with it */
+    int index;               /* of this node in it */
+    char *directory;         /* of this world, for files of its processes; removed with it */
+    char *session_directory; /* in it; the library removes it, too */
     struct space *next;
     /* While it is being registered. */
     int unregistered; /* of namespace and clients */

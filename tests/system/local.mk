@@ -23,6 +23,7 @@ EXTRA_DIST += \
     tests/system/package.bats \
     tests/system/controller.bats \
     tests/system/phases.bats \
+    tests/system/pmix_allocate.bats \
     tests/system/qos.bats \
     tests/system/queue.bats \
     tests/system/slow.bash \
@@ -45,6 +46,9 @@ tests_system_fake_leader_LDADD = common/libelasticcommon.la $(LIBUV_LIBS) $(JSON
 check_PROGRAMS += tests/system/forge
 tests_system_forge_SOURCES = tests/system/forge.c
 tests_system_forge_LDADD = $(SLURM_LIBS)
+
+# Compiled by the test itself, with mpicc.
+EXTRA_DIST += tests/system/pmix/resizer.c
 
 check_PROGRAMS += tests/system/slurm_client_probe
 tests_system_slurm_client_probe_SOURCES = tests/system/slurm_client_probe.c
