@@ -50,8 +50,37 @@ static void on_abort(int attempt, int rank, int status, const char *message, voi
         workers_abort(m->group->workers, rank);
 }
 
-static const struct pmix_handlers handlers = {
-    .space = on_space, .send = on_send, .abort = on_abort};
+static void on_declare(int attempt, int rank, bool by_event, int signal, void *arg)
+{
+    struct member *m = arg;
+    struct group *group = m->group != NULL && m->group->attempt == attempt ? m->group : m->next;
+
+    if (group != NULL && group->attempt == attempt)
+        workers_declare(group->workers, rank, by_event, signal);
+}
+
+static void on_complete(int attempt, int rank, void *arg)
+{
+    struct member *m = arg;
+
+    /* Only when it has been asked for: a program may save at any time, and go on. */
+    if (m->group != NULL && m->group->attempt == attempt && m->alerted == attempt)
+        workers_complete(m->group->workers, rank);
+}
+
+void member_pmix_alert(struct member *m, double seconds)
+{
+    if (m->pmix == NULL)
+        return;
+    m->alerted = m->group->attempt;
+    pmix_alert(m->pmix, m->alerted, m->hold_kind, m->hold_reason, seconds);
+}
+
+static const struct pmix_handlers handlers = {.space = on_space,
+                                              .send = on_send,
+                                              .abort = on_abort,
+                                              .declare = on_declare,
+                                              .complete = on_complete};
 
 void member_pmix_begin(struct member *m)
 {

@@ -158,6 +158,24 @@ static void handle_abort(struct pmix *pmix, int attempt, json_object *msg)
                              pmix->arg);
 }
 
+static void handle_declare(struct pmix *pmix, int attempt, json_object *msg)
+{
+    int64_t rank, signal = 0;
+
+    json_get_int(msg, "signal", 0, 64, &signal);
+    if (json_get_int(msg, "rank", 0, INT32_MAX, &rank))
+        pmix->handlers.declare(attempt, (int)rank, json_get_bool(msg, "event", false), (int)signal,
+                               pmix->arg);
+}
+
+static void handle_complete(struct pmix *pmix, int attempt, json_object *msg)
+{
+    int64_t rank;
+
+    if (json_get_int(msg, "rank", 0, INT32_MAX, &rank))
+        pmix->handlers.complete(attempt, (int)rank, pmix->arg);
+}
+
 static void on_message(struct link *link, json_object *msg, void *arg)
 {
     struct server *server = arg;
@@ -184,6 +202,10 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         drop_server(pmix, pmix->reason);
     } else if (strcmp(type, "abort") == 0) {
         handle_abort(pmix, (int)attempt, msg);
+    } else if (strcmp(type, "declare") == 0) {
+        handle_declare(pmix, (int)attempt, msg);
+    } else if (strcmp(type, "complete") == 0) {
+        handle_complete(pmix, (int)attempt, msg);
     } else if (strcmp(type, "gather") == 0 || strcmp(type, "ungather") == 0 ||
                strcmp(type, "relay") == 0 || strcmp(type, "ask") == 0) {
         pmix->handlers.send(json_object_get(msg), pmix->arg);
@@ -332,6 +354,19 @@ void pmix_world_gone(struct pmix *pmix, int attempt)
 
     json_object_object_add(msg, "t", json_object_new_string("world_gone"));
     json_object_object_add(msg, "attempt", json_object_new_int(attempt));
+    send_to_server(pmix, msg);
+}
+
+void pmix_alert(struct pmix *pmix, int attempt, const char *kind, const char *reason,
+                double seconds)
+{
+    json_object *msg = json_object_new_object();
+
+    json_object_object_add(msg, "t", json_object_new_string("alert"));
+    json_object_object_add(msg, "attempt", json_object_new_int(attempt));
+    json_object_object_add(msg, "kind", json_object_new_string(kind));
+    json_object_object_add(msg, "reason", json_object_new_string(reason));
+    json_object_object_add(msg, "seconds", json_object_new_double(seconds));
     send_to_server(pmix, msg);
 }
 

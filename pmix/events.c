@@ -53,15 +53,56 @@ static void on_event(const struct space *space, json_object *msg)
     PMIX_INFO_FREE(info, INFOS_MAX);
 }
 
+static void send_to_all(const struct space *space, pmix_status_t code, const char *reason,
+                        uint32_t seconds)
+{
+    pmix_info_t *info;
+    pmix_proc_t to, from;
+    size_t count = 0;
+
+    PMIX_INFO_CREATE(info, INFOS_MAX);
+    PMIX_LOAD_PROCID(&to, space->name, PMIX_RANK_WILDCARD);
+    PMIX_LOAD_PROCID(&from, "elasticrun", PMIX_RANK_UNDEF);
+    PMIX_INFO_LOAD(&info[count++], PMIX_EVENT_CUSTOM_RANGE, &to, PMIX_PROC);
+    PMIX_INFO_LOAD(&info[count++], PMIX_EVENT_NON_DEFAULT, NULL, PMIX_BOOL);
+    if (seconds > 0)
+        PMIX_INFO_LOAD(&info[count++], PMIX_TIME_REMAINING, &seconds, PMIX_UINT32);
+    add_text(info, &count, PMIX_QUERY_ALLOC_STATUS, reason);
+    if (PMIx_Notify_event(code, &from, PMIX_RANGE_CUSTOM, info, count, NULL, NULL) != PMIX_SUCCESS)
+        log_debug("an event could not be delivered");
+    PMIX_INFO_FREE(info, INFOS_MAX);
+}
+
+void events_checkpoint(const struct space *space)
+{
+    send_to_all(space, PMIX_JCTRL_CHECKPOINT, NULL, 0);
+}
+
+/* A change of the world is under way, and these processes end with it. */
+static void on_alert(const struct space *space, json_object *msg)
+{
+    const char *kind = json_get_string(msg, "kind"), *reason = json_get_string(msg, "reason");
+    double seconds = json_get_double(msg, "seconds", 0);
+    uint32_t whole = seconds > 1 && seconds < UINT32_MAX ? (uint32_t)seconds : 1;
+
+    if (kind != NULL && strcmp(kind, "grow") != 0)
+        send_to_all(space, PMIX_JCTRL_PREEMPT_ALERT, reason, whole);
+    send_to_all(space, PMIX_JCTRL_CHECKPOINT, reason, whole);
+}
+
 bool events_on_message(const char *type, json_object *msg)
 {
     int64_t attempt;
     struct space *space;
 
-    if (strcmp(type, "event") != 0)
+    if (strcmp(type, "event") != 0 && strcmp(type, "alert") != 0)
         return false;
-    if (json_get_int(msg, "attempt", 0, INT32_MAX, &attempt) &&
-        (space = host_space((int)attempt)) != NULL)
+    if (!json_get_int(msg, "attempt", 0, INT32_MAX, &attempt) ||
+        (space = host_space((int)attempt)) == NULL)
+        return true;
+    if (strcmp(type, "event") == 0)
         on_event(space, msg);
+    else
+        on_alert(space, msg);
     return true;
 }

@@ -7,6 +7,7 @@ pmix_elasticrun_pmix_SOURCES = \
     pmix/accept.h \
     pmix/allocate.c \
     pmix/compat.h \
+    pmix/control.c \
     pmix/events.c \
     pmix/exchange.c \
     pmix/host.h \

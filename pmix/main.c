@@ -112,6 +112,12 @@ static void on_call(struct call *call)
     case CALL_MODEX:
         exchange_modex(call);
         break;
+    case CALL_CONTROL:
+        control(call);
+        break;
+    case CALL_NOTIFY:
+        control_event(call);
+        break;
     case CALL_ALLOCATE:
         allocate(call);
         break;
@@ -222,15 +228,13 @@ static void on_message(struct link *link, json_object *msg, void *arg)
     }
 }
 
-/* Nobody is left to serve. What would be freed now is the kernel's to free, and a library that hangs would keep us. */
+/* Nobody is left to serve. The library is not finalized: it may hang, its files are the agent's to remove. */
 static void on_closed(struct link *link, const char *why, void *arg)
 {
     (void)link;
     (void)why;
     (void)arg;
     host.link = NULL;
-    if (host.started)
-        library_stop();
     _exit(0);
 }
 
@@ -289,7 +293,6 @@ int main(int argc, char **argv)
         say_started(&err);
         link_close(host.link, "no PMIx");
     } else {
-        host.started = true;
         say_started(NULL);
     }
     uv_run(&host.loop, UV_RUN_DEFAULT);
