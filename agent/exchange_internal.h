@@ -19,4 +19,11 @@ json_object *forum_message(const struct forum *forum, const char *type);
 void forum_answer(const struct forum *forum, struct leader_member *m, json_object *question,
                   json_object *answer);
 
+/* publish.c */
+void publish_on_publish(const struct forum *forum, struct leader_member *m, json_object *msg);
+void publish_on_lookup(const struct forum *forum, struct leader_member *m, json_object *msg);
+void publish_on_unpublish(const struct forum *forum, struct leader_member *m, json_object *msg);
+void publish_forum_gone(struct leader *leader, const struct exchange *exchange);
+void publish_member_gone(struct leader *leader, const struct leader_member *m);
+
 #endif

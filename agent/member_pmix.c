@@ -50,8 +50,18 @@ static void on_abort(int attempt, int rank, int status, const char *message, voi
         workers_abort(m->group->workers, rank);
 }
 
+static bool on_log(int attempt, int rank, int fd, const char *text, size_t len, void *arg)
+{
+    struct member *m = arg;
+
+    if (m->group != NULL && m->group->attempt == attempt)
+        return group_log(m->group, rank, fd, text, len);
+    return m->next != NULL && m->next->attempt == attempt &&
+           group_log(m->next, rank, fd, text, len);
+}
+
 static const struct pmix_handlers handlers = {
-    .space = on_space, .send = on_send, .abort = on_abort};
+    .space = on_space, .send = on_send, .abort = on_abort, .log = on_log};
 
 void member_pmix_begin(struct member *m)
 {

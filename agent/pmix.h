@@ -27,6 +27,8 @@ struct pmix_handlers {
     void (*send)(json_object *msg, void *arg);
     /* A worker has called PMIx_Abort. */
     void (*abort)(int attempt, int rank, int status, const char *message, void *arg);
+    /* A worker has something to say on fd 1 or 2, in whole lines. False: not now. */
+    bool (*log)(int attempt, int rank, int fd, const char *text, size_t len, void *arg);
 };
 
 /* Start the process. What cannot be done is answered by handlers.space. NULL: out of memory. */
