@@ -231,6 +231,8 @@ static void check_log(void)
     PMIX_INFO_LOAD(&once, PMIX_LOG_ONCE, NULL, PMIX_BOOL);
     is("log", PMIx_Log(info, 2, NULL, 0), PMIX_SUCCESS);
     is("syslog", PMIx_Log(&info[2], 1, NULL, 0), PMIX_ERR_NOT_SUPPORTED);
+    PMIX_LOAD_KEY(info[2].key, PMIX_LOG_LOCAL_SYSLOG);
+    is("local syslog", PMIx_Log(&info[2], 1, NULL, 0), PMIX_ERR_NOT_SUPPORTED);
     if (me.rank != 0)
         return;
     PMIX_INFO_LOAD(&info[0], PMIX_LOG_STDOUT, "only here", PMIX_STRING);
