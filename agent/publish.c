@@ -4,7 +4,6 @@
  * time is over; nobody answers it when its member or its world goes: the process that asked is gone, too. */
 #include "lib/publish.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,14 +13,19 @@
 #include "lib/pieces.h"
 
 #define TIMEOUT_MAX INT32_MAX /* seconds */
+#define CROWDED                                                                                    \
+    ((size_t)16                                                                                    \
+     << 20) /* bytes on their way to a member: then what it has looked up waits; far below a link's limit */
+#define CROWDED_SECONDS 0.02
 
-/* One that waits. */
+/* One that waits, if only for its turn. */
 struct lookup {
     struct leader *leader;
     int attempt;
     struct leader_member *member;
     json_object *question;
     double until; /* 0: for ever */
+    bool crowded; /* its answer could be given, but its member has much to read */
     struct lookup *next;
 };
 
@@ -92,14 +96,19 @@ static bool question_of(const struct forum *forum, const struct leader_member *m
 }
 
 /* NULL: it has been done. */
-static void answer_with(const struct forum *forum, struct leader_member *m, json_object *msg,
-                        const char *error)
+static json_object *error_answer(const char *error)
 {
     json_object *answer = json_object_new_object();
 
     if (error != NULL)
         json_object_object_add(answer, "error", json_object_new_string(error));
-    forum_answer(forum, m, msg, answer);
+    return answer;
+}
+
+static void answer_with(const struct forum *forum, struct leader_member *m, json_object *msg,
+                        const char *error)
+{
+    forum_answer(forum, m, msg, error_answer(error));
 }
 
 static const char *word_for(enum publish_result result)
@@ -150,36 +159,21 @@ static void on_time(uv_timer_t *timer);
 
 static void set_timer(struct leader *leader)
 {
-    double first = INFINITY, now = leader_now(leader);
+    double now = leader_now(leader), first = -1; /* < 0: never */
 
-    for (const struct lookup *l = leader->lookup; l != NULL; l = l->next)
-        if (l->until > 0 && l->until < first)
-            first = l->until;
+    for (const struct lookup *l = leader->lookup; l != NULL; l = l->next) {
+        double at = l->crowded ? now + CROWDED_SECONDS : l->until;
+
+        if (at > 0 && (first < 0 || at < first))
+            first = at;
+    }
     if (uv_is_closing((uv_handle_t *)&leader->lookups))
         return;
-    if (isinf(first))
+    if (first < 0)
         uv_timer_stop(&leader->lookups);
     else
         uv_timer_start(&leader->lookups, on_time,
                        first > now ? (uint64_t)((first - now) * 1000) + 1 : 0, 0);
-}
-
-static void on_time(uv_timer_t *timer)
-{
-    struct leader *leader = timer->data;
-    double now = leader_now(leader);
-
-    for (struct lookup *l = leader->lookup, *next; l != NULL; l = next) {
-        struct forum forum = forum_of(l);
-
-        next = l->next;
-        if (l->until <= 0 || l->until > now)
-            continue;
-        answer_with(&forum, l->member, l->question, "timeout");
-        publish_unwait(leader->published, l);
-        lookup_free(l);
-    }
-    set_timer(leader);
 }
 
 static void add_found(const struct publish_process *owner, const struct publish_datum *datum,
@@ -194,36 +188,73 @@ static void add_found(const struct publish_process *owner, const struct publish_
     json_object_array_add(arg, found);
 }
 
-/* With all that is there of what is asked for. */
-static void answer_found(const struct forum *forum, struct leader_member *m, json_object *msg,
-                         const struct publish_question *question)
+/* All that is there of what is asked for. */
+static json_object *find(struct publish *published, const struct publish_question *question)
 {
-    json_object *found = json_object_new_array(), *answer;
-    int count = publish_read(forum->leader->published, question, add_found, found);
+    json_object *found = json_object_new_array(), *answer = json_object_new_object();
+    int count = publish_read(published, question, add_found, found);
 
-    if (count <= 0) {
-        json_object_put(found);
-        answer_with(forum, m, msg, count < 0 ? "large" : "nothing");
-        return;
+    if (count > 0) {
+        json_object_object_add(answer, "found", found);
+        return answer;
     }
-    answer = json_object_new_object();
-    json_object_object_add(answer, "found", found);
-    forum_answer(forum, m, msg, answer);
+    json_object_put(found);
+    json_object_object_add(answer, "error",
+                           json_object_new_string(count < 0 ? "large" : "nothing"));
+    return answer;
 }
 
-static void answer_waiting(struct leader *leader)
+/* Answer it; sending may cost us the member, and with it its other lookups. */
+static void answer_lookup(struct lookup *lookup, json_object *answer)
+{
+    struct forum forum = forum_of(lookup);
+    struct leader_member *m = lookup->member;
+    json_object *question = json_object_get(lookup->question);
+
+    publish_unwait(forum.leader->published, lookup);
+    lookup_free(lookup);
+    forum_answer(&forum, m, question, answer);
+    json_object_put(question);
+}
+
+static bool has_room(void *cookie)
+{
+    struct lookup *lookup = cookie;
+    const struct link *link = lookup->member->link;
+
+    lookup->crowded = link != NULL && link_queued(link) > CROWDED;
+    return !lookup->crowded;
+}
+
+static void answer_ready(struct leader *leader)
 {
     struct publish_question question;
     struct lookup *lookup;
 
-    while ((lookup = publish_ready(leader->published, &question)) != NULL) {
-        struct forum forum = forum_of(lookup);
-
-        answer_found(&forum, lookup->member, lookup->question, &question);
-        publish_unwait(leader->published, lookup);
-        lookup_free(lookup);
-    }
+    for (lookup = leader->lookup; lookup != NULL; lookup = lookup->next)
+        lookup->crowded = false;
+    while ((lookup = publish_ready(leader->published, has_room, &question)) != NULL)
+        answer_lookup(lookup, find(leader->published, &question));
     set_timer(leader);
+}
+
+static struct lookup *find_late(const struct leader *leader)
+{
+    struct lookup *l = leader->lookup;
+
+    while (l != NULL && (l->until <= 0 || l->until > leader_now(leader)))
+        l = l->next;
+    return l;
+}
+
+static void on_time(uv_timer_t *timer)
+{
+    struct leader *leader = timer->data;
+    struct lookup *late;
+
+    while ((late = find_late(leader)) != NULL)
+        answer_lookup(late, error_answer("timeout"));
+    answer_ready(leader);
 }
 
 static enum publish_result wait_for(const struct forum *forum, struct leader_member *m,
@@ -310,7 +341,7 @@ void publish_on_publish(const struct forum *forum, struct leader_member *m, json
 
     answer_with(forum, m, msg, word_for(result));
     if (result == PUBLISH_DONE)
-        answer_waiting(leader);
+        answer_ready(leader);
 }
 
 void publish_on_lookup(const struct forum *forum, struct leader_member *m, json_object *msg)
@@ -318,26 +349,19 @@ void publish_on_lookup(const struct forum *forum, struct leader_member *m, json_
     struct publish_question question;
     enum publish_result result = PUBLISH_BAD;
     int64_t needed = 0;
-    bool waits = json_get_int(msg, "wait", 0, PUBLISH_KEYS_MAX, &needed); /* 0: for all */
-    char **keys;
+    bool waits = json_get_int(msg, "wait", 0, PUBLISH_KEYS_MAX, &needed);
+    char **keys = NULL;
 
-    if (store(forum->leader) == NULL) {
-        answer_with(forum, m, msg, "memory");
-        return;
-    }
-    if (question_of(forum, m, msg, &question, &keys) && question.count > 0) {
-        if (waits)
-            result = wait_for(forum, m, msg, &question, (int)needed);
-        else
-            result = PUBLISH_DONE;
-    }
-    if (result != PUBLISH_DONE)
-        answer_with(forum, m, msg, word_for(result));
-    else if (waits)
-        answer_waiting(forum->leader);
-    else
-        answer_found(forum, m, msg, &question);
+    if (store(forum->leader) == NULL)
+        result = PUBLISH_NO_MEMORY;
+    else if (question_of(forum, m, msg, &question, &keys))
+        result = wait_for(forum, m, msg, &question,
+                          waits && needed == 0 ? PUBLISH_ALL : (int)needed);
     strings_free(keys);
+    if (result == PUBLISH_DONE)
+        answer_ready(forum->leader);
+    else
+        answer_with(forum, m, msg, word_for(result));
 }
 
 void publish_on_unpublish(const struct forum *forum, struct leader_member *m, json_object *msg)

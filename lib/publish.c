@@ -467,7 +467,7 @@ enum publish_result publish_wait(struct publish *publish, const struct publish_q
 {
     struct waiter **at = &publish->first, *w;
 
-    if (question->count < 1 || question->count > PUBLISH_KEYS_MAX || needed < 0 ||
+    if (question->count < 1 || question->count > PUBLISH_KEYS_MAX || needed < PUBLISH_ALL ||
         needed > distinct(question)) {
         error_set(err, "a wait for %d of %d keys (at most %d)", needed, question->count,
                   PUBLISH_KEYS_MAX);
@@ -482,7 +482,7 @@ enum publish_result publish_wait(struct publish *publish, const struct publish_q
         error_set(err, "%d lookups wait: no more", publish->waiters);
         return PUBLISH_LARGE;
     }
-    w = waiter_create(question, needed > 0 ? needed : distinct(question), cookie);
+    w = waiter_create(question, needed == PUBLISH_ALL ? distinct(question) : needed, cookie);
     if (w == NULL) {
         error_set(err, "out of memory");
         return PUBLISH_NO_MEMORY;
@@ -494,16 +494,18 @@ enum publish_result publish_wait(struct publish *publish, const struct publish_q
     return PUBLISH_DONE;
 }
 
-void *publish_ready(struct publish *publish, struct publish_question *question)
+void *publish_ready(struct publish *publish, bool (*can)(void *cookie),
+                    struct publish_question *question)
 {
     for (struct waiter *w = publish->first; w != NULL; w = w->next) {
         if (!w->look)
             continue;
-        if (publish_count(publish, &w->question) >= w->needed) {
+        if (publish_count(publish, &w->question) < w->needed) {
+            w->look = false; /* until there is more */
+        } else if (can == NULL || can(w->cookie)) {
             *question = w->question;
             return w->cookie;
         }
-        w->look = false; /* until there is more */
     }
     return NULL;
 }

@@ -97,12 +97,15 @@ void publish_process_gone(struct publish *publish, const struct publish_process 
 void publish_world_gone(struct publish *publish, const char *world, void (*dropped)(void *cookie));
 void publish_node_gone(struct publish *publish, int node, void (*dropped)(void *cookie));
 
-/* Wait until so many of the keys are there (0: all; a key that is named twice counts once). The question is copied. */
+#define PUBLISH_ALL (-1)
+
+/* Wait until so many of the keys are there (PUBLISH_ALL; a key that is named twice counts once; 0: for its turn only). The question is copied. */
 enum publish_result publish_wait(struct publish *publish, const struct publish_question *question,
                                  int needed, void *cookie, struct error *err);
-/* The one who has waited longest of those that have what they wait for now: its cookie, and its question, which is good until it waits no longer.
- * Read, end its waiting, ask again: NULL: nobody. */
-void *publish_ready(struct publish *publish, struct publish_question *question);
+/* The one who has waited longest of those that have what they wait for now, and for whom can says so (NULL: for all): its cookie, and its
+ * question, which is good until it waits no longer. Read, end its waiting, ask again: NULL: nobody. */
+void *publish_ready(struct publish *publish, bool (*can)(void *cookie),
+                    struct publish_question *question);
 void publish_unwait(struct publish *publish, const void *cookie);
 
 #endif

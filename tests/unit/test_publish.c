@@ -160,21 +160,21 @@ static void test_waiting(void **state)
 
     (void)state;
     assert_int_equal(publish_wait(p, &two, 2, &first, NULL), PUBLISH_DONE);
-    assert_int_equal(publish_wait(p, &all, 0, &second, NULL), PUBLISH_DONE);
-    assert_null(publish_ready(p, &q));
+    assert_int_equal(publish_wait(p, &all, PUBLISH_ALL, &second, NULL), PUBLISH_DONE);
+    assert_null(publish_ready(p, NULL, &q));
     put(p, a0, PUBLISH_JOB, PUBLISH_UNTIL_READ, "x", "1");
-    assert_null(publish_ready(p, &q));
+    assert_null(publish_ready(p, NULL, &q));
     put(p, a0, PUBLISH_WORLD, PUBLISH_UNTIL_WORLD, "z", "3");
-    assert_ptr_equal(publish_ready(p, &q), &first);
+    assert_ptr_equal(publish_ready(p, NULL, &q), &first);
     assert_int_equal(publish_read(p, &q, concatenate, text), 2);
     assert_string_equal(text, "a0:x=1 a0:z=3 ");
     publish_unwait(p, &first);
-    assert_null(publish_ready(p, &q));
+    assert_null(publish_ready(p, NULL, &q));
     put(p, a0, PUBLISH_JOB, PUBLISH_UNTIL_WORLD, "x", "1");
     put(p, a0, PUBLISH_JOB, PUBLISH_UNTIL_WORLD, "y", "2");
-    assert_null(publish_ready(p, &q)); /* z is not for it */
+    assert_null(publish_ready(p, NULL, &q)); /* z is not for it */
     put(p, b0, PUBLISH_WORLD, PUBLISH_UNTIL_WORLD, "z", "4");
-    assert_ptr_equal(publish_ready(p, &q), &second);
+    assert_ptr_equal(publish_ready(p, NULL, &q), &second);
     dropped_count = 0;
     assert_int_equal(publish_wait(p, &two, 1, &third, NULL), PUBLISH_DONE);
     publish_process_gone(p, &a0, dropped);
@@ -186,6 +186,39 @@ static void test_waiting(void **state)
     assert_int_equal(dropped_count, 2);
     publish_world_gone(p, "a", dropped);
     assert_int_equal(dropped_count, 2);
+    publish_destroy(p);
+}
+
+static void *refused;
+
+static bool can(void *cookie)
+{
+    return cookie != refused;
+}
+
+static void test_turns(void **state)
+{
+    struct publish *p = publish_create();
+    const char *key = "x";
+    struct publish_question question = {a1, PUBLISH_JOB, &key, 1}, q;
+    int first, second, third;
+
+    (void)state;
+    publish_wait(p, &question, 1, &first, NULL);
+    publish_wait(p, &question, 0, &second, NULL); /* whether it is there or not */
+    publish_wait(p, &question, 1, &third, NULL);
+    refused = NULL;
+    assert_ptr_equal(publish_ready(p, can, &q), &second);
+    refused = &second;
+    assert_null(publish_ready(p, can, &q));
+    put(p, a0, PUBLISH_JOB, PUBLISH_UNTIL_WORLD, "x", "1");
+    refused = &first;
+    assert_ptr_equal(publish_ready(p, can, &q), &second);
+    publish_unwait(p, &second);
+    assert_ptr_equal(publish_ready(p, can, &q), &third);
+    /* It has not been forgotten. */
+    refused = NULL;
+    assert_ptr_equal(publish_ready(p, can, &q), &first);
     publish_destroy(p);
 }
 
@@ -223,7 +256,7 @@ static void test_refusals(void **state)
     assert_int_equal(publish_wait(p, &question, 1, p, &err), PUBLISH_BAD);
     question.count = 2;
     assert_int_equal(publish_wait(p, &question, 2, p, &err), PUBLISH_BAD); /* twice the same */
-    assert_int_equal(publish_wait(p, &question, -1, p, &err), PUBLISH_BAD);
+    assert_int_equal(publish_wait(p, &question, -2, p, &err), PUBLISH_BAD);
     question.count = 0;
     assert_int_equal(publish_wait(p, &question, 0, p, &err), PUBLISH_BAD);
     question = (struct publish_question){a0, PUBLISH_JOB, &long_key, 1};
@@ -424,7 +457,7 @@ static void random_round(uint64_t *seed)
         for (int key = 0; key < KEYS; key++)
             there += model_find(&m, asker, PUBLISH_JOB, key) >= 0;
         assert_int_equal(publish_count(p, &question), there);
-        assert_ptr_equal(publish_ready(p, &ready), there >= needed ? &m : NULL);
+        assert_ptr_equal(publish_ready(p, NULL, &ready), there >= needed ? &m : NULL);
     }
     publish_destroy(p);
 }
@@ -441,13 +474,10 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranges),
-        cmocka_unit_test(test_duplicates),
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_remove),
-        cmocka_unit_test(test_waiting),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_floods_are_bounded),
+        cmocka_unit_test(test_ranges),   cmocka_unit_test(test_duplicates),
+        cmocka_unit_test(test_ends),     cmocka_unit_test(test_remove),
+        cmocka_unit_test(test_waiting),  cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_floods_are_bounded),
         cmocka_unit_test(test_random),
     };
 
