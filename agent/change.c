@@ -161,7 +161,7 @@ static void start_world(struct leader *leader)
     world_destroy(leader->world);
     leader->world = leader->next.world;
     leader->next.world = NULL;
-    exchange_end(&leader->exchange);
+    exchange_end(leader, &leader->exchange);
     leader->exchange = leader->next.exchange;
     leader->next.exchange = (struct exchange){0};
     leader->generation = leader->world->generation;
@@ -320,6 +320,7 @@ static void handle_exit(struct leader *leader, struct leader_member *m, json_obj
     json_get_int(msg, "signal", 0, 255, &signal);
     json_get_int(msg, "rank", 0, INT32_MAX, &rank);
     output_end_rank(leader->output, (int)rank);
+    publish_rank_gone(leader, (int)rank);
     log_debug("rank %d on %s ended: code %d, signal %d%s", (int)rank, m->node, (int)code,
               (int)signal, told ? ", told" : "");
     if (code == 0 && signal == 0) {

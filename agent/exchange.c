@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the nodes' PMIx servers have to say to each other goes through the leader: collectives, and questions from one
  * node to another (doc/pmix.md). Each world has its own, also one whose workers have been started early. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,16 +10,20 @@
 #include "lib/json_get.h"
 #include "lib/pieces.h"
 
-int exchange_begin(struct exchange *exchange, int attempt, int node_count)
+int exchange_begin(struct leader *leader, struct exchange *exchange, const struct world *world,
+                   int attempt)
 {
-    exchange->gather = gather_create(node_count);
+    exchange->gather = gather_create(world->node_count);
     exchange->attempt = attempt;
-    exchange->node_count = node_count;
+    exchange->node_count = world->node_count;
+    snprintf(exchange->name, sizeof(exchange->name), "%u.%u.%d.%d", leader->options->job,
+             leader->options->restarts, world->generation, attempt);
     return exchange->gather != NULL ? 0 : -1;
 }
 
-void exchange_end(struct exchange *exchange)
+void exchange_end(struct leader *leader, struct exchange *exchange)
 {
+    publish_forum_gone(leader, exchange);
     gather_destroy(exchange->gather);
     *exchange = (struct exchange){0};
 }
@@ -210,12 +215,17 @@ static void handle_ask(const struct forum *forum, struct leader_member *m, json_
     static const struct {
         const char *what;
         void (*handle)(const struct forum *forum, struct leader_member *m, json_object *msg);
-    } table[] = {{"allocate", allocate_on_question}};
+    } table[] = {
+        {"allocate", allocate_on_question},
+        {"publish", publish_on_publish},
+        {"lookup", publish_on_lookup},
+        {"unpublish", publish_on_unpublish},
+    };
     const char *what = json_get_string(msg, "what");
     json_object *answer;
 
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        if (what != NULL && strcmp(what, table[i].what) == 0) {
+    for (size_t i = 0; what != NULL && i < sizeof(table) / sizeof(table[0]); i++)
+        if (strcmp(what, table[i].what) == 0) {
             table[i].handle(forum, m, msg);
             return;
         }
@@ -277,4 +287,5 @@ void exchange_member_gone(struct leader *leader, const struct leader_member *m)
 
     fail_all(&now, m);
     fail_all(&next, m);
+    publish_member_gone(leader, m);
 }

@@ -23,4 +23,11 @@ void allocate_on_question(const struct forum *forum, struct leader_member *m, js
 void forum_answer(const struct forum *forum, struct leader_member *m, json_object *question,
                   json_object *answer);
 
+/* publish.c */
+void publish_on_publish(const struct forum *forum, struct leader_member *m, json_object *msg);
+void publish_on_lookup(const struct forum *forum, struct leader_member *m, json_object *msg);
+void publish_on_unpublish(const struct forum *forum, struct leader_member *m, json_object *msg);
+void publish_forum_gone(struct leader *leader, const struct exchange *exchange);
+void publish_member_gone(struct leader *leader, const struct leader_member *m);
+
 #endif

@@ -94,6 +94,14 @@ static void on_output(int rank, int fd, const char *data, size_t len, void *arg)
         member_pause_output(m, true);
 }
 
+bool group_log(struct group *group, int rank, int fd, const char *text, size_t len)
+{
+    if (group->member->output_paused)
+        return false;
+    on_output(rank, fd, text, len, group);
+    return true;
+}
+
 void member_output_written(struct member *m, size_t bytes)
 {
     m->unacked = bytes < m->unacked ? m->unacked - bytes : 0;

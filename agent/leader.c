@@ -686,6 +686,7 @@ void leader_handle_closed(struct leader *leader)
     uv_close((uv_handle_t *)&leader->deadline, handle_closed);
     uv_close((uv_handle_t *)&leader->beat, handle_closed);
     uv_close((uv_handle_t *)&leader->poll, handle_closed);
+    uv_close((uv_handle_t *)&leader->lookups, handle_closed);
     output_destroy(leader->output, 2000, output_gone, leader);
     leader->output = NULL;
 }
@@ -736,6 +737,7 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     init_timer(leader, &leader->deadline);
     init_timer(leader, &leader->beat);
     init_timer(leader, &leader->poll);
+    init_timer(leader, &leader->lookups);
     uv_timer_start(&leader->beat, on_beat, beat_ms, beat_ms);
     uv_timer_start(&leader->poll, on_poll, 0, 1000);
     leader_set_phase(leader, PHASE_WAITING, ASSEMBLE_LIMIT);
@@ -758,8 +760,9 @@ void leader_destroy(struct leader *leader)
     report_free(leader);
     world_destroy(leader->world);
     world_destroy(leader->next.world);
-    exchange_end(&leader->exchange);
-    exchange_end(&leader->next.exchange);
+    exchange_end(leader, &leader->exchange);
+    exchange_end(leader, &leader->next.exchange);
+    publish_free(leader);
     requests_destroy(leader->requests);
     job_info_free(leader->base);
     free(leader);

@@ -81,6 +81,7 @@ struct generation_record {
 struct exchange {
     int attempt; /* the number of its start; 0: there is no world */
     int node_count;
+    char name[64]; /* the namespace that its processes have */
     struct gather *gather;
 };
 
@@ -93,6 +94,8 @@ struct preparation {
     double since;
 };
 
+struct lookup;
+struct publish;
 struct submission; /* a running sbatch */
 
 struct leader {
@@ -127,7 +130,10 @@ struct leader {
     int generation;
     struct world *world;
     struct exchange exchange;
-    double generation_since; /* < 0: none yet */
+    struct publish *published; /* NULL: nothing yet */
+    uv_timer_t lookups;        /* the next of those that wait has waited long enough */
+    struct lookup *lookup;     /* those that wait, in no order */
+    double generation_since;   /* < 0: none yet */
     struct preparation next;
     int attempts;    /* preparations so far */
     bool gated;      /* the script waits at a gate, so that its workers may be started early */
@@ -221,8 +227,10 @@ void change_on_message(struct leader *leader, struct leader_member *member, cons
 void change_finish(struct leader *leader, int code);
 
 /* exchange.c */
-int exchange_begin(struct exchange *exchange, int attempt, int node_count); /* -1: out of memory */
-void exchange_end(struct exchange *exchange);
+/* -1: out of memory. */
+int exchange_begin(struct leader *leader, struct exchange *exchange, const struct world *world,
+                   int attempt);
+void exchange_end(struct leader *leader, struct exchange *exchange);
 /* Collectives of the worlds that it is part of fail. */
 void exchange_member_gone(struct leader *leader, const struct leader_member *member);
 /* False: not a message about them. */
@@ -233,6 +241,11 @@ bool exchange_on_message(struct leader *leader, struct leader_member *member, co
 int allocate_target(const struct leader *leader);
 /* See what has been done of what programs ask for, and what is next. */
 void allocate_update(struct leader *leader);
+
+/* publish.c: what processes have published */
+/* A process of the world that is has ended. */
+void publish_rank_gone(struct leader *leader, int rank);
+void publish_free(struct leader *leader);
 
 /* extensions.c */
 struct extension *extensions_add(struct leader *leader, uint32_t job, int nodes,

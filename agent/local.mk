@@ -39,6 +39,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/prepare.c \
     agent/process_tree.c \
     agent/process_tree.h \
+    agent/publish.c \
     agent/report.c \
     agent/run_dir.c \
     agent/run_dir.h \

@@ -106,6 +106,8 @@ void group_begin(struct group *group, bool first);
 void group_open(struct group *group);
 /* Kill what still runs, and forget it. NULL is accepted. */
 void group_destroy(struct group *group);
+/* As if a worker had written it. False: nobody reads now. */
+bool group_log(struct group *group, int rank, int fd, const char *text, size_t len);
 /* Kill what still runs; member_drained follows. */
 void group_kill(struct group *group);
 /* Would another group of the same kind fit beside it? If not, why is in text. */

@@ -76,11 +76,22 @@ void member_pmix_alert(struct member *m, double seconds)
     pmix_alert(m->pmix, m->alerted, m->hold_kind, m->hold_reason, seconds);
 }
 
+static bool on_log(int attempt, int rank, int fd, const char *text, size_t len, void *arg)
+{
+    struct member *m = arg;
+
+    if (m->group != NULL && m->group->attempt == attempt)
+        return group_log(m->group, rank, fd, text, len);
+    return m->next != NULL && m->next->attempt == attempt &&
+           group_log(m->next, rank, fd, text, len);
+}
+
 static const struct pmix_handlers handlers = {.space = on_space,
                                               .send = on_send,
                                               .abort = on_abort,
                                               .declare = on_declare,
-                                              .complete = on_complete};
+                                              .complete = on_complete,
+                                              .log = on_log};
 
 void member_pmix_begin(struct member *m)
 {

@@ -15,6 +15,7 @@
 #include "common/link.h"
 #include "common/log.h"
 #include "lib/json_get.h"
+#include "lib/pieces.h"
 
 #define WORLD_MS    5000 /* to take a world; the first time it may still be starting */
 #define STARTS_MAX  5    /* then there is something wrong that another will not mend */
@@ -176,11 +177,62 @@ static void handle_complete(struct pmix *pmix, int attempt, json_object *msg)
         pmix->handlers.complete(attempt, (int)rank, pmix->arg);
 }
 
+static void send_to_server(struct pmix *pmix, json_object *msg)
+{
+    if (pmix->server != NULL && pmix->server->link != NULL)
+        link_send(pmix->server->link, msg);
+    else
+        json_object_put(msg);
+}
+
+/* Why not, NULL: they are written. "lines": [{fd, data}…] */
+static const char *log_lines(struct pmix *pmix, int attempt, json_object *msg)
+{
+    json_object *lines = NULL;
+    int64_t rank, fd;
+
+    if (!json_object_object_get_ex(msg, "lines", &lines) ||
+        !json_object_is_type(lines, json_type_array) ||
+        !json_get_int(msg, "rank", 0, INT32_MAX, &rank))
+        return "bad";
+    for (size_t i = 0; i < json_object_array_length(lines); i++) {
+        json_object *line = json_object_array_get_idx(lines, i);
+        bool written;
+        char *data;
+        size_t len;
+
+        if (!json_get_int(line, "fd", 1, 2, &fd) || piece_data(line, &data, &len) != 0)
+            return "bad";
+        written = pmix->handlers.log(attempt, (int)rank, (int)fd, data, len, pmix->arg);
+        free(data);
+        if (!written)
+            return "busy";
+    }
+    return NULL;
+}
+
+/* A question to the agent itself. */
+static void handle_log(struct pmix *pmix, int attempt, json_object *msg)
+{
+    const char *error = log_lines(pmix, attempt, msg);
+    json_object *reply = json_object_new_object();
+    int64_t id;
+
+    json_object_object_add(reply, "t", json_object_new_string("answer"));
+    json_object_object_add(reply, "attempt", json_object_new_int(attempt));
+    if (json_get_int(msg, "id", 0, INT64_MAX, &id))
+        json_object_object_add(reply, "id", json_object_new_int64(id));
+    if (error != NULL)
+        json_object_object_add(reply, "error", json_object_new_string(error));
+    send_to_server(pmix, reply);
+}
+
 static void on_message(struct link *link, json_object *msg, void *arg)
 {
     struct server *server = arg;
     struct pmix *pmix = server->pmix;
     const char *type = json_get_string(msg, "t"), *reason = json_get_string(msg, "reason");
+    const char *what = json_get_string(msg, "what");
     int64_t attempt;
     json_object *env = NULL;
     int index;
@@ -206,6 +258,8 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         handle_declare(pmix, (int)attempt, msg);
     } else if (strcmp(type, "complete") == 0) {
         handle_complete(pmix, (int)attempt, msg);
+    } else if (strcmp(type, "ask") == 0 && what != NULL && strcmp(what, "log") == 0) {
+        handle_log(pmix, (int)attempt, msg);
     } else if (strcmp(type, "gather") == 0 || strcmp(type, "ungather") == 0 ||
                strcmp(type, "relay") == 0 || strcmp(type, "ask") == 0) {
         pmix->handlers.send(json_object_get(msg), pmix->arg);
@@ -213,14 +267,6 @@ static void on_message(struct link *link, json_object *msg, void *arg)
 }
 
 static const struct link_handlers link_handlers = {.message = on_message, .closed = on_closed};
-
-static void send_to_server(struct pmix *pmix, json_object *msg)
-{
-    if (pmix->server != NULL && pmix->server->link != NULL)
-        link_send(pmix->server->link, msg);
-    else
-        json_object_put(msg);
-}
 
 bool pmix_on_message(struct pmix *pmix, const char *type, json_object *msg)
 {

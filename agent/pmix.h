@@ -31,6 +31,8 @@ struct pmix_handlers {
     void (*declare)(int attempt, int rank, bool by_event, int signal, void *arg);
     /* A worker has saved what it wants to save. */
     void (*complete)(int attempt, int rank, void *arg);
+    /* A worker has something to say on fd 1 or 2, in whole lines. False: not now. */
+    bool (*log)(int attempt, int rank, int fd, const char *text, size_t len, void *arg);
 };
 
 /* Start the process. What cannot be done is answered by handlers.space. NULL: out of memory. */

@@ -99,7 +99,8 @@ int prepare_begin(struct leader *leader)
         .since = leader_now(leader),
     };
     if (leader->next.world != NULL &&
-        exchange_begin(&leader->next.exchange, leader->next.attempt, size) != 0) {
+        exchange_begin(leader, &leader->next.exchange, leader->next.world, leader->next.attempt) !=
+            0) {
         world_destroy(leader->next.world);
         leader->next.world = NULL;
     }
@@ -124,7 +125,7 @@ void prepare_discard(struct leader *leader)
     }
     world_destroy(leader->next.world);
     leader->next.world = NULL;
-    exchange_end(&leader->next.exchange);
+    exchange_end(leader, &leader->next.exchange);
 }
 
 bool prepare_early(const struct leader *leader)

@@ -9,15 +9,15 @@
 
 #include "lib/json_get.h"
 
-static int add_data(json_object *piece, const char *data, size_t len)
+int piece_set(json_object *obj, const void *data, size_t len)
 {
     size_t size = sodium_base64_ENCODED_LEN(len, sodium_base64_VARIANT_ORIGINAL);
     char *text = malloc(size);
 
     if (text == NULL)
         return -1;
-    sodium_bin2base64(text, size, (const unsigned char *)data, len, sodium_base64_VARIANT_ORIGINAL);
-    json_object_object_add(piece, "data", json_object_new_string(text));
+    sodium_bin2base64(text, size, data, len, sodium_base64_VARIANT_ORIGINAL);
+    json_object_object_add(obj, "data", json_object_new_string(text));
     free(text);
     return 0;
 }
@@ -33,7 +33,7 @@ int pieces_send(json_object *msg, const void *data, size_t len,
         json_object *piece = NULL;
 
         if (json_object_deep_copy(msg, &piece, NULL) != 0 ||
-            (part > 0 && add_data(piece, (const char *)data + at, part) != 0)) {
+            (part > 0 && piece_set(piece, (const char *)data + at, part) != 0)) {
             json_object_put(piece);
             rc = -1;
             break;

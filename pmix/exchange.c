@@ -373,12 +373,14 @@ void exchange_ask(struct call *call, const struct space *space, const char *what
 
 static void on_answer(json_object *msg)
 {
-    int64_t id;
+    int64_t id, attempt;
 
-    if (!json_get_int(msg, "id", 0, INT64_MAX, &id))
+    /* Of an attempt: the questions of another elasticrun-pmix of this node may have had the same numbers. */
+    if (!json_get_int(msg, "id", 0, INT64_MAX, &id) ||
+        !json_get_int(msg, "attempt", 0, INT32_MAX, &attempt))
         return;
     for (struct waiting *w = host.waiting; w != NULL; w = w->next)
-        if (w->done != NULL && w->id == (uint64_t)id) {
+        if (w->done != NULL && w->attempt == attempt && w->id == (uint64_t)id) {
             void (*done)(struct call * call, json_object * answer) = w->done;
 
             done(end_waiting(w), msg);

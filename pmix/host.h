@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the files of elasticrun-pmix share. main.c: life and messages of the agent; exchange.c: collectives and data of
- * other nodes; space.c: worlds; library.c: OpenPMIx; accept.c: who may connect. */
+ * other nodes; space.c: worlds; publish.c: what processes publish; log.c: what they log;
+ * library.c: OpenPMIx; accept.c: who may connect. */
 #ifndef ELASTIC_PMIX_HOST_H
 #define ELASTIC_PMIX_HOST_H
 
@@ -52,5 +53,13 @@ void exchange_ask(struct call *call, const struct space *space, const char *what
 bool exchange_on_message(const char *type, json_object *msg);
 /* The space goes: what still waits for its other nodes is answered. */
 void exchange_drop(const struct space *space);
+
+/* publish.c */
+void publish_publish(struct call *call);
+void publish_lookup(struct call *call);
+void publish_unpublish(struct call *call);
+
+/* log.c */
+void log_lines(struct call *call);
 
 #endif

@@ -13,7 +13,9 @@ pmix_elasticrun_pmix_SOURCES = \
     pmix/host.h \
     pmix/library.c \
     pmix/library.h \
+    pmix/log.c \
     pmix/main.c \
+    pmix/publish.c \
     pmix/space.c \
     pmix/space.h
 pmix_elasticrun_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)

@@ -78,6 +78,9 @@ static void on_abort(struct call *call)
     if (space != NULL) {
         json_object *msg = host_message("abort", space->attempt);
 
+        if (call->text != NULL)
+            error_clean(call->text); /* a message is UTF-8 */
+
         json_object_object_add(msg, "rank", json_object_new_int64(call->source.rank));
         json_object_object_add(msg, "status", json_object_new_int(call->status));
         json_object_object_add(msg, "message",
@@ -120,6 +123,18 @@ static void on_call(struct call *call)
         break;
     case CALL_ALLOCATE:
         allocate(call);
+        break;
+    case CALL_PUBLISH:
+        publish_publish(call);
+        break;
+    case CALL_LOOKUP:
+        publish_lookup(call);
+        break;
+    case CALL_UNPUBLISH:
+        publish_unpublish(call);
+        break;
+    case CALL_LOG:
+        log_lines(call);
         break;
     case CALL_TOOL:
         on_tool(call);

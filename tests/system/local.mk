@@ -20,7 +20,9 @@ EXTRA_DIST += \
     tests/system/mpi.bats \
     tests/system/mpi/collectives.c \
     tests/system/mpi/collectives.py \
+    tests/system/mpi/names.c \
     tests/system/package.bats \
+    tests/system/pmix_publish.bats \
     tests/system/controller.bats \
     tests/system/phases.bats \
     tests/system/pmix_allocate.bats \
@@ -56,3 +58,8 @@ EXTRA_DIST += \
 check_PROGRAMS += tests/system/slurm_client_probe
 tests_system_slurm_client_probe_SOURCES = tests/system/slurm_client_probe.c
 tests_system_slurm_client_probe_LDADD = common/libelasticcommon.la
+
+check_PROGRAMS += tests/system/pmix_publish
+tests_system_pmix_publish_SOURCES = tests/system/pmix/publish.c
+tests_system_pmix_publish_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)
+tests_system_pmix_publish_LDADD = $(PMIX_LIBS)

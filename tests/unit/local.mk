@@ -55,6 +55,10 @@ UNIT_TESTS += tests/unit/test_plan
 tests_unit_test_plan_SOURCES = tests/unit/test_plan.c
 tests_unit_test_plan_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_publish
+tests_unit_test_publish_SOURCES = tests/unit/test_publish.c
+tests_unit_test_publish_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += \
     tests/unit/test_selastic_arguments \
     tests/unit/test_selastic_ask \
