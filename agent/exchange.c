@@ -207,8 +207,19 @@ void forum_answer(const struct forum *forum, struct leader_member *m, json_objec
 
 static void handle_ask(const struct forum *forum, struct leader_member *m, json_object *msg)
 {
-    json_object *answer = json_object_new_object();
+    static const struct {
+        const char *what;
+        void (*handle)(const struct forum *forum, struct leader_member *m, json_object *msg);
+    } table[] = {{"state", question_state}};
+    const char *what = json_get_string(msg, "what");
+    json_object *answer;
 
+    for (size_t i = 0; what != NULL && i < sizeof(table) / sizeof(table[0]); i++)
+        if (strcmp(what, table[i].what) == 0) {
+            table[i].handle(forum, m, msg);
+            return;
+        }
+    answer = json_object_new_object();
     json_object_object_add(answer, "error", json_object_new_string("unknown"));
     forum_answer(forum, m, msg, answer);
 }

@@ -19,4 +19,7 @@ json_object *forum_message(const struct forum *forum, const char *type);
 void forum_answer(const struct forum *forum, struct leader_member *m, json_object *question,
                   json_object *answer);
 
+/* question_state.c: sizes, reasons, time that is left */
+void question_state(const struct forum *forum, struct leader_member *m, json_object *msg);
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the files of elasticrun-pmix share. main.c: life and messages of the agent; exchange.c: collectives and data of
- * other nodes; space.c: worlds; library.c: OpenPMIx; accept.c: who may connect. */
+ * other nodes; query.c: questions about a job; space.c: worlds; library.c: OpenPMIx; accept.c: who may connect. */
 #ifndef ELASTIC_PMIX_HOST_H
 #define ELASTIC_PMIX_HOST_H
 
@@ -41,5 +41,8 @@ void exchange_ask(struct call *call, const struct space *space, const char *what
 bool exchange_on_message(const char *type, json_object *msg);
 /* The space goes: what still waits for its other nodes is answered. */
 void exchange_drop(const struct space *space);
+
+/* query.c */
+void query_answer(struct call *call);
 
 #endif

@@ -107,6 +107,9 @@ static void on_call(struct call *call)
     case CALL_MODEX:
         exchange_modex(call);
         break;
+    case CALL_QUERY:
+        query_answer(call);
+        break;
     case CALL_TOOL:
         on_tool(call);
         break;

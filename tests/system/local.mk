@@ -49,3 +49,8 @@ tests_system_forge_LDADD = $(SLURM_LIBS)
 check_PROGRAMS += tests/system/slurm_client_probe
 tests_system_slurm_client_probe_SOURCES = tests/system/slurm_client_probe.c
 tests_system_slurm_client_probe_LDADD = common/libelasticcommon.la
+
+check_PROGRAMS += tests/system/pmix/probe
+tests_system_pmix_probe_SOURCES = tests/system/pmix/probe.c
+tests_system_pmix_probe_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)
+tests_system_pmix_probe_LDADD = $(PMIX_LIBS)
