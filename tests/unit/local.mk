@@ -47,6 +47,12 @@ tests_unit_test_pieces_SOURCES = tests/unit/test_pieces.c
 tests_unit_test_pieces_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_pieces_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 
+UNIT_TESTS += tests/unit/test_pmix_accept
+tests_unit_test_pmix_accept_SOURCES = \
+    tests/unit/test_pmix_accept.c \
+    pmix/accept.c
+tests_unit_test_pmix_accept_LDADD = $(CMOCKA_LIBS)
+
 UNIT_TESTS += tests/unit/test_plan
 tests_unit_test_plan_SOURCES = tests/unit/test_plan.c
 tests_unit_test_plan_LDADD = $(UNIT_LIBS)
