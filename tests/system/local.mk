@@ -21,6 +21,7 @@ EXTRA_DIST += \
     tests/system/mpi/collectives.c \
     tests/system/mpi/collectives.py \
     tests/system/package.bats \
+    tests/system/pmix_faults.bats \
     tests/system/pmix_tools.bats \
     tests/system/controller.bats \
     tests/system/phases.bats \
