@@ -124,3 +124,25 @@ EOF
     run -0 as_user PMIX_HOSTNAME=n1 PMIX_SYSTEM_TMPDIR="$TB_DIR/snapshots" timeout 20 pps
     [[ $output == *"Active nspaces: $job.0."* ]]
 }
+
+@test "elasticrun-pmix stands still: the next world starts without it, and the one after has it again" {
+    script hung.sh <<EOF
+#!/bin/bash
+echo "start \$TORCHELASTIC_RESTART_COUNT \$RANK \${PMIX_NAMESPACE:-without}"
+until [[ -e $TB_WORK/go.\$TORCHELASTIC_RESTART_COUNT ]]; do sleep 0.1; done
+((TORCHELASTIC_RESTART_COUNT < 2)) && exit 1
+exec timeout 20 "$TB_WORK/probe" never
+EOF
+    job=$(submit --elastic=2:2 -N2 --ntasks-per-node=2 --exclusive -t 5 --wrap "srun elasticrun --max-restarts=3 $TB_WORK/hung.sh")
+    wait_for 30 says "$TB_WORK/$job.out" '^start 0 0 '
+    kill -STOP "$(server_of "$job" n1)"
+    touch "$TB_WORK/go.0"
+    wait_for 60 says "$TB_WORK/$job.out" '^start 1 0 without$'
+    says "$TB_WORK/$job.out" 'n1: workers start without PMIx: elasticrun-pmix does not answer'
+    touch "$TB_WORK/go.1"
+    wait_for 60 says "$TB_WORK/$job.out" "^start 2 0 $job.0.3."
+    touch "$TB_WORK/go.2"
+    wait_for 60 job_ended "$job"
+    cat "$TB_WORK/$job.out"
+    job_is "$job" COMPLETED
+}
