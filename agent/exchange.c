@@ -216,9 +216,8 @@ static void handle_ask(const struct forum *forum, struct leader_member *m, json_
         const char *what;
         void (*handle)(const struct forum *forum, struct leader_member *m, json_object *msg);
     } table[] = {
-        {"allocate", allocate_on_question},
-        {"publish", publish_on_publish},
-        {"lookup", publish_on_lookup},
+        {"allocate", allocate_on_question},  {"state", question_state},
+        {"publish", publish_on_publish},     {"lookup", publish_on_lookup},
         {"unpublish", publish_on_unpublish},
     };
     const char *what = json_get_string(msg, "what");

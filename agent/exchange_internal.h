@@ -30,4 +30,7 @@ void publish_on_unpublish(const struct forum *forum, struct leader_member *m, js
 void publish_forum_gone(struct leader *leader, const struct exchange *exchange);
 void publish_member_gone(struct leader *leader, const struct leader_member *m);
 
+/* question_state.c: sizes, reasons, time that is left */
+void question_state(const struct forum *forum, struct leader_member *m, json_object *msg);
+
 #endif

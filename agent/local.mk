@@ -37,6 +37,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/port.c \
     agent/port.h \
     agent/prepare.c \
+    agent/question_state.c \
     agent/process_tree.c \
     agent/process_tree.h \
     agent/publish.c \

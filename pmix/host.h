@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the files of elasticrun-pmix share. main.c: life and messages of the agent; exchange.c: collectives and data of
- * other nodes; space.c: worlds; publish.c: what processes publish; log.c: what they log;
- * library.c: OpenPMIx; accept.c: who may connect. */
+ * other nodes; query.c: questions about a job; allocate.c, control.c, events.c: the size of the job, and leaving; publish.c: what
+ * processes publish; log.c: what they log; space.c: worlds; library.c: OpenPMIx; accept.c: who may connect. */
 #ifndef ELASTIC_PMIX_HOST_H
 #define ELASTIC_PMIX_HOST_H
 
@@ -61,5 +61,8 @@ void publish_unpublish(struct call *call);
 
 /* log.c */
 void log_lines(struct call *call);
+
+/* query.c */
+void query_answer(struct call *call);
 
 #endif

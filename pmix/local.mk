@@ -16,6 +16,7 @@ pmix_elasticrun_pmix_SOURCES = \
     pmix/log.c \
     pmix/main.c \
     pmix/publish.c \
+    pmix/query.c \
     pmix/space.c \
     pmix/space.h
 pmix_elasticrun_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)

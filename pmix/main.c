@@ -6,6 +6,7 @@
  * and then the programs that use PMIx have lost it, but not the node its agent. It ends with its agent. */
 #include "config.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -136,6 +137,9 @@ static void on_call(struct call *call)
     case CALL_LOG:
         log_lines(call);
         break;
+    case CALL_QUERY:
+        query_answer(call);
+        break;
     case CALL_TOOL:
         on_tool(call);
         break;
@@ -264,6 +268,19 @@ static void say_started(const struct error *err)
     host_send(msg);
 }
 
+/* What a server that was killed has left: a tool that finds two servers takes neither. */
+static void remove_addresses(void)
+{
+    DIR *dir = opendir(host.directory);
+    struct dirent *entry;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL)
+        if (strncmp(entry->d_name, "pmix.", 5) == 0)
+            unlinkat(dirfd(dir), entry->d_name, 0);
+    if (dir != NULL)
+        closedir(dir);
+}
+
 static void limit_files(void)
 {
     struct rlimit limit = {FILES, FILES};
@@ -297,6 +314,7 @@ int main(int argc, char **argv)
         log_error("%s: %s", host.directory, strerror(errno));
         return 1;
     }
+    remove_addresses();
     uv_loop_init(&host.loop);
     host.link = link_adopt(&host.loop, AGENT_FD, false, &handlers, NULL, &err);
     if (host.link == NULL) {

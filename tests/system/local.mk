@@ -23,6 +23,8 @@ EXTRA_DIST += \
     tests/system/mpi/names.c \
     tests/system/package.bats \
     tests/system/pmix_publish.bats \
+    tests/system/pmix_faults.bats \
+    tests/system/pmix_tools.bats \
     tests/system/controller.bats \
     tests/system/phases.bats \
     tests/system/pmix_allocate.bats \
@@ -63,3 +65,8 @@ check_PROGRAMS += tests/system/pmix_publish
 tests_system_pmix_publish_SOURCES = tests/system/pmix/publish.c
 tests_system_pmix_publish_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)
 tests_system_pmix_publish_LDADD = $(PMIX_LIBS)
+
+check_PROGRAMS += tests/system/pmix/probe
+tests_system_pmix_probe_SOURCES = tests/system/pmix/probe.c
+tests_system_pmix_probe_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)
+tests_system_pmix_probe_LDADD = $(PMIX_LIBS)

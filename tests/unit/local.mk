@@ -51,6 +51,12 @@ UNIT_TESTS += tests/unit/test_requests
 tests_unit_test_requests_SOURCES = tests/unit/test_requests.c
 tests_unit_test_requests_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_pmix_accept
+tests_unit_test_pmix_accept_SOURCES = \
+    tests/unit/test_pmix_accept.c \
+    pmix/accept.c
+tests_unit_test_pmix_accept_LDADD = $(CMOCKA_LIBS)
+
 UNIT_TESTS += tests/unit/test_plan
 tests_unit_test_plan_SOURCES = tests/unit/test_plan.c
 tests_unit_test_plan_LDADD = $(UNIT_LIBS)
