@@ -17,6 +17,7 @@ struct space {
     struct world *world;
     int index;       /* of this node in it */
     char *directory; /* of this world, for files of its processes; removed with it */
+    size_t asked;    /* bytes that its processes publish or log, not answered yet */
     struct space *next;
     /* While it is being registered. */
     int unregistered; /* of namespace and clients */
