@@ -190,11 +190,13 @@ static void add_found(const struct publish_process *owner, const struct publish_
     found->bytes += datum->len;
 }
 
+/* NULL: its member has no place in that world any more. */
 static size_t *unread_of(const struct lookup *lookup)
 {
     struct forum forum = forum_of(lookup);
+    int place = forum_place(&forum, lookup->member);
 
-    return &forum.exchange->unread[forum_place(&forum, lookup->member)];
+    return place >= 0 && place < forum.exchange->node_count ? &forum.exchange->unread[place] : NULL;
 }
 
 /* All that there is of what is asked for. */
@@ -211,7 +213,7 @@ static json_object *find(const struct lookup *lookup, const struct publish_quest
         return answer;
     }
     json_object_object_add(answer, "found", found.array);
-    if (found.bytes >= UNREAD_MIN) {
+    if (found.bytes >= UNREAD_MIN && unread_of(lookup) != NULL) {
         json_object_object_add(answer, "bytes", json_object_new_int64((int64_t)found.bytes));
         *unread_of(lookup) += found.bytes;
     }
@@ -233,7 +235,9 @@ static void answer_lookup(struct lookup *lookup, json_object *answer)
 
 static bool has_room(void *cookie)
 {
-    return *unread_of(cookie) < UNREAD_MAX;
+    const size_t *unread = unread_of(cookie);
+
+    return unread == NULL || *unread < UNREAD_MAX;
 }
 
 static void answer_ready(struct leader *leader)
