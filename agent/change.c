@@ -34,7 +34,8 @@ static bool takes_part(const struct leader_member *m)
     return m->position >= 0 && m->link != NULL;
 }
 
-static void send_stop(struct leader *leader, int signal, double grace)
+/* notice: there is something worth saving, and workers who want to be told in their own way are. */
+static void send_stop(struct leader *leader, int signal, double grace, bool notice)
 {
     for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *m = leader->members[i];
@@ -45,6 +46,7 @@ static void send_stop(struct leader *leader, int signal, double grace)
         msg = leader_message("stop", leader->generation);
         json_object_object_add(msg, "signal", json_object_new_int(signal));
         json_object_object_add(msg, "grace", json_object_new_double(grace));
+        json_object_object_add(msg, "notice", json_object_new_boolean(notice));
         leader_send(m, msg);
     }
 }
@@ -248,7 +250,7 @@ static void drain_after_fault(struct leader *leader)
     prepare_discard(leader); /* what was planned did not know of this */
     drain(leader, FAULT_GRACE + KILL_LIMIT);
     leader->killed = true; /* the members kill after the grace themselves */
-    send_stop(leader, SIGTERM, FAULT_GRACE);
+    send_stop(leader, SIGTERM, FAULT_GRACE, false);
 }
 
 static bool lost_some(const struct leader *leader)
@@ -424,7 +426,7 @@ static void agree(struct leader *leader)
     } else if (sum.training == 0 || (sum.step == 0 && sum.attached < sum.running)) {
         /* No worker has finished a step that our library knows of (while some are still starting, none can have), or knows our
          * library at all: the script's own checkpoint is what the next world starts from. */
-        send_stop(leader, signal, left > 1 ? left : 1);
+        send_stop(leader, signal, left > 1 ? left : 1, true);
     } else {
         run_to(leader, sum.step);
     }
@@ -524,7 +526,7 @@ void change_deadline(struct leader *leader)
             log_info("job %u: workers did not leave within the grace time: killed",
                      leader->options->job);
             leader->killed = true;
-            send_stop(leader, SIGKILL, 0);
+            send_stop(leader, SIGKILL, 0, false);
             leader_restart_deadline(leader, KILL_LIMIT);
         } else {
             leader_restart_deadline(leader, KILL_LIMIT);
@@ -570,7 +572,7 @@ void change_member_gone(struct leader *leader, struct leader_member *m)
     case PHASE_DRAINING:
         if (!leader->killed) {
             leader->killed = true;
-            send_stop(leader, SIGTERM, FAULT_GRACE);
+            send_stop(leader, SIGTERM, FAULT_GRACE, false);
             leader_restart_deadline(leader, FAULT_GRACE + KILL_LIMIT);
         }
         check_drained(leader);

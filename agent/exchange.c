@@ -221,6 +221,7 @@ static void handle_ask(const struct forum *forum, struct leader_member *m, json_
         const char *what;
         void (*handle)(const struct forum *forum, struct leader_member *m, json_object *msg);
     } table[] = {
+        {"allocate", allocate_on_question},
         {"publish", publish_on_publish},
         {"lookup", publish_on_lookup},
         {"taken", publish_on_taken},

@@ -15,6 +15,10 @@ struct forum {
 int forum_place(const struct forum *forum, const struct leader_member *m); /* -1: none */
 struct leader_member *forum_member(const struct forum *forum, int place);  /* NULL: nobody */
 json_object *forum_message(const struct forum *forum, const char *type);
+/* allocate.c */
+void allocate_on_question(const struct forum *forum, struct leader_member *m, json_object *msg);
+
+/* exchange.c */
 /* Answer a member's question; answer is taken over. */
 void forum_answer(const struct forum *forum, struct leader_member *m, json_object *question,
                   json_object *answer);

@@ -114,7 +114,7 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
         .now = leader_now(leader),
         .sizes = &leader->options->policy->sizes,
         .base_nodes = leader->options->base_nodes,
-        .target = leader->target,
+        .target = allocate_target(leader),
         /* Two that share nodes with others could start on the same node: one after the other. */
         .max_pending = leader->base != NULL && !leader->base->exclusive
                            ? 1
@@ -240,7 +240,10 @@ static void on_evaluate(uv_timer_t *timer)
     struct leader *leader = timer->data;
     struct plan_output out;
 
-    if (leader->phase == PHASE_ENDING || decide(leader, &out) != 0)
+    if (leader->phase == PHASE_ENDING)
+        return;
+    allocate_update(leader);
+    if (decide(leader, &out) != 0)
         return;
     snprintf(leader->why_size, sizeof(leader->why_size), "%s", out.why_size);
     snprintf(leader->why_not_more, sizeof(leader->why_not_more), "%s", out.why_not_more);
@@ -709,7 +712,8 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     };
     uint64_t beat_ms = (uint64_t)options->conf->heartbeat_timeout * 250;
 
-    if (leader == NULL) {
+    if (leader == NULL || (leader->requests = requests_create()) == NULL) {
+        free(leader);
         error_set(err, "out of memory");
         return NULL;
     }
@@ -723,6 +727,7 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     leader->submit_backoff = 2;
     leader->server = link_server_create(loop, &server, &handlers, leader, err);
     if (leader->server == NULL) {
+        requests_destroy(leader->requests);
         free(leader);
         return NULL;
     }
@@ -758,6 +763,7 @@ void leader_destroy(struct leader *leader)
     exchange_end(leader, &leader->exchange);
     exchange_end(leader, &leader->next.exchange);
     publish_free(leader);
+    requests_destroy(leader->requests);
     job_info_free(leader->base);
     free(leader);
 }

@@ -12,6 +12,7 @@
 #include "common/slurm_client.h"
 #include "lib/gather.h"
 #include "lib/plan.h"
+#include "lib/requests.h"
 #include "lib/world.h"
 
 enum phase {
@@ -142,9 +143,12 @@ struct leader {
     double ready_at; /* all its workers had been executed */
     double last_setback;
     int last_increments;
-    int target;
-    int restarts; /* faults so far */
-    bool killed;  /* SIGKILL has been ordered in this phase */
+    int target;                /* what programs ask for counts before it: allocate_target() */
+    struct requests *requests; /* … of programs */
+    int carried_out;           /* the number of the last that has begun */
+    char refused[256];         /* why the last one was */
+    int restarts;              /* faults so far */
+    bool killed;               /* SIGKILL has been ordered in this phase */
     char change_kind[16];
     char change_reason[512];
     char next_reason[256]; /* what has happened since the last change was decided */
@@ -233,6 +237,11 @@ void exchange_member_gone(struct leader *leader, const struct leader_member *mem
 /* False: not a message about them. */
 bool exchange_on_message(struct leader *leader, struct leader_member *member, const char *type,
                          json_object *msg);
+
+/* allocate.c */
+int allocate_target(const struct leader *leader);
+/* See what has been done of what programs ask for, and what is next. */
+void allocate_update(struct leader *leader);
 
 /* publish.c: what processes have published */
 /* A process of the world that is has ended. */

@@ -4,6 +4,7 @@
 noinst_LTLIBRARIES += agent/libelasticagent.la
 
 agent_libelasticagent_la_SOURCES = \
+    agent/allocate.c \
     agent/binding.c \
     agent/binding.h \
     agent/change.c \

@@ -42,6 +42,7 @@ struct member {
     json_object *waiting; /* … these */
     json_object *space;   /* what it needs in its workers' environment; NULL: nothing */
     int space_of;         /* attempt */
+    int alerted;          /* attempt whose workers have been asked to save, by an event */
     int generation;       /* the last one begun here */
     uv_timer_t beat;
     double last_heard;
@@ -62,6 +63,7 @@ struct member {
     bool welcomed, leaving, ending, finished;
     int open_handles; /* uv handles and other pieces that still call back */
     int exit_code;
+    char hold_kind[16], hold_reason[256]; /* of the change that is under way */
     char leave_reason[64];
     void (*done)(int code, void *arg);
     void *arg;
@@ -84,6 +86,8 @@ bool member_pmix_waits(struct member *m, const char *type, json_object *msg);
 char ***member_pmix_environment(struct member *m, int attempt);
 void member_pmix_free(char ***added);
 void member_pmix_gone(struct member *m, int attempt); /* its workers */
+/* Tell the workers that want to be told by an event that they have so many seconds to save. */
+void member_pmix_alert(struct member *m, double seconds);
 void member_pmix_end(struct member *m);
 
 /* member.c */

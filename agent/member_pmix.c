@@ -50,6 +50,32 @@ static void on_abort(int attempt, int rank, int status, const char *message, voi
         workers_abort(m->group->workers, rank);
 }
 
+static void on_declare(int attempt, int rank, bool by_event, int signal, void *arg)
+{
+    struct member *m = arg;
+    struct group *group = m->group != NULL && m->group->attempt == attempt ? m->group : m->next;
+
+    if (group != NULL && group->attempt == attempt)
+        workers_declare(group->workers, rank, by_event, signal);
+}
+
+static void on_complete(int attempt, int rank, void *arg)
+{
+    struct member *m = arg;
+
+    /* Only when it has been asked for: a program may save at any time, and go on. */
+    if (m->group != NULL && m->group->attempt == attempt && m->alerted == attempt)
+        workers_complete(m->group->workers, rank);
+}
+
+void member_pmix_alert(struct member *m, double seconds)
+{
+    if (m->pmix == NULL)
+        return;
+    m->alerted = m->group->attempt;
+    pmix_alert(m->pmix, m->alerted, m->hold_kind, m->hold_reason, seconds);
+}
+
 static bool on_log(int attempt, int rank, int fd, const char *text, size_t len, void *arg)
 {
     struct member *m = arg;
@@ -60,8 +86,12 @@ static bool on_log(int attempt, int rank, int fd, const char *text, size_t len, 
            group_log(m->next, rank, fd, text, len);
 }
 
-static const struct pmix_handlers handlers = {
-    .space = on_space, .send = on_send, .abort = on_abort, .log = on_log};
+static const struct pmix_handlers handlers = {.space = on_space,
+                                              .send = on_send,
+                                              .abort = on_abort,
+                                              .declare = on_declare,
+                                              .complete = on_complete,
+                                              .log = on_log};
 
 void member_pmix_begin(struct member *m)
 {

@@ -159,6 +159,24 @@ static void handle_abort(struct pmix *pmix, int attempt, json_object *msg)
                              pmix->arg);
 }
 
+static void handle_declare(struct pmix *pmix, int attempt, json_object *msg)
+{
+    int64_t rank, signal = 0;
+
+    json_get_int(msg, "signal", 0, 64, &signal);
+    if (json_get_int(msg, "rank", 0, INT32_MAX, &rank))
+        pmix->handlers.declare(attempt, (int)rank, json_get_bool(msg, "event", false), (int)signal,
+                               pmix->arg);
+}
+
+static void handle_complete(struct pmix *pmix, int attempt, json_object *msg)
+{
+    int64_t rank;
+
+    if (json_get_int(msg, "rank", 0, INT32_MAX, &rank))
+        pmix->handlers.complete(attempt, (int)rank, pmix->arg);
+}
+
 static void send_to_server(struct pmix *pmix, json_object *msg)
 {
     if (pmix->server != NULL && pmix->server->link != NULL)
@@ -236,6 +254,10 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         drop_server(pmix, pmix->reason);
     } else if (strcmp(type, "abort") == 0) {
         handle_abort(pmix, (int)attempt, msg);
+    } else if (strcmp(type, "declare") == 0) {
+        handle_declare(pmix, (int)attempt, msg);
+    } else if (strcmp(type, "complete") == 0) {
+        handle_complete(pmix, (int)attempt, msg);
     } else if (strcmp(type, "ask") == 0 && what != NULL && strcmp(what, "log") == 0) {
         handle_log(pmix, (int)attempt, msg);
     } else if (strcmp(type, "gather") == 0 || strcmp(type, "ungather") == 0 ||
@@ -248,7 +270,8 @@ static const struct link_handlers link_handlers = {.message = on_message, .close
 
 bool pmix_on_message(struct pmix *pmix, const char *type, json_object *msg)
 {
-    if (strcmp(type, "gathered") != 0 && strcmp(type, "relay") != 0 && strcmp(type, "answer") != 0)
+    if (strcmp(type, "gathered") != 0 && strcmp(type, "relay") != 0 &&
+        strcmp(type, "answer") != 0 && strcmp(type, "event") != 0)
         return false;
     if (pmix != NULL)
         send_to_server(pmix, json_object_get(msg));
@@ -377,6 +400,19 @@ void pmix_world_gone(struct pmix *pmix, int attempt)
 
     json_object_object_add(msg, "t", json_object_new_string("world_gone"));
     json_object_object_add(msg, "attempt", json_object_new_int(attempt));
+    send_to_server(pmix, msg);
+}
+
+void pmix_alert(struct pmix *pmix, int attempt, const char *kind, const char *reason,
+                double seconds)
+{
+    json_object *msg = json_object_new_object();
+
+    json_object_object_add(msg, "t", json_object_new_string("alert"));
+    json_object_object_add(msg, "attempt", json_object_new_int(attempt));
+    json_object_object_add(msg, "kind", json_object_new_string(kind));
+    json_object_object_add(msg, "reason", json_object_new_string(reason));
+    json_object_object_add(msg, "seconds", json_object_new_double(seconds));
     send_to_server(pmix, msg);
 }
 

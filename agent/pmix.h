@@ -27,6 +27,10 @@ struct pmix_handlers {
     void (*send)(json_object *msg, void *arg);
     /* A worker has called PMIx_Abort. */
     void (*abort)(int attempt, int rank, int status, const char *message, void *arg);
+    /* A worker wants to be told by an event (pmix_alert), or by this signal (0: none in particular), when it has to leave. */
+    void (*declare)(int attempt, int rank, bool by_event, int signal, void *arg);
+    /* A worker has saved what it wants to save. */
+    void (*complete)(int attempt, int rank, void *arg);
     /* A worker has something to say on fd 1 or 2, in whole lines. False: not now. */
     bool (*log)(int attempt, int rank, int fd, const char *text, size_t len, void *arg);
 };
@@ -40,6 +44,10 @@ void pmix_world(struct pmix *pmix, const struct world *world, int index, int att
                 const char *cwd, char *const *cpus);
 /* None of its workers is left. */
 void pmix_world_gone(struct pmix *pmix, int attempt);
+
+/* Tell the workers of that attempt by events that they have so many seconds to save and leave, because of a change of that kind. */
+void pmix_alert(struct pmix *pmix, int attempt, const char *kind, const char *reason,
+                double seconds);
 
 /* A message of the leader. False: it is not about PMIx. */
 bool pmix_on_message(struct pmix *pmix, const char *type, json_object *msg);

@@ -292,7 +292,7 @@ static json_object *state_json(struct leader *leader)
         msg, "sizes", json_object_new_string(sizes_format(&o->policy->sizes, text, sizeof(text))));
     json_object_object_add(msg, "min", json_object_new_int(o->policy->sizes.min));
     json_object_object_add(msg, "max", json_object_new_int(o->policy->sizes.max));
-    json_object_object_add(msg, "target", json_object_new_int(leader->target));
+    json_object_object_add(msg, "target", json_object_new_int(allocate_target(leader)));
     json_object_object_add(
         msg, "world_size",
         json_object_new_int(leader->world != NULL ? world_size(leader->world) : 0));
@@ -371,8 +371,9 @@ static json_object *resize(struct leader *leader, json_object *msg)
     leader->target = (int)nodes;
     if (leader->target > old)
         leader->last_setback = -1; /* the user wants them now */
-    snprintf(leader->next_reason, sizeof(leader->next_reason), "resize to %d by selastic",
-             leader->target);
+    if (leader->world == NULL || leader->world->node_count != leader->target)
+        snprintf(leader->next_reason, sizeof(leader->next_reason), "resize to %d by selastic",
+                 leader->target);
     leader_schedule(leader, 0);
     if (leader->world != NULL && leader->world->node_count == leader->target)
         return answer("done", "job %u has %d node%s", leader->options->job, leader->target,

@@ -97,6 +97,7 @@ static void submission_result(struct submission *s)
         if (leader->submit_error[0] == '\0')
             snprintf(leader->submit_error, sizeof(leader->submit_error),
                      "sbatch ended with status %lld", (long long)s->status);
+        requests_growth_failed(leader->requests, leader->submit_error);
         if (strcmp(before, leader->submit_error) != 0) /* once, however often it is tried */
             log_info("job %u: an extension of %d node%s was refused: %s", leader->options->job,
                      s->nodes, s->nodes == 1 ? "" : "s", leader->submit_error);

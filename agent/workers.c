@@ -30,6 +30,7 @@
 #define LINGER_MS     1000
 #define KILL_AGAIN_MS 500
 #define ABORT_MS      1000
+#define COMPLETE_MS   300 /* for who has saved to end by itself */
 
 struct pipe {
     struct worker *worker;
@@ -48,9 +49,11 @@ struct worker {
     struct pipe out, err, status;
     struct exec_worker_failure failure; /* of exec; stage 0: none */
     size_t failure_bytes;
-    int spawn_error; /* libuv's, 0: the shim was started */
-    int stop_signal; /* the last one that we sent, 0: none */
-    bool ended;      /* the shim is reaped */
+    int spawn_error;   /* libuv's, 0: the shim was started */
+    int stop_signal;   /* the last one that we sent, 0: none */
+    bool by_event;     /* is told otherwise than by a signal */
+    int notice_signal; /* wants this one; 0: the usual one */
+    bool ended;        /* the shim is reaped */
     bool reported;
     int code, signal;
 };
@@ -68,7 +71,8 @@ struct workers {
     uv_timer_t poll, kill;
     uint64_t ready_at, unaware_ms;
     bool ready, stepping, paused;
-    bool gated; /* waiting for workers_open */
+    bool declared; /* one of them has said how it wants to be told to leave: it is at work */
+    bool gated;    /* waiting for workers_open */
     bool parked;
     bool dropped; /* workers_destroy was called: tell nobody, free when all handles are closed */
     char chunk[CHUNK_BYTES]; /* one read at a time, handed on at once */
@@ -164,7 +168,7 @@ static void on_poll(uv_timer_t *timer)
         attached |= status.state != EVENT_STATE_NONE;
         set->stepping |= status.step > 0;
     }
-    if (!attached && uv_now(set->loop) - set->ready_at >= set->unaware_ms)
+    if (!attached && (set->declared || uv_now(set->loop) - set->ready_at >= set->unaware_ms))
         set->stepping = true;
     if (!set->stepping)
         return;
@@ -679,6 +683,60 @@ void workers_stop(struct workers *set, int signal, double grace)
     kill_after(set, at_once ? KILL_AGAIN_MS : grace < 1e6 ? (uint64_t)(grace * 1000) : UINT32_MAX);
 }
 
+static struct worker *worker_of(struct workers *set, int rank)
+{
+    for (int i = 0; i < set->count; i++)
+        if (set->list[i].rank == rank)
+            return &set->list[i];
+    return NULL;
+}
+
+void workers_declare(struct workers *set, int rank, bool by_event, int signal)
+{
+    struct worker *w = worker_of(set, rank);
+
+    if (w == NULL)
+        return;
+    set->declared = true;
+    w->by_event = by_event;
+    w->notice_signal = signal;
+}
+
+int workers_notice(struct workers *set, int signal, double grace)
+{
+    int others = 0;
+
+    if (signal == SIGKILL || !(grace > 0)) {
+        workers_stop(set, signal, grace);
+        return 0;
+    }
+    for (int i = 0; i < set->count; i++) {
+        struct worker *w = &set->list[i];
+
+        if (w->by_event)
+            others += !w->ended;
+        else
+            send_signal(w, w->notice_signal > 0 ? w->notice_signal : signal);
+    }
+    kill_after(set, grace < 1e6 ? (uint64_t)(grace * 1000) : UINT32_MAX);
+    return others;
+}
+
+static void on_complete_over(uv_timer_t *timer)
+{
+    kill_worker(timer->data);
+}
+
+void workers_complete(struct workers *set, int rank)
+{
+    struct worker *w = worker_of(set, rank);
+
+    if (w == NULL || w->ended || w->spawn_error != 0)
+        return;
+    send_signal(w, SIGTERM);
+    uv_timer_start(&w->linger, on_complete_over, COMPLETE_MS, 0);
+}
+
 static void on_abort_over(uv_timer_t *timer)
 {
     struct worker *w = timer->data;
@@ -689,9 +747,10 @@ static void on_abort_over(uv_timer_t *timer)
 
 void workers_abort(struct workers *set, int rank)
 {
-    for (int i = 0; i < set->count; i++)
-        if (set->list[i].rank == rank && !set->list[i].ended && set->list[i].spawn_error == 0)
-            uv_timer_start(&set->list[i].linger, on_abort_over, ABORT_MS, 0);
+    struct worker *w = worker_of(set, rank);
+
+    if (w != NULL && !w->ended && w->spawn_error == 0)
+        uv_timer_start(&w->linger, on_abort_over, ABORT_MS, 0);
 }
 
 /* ---- the rest -------------------------------------------------------------------------------- */

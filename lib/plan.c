@@ -318,7 +318,7 @@ static void explain_size(const struct plan_input *in, struct plan_output *out, i
         snprintf(out->why_size, sizeof(out->why_size), "%d nodes: all that the job has", out->size);
     else if (out->size == in->target)
         snprintf(out->why_size, sizeof(out->why_size),
-                 "%d of %d nodes: held at %d by selastic resize", out->size, usable, in->target);
+                 "%d of %d nodes: held at %d, as was asked for", out->size, usable, in->target);
     else
         snprintf(out->why_size, sizeof(out->why_size),
                  "%d of %d nodes: the largest allowed size (%s)", out->size, usable, text);
@@ -355,8 +355,7 @@ static void explain_more(const struct plan_input *in, struct plan_output *out)
     if (out->size >= in->sizes->max)
         snprintf(buf, size, "MAX is %d", in->sizes->max);
     else if (out->size >= in->target)
-        snprintf(buf, size, "held at %d by selastic resize (MAX is %d)", in->target,
-                 in->sizes->max);
+        snprintf(buf, size, "held at %d, as was asked for (MAX is %d)", in->target, in->sizes->max);
     else if (in->no_pool)
         snprintf(buf, size,
                  "no pool to grow into: name one with --elastic-pool or in elastic.conf");

@@ -16,4 +16,17 @@
 #define PMIX_PROC_INFO_ARRAY PMIX_PROC_DATA
 #endif
 
+/* Since 5.0. */
+#ifndef PMIX_ALLOC_REQ_CANCEL
+#define PMIX_ALLOC_REQ_CANCEL 5
+#endif
+
+/* In no release yet: how an accepted allocation request has ended. */
+#ifndef PMIX_DVM_IS_READY
+#define PMIX_DVM_IS_READY (-195)
+#endif
+#ifndef PMIX_ERR_DVM_MOD
+#define PMIX_ERR_DVM_MOD (-196)
+#endif
+
 #endif

@@ -21,7 +21,6 @@ struct host {
     struct space *spaces;
     struct waiting *waiting; /* calls that other nodes will answer */
     uint64_t next_id;
-    bool started; /* the library runs */
 };
 
 extern struct host host; /* the library's upcalls have no cookie, and it exists once per process */
@@ -30,6 +29,18 @@ json_object *host_message(const char *type, int attempt);
 void host_send(json_object *msg);
 struct space *host_space(int attempt);
 struct space *host_space_by_name(const char *name);
+
+struct space *host_newest_space(void); /* NULL: there is none */
+
+/* allocate.c */
+void allocate(struct call *call);
+/* control.c */
+void control(struct call *call);
+void control_event(struct call *call);
+/* events.c: of the leader, for a process or all of a space */
+bool events_on_message(const char *type, json_object *msg);
+/* Ask the processes of this node to save, and to go on. */
+void events_checkpoint(const struct space *space);
 
 /* exchange.c */
 void exchange_fence(struct call *call); /* and connect, disconnect */

@@ -489,6 +489,7 @@ static void prepare_environment(void)
         {"PMIX_MCA_plog", "default"}, /* ours; syslog's would write as us what clients log */
         {"PMIX_MCA_psec", "native"},  /* accept.c knows who connects */
         {"PMIX_MCA_ptl_base_max_msg_size", "64"}, /* MiB; without limit otherwise */
+        {"PMIX_MCA_prm", "default"},              /* the other asks Slurm by itself */
         {"HWLOC_COMPONENTS", "-gl"},              /* asks an X server */
     };
     size_t at = 0;
@@ -507,6 +508,27 @@ static void prepare_environment(void)
     }
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
         setenv(settings[i][0], settings[i][1], 1);
+}
+
+/* What a client sends with PMIX_RANGE_RM or _LOCAL comes here and not to the module. In the library's thread, too. */
+static void on_own_event(size_t id, pmix_status_t code, const pmix_proc_t *source,
+                         pmix_info_t info[], size_t info_count, pmix_info_t results[],
+                         size_t result_count, pmix_event_notification_cbfunc_fn_t done,
+                         void *cookie)
+{
+    (void)id;
+    (void)results;
+    (void)result_count;
+    if (source != NULL)
+        on_notify(code, source, PMIX_RANGE_RM, info, info_count, NULL, NULL);
+    done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cookie);
+}
+
+static void listen_for_events(void)
+{
+    pmix_status_t codes[] = {PMIX_JCTRL_CHECKPOINT_COMPLETE};
+
+    PMIx_Register_event_handler(codes, 1, NULL, 0, on_own_event, NULL, NULL);
 }
 
 int library_start(uv_loop_t *loop, const char *name, uint32_t rank, const char *directory,
@@ -532,11 +554,6 @@ int library_start(uv_loop_t *loop, const char *name, uint32_t rank, const char *
     PMIX_INFO_FREE(info, 7);
     if (status != PMIX_SUCCESS)
         return error_set(err, "PMIx_server_init: %s", PMIx_Error_string(status));
+    listen_for_events();
     return 0;
-}
-
-void library_stop(void)
-{
-    PMIx_server_finalize();
-    uv_close((uv_handle_t *)&library.wake, NULL);
 }

@@ -60,12 +60,10 @@ struct call {
 };
 
 /* Start it in this process, which can be done once in its life. name is the node's, rank its number; directory (private,
- * exists) is for the library's files. handle is called for each call, in the loop. Blocks for tens of milliseconds. */
+ * exists) is for the library's files. handle is called for each call, in the loop. Blocks for tens of milliseconds. Nothing stops it: it ends
+ * with the process. */
 int library_start(uv_loop_t *loop, const char *name, uint32_t rank, const char *directory,
                   void (*handle)(struct call *call), struct error *err);
-/* All calls must have been answered. */
-void library_stop(void);
-
 /* Answer and free a call: with a status alone, which any call takes; with what fences and modexes bring (taken over, freed when the library has
  * used it); with what a lookup has found; with infos for a query, allocation or control; with the name that a tool gets. */
 void call_answer(struct call *call, pmix_status_t status);

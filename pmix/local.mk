@@ -5,7 +5,10 @@ pkglibexec_PROGRAMS += pmix/elasticrun-pmix
 pmix_elasticrun_pmix_SOURCES = \
     pmix/accept.c \
     pmix/accept.h \
+    pmix/allocate.c \
     pmix/compat.h \
+    pmix/control.c \
+    pmix/events.c \
     pmix/exchange.c \
     pmix/host.h \
     pmix/library.c \

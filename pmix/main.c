@@ -54,6 +54,11 @@ struct space *host_space(int attempt)
     return space;
 }
 
+struct space *host_newest_space(void)
+{
+    return host.spaces;
+}
+
 struct space *host_space_by_name(const char *name)
 {
     struct space *space = host.spaces;
@@ -109,6 +114,15 @@ static void on_call(struct call *call)
         break;
     case CALL_MODEX:
         exchange_modex(call);
+        break;
+    case CALL_CONTROL:
+        control(call);
+        break;
+    case CALL_NOTIFY:
+        control_event(call);
+        break;
+    case CALL_ALLOCATE:
+        allocate(call);
         break;
     case CALL_PUBLISH:
         publish_publish(call);
@@ -224,20 +238,18 @@ static void on_message(struct link *link, json_object *msg, void *arg)
             space->unwanted = true;
         else if (space != NULL)
             forget(space);
-    } else {
+    } else if (!events_on_message(type, msg)) {
         exchange_on_message(type, msg);
     }
 }
 
-/* Nobody is left to serve. What would be freed now is the kernel's to free, and a library that hangs would keep us. */
+/* Nobody is left to serve. The library is not finalized: it may hang, its files are the agent's to remove. */
 static void on_closed(struct link *link, const char *why, void *arg)
 {
     (void)link;
     (void)why;
     (void)arg;
     host.link = NULL;
-    if (host.started)
-        library_stop();
     _exit(0);
 }
 
@@ -296,7 +308,6 @@ int main(int argc, char **argv)
         say_started(&err);
         link_close(host.link, "no PMIx");
     } else {
-        host.started = true;
         say_started(NULL);
     }
     uv_run(&host.loop, UV_RUN_DEFAULT);

@@ -201,7 +201,7 @@ static int describe(struct space *space, const struct space_options *options)
     add_number(&list, PMIX_JOB_NUM_APPS, 1);
     add_flag(&list, PMIX_SPAWNED, false);
     add(&list, PMIX_TMPDIR, space->directory, PMIX_STRING);
-    add(&list, PMIX_NSDIR, space->directory, PMIX_STRING);
+    add(&list, PMIX_NSDIR, space->session_directory, PMIX_STRING);
     add_flag(&list, PMIX_TDIR_RMCLEAN, true);
     add_maps(&list, world);
     add_app(&list, options, size);
@@ -268,6 +268,20 @@ static void register_all(struct space *space)
     }
 }
 
+static int make_directories(struct space *space, const char *directory, struct error *err)
+{
+    space->directory = strdup(directory);
+    if (space->directory == NULL ||
+        asprintf(&space->session_directory, "%s/session", directory) < 0) {
+        space->session_directory = NULL;
+        return error_set(err, "out of memory");
+    }
+    if ((mkdir(directory, 0700) != 0 && errno != EEXIST) ||
+        (mkdir(space->session_directory, 0700) != 0 && errno != EEXIST))
+        return error_set(err, "%s: %s", directory, strerror(errno));
+    return 0;
+}
+
 struct space *space_create(const struct space_options *options,
                            void (*done)(struct space *space, const struct error *err, void *arg),
                            void *arg, struct error *err)
@@ -285,9 +299,7 @@ struct space *space_create(const struct space_options *options,
     space->index = options->index;
     space->done = done;
     space->arg = arg;
-    space->directory = strdup(options->directory);
-    if (space->directory == NULL || (mkdir(space->directory, 0700) != 0 && errno != EEXIST)) {
-        error_set(err, "%s: %s", options->directory, strerror(errno));
+    if (make_directories(space, options->directory, err) != 0) {
         space_destroy(space);
         return NULL;
     }
@@ -303,7 +315,8 @@ struct space *space_create(const struct space_options *options,
 /* ---- use ------------------------------------------------------------------------------------------------------------------ */
 
 /* Open MPI keeps files by the name of the machine and the number of the process on its node: not in a place that several nodes
- * share, as they do on a testbed, and where they stay after a kill. */
+ * share, as they do on a testbed, and where they stay after a kill. Nor in PMIX_NSDIR, which the library removes at the end of
+ * the first process, while the others still have theirs there. */
 static void add_mpi(json_object *list, const struct space *space)
 {
     static const char *const directories[] = {"OMPI_MCA_btl_vader_backing_directory",
@@ -376,5 +389,6 @@ void space_destroy(struct space *space)
         dir_remove(space->directory, NULL);
     world_destroy(space->world);
     free(space->directory);
+    free(space->session_directory);
     free(space);
 }

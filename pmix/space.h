@@ -15,9 +15,10 @@ struct space {
     char name[PMIX_MAX_NSLEN + 1];
     int attempt; /* the leader's number of this start of the world */
     struct world *world;
-    int index;       /* of this node in it */
-    char *directory; /* of this world, for files of its processes; removed with it */
-    size_t asked;    /* bytes that its processes publish or log, not answered yet */
+    int index;               /* of this node in it */
+    char *directory;         /* of this world, for files of its processes; removed with it */
+    char *session_directory; /* in it; the library removes it, too */
+    size_t asked;            /* bytes that its processes publish or log, not answered yet */
     struct space *next;
     /* While it is being registered. */
     int unregistered; /* of namespace and clients */

@@ -25,6 +25,8 @@ EXTRA_DIST += \
     tests/system/pmix_publish.bats \
     tests/system/controller.bats \
     tests/system/phases.bats \
+    tests/system/pmix_allocate.bats \
+    tests/system/pmix_events.bats \
     tests/system/qos.bats \
     tests/system/queue.bats \
     tests/system/slow.bash \
@@ -47,6 +49,11 @@ tests_system_fake_leader_LDADD = common/libelasticcommon.la $(LIBUV_LIBS) $(JSON
 check_PROGRAMS += tests/system/forge
 tests_system_forge_SOURCES = tests/system/forge.c
 tests_system_forge_LDADD = $(SLURM_LIBS)
+
+# Compiled by the tests themselves.
+EXTRA_DIST += \
+    tests/system/pmix/checkpointer.c \
+    tests/system/pmix/resizer.c
 
 check_PROGRAMS += tests/system/slurm_client_probe
 tests_system_slurm_client_probe_SOURCES = tests/system/slurm_client_probe.c

@@ -47,6 +47,10 @@ tests_unit_test_pieces_SOURCES = tests/unit/test_pieces.c
 tests_unit_test_pieces_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_pieces_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 
+UNIT_TESTS += tests/unit/test_requests
+tests_unit_test_requests_SOURCES = tests/unit/test_requests.c
+tests_unit_test_requests_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_plan
 tests_unit_test_plan_SOURCES = tests/unit/test_plan.c
 tests_unit_test_plan_LDADD = $(UNIT_LIBS)

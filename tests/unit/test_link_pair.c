@@ -80,11 +80,19 @@ static void test_what_was_sent_last_arrives(void **state)
 /* Nobody else has the other end, but it may have gone mad. */
 static void test_bytes_that_are_no_frames(void **state)
 {
-    static const char *const bytes[] = {"\xff\xff\xff\xff", "\0\0\0\x01x",
-                                        "\0\0\0\x24 no code of anything is so short"};
-    static const size_t lengths[] = {4, 5, 40};
+    static const struct {
+        const char *bytes;
+        size_t len;
+    } cases[] = {
+        {"\xff\xff\xff\xff", 4},
+        {"\0\0\0\x01x", 5},
+        {"\0\0\0\x24"
+         "0123456789abcdef0123456789abcdef{}\"\"",
+         40}, /* no such code */
+    };
+
     (void)state;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct peer peer = {0};
         uv_loop_t loop;
         int ends[2];
@@ -92,7 +100,7 @@ static void test_bytes_that_are_no_frames(void **state)
         uv_loop_init(&loop);
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
         assert_non_null(link_adopt(&loop, ends[0], true, &peer_handlers, &peer, NULL));
-        assert_int_equal(write(ends[1], bytes[i], lengths[i]), (ssize_t)lengths[i]);
+        assert_int_equal(write(ends[1], cases[i].bytes, cases[i].len), (ssize_t)cases[i].len);
         assert_true(run_until_closed(&loop, &peer, 1));
         assert_int_equal(peer.messages, 0);
         close(ends[1]);
