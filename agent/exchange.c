@@ -14,17 +14,22 @@ int exchange_begin(struct leader *leader, struct exchange *exchange, const struc
                    int attempt)
 {
     exchange->gather = gather_create(world->node_count);
+    exchange->unread = calloc((size_t)world->node_count, sizeof(*exchange->unread));
     exchange->attempt = attempt;
     exchange->node_count = world->node_count;
     snprintf(exchange->name, sizeof(exchange->name), "%u.%u.%d.%d", leader->options->job,
              leader->options->restarts, world->generation, attempt);
-    return exchange->gather != NULL ? 0 : -1;
+    if (exchange->gather != NULL && exchange->unread != NULL)
+        return 0;
+    exchange_end(leader, exchange);
+    return -1;
 }
 
 void exchange_end(struct leader *leader, struct exchange *exchange)
 {
     publish_forum_gone(leader, exchange);
     gather_destroy(exchange->gather);
+    free(exchange->unread);
     *exchange = (struct exchange){0};
 }
 
@@ -216,9 +221,9 @@ static void handle_ask(const struct forum *forum, struct leader_member *m, json_
         const char *what;
         void (*handle)(const struct forum *forum, struct leader_member *m, json_object *msg);
     } table[] = {
-        {"allocate", allocate_on_question},  {"state", question_state},
-        {"publish", publish_on_publish},     {"lookup", publish_on_lookup},
-        {"unpublish", publish_on_unpublish},
+        {"allocate", allocate_on_question}, {"state", question_state},
+        {"publish", publish_on_publish},    {"lookup", publish_on_lookup},
+        {"taken", publish_on_taken},        {"unpublish", publish_on_unpublish},
     };
     const char *what = json_get_string(msg, "what");
     json_object *answer;

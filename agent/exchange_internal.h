@@ -26,6 +26,7 @@ void forum_answer(const struct forum *forum, struct leader_member *m, json_objec
 /* publish.c */
 void publish_on_publish(const struct forum *forum, struct leader_member *m, json_object *msg);
 void publish_on_lookup(const struct forum *forum, struct leader_member *m, json_object *msg);
+void publish_on_taken(const struct forum *forum, struct leader_member *m, json_object *msg);
 void publish_on_unpublish(const struct forum *forum, struct leader_member *m, json_object *msg);
 void publish_forum_gone(struct leader *leader, const struct exchange *exchange);
 void publish_member_gone(struct leader *leader, const struct leader_member *m);

@@ -83,6 +83,7 @@ struct exchange {
     int node_count;
     char name[64]; /* the namespace that its processes have */
     struct gather *gather;
+    size_t *unread; /* per place: bytes that lookups have found, and its server has not taken */
 };
 
 /* The next world, from the choice of its nodes until it begins. */

@@ -12,11 +12,9 @@
 #include "lib/json_get.h"
 #include "lib/pieces.h"
 
-#define TIMEOUT_MAX INT32_MAX /* seconds */
-#define CROWDED                                                                                    \
-    ((size_t)16                                                                                    \
-     << 20) /* bytes on their way to a member: then what it has looked up waits; far below a link's limit */
-#define CROWDED_SECONDS 0.02
+#define TIMEOUT_MAX INT32_MAX          /* seconds */
+#define UNREAD_MAX  ((size_t)16 << 20) /* bytes on their way to a node; far below what ends a link */
+#define UNREAD_MIN  4096               /* in one answer: less does not count */
 
 /* One that waits, if only for its turn. */
 struct lookup {
@@ -25,7 +23,6 @@ struct lookup {
     struct leader_member *member;
     json_object *question;
     double until; /* 0: for ever */
-    bool crowded; /* its answer could be given, but its member has much to read */
     struct lookup *next;
 };
 
@@ -162,10 +159,8 @@ static void set_timer(struct leader *leader)
     double now = leader_now(leader), first = -1; /* < 0: never */
 
     for (const struct lookup *l = leader->lookup; l != NULL; l = l->next) {
-        double at = l->crowded ? now + CROWDED_SECONDS : l->until;
-
-        if (at > 0 && (first < 0 || at < first))
-            first = at;
+        if (l->until > 0 && (first < 0 || l->until < first))
+            first = l->until;
     }
     if (uv_is_closing((uv_handle_t *)&leader->lookups))
         return;
@@ -176,31 +171,52 @@ static void set_timer(struct leader *leader)
                        first > now ? (uint64_t)((first - now) * 1000) + 1 : 0, 0);
 }
 
+struct found {
+    json_object *array;
+    size_t bytes;
+};
+
 static void add_found(const struct publish_process *owner, const struct publish_datum *datum,
                       void *arg)
 {
-    json_object *found = json_object_new_object();
+    json_object *item = json_object_new_object();
+    struct found *found = arg;
 
-    json_object_object_add(found, "key", json_object_new_string(datum->key));
-    json_object_object_add(found, "world", json_object_new_string(owner->world));
-    json_object_object_add(found, "rank", json_object_new_int(owner->rank));
-    piece_set(found, datum->data, datum->len);
-    json_object_array_add(arg, found);
+    json_object_object_add(item, "key", json_object_new_string(datum->key));
+    json_object_object_add(item, "world", json_object_new_string(owner->world));
+    json_object_object_add(item, "rank", json_object_new_int(owner->rank));
+    piece_set(item, datum->data, datum->len);
+    json_object_array_add(found->array, item);
+    found->bytes += datum->len;
 }
 
-/* All that is there of what is asked for. */
-static json_object *find(struct publish *published, const struct publish_question *question)
+/* NULL: its member has no place in that world any more. */
+static size_t *unread_of(const struct lookup *lookup)
 {
-    json_object *found = json_object_new_array(), *answer = json_object_new_object();
-    int count = publish_read(published, question, add_found, found);
+    struct forum forum = forum_of(lookup);
+    int place = forum_place(&forum, lookup->member);
 
-    if (count > 0) {
-        json_object_object_add(answer, "found", found);
+    return place >= 0 && place < forum.exchange->node_count ? &forum.exchange->unread[place] : NULL;
+}
+
+/* All that there is of what is asked for. */
+static json_object *find(const struct lookup *lookup, const struct publish_question *question)
+{
+    struct found found = {.array = json_object_new_array()};
+    json_object *answer = json_object_new_object();
+    int count = publish_read(lookup->leader->published, question, add_found, &found);
+
+    if (count <= 0) {
+        json_object_put(found.array);
+        json_object_object_add(answer, "error",
+                               json_object_new_string(count < 0 ? "large" : "nothing"));
         return answer;
     }
-    json_object_put(found);
-    json_object_object_add(answer, "error",
-                           json_object_new_string(count < 0 ? "large" : "nothing"));
+    json_object_object_add(answer, "found", found.array);
+    if (found.bytes >= UNREAD_MIN && unread_of(lookup) != NULL) {
+        json_object_object_add(answer, "bytes", json_object_new_int64((int64_t)found.bytes));
+        *unread_of(lookup) += found.bytes;
+    }
     return answer;
 }
 
@@ -219,11 +235,9 @@ static void answer_lookup(struct lookup *lookup, json_object *answer)
 
 static bool has_room(void *cookie)
 {
-    struct lookup *lookup = cookie;
-    const struct link *link = lookup->member->link;
+    const size_t *unread = unread_of(cookie);
 
-    lookup->crowded = link != NULL && link_queued(link) > CROWDED;
-    return !lookup->crowded;
+    return unread == NULL || *unread < UNREAD_MAX;
 }
 
 static void answer_ready(struct leader *leader)
@@ -231,10 +245,8 @@ static void answer_ready(struct leader *leader)
     struct publish_question question;
     struct lookup *lookup;
 
-    for (lookup = leader->lookup; lookup != NULL; lookup = lookup->next)
-        lookup->crowded = false;
     while ((lookup = publish_ready(leader->published, has_room, &question)) != NULL)
-        answer_lookup(lookup, find(leader->published, &question));
+        answer_lookup(lookup, find(lookup, &question));
     set_timer(leader);
 }
 
@@ -254,7 +266,7 @@ static void on_time(uv_timer_t *timer)
 
     while ((late = find_late(leader)) != NULL)
         answer_lookup(late, error_answer("timeout"));
-    answer_ready(leader);
+    set_timer(leader);
 }
 
 static enum publish_result wait_for(const struct forum *forum, struct leader_member *m,
@@ -362,6 +374,19 @@ void publish_on_lookup(const struct forum *forum, struct leader_member *m, json_
         answer_ready(forum->leader);
     else
         answer_with(forum, m, msg, word_for(result));
+}
+
+/* A node has read what it was answered. */
+void publish_on_taken(const struct forum *forum, struct leader_member *m, json_object *msg)
+{
+    size_t *unread = &forum->exchange->unread[forum_place(forum, m)];
+    int64_t bytes;
+
+    if (!json_get_int(msg, "bytes", 0, (int64_t)*unread, &bytes))
+        return;
+    *unread -= (size_t)bytes;
+    if (forum->leader->published != NULL)
+        answer_ready(forum->leader);
 }
 
 void publish_on_unpublish(const struct forum *forum, struct leader_member *m, json_object *msg)

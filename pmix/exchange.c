@@ -20,6 +20,9 @@
 #define MODEX_SECONDS                                                                              \
     60 /* for a process that has not published anything; as a rule it is at work on it */
 
+#define ASKED_MAX                                                                                  \
+    ((size_t)16 << 20) /* bytes on their way to the agent; far below what ends the link */
+
 /* A call that another node, or all nodes, will answer. */
 struct waiting {
     struct call *call;
@@ -369,6 +372,23 @@ void exchange_ask(struct call *call, const struct space *space, const char *what
     json_object_object_add(msg, "attempt", json_object_new_int(space->attempt));
     json_object_object_add(msg, "id", json_object_new_int64((int64_t)w->id));
     host_send(msg);
+}
+
+bool asked_begin(struct call *call, struct space *space, size_t bytes)
+{
+    if (bytes > ASKED_MAX - space->asked)
+        return false;
+    space->asked += bytes;
+    call->len = bytes;
+    return true;
+}
+
+void asked_end(const struct call *call)
+{
+    struct space *space = host_space_by_name(call->source.nspace);
+
+    if (space != NULL)
+        space->asked -= call->len;
 }
 
 static void on_answer(json_object *msg)

@@ -54,6 +54,10 @@ bool exchange_on_message(const char *type, json_object *msg);
 /* The space goes: what still waits for its other nodes is answered. */
 void exchange_drop(const struct space *space);
 
+/* False: so much is on its way to the agent that this has to wait. call->len is the size then, for asked_end. */
+bool asked_begin(struct call *call, struct space *space, size_t bytes);
+void asked_end(const struct call *call);
+
 /* publish.c */
 void publish_publish(struct call *call);
 void publish_lookup(struct call *call);

@@ -486,7 +486,7 @@ static void prepare_environment(void)
     static const char *const settings[][2] = {
         /* The others lock memory that they share with clients: one that is killed at the wrong moment stops the server. */
         {"PMIX_MCA_gds", "hash"},
-        {"PMIX_MCA_plog", "default"}, /* ours; others would write as us what clients log */
+        {"PMIX_MCA_plog", "default"}, /* ours; syslog's would write as us what clients log */
         {"PMIX_MCA_psec", "native"},  /* accept.c knows who connects */
         {"PMIX_MCA_ptl_base_max_msg_size", "64"}, /* MiB; without limit otherwise */
         {"PMIX_MCA_prm", "default"},              /* the other asks Slurm by itself */

@@ -43,13 +43,13 @@ static bool wants_one(const struct call *call)
     return false;
 }
 
-/* All that can be written. *left: there is something that cannot. */
-static pmix_status_t collect(const struct call *call, json_object *lines, bool *left)
+/* All that can be written. *left: there is something that cannot; *bytes: of all that can. */
+static pmix_status_t collect(const struct call *call, json_object *lines, bool *left, size_t *bytes)
 {
     bool one = wants_one(call);
-    size_t bytes = 0;
 
     *left = false;
+    *bytes = 0;
     for (size_t i = 0; i < call->info_count; i++) {
         const pmix_info_t *info = &call->info[i];
         int fd = fd_of(info);
@@ -60,8 +60,8 @@ static pmix_status_t collect(const struct call *call, json_object *lines, bool *
         }
         if (info->value.type != PMIX_STRING || info->value.data.string == NULL)
             return PMIX_ERR_BAD_PARAM;
-        bytes += strlen(info->value.data.string);
-        if (bytes > LOG_BYTES_MAX)
+        *bytes += strlen(info->value.data.string);
+        if (*bytes > LOG_BYTES_MAX)
             return PMIX_ERR_OUT_OF_RESOURCE;
         if (add_line(lines, fd, info->value.data.string) != 0)
             return PMIX_ERR_NOMEM;
@@ -82,6 +82,7 @@ static pmix_status_t status_of(json_object *answer)
 
 static void on_logged(struct call *call, json_object *answer)
 {
+    asked_end(call);
     call_answer(call, status_of(answer));
 }
 
@@ -89,6 +90,7 @@ static void on_logged_in_part(struct call *call, json_object *answer)
 {
     pmix_status_t status = status_of(answer);
 
+    asked_end(call);
     call_answer(call, status == PMIX_SUCCESS ? PMIX_ERR_PARTIAL_SUCCESS : status);
 }
 
@@ -98,9 +100,12 @@ void log_lines(struct call *call)
     json_object *lines = json_object_new_array(), *msg;
     pmix_status_t status = PMIX_ERR_NOT_SUPPORTED;
     bool left;
+    size_t bytes;
 
     if (space != NULL)
-        status = collect(call, lines, &left);
+        status = collect(call, lines, &left, &bytes);
+    if (status == PMIX_SUCCESS && !asked_begin(call, space, bytes))
+        status = PMIX_ERR_RESOURCE_BUSY;
     if (status != PMIX_SUCCESS) {
         json_object_put(lines);
         call_answer(call, status);

@@ -189,6 +189,8 @@ static pmix_status_t status_of(json_object *answer)
 
 static void on_done(struct call *call, json_object *answer)
 {
+    if (call->type == CALL_PUBLISH)
+        asked_end(call);
     call_answer(call, status_of(answer));
 }
 
@@ -244,6 +246,7 @@ void publish_publish(struct call *call)
     struct directives directives;
     pmix_status_t status = read_directives(call, &directives);
     json_object *msg = question(call, &directives), *items = json_object_new_array();
+    struct space *space = host_space_by_name(call->source.nspace);
     size_t bytes = 0;
 
     json_object_object_add(msg, "until", json_object_new_string(directives.until));
@@ -254,6 +257,8 @@ void publish_publish(struct call *call)
     if (status == PMIX_SUCCESS && (json_object_array_length(items) == 0 ||
                                    json_object_array_length(items) > PUBLISH_KEYS_MAX))
         status = PMIX_ERR_BAD_PARAM;
+    if (status == PMIX_SUCCESS && space != NULL && !asked_begin(call, space, bytes))
+        status = PMIX_ERR_OUT_OF_RESOURCE; /* a node may not have more */
     ask(call, "publish", msg, status, on_done);
 }
 
@@ -283,6 +288,20 @@ static pmix_status_t read_found(json_object *item, pmix_pdata_t *found)
     return status;
 }
 
+/* The leader sends no more before it knows. */
+static void say_taken(const struct call *call, json_object *answer)
+{
+    const struct space *space = host_space_by_name(call->source.nspace);
+    json_object *bytes = NULL, *msg;
+
+    if (space == NULL || !json_object_object_get_ex(answer, "bytes", &bytes))
+        return;
+    msg = host_message("ask", space->attempt);
+    json_object_object_add(msg, "what", json_object_new_string("taken"));
+    json_object_object_add(msg, "bytes", json_object_get(bytes));
+    host_send(msg);
+}
+
 /* Fewer than have been asked for are a success: with another status the library would not pass them on, and in the program's array those
  * that are missing have no value. */
 static void on_found(struct call *call, json_object *answer)
@@ -292,6 +311,7 @@ static void on_found(struct call *call, json_object *answer)
     pmix_pdata_t *found = NULL;
     size_t count = 0;
 
+    say_taken(call, answer);
     json_object_object_get_ex(answer, "found", &array);
     if (status == PMIX_SUCCESS && json_object_is_type(array, json_type_array))
         count = json_object_array_length(array);

@@ -18,6 +18,7 @@ struct space {
     int index;               /* of this node in it */
     char *directory;         /* of this world, for files of its processes; removed with it */
     char *session_directory; /* in it; the library removes it, too */
+    size_t asked;            /* bytes that its processes publish or log, not answered yet */
     struct space *next;
     /* While it is being registered. */
     int unregistered; /* of namespace and clients */

@@ -8,7 +8,7 @@ load helpers
 load elastic
 
 setup_file() {
-    testbed_up --nodes 2
+    testbed_up --nodes 2 --cpus-per-node 64
     install -m 0755 "${top_builddir:-$TREE/build}/tests/system/pmix_publish" "$TB_WORK/"
     mpicc.openmpi -O1 -Wall -o "$TB_WORK/names" "$TREE/tests/system/mpi/names.c"
 }
@@ -47,6 +47,12 @@ lines_are() { [[ $(grep -cxF -- "$2" <<<"$output") == "$1" ]]; }
         lines_are 1 "right: $rank of again"
     done
     [[ $output == *"failed: SIGKILL"* && $output != *wrong* ]]
+}
+
+@test "a hundred processes look up a value of 1 MiB at the same moment" {
+    run -0 as_user timeout 80 srun -N2 --ntasks-per-node=50 --exclusive elasticrun --elastic=2:2 --max-restarts=0 "$TB_WORK/pmix_publish" crowd
+    echo "$output"
+    [[ $(grep -c '^right: ' <<<"$output") == 100 && $output != *wrong* ]]
 }
 
 @test "MPI_Publish_name and MPI_Lookup_name" {

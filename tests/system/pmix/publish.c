@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A PMIx client with four processes on two nodes that checks what they publish for each other.
  *
- * publish all: in one world. publish again: a process is killed while it waits; the world after that finds what it may. */
+ * publish all: in one world. publish crowd: any number of processes. publish again: a process is killed while it waits; the world after that finds what it may. */
 #include <pmix.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -248,6 +248,28 @@ static void die(int signal)
     kill(getpid(), SIGKILL);
 }
 
+/* All wait for something large. */
+static void crowd(void)
+{
+    char *bytes = calloc(1, LARGE);
+    pmix_pdata_t found;
+    pmix_info_t info;
+    int one = 1;
+
+    PMIX_PDATA_CONSTRUCT(&found);
+    PMIX_LOAD_KEY(found.key, "large");
+    PMIX_INFO_LOAD(&info, PMIX_WAIT, &one, PMIX_INT);
+    fence();
+    if (me.rank == 0) {
+        usleep(300000);
+        is("large", publish_bytes("large", bytes, LARGE), PMIX_SUCCESS);
+    }
+    is("read", PMIx_Lookup(&found, 1, &info, 1), PMIX_SUCCESS);
+    expect(found.value.type == PMIX_BYTE_OBJECT && found.value.data.bo.size == LARGE, "size", 0);
+    PMIX_PDATA_DESTRUCT(&found);
+    free(bytes);
+}
+
 /* Rank 3 is killed while it waits. */
 static void first_world(void)
 {
@@ -298,6 +320,8 @@ int main(int argc, char **argv)
         check_large();
         check_malformed();
         check_log();
+    } else if (strcmp(argv[1], "crowd") == 0) {
+        crowd();
     } else if (getenv("ELASTIC_GENERATION") != NULL && atoi(getenv("ELASTIC_GENERATION")) > 1) {
         second_world();
     } else {
