@@ -151,7 +151,9 @@ bool member_pmix_waits(struct member *m, const char *type, json_object *msg)
 
 char ***member_pmix_environment(struct member *m, int attempt)
 {
-    size_t count = m->space_of == attempt ? json_object_array_length(m->space) : 0;
+    /* NULL: these start without. */
+    bool known = m->space_of == attempt && json_object_is_type(m->space, json_type_array);
+    size_t count = known ? json_object_array_length(m->space) : 0;
     char ***added = count > 0 ? calloc(count + 1, sizeof(*added)) : NULL;
 
     for (size_t i = 0; added != NULL && i < count; i++) {
