@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The private Slurm that bench/resize measures on, and jobs in it as the ordinary user."""
+"""The private Slurm that is measured on, and jobs in it as the ordinary user."""
 
 import os
 import pwd
@@ -73,6 +73,7 @@ class Cluster:
         if up.returncode:
             raise BenchError(up.stderr.strip() or up.stdout.strip())
         self._environment = self._read_environment()
+        self.configuration = self._environment["SLURM_CONF"]
         self._account = pwd.getpwnam(self._environment["TESTBED_USER"])
         os.chown(self.work, self._account.pw_uid, self._account.pw_gid)
         # The log then names each node that has become free, to the millisecond.
@@ -138,6 +139,10 @@ class Cluster:
             text=True,
             **identity,
         )
+
+    def start(self, *argv):
+        """Start a command and go on; its process."""
+        return self._command(argv, None)
 
     def run(self, *argv, cwd=None):
         """Run a command to its end; its output. BenchError if it fails."""

@@ -273,19 +273,6 @@ def _cell(record: Optional[Dict], first: bool) -> str:
     return text
 
 
-BEGIN, END = "<!-- bench/resize -->", "<!-- end of bench/resize -->"
-
-
-def placed(page: str, text: str) -> str:
-    """The page with the text between its lines BEGIN and END, in place of what is there. ValueError if it has
-    no such lines."""
-    before, begin, rest = page.partition(BEGIN + "\n")
-    _, end, after = rest.partition(END + "\n")
-    if not begin or not end:
-        raise ValueError(f"there are no lines {BEGIN} and {END}")
-    return f"{before}{begin}\n{text}\n{end}{after}"
-
-
 def verdicts(records: Sequence[Dict], measures: Sequence[Dict], ours: str) -> List[Tuple[bool, str]]:
     """Whether what this project promises has been held: (held, sentence) for each promise that can be judged."""
     medians = {(r["step"], r["peer"], r["change"], r["figure"]): r["median"] for r in records}

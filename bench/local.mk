@@ -4,9 +4,14 @@
 EXTRA_DIST += \
     bench/cluster.py \
     bench/figures.py \
+    bench/page.py \
     bench/peers.py \
+    bench/pmix \
+    bench/pmix_client.c \
+    bench/pmix_mpi.c \
     bench/resize \
     bench/resubmit.sh \
     bench/torchrun-node.sh \
     bench/torchrun_keep_alive.py \
+    bench/traffic \
     bench/train.py

@@ -12,6 +12,7 @@ import tap
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench"))
 import figures
+import page
 
 SHORT, LONG = 0.1, 0.2  # step times of worlds of 2 and of 4
 
@@ -209,12 +210,13 @@ class Tables(unittest.TestCase):
         self.assertEqual({line.count("|") for line in lines if line.startswith("|")}, {8})
 
     def test_placed_in_a_page(self):
-        page = f"# Title\n\n{figures.BEGIN}\nold\n{figures.END}\n\nMore.\n"
-        new = f"# Title\n\n{figures.BEGIN}\n\nnew\n\n{figures.END}\n\nMore.\n"
-        self.assertEqual(figures.placed(page, "new\n"), new)
-        self.assertEqual(figures.placed(new, "new\n"), new)
+        first, last = page.marks("resize")
+        old = f"# Title\n\n{first}\nold\n{last}\n\nMore.\n"
+        new = f"# Title\n\n{first}\n\nnew\n\n{last}\n\nMore.\n"
+        self.assertEqual(page.placed(old, "resize", "new\n"), new)
+        self.assertEqual(page.placed(new, "resize", "new\n"), new)
         with self.assertRaisesRegex(ValueError, "no lines"):
-            figures.placed("# Title\n", "new\n")
+            page.placed(old, "pmix", "new\n")
 
     def test_verdicts(self):
         verdicts = figures.verdicts(figures.summary(self.MEASURES, "elastic"), self.MEASURES, "elastic")
