@@ -202,16 +202,6 @@ static int check_pool(const struct leader *leader, const char *name, struct erro
     return REQUEST_NOT_AVAILABLE;
 }
 
-static int ask_release(struct leader *leader, const struct request_situation *now,
-                       struct request_wish *wish, struct error *err)
-{
-    int rc = wish->names != NULL ? check_names(leader, wish->names, err) : 0;
-
-    if (rc == 0 && wish->names != NULL)
-        rc = check_whole_jobs(leader, wish->names, err);
-    return rc != 0 ? rc : requests_release(leader->requests, now, wish, err);
-}
-
 /* "12.0.3", as it was given out. 0: it is none of this job's. */
 static int number_of(const struct leader *leader, const char *id)
 {
@@ -223,6 +213,29 @@ static int number_of(const struct leader *leader, const char *id)
         number < 1)
         return 0;
     return number;
+}
+
+/* What an earlier request has brought. */
+static int read_grant(struct leader *leader, const char *id, struct request_wish *wish,
+                      struct error *err)
+{
+    if (id == NULL || wish->nodes > 0)
+        return 0;
+    wish->nodes = requests_take_grant(leader->requests, number_of(leader, id));
+    if (wish->nodes > 0)
+        return 0;
+    error_set(err, "'%s' is no request of this job that has brought nodes", error_value(id).text);
+    return REQUEST_NOT_FOUND;
+}
+
+static int ask_release(struct leader *leader, const struct request_situation *now,
+                       struct request_wish *wish, struct error *err)
+{
+    int rc = wish->names != NULL ? check_names(leader, wish->names, err) : 0;
+
+    if (rc == 0 && wish->names != NULL)
+        rc = check_whole_jobs(leader, wish->names, err);
+    return rc != 0 ? rc : requests_release(leader->requests, now, wish, err);
 }
 
 static int ask_cancel(struct leader *leader, json_object *msg, const char *label, struct error *err)
@@ -262,7 +275,9 @@ static int carry(struct leader *leader, json_object *msg, struct error *err)
         if (rc == 0)
             rc = requests_extend(leader->requests, &now, &wish, err);
     } else if (what != NULL && strcmp(what, "release") == 0) {
-        rc = ask_release(leader, &now, &wish, err);
+        rc = read_grant(leader, json_get_string(msg, "of"), &wish, err);
+        if (rc == 0)
+            rc = ask_release(leader, &now, &wish, err);
     } else if (what != NULL && strcmp(what, "cancel") == 0) {
         rc = ask_cancel(leader, msg, label, err);
     } else {

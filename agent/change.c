@@ -342,6 +342,17 @@ static void handle_exit(struct leader *leader, struct leader_member *m, json_obj
         drain_after_fault(leader);
 }
 
+void change_fail(struct leader *leader, const char *why)
+{
+    if (leader->failed || (leader->phase != PHASE_RUNNING && leader->phase != PHASE_HOLDING &&
+                           leader->phase != PHASE_STARTING))
+        return;
+    leader->failed = true;
+    leader->failure_code = 1;
+    snprintf(leader->failure, sizeof(leader->failure), "%s", why);
+    drain_after_fault(leader);
+}
+
 /* ---- holding ----------------------------------------------------------------------------------------------------------- */
 
 void change_begin(struct leader *leader)

@@ -10,6 +10,9 @@
 #include "lib/json_get.h"
 #include "lib/pieces.h"
 
+/* All goes to each node, and a connection in which much more waits than this is given up. */
+#define COLLECTIVE_MAX ((size_t)24 << 20)
+
 int exchange_begin(struct leader *leader, struct exchange *exchange, const struct world *world,
                    int attempt)
 {
@@ -107,8 +110,10 @@ static void complete(const struct forum *forum, const char *key)
         gather_part(gather, key, nodes[i], &len);
         total += len;
     }
-    data = malloc(total + 1);
+    data = total <= COLLECTIVE_MAX ? malloc(total + 1) : NULL;
     if (data == NULL) {
+        log_error("job %u: a collective of %zu bytes is refused: at most %zu MiB",
+                  forum->leader->options->job, total, COLLECTIVE_MAX >> 20);
         finish(forum, key, NULL, 0, "refused", 0);
         return;
     }
@@ -140,6 +145,31 @@ static int *read_nodes(json_object *msg, int max, int *count)
     return nodes;
 }
 
+/* Processes wait for each other, and those of one node cannot come. Their program will not notice by itself. */
+static void begin_anew(const struct forum *forum)
+{
+    struct leader *leader = forum->leader;
+
+    if (forum->next) {
+        leader->unprepared = true;
+        prepare_discard(leader);
+        leader_schedule(leader, 0);
+    } else {
+        change_fail(leader, forum->exchange->without);
+    }
+}
+
+/* That node's workers have started without PMIx. Most programs never miss it. */
+static void handle_no_pmix(const struct forum *forum, struct leader_member *m, json_object *msg)
+{
+    const char *reason = json_get_string(msg, "reason");
+
+    snprintf(forum->exchange->without, sizeof(forum->exchange->without), "node %s has no PMIx: %s",
+             m->node, reason != NULL ? reason : "unknown");
+    if (gather_with(forum->exchange->gather, forum_place(forum, m)) != NULL)
+        begin_anew(forum);
+}
+
 static void handle_gather(const struct forum *forum, struct leader_member *m, json_object *msg)
 {
     const char *key = json_get_string(msg, "key");
@@ -155,7 +185,9 @@ static void handle_gather(const struct forum *forum, struct leader_member *m, js
                             len, json_get_bool(msg, "last", true), &err);
     free(data);
     free(nodes);
-    if (result == GATHER_COMPLETE) {
+    if (result == GATHER_WAITING && forum->exchange->without[0] != '\0') {
+        begin_anew(forum);
+    } else if (result == GATHER_COMPLETE) {
         complete(forum, key);
     } else if (result == GATHER_REFUSED && key != NULL) {
         json_object *answer = forum_message(forum, "gathered");
@@ -247,6 +279,7 @@ bool exchange_on_message(struct leader *leader, struct leader_member *m, const c
         const char *type;
         void (*handle)(const struct forum *forum, struct leader_member *m, json_object *msg);
     } table[] = {{"gather", handle_gather},
+                 {"no_pmix", handle_no_pmix},
                  {"ungather", handle_ungather},
                  {"relay", handle_relay},
                  {"ask", handle_ask}};

@@ -83,7 +83,8 @@ struct exchange {
     int node_count;
     char name[64]; /* the namespace that its processes have */
     struct gather *gather;
-    size_t *unread; /* per place: bytes that lookups have found, and its server has not taken */
+    char without[256]; /* a node that has no PMIx server, and why; "": there is none */
+    size_t *unread;    /* per place: bytes that lookups have found, and its server has not taken */
 };
 
 /* The next world, from the choice of its nodes until it begins. */
@@ -221,6 +222,8 @@ void change_describe(struct leader *leader, int size);
 void change_begin(struct leader *leader);
 void change_form(struct leader *leader);
 void change_stop_job(struct leader *leader, const char *reason);
+/* The world that is cannot go on, as if a worker had failed for that reason. */
+void change_fail(struct leader *leader, const char *why);
 void change_deadline(struct leader *leader);
 void change_member_gone(struct leader *leader, struct leader_member *member);
 void change_on_message(struct leader *leader, struct leader_member *member, const char *type,

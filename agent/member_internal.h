@@ -60,6 +60,7 @@ struct member {
     size_t unacked;
     bool output_paused;
 
+    bool pmix_missed; /* has been said */
     bool welcomed, leaving, ending, finished;
     int open_handles; /* uv handles and other pieces that still call back */
     int exit_code;

@@ -18,8 +18,19 @@ static void on_space(int attempt, json_object *env, const char *reason, void *ar
 
     if (attempt != m->asked)
         return;
-    if (env == NULL && reason != NULL)
-        log_info("%s: workers start without PMIx: %s", m->options->node, reason);
+    if (env == NULL) {
+        json_object *msg = member_message("no_pmix");
+
+        /* Once, and not from every node: most programs never miss it. Where they do, the leader says so. */
+        if (m->options->base && m->options->nodeid == 0 && !m->pmix_missed)
+            log_info("%s: workers start without PMIx: %s", m->options->node, reason);
+        else
+            log_debug("%s: workers start without PMIx: %s", m->options->node, reason);
+        m->pmix_missed = true;
+        json_object_object_add(msg, "attempt", json_object_new_int(attempt));
+        json_object_object_add(msg, "reason", json_object_new_string(reason));
+        member_send(m, msg);
+    }
     json_object_put(m->space);
     m->space = json_object_get(env);
     m->space_of = attempt;

@@ -17,11 +17,12 @@
 #include "lib/json_get.h"
 #include "lib/pieces.h"
 
-#define WORLD_MS    5000 /* to take a world; the first time it may still be starting */
-#define STARTS_MAX  5    /* then there is something wrong that another will not mend */
-#define WORLDS_MAX  4    /* asked for and not answered; there are never more than two */
-#define FIRST_FD    3
-#define NUMBER_SIZE 16
+#define WORLD_MS        5000 /* to take a world; the first time it may still be starting */
+#define STARTS_MAX      5    /* then there is something wrong that another will not mend */
+#define WORLDS_MAX      4    /* asked for and not answered; there are never more than two */
+#define EXIT_CANNOT_RUN 127  /* of a program that misses a library */
+#define FIRST_FD        3
+#define NUMBER_SIZE     16
 
 struct pmix {
     uv_loop_t *loop;
@@ -46,7 +47,7 @@ struct server {
     struct pmix *pmix;
     uv_process_t process;
     struct link *link;
-    bool ended, linked;
+    bool started, ended, linked;
 };
 
 /* ---- life of a process --------------------------------------------------------------------------------------------------- */
@@ -119,7 +120,12 @@ static void on_process_exit(uv_process_t *process, int64_t code, int signal)
             snprintf(reason, sizeof(reason), "elasticrun-pmix was ended by signal %d", signal);
         else
             snprintf(reason, sizeof(reason), "elasticrun-pmix ended with status %d", (int)code);
-        log_info("%s: %s; programs that use PMIx have lost it", server->pmix->options.node, reason);
+        snprintf(server->pmix->reason, sizeof(server->pmix->reason), "%s", reason);
+        if (!server->started && code == EXIT_CANNOT_RUN)
+            server->pmix->starts = STARTS_MAX;
+        if (server->started)
+            log_info("%s: %s; programs that use PMIx have lost it", server->pmix->options.node,
+                     reason);
         drop_server(server->pmix, reason);
     }
     uv_close((uv_handle_t *)process, on_process_closed);
@@ -248,6 +254,8 @@ static void on_message(struct link *link, json_object *msg, void *arg)
     } else if (strcmp(type, "no_space") == 0) {
         if (index >= 0)
             answer(pmix, index, NULL, reason != NULL ? reason : "unknown");
+    } else if (strcmp(type, "started") == 0) {
+        server->started = true;
     } else if (strcmp(type, "failed") == 0) {
         pmix->starts = STARTS_MAX; /* it would say the same again */
         snprintf(pmix->reason, sizeof(pmix->reason), "%s", reason != NULL ? reason : "unknown");

@@ -41,7 +41,7 @@ void question_state(const struct forum *forum, struct leader_member *m, json_obj
     json_object_object_add(answer, "sizes",
                            json_object_new_string(sizes_format(sizes, text, sizeof(text))));
     add_number(answer, "nodes", leader->world != NULL ? leader->world->node_count : 0);
-    add_number(answer, "target", leader->target);
+    add_number(answer, "target", allocate_target(leader));
     add_number(answer, "generation", leader->generation);
     json_object_object_add(answer, "why_not_more", json_object_new_string(leader->why_not_more));
     add_reason(answer, leader);

@@ -13,6 +13,10 @@ struct requests {
         [REQUESTS_MAX]; /* in the order in which they came; those that have ended stay until they are taken */
     int count;
     int numbers; /* given so far */
+    struct {
+        int number, nodes;
+    } grants[REQUEST_GRANTS]; /* the latest, in a ring */
+    int grant_count;
 };
 
 struct requests *requests_create(void)
@@ -250,6 +254,24 @@ static int held_count(const struct request_situation *now)
     return count;
 }
 
+static void remember(struct requests *requests, const struct request *request)
+{
+    int at = requests->grant_count++ % REQUEST_GRANTS;
+
+    requests->grants[at].number = request->number;
+    requests->grants[at].nodes = request->change;
+}
+
+int requests_take_grant(struct requests *requests, int number)
+{
+    for (int i = 0; i < REQUEST_GRANTS; i++)
+        if (requests->grants[i].number == number && number > 0) {
+            requests->grants[i].number = 0;
+            return requests->grants[i].nodes;
+        }
+    return 0;
+}
+
 static bool is_done(const struct request *request, const struct request_situation *now)
 {
     if (!now->settled || now->size == 0)
@@ -317,10 +339,13 @@ double requests_update(struct requests *requests, const struct request_situation
 
         if (each->state != REQUEST_PENDING)
             continue;
-        if (each->goal > 0 && is_done(each, now))
+        if (each->goal > 0 && is_done(each, now)) {
             end(each, REQUEST_DONE, "");
-        else if (each->expires > 0 && time >= each->expires)
+            if (each->kind == REQUEST_EXTEND)
+                remember(requests, each);
+        } else if (each->expires > 0 && time >= each->expires) {
             end(each, REQUEST_FAILED, "its time is over");
+        }
     }
     begin_next(requests, now);
     for (int i = 0; i < requests->count; i++)

@@ -15,6 +15,7 @@
 #define REQUESTS_MAX      32 /* that have not ended: more is no program that means well */
 #define REQUEST_LABEL_MAX 64
 #define REQUEST_NODES_MAX 256 /* names in one release */
+#define REQUEST_GRANTS    64  /* that are remembered, for who gives back what it got */
 
 enum request_kind { REQUEST_EXTEND, REQUEST_RELEASE };
 enum request_state { REQUEST_PENDING, REQUEST_DONE, REQUEST_FAILED, REQUEST_CANCELLED };
@@ -66,6 +67,10 @@ int requests_release(struct requests *requests, const struct request_situation *
 
 /* Cancel by number, or by label if number is 0. 0; REQUEST_NOT_FOUND, and why in err. */
 int requests_cancel(struct requests *requests, int number, const char *label, struct error *err);
+
+/* How many nodes the request of that number has brought, 0: none, or they have been given back by it, or that is long ago. Once it has been
+ * asked, it is given back. */
+int requests_take_grant(struct requests *requests, int number);
 
 /* What is being carried out, NULL: nothing. The job should have ->goal nodes (a request to grow: at least); a release by name: without these. */
 const struct request *requests_current(const struct requests *requests);

@@ -153,7 +153,7 @@ void allocate(struct call *call)
     if (word == NULL || wish.more_time)
         wish.status = PMIX_ERR_NOT_SUPPORTED;
     if (space == NULL)
-        space = host_newest_space(); /* a tool asks */
+        space = host_running_space(); /* a tool asks */
     else
         json_object_object_add(wish.msg, "rank", json_object_new_int64(call->source.rank));
     if (wish.status == PMIX_SUCCESS && space == NULL)

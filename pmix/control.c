@@ -80,5 +80,6 @@ void control_event(struct call *call)
         json_object_object_add(msg, "rank", json_object_new_int64(call->source.rank));
         host_send(msg);
     }
+    events_relay(call);
     call_free(call);
 }

@@ -4,13 +4,19 @@
  * Whoever sends an event names its receivers: by any other range the library delivers it to the processes of every world here. It is kept from
  * handlers that take just anything: Open MPI's own ends the program. Who registers later still hears of it, for two minutes; that is how a process hears what
  * its predecessor, in the world before, has asked for. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
 #include "lib/json_get.h"
+#include "lib/pieces.h"
 #include "pmix/host.h"
 
-#define INFOS_MAX 8
+#define INFOS_MAX       8
+#define EVENT_INFOS_MAX 64
+#define EVENT_BYTES_MAX 65536
+#define EVENT_BURST     500 /* events of one node to others at once */
+#define EVENT_RATE      100 /* … and for each second */
 
 static pmix_status_t code_of(const char *what)
 {
@@ -52,6 +58,121 @@ static void on_event(const struct space *space, json_object *msg)
         log_debug("an event could not be delivered");
     PMIX_INFO_FREE(info, INFOS_MAX);
 }
+
+/* ---- from process to process ------------------------------------------------------------------------------------------------ */
+
+/* The library has told the processes of this node; the others are the leader's to reach. A program that floods must not fill the
+ * connections that everything else needs: beyond a burst, so many a second. */
+static bool may_relay(void)
+{
+    static double tokens = EVENT_BURST, last;
+    double now = (double)uv_now(&host.loop) / 1000;
+
+    tokens += (now - last) * EVENT_RATE;
+    if (tokens > EVENT_BURST)
+        tokens = EVENT_BURST;
+    last = now;
+    if (tokens < 1)
+        return false;
+    tokens--;
+    return true;
+}
+
+static pmix_status_t pack(const struct call *call, pmix_byte_object_t *packed)
+{
+    pmix_data_buffer_t buffer;
+    pmix_status_t status = PMIX_SUCCESS;
+
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    if (call->info_count > 0)
+        status = PMIx_Data_pack(NULL, &buffer, call->info, (int32_t)call->info_count, PMIX_INFO);
+    if (status == PMIX_SUCCESS)
+        status = PMIx_Data_unload(&buffer, packed);
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    return status;
+}
+
+void events_relay(const struct call *call)
+{
+    struct space *space = host_space_by_name(call->source.nspace);
+    pmix_byte_object_t packed = {0};
+
+    if (space == NULL || call->range == PMIX_RANGE_RM || call->range == PMIX_RANGE_LOCAL ||
+        call->range == PMIX_RANGE_PROC_LOCAL)
+        return;
+    if (!may_relay() || call->info_count > EVENT_INFOS_MAX || pack(call, &packed) != PMIX_SUCCESS ||
+        packed.size > EVENT_BYTES_MAX) {
+        log_debug("rank %u: an event stays on its node", call->source.rank);
+        free(packed.bytes);
+        return;
+    }
+    for (int i = 0; i < space->world->node_count; i++) {
+        json_object *msg;
+
+        if (i == space->index)
+            continue;
+        msg = host_message("relay", space->attempt);
+        json_object_object_add(msg, "to", json_object_new_int(i));
+        json_object_object_add(msg, "what", json_object_new_string("notify"));
+        json_object_object_add(msg, "id", json_object_new_int(0));
+        json_object_object_add(msg, "code", json_object_new_int(call->status));
+        json_object_object_add(msg, "rank", json_object_new_int64(call->source.rank));
+        json_object_object_add(msg, "count", json_object_new_int((int)call->info_count));
+        if (piece_set(msg, packed.bytes, packed.size) == 0)
+            host_send(msg);
+        else
+            json_object_put(msg);
+    }
+    free(packed.bytes);
+}
+
+static pmix_info_t *unpack(json_object *msg, int64_t count)
+{
+    pmix_data_buffer_t buffer;
+    pmix_byte_object_t packed = {0};
+    pmix_info_t *info = NULL;
+    int32_t got = (int32_t)count;
+
+    if (piece_data(msg, &packed.bytes, &packed.size) != 0)
+        return NULL;
+    PMIX_INFO_CREATE(info, (size_t)count + 1); /* and whom it is for */
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    if (count > 0 && (PMIx_Data_load(&buffer, &packed) != PMIX_SUCCESS ||
+                      PMIx_Data_unpack(NULL, &buffer, info, &got, PMIX_INFO) != PMIX_SUCCESS ||
+                      got != (int32_t)count)) {
+        PMIX_INFO_FREE(info, (size_t)count + 1);
+        info = NULL;
+    }
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    free(packed.bytes);
+    return info;
+}
+
+/* Whoever was named; else all of this world, and no other that is here. */
+void events_relayed(const struct space *space, json_object *msg)
+{
+    int64_t code, rank, count;
+    pmix_info_t *info;
+    pmix_proc_t source, all;
+    bool named = false;
+
+    if (!json_get_int(msg, "code", INT32_MIN, INT32_MAX, &code) ||
+        !json_get_int(msg, "rank", 0, INT32_MAX, &rank) ||
+        !json_get_int(msg, "count", 0, EVENT_INFOS_MAX, &count) ||
+        (info = unpack(msg, count)) == NULL)
+        return;
+    PMIX_LOAD_PROCID(&source, space->name, (pmix_rank_t)rank);
+    PMIX_LOAD_PROCID(&all, space->name, PMIX_RANK_WILDCARD);
+    for (int64_t i = 0; i < count; i++)
+        named = named || PMIX_CHECK_KEY(&info[i], PMIX_EVENT_CUSTOM_RANGE);
+    if (!named)
+        PMIX_INFO_LOAD(&info[count], PMIX_EVENT_CUSTOM_RANGE, &all, PMIX_PROC);
+    PMIx_Notify_event((pmix_status_t)code, &source, PMIX_RANGE_CUSTOM, info, (size_t)count + !named,
+                      NULL, NULL);
+    PMIX_INFO_FREE(info, (size_t)count + 1);
+}
+
+/* ---- from the leader -------------------------------------------------------------------------------------------------------- */
 
 static void send_to_all(const struct space *space, pmix_status_t code, const char *reason,
                         uint32_t seconds)

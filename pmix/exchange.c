@@ -343,6 +343,10 @@ static void on_relay(json_object *msg)
         !json_get_int(msg, "from", 0, INT32_MAX, &from) ||
         !json_get_int(msg, "id", 0, INT64_MAX, &id) || (space = host_space((int)attempt)) == NULL)
         return;
+    if (strcmp(what, "notify") == 0) {
+        events_relayed(space, msg);
+        return;
+    }
     if (strcmp(what, "modex") == 0) {
         on_question(space, msg, (int)from, (uint64_t)id);
         return;

@@ -30,7 +30,8 @@ void host_send(json_object *msg);
 struct space *host_space(int attempt);
 struct space *host_space_by_name(const char *name);
 
-struct space *host_newest_space(void); /* NULL: there is none */
+struct space *host_running_space(
+    void); /* the oldest: another is only being prepared. NULL: there is none */
 
 /* allocate.c */
 void allocate(struct call *call);
@@ -39,6 +40,10 @@ void control(struct call *call);
 void control_event(struct call *call);
 /* events.c: of the leader, for a process or all of a space */
 bool events_on_message(const char *type, json_object *msg);
+/* An event of a process here, for those of other nodes that are to hear of it. */
+void events_relay(const struct call *call);
+/* … and of another node. */
+void events_relayed(const struct space *space, json_object *msg);
 /* Ask the processes of this node to save, and to go on. */
 void events_checkpoint(const struct space *space);
 

@@ -55,9 +55,14 @@ struct space *host_space(int attempt)
     return space;
 }
 
-struct space *host_newest_space(void)
+struct space *host_running_space(void)
 {
-    return host.spaces;
+    struct space *oldest = NULL;
+
+    for (struct space *space = host.spaces; space != NULL; space = space->next)
+        if (oldest == NULL || space->attempt < oldest->attempt)
+            oldest = space;
+    return oldest;
 }
 
 struct space *host_space_by_name(const char *name)

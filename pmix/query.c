@@ -259,16 +259,6 @@ static const struct known *find(const char *key)
 
 /* ---- queries ---------------------------------------------------------------------------------------------------------------- */
 
-static struct space *running_space(void)
-{
-    struct space *oldest = NULL;
-
-    for (struct space *space = host.spaces; space != NULL; space = space->next)
-        if (oldest == NULL || space->attempt < oldest->attempt)
-            oldest = space;
-    return oldest;
-}
-
 /* The namespace that the qualifiers name. NULL: it is none of ours. */
 static struct space *space_of(const pmix_query_t *query)
 {
@@ -284,7 +274,7 @@ static struct space *space_of(const pmix_query_t *query)
                        ? host_space_by_name(info->value.data.proc->nspace)
                        : NULL;
     }
-    return running_space();
+    return host_running_space();
 }
 
 /* All that can be said; some of it may be. */
@@ -332,7 +322,7 @@ static bool is_for_leader(const struct call *call)
 
 void query_answer(struct call *call)
 {
-    const struct space *space = running_space();
+    const struct space *space = host_running_space();
 
     if (space != NULL && is_for_leader(call))
         exchange_ask(call, space, "state", json_object_new_object(), LEADER_SECONDS, finish);

@@ -29,6 +29,7 @@ EXTRA_DIST += \
     tests/system/phases.bats \
     tests/system/pmix_allocate.bats \
     tests/system/pmix_events.bats \
+    tests/system/pmix_requests.bats \
     tests/system/qos.bats \
     tests/system/queue.bats \
     tests/system/slow.bash \
@@ -54,6 +55,7 @@ tests_system_forge_LDADD = $(SLURM_LIBS)
 
 # Compiled by the tests themselves.
 EXTRA_DIST += \
+    tests/system/pmix/asker.c \
     tests/system/pmix/checkpointer.c \
     tests/system/pmix/resizer.c
 

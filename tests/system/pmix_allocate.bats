@@ -25,7 +25,7 @@ slurm_says() { [[ $(as_user squeue -h -t R -o %D | awk '{ n += $1 } END { print 
 @test "an MPI program asks for two nodes, goes on from its checkpoint on four, and gives one back by name" {
     # It is not to grow by itself: its target is where it is.
     touch "$TB_WORK/hold"
-    job=$(submit --elastic=2:4 --elastic-grow-delay=1 -N2 --ntasks-per-node=1 --exclusive -t 10 --wrap "export OMPI_MCA_mpi_yield_when_idle=1
+    job=$(submit --elastic=2:4 --elastic-grow-delay=1 -N2 --ntasks-per-node=1 --exclusive -t 10 --wrap "export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo
         srun elasticrun bash -c 'while [[ -e $TB_WORK/hold ]]; do sleep 0.1; done
             exec $TB_WORK/resizer $TB_WORK/checkpoint $TB_WORK/log n4'")
     wait_for 60 size_is "$job" 2

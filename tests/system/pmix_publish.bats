@@ -19,7 +19,7 @@ teardown() { cancel_all; }
 
 # run_on_both OPTION... COMMAND...: two processes on each of two nodes.
 run_on_both() {
-    as_user OMPI_MCA_mpi_yield_when_idle=1 timeout 60 srun -N2 --ntasks-per-node=2 --exclusive elasticrun --elastic=2:2 "$@"
+    as_user OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo timeout 60 srun -N2 --ntasks-per-node=2 --exclusive elasticrun --elastic=2:2 "$@"
 }
 
 # Whether that line is there so many times.

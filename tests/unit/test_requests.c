@@ -251,6 +251,23 @@ static void test_cancel(void **state)
     job_free(job);
 }
 
+static void test_what_was_granted(void **state)
+{
+    struct job *job = job_of("2:8", 2);
+
+    (void)state;
+    assert_int_equal(extend(job, 3, NULL), 1);
+    goal(job);
+    assert_int_equal(requests_take_grant(job->requests, 1), 0); /* not yet */
+    has_nodes(job, 5);
+    assert_ended(job, 1, REQUEST_DONE);
+    assert_int_equal(requests_take_grant(job->requests, 1), 3);
+    assert_int_equal(requests_take_grant(job->requests, 1), 0); /* given back */
+    assert_int_equal(requests_take_grant(job->requests, 0), 0);
+    assert_int_equal(requests_take_grant(job->requests, 2), 0);
+    job_free(job);
+}
+
 static void test_time(void **state)
 {
     struct job *job = job_of("2:8", 2);
@@ -359,6 +376,7 @@ int main(void)
         cmocka_unit_test(test_release_after_growth_that_fails),
         cmocka_unit_test(test_release_by_name),
         cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_what_was_granted),
         cmocka_unit_test(test_time),
         cmocka_unit_test(test_the_job_ends),
         cmocka_unit_test(test_a_flood),
