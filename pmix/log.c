@@ -99,8 +99,8 @@ void log_lines(struct call *call)
     struct space *space = host_space_by_name(call->source.nspace);
     json_object *lines = json_object_new_array(), *msg;
     pmix_status_t status = PMIX_ERR_NOT_SUPPORTED;
-    bool left;
-    size_t bytes;
+    bool left = false;
+    size_t bytes = 0;
 
     if (space != NULL)
         status = collect(call, lines, &left, &bytes);
