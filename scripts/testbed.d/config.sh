@@ -43,14 +43,15 @@ node_port() { printf '%d' $((PORT + 1 + $1)); }
 port_count() { printf '%d' $((opt_nodes + 2)); }
 
 make_directories() {
-    mkdir "$DIR"/{etc,log,munge,run,spool,state}
-    chmod 0755 "$DIR" "$DIR"/{etc,munge,run,spool}
+    mkdir "$DIR"/{etc,log,munge,run,spool,state,tmp}
+    chmod 0755 "$DIR" "$DIR"/{etc,munge,run,spool,tmp}
     chmod 0700 "$DIR/state"
     # Jobs write here as their users.
     mkdir -m 1777 "$DIR/jobs" "$DIR/snapshots"
     local i
     for ((i = 1; i <= opt_nodes; i++)); do
         mkdir -m 0755 "$DIR/spool/n$i"
+        mkdir -m 1777 "$DIR/tmp/n$i"
     done
     if ((opt_gpus)); then
         mkdir -m 0755 "$DIR/dev"
@@ -132,6 +133,7 @@ AuthInfo=socket=$MUNGE_SOCKET
 CredType=cred/munge
 StateSaveLocation=$DIR/state
 SlurmdSpoolDir=$DIR/spool/%n
+TmpFS=$DIR/tmp/%n
 SlurmctldPidFile=$DIR/run/slurmctld.pid
 SlurmdPidFile=$DIR/run/slurmd.%n.pid
 SlurmctldLogFile=$DIR/log/slurmctld.log
