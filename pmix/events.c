@@ -29,22 +29,42 @@ static void add_text(pmix_info_t *info, size_t *count, const char *key, const ch
         PMIX_INFO_LOAD(&info[(*count)++], key, text, PMIX_STRING);
 }
 
+/* What every event of the leader says: for whom it is (or all of them: PMIX_RANK_WILDCARD). There is room for INFOS_MAX. */
+static pmix_info_t *begin_event(const struct space *space, pmix_rank_t rank, size_t *count)
+{
+    pmix_info_t *info;
+    pmix_proc_t to;
+
+    PMIX_INFO_CREATE(info, INFOS_MAX);
+    PMIX_LOAD_PROCID(&to, space->name, rank);
+    *count = 0;
+    PMIX_INFO_LOAD(&info[(*count)++], PMIX_EVENT_CUSTOM_RANGE, &to, PMIX_PROC);
+    PMIX_INFO_LOAD(&info[(*count)++], PMIX_EVENT_NON_DEFAULT, NULL, PMIX_BOOL);
+    return info;
+}
+
+/* Send what has been begun, and free it. */
+static void send_event(pmix_status_t code, pmix_info_t *info, size_t count)
+{
+    pmix_proc_t from;
+
+    PMIX_LOAD_PROCID(&from, "elasticrun", PMIX_RANK_UNDEF);
+    if (PMIx_Notify_event(code, &from, PMIX_RANGE_CUSTOM, info, count, NULL, NULL) != PMIX_SUCCESS)
+        log_debug("an event could not be delivered");
+    PMIX_INFO_FREE(info, INFOS_MAX);
+}
+
 /* How a request has ended, for the process that is now of the rank that asked. */
 static void on_event(const struct space *space, json_object *msg)
 {
     const char *what = json_get_string(msg, "what");
     int64_t rank, nodes;
     pmix_info_t *info;
-    pmix_proc_t to, from;
-    size_t count = 0;
+    size_t count;
 
     if (what == NULL || !json_get_int(msg, "rank", 0, INT32_MAX, &rank))
         return;
-    PMIX_INFO_CREATE(info, INFOS_MAX);
-    PMIX_LOAD_PROCID(&to, space->name, (pmix_rank_t)rank);
-    PMIX_LOAD_PROCID(&from, "elasticrun", PMIX_RANK_UNDEF);
-    PMIX_INFO_LOAD(&info[count++], PMIX_EVENT_CUSTOM_RANGE, &to, PMIX_PROC);
-    PMIX_INFO_LOAD(&info[count++], PMIX_EVENT_NON_DEFAULT, NULL, PMIX_BOOL);
+    info = begin_event(space, (pmix_rank_t)rank, &count);
     add_text(info, &count, PMIX_ALLOC_ID, json_get_string(msg, "id"));
     add_text(info, &count, PMIX_ALLOC_REQ_ID, json_get_string(msg, "label"));
     add_text(info, &count, PMIX_QUERY_ALLOC_STATUS, json_get_string(msg, "reason"));
@@ -53,10 +73,7 @@ static void on_event(const struct space *space, json_object *msg)
 
         PMIX_INFO_LOAD(&info[count++], PMIX_NUM_NODES, &value, PMIX_UINT32);
     }
-    if (PMIx_Notify_event(code_of(what), &from, PMIX_RANGE_CUSTOM, info, count, NULL, NULL) !=
-        PMIX_SUCCESS)
-        log_debug("an event could not be delivered");
-    PMIX_INFO_FREE(info, INFOS_MAX);
+    send_event(code_of(what), info, count);
 }
 
 /* ---- from process to process ------------------------------------------------------------------------------------------------ */
@@ -78,20 +95,6 @@ static bool may_relay(void)
     return true;
 }
 
-static pmix_status_t pack(const struct call *call, pmix_byte_object_t *packed)
-{
-    pmix_data_buffer_t buffer;
-    pmix_status_t status = PMIX_SUCCESS;
-
-    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
-    if (call->info_count > 0)
-        status = PMIx_Data_pack(NULL, &buffer, call->info, (int32_t)call->info_count, PMIX_INFO);
-    if (status == PMIX_SUCCESS)
-        status = PMIx_Data_unload(&buffer, packed);
-    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
-    return status;
-}
-
 void events_relay(const struct call *call)
 {
     struct space *space = host_space_by_name(call->source.nspace);
@@ -100,7 +103,8 @@ void events_relay(const struct call *call)
     if (space == NULL || call->range == PMIX_RANGE_RM || call->range == PMIX_RANGE_LOCAL ||
         call->range == PMIX_RANGE_PROC_LOCAL)
         return;
-    if (!may_relay() || call->info_count > EVENT_INFOS_MAX || pack(call, &packed) != PMIX_SUCCESS ||
+    if (!may_relay() || call->info_count > EVENT_INFOS_MAX ||
+        values_pack(call->info, (int32_t)call->info_count, PMIX_INFO, &packed) != PMIX_SUCCESS ||
         packed.size > EVENT_BYTES_MAX) {
         log_debug("rank %u: an event stays on its node", call->source.rank);
         free(packed.bytes);
@@ -128,24 +132,16 @@ void events_relay(const struct call *call)
 
 static pmix_info_t *unpack(json_object *msg, int64_t count)
 {
-    pmix_data_buffer_t buffer;
-    pmix_byte_object_t packed = {0};
-    pmix_info_t *info = NULL;
-    int32_t got = (int32_t)count;
+    pmix_byte_object_t packed;
+    pmix_info_t *info;
 
     if (piece_data(msg, &packed.bytes, &packed.size) != 0)
         return NULL;
     PMIX_INFO_CREATE(info, (size_t)count + 1); /* and whom it is for */
-    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
-    if (count > 0 && (PMIx_Data_load(&buffer, &packed) != PMIX_SUCCESS ||
-                      PMIx_Data_unpack(NULL, &buffer, info, &got, PMIX_INFO) != PMIX_SUCCESS ||
-                      got != (int32_t)count)) {
-        PMIX_INFO_FREE(info, (size_t)count + 1);
-        info = NULL;
-    }
-    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
-    free(packed.bytes);
-    return info;
+    if (values_unpack(&packed, info, (int32_t)count, PMIX_INFO) == PMIX_SUCCESS)
+        return info;
+    PMIX_INFO_FREE(info, (size_t)count + 1);
+    return NULL;
 }
 
 /* Whoever was named; else all of this world, and no other that is here. */
@@ -177,21 +173,13 @@ void events_relayed(const struct space *space, json_object *msg)
 static void send_to_all(const struct space *space, pmix_status_t code, const char *reason,
                         uint32_t seconds)
 {
-    pmix_info_t *info;
-    pmix_proc_t to, from;
-    size_t count = 0;
+    size_t count;
+    pmix_info_t *info = begin_event(space, PMIX_RANK_WILDCARD, &count);
 
-    PMIX_INFO_CREATE(info, INFOS_MAX);
-    PMIX_LOAD_PROCID(&to, space->name, PMIX_RANK_WILDCARD);
-    PMIX_LOAD_PROCID(&from, "elasticrun", PMIX_RANK_UNDEF);
-    PMIX_INFO_LOAD(&info[count++], PMIX_EVENT_CUSTOM_RANGE, &to, PMIX_PROC);
-    PMIX_INFO_LOAD(&info[count++], PMIX_EVENT_NON_DEFAULT, NULL, PMIX_BOOL);
     if (seconds > 0)
         PMIX_INFO_LOAD(&info[count++], PMIX_TIME_REMAINING, &seconds, PMIX_UINT32);
     add_text(info, &count, PMIX_QUERY_ALLOC_STATUS, reason);
-    if (PMIx_Notify_event(code, &from, PMIX_RANGE_CUSTOM, info, count, NULL, NULL) != PMIX_SUCCESS)
-        log_debug("an event could not be delivered");
-    PMIX_INFO_FREE(info, INFOS_MAX);
+    send_event(code, info, count);
 }
 
 void events_checkpoint(const struct space *space)

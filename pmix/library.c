@@ -203,6 +203,43 @@ void call_answer_tool(struct call *call, const pmix_proc_t *name)
     call_answer(call, PMIX_SUCCESS);
 }
 
+/* ---- values as bytes ---------------------------------------------------------------------------------------------------- */
+
+pmix_status_t values_pack(const void *values, int32_t count, pmix_data_type_t type,
+                          pmix_byte_object_t *packed)
+{
+    pmix_data_buffer_t buffer;
+    pmix_status_t status = PMIX_SUCCESS;
+
+    *packed = (pmix_byte_object_t){0};
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    if (count > 0)
+        status = PMIx_Data_pack(NULL, &buffer, (void *)values, count, type);
+    if (status == PMIX_SUCCESS)
+        status = PMIx_Data_unload(&buffer, packed);
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    return status;
+}
+
+pmix_status_t values_unpack(pmix_byte_object_t *packed, void *values, int32_t count,
+                            pmix_data_type_t type)
+{
+    pmix_data_buffer_t buffer;
+    pmix_status_t status = PMIX_SUCCESS;
+    int32_t got = count;
+
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    if (count > 0)
+        status = PMIx_Data_load(&buffer, packed); /* which are the buffer's then */
+    if (count > 0 && status == PMIX_SUCCESS)
+        status = PMIx_Data_unpack(NULL, &buffer, values, &got, type);
+    if (status == PMIX_SUCCESS && got != count)
+        status = PMIX_ERR_UNPACK_FAILURE;
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    free(packed->bytes);
+    return status;
+}
+
 /* ---- the module: all of it runs in the library's thread ------------------------------------------------------------------ */
 
 static pmix_status_t on_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t answer,

@@ -78,4 +78,11 @@ struct call *call_own(void (*done)(struct call *call, void *arg), void *arg);
 void call_post(struct call *call, pmix_status_t status, const char *data, size_t len);
 void call_free(struct call *call);
 
+/* So many values of one type (0: none) as bytes that the library of another node can read: packed->bytes is the caller's to free, also on
+ * failure. And back, into values that have room for them; packed is taken over. */
+pmix_status_t values_pack(const void *values, int32_t count, pmix_data_type_t type,
+                          pmix_byte_object_t *packed);
+pmix_status_t values_unpack(pmix_byte_object_t *packed, void *values, int32_t count,
+                            pmix_data_type_t type);
+
 #endif

@@ -215,18 +215,13 @@ static void ask(struct call *call, const char *what, json_object *msg, pmix_stat
 
 static pmix_status_t add_item(json_object *items, const pmix_info_t *info, size_t *bytes)
 {
-    pmix_data_buffer_t buffer;
-    pmix_byte_object_t packed = {NULL, 0};
+    pmix_byte_object_t packed;
     json_object *item;
     pmix_status_t status;
 
     if (!key_ok(info->key))
         return PMIX_ERR_BAD_PARAM;
-    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
-    status = PMIx_Data_pack(NULL, &buffer, (void *)&info->value, 1, PMIX_VALUE);
-    if (status == PMIX_SUCCESS)
-        status = PMIx_Data_unload(&buffer, &packed);
-    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    status = values_pack(&info->value, 1, PMIX_VALUE, &packed);
     *bytes += packed.size;
     if (status == PMIX_SUCCESS && *bytes > PUBLISH_CALL_BYTES_MAX)
         status = PMIX_ERR_OUT_OF_RESOURCE;
@@ -267,10 +262,7 @@ void publish_publish(struct call *call)
 static pmix_status_t read_found(json_object *item, pmix_pdata_t *found)
 {
     const char *key = json_get_string(item, "key"), *world = json_get_string(item, "world");
-    pmix_data_buffer_t buffer;
     pmix_byte_object_t packed;
-    pmix_status_t status;
-    int32_t count = 1;
     int64_t rank;
 
     if (key == NULL || strlen(key) > PMIX_MAX_KEYLEN || world == NULL ||
@@ -279,13 +271,7 @@ static pmix_status_t read_found(json_object *item, pmix_pdata_t *found)
         return PMIX_ERR_UNPACK_FAILURE;
     PMIX_LOAD_KEY(found->key, key);
     PMIX_LOAD_PROCID(&found->proc, world, (pmix_rank_t)rank);
-    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
-    status = PMIx_Data_load(&buffer, &packed); /* which are the buffer's then */
-    if (status == PMIX_SUCCESS)
-        status = PMIx_Data_unpack(NULL, &buffer, &found->value, &count, PMIX_VALUE);
-    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
-    free(packed.bytes);
-    return status;
+    return values_unpack(&packed, &found->value, 1, PMIX_VALUE);
 }
 
 /* The leader sends no more before it knows. */
