@@ -87,7 +87,7 @@ static void tell(struct leader *leader, const struct request *request)
 {
     static const char *const words[] = {
         [REQUEST_DONE] = "done", [REQUEST_FAILED] = "failed", [REQUEST_CANCELLED] = "cancelled"};
-    int rank = request->rank < world_size(leader->world) ? request->rank : 0, first = 0, node = 0;
+    int rank = request->rank < world_size(leader->world) ? request->rank : 0;
     struct forum forum = {.leader = leader, .exchange = &leader->exchange};
     struct leader_member *m;
     json_object *msg;
@@ -100,9 +100,7 @@ static void tell(struct leader *leader, const struct request *request)
              request->why[0] != '\0' ? ": " : "", request->why);
     if (request->rank < 0)
         return; /* a tool, which may be gone */
-    while (node < leader->world->node_count - 1 && rank >= first + leader->world->nodes[node].slots)
-        first += leader->world->nodes[node++].slots;
-    m = forum_member(&forum, node);
+    m = forum_member(&forum, world_node_of(leader->world, rank));
     if (m == NULL)
         return;
     msg = forum_message(&forum, "event");

@@ -102,6 +102,18 @@ int world_size(const struct world *world)
     return world_first_rank(world, world->node_count);
 }
 
+int world_node_of(const struct world *world, int64_t rank)
+{
+    int64_t first = 0;
+
+    for (int i = 0; rank >= 0 && i < world->node_count; i++) {
+        first += world->nodes[i].slots;
+        if (rank < first)
+            return i;
+    }
+    return -1;
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void add_string(json_object *obj, const char *key, const char *value)

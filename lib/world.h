@@ -38,6 +38,8 @@ int world_set_node(struct world *world, int index, const char *name, int slots);
 bool world_name_ok(const char *name);
 int world_size(const struct world *world); /* workers */
 int world_first_rank(const struct world *world, int node_index);
+/* The node that a rank is on, -1: there is no such rank. */
+int world_node_of(const struct world *world, int64_t rank);
 
 /* The members `world`, `nodes`, … of a `start` message (architecture.md), both ways.
  * world_from_json checks types and bounds. */

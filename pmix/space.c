@@ -360,14 +360,7 @@ json_object *space_environment(const struct space *space)
 
 int space_node_of(const struct space *space, pmix_rank_t rank)
 {
-    int first = 0;
-
-    for (int i = 0; i < space->world->node_count; i++) {
-        first += space->world->nodes[i].slots;
-        if (rank < (pmix_rank_t)first)
-            return i;
-    }
-    return -1;
+    return world_node_of(space->world, rank);
 }
 
 static void on_deregistered(pmix_status_t status, void *cookie)

@@ -98,6 +98,11 @@ static void test_ranks(void **state)
     assert_int_equal(world_first_rank(world, 0), 0);
     assert_int_equal(world_first_rank(world, 1), 2);
     assert_int_equal(world_first_rank(world, 2), 5);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(world_node_of(world, i), i < 2 ? 0 : i < 5 ? 1 : 2);
+    assert_int_equal(world_node_of(world, 6), -1);
+    assert_int_equal(world_node_of(world, -1), -1);
+    assert_int_equal(world_node_of(world, UINT32_MAX), -1); /* a wildcard of PMIx */
     world_destroy(world);
     world_destroy(NULL);
     assert_null(world_create(1, 0));
