@@ -143,6 +143,12 @@ void allocate_update(struct leader *leader)
     }
 }
 
+void allocate_stop(struct leader *leader)
+{
+    requests_fail_all(leader->requests, "the job is ending");
+    allocate_update(leader);
+}
+
 /* ---- asking ------------------------------------------------------------------------------------------------------------------ */
 
 /* The nodes must be whole extension jobs: those are what Slurm takes back. */

@@ -359,6 +359,8 @@ void change_begin(struct leader *leader)
 {
     double grace = grace_of(leader);
 
+    if (leader->stopping)
+        allocate_stop(leader); /* before the workers are told to save: they may wait for that */
     for (int i = 0; i < leader->member_count; i++)
         leader->fault = leader->fault ||
                         (leader->members[i]->position >= 0 && leader->members[i]->torn);

@@ -245,6 +245,8 @@ bool exchange_on_message(struct leader *leader, struct leader_member *member, co
 int allocate_target(const struct leader *leader);
 /* See what has been done of what programs ask for, and what is next. */
 void allocate_update(struct leader *leader);
+/* The job ends: nothing more is done of it, and who waits is told while there is still a world to hear it. */
+void allocate_stop(struct leader *leader);
 
 /* publish.c: what processes have published */
 /* A process of the world that is has ended. */

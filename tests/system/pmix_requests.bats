@@ -116,7 +116,12 @@ ready fourth: -'
     says "$LOG" '^release foreign: NOT-FOUND'
     says "$LOG" '^release base: BAD-PARAM'
     size_is "$job" 3
+    # What is still asked for when the job is told to end is answered as well.
+    fill 2
+    order extend 1 late
+    wait_for 30 has_pending_extension "$job"
     as_user scancel "$job"
+    wait_for 30 says "$LOG" '^failed late: the job is ending'
     wait_for 30 nothing_is_left_of "$job"
 }
 
