@@ -115,13 +115,19 @@ static void tell(struct leader *leader, const struct request *request)
 
 void allocate_update(struct leader *leader)
 {
-    char **held = held_nodes(leader);
-    struct request_situation now = situation(leader, held);
-    double next = held != NULL ? requests_update(leader->requests, &now, leader_now(leader)) : 0;
-    const struct request *current = requests_current(leader->requests);
+    struct request_situation now;
+    const struct request *current;
     struct request *ended;
+    double next;
+    char **held;
 
+    if (requests_empty(leader->requests))
+        return; /* as for most jobs, always */
+    held = held_nodes(leader);
+    now = situation(leader, held);
+    next = held != NULL ? requests_update(leader->requests, &now, leader_now(leader)) : 0;
     free(held);
+    current = requests_current(leader->requests);
     if (current != NULL && current->number != leader->carried_out) {
         leader->carried_out = current->number;
         snprintf(leader->next_reason, sizeof(leader->next_reason),

@@ -282,6 +282,11 @@ static bool is_done(const struct request *request, const struct request_situatio
            !any_held(request->nodes, now->held);
 }
 
+bool requests_empty(const struct requests *requests)
+{
+    return requests->count == 0;
+}
+
 const struct request *requests_current(const struct requests *requests)
 {
     const struct request *current = NULL;

@@ -72,6 +72,9 @@ int requests_cancel(struct requests *requests, int number, const char *label, st
  * asked, it is given back. */
 int requests_take_grant(struct requests *requests, int number);
 
+/* Is there none that has not been taken by requests_ended()? */
+bool requests_empty(const struct requests *requests);
+
 /* What is being carried out, NULL: nothing. The job should have ->goal nodes (a request to grow: at least); a release by name: without these. */
 const struct request *requests_current(const struct requests *requests);
 

@@ -144,7 +144,9 @@ static void test_growth(void **state)
     struct job *job = job_of("2:8", 2);
 
     (void)state;
+    assert_true(requests_empty(job->requests));
     assert_int_equal(extend(job, 2, NULL), 1);
+    assert_false(requests_empty(job->requests));
     assert_int_equal(goal(job), 4);
     has_nodes(job, 3);
     assert_int_equal(goal(job), 4);
@@ -293,8 +295,10 @@ static void test_the_job_ends(void **state)
     drop(job, 1, NULL);
     requests_fail_all(job->requests, "the job ends");
     assert_ended(job, 1, REQUEST_FAILED);
+    assert_false(requests_empty(job->requests));
     assert_ended(job, 2, REQUEST_FAILED);
     assert_null(requests_ended(job->requests));
+    assert_true(requests_empty(job->requests));
     job_free(job);
 }
 
