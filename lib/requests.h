@@ -55,7 +55,7 @@ struct request_wish {
     int rank;
     const char *label; /* NULL: none; one that has not ended must have another */
     int nodes;         /* how many; with names: as many as these */
-    char *const *names;
+    char *const *names; /* NULL-terminated; NULL: whichever */
     double expires;
 };
 
