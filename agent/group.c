@@ -10,8 +10,8 @@
 
 #include "agent/member_internal.h"
 #include "agent/memory.h"
-#include "agent/port.h"
 #include "common/log.h"
+#include "common/tcp_sockets.h"
 
 #define OUTPUT_CHUNK  32768        /* bytes of worker output in one message */
 #define OUTPUT_WINDOW (256 * 1024) /* bytes sent to the leader and not yet written by it */
@@ -363,7 +363,7 @@ static void on_look(uv_timer_t *look)
         group->first_passed = true;
         group->look_until = now + LISTEN_MS;
     }
-    if (!port_listening(group->world->master_port) && now < group->look_until)
+    if (!tcp_listens(group->world->master_port) && now < group->look_until)
         return;
     uv_timer_stop(look);
     workers_open(group->workers, true);

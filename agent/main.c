@@ -395,6 +395,7 @@ static int start(struct run *run, struct error *err)
     m->program = paths_program();
     m->lib = paths_library();
     m->bind = run->options.bind;
+    m->pmix = run->options.pmix;
     m->slots = choose_slots(&run->options, err);
     m->connect_timeout_ms = run->options.extension ? EXTENSION_CONNECT_MS : BASE_CONNECT_MS;
     if (m->slots < 1)

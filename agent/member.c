@@ -106,7 +106,7 @@ static void handle_welcome(struct member *m, json_object *msg)
         m->scale = json_object_get(scale);
     if (m->options->base)
         m->output = output_create(m->loop, json_get_bool(msg, "label", false), output_ready, m);
-    if (json_get_bool(msg, "pmix", false))
+    if (json_get_bool(msg, "pmix", false) && m->pmix == NULL)
         member_pmix_begin(m);
     m->welcomed = true;
 }
@@ -626,6 +626,9 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
     uv_timer_start(&m->beat, on_beat, (uint64_t)(m->heartbeat * 250),
                    (uint64_t)(m->heartbeat * 250));
     m->open_handles = 2; /* link, beat */
+    /* It takes longer to come up than this node to join. An extension's leader says whether there is one. */
+    if (options->base && options->pmix)
+        member_pmix_begin(m);
     return m;
 }
 

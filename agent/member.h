@@ -28,6 +28,7 @@ struct member_options {
     const char *program; /* path of this elasticrun */
     const char *lib;     /* path of libelastic.so */
     bool bind;
+    bool pmix; /* of a base member: its workers will have a PMIx server */
 };
 
 /* Join. done(code, arg) is called once, from the loop, when this member has nothing left to do: its workers are gone, its files removed and

@@ -4,12 +4,9 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "common/tcp_table.h"
 
 int port_reserve(int *port, struct error *err)
 {
@@ -44,17 +41,4 @@ int port_reserve(int *port, struct error *err)
     *port = bound.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&bound)->sin6_port)
                                         : ntohs(((struct sockaddr_in *)&bound)->sin_port);
     return fd;
-}
-
-static bool listening_in(const char *table, unsigned port)
-{
-    struct tcp_socket socket;
-
-    return tcp_table_find(table, port, 0, &socket) && socket.state == TCP_LISTEN;
-}
-
-bool port_listening(int port)
-{
-    return listening_in(TCP_TABLE_IPV4, (unsigned)port) ||
-           listening_in(TCP_TABLE_IPV6, (unsigned)port);
 }

@@ -17,7 +17,7 @@
 #include "common/log.h"
 
 #define SILENCE_MS     2000
-#define PAUSE_FIRST_MS 50
+#define PAUSE_FIRST_MS 10
 #define PAUSE_MAX_MS   800
 
 /* How much a failure tells the user; the most telling one is reported in the end. */
@@ -369,7 +369,7 @@ void link_client_next(struct link *link)
     if (remaining(link) == 0) {
         give_up(link);
     } else if (dialer->pause) {
-        uint64_t pause = dialer->rounds < 5 ? (uint64_t)PAUSE_FIRST_MS << (dialer->rounds - 1)
+        uint64_t pause = dialer->rounds < 8 ? (uint64_t)PAUSE_FIRST_MS << (dialer->rounds - 1)
                                             : PAUSE_MAX_MS;
 
         /* not all members at the same moment */

@@ -21,8 +21,8 @@ common_libelasticcommon_la_SOURCES = \
     common/slurm_client.h \
     common/slurm_queue.c \
     common/slurm_queue.h \
-    common/tcp_table.c \
-    common/tcp_table.h
+    common/tcp_sockets.c \
+    common/tcp_sockets.h
 common_libelasticcommon_la_CPPFLAGS = \
     $(AM_CPPFLAGS) \
     $(JSONC_CFLAGS) \

@@ -4,7 +4,6 @@
 pkglibexec_PROGRAMS += pmix/elasticrun-pmix
 pmix_elasticrun_pmix_SOURCES = \
     pmix/accept.c \
-    pmix/accept.h \
     pmix/allocate.c \
     pmix/compat.h \
     pmix/control.c \

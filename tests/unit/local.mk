@@ -61,6 +61,10 @@ tests_unit_test_pmix_accept_SOURCES = \
     pmix/accept.c
 tests_unit_test_pmix_accept_LDADD = common/libelasticcommon.la $(CMOCKA_LIBS)
 
+UNIT_TESTS += tests/unit/test_tcp_sockets
+tests_unit_test_tcp_sockets_SOURCES = tests/unit/test_tcp_sockets.c
+tests_unit_test_tcp_sockets_LDADD = $(CMOCKA_LIBS)
+
 UNIT_TESTS += tests/unit/test_plan
 tests_unit_test_plan_SOURCES = tests/unit/test_plan.c
 tests_unit_test_plan_LDADD = $(UNIT_LIBS)

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pmix/accept.h"
+#include "common/tcp_sockets.h"
 
 #define NOBODY 65534
 
@@ -63,11 +63,11 @@ static void own_connection_is_accepted(void **state)
     server = accept(listening, NULL, NULL); /* accept.c's */
     assert_true(server >= 0);
     assert_true(fcntl(server, F_GETFD) & FD_CLOEXEC);
-    assert_true(accept_peer_uid(server, &uid));
+    assert_true(tcp_peer_uid(server, &uid));
     assert_int_equal(uid, getuid());
     /* From its other end, too. */
     uid = (uid_t)-1;
-    assert_true(accept_peer_uid(client, &uid));
+    assert_true(tcp_peer_uid(client, &uid));
     assert_int_equal(uid, getuid());
     close(server);
     close(client);
@@ -130,7 +130,7 @@ static void the_kernel_names_the_other_user(void **state)
     assert_true(child > 0);
     server = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
     assert_true(server >= 0);
-    assert_true(accept_peer_uid(server, &uid));
+    assert_true(tcp_peer_uid(server, &uid));
     assert_int_equal(uid, NOBODY);
     close(hold[1]);
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -145,10 +145,10 @@ static void nothing_is_told_of_what_is_no_connection(void **state)
     uid_t uid;
 
     (void)state;
-    assert_false(accept_peer_uid(listening, &uid));
-    assert_false(accept_peer_uid(-1, &uid));
+    assert_false(tcp_peer_uid(listening, &uid));
+    assert_false(tcp_peer_uid(-1, &uid));
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-    assert_false(accept_peer_uid(pair[0], &uid));
+    assert_false(tcp_peer_uid(pair[0], &uid));
     close(pair[0]);
     close(pair[1]);
     close(listening);

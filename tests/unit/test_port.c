@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "agent/port.h"
+#include "common/tcp_sockets.h"
 #include "tests/unit/support.h"
 
 static int bind_to(int port, int reuse)
@@ -28,15 +29,15 @@ static void test_a_reserved_port_is_for_who_listens(void **state)
     (void)state;
     assert_true(reserved >= 0);
     assert_in_range(port, 1024, 65535);
-    assert_false(port_listening(port));
+    assert_false(tcp_listens(port));
     assert_int_equal(bind_to(port, 0), -1); /* who just takes a free port does not get it */
     fd = bind_to(port, 1);
     assert_true(fd >= 0);
-    assert_false(port_listening(port));
+    assert_false(tcp_listens(port));
     assert_int_equal(listen(fd, 5), 0);
-    assert_true(port_listening(port));
+    assert_true(tcp_listens(port));
     close(fd);
-    assert_false(port_listening(port));
+    assert_false(tcp_listens(port));
     close(reserved);
 }
 
