@@ -79,13 +79,6 @@ char **json_get_strings(json_object *obj, const char *key, int max)
     return strings;
 }
 
-void strings_free(char **strings)
-{
-    for (char **s = strings; s != NULL && *s != NULL; s++)
-        free(*s);
-    free(strings);
-}
-
 json_object *json_from_strings(char *const *strings)
 {
     json_object *array = json_object_new_array();

@@ -8,6 +8,8 @@
 
 #include <json-c/json.h>
 
+#include "lib/text.h" /* strings_free */
+
 /* The string under key, NULL if it is missing, no string, or contains NUL. Borrowed from obj. */
 const char *json_get_string(json_object *obj, const char *key);
 
@@ -22,7 +24,6 @@ bool json_get_bool(json_object *obj, const char *key, bool fallback);
 /* The array of strings under key as a NULL-terminated array of copies (free with strings_free), NULL if it is missing, something else is
  * in it, or it has more than max entries. */
 char **json_get_strings(json_object *obj, const char *key, int max);
-void strings_free(char **strings);
 
 /* A JSON array of the strings. */
 json_object *json_from_strings(char *const *strings);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/json_get.h"
+#include "lib/text.h"
 
 struct requests {
     struct request *list
@@ -94,25 +94,13 @@ static int check_wish(const struct requests *requests, const struct request_wish
     return 0;
 }
 
-static char **copy_names(char *const *names, int count)
-{
-    char **copy = calloc((size_t)count + 1, sizeof(*copy));
-
-    for (int i = 0; copy != NULL && i < count; i++)
-        if ((copy[i] = strdup(names[i])) == NULL) {
-            strings_free(copy);
-            return NULL;
-        }
-    return copy;
-}
-
 static int accept(struct requests *requests, enum request_kind kind,
                   const struct request_wish *wish, struct error *err)
 {
     struct request *request = calloc(1, sizeof(*request));
 
     if (request == NULL ||
-        (wish->names != NULL && (request->nodes = copy_names(wish->names, wish->nodes)) == NULL)) {
+        (wish->names != NULL && (request->nodes = strings_copy(wish->names)) == NULL)) {
         request_free(request);
         error_set(err, "out of memory");
         return REQUEST_NOT_AVAILABLE;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Text in a fixed buffer, and UTF-8 (text.h). */
+/* Text in a fixed buffer, UTF-8, and arrays of strings (text.h). */
 #include "lib/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 char *text_append(char *buf, size_t size, const char *fmt, ...)
@@ -50,4 +51,27 @@ size_t text_utf8_length(const char *text, size_t len)
             return 0;
     }
     return length;
+}
+
+char **strings_copy(char *const *strings)
+{
+    size_t count = 0;
+    char **copy;
+
+    while (strings != NULL && strings[count] != NULL)
+        count++;
+    copy = strings != NULL ? calloc(count + 1, sizeof(*copy)) : NULL;
+    for (size_t i = 0; copy != NULL && i < count; i++)
+        if ((copy[i] = strdup(strings[i])) == NULL) {
+            strings_free(copy);
+            return NULL;
+        }
+    return copy;
+}
+
+void strings_free(char **strings)
+{
+    for (char **s = strings; s != NULL && *s != NULL; s++)
+        free(*s);
+    free(strings);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Text: building it piece by piece in a fixed buffer, and whether it is UTF-8. */
+/* Text: building it piece by piece in a fixed buffer, whether it is UTF-8, and arrays of strings. */
 #ifndef ELASTIC_LIB_TEXT_H
 #define ELASTIC_LIB_TEXT_H
 
@@ -13,5 +13,9 @@ char *text_append(char *buf, size_t size, const char *fmt, ...)
 /* Bytes of the well-formed UTF-8 sequence (Unicode 15, table 3-7) at the beginning of text, which
  * has len bytes; 0 if there is none. */
 size_t text_utf8_length(const char *text, size_t len);
+
+/* A copy of a NULL-terminated array of strings, NULL if there is none or no memory. */
+char **strings_copy(char *const *strings);
+void strings_free(char **strings);
 
 #endif

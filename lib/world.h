@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "lib/error.h"
+#include "lib/text.h" /* strings_free */
 
 #define WORLD_SLOTS_MAX 4096 /* workers on one node */
 
@@ -66,7 +67,6 @@ struct world_place {
  * job) for node-local names; then ours. NULL-terminated, new; free with strings_free. */
 char **world_environment(const struct world *world, const struct world_place *place,
                          char *const *user, char *const *own);
-void strings_free(char **strings);
 
 /* Host files as text, new strings. Sorted by name. */
 char *world_discover_hosts(const struct world *world); /* Horovod's script */

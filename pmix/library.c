@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "lib/json_get.h"
+#include "lib/text.h"
 
 /* The library exists once per process and gives its functions no cookie. */
 static struct {
@@ -85,17 +85,11 @@ static pmix_info_t *copy_info(const pmix_info_t *info, size_t count)
     return copy;
 }
 
-static char **copy_strings(char *const *strings)
+/* False: out of memory, which must not be taken for no keys. */
+static bool copy_keys(struct call *call, char *const *keys)
 {
-    size_t count = 0;
-    char **copy;
-
-    while (strings != NULL && strings[count] != NULL)
-        count++;
-    copy = strings != NULL ? calloc(count + 1, sizeof(*copy)) : NULL;
-    for (size_t i = 0; copy != NULL && i < count; i++)
-        copy[i] = strdup(strings[i]);
-    return copy;
+    call->keys = strings_copy(keys);
+    return keys == NULL || call->keys != NULL;
 }
 
 static struct call *call_new(enum call_type type, const pmix_proc_t *source,
@@ -384,9 +378,10 @@ static pmix_status_t on_lookup(const pmix_proc_t *source, char **keys, const pmi
 {
     struct call *call = call_new(CALL_LOOKUP, source, NULL, 0, info, info_count);
 
-    if (call == NULL)
+    if (call == NULL || !copy_keys(call, keys)) {
+        call_free(call);
         return PMIX_ERR_NOMEM;
-    call->keys = copy_strings(keys);
+    }
     call->answer.lookup = answer;
     return accept_call(call, cookie);
 }
@@ -396,9 +391,10 @@ static pmix_status_t on_unpublish(const pmix_proc_t *source, char **keys, const 
 {
     struct call *call = call_new(CALL_UNPUBLISH, source, NULL, 0, info, info_count);
 
-    if (call == NULL)
+    if (call == NULL || !copy_keys(call, keys)) {
+        call_free(call);
         return PMIX_ERR_NOMEM;
-    call->keys = copy_strings(keys);
+    }
     call->answer.op = answer;
     return accept_call(call, cookie);
 }
@@ -412,7 +408,7 @@ static pmix_status_t on_query(pmix_proc_t *source, pmix_query_t *queries, size_t
         return PMIX_ERR_NOMEM;
     PMIX_QUERY_CREATE(call->queries, count);
     for (size_t i = 0; call->queries != NULL && i < count; i++) {
-        call->queries[i].keys = copy_strings(queries[i].keys);
+        call->queries[i].keys = strings_copy(queries[i].keys);
         call->queries[i].qualifiers = copy_info(queries[i].qualifiers, queries[i].nqual);
         call->queries[i].nqual = call->queries[i].qualifiers != NULL ? queries[i].nqual : 0;
     }

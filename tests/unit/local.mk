@@ -9,6 +9,10 @@ UNIT_LIBS = lib/libelasticcore.la $(CMOCKA_LIBS)
 UNIT_TESTS =
 noinst_HEADERS += tests/unit/support.h
 
+UNIT_TESTS += tests/unit/test_text
+tests_unit_test_text_SOURCES = tests/unit/test_text.c
+tests_unit_test_text_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += \
     tests/unit/test_conf \
     tests/unit/test_error \
