@@ -268,18 +268,21 @@ static int carry(struct leader *leader, json_object *msg, struct error *err)
     struct request_wish wish = {.label = label, .names = names, .rank = -1};
     double timeout = json_get_double(msg, "timeout", 0);
     int64_t nodes = 0, rank = -1;
-    int rc = REQUEST_BAD;
+    int rc = REQUEST_BAD, nodes_named = 0;
 
     json_get_int(msg, "nodes", 0, SIZES_NODES_MAX, &nodes);
     json_get_int(msg, "rank", 0, INT32_MAX, &rank);
-    for (int i = 0; names != NULL && names[i] != NULL; i++)
-        nodes = i + 1;
-    wish.nodes = (int)nodes;
+    while (names != NULL && names[nodes_named] != NULL)
+        nodes_named++;
+    wish.nodes = nodes_named > 0 ? nodes_named : (int)nodes;
     wish.rank = (int)rank;
     wish.expires = timeout > 0 ? leader_now(leader) + timeout : 0;
     if (leader->phase == PHASE_ENDING || leader->stopping || held == NULL) {
         error_set(err, "the job is ending");
         rc = REQUEST_NOT_AVAILABLE;
+    } else if (json_object_object_get_ex(msg, "names", NULL) && nodes_named == 0) {
+        /* Not just any nodes then. */
+        error_set(err, "a list of nodes: must be 1 to %d names", REQUEST_NODES_MAX);
     } else if (what != NULL && strcmp(what, "extend") == 0) {
         rc = check_pool(leader, json_get_string(msg, "pool"), err);
         if (rc == 0)
