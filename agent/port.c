@@ -4,12 +4,12 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdio.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define TCP_LISTEN 0x0a /* as the kernel writes it */
+#include "common/tcp_table.h"
 
 int port_reserve(int *port, struct error *err)
 {
@@ -46,27 +46,15 @@ int port_reserve(int *port, struct error *err)
     return fd;
 }
 
-/* Lines "  0: LOCAL:PORT REMOTE:PORT STATE …", in hexadecimal. */
 static bool listening_in(const char *table, unsigned port)
 {
-    FILE *file = fopen(table, "re");
-    char line[256];
-    bool found = false;
+    struct tcp_socket socket;
 
-    if (file == NULL)
-        return false;
-    while (!found && fgets(line, sizeof(line), file) != NULL) {
-        unsigned local, state;
-
-        found = sscanf(line, " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x", &local, &state) == 2 &&
-                local == port && state == TCP_LISTEN;
-    }
-    fclose(file);
-    return found;
+    return tcp_table_find(table, port, 0, &socket) && socket.state == TCP_LISTEN;
 }
 
 bool port_listening(int port)
 {
-    return listening_in("/proc/net/tcp", (unsigned)port) ||
-           listening_in("/proc/net/tcp6", (unsigned)port);
+    return listening_in(TCP_TABLE_IPV4, (unsigned)port) ||
+           listening_in(TCP_TABLE_IPV6, (unsigned)port);
 }

@@ -20,7 +20,9 @@ common_libelasticcommon_la_SOURCES = \
     common/slurm_client.c \
     common/slurm_client.h \
     common/slurm_queue.c \
-    common/slurm_queue.h
+    common/slurm_queue.h \
+    common/tcp_table.c \
+    common/tcp_table.h
 common_libelasticcommon_la_CPPFLAGS = \
     $(AM_CPPFLAGS) \
     $(JSONC_CFLAGS) \

@@ -11,43 +11,26 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Lines "  0: LOCAL:PORT REMOTE:PORT STATE QUEUES TIMER RETRANSMITS UID …", the addresses as the machine stores them,
- * in hexadecimal. The peer's end is the line whose local address is our remote one. */
-static bool owner_in(const char *table, unsigned own_port, unsigned peer_port, uid_t *uid)
-{
-    FILE *file = fopen(table, "re");
-    char line[256];
-    bool found = false;
-
-    if (file == NULL)
-        return false;
-    while (!found && fgets(line, sizeof(line), file) != NULL) {
-        unsigned local, remote, owner;
-
-        found = sscanf(line, " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%x %*x %*s %*s %*s %u", &local,
-                       &remote, &owner) == 3 &&
-                local == peer_port && remote == own_port;
-        if (found)
-            *uid = owner;
-    }
-    fclose(file);
-    return found;
-}
+#include "common/tcp_table.h"
 
 bool accept_peer_uid(int fd, uid_t *uid)
 {
     struct sockaddr_in own, peer;
     socklen_t own_len = sizeof(own), peer_len = sizeof(peer);
+    struct tcp_socket end;
 
     if (getsockname(fd, (struct sockaddr *)&own, &own_len) != 0 ||
         getpeername(fd, (struct sockaddr *)&peer, &peer_len) != 0 || own.sin_family != AF_INET ||
         peer.sin_family != AF_INET)
         return false;
-    return owner_in("/proc/net/tcp", ntohs(own.sin_port), ntohs(peer.sin_port), uid);
+    /* The peer's end is the socket whose local address is our remote one. */
+    if (!tcp_table_find(TCP_TABLE_IPV4, ntohs(peer.sin_port), ntohs(own.sin_port), &end))
+        return false;
+    *uid = end.uid;
+    return true;
 }
 
 /* Close-on-exec, which the library forgets. What is refused looks like a connection that went away by itself. */

@@ -59,7 +59,7 @@ UNIT_TESTS += tests/unit/test_pmix_accept
 tests_unit_test_pmix_accept_SOURCES = \
     tests/unit/test_pmix_accept.c \
     pmix/accept.c
-tests_unit_test_pmix_accept_LDADD = $(CMOCKA_LIBS)
+tests_unit_test_pmix_accept_LDADD = common/libelasticcommon.la $(CMOCKA_LIBS)
 
 UNIT_TESTS += tests/unit/test_plan
 tests_unit_test_plan_SOURCES = tests/unit/test_plan.c
