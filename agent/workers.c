@@ -672,15 +672,34 @@ static void kill_after(struct workers *set, uint64_t ms)
     uv_timer_start(&set->kill, on_kill, ms, KILL_AGAIN_MS);
 }
 
-void workers_stop(struct workers *set, int signal, double grace)
+/* Signal all, or with notice each in its own way. Returns how many have not been signalled, since they are told otherwise. */
+static int stop(struct workers *set, int signal, double grace, bool notice)
 {
     bool at_once = signal == SIGKILL || !(grace > 0);
+    int others = 0;
 
-    for (int i = 0; i < set->count && !at_once; i++)
-        send_signal(&set->list[i], signal);
+    for (int i = 0; i < set->count && !at_once; i++) {
+        struct worker *w = &set->list[i];
+
+        if (notice && w->by_event)
+            others += !w->ended;
+        else
+            send_signal(w, notice && w->notice_signal > 0 ? w->notice_signal : signal);
+    }
     if (at_once)
         on_kill(&set->kill);
     kill_after(set, at_once ? KILL_AGAIN_MS : grace < 1e6 ? (uint64_t)(grace * 1000) : UINT32_MAX);
+    return others;
+}
+
+void workers_stop(struct workers *set, int signal, double grace)
+{
+    stop(set, signal, grace, false);
+}
+
+int workers_notice(struct workers *set, int signal, double grace)
+{
+    return stop(set, signal, grace, true);
 }
 
 static struct worker *worker_of(struct workers *set, int rank)
@@ -700,26 +719,6 @@ void workers_declare(struct workers *set, int rank, bool by_event, int signal)
     set->declared = true;
     w->by_event = by_event;
     w->notice_signal = signal;
-}
-
-int workers_notice(struct workers *set, int signal, double grace)
-{
-    int others = 0;
-
-    if (signal == SIGKILL || !(grace > 0)) {
-        workers_stop(set, signal, grace);
-        return 0;
-    }
-    for (int i = 0; i < set->count; i++) {
-        struct worker *w = &set->list[i];
-
-        if (w->by_event)
-            others += !w->ended;
-        else
-            send_signal(w, w->notice_signal > 0 ? w->notice_signal : signal);
-    }
-    kill_after(set, grace < 1e6 ? (uint64_t)(grace * 1000) : UINT32_MAX);
-    return others;
 }
 
 static void on_complete_over(uv_timer_t *timer)
