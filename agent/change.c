@@ -47,6 +47,10 @@ static void send_stop(struct leader *leader, int signal, double grace, bool noti
         json_object_object_add(msg, "signal", json_object_new_int(signal));
         json_object_object_add(msg, "grace", json_object_new_double(grace));
         json_object_object_add(msg, "notice", json_object_new_boolean(notice));
+        if (notice) {
+            json_object_object_add(msg, "kind", json_object_new_string(leader->change_kind));
+            json_object_object_add(msg, "reason", json_object_new_string(leader->change_reason));
+        }
         leader_send(m, msg);
     }
 }

@@ -47,8 +47,10 @@ agent_libelasticagent_la_SOURCES = \
     agent/submit.c \
     agent/worker_error.c \
     agent/worker_error.h \
+    agent/worker_start.c \
     agent/workers.c \
-    agent/workers.h
+    agent/workers.h \
+    agent/workers_internal.h
 AGENT_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS) $(HWLOC_CFLAGS) \
     -DLIBDIR='"$(libdir)"' -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
 agent_libelasticagent_la_CPPFLAGS = $(AGENT_CPPFLAGS)

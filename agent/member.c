@@ -264,8 +264,6 @@ static void handle_hold(struct member *m, json_object *msg)
     int64_t deadline_ms = 0;
 
     json_get_int(msg, "nodes", 0, SIZES_NODES_MAX, &nodes);
-    snprintf(m->hold_kind, sizeof(m->hold_kind), "%s", kind != NULL ? kind : "");
-    snprintf(m->hold_reason, sizeof(m->hold_reason), "%s", reason != NULL ? reason : "");
     if (deadline > 0) {
         clock_gettime(CLOCK_REALTIME, &ts);
         deadline_ms = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000 + (int64_t)(deadline * 1000);
@@ -291,16 +289,16 @@ static void handle_run_to(struct member *m, json_object *msg)
 
 static void handle_stop(struct member *m, json_object *msg)
 {
-    int64_t number;
-
+    const char *kind = json_get_string(msg, "kind"), *reason = json_get_string(msg, "reason");
     double grace = json_get_double(msg, "grace", 0);
+    int64_t number;
 
     if (!json_get_int(msg, "signal", 1, 64, &number))
         return;
     if (!json_get_bool(msg, "notice", false))
         workers_stop(m->group->workers, (int)number, grace);
     else if (workers_notice(m->group->workers, (int)number, grace) > 0)
-        member_pmix_alert(m, grace);
+        member_pmix_alert(m, kind ? kind : "", reason ? reason : "", grace);
 }
 
 static void handle_finish(struct member *m, json_object *msg)

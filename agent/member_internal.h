@@ -64,7 +64,6 @@ struct member {
     bool welcomed, leaving, ending, finished;
     int open_handles; /* uv handles and other pieces that still call back */
     int exit_code;
-    char hold_kind[16], hold_reason[256]; /* of the change that is under way */
     char leave_reason[64];
     void (*done)(int code, void *arg);
     void *arg;
@@ -87,8 +86,8 @@ bool member_pmix_waits(struct member *m, const char *type, json_object *msg);
 char ***member_pmix_environment(struct member *m, int attempt);
 void member_pmix_free(char ***added);
 void member_pmix_gone(struct member *m, int attempt); /* its workers */
-/* Tell the workers that want to be told by an event that they have so many seconds to save. */
-void member_pmix_alert(struct member *m, double seconds);
+/* Tell the workers that want to be told by an event that they have so many seconds to save, because of a change of that kind. */
+void member_pmix_alert(struct member *m, const char *kind, const char *reason, double seconds);
 void member_pmix_end(struct member *m);
 
 /* member.c */

@@ -79,12 +79,12 @@ static void on_complete(int attempt, int rank, void *arg)
         workers_complete(m->group->workers, rank);
 }
 
-void member_pmix_alert(struct member *m, double seconds)
+void member_pmix_alert(struct member *m, const char *kind, const char *reason, double seconds)
 {
     if (m->pmix == NULL)
         return;
     m->alerted = m->group->attempt;
-    pmix_alert(m->pmix, m->alerted, m->hold_kind, m->hold_reason, seconds);
+    pmix_alert(m->pmix, m->alerted, kind, reason, seconds);
 }
 
 static bool on_log(int attempt, int rank, int fd, const char *text, size_t len, void *arg)

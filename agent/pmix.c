@@ -19,7 +19,6 @@
 
 #define WORLD_MS        5000 /* to take a world; the first time it may still be starting */
 #define STARTS_MAX      5    /* then there is something wrong that another will not mend */
-#define WORLDS_MAX      4    /* asked for and not answered; there are never more than two */
 #define EXIT_CANNOT_RUN 127  /* of a program that misses a library */
 #define FIRST_FD        3
 #define NUMBER_SIZE     16
@@ -32,8 +31,7 @@ struct pmix {
     char *directory;
     struct server *server; /* NULL: there is no process */
     int starts;
-    int asked[WORLDS_MAX]; /* attempts that space has not been called for */
-    int asked_count;
+    int asked;        /* attempt that space has not been called for, 0: none */
     char reason[200]; /* why there is none */
     uv_timer_t deadline;
     bool destroyed;
@@ -71,21 +69,16 @@ static void free_if_over(struct server *server)
     piece_gone(pmix);
 }
 
-static void answer(struct pmix *pmix, int index, json_object *env, const char *reason)
+static void answer(struct pmix *pmix, json_object *env, const char *reason)
 {
-    int attempt = pmix->asked[index];
+    int attempt = pmix->asked;
 
-    pmix->asked[index] = pmix->asked[--pmix->asked_count];
-    if (pmix->asked_count == 0)
-        uv_timer_stop(&pmix->deadline);
+    if (attempt == 0)
+        return;
+    pmix->asked = 0;
+    uv_timer_stop(&pmix->deadline);
     if (!pmix->destroyed)
         pmix->handlers.space(attempt, env, reason, pmix->arg);
-}
-
-static void answer_all(struct pmix *pmix, const char *reason)
-{
-    while (pmix->asked_count > 0)
-        answer(pmix, 0, NULL, reason);
 }
 
 static void drop_server(struct pmix *pmix, const char *reason)
@@ -99,7 +92,7 @@ static void drop_server(struct pmix *pmix, const char *reason)
         link_close(server->link, reason);
     if (!server->ended)
         uv_process_kill(&server->process, SIGKILL);
-    answer_all(pmix, reason);
+    answer(pmix, NULL, reason);
 }
 
 static void on_process_closed(uv_handle_t *handle)
@@ -146,14 +139,6 @@ static void on_closed(struct link *link, const char *why, void *arg)
 
 /* ---- messages -------------------------------------------------------------------------------------------------------------- */
 
-static int asked_index(const struct pmix *pmix, int64_t attempt)
-{
-    for (int i = 0; i < pmix->asked_count; i++)
-        if (pmix->asked[i] == attempt)
-            return i;
-    return -1;
-}
-
 static void handle_abort(struct pmix *pmix, int attempt, json_object *msg)
 {
     const char *message = json_get_string(msg, "message");
@@ -191,6 +176,15 @@ static void send_to_server(struct pmix *pmix, json_object *msg)
         json_object_put(msg);
 }
 
+static json_object *message(const char *type, int attempt)
+{
+    json_object *msg = json_object_new_object();
+
+    json_object_object_add(msg, "t", json_object_new_string(type));
+    json_object_object_add(msg, "attempt", json_object_new_int(attempt));
+    return msg;
+}
+
 /* Why not, NULL: they are written. "lines": [{fd, data}…] */
 static const char *log_lines(struct pmix *pmix, int attempt, json_object *msg)
 {
@@ -221,11 +215,9 @@ static const char *log_lines(struct pmix *pmix, int attempt, json_object *msg)
 static void handle_log(struct pmix *pmix, int attempt, json_object *msg)
 {
     const char *error = log_lines(pmix, attempt, msg);
-    json_object *reply = json_object_new_object();
+    json_object *reply = message("answer", attempt);
     int64_t id;
 
-    json_object_object_add(reply, "t", json_object_new_string("answer"));
-    json_object_object_add(reply, "attempt", json_object_new_int(attempt));
     if (json_get_int(msg, "id", 0, INT64_MAX, &id))
         json_object_object_add(reply, "id", json_object_new_int64(id));
     if (error != NULL)
@@ -241,19 +233,17 @@ static void on_message(struct link *link, json_object *msg, void *arg)
     const char *what = json_get_string(msg, "what");
     int64_t attempt;
     json_object *env = NULL;
-    int index;
 
     (void)link;
     if (pmix->server != server || type == NULL ||
         !json_get_int(msg, "attempt", 0, INT32_MAX, &attempt))
         return;
-    index = asked_index(pmix, attempt);
     if (strcmp(type, "space") == 0 && json_object_object_get_ex(msg, "env", &env)) {
-        if (index >= 0)
-            answer(pmix, index, env, NULL);
+        if (attempt == pmix->asked)
+            answer(pmix, env, NULL);
     } else if (strcmp(type, "no_space") == 0) {
-        if (index >= 0)
-            answer(pmix, index, NULL, reason != NULL ? reason : "unknown");
+        if (attempt == pmix->asked)
+            answer(pmix, NULL, reason != NULL ? reason : "unknown");
     } else if (strcmp(type, "started") == 0) {
         server->started = true;
     } else if (strcmp(type, "failed") == 0) {
@@ -281,8 +271,7 @@ bool pmix_on_message(struct pmix *pmix, const char *type, json_object *msg)
     if (strcmp(type, "gathered") != 0 && strcmp(type, "relay") != 0 &&
         strcmp(type, "answer") != 0 && strcmp(type, "event") != 0)
         return false;
-    if (pmix != NULL)
-        send_to_server(pmix, json_object_get(msg));
+    send_to_server(pmix, json_object_get(msg));
     return true;
 }
 
@@ -356,7 +345,7 @@ static void on_deadline(uv_timer_t *timer)
     if (pmix->server != NULL)
         drop_server(pmix, "elasticrun-pmix does not answer");
     else
-        answer_all(pmix, pmix->reason);
+        answer(pmix, NULL, pmix->reason);
 }
 
 struct pmix *pmix_create(uv_loop_t *loop, const struct pmix_options *options,
@@ -386,9 +375,7 @@ void pmix_world(struct pmix *pmix, const struct world *world, int index, int att
 {
     json_object *msg;
 
-    if (pmix->asked_count == WORLDS_MAX)
-        answer(pmix, 0, NULL, "too many worlds at once");
-    pmix->asked[pmix->asked_count++] = attempt;
+    pmix->asked = attempt;
     if (pmix->server == NULL)
         start(pmix);
     uv_timer_start(&pmix->deadline, on_deadline, pmix->server != NULL ? WORLD_MS : 0, 0);
@@ -404,20 +391,14 @@ void pmix_world(struct pmix *pmix, const struct world *world, int index, int att
 
 void pmix_world_gone(struct pmix *pmix, int attempt)
 {
-    json_object *msg = json_object_new_object();
-
-    json_object_object_add(msg, "t", json_object_new_string("world_gone"));
-    json_object_object_add(msg, "attempt", json_object_new_int(attempt));
-    send_to_server(pmix, msg);
+    send_to_server(pmix, message("world_gone", attempt));
 }
 
 void pmix_alert(struct pmix *pmix, int attempt, const char *kind, const char *reason,
                 double seconds)
 {
-    json_object *msg = json_object_new_object();
+    json_object *msg = message("alert", attempt);
 
-    json_object_object_add(msg, "t", json_object_new_string("alert"));
-    json_object_object_add(msg, "attempt", json_object_new_int(attempt));
     json_object_object_add(msg, "kind", json_object_new_string(kind));
     json_object_object_add(msg, "reason", json_object_new_string(reason));
     json_object_object_add(msg, "seconds", json_object_new_double(seconds));

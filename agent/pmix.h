@@ -39,7 +39,8 @@ struct pmix_handlers {
 struct pmix *pmix_create(uv_loop_t *loop, const struct pmix_options *options,
                          const struct pmix_handlers *handlers, void *arg);
 
-/* A world whose workers on node index are about to be started. cpus: what each is bound to, NULL: not bound. */
+/* A world whose workers on node index are about to be started. cpus: what each is bound to, NULL: not bound. One at a time: the next when
+ * handlers.space has been called. */
 void pmix_world(struct pmix *pmix, const struct world *world, int index, int attempt,
                 const char *cwd, char *const *cpus);
 /* None of its workers is left. */

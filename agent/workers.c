@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The workers of one generation on this member (workers.h).
+/* The workers of one generation on this member (workers.h), from when they have been started (worker_start.c).
  *
  * Each worker is a shim (exec_worker.c) and, below it, the user's command with all that it
  * starts. A worker is over when its shim has ended, which follows the end of everything below
@@ -9,80 +9,28 @@
  *
  * An escaped process (its descriptors handed to a stranger, or it hangs in the kernel) may keep
  * the pipes open: they are given up LINGER_MS after the shim's end. */
-#include "agent/workers.h"
+#include "agent/workers_internal.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/binding.h"
-#include "agent/event.h"
-#include "agent/exec_worker.h"
 #include "agent/process_tree.h"
 #include "agent/worker_error.h"
 
-#define CHUNK_BYTES   65536
 #define POLL_MS       100
-#define UNAWARE_MS    15000 /* for a script that knows us to import what it needs and attach */
 #define LINGER_MS     1000
 #define KILL_AGAIN_MS 500
 #define ABORT_MS      1000
 #define COMPLETE_MS   300 /* for who has saved to end by itself */
 
-struct pipe {
-    struct worker *worker;
-    uv_pipe_t handle;
-    int fd;    /* 1, 2: output; 0: status */
-    bool open; /* not yet at its end, nor given up */
-};
-
-struct worker {
-    struct workers *workers;
-    int rank, local_rank;
-    struct event *event;
-    char *error_file;
-    uv_process_t process;
-    uv_timer_t linger;
-    struct pipe out, err, status;
-    struct exec_worker_failure failure; /* of exec; stage 0: none */
-    size_t failure_bytes;
-    int spawn_error;   /* libuv's, 0: the shim was started */
-    int stop_signal;   /* the last one that we sent, 0: none */
-    bool by_event;     /* is told otherwise than by a signal */
-    int notice_signal; /* wants this one; 0: the usual one */
-    bool ended;        /* the shim is reaped */
-    bool reported;
-    int code, signal;
-};
-
-struct workers {
-    uv_loop_t *loop;
-    struct workers_handlers handlers;
-    void *arg;
-    char *command; /* argv[0] and cwd, for messages */
-    char *cwd;
-    struct worker *list;
-    int count;
-    int handles; /* of libuv, not closed yet */
-    int unreported;
-    uv_timer_t poll, kill;
-    uint64_t ready_at, unaware_ms;
-    bool ready, stepping, paused;
-    bool declared; /* one of them has said how it wants to be told to leave: it is at work */
-    bool gated;    /* waiting for workers_open */
-    bool parked;
-    bool dropped; /* workers_destroy was called: tell nobody, free when all handles are closed */
-    char chunk[CHUNK_BYTES]; /* one read at a time, handed on at once */
-};
-
 static void report_if_over(struct worker *w);
 
 /* ---- memory and files ------------------------------------------------------------------------ */
 
-static void free_workers(struct workers *set)
+void workers_free(struct workers *set)
 {
     for (int i = 0; set->list != NULL && i < set->count; i++) {
         event_destroy(set->list[i].event);
@@ -94,7 +42,7 @@ static void free_workers(struct workers *set)
     free(set);
 }
 
-static void remove_files(struct workers *set)
+void workers_remove_files(struct workers *set)
 {
     for (int i = 0; i < set->count; i++) {
         if (set->list[i].event != NULL)
@@ -107,10 +55,10 @@ static void remove_files(struct workers *set)
 static void handle_closed(struct workers *set)
 {
     if (--set->handles == 0 && set->dropped)
-        free_workers(set);
+        workers_free(set);
 }
 
-static void on_worker_handle_closed(uv_handle_t *handle)
+void worker_handle_closed(uv_handle_t *handle)
 {
     handle_closed(((struct worker *)handle->data)->workers);
 }
@@ -254,29 +202,10 @@ static void update_reading(struct worker *w)
     }
 }
 
-/* Make a pipe and keep its reading end; *theirs is the other one, for the shim. Pipes and not
- * libuv's socket pairs, since a script may open /dev/stdout. */
-static int open_pipe(struct worker *w, struct pipe *pipe, int fd, int *theirs)
+void worker_watch(struct worker *w)
 {
-    uv_file ends[2];
-    int rc = uv_pipe(ends, UV_NONBLOCK_PIPE, 0);
-
-    if (rc != 0)
-        return rc;
-    pipe->worker = w;
-    pipe->fd = fd;
-    uv_pipe_init(w->workers->loop, &pipe->handle, 0);
-    pipe->handle.data = pipe;
-    pipe->open = true;
-    w->workers->handles++;
-    rc = uv_pipe_open(&pipe->handle, ends[0]);
-    if (rc != 0) {
-        close(ends[0]);
-        close(ends[1]);
-        return rc;
-    }
-    *theirs = ends[1];
-    return 0;
+    update_reading(w);
+    uv_read_start((uv_stream_t *)&w->status.handle, on_alloc, on_status);
 }
 
 /* ---- the end of a worker --------------------------------------------------------------------- */
@@ -324,7 +253,7 @@ static void report_if_over(struct worker *w)
         return;
     w->reported = true;
     uv_timer_stop(&w->linger);
-    uv_close((uv_handle_t *)&w->linger, on_worker_handle_closed);
+    uv_close((uv_handle_t *)&w->linger, worker_handle_closed);
     if (!set->dropped)
         report(w);
     if (--set->unreported > 0)
@@ -353,86 +282,15 @@ static void worker_ended(struct worker *w)
     report_if_over(w);
 }
 
-static void on_process_exit(uv_process_t *process, int64_t code, int signal)
+void worker_on_exit(uv_process_t *process, int64_t code, int signal)
 {
     struct worker *w = process->data;
 
     w->code = signal != 0 ? 0 : (int)code;
     /* Our own way of killing, when it came before the shim was ready for it. */
     w->signal = signal == EXEC_WORKER_KILL ? SIGKILL : signal;
-    uv_close((uv_handle_t *)process, on_worker_handle_closed);
+    uv_close((uv_handle_t *)process, worker_handle_closed);
     worker_ended(w);
-}
-
-/* ---- starting -------------------------------------------------------------------------------- */
-
-/* The argument list "elasticrun --exec-worker … -- command", and the strings in it that are made
- * for it. */
-struct shim_command {
-    char agent[32], umask[32], *cwd, *cpus;
-    const char **argv;
-};
-
-static void free_shim_command(struct shim_command *shim)
-{
-    free(shim->cwd);
-    free(shim->cpus);
-    free(shim->argv);
-}
-
-static int build_shim_command(struct shim_command *shim, const struct workers_options *options,
-                              const char *cpus)
-{
-    size_t count = 0, at = 0;
-
-    *shim = (struct shim_command){0};
-    while (options->argv[count] != NULL)
-        count++;
-    shim->argv = calloc(count + 9, sizeof(*shim->argv));
-    if (shim->argv == NULL ||
-        (options->cwd != NULL && asprintf(&shim->cwd, "--cwd=%s", options->cwd) < 0) ||
-        (cpus != NULL && asprintf(&shim->cpus, "--cpus=%s", cpus) < 0))
-        return UV_ENOMEM;
-    snprintf(shim->agent, sizeof(shim->agent), "--agent=%d", (int)getpid());
-    snprintf(shim->umask, sizeof(shim->umask), "--umask=%o", (unsigned)options->umask & 0777);
-    shim->argv[at++] = options->program;
-    shim->argv[at++] = EXEC_WORKER_OPTION;
-    shim->argv[at++] = shim->agent;
-    shim->argv[at++] = "--status=3";
-    shim->argv[at++] = shim->umask;
-    if (shim->cwd != NULL)
-        shim->argv[at++] = shim->cwd;
-    if (shim->cpus != NULL)
-        shim->argv[at++] = shim->cpus;
-    shim->argv[at++] = "--";
-    memcpy(shim->argv + at, options->argv, count * sizeof(*shim->argv));
-    return 0;
-}
-
-static int spawn(struct worker *w, const struct workers_options *options, char **env,
-                 const char *cpus, const int *theirs)
-{
-    struct shim_command shim;
-    uv_stdio_container_t stdio[4] = {{.flags = UV_IGNORE}};
-    uv_process_options_t spawn = {
-        .exit_cb = on_process_exit,
-        .file = options->program,
-        .env = env,
-        .flags = UV_PROCESS_DETACHED, /* a terminal's ^C is for the agent to judge */
-        .stdio_count = 4,
-        .stdio = stdio,
-    };
-    int rc = build_shim_command(&shim, options, cpus);
-
-    for (int i = 1; i < 4; i++) {
-        stdio[i].flags = UV_INHERIT_FD;
-        stdio[i].data.fd = theirs[i];
-    }
-    spawn.args = (char **)shim.argv;
-    if (rc == 0)
-        rc = uv_spawn(w->workers->loop, &w->process, &spawn);
-    free_shim_command(&shim);
-    return rc;
 }
 
 static void on_failed_start(uv_timer_t *timer)
@@ -446,155 +304,9 @@ static void on_failed_start(uv_timer_t *timer)
     worker_ended(w);
 }
 
-static void watch(struct worker *w)
+void worker_fail_start(struct worker *w)
 {
-    update_reading(w);
-    uv_read_start((uv_stream_t *)&w->status.handle, on_alloc, on_status);
-}
-
-/* From here on the worker has handles in the loop, and whatever fails is told as its end, from
- * the loop. */
-static void start_worker(struct worker *w, const struct workers_options *options, char **env,
-                         const char *cpus)
-{
-    int theirs[4] = {-1, -1, -1, -1};
-    int rc = env != NULL ? 0 : UV_ENOMEM;
-
-    uv_timer_init(w->workers->loop, &w->linger);
-    w->linger.data = w->process.data = w;
-    w->workers->handles++;
-    if (rc == 0)
-        rc = open_pipe(w, &w->out, 1, &theirs[1]);
-    if (rc == 0)
-        rc = open_pipe(w, &w->err, 2, &theirs[2]);
-    if (rc == 0)
-        rc = open_pipe(w, &w->status, 0, &theirs[3]);
-    if (rc == 0) {
-        w->workers->handles++;
-        rc = spawn(w, options, env, cpus, theirs);
-        if (rc != 0)
-            uv_close((uv_handle_t *)&w->process, on_worker_handle_closed);
-    }
-    for (int i = 1; i < 4; i++)
-        if (theirs[i] >= 0)
-            close(theirs[i]);
-    w->spawn_error = rc;
-    if (rc == 0)
-        watch(w);
-    else
-        uv_timer_start(&w->linger, on_failed_start, 0, 0);
-}
-
-static const char *variable(char *const *env, const char *name)
-{
-    size_t len = strlen(name);
-
-    for (; env != NULL && *env != NULL; env++)
-        if (strncmp(*env, name, len) == 0 && (*env)[len] == '=' && (*env)[len + 1] != '\0')
-            return *env + len + 1;
-    return NULL;
-}
-
-/* Slurm's numbers are those of the node; where it renumbers for a cgroup, CUDA's are not. */
-char **workers_cpus(int slots, char *const *own_env)
-{
-    static const char *const names[] = {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES",
-                                        "ROCR_VISIBLE_DEVICES"};
-    const char *gpus = NULL;
-
-    if (slots < 2)
-        return NULL;
-    for (size_t i = 0; gpus == NULL && i < sizeof(names) / sizeof(names[0]); i++)
-        gpus = variable(own_env, names[i]);
-    return binding_split(binding_of_machine(), slots, gpus);
-}
-
-static int make_files(struct worker *w, const struct workers_options *options, int generation,
-                      struct error *err)
-{
-    const char *run_dir = options->place.run_dir;
-    const char *name = options->files != NULL ? options->files : "worker";
-    char *path = NULL;
-
-    if (asprintf(&w->error_file, "%s/%s-%d.error.json", run_dir, name, w->local_rank) < 0) {
-        w->error_file = NULL;
-        return error_set(err, "out of memory");
-    }
-    if (unlink(w->error_file) != 0 && errno != ENOENT)
-        return error_set(err, "%s: cannot be removed: %s", w->error_file, strerror(errno));
-    if (asprintf(&path, "%s/%s-%d.event", run_dir, name, w->local_rank) < 0)
-        return error_set(err, "out of memory");
-    w->event = event_create(path, generation, err);
-    free(path);
-    if (w->event == NULL)
-        return -1;
-    if (options->gated)
-        event_close_gate(w->event);
-    return 0;
-}
-
-static struct workers *create_set(const struct world *world, const struct workers_options *options,
-                                  struct error *err)
-{
-    struct workers *set = calloc(1, sizeof(*set));
-    int node = options->place.node_index;
-
-    if (set == NULL ||
-        (set->list = calloc((size_t)world->nodes[node].slots, sizeof(*set->list))) == NULL ||
-        (set->command = strdup(options->argv[0])) == NULL ||
-        (set->cwd = strdup(options->cwd != NULL ? options->cwd : ".")) == NULL) {
-        error_set(err, "out of memory");
-        if (set != NULL)
-            free_workers(set);
-        return NULL;
-    }
-    set->count = set->unreported = world->nodes[node].slots;
-    for (int i = 0; i < set->count; i++) {
-        struct worker *w = &set->list[i];
-
-        w->workers = set;
-        w->local_rank = i;
-        w->rank = world_first_rank(world, node) + i;
-        if (make_files(w, options, world->generation, err) != 0) {
-            remove_files(set);
-            free_workers(set);
-            return NULL;
-        }
-    }
-    return set;
-}
-
-struct workers *workers_start(uv_loop_t *loop, const struct world *world,
-                              const struct workers_options *options,
-                              const struct workers_handlers *handlers, void *arg, struct error *err)
-{
-    struct workers *set = create_set(world, options, err);
-    struct world_place place = options->place;
-
-    if (set == NULL)
-        return NULL;
-    set->loop = loop;
-    set->gated = options->gated;
-    set->handlers = *handlers;
-    set->arg = arg;
-    set->unaware_ms = options->unaware_ms > 0 ? (uint64_t)options->unaware_ms : UNAWARE_MS;
-    uv_timer_init(loop, &set->poll);
-    uv_timer_init(loop, &set->kill);
-    set->poll.data = set->kill.data = set;
-    set->handles = 2;
-    for (int i = 0; i < set->count; i++) {
-        struct worker *w = &set->list[i];
-        char **env;
-
-        place.local_rank = i;
-        place.added = options->added != NULL ? options->added[i] : NULL;
-        place.event_file = event_path(w->event);
-        place.error_file = w->error_file;
-        env = world_environment(world, &place, options->user_env, options->own_env);
-        start_worker(w, options, env, options->cpus != NULL ? options->cpus[i] : NULL);
-        strings_free(env);
-    }
-    return set;
+    uv_timer_start(&w->linger, on_failed_start, 0, 0);
 }
 
 /* ---- holding --------------------------------------------------------------------------------- */
@@ -672,15 +384,34 @@ static void kill_after(struct workers *set, uint64_t ms)
     uv_timer_start(&set->kill, on_kill, ms, KILL_AGAIN_MS);
 }
 
-void workers_stop(struct workers *set, int signal, double grace)
+/* Signal all, or with notice each in its own way. Returns how many have not been signalled, since they are told otherwise. */
+static int stop(struct workers *set, int signal, double grace, bool notice)
 {
     bool at_once = signal == SIGKILL || !(grace > 0);
+    int others = 0;
 
-    for (int i = 0; i < set->count && !at_once; i++)
-        send_signal(&set->list[i], signal);
+    for (int i = 0; i < set->count && !at_once; i++) {
+        struct worker *w = &set->list[i];
+
+        if (notice && w->by_event)
+            others += !w->ended;
+        else
+            send_signal(w, notice && w->notice_signal > 0 ? w->notice_signal : signal);
+    }
     if (at_once)
         on_kill(&set->kill);
     kill_after(set, at_once ? KILL_AGAIN_MS : grace < 1e6 ? (uint64_t)(grace * 1000) : UINT32_MAX);
+    return others;
+}
+
+void workers_stop(struct workers *set, int signal, double grace)
+{
+    stop(set, signal, grace, false);
+}
+
+int workers_notice(struct workers *set, int signal, double grace)
+{
+    return stop(set, signal, grace, true);
 }
 
 static struct worker *worker_of(struct workers *set, int rank)
@@ -700,26 +431,6 @@ void workers_declare(struct workers *set, int rank, bool by_event, int signal)
     set->declared = true;
     w->by_event = by_event;
     w->notice_signal = signal;
-}
-
-int workers_notice(struct workers *set, int signal, double grace)
-{
-    int others = 0;
-
-    if (signal == SIGKILL || !(grace > 0)) {
-        workers_stop(set, signal, grace);
-        return 0;
-    }
-    for (int i = 0; i < set->count; i++) {
-        struct worker *w = &set->list[i];
-
-        if (w->by_event)
-            others += !w->ended;
-        else
-            send_signal(w, w->notice_signal > 0 ? w->notice_signal : signal);
-    }
-    kill_after(set, grace < 1e6 ? (uint64_t)(grace * 1000) : UINT32_MAX);
-    return others;
 }
 
 static void on_complete_over(uv_timer_t *timer)
@@ -830,11 +541,11 @@ void workers_destroy(struct workers *set)
     set->dropped = true;
     if (!uv_is_closing((uv_handle_t *)&set->poll))
         uv_timer_stop(&set->poll);
-    remove_files(set);
+    workers_remove_files(set);
     if (set->unreported > 0) {
         workers_pause_output(set, false);
         workers_stop(set, SIGKILL, 0);
     } else if (set->handles == 0) {
-        free_workers(set);
+        workers_free(set);
     }
 }

@@ -16,6 +16,14 @@ train() {
         "srun elasticrun /usr/bin/python3 $TB_WORK/steps.py $TB_WORK/log-\$SLURM_JOB_ID $steps $seconds $mode"
 }
 
+# compile COMPILER SOURCE TARGET [PACKAGE...]: a program of tests/system that needs these packages, for the ordinary user to run.
+compile() {
+    local -a flags=()
+    (($# < 4)) || read -ra flags < <(pkg-config --cflags --libs "${@:4}")
+    "$1" -O1 -Wall -Wextra -I"$TREE" -o "$3" "$TREE/tests/system/$2" "${flags[@]}"
+    chmod 0755 "$3"
+}
+
 show_json() { as_user selastic show "$1" --json 2>/dev/null; }
 
 # json_value EXPRESSION: of the JSON on stdin, bound to s.

@@ -57,6 +57,7 @@ tests_system_forge_LDADD = $(SLURM_LIBS)
 EXTRA_DIST += \
     tests/system/pmix/asker.c \
     tests/system/pmix/checkpointer.c \
+    tests/system/pmix/program.h \
     tests/system/pmix/resizer.c
 
 check_PROGRAMS += tests/system/slurm_client_probe

@@ -11,7 +11,7 @@ setup_file() {
     testbed_up --nodes 4
     mkdir "$TB_WORK/mpi"
     cp "$TREE"/tests/system/mpi/*.py "$TB_WORK/mpi/"
-    mpicc.openmpi -O1 -Wall -o "$TB_WORK/mpi/collectives" "$TREE/tests/system/mpi/collectives.c"
+    compile mpicc.openmpi mpi/collectives.c "$TB_WORK/mpi/collectives"
     chown -R "$TB_USER" "$TB_WORK/mpi"
 }
 

@@ -9,9 +9,7 @@ load elastic
 
 setup_file() {
     testbed_up --nodes 4
-    # shellcheck disable=SC2046
-    mpicc.openmpi -O1 -Wall -o "$TB_WORK/resizer" "$TREE/tests/system/pmix/resizer.c" $(pkg-config --cflags --libs pmix)
-    chmod 0755 "$TB_WORK/resizer"
+    compile mpicc.openmpi pmix/resizer.c "$TB_WORK/resizer" pmix
 }
 
 teardown_file() { testbed_down; }

@@ -11,9 +11,7 @@ GRACE=300
 
 setup_file() {
     testbed_up --nodes 3 --grace "$GRACE"
-    # shellcheck disable=SC2046
-    gcc -O1 -Wall -Wextra -o "$TB_WORK/checkpointer" "$TREE/tests/system/pmix/checkpointer.c" $(pkg-config --cflags --libs pmix)
-    chmod 0755 "$TB_WORK/checkpointer"
+    compile gcc pmix/checkpointer.c "$TB_WORK/checkpointer" pmix
 }
 
 teardown_file() { testbed_down; }

@@ -10,7 +10,7 @@ load elastic
 setup_file() {
     testbed_up --nodes 2 --cpus-per-node 64
     install -m 0755 "${top_builddir:-$TREE/build}/tests/system/pmix_publish" "$TB_WORK/"
-    mpicc.openmpi -O1 -Wall -o "$TB_WORK/names" "$TREE/tests/system/mpi/names.c"
+    compile mpicc.openmpi mpi/names.c "$TB_WORK/names"
 }
 
 teardown_file() { testbed_down; }

@@ -9,9 +9,7 @@ load elastic
 
 setup_file() {
     testbed_up --nodes 5
-    # shellcheck disable=SC2046
-    gcc -O1 -Wall -Wextra -o "$TB_WORK/asker" "$TREE/tests/system/pmix/asker.c" $(pkg-config --cflags --libs pmix)
-    chmod 0755 "$TB_WORK/asker"
+    compile gcc pmix/asker.c "$TB_WORK/asker" pmix
 }
 
 teardown_file() { testbed_down; }

@@ -5,47 +5,12 @@
  * writes what happens to LOG, one line each:
  *   extend N LABEL | release N LABEL | release NODE LABEL | cancel LABEL | exit STATUS
  * It saves nothing, and says so at once when it is asked to. */
-#include <pmix.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#ifndef PMIX_DVM_IS_READY
-#define PMIX_DVM_IS_READY (-195)
-#endif
-#ifndef PMIX_ERR_DVM_MOD
-#define PMIX_ERR_DVM_MOD (-196)
-#endif
-#ifndef PMIX_ALLOC_REQ_CANCEL
-#define PMIX_ALLOC_REQ_CANCEL 5
-#endif
+#include "tests/system/pmix/program.h"
 
 static pmix_proc_t self;
-static FILE *log_file;
-
-static void say(const char *fmt, ...)
-{
-    va_list ap;
-
-    if (log_file == NULL)
-        return;
-    va_start(ap, fmt);
-    vfprintf(log_file, fmt, ap);
-    va_end(ap);
-    fputc('\n', log_file);
-    fflush(log_file);
-}
-
-static const char *text_of(const pmix_info_t *info, size_t count, const char *key)
-{
-    for (size_t i = 0; i < count; i++)
-        if (PMIX_CHECK_KEY(&info[i], key) && info[i].value.type == PMIX_STRING)
-            return info[i].value.data.string;
-    return "-";
-}
 
 static void on_end(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[],
                    size_t count, pmix_info_t results[], size_t result_count,
@@ -72,22 +37,17 @@ static void on_save(size_t id, pmix_status_t code, const pmix_proc_t *source, pm
     (void)results;
     (void)result_count;
     done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cookie);
-    PMIx_Notify_event(PMIX_JCTRL_CHECKPOINT_COMPLETE, &self, PMIX_RANGE_RM, NULL, 0, NULL, NULL);
+    tell_saved(&self);
 }
 
 static void declare(void)
 {
     pmix_status_t ends[] = {PMIX_DVM_IS_READY, PMIX_ERR_DVM_MOD}, saves[] = {PMIX_JCTRL_CHECKPOINT};
-    pmix_info_t *info, *results = NULL;
-    size_t count = 0;
 
     PMIx_Register_event_handler(saves, 1, NULL, 0, on_save, NULL, NULL);
     if (self.rank == 0)
         PMIx_Register_event_handler(ends, 2, NULL, 0, on_end, NULL, NULL);
-    PMIX_INFO_CREATE(info, 1);
-    PMIX_INFO_LOAD(&info[0], PMIX_JOB_CTRL_PREEMPTIBLE, NULL, PMIX_BOOL);
-    PMIx_Job_control(NULL, 0, info, 1, &results, &count);
-    PMIX_INFO_FREE(info, 1);
+    declare_preemptible();
 }
 
 static void ask(const char *order, pmix_alloc_directive_t directive, const char *what,
@@ -123,27 +83,6 @@ static void carry_out(const char *line)
         _exit(atoi(what));
 }
 
-static long read_place(const char *path)
-{
-    FILE *file = fopen(path, "r");
-    long at = 0;
-
-    if (file != NULL && fscanf(file, "%ld", &at) != 1)
-        at = 0;
-    if (file != NULL)
-        fclose(file);
-    return at;
-}
-
-/* Before the order is carried out: it may be what ends this process. */
-static void write_place(const char *path, long at)
-{
-    FILE *file = fopen(path, "w");
-
-    fprintf(file, "%ld\n", at);
-    fclose(file);
-}
-
 int main(int argc, char **argv)
 {
     char place[4096], line[512];
@@ -158,14 +97,14 @@ int main(int argc, char **argv)
     say("begins %s nodes", getenv("ELASTIC_NODES"));
     declare();
     snprintf(place, sizeof(place), "%s.at", argv[2]);
-    at = read_place(place);
+    at = number_load(place);
     for (;; usleep(50000)) {
         if (self.rank != 0 || (orders = fopen(argv[1], "r")) == NULL)
             continue;
         fseek(orders, at, SEEK_SET);
         while (fgets(line, sizeof(line), orders) != NULL && strchr(line, '\n') != NULL) {
             at = ftell(orders);
-            write_place(place, at);
+            number_save(place, at); /* before: the order may be what ends this process */
             carry_out(line);
         }
         fclose(orders);

@@ -3,24 +3,14 @@
  * somebody ends it. It ignores SIGTERM: Slurm sends that to every process of a job that it preempts.
  *
  * checkpointer DIRECTORY SECONDS: saves to DIRECTORY/checkpoint-RANK, which takes so long; logs to DIRECTORY/log-RANK. */
-#include <pmix.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "tests/system/pmix/program.h"
 
 static volatile int asked;
 static pmix_proc_t self;
 static char checkpoint[4096];
-static FILE *log_file;
-
-static void say(const char *what, long number)
-{
-    fprintf(log_file, "%s %ld\n", what, number);
-    fflush(log_file);
-}
 
 static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[],
                      size_t count, pmix_info_t results[], size_t result_count,
@@ -35,7 +25,7 @@ static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, p
     for (size_t i = 0; i < count; i++)
         if (PMIX_CHECK_KEY(&info[i], PMIX_TIME_REMAINING))
             left = info[i].value.data.uint32;
-    say(code == PMIX_JCTRL_PREEMPT_ALERT ? "alert" : "asked", left);
+    say("%s %ld", code == PMIX_JCTRL_PREEMPT_ALERT ? "alert" : "asked", left);
     if (code == PMIX_JCTRL_CHECKPOINT)
         asked = 1;
     done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cookie);
@@ -43,36 +33,16 @@ static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, p
 
 static void declare(void)
 {
-    pmix_info_t *info, *results = NULL;
-    size_t count = 0;
-    pmix_status_t codes[] = {PMIX_JCTRL_CHECKPOINT, PMIX_JCTRL_PREEMPT_ALERT}, status;
+    pmix_status_t codes[] = {PMIX_JCTRL_CHECKPOINT, PMIX_JCTRL_PREEMPT_ALERT};
 
     PMIx_Register_event_handler(codes, 2, NULL, 0, on_event, NULL, NULL);
-    PMIX_INFO_CREATE(info, 1);
-    PMIX_INFO_LOAD(&info[0], PMIX_JOB_CTRL_PREEMPTIBLE, NULL, PMIX_BOOL);
-    status = PMIx_Job_control(NULL, 0, info, 1, &results, &count);
-    say("declared", status);
-    PMIX_INFO_FREE(info, 1);
-}
-
-static void save(long steps)
-{
-    char temporary[4200];
-    FILE *file;
-
-    snprintf(temporary, sizeof(temporary), "%s.new", checkpoint);
-    file = fopen(temporary, "w");
-    fprintf(file, "%ld\n", steps);
-    fclose(file);
-    rename(temporary, checkpoint);
-    say("saved", steps);
+    say("declared %d", declare_preemptible());
 }
 
 int main(int argc, char **argv)
 {
     char path[4096];
-    long steps = 0;
-    FILE *file;
+    long steps;
 
     signal(SIGTERM, SIG_IGN);
     if (argc < 3 || PMIx_Init(&self, NULL, 0) != PMIX_SUCCESS)
@@ -80,12 +50,8 @@ int main(int argc, char **argv)
     snprintf(path, sizeof(path), "%s/log-%u", argv[1], self.rank);
     log_file = fopen(path, "a");
     snprintf(checkpoint, sizeof(checkpoint), "%s/checkpoint-%u", argv[1], self.rank);
-    file = fopen(checkpoint, "r");
-    if (file != NULL && fscanf(file, "%ld", &steps) != 1)
-        steps = -1;
-    if (file != NULL)
-        fclose(file);
-    say("begins", steps);
+    steps = number_load(checkpoint);
+    say("begins %ld", steps);
     declare();
     for (;;) {
         usleep(50000);
@@ -94,8 +60,8 @@ int main(int argc, char **argv)
             continue;
         asked = 0;
         usleep((useconds_t)(atof(argv[2]) * 1e6));
-        save(steps);
-        PMIx_Notify_event(PMIX_JCTRL_CHECKPOINT_COMPLETE, &self, PMIX_RANGE_RM, NULL, 0, NULL,
-                          NULL);
+        number_save(checkpoint, steps);
+        say("saved %ld", steps);
+        tell_saved(&self);
     }
 }

@@ -5,50 +5,18 @@
  * resizer CHECKPOINT LOG NODE: CHECKPOINT holds the number of steps made; LOG gets a line per thing that happens (rank 0); NODE is given
  * back. Ends well after 200 steps on 3 nodes. */
 #include <mpi.h>
-#include <pmix.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#ifndef PMIX_DVM_IS_READY
-#define PMIX_DVM_IS_READY (-195)
-#endif
-#ifndef PMIX_ERR_DVM_MOD
-#define PMIX_ERR_DVM_MOD (-196)
-#endif
+#include "tests/system/pmix/program.h"
 
 static volatile sig_atomic_t told;
 static int rank, size;
-static FILE *log_file;
-
-static void say(const char *fmt, ...)
-{
-    va_list ap;
-
-    if (rank != 0)
-        return;
-    va_start(ap, fmt);
-    vfprintf(log_file, fmt, ap);
-    va_end(ap);
-    fputc('\n', log_file);
-    fflush(log_file);
-}
 
 static void on_term(int number)
 {
     (void)number;
     told = 1;
-}
-
-static const char *text_of(const pmix_info_t *info, size_t count, const char *key)
-{
-    for (size_t i = 0; i < count; i++)
-        if (PMIX_CHECK_KEY(&info[i], key) && info[i].value.type == PMIX_STRING)
-            return info[i].value.data.string;
-    return "-";
 }
 
 static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[],
@@ -88,30 +56,6 @@ static void ask(pmix_alloc_directive_t directive, const char *key, const void *v
     PMIX_INFO_FREE(info, 2);
 }
 
-static int load(const char *path)
-{
-    FILE *file = fopen(path, "r");
-    int steps = 0;
-
-    if (file != NULL && fscanf(file, "%d", &steps) != 1)
-        steps = -1;
-    if (file != NULL)
-        fclose(file);
-    return steps;
-}
-
-static void save(const char *path, int steps)
-{
-    char temporary[4096];
-    FILE *file;
-
-    snprintf(temporary, sizeof(temporary), "%s.new", path);
-    file = fopen(temporary, "w");
-    fprintf(file, "%d\n", steps);
-    fclose(file);
-    rename(temporary, path);
-}
-
 /* Each step tells all whether any has been told to stop: so they stop after the same one. */
 static int step(void)
 {
@@ -138,17 +82,19 @@ int main(int argc, char **argv)
 {
     uint64_t two = 2;
     pmix_proc_t self;
-    int steps, here = 0;
+    int here = 0;
+    long steps;
 
     (void)argc;
     signal(SIGTERM, on_term);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    log_file = fopen(argv[2], "a");
-    steps = load(argv[1]);
+    if (rank == 0)
+        log_file = fopen(argv[2], "a");
+    steps = number_load(argv[1]);
     PMIx_Init(&self, NULL, 0);
-    say("%d nodes, step %d", size, steps);
+    say("%d nodes, step %ld", size, steps);
     if (rank == 0)
         listen_for_events();
     for (; !(size == 3 && here > 100); here++) {
@@ -164,8 +110,8 @@ int main(int argc, char **argv)
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0)
-        save(argv[1], steps);
-    say("saved step %d", steps);
+        number_save(argv[1], steps);
+    say("saved step %ld", steps);
     PMIx_Finalize(NULL, 0);
     MPI_Finalize();
     return 0;

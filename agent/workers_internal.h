@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of the workers share. worker_start.c: until they are started; workers.c: from then on. */
+#ifndef ELASTIC_WORKERS_INTERNAL_H
+#define ELASTIC_WORKERS_INTERNAL_H
+
+#include "agent/event.h"
+#include "agent/exec_worker.h"
+#include "agent/workers.h"
+
+#define CHUNK_BYTES 65536
+
+struct pipe {
+    struct worker *worker;
+    uv_pipe_t handle;
+    int fd;    /* 1, 2: output; 0: status */
+    bool open; /* not yet at its end, nor given up */
+};
+
+struct worker {
+    struct workers *workers;
+    int rank, local_rank;
+    struct event *event;
+    char *error_file;
+    uv_process_t process;
+    uv_timer_t linger;
+    struct pipe out, err, status;
+    struct exec_worker_failure failure; /* of exec; stage 0: none */
+    size_t failure_bytes;
+    int spawn_error;   /* libuv's, 0: the shim was started */
+    int stop_signal;   /* the last one that we sent, 0: none */
+    bool by_event;     /* is told otherwise than by a signal */
+    int notice_signal; /* wants this one; 0: the usual one */
+    bool ended;        /* the shim is reaped */
+    bool reported;
+    int code, signal;
+};
+
+struct workers {
+    uv_loop_t *loop;
+    struct workers_handlers handlers;
+    void *arg;
+    char *command; /* argv[0] and cwd, for messages */
+    char *cwd;
+    struct worker *list;
+    int count;
+    int handles; /* of libuv, not closed yet */
+    int unreported;
+    uv_timer_t poll, kill;
+    uint64_t ready_at, unaware_ms;
+    bool ready, stepping, paused;
+    bool declared; /* one of them has said how it wants to be told to leave: it is at work */
+    bool gated;    /* waiting for workers_open */
+    bool parked;
+    bool dropped; /* workers_destroy was called: tell nobody, free when all handles are closed */
+    char chunk[CHUNK_BYTES]; /* one read at a time, handed on at once */
+};
+
+/* workers.c */
+/* Read its output and whether its command can be executed. */
+void worker_watch(struct worker *w);
+/* It could not be started (spawn_error): told from the loop as its end. */
+void worker_fail_start(struct worker *w);
+/* For libuv: its shim has ended; a handle of it is closed, of those that are counted. */
+void worker_on_exit(uv_process_t *process, int64_t code, int signal);
+void worker_handle_closed(uv_handle_t *handle);
+void workers_remove_files(struct workers *set);
+/* No handle of it is left in the loop. */
+void workers_free(struct workers *set);
+
+#endif
