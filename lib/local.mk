@@ -37,6 +37,7 @@ lib_libelasticcore_la_SOURCES = \
     lib/text.h \
     lib/world.c \
     lib/world.h \
-    lib/world_env.c
+    lib/world_env.c \
+    lib/world_list.c
 lib_libelasticcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
 lib_libelasticcore_la_LIBADD = $(JSONC_LIBS) $(SODIUM_LIBS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One generation and the texts that follow from it: wire form, host files (world.h). The
- * environment is in world_env.c. */
+ * environment is in world_env.c, lists of nodes are in world_list.c. */
 #include "lib/world.h"
 
 #include <ctype.h>
@@ -11,8 +11,7 @@
 #include "lib/json_get.h"
 #include "lib/sizes.h"
 
-#define NAME_MAX_LENGTH 253 /* of a host name, RFC 1035 */
-#define RESTARTS_MAX    1000000
+#define RESTARTS_MAX 1000000
 
 static const char name_characters[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -23,17 +22,17 @@ bool world_name_ok(const char *name)
 {
     size_t len = name != NULL ? strlen(name) : 0;
 
-    return len > 0 && len <= NAME_MAX_LENGTH && name[0] != '-' &&
+    return len > 0 && len <= WORLD_NAME_MAX && name[0] != '-' &&
            strspn(name, name_characters) == len;
 }
 
 /* A host name or a numeric address of either family, with an IPv6 zone. */
 static bool address_ok(const char *address)
 {
-    char plain[NAME_MAX_LENGTH + 1];
+    char plain[WORLD_NAME_MAX + 1];
     size_t len = strlen(address);
 
-    if (len > NAME_MAX_LENGTH)
+    if (len > WORLD_NAME_MAX)
         return false;
     for (size_t i = 0; i <= len; i++)
         plain[i] = address[i] == ':' || address[i] == '%' ? '.' : address[i];
@@ -126,18 +125,11 @@ static void add_int(json_object *obj, const char *key, int value)
     json_object_object_add(obj, key, json_object_new_int(value));
 }
 
-static json_object *nodes_to_json(const struct world *world)
+/* A list that has been folded, which is freed. */
+static void add_list(json_object *obj, const char *key, char *list)
 {
-    json_object *nodes = json_object_new_array_ext(world->node_count);
-
-    for (int i = 0; i < world->node_count; i++) {
-        json_object *node = json_object_new_object();
-
-        add_string(node, "name", world->nodes[i].name);
-        add_int(node, "slots", world->nodes[i].slots);
-        json_object_array_add(nodes, node);
-    }
-    return nodes;
+    add_string(obj, key, list);
+    free(list);
 }
 
 json_object *world_to_json(const struct world *world)
@@ -146,7 +138,8 @@ json_object *world_to_json(const struct world *world)
 
     add_int(msg, "gen", world->generation);
     add_int(msg, "world", world_size(world));
-    json_object_object_add(msg, "nodes", nodes_to_json(world));
+    add_list(msg, "nodes", world_fold_names(world, true));
+    add_list(msg, "slots", world_fold_slots(world));
     add_string(msg, "master_addr", world->master_addr);
     add_int(msg, "master_port", world->master_port);
     add_int(msg, "restarts", world->restarts);
@@ -190,45 +183,6 @@ static int check_distinct(const struct world *world, struct error *err)
     return rc;
 }
 
-static struct world *nodes_from_json(json_object *msg, int generation, struct error *err)
-{
-    json_object *nodes = NULL;
-    struct world *world;
-    size_t count;
-
-    if (!json_object_object_get_ex(msg, "nodes", &nodes) ||
-        !json_object_is_type(nodes, json_type_array)) {
-        error_set(err, "nodes: an array is expected");
-        return NULL;
-    }
-    count = json_object_array_length(nodes);
-    if (count < 1 || count > SIZES_NODES_MAX) {
-        error_set(err, "nodes: %zu entries, 1 to %d are allowed", count, SIZES_NODES_MAX);
-        return NULL;
-    }
-    world = world_create(generation, (int)count);
-    if (world == NULL) {
-        error_set(err, "out of memory");
-        return NULL;
-    }
-    for (int i = 0; i < world->node_count; i++) {
-        json_object *node = json_object_array_get_idx(nodes, (size_t)i);
-        const char *name = json_get_string(node, "name");
-        int64_t slots = 0;
-
-        if (!json_get_int(node, "slots", 1, WORLD_SLOTS_MAX, &slots) ||
-            world_set_node(world, i, name, (int)slots) != 0) {
-            error_set(err,
-                      "nodes[%d]: a name of [A-Za-z0-9._-] and 1 to %d slots are expected, got "
-                      "name %.64s",
-                      i, WORLD_SLOTS_MAX, name != NULL ? name : "(none)");
-            world_destroy(world);
-            return NULL;
-        }
-    }
-    return world;
-}
-
 /* A copy of text as one line: what is no printable character (of ASCII, or a byte of UTF-8)
  * becomes a blank. */
 static char *one_line(const char *text)
@@ -270,6 +224,7 @@ static int fill_from_json(struct world *world, json_object *msg, struct error *e
 
 struct world *world_from_json(json_object *msg, struct error *err)
 {
+    const char *nodes = json_get_string(msg, "nodes"), *slots = json_get_string(msg, "slots");
     struct world *world;
     int64_t generation;
 
@@ -277,12 +232,30 @@ struct world *world_from_json(json_object *msg, struct error *err)
         error_set(err, "gen: a number of 0 or more is expected");
         return NULL;
     }
-    world = nodes_from_json(msg, (int)generation, err);
+    if (nodes == NULL || slots == NULL) {
+        error_set(err, "nodes and slots: texts are expected");
+        return NULL;
+    }
+    world = world_unfold((int)generation, nodes, slots, err);
     if (world != NULL && fill_from_json(world, msg, err) != 0) {
         world_destroy(world);
         return NULL;
     }
     return world;
+}
+
+static json_object *nodes_to_json(const struct world *world)
+{
+    json_object *nodes = json_object_new_array_ext(world->node_count);
+
+    for (int i = 0; i < world->node_count; i++) {
+        json_object *node = json_object_new_object();
+
+        add_string(node, "name", world->nodes[i].name);
+        add_int(node, "slots", world->nodes[i].slots);
+        json_object_array_add(nodes, node);
+    }
+    return nodes;
 }
 
 char *world_generation_json(const struct world *world, const char *incarnation, double unix_time)

@@ -14,6 +14,7 @@
 #include "lib/text.h" /* strings_free */
 
 #define WORLD_SLOTS_MAX 4096 /* workers on one node */
+#define WORLD_NAME_MAX  253  /* bytes of a host name, RFC 1035 */
 
 struct world_node {
     char *name;
@@ -42,10 +43,20 @@ int world_first_rank(const struct world *world, int node_index);
 /* The node that a rank is on, -1: there is no such rank. */
 int world_node_of(const struct world *world, int64_t rank);
 
-/* The members `world`, `nodes`, … of a `start` message (architecture.md), both ways.
+/* The members `world`, `nodes`, `slots`, … of a `start` message (architecture.md), both ways.
  * world_from_json checks types and bounds. */
 json_object *world_to_json(const struct world *world);
 struct world *world_from_json(json_object *msg, struct error *err);
+
+/* The nodes' names, and their numbers of workers, in rank order as Slurm writes them: "n[1-3,7],m1",
+ * "2(x3),1". New strings, NULL when out of memory. With suffixes also what differs in the middle is
+ * folded, which Slurm 22.05 cannot read: "n[1-3]-ib". */
+char *world_fold_names(const struct world *world, bool suffixes);
+char *world_fold_slots(const struct world *world);
+
+/* The way back: a world with these nodes and nothing else, NULL with err set. What stands for more
+ * nodes than SIZES_NODES_MAX is refused before it takes memory. Names may be there twice. */
+struct world *world_unfold(int generation, const char *names, const char *slots, struct error *err);
 
 /* What a worker's environment takes besides the world. Strings may be NULL where they do not
  * apply. */

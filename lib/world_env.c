@@ -7,7 +7,6 @@
  * taken from the member's own job, and everything that describes the world is written afresh. */
 #include "lib/world.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -173,86 +172,6 @@ static bool has(const struct list *list, const char *name)
     return false;
 }
 
-/* ---- Slurm's ways of writing lists ----------------------------------------------------------- */
-
-/* Slots of all nodes as Slurm writes them: "2(x3),1". */
-static char *tasks_per_node(const struct world *world)
-{
-    char *text = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&text, &len);
-    int next;
-
-    if (out == NULL)
-        return NULL;
-    for (int i = 0; i < world->node_count; i = next) {
-        for (next = i + 1; next < world->node_count; next++)
-            if (world->nodes[next].slots != world->nodes[i].slots)
-                break;
-        fprintf(out, "%s%d", i > 0 ? "," : "", world->nodes[i].slots);
-        if (next - i > 1)
-            fprintf(out, "(x%d)", next - i);
-    }
-    fclose(out);
-    return text;
-}
-
-/* The number at the end of a name: where it begins, and its value. False without one, or when it
- * is too long to count with. */
-static bool trailing_number(const char *name, size_t *prefix, unsigned long *number)
-{
-    size_t len = strlen(name), at = len;
-
-    while (at > 0 && isdigit((unsigned char)name[at - 1]))
-        at--;
-    if (at == len || len - at > 9)
-        return false;
-    *prefix = at;
-    *number = strtoul(name + at, NULL, 10);
-    return true;
-}
-
-/* Is b the name that follows a: same prefix, same number of digits, one more? */
-static bool follows(const char *a, const char *b)
-{
-    size_t prefix_a, prefix_b;
-    unsigned long number_a, number_b;
-
-    return trailing_number(a, &prefix_a, &number_a) && trailing_number(b, &prefix_b, &number_b) &&
-           prefix_a == prefix_b && strlen(a) == strlen(b) && strncmp(a, b, prefix_a) == 0 &&
-           number_b == number_a + 1;
-}
-
-/* A hostlist expression that expands to the nodes in rank order: runs are folded ("n[1-3],m7"),
- * nothing is sorted. */
-static char *node_list(const struct world *world)
-{
-    char *text = NULL;
-    size_t len = 0, prefix = 0;
-    unsigned long number;
-    FILE *out = open_memstream(&text, &len);
-    int next;
-
-    if (out == NULL)
-        return NULL;
-    for (int i = 0; i < world->node_count; i = next) {
-        const char *first = world->nodes[i].name;
-
-        for (next = i + 1; next < world->node_count; next++)
-            if (!follows(world->nodes[next - 1].name, world->nodes[next].name))
-                break;
-        if (i > 0)
-            fputc(',', out);
-        if (next - i > 1 && trailing_number(first, &prefix, &number))
-            fprintf(out, "%.*s[%s-%s]", (int)prefix, first, first + prefix,
-                    world->nodes[next - 1].name + prefix);
-        else
-            fputs(first, out);
-    }
-    fclose(out);
-    return text;
-}
-
 /* ---- our names ------------------------------------------------------------------------------- */
 
 static void set_torchrun(struct list *list, const struct world *world,
@@ -305,7 +224,7 @@ static void set_horovod(struct list *list, const struct world *world,
 static void set_slurm(struct list *list, const struct world *world, const struct world_place *place,
                       int rank)
 {
-    char *nodes = node_list(world), *tasks = tasks_per_node(world);
+    char *nodes = world_fold_names(world, false), *tasks = world_fold_slots(world);
     static const char *const node_names[] = {"SLURM_NODELIST", "SLURM_JOB_NODELIST",
                                              "SLURM_STEP_NODELIST"};
     static const char *const node_counts[] = {"SLURM_NNODES", "SLURM_JOB_NUM_NODES",

@@ -17,7 +17,8 @@ FUZZ_TARGETS = \
     tests/fuzz/fuzz_options \
     tests/fuzz/fuzz_policy \
     tests/fuzz/fuzz_sizes \
-    tests/fuzz/fuzz_values
+    tests/fuzz/fuzz_values \
+    tests/fuzz/fuzz_world
 check_PROGRAMS += $(FUZZ_TARGETS)
 TESTS += $(FUZZ_TARGETS)
 
@@ -57,6 +58,9 @@ tests_fuzz_fuzz_sizes_LDADD = $(FUZZ_LIBS)
 tests_fuzz_fuzz_values_SOURCES = tests/fuzz/fuzz_values.c
 tests_fuzz_fuzz_values_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_values_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)
+tests_fuzz_fuzz_world_SOURCES = tests/fuzz/fuzz_world.c
+tests_fuzz_fuzz_world_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_world_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)
 
 # A directory is copied as it is.
 EXTRA_DIST += tests/fuzz/corpus

@@ -252,10 +252,15 @@ static void test_lists(void **state)
         {"n1:1", "n1", "1"},
         {"n1:2 n2:2 n3:2 n4:1", "n[1-4]", "2(x3),1"},
         {"n1:4 n2:4", "n[1-2]", "4(x2)"},
-        {"n3:1 n1:1 n2:1", "n3,n[1-2]", "1(x3)"}, /* rank order, never sorted */
-        {"n2:1 n1:1", "n2,n1", "1(x2)"},
+        {"n3:1 n1:1 n2:1", "n[3,1-2]", "1(x3)"}, /* rank order, never sorted */
+        {"n2:1 n1:1", "n[2,1]", "1(x2)"},
+        {"n1:1 n2:1 n3:1 n7:1", "n[1-3,7]", "1(x4)"},
         {"n08:1 n09:1 n10:1 n11:1", "n[08-11]", "1(x4)"},
-        {"n8:1 n9:1 n10:1", "n[8-9],n10", "1(x3)"},
+        {"n08:1 n9:1 n010:1", "n[08,9,010]", "1(x3)"},
+        {"n98:1 n99:1 n100:1", "n[98-100]", "1(x3)"},
+        {"n098:1 n099:1 n0100:1", "n[098-099,0100]", "1(x3)"},
+        {"n1-ib:1 n2-ib:1", "n1-ib,n2-ib", "1(x2)"}, /* Slurm cannot read it folded */
+        {"n8:1 n9:1 n10:1", "n[8-10]", "1(x3)"},
         {"a1:1 b2:1", "a1,b2", "1(x2)"},
         {"a:1 b:2", "a,b", "1,2"},
         {"r1-n1:1 r1-n2:1 r2-n3:1", "r1-n[1-2],r2-n3", "1(x3)"},
@@ -436,6 +441,209 @@ static void test_many_variables(void **state)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
+/* The same names and workers in the same order. */
+static void assert_same_nodes(const struct world *a, const struct world *b)
+{
+    assert_int_equal(a->node_count, b->node_count);
+    for (int i = 0; i < a->node_count; i++) {
+        assert_string_equal(a->nodes[i].name, b->nodes[i].name);
+        assert_int_equal(a->nodes[i].slots, b->nodes[i].slots);
+    }
+}
+
+static void assert_unfolds(const struct world *world, bool suffixes)
+{
+    char *names = world_fold_names(world, suffixes), *slots = world_fold_slots(world);
+    struct error err = {""};
+    struct world *back = world_unfold(7, names, slots, &err);
+
+    assert_string_equal(err.text, "");
+    assert_non_null(back);
+    assert_int_equal(back->generation, 7);
+    assert_same_nodes(world, back);
+    world_destroy(back);
+    free(names);
+    free(slots);
+}
+
+static void test_fold(void **state)
+{
+    static const struct {
+        const char *nodes, *list;
+    } cases[] = {
+        {"n1-ib:1 n2-ib:1 n7-ib:1", "n[1-2,7]-ib"},
+        {"n1-ib0:1 n1-ib1:1 n2-ib0:1", "n1-ib[0-1],n2-ib0"},
+        {"r1n09.a.org:1 r1n10.a.org:1 r2n1.a.org:1 r2n2.a.org:1", "r1n[09-10].a.org,r2n[1-2].a.org"},
+        {"login:1 gpu1:1 gpu2:1 cpu1:1", "login,gpu[1-2],cpu1"},
+        {"n:1 n1:1 n2:1 nx:1", "n,n[1-2],nx"},
+        {"a1b:1 a2c:1", "a1b,a2c"},
+        {"n1:1 n1:1", "n[1,1]"},
+        {"n999999999:1 n1000000000:1", "n999999999,n1000000000"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct world *world = make_world(cases[i].nodes);
+        char *names = world_fold_names(world, true);
+
+        assert_string_equal(names, cases[i].list);
+        assert_unfolds(world, true);
+        assert_unfolds(world, false);
+        free(names);
+        world_destroy(world);
+    }
+}
+
+static int below(unsigned *seed, int limit)
+{
+    return (int)((unsigned)rand_r(seed) % (unsigned)limit);
+}
+
+/* Worlds of names that are like each other in many ways. */
+static void test_fold_random(void **state)
+{
+    static const char *const prefixes[] = {"n", "n0", "node-", "r1n", "", "a.b", "n1x"};
+    static const char *const suffixes[] = {"", "", "", "-ib", "x", ".org", "-0"};
+    unsigned seed = 1;
+
+    (void)state;
+    for (int round = 0; round < 3000; round++) {
+        struct world *world = world_create(1, 1 + below(&seed, 40));
+        int prefix = 0, suffix = 0, number = 0, width = 1, slots = 1;
+
+        for (int i = 0; i < world->node_count; i++) {
+            char name[64];
+
+            if (i == 0 || below(&seed, 8) == 0) {
+                prefix = below(&seed, COUNT(prefixes));
+                suffix = below(&seed, COUNT(suffixes));
+            }
+            if (below(&seed, 6) == 0)
+                number = below(&seed, 120);
+            if (below(&seed, 12) == 0)
+                width = 1 + below(&seed, 10);
+            if (below(&seed, 4) == 0)
+                slots = 1 + below(&seed, WORLD_SLOTS_MAX);
+            snprintf(name, sizeof(name), "%s%0*d%s", prefixes[prefix], width, number++,
+                     suffixes[suffix]);
+            assert_int_equal(world_set_node(world, i, name, slots), 0);
+        }
+        assert_unfolds(world, true);
+        assert_unfolds(world, false);
+        world_destroy(world);
+    }
+}
+
+/* What a world of many nodes takes does not grow with them. */
+static void test_fold_many(void **state)
+{
+    struct world *world = world_create(1, 65533);
+    char *names, *slots;
+
+    (void)state;
+    for (int i = 0; i < world->node_count; i++) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "n%d", i + 1);
+        world_set_node(world, i, name, 8);
+    }
+    names = world_fold_names(world, true);
+    slots = world_fold_slots(world);
+    assert_string_equal(names, "n[1-65533]");
+    assert_string_equal(slots, "8(x65533)");
+    assert_unfolds(world, true);
+    free(names);
+    free(slots);
+    world_destroy(world);
+}
+
+/* A text of n characters c, then the rest. */
+static char *text_of(char c, int n, const char *rest)
+{
+    char *text = malloc((size_t)n + strlen(rest) + 1);
+
+    memset(text, c, (size_t)n);
+    strcpy(text + n, rest);
+    return text;
+}
+
+static void test_unfold_refused(void **state)
+{
+#define LIST "nodes: a list as Slurm writes it is expected, got "
+#define NAME "nodes: a name of [A-Za-z0-9._-] is expected, got "
+    static const struct {
+        const char *names, *slots, *message;
+    } cases[] = {
+        {"", "1", NAME},
+        {",", "1", NAME ""},
+        {"a,", "1", NAME ""},
+        {"-a", "1", NAME "-a"},
+        {"a b", "1", NAME "a b"},
+        {"n[1-999999999]", "1", "nodes: more than 65533"},
+        {"n[0-65533]", "1", "nodes: more than 65533"},
+        {"m[1-65533],n1", "1", "nodes: more than 65533"},
+        {"m[1-65000],n[1-600]", "1", "nodes: more than 65533"},
+        {"n[1-2147483648]", "1", LIST "1-2147483648]"},
+        {"n[00000000001]", "1", LIST "00000000001]"},
+        {"n[2-1]", "1", LIST "2-1]"},
+        {"n[08-9]", "1", LIST "08-9]"},
+        {"n[8-010]", "1", LIST "8-010]"},
+        {"n[1-]", "1", LIST "1-]"},
+        {"n[-1]", "1", LIST "-1]"},
+        {"n[1--2]", "1", LIST "1--2]"},
+        {"n[1-2-3]", "1", LIST "1-2-3]"},
+        {"n[]", "1", LIST "]"},
+        {"n[1,]", "1", LIST "]"},
+        {"n[,1]", "1", LIST ",1]"},
+        {"n[a]", "1", LIST "a]"},
+        {"n[1", "1", LIST "n[1"},
+        {"n[1[2]]", "1", LIST "n[1[2]]"},
+        {"n[1]]", "1", LIST "n[1]]"},
+        {"n[1][2]", "1", LIST "n[1][2]"},
+        {"n]", "1", LIST "n]"},
+        {"n[1] ,m", "1", NAME "n1 "},
+        {"-n[1]", "1", NAME "-n1"},
+        {"a", "", "slots: 1 to 4096 for a node are expected, got "},
+        {"a", "0", "slots: 1 to 4096 for a node are expected, got 0"},
+        {"a", "4097", "slots: 1 to 4096 for a node are expected, got 4097"},
+        {"a", "-1", "slots: 1 to 4096 for a node are expected, got -1"},
+        {"a", "1,", "slots: 1 to 4096 for a node are expected, got "},
+        {"a", "1,1", "slots: for more than the 1 nodes"},
+        {"a", "1(x2)", "slots: for more than the 1 nodes"},
+        {"a", "1(x0)", "slots: a list as Slurm writes it is expected, got (x0)"},
+        {"a", "1(x99999)", "slots: a list as Slurm writes it is expected, got (x99999)"},
+        {"a", "1(x1", "slots: a list as Slurm writes it is expected, got (x1"},
+        {"a", "1 ", "slots: a list as Slurm writes it is expected, got  "},
+        {"a,b", "1", "slots: for 1 of 2 nodes"},
+    };
+    char *longest = text_of('n', WORLD_NAME_MAX, ""), *one_more = text_of('n', 254, ""),
+         *far_more = text_of('n', 70000, "[1]"), *suffix = text_of('n', WORLD_NAME_MAX - 2, "[10]"),
+         *behind = text_of('[', 300, "");
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct error err = {""};
+
+        assert_null(world_unfold(1, cases[i].names, cases[i].slots, &err));
+        assert_string_equal(err.text, cases[i].message);
+    }
+    assert_null(world_unfold(1, one_more, "1", NULL));
+    assert_null(world_unfold(1, far_more, "1", NULL));
+    assert_null(world_unfold(1, behind, "1", NULL));
+    for (int i = 0; i < 2; i++) {
+        struct world *world = world_unfold(1, i == 0 ? longest : suffix, "1", NULL);
+
+        assert_non_null(world);
+        assert_int_equal(strlen(world->nodes[0].name), WORLD_NAME_MAX);
+        world_destroy(world);
+    }
+    free(longest);
+    free(one_more);
+    free(far_more);
+    free(suffix);
+    free(behind);
+}
+
 static void test_json_both_ways(void **state)
 {
     struct world *world = make_world("n2:2 n1:1"), *back;
@@ -445,8 +653,7 @@ static void test_json_both_ways(void **state)
     (void)state;
     assert_string_equal(
         json_object_to_json_string_ext(msg, JSON_C_TO_STRING_PLAIN),
-        "{\"gen\":4,\"world\":3,\"nodes\":[{\"name\":\"n2\",\"slots\":2},{\"name\":\"n1\","
-        "\"slots\":1}],"
+        "{\"gen\":4,\"world\":3,\"nodes\":\"n[2,1]\",\"slots\":\"2,1\","
         "\"master_addr\":\"10.0.0.1\",\"master_port\":29500,\"restarts\":3,\"kind\":\"grow\","
         "\"reason\":\"two nodes joined\"}");
     back = world_from_json(msg, &err);
@@ -466,7 +673,7 @@ static void test_json_both_ways(void **state)
     world_destroy(back);
 }
 
-#define NODES "\"nodes\":[{\"name\":\"a\",\"slots\":1}]"
+#define NODES "\"nodes\":\"a\",\"slots\":\"1\""
 #define HEAD  "{\"gen\":1,\"world\":1,"
 #define REST                                                                                       \
     ",\"master_addr\":\"h\",\"master_port\":1,\"restarts\":0,\"kind\":\"k\",\"reason\":\"r\"}"
@@ -485,18 +692,13 @@ static void test_json_refused(void **state)
         {"{\"gen\":\"1\"," NODES REST, "gen: a number of 0 or more is expected"},
         {"{\"gen\":1,\"world\":2," NODES REST, "world: 1 is expected, the sum of the nodes' slots"},
         {"{\"gen\":1," NODES REST, "world: 1 is expected, the sum of the nodes' slots"},
-        {HEAD "\"nodes\":{}" REST, "nodes: an array is expected"},
-        {HEAD "\"nodes\":[]" REST, "nodes: 0 entries, 1 to 65533 are allowed"},
-        {HEAD "\"nodes\":[1]" REST,
-         "nodes[0]: a name of [A-Za-z0-9._-] and 1 to 4096 slots are expected, got name (none)"},
-        {HEAD "\"nodes\":[{\"name\":\"a\",\"slots\":0}]" REST,
-         "nodes[0]: a name of [A-Za-z0-9._-] and 1 to 4096 slots are expected, got name a"},
-        {HEAD "\"nodes\":[{\"name\":\"a'b\",\"slots\":1}]" REST,
-         "nodes[0]: a name of [A-Za-z0-9._-] and 1 to 4096 slots are expected, got name a'b"},
-        {HEAD "\"nodes\":[{\"name\":\"a\",\"slots\":1e3}]" REST,
-         "nodes[0]: a name of [A-Za-z0-9._-] and 1 to 4096 slots are expected, got name a"},
-        {"{\"gen\":1,\"world\":2,\"nodes\":[{\"name\":\"a\",\"slots\":1},{\"name\":\"a\",\"slots\":"
-         "1}]" REST,
+        {HEAD "\"nodes\":[],\"slots\":\"1\"" REST, "nodes and slots: texts are expected"},
+        {HEAD "\"nodes\":\"a\",\"slots\":1" REST, "nodes and slots: texts are expected"},
+        {HEAD "\"nodes\":\"a\"" REST, "nodes and slots: texts are expected"},
+        {HEAD "\"nodes\":\"a\\u0000b\",\"slots\":\"1\"" REST, "nodes and slots: texts are expected"},
+        {HEAD "\"nodes\":\"a'b\",\"slots\":\"1\"" REST, NAME "a'b"},
+        {HEAD "\"nodes\":\"n[1-999999999]\",\"slots\":\"1\"" REST, "nodes: more than 65533"},
+        {"{\"gen\":1,\"world\":2,\"nodes\":\"a,a\",\"slots\":\"1(x2)\"" REST,
          "node a is listed twice"},
         {HEAD NODES ",\"master_addr\":\"a "
                     "b\",\"master_port\":1,\"restarts\":0,\"kind\":\"k\",\"reason\":\"r\"}",
@@ -615,6 +817,10 @@ int main(void)
         cmocka_unit_test(test_place_without),
         cmocka_unit_test(test_added),
         cmocka_unit_test(test_many_variables),
+        cmocka_unit_test(test_fold),
+        cmocka_unit_test(test_fold_random),
+        cmocka_unit_test(test_fold_many),
+        cmocka_unit_test(test_unfold_refused),
         cmocka_unit_test(test_json_both_ways),
         cmocka_unit_test(test_json_refused),
         cmocka_unit_test(test_reason_is_one_line),
