@@ -593,6 +593,7 @@ static void on_message(struct link *link, json_object *msg, void *arg)
 
         if (json_get_int(msg, "step", 0, INT64_MAX, &step))
             m->step = (uint64_t)step;
+        leader_send(m, leader_message("beat", -1));
     } else if (!exchange_on_message(leader, m, type, msg)) {
         change_on_message(leader, m, type, msg);
     }
@@ -612,15 +613,29 @@ static void on_link_closed(struct link *link, const char *why, void *arg)
 static const struct link_handlers handlers = {
     .open = on_open, .message = on_message, .closed = on_link_closed};
 
-static void on_beat(uv_timer_t *timer)
+static void on_silence(uv_timer_t *timer);
+
+/* The timer is due when somebody could have been silent for too long, not before: an idle job is not to wake up for nothing. */
+static void watch_silence(struct leader *leader)
+{
+    double limit = leader->options->conf->heartbeat_timeout, now = leader_now(leader);
+    double due = now + limit;
+
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->link != NULL && leader->members[i]->last_heard + limit < due)
+            due = leader->members[i]->last_heard + limit;
+    leader->silence_due = due;
+    uv_timer_start(&leader->silence, on_silence, due > now ? (uint64_t)((due - now) * 1000) + 1 : 1,
+                   0);
+}
+
+static void on_silence(uv_timer_t *timer)
 {
     struct leader *leader = timer->data;
-    double now = leader_now(leader);
-    double limit = leader->options->conf->heartbeat_timeout;
+    double now = leader_now(leader), limit = leader->options->conf->heartbeat_timeout;
     /* Have we been asleep ourselves (a slow disk, a stopped process)? Then what was sent meanwhile is still to be read. */
-    bool late = leader->last_beat > 0 && now - leader->last_beat > limit / 2;
+    bool late = now - leader->silence_due > limit / 4;
 
-    leader->last_beat = now;
     for (int i = leader->member_count - 1; i >= 0; i--) {
         struct leader_member *m = leader->members[i];
 
@@ -628,13 +643,13 @@ static void on_beat(uv_timer_t *timer)
             continue;
         if (late)
             m->last_heard = now;
-        if (now - m->last_heard > limit) {
+        if (now - m->last_heard >= limit) {
             leader_lose(leader, m, "no heartbeat");
             i = leader->member_count; /* the list has changed */
-            continue;
         }
-        leader_send(m, leader_message("beat", -1));
     }
+    if (!uv_is_closing((uv_handle_t *)timer)) /* all can be over now */
+        watch_silence(leader);
 }
 
 static void on_poll(uv_timer_t *timer)
@@ -684,7 +699,7 @@ void leader_handle_closed(struct leader *leader)
     leader->server = NULL;
     uv_close((uv_handle_t *)&leader->evaluate, handle_closed);
     uv_close((uv_handle_t *)&leader->deadline, handle_closed);
-    uv_close((uv_handle_t *)&leader->beat, handle_closed);
+    uv_close((uv_handle_t *)&leader->silence, handle_closed);
     uv_close((uv_handle_t *)&leader->poll, handle_closed);
     uv_close((uv_handle_t *)&leader->lookups, handle_closed);
     output_destroy(leader->output, 2000, output_gone, leader);
@@ -710,7 +725,6 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
         .port_first = options->conf->port_first,
         .port_last = options->conf->port_last,
     };
-    uint64_t beat_ms = (uint64_t)options->conf->heartbeat_timeout * 250;
 
     if (leader == NULL || (leader->requests = requests_create()) == NULL) {
         free(leader);
@@ -735,10 +749,10 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     leader->open_handles++;
     init_timer(leader, &leader->evaluate);
     init_timer(leader, &leader->deadline);
-    init_timer(leader, &leader->beat);
+    init_timer(leader, &leader->silence);
     init_timer(leader, &leader->poll);
     init_timer(leader, &leader->lookups);
-    uv_timer_start(&leader->beat, on_beat, beat_ms, beat_ms);
+    watch_silence(leader);
     uv_timer_start(&leader->poll, on_poll, 0, 1000);
     leader_set_phase(leader, PHASE_WAITING, ASSEMBLE_LIMIT);
     return leader;

@@ -107,7 +107,7 @@ struct leader {
     struct output *output;
     uv_timer_t evaluate; /* decide (again) */
     uv_timer_t deadline; /* of the current phase */
-    uv_timer_t beat;
+    uv_timer_t silence;  /* of a member */
     uv_timer_t poll;
     int open_handles;
 
@@ -118,7 +118,7 @@ struct leader {
     struct job_info *base; /* Slurm's view of the base job, NULL until the first answer */
     bool polling;
     double last_poll; /* 0: at once */
-    double last_beat;
+    double silence_due;
     struct submission *submission;
     char submit_error[256];
     double submit_after; /* no sbatch before (back-off after a refusal) */

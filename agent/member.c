@@ -484,7 +484,7 @@ static void on_beat(uv_timer_t *timer)
 {
     struct member *m = timer->data;
     double now = now_seconds(m);
-    bool late = m->last_beat > 0 && now - m->last_beat > m->heartbeat / 2;
+    bool late = m->last_beat > 0 && now - m->last_beat > 2 * m->beat_interval;
     json_object *msg;
 
     m->last_beat = now;
@@ -621,8 +621,10 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
     }
     uv_timer_init(loop, &m->beat);
     m->beat.data = m;
-    uv_timer_start(&m->beat, on_beat, (uint64_t)(m->heartbeat * 250),
-                   (uint64_t)(m->heartbeat * 250));
+    /* That of the leader's own process only says how far its workers are. */
+    m->beat_interval = m->heartbeat / (options->base && options->nodeid == 0 ? 2 : 4);
+    uv_timer_start(&m->beat, on_beat, (uint64_t)(m->beat_interval * 1000),
+                   (uint64_t)(m->beat_interval * 1000));
     m->open_handles = 2; /* link, beat */
     /* It takes longer to come up than this node to join. An extension's leader says whether there is one. */
     if (options->base && options->pmix)

@@ -47,6 +47,7 @@ struct member {
     uv_timer_t beat;
     double last_heard;
     double last_beat;
+    double beat_interval;
     double heartbeat; /* seconds of silence after which a member is lost */
     char *run_dir;
     /* From welcome. */

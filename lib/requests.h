@@ -53,8 +53,8 @@ void requests_destroy(struct requests *requests);
 /* What is asked for. Strings are copied. */
 struct request_wish {
     int rank;
-    const char *label; /* NULL: none; one that has not ended must have another */
-    int nodes;         /* how many; with names: as many as these */
+    const char *label;  /* NULL: none; one that has not ended must have another */
+    int nodes;          /* how many; with names: as many as these */
     char *const *names; /* NULL-terminated; NULL: whichever */
     double expires;
 };
