@@ -165,6 +165,7 @@ static void interpret(const struct event *event, uint64_t word, struct event_sta
 
     status->place = place >= EVENT_PASSED_INIT ? EVENT_PASSED_INIT : (enum event_gate_place)place;
     status->told = atomic_load(&event->page->told) != 0;
+    status->waits = atomic_load(&event->page->waits) != 0;
     if (EVENT_GENERATION(word) != EVENT_GENERATION(EVENT_WORD(event->generation, 0)))
         return;
     status->state = state >= EVENT_STATE_TRAINING ? EVENT_STATE_TRAINING
@@ -188,6 +189,32 @@ struct event_status event_read(struct event *event)
     if (!guarded(event, read_page, &status))
         return (struct event_status){0};
     return status;
+}
+
+static void copy_progress(struct event *event, void *arg)
+{
+    struct event_progress *progress = arg;
+    const struct event_page *page = event->page;
+    uint64_t text[EVENT_UNIT_BYTES / 8];
+    uint32_t number = atomic_load(&page->progress);
+
+    progress->done = atomic_load(&page->done);
+    progress->total = atomic_load(&page->total);
+    for (size_t i = 0; i < EVENT_UNIT_BYTES / 8; i++)
+        text[i] = atomic_load(&page->unit[i]);
+    memcpy(progress->unit, text, sizeof(text));
+    progress->unit[EVENT_UNIT_BYTES - 1] = '\0';
+    progress->number = number == atomic_load(&page->progress) && number % 2 == 0 ? number : 0;
+}
+
+bool event_read_progress(struct event *event, struct event_progress *progress)
+{
+    *progress = (struct event_progress){0};
+    if (!guarded(event, copy_progress, progress) || progress->number == 0 || progress->done < 0 ||
+        progress->total < 0)
+        return false;
+    error_clean(progress->unit);
+    return true;
 }
 
 /* ---- the gate -------------------------------------------------------------------------------- */
@@ -244,6 +271,7 @@ static void hold_page(struct event *event, void *arg)
         atomic_store(&page->kind, (uint32_t)news->kind);
     }
     interpret(event, atomic_fetch_or(&page->word, EVENT_HOLD), &news->status);
+    syscall(SYS_futex, &page->kind, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 struct event_status event_hold(struct event *event, enum event_kind kind, const char *reason,

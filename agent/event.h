@@ -22,7 +22,16 @@ struct event_status {
     enum event_page_state state;
     uint64_t step; /* in flight */
     bool told;
+    bool waits; /* it has waited for an event: a worker that makes no steps is at work as well */
     enum event_gate_place place;
+};
+
+/* What a worker has reported of its progress. */
+struct event_progress {
+    uint32_t number; /* another one with each report; 0: none */
+    int64_t done;
+    int64_t total; /* 0: unknown */
+    char unit[EVENT_UNIT_BYTES];
 };
 
 /* Create the file (0600; one of the same name is replaced) and map it. */
@@ -34,6 +43,8 @@ void event_unlink(struct event *event);
 const char *event_path(const struct event *event);
 
 struct event_status event_read(struct event *event);
+/* False: nothing has been reported, or is being reported at this moment, or makes no sense. */
+bool event_read_progress(struct event *event, struct event_progress *progress);
 
 /* Let the worker wait at its gate (before it is started), and let it go on. */
 void event_close_gate(struct event *event);

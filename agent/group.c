@@ -154,6 +154,21 @@ static void on_stepping(void *arg)
     member_send(group->member, msg);
 }
 
+void group_add_progress(struct group *group, json_object *msg)
+{
+    struct event_progress progress;
+    json_object *said;
+
+    if (!workers_progress(group->workers, &progress) || progress.number == group->progress)
+        return;
+    group->progress = progress.number;
+    said = json_object_new_object();
+    json_object_object_add(said, "done", json_object_new_int64(progress.done));
+    json_object_object_add(said, "total", json_object_new_int64(progress.total));
+    json_object_object_add(said, "unit", json_object_new_string(progress.unit));
+    json_object_object_add(msg, "progress", said);
+}
+
 static const char *tail_of(const struct group *group, int rank)
 {
     for (int i = 0; i < group->tail_count; i++)

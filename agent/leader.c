@@ -593,6 +593,7 @@ static void on_message(struct link *link, json_object *msg, void *arg)
 
         if (json_get_int(msg, "step", 0, INT64_MAX, &step))
             m->step = (uint64_t)step;
+        report_progress(leader, m, msg);
         leader_send(m, leader_message("beat", -1));
     } else if (!exchange_on_message(leader, m, type, msg)) {
         change_on_message(leader, m, type, msg);

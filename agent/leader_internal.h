@@ -8,6 +8,7 @@
 
 #include "agent/leader.h"
 #include "agent/output.h"
+#include "client/event_page.h"
 #include "common/link.h"
 #include "common/slurm_client.h"
 #include "lib/gather.h"
@@ -100,6 +101,18 @@ struct lookup;
 struct publish;
 struct submission; /* a running sbatch */
 
+/* What the program has reported of its progress, of the node with the lowest ranks that reports. Kept over a change, until the new world
+ * reports. */
+struct progress {
+    int generation; /* 0: nothing has been reported */
+    int position;   /* the node */
+    int64_t done, total;
+    char unit[EVENT_UNIT_BYTES];
+    int64_t first_done; /* at first_at (leader_now), the first report of this generation */
+    double first_at;
+    double at; /* Unix time */
+};
+
 struct leader {
     uv_loop_t *loop;
     const struct leader_options *options;
@@ -162,6 +175,7 @@ struct leader {
     bool fatal;        /* … and it must not be started again */
     bool stopping;     /* the base has been told to end */
     char stop_reason[64];
+    struct progress progress;
     int failure_code;
     char failure[512];  /* the first failure of this generation, in one line */
     double grace_until; /* of the change under way */
@@ -289,6 +303,8 @@ int report_generation(struct leader *leader); /* a generation has been formed: f
  * workers were ready. */
 void report_stepping(struct leader *leader, bool aware);
 void report_end(struct leader *leader);
+/* A member's beat says what its program has reported of its progress. */
+void report_progress(struct leader *leader, const struct leader_member *m, json_object *beat);
 /* Keep a worker's failure as one line; print it once it is known to be the cause and not a consequence. */
 void report_failure(struct leader *leader, struct leader_member *member, json_object *exit);
 void report_root_cause(struct leader *leader);

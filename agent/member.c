@@ -501,6 +501,8 @@ static void on_beat(uv_timer_t *timer)
     json_object_object_add(
         msg, "step",
         json_object_new_int64(m->group != NULL ? (int64_t)workers_step(m->group->workers) : 0));
+    if (m->group != NULL)
+        group_add_progress(m->group, msg);
     member_send(m, msg);
 }
 

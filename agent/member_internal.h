@@ -28,6 +28,7 @@ struct group {
     uv_timer_t look; /* for rank 0 to listen */
     uint64_t look_until;
     bool first_passed; /* rank 0 its gate */
+    uint32_t progress; /* number of the last report that the leader knows */
 };
 
 struct member {
@@ -108,6 +109,8 @@ void group_open(struct group *group);
 /* Kill what still runs, and forget it. NULL is accepted. */
 void group_destroy(struct group *group);
 /* As if a worker had written it. False: nobody reads now. */
+/* What its workers have reported of their progress since the last beat. */
+void group_add_progress(struct group *group, json_object *msg);
 bool group_log(struct group *group, int rank, int fd, const char *text, size_t len);
 /* Kill what still runs; member_drained follows. */
 void group_kill(struct group *group);

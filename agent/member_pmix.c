@@ -74,8 +74,9 @@ static void on_complete(int attempt, int rank, void *arg)
 {
     struct member *m = arg;
 
-    /* Only when it has been asked for: a program may save at any time, and go on. */
-    if (m->group != NULL && m->group->attempt == attempt && m->alerted == attempt)
+    /* Only when it has been asked for, by an event of PMIx or on its page: a program may save at any time, and go on. */
+    if (m->group != NULL && m->group->attempt == attempt &&
+        (m->alerted == attempt || workers_told(m->group->workers, rank)))
         workers_complete(m->group->workers, rank);
 }
 

@@ -259,6 +259,54 @@ static json_object *extensions_json(struct leader *leader)
     return array;
 }
 
+void report_progress(struct leader *leader, const struct leader_member *m, json_object *beat)
+{
+    struct progress *p = &leader->progress;
+    json_object *said = NULL;
+    int64_t gen, done, total;
+    const char *unit;
+
+    if (!json_object_object_get_ex(beat, "progress", &said) || m->position < 0 ||
+        !json_get_int(beat, "gen", 1, INT32_MAX, &gen) || gen != leader->generation ||
+        !json_get_int(said, "done", 0, INT64_MAX, &done) ||
+        !json_get_int(said, "total", 0, INT64_MAX, &total) ||
+        (unit = json_get_string(said, "unit")) == NULL ||
+        (p->generation == gen && p->position < m->position))
+        return;
+    if (p->generation != gen || p->position != m->position || done < p->first_done) {
+        p->generation = (int)gen;
+        p->position = m->position;
+        p->first_done = done;
+        p->first_at = leader_now(leader);
+    }
+    p->done = done;
+    p->total = total;
+    snprintf(p->unit, sizeof(p->unit), "%s", unit);
+    p->at = unix_now();
+}
+
+/* The rate is that of the present world: another has another. */
+static json_object *progress_json(const struct leader *leader)
+{
+    const struct progress *p = &leader->progress;
+    double seconds = leader_now(leader) - p->first_at;
+    json_object *obj;
+
+    if (p->generation == 0)
+        return NULL;
+    obj = json_object_new_object();
+    json_object_object_add(obj, "done", json_object_new_int64(p->done));
+    json_object_object_add(obj, "total", p->total > 0 ? json_object_new_int64(p->total) : NULL);
+    json_object_object_add(obj, "unit", json_object_new_string(p->unit));
+    json_object_object_add(obj, "time", json_object_new_double(p->at));
+    json_object_object_add(obj, "rate",
+                           p->generation == leader->generation && p->done > p->first_done &&
+                                   seconds > 0
+                               ? json_object_new_double((double)(p->done - p->first_done) / seconds)
+                               : NULL);
+    return obj;
+}
+
 static uint64_t highest_step(const struct leader *leader)
 {
     uint64_t step = 0;
@@ -297,6 +345,7 @@ static json_object *state_json(struct leader *leader)
         msg, "world_size",
         json_object_new_int(leader->world != NULL ? world_size(leader->world) : 0));
     json_object_object_add(msg, "step", json_object_new_int64((int64_t)highest_step(leader)));
+    json_object_object_add(msg, "progress", progress_json(leader));
     json_object_object_add(msg, "since",
                            json_object_new_double(r != NULL ? r->time : leader->started));
     json_object_object_add(msg, "restarts", json_object_new_int(leader->restarts));

@@ -114,7 +114,7 @@ static void on_poll(uv_timer_t *timer)
         struct event_status status = event_read(set->list[i].event);
 
         attached |= status.state != EVENT_STATE_NONE;
-        set->stepping |= status.step > 0;
+        set->stepping |= status.step > 0 || status.waits;
     }
     if (!attached && (set->declared || uv_now(set->loop) - set->ready_at >= set->unaware_ms))
         set->stepping = true;
@@ -516,6 +516,22 @@ uint64_t workers_step(const struct workers *set)
             highest = status.step;
     }
     return highest;
+}
+
+bool workers_progress(const struct workers *set, struct event_progress *progress)
+{
+    for (int i = 0; i < set->count; i++)
+        if (event_read_progress(set->list[i].event, progress))
+            return true;
+    return false;
+}
+
+bool workers_told(const struct workers *set, int rank)
+{
+    for (int i = 0; i < set->count; i++)
+        if (set->list[i].rank == rank)
+            return event_read(set->list[i].event).told;
+    return false; /* it is another node's */
 }
 
 int workers_running(const struct workers *set)

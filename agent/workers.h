@@ -9,7 +9,7 @@
 #include <json-c/json.h>
 #include <uv.h>
 
-#include "client/event_page.h"
+#include "agent/event.h"
 #include "lib/error.h"
 #include "lib/world.h"
 
@@ -104,6 +104,10 @@ void workers_stop(struct workers *workers, int signal, double grace);
 void workers_abort(struct workers *workers, int rank);
 
 uint64_t workers_step(const struct workers *workers);
+/* What the first of them that reports any has last reported of its progress. False: none does. */
+bool workers_progress(const struct workers *workers, struct event_progress *progress);
+/* Whether that one has been given the event, at the step after which all stop. */
+bool workers_told(const struct workers *workers, int rank);
 int workers_running(const struct workers *workers);
 
 /* Stop or resume reading workers' output (back-pressure). */

@@ -7,10 +7,13 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/event.h"
+#include "client/nodes.h"
 #include "client/term_guard.h"
 
 static struct event_client *worker;
@@ -77,6 +80,18 @@ int elastic_event_test(struct elastic_event *event)
     return event_client_boundary(worker, event, &last_error);
 }
 
+int elastic_event_wait(struct elastic_event *event, int timeout_ms)
+{
+    struct timespec pause = {.tv_sec = timeout_ms / 1000,
+                             .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
+
+    if (worker != NULL)
+        return event_client_wait(worker, event, timeout_ms, &last_error);
+    while (timeout_ms > 0 && nanosleep(&pause, &pause) != 0)
+        ;
+    return 0;
+}
+
 int elastic_training(void)
 {
     if (worker == NULL)
@@ -93,6 +108,8 @@ void elastic_guard_child(void)
 
 void elastic_finalize(void)
 {
+    if (worker != NULL)
+        nodes_close();
     event_client_close(worker);
     worker = NULL;
 }
@@ -100,6 +117,74 @@ void elastic_finalize(void)
 const char *elastic_error(void)
 {
     return last_error.text;
+}
+
+/* ---- progress, and nodes ----------------------------------------------------------------------- */
+
+static int bad_argument(const char *text)
+{
+    snprintf(last_error.text, sizeof(last_error.text), "%s", text);
+    return ELASTIC_ERROR_ARGUMENT;
+}
+
+int elastic_report_progress(int64_t done, int64_t total, const char *unit)
+{
+    static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; /* reports at a time */
+
+    if (worker == NULL)
+        return ELASTIC_NOT_ELASTIC;
+    if (done < 0 || total < 0)
+        return bad_argument("progress: neither number may be negative");
+    if (unit != NULL && strlen(unit) >= ELASTIC_UNIT_BYTES)
+        return bad_argument("progress: a unit has at most 23 bytes");
+    pthread_mutex_lock(&one);
+    event_client_progress(worker, done, total, unit != NULL ? unit : "");
+    pthread_mutex_unlock(&one);
+    return 0;
+}
+
+int elastic_checkpoint_done(void)
+{
+    return worker != NULL ? nodes_saved(&last_error) : ELASTIC_NOT_ELASTIC;
+}
+
+int elastic_request_nodes(int nodes, int within_s, char *id)
+{
+    if (worker == NULL)
+        return ELASTIC_NOT_ELASTIC;
+    if (within_s < 0)
+        return bad_argument("a number of seconds cannot be negative");
+    return nodes_extend(nodes, within_s, id, &last_error);
+}
+
+int elastic_release_nodes(int nodes, char *id)
+{
+    return worker != NULL ? nodes_release(nodes, NULL, id, &last_error) : ELASTIC_NOT_ELASTIC;
+}
+
+int elastic_release_named(const char *names, char *id)
+{
+    if (worker == NULL)
+        return ELASTIC_NOT_ELASTIC;
+    if (names == NULL || names[0] == '\0')
+        return bad_argument("names of nodes, with commas, must be given");
+    return nodes_release(0, names, id, &last_error);
+}
+
+int elastic_cancel_request(const char *id)
+{
+    if (worker == NULL)
+        return ELASTIC_NOT_ELASTIC;
+    if (id == NULL || id[0] == '\0' || strlen(id) >= ELASTIC_ID_BYTES)
+        return bad_argument("the id of a request must be given, as it was got");
+    return nodes_cancel(id, &last_error);
+}
+
+int elastic_request_result(const char *id, struct elastic_result *result, int timeout_ms)
+{
+    if (worker == NULL)
+        return ELASTIC_NOT_ELASTIC;
+    return nodes_result(id, result, timeout_ms, worker, &last_error);
 }
 
 /* ---- what elasticrun has put into the environment --------------------------------------------- */

@@ -13,8 +13,12 @@
  * A program that was not started by elasticrun runs the same code: elastic_init() says so, no event ever comes.
  *
  * Threads: elastic_init() and elastic_finalize() may not run at the same time as any other call. All else may be called
- * from any thread, but boundaries (elastic_event_test) are to come from one of them, for each call counts a step. A
- * forked child is not a worker: in it, all functions but elastic_guard_child() answer as if not elastic. */
+ * from any thread, but boundaries (elastic_event_test, elastic_event_wait) are to come from one of them, for each call
+ * counts a step; nothing from a handler of PMIx events, or of a signal. A forked child is not a worker: in it, all
+ * functions but elastic_guard_child() answer as if not elastic.
+ *
+ * Nodes and elastic_checkpoint_done() go through PMIx (doc/pmix.md): libpmix.so.2 is loaded by the first of these calls,
+ * none else needs it. A program may use PMIx, or MPI over it, at the same time. */
 #ifndef ELASTIC_ELASTIC_H
 #define ELASTIC_ELASTIC_H
 
@@ -27,10 +31,18 @@ extern "C" {
 /* Increased whenever something here changes its meaning; what is only added leaves it as it is. */
 #define ELASTIC_INTERFACE 1
 
-#define ELASTIC_NOT_ELASTIC 1    /* no elasticrun, or a forked child */
-#define ELASTIC_ERROR_PAGE  (-1) /* the event file is missing, foreign or of another version */
-#define ELASTIC_ERROR_AGENT (-2) /* the agent of this worker is gone: leave */
-#define ELASTIC_ERROR_WAIT  (-3) /* the agent has asked to wait and was not heard of again: leave */
+#define ELASTIC_NOT_ELASTIC    1    /* no elasticrun, or a forked child */
+#define ELASTIC_PENDING        2    /* not known yet */
+#define ELASTIC_GO_ON          3    /* a boundary was passed, and training goes on */
+#define ELASTIC_ERROR_PAGE     (-1) /* the event file is missing, foreign or of another version */
+#define ELASTIC_ERROR_AGENT    (-2) /* the agent of this worker is gone: leave */
+#define ELASTIC_ERROR_WAIT     (-3) /* the agent has asked to wait and was not heard of again: leave */
+#define ELASTIC_ERROR_PMIX     (-4) /* PMIx is not there, does not answer or has failed */
+#define ELASTIC_ERROR_REFUSED  (-5) /* the job cannot have, give or find what is asked for */
+#define ELASTIC_ERROR_ARGUMENT (-6) /* a value that makes no sense */
+
+#define ELASTIC_ID_BYTES   64 /* of a request's id, with its NUL */
+#define ELASTIC_UNIT_BYTES 24 /* of a unit of progress, with its NUL */
 
 enum elastic_kind {
     ELASTIC_NONE = 0,
@@ -77,6 +89,15 @@ int elastic_loading(void);
  * ELASTIC_ERROR_WAIT if this worker has been left alone: it should end, for nobody will answer it. */
 int elastic_event_test(struct elastic_event *event);
 
+/* As elastic_event_test(), for a worker that has nothing to do until something changes: sleeps until a change is under way
+ * or timeout_ms are over (0: looks once, -1: no limit), and passes at most one boundary. Sleeping counts as being at work.
+ * Before its world begins it waits as elastic_init() does, whatever timeout_ms says.
+ *
+ * Returns 0 if the time is over, with no boundary passed; ELASTIC_GO_ON if one was passed and other workers are steps
+ * ahead: go on, and call again; otherwise what elastic_event_test() returns. When not elastic it returns 0, after
+ * timeout_ms, or at once if that is -1, for nothing would ever end it. */
+int elastic_event_wait(struct elastic_event *event, int timeout_ms);
+
 /* Say that work has begun which is worth saving: from now on a change waits for a boundary of this worker instead of
  * killing it at once. The first boundary says so, too. Returns 0 or ELASTIC_NOT_ELASTIC. */
 int elastic_training(void);
@@ -86,7 +107,53 @@ int elastic_training(void);
  * framework has installed its own; in workers, elastic_init() does what is needed. */
 void elastic_guard_child(void);
 
-/* Detach. Calling elastic_init() again is allowed. */
+/* After elastic_event_test() has returned 1 and everything is saved: let elasticrun end this process now, by SIGTERM and a
+ * moment later SIGKILL, instead of waiting until it has ended by itself. That counts as a normal end. Otherwise it has no
+ * effect: a program may save at any time. Goes through PMIx. Returns 0, ELASTIC_NOT_ELASTIC or ELASTIC_ERROR_PMIX. */
+int elastic_checkpoint_done(void);
+
+/* Say how far the program is: done of total, in this unit ("steps", "samples", "%"; at most 23 bytes of printable UTF-8, NULL:
+ * none); total 0: unknown. `selastic show` shows what the worker of the lowest rank that reports any has said last. No system
+ * call; may be called as often as you like, and is looked at twice a second. Returns 0, ELASTIC_NOT_ELASTIC, or
+ * ELASTIC_ERROR_ARGUMENT for negative numbers and bad units. */
+int elastic_report_progress(int64_t done, int64_t total, const char *unit);
+
+/* ---- nodes -----------------------------------------------------------------------------------------------------------
+ * A request is accepted or refused at once. An accepted one ends later, exactly once: elastic_request_result() tells how,
+ * in the process that asked or, if the world has changed meanwhile, in the one that has its rank then. id (may be NULL):
+ * room for ELASTIC_ID_BYTES, gets the request's id.
+ *
+ * All return 0 if accepted, ELASTIC_NOT_ELASTIC, ELASTIC_ERROR_REFUSED (elastic_error() says what would be allowed),
+ * ELASTIC_ERROR_PMIX or ELASTIC_ERROR_ARGUMENT. They answer within a minute whatever happens to the PMIx server. */
+
+/* So many nodes more, which is done when a world with them has begun. It fails, and what was asked of Slurm is cancelled, if
+ * that takes longer than within_s seconds (0: no limit). A job grows to its maximum by itself unless its size is held, by
+ * elastic_release_nodes() or `selastic resize`. */
+int elastic_request_nodes(int nodes, int within_s, char *id);
+
+/* So many nodes less, or without these ("n5,n6"): whole extension jobs, never nodes of the base job. Done when Slurm has them back. */
+int elastic_release_nodes(int nodes, char *id);
+int elastic_release_named(const char *names, char *id);
+
+/* Forget a request that has not ended: then it ends as ELASTIC_FAILED. */
+int elastic_cancel_request(const char *id);
+
+enum elastic_outcome { ELASTIC_DONE = 1, ELASTIC_FAILED = 2 };
+
+struct elastic_result {
+    int32_t outcome;           /* enum elastic_outcome */
+    int32_t nodes;             /* that the job had then; 0: unknown */
+    char id[ELASTIC_ID_BYTES]; /* of the request */
+    char reason[256];          /* why it failed; may be empty */
+};
+
+/* How a request has ended: the one of this id; NULL: any, each once, the oldest first. Sleeps until it has, or timeout_ms are
+ * over (0: looks, -1: no limit), or a change of the world is under way, for which this worker has to come to its next boundary.
+ * A new world hears what its predecessors have asked for if it calls this, or another function about nodes, within two minutes.
+ * Returns 0 with result filled (may be NULL), ELASTIC_PENDING, ELASTIC_NOT_ELASTIC or ELASTIC_ERROR_PMIX. */
+int elastic_request_result(const char *id, struct elastic_result *result, int timeout_ms);
+
+/* Detach, and leave PMIx if it was entered. Calling elastic_init() again is allowed. */
 void elastic_finalize(void);
 
 /* The text of this thread's last error, "" if there was none. Valid until its next call into the library. */

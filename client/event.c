@@ -35,8 +35,9 @@
 #define WAIT_DEFAULT_MS 60000
 #define WAIT_LEAST_MS   2000
 
-/* At the gate the agent wakes us; its own end it cannot tell. */
+/* At the gate, and when there is an event, the agent wakes us; its own end it cannot tell. */
 #define GATE_LOOK_NS 200000000
+#define WAIT_LOOK_MS 200
 
 /* How to see that the agent has died. Process ids are used again, so a bare kill(pid, 0) is the last choice. */
 enum watch {
@@ -57,6 +58,9 @@ _Static_assert(sizeof(struct event_page) <= EVENT_PAGE_BYTES, "the page fits");
 _Static_assert(offsetof(struct event_page, word) == 16, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, reason) == 64, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, gate) == 256, "the layout is a contract");
+_Static_assert(offsetof(struct event_page, progress) == 268, "the layout is a contract");
+_Static_assert(offsetof(struct event_page, unit) == 288, "the layout is a contract");
+_Static_assert(ELASTIC_UNIT_BYTES == EVENT_UNIT_BYTES, "a unit is not cut");
 _Static_assert(sizeof(((struct elastic_event *)NULL)->reason) ==
                    sizeof(((struct event_page *)NULL)->reason),
                "a reason is not cut");
@@ -327,6 +331,53 @@ int event_client_boundary(struct event_client *client, struct elastic_event *eve
     }
 }
 
+bool event_client_held(const struct event_client *client)
+{
+    return (atomic_load(&client->page->word) & EVENT_HOLD) != 0;
+}
+
+/* The futex is `kind`, since the word's step changes all the time: the agent writes it before HOLD, and wakes after it. */
+static void wait_for_news(struct event_page *page, uint32_t kind, int64_t left_ms)
+{
+    int64_t look = left_ms < WAIT_LOOK_MS ? left_ms : WAIT_LOOK_MS;
+    struct timespec pause = {.tv_nsec = (long)look * 1000000};
+
+    syscall(SYS_futex, &page->kind, FUTEX_WAIT, kind, &pause, NULL, 0);
+}
+
+int event_client_wait(struct event_client *client, struct elastic_event *event, int timeout_ms,
+                      struct event_client_error *err)
+{
+    struct event_page *page = client->page;
+    int64_t limit;
+    int rc = 0;
+
+    event_client_training(client); /* who waits for an event is not to be killed without one */
+    if (atomic_load(&page->gate) == EVENT_GATE_CLOSED)
+        rc = event_client_gate(client, EVENT_PASSED_LOAD, err);
+    if (rc != 0)
+        return rc;
+    atomic_store(&page->waits, 1);
+    limit = timeout_ms < 0 ? INT64_MAX : clock_ms(CLOCK_MONOTONIC) + timeout_ms;
+    for (;;) {
+        uint32_t kind = atomic_load(&page->kind);
+        int64_t left = limit - clock_ms(CLOCK_MONOTONIC);
+
+        if (event_client_held(client)) {
+            rc = event_client_boundary(client, event, err);
+            return rc == 0 ? ELASTIC_GO_ON : rc;
+        }
+        if (agent_is_gone(client)) {
+            fail(err, "elasticrun on this node (process %d) has died: this worker leaves",
+                 (int)client->agent);
+            return ELASTIC_ERROR_AGENT;
+        }
+        if (left <= 0)
+            return 0;
+        wait_for_news(page, kind, left);
+    }
+}
+
 int event_client_gate(struct event_client *client, enum event_gate_place passed,
                       struct event_client_error *err)
 {
@@ -352,6 +403,22 @@ void event_client_training(struct event_client *client)
 {
     if (atomic_load_explicit(&client->page->state, memory_order_relaxed) < EVENT_STATE_TRAINING)
         atomic_store(&client->page->state, EVENT_STATE_TRAINING);
+}
+
+void event_client_progress(struct event_client *client, int64_t done, int64_t total,
+                           const char *unit)
+{
+    struct event_page *page = client->page;
+    uint64_t text[EVENT_UNIT_BYTES / 8] = {0};
+    uint32_t number = atomic_load(&page->progress) & ~UINT32_C(1);
+
+    memcpy(text, unit, strnlen(unit, sizeof(text) - 1));
+    atomic_store(&page->progress, number + 1);
+    atomic_store(&page->done, done);
+    atomic_store(&page->total, total);
+    for (size_t i = 0; i < EVENT_UNIT_BYTES / 8; i++)
+        atomic_store(&page->unit[i], text[i]);
+    atomic_store(&page->progress, number + 2 != 0 ? number + 2 : 2); /* 0: nothing reported */
 }
 
 int event_client_generation(const struct event_client *client)

@@ -3,6 +3,8 @@
 #ifndef ELASTIC_CLIENT_EVENT_H
 #define ELASTIC_CLIENT_EVENT_H
 
+#include <stdbool.h>
+
 #include "client/elastic.h"
 #include "client/event_page.h"
 
@@ -24,7 +26,15 @@ void event_client_forget(struct event_client *client);
 /* elastic_event_test(), elastic_training(), elastic_generation(). */
 int event_client_boundary(struct event_client *client, struct elastic_event *event,
                           struct event_client_error *err);
+/* elastic_event_wait() */
+int event_client_wait(struct event_client *client, struct elastic_event *event, int timeout_ms,
+                      struct event_client_error *err);
 void event_client_training(struct event_client *client);
+/* Whether a change is under way: a boundary would be held, or has been. */
+bool event_client_held(const struct event_client *client);
+/* elastic_report_progress(), of good values. Not by two threads at once. */
+void event_client_progress(struct event_client *client, int64_t done, int64_t total,
+                           const char *unit);
 /* Wait until the gate is open, and remember by which call it was passed first. Returns 0 or ELASTIC_ERROR_AGENT. */
 int event_client_gate(struct event_client *client, enum event_gate_place passed,
                       struct event_client_error *err);

@@ -8,7 +8,8 @@
 
 #define EVENT_PAGE_BYTES   4096
 #define EVENT_PAGE_MAGIC   UINT64_C(0x3143495453414c45) /* "ELASTIC1" */
-#define EVENT_PAGE_VERSION 1
+#define EVENT_PAGE_VERSION 1 /* what is only added behind the last field leaves it as it is */
+#define EVENT_UNIT_BYTES   24
 
 #define EVENT_HOLD            (UINT64_C(1) << 63)
 #define EVENT_VALID           (UINT64_C(1) << 63)
@@ -47,7 +48,7 @@ struct event_page {
     _Atomic uint64_t run_to; /* written by the agent */
     _Atomic uint32_t state;  /* enum event_page_state, written by the worker */
     _Atomic uint32_t told;   /* 1 once the worker has been given the event */
-    _Atomic uint32_t kind;   /* enum event_kind, written by the agent before HOLD */
+    _Atomic uint32_t kind;   /* enum event_kind, written by the agent before HOLD; a futex */
     uint32_t agent_pid;
     int64_t deadline_ms; /* CLOCK_REALTIME, milliseconds; 0: none */
     uint32_t next_nodes; /* nodes of the next generation; 0: unknown */
@@ -56,6 +57,12 @@ struct event_page {
     char reason[192];
     _Atomic uint32_t gate;  /* enum event_gate, written by the agent; a futex */
     _Atomic uint32_t place; /* enum event_gate_place, written by the worker */
+    _Atomic uint32_t waits; /* 1 once the worker has waited for an event: it is at work */
+    /* What the worker reports. Odd while it writes; a reader that finds another number afterwards has read nothing. */
+    _Atomic uint32_t progress;
+    _Atomic int64_t done;
+    _Atomic int64_t total;                       /* 0: unknown */
+    _Atomic uint64_t unit[EVENT_UNIT_BYTES / 8]; /* text, NUL-terminated */
 };
 
 #endif

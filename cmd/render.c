@@ -87,6 +87,37 @@ static void put_size(FILE *out, json_object *state)
     fputc('\n', out);
 }
 
+/* "1200 of 5000 steps (24 %), 3.20 a second, 19 min 48 s left" */
+static void put_progress(FILE *out, json_object *state)
+{
+    json_object *progress = NULL;
+    if (!json_object_object_get_ex(state, "progress", &progress) || progress == NULL)
+        return;
+    int64_t done = field_int(progress, "done", -1), total = field_int(progress, "total", 0);
+    double rate = field_double(progress, "rate");
+    const char *unit = json_get_string(progress, "unit");
+    if (done < 0)
+        return;
+    put_label(out, "Progress");
+    fprintf(out, "%" PRId64, done);
+    if (total > 0)
+        fprintf(out, " of %" PRId64, total);
+    if (unit && *unit) {
+        fputc(' ', out);
+        put_clean(out, unit, NAME_COLUMNS_MAX);
+    }
+    if (total > 0)
+        fprintf(out, " (%.0f %%)", floor(100 * ((double)done / (double)total)));
+    if (rate > 0) {
+        fprintf(out, rate < 10 ? ", %.2f a second" : ", %.6g a second", rate);
+        char left[48];
+        if (total > done)
+            fprintf(out, ", %s left",
+                    text_duration((double)(total - done) / rate, left, sizeof(left)));
+    }
+    fputc('\n', out);
+}
+
 static void put_generation(FILE *out, json_object *state, const struct render_options *options)
 {
     char clock[32], lasting[48];
@@ -101,6 +132,7 @@ static void put_generation(FILE *out, json_object *state, const struct render_op
         put_label(out, "Step");
         fprintf(out, "%" PRId64 "\n", field_int(state, "step", 0));
     }
+    put_progress(out, state);
     if (field_int(state, "restarts", 0) > 0) {
         put_label(out, "Restarts");
         fprintf(out, "%" PRId64 " after failures\n", field_int(state, "restarts", 0));

@@ -19,6 +19,7 @@ enum kind {
     KIND_NUMBER,  /* finite, integer or not */
     KIND_TEXT,    /* string */
     KIND_TEXTS,   /* array of strings */
+    KIND_OBJECT,  /* object of a shape */
     KIND_OBJECTS, /* array of objects of the same shape */
     KIND_FREE,    /* object without fixed keys */
 };
@@ -26,7 +27,7 @@ enum kind {
 struct shape {
     const char *key; /* NULL ends the table */
     enum kind kind;
-    const struct shape *of; /* of the entries of KIND_OBJECTS */
+    const struct shape *of; /* of KIND_OBJECT, and of the entries of KIND_OBJECTS */
 };
 
 static const struct shape member_shape[] = {
@@ -39,6 +40,11 @@ static const struct shape extension_shape[] = {
     {"job", KIND_INT, NULL},    {"nodes", KIND_INT, NULL},   {"pool", KIND_TEXT, NULL},
     {"state", KIND_TEXT, NULL}, {"reason", KIND_TEXT, NULL}, {"begin", KIND_NUMBER, NULL},
     {NULL, KIND_INT, NULL},
+};
+
+static const struct shape progress_shape[] = {
+    {"done", KIND_INT, NULL},    {"total", KIND_INT, NULL},   {"unit", KIND_TEXT, NULL},
+    {"time", KIND_NUMBER, NULL}, {"rate", KIND_NUMBER, NULL}, {NULL, KIND_INT, NULL},
 };
 
 static const struct shape state_shape[] = {
@@ -55,6 +61,7 @@ static const struct shape state_shape[] = {
     {"target", KIND_INT, NULL},
     {"world_size", KIND_INT, NULL},
     {"step", KIND_INT, NULL},
+    {"progress", KIND_OBJECT, progress_shape},
     {"since", KIND_NUMBER, NULL},
     {"restarts", KIND_INT, NULL},
     {"members", KIND_OBJECTS, member_shape},
@@ -191,6 +198,8 @@ static json_object *copy_field(const struct shape *field, json_object *value)
         return copy_number(value);
     case KIND_TEXT:
         return copy_text(value);
+    case KIND_OBJECT:
+        return json_object_is_type(value, json_type_object) ? copy_shape(field->of, value) : NULL;
     case KIND_TEXTS:
     case KIND_OBJECTS:
         return copy_array(field, value);

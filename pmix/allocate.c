@@ -11,6 +11,14 @@
 #include "pmix/host.h"
 
 #define ANSWER_SECONDS 30 /* the leader answers at once */
+#define REFUSALS       32 /* that are remembered */
+
+/* Why the latest requests that had a name were refused: libelastic asks for it, since the library hands on no text. */
+static struct {
+    char label[64];
+    char text[256];
+} refusals[REFUSALS];
+static size_t refusal_count;
 
 struct wish {
     json_object *msg;
@@ -110,6 +118,29 @@ static pmix_status_t status_of(const char *error)
     return PMIX_ERROR;
 }
 
+static void remember(const struct call *call, const char *text)
+{
+    for (size_t i = 0; i < call->info_count; i++) {
+        const pmix_info_t *info = &call->info[i];
+        size_t at = refusal_count % REFUSALS;
+
+        if (!PMIX_CHECK_KEY(info, PMIX_ALLOC_REQ_ID) || info->value.type != PMIX_STRING)
+            continue;
+        snprintf(refusals[at].label, sizeof(refusals[at].label), "%s", info->value.data.string);
+        snprintf(refusals[at].text, sizeof(refusals[at].text), "%s", text);
+        refusal_count++;
+        return;
+    }
+}
+
+const char *allocate_refusal(const char *label)
+{
+    for (size_t i = refusal_count; i > 0 && i + REFUSALS > refusal_count; i--)
+        if (strcmp(refusals[(i - 1) % REFUSALS].label, label) == 0)
+            return refusals[(i - 1) % REFUSALS].text;
+    return NULL;
+}
+
 /* Accepted, with the request's id; or refused, with the reason as text. */
 static void on_answer(struct call *call, json_object *answer)
 {
@@ -120,6 +151,7 @@ static void on_answer(struct call *call, json_object *answer)
 
     PMIX_INFO_CREATE(info, 1);
     if (error != NULL) {
+        remember(call, reason != NULL ? reason : error);
         PMIX_INFO_LOAD(&info[0], PMIX_QUERY_ALLOC_STATUS, reason != NULL ? reason : error,
                        PMIX_STRING);
         call_answer_info(call, status_of(error), info, 1);

@@ -29,4 +29,7 @@
 #define PMIX_ERR_DVM_MOD (-196)
 #endif
 
+/* Keys of our own in PMIx_Query_info, beside PMIx's: why a request was refused (qualifier PMIX_ALLOC_REQ_ID). */
+#define ELASTIC_PMIX_REFUSAL "elastic.refusal"
+
 #endif

@@ -35,6 +35,8 @@ struct space *host_running_space(
 
 /* allocate.c */
 void allocate(struct call *call);
+/* Why the last request of this name was refused; NULL: that is long ago, or was not here. */
+const char *allocate_refusal(const char *label);
 /* control.c */
 void control(struct call *call);
 void control_event(struct call *call);

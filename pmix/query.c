@@ -16,8 +16,9 @@
 /* One query, and what has been found so far. */
 struct asked {
     const struct space *space; /* that it is about; NULL: there is none */
-    json_object *state;        /* the leader's answer; NULL: none */
-    void *list;                /* of infos */
+    const pmix_query_t *query;
+    json_object *state; /* the leader's answer; NULL: none */
+    void *list;         /* of infos */
 };
 
 /* ---- about a world -------------------------------------------------------------------------------------------------------- */
@@ -176,7 +177,21 @@ static bool tell_nothing(struct asked *asked, const char *key)
 
 static bool tell_qualifiers(struct asked *asked, const char *key)
 {
-    return add(asked, key, PMIX_NSPACE "," PMIX_PROCID, PMIX_STRING);
+    return add(asked, key, PMIX_NSPACE "," PMIX_PROCID "," PMIX_ALLOC_REQ_ID, PMIX_STRING);
+}
+
+static bool tell_refusal(struct asked *asked, const char *key)
+{
+    const char *text = NULL;
+
+    for (size_t i = 0; i < asked->query->nqual; i++) {
+        const pmix_info_t *info = &asked->query->qualifiers[i];
+
+        if (PMIX_CHECK_KEY(info, PMIX_ALLOC_REQ_ID) && info->value.type == PMIX_STRING &&
+            info->value.data.string != NULL)
+            text = allocate_refusal(info->value.data.string);
+    }
+    return text != NULL && add(asked, key, text, PMIX_STRING);
 }
 
 static bool tell_keys(struct asked *asked, const char *key);
@@ -226,6 +241,7 @@ static const struct known {
     {PMIX_QUERY_PSET_NAMES, tell_nothing, NULL, NULL},
     {PMIX_QUERY_SPAWN_SUPPORT, tell_nothing, NULL, NULL},
     {PMIX_QUERY_DEBUG_SUPPORT, tell_nothing, NULL, NULL},
+    {ELASTIC_PMIX_REFUSAL, tell_refusal, NULL, NULL},
     {PMIX_TIME_REMAINING, NULL, tell_number, "time_remaining"},
     {PMIX_QUERY_ALLOC_STATUS, NULL, tell_text, "why_not_more"},
     {"elastic.sizes", NULL, tell_text, "sizes"},
@@ -288,7 +304,8 @@ static void finish(struct call *call, json_object *state)
     for (size_t i = 0; i < call->query_count; i++) {
         char **keys = call->queries[i].keys;
 
-        asked.space = space_of(&call->queries[i]);
+        asked.query = &call->queries[i];
+        asked.space = space_of(asked.query);
         for (; keys != NULL && *keys != NULL; keys++, wanted++) {
             const struct known *what = find(*keys);
 

@@ -203,8 +203,9 @@ tests_unit_test_event_SOURCES = \
     tests/unit/test_event.c \
     client/elastic.c \
     client/event.c \
+    client/nodes.c \
     client/term_guard.c
-tests_unit_test_event_CPPFLAGS = $(AGENT_CPPFLAGS)
+tests_unit_test_event_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
 tests_unit_test_event_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
 
 if HAVE_CMOCKA

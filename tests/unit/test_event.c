@@ -529,6 +529,203 @@ static void test_boundaries_are_counted(void **state)
     event_destroy(event);
 }
 
+/* ---- waiting for an event ---------------------------------------------------------------------- */
+
+static void *wait_for_event(void *arg)
+{
+    struct waiting *waiting = arg;
+
+    atomic_store(&waiting->answer, event_client_wait(waiting->client, NULL, -1, &waiting->err));
+    return NULL;
+}
+
+static void test_a_wait_ends_with_its_time_and_passes_no_boundary(void **state)
+{
+    struct event *event = create_page(2);
+    struct event_client *client = open_page();
+    struct event_client_error err;
+    int64_t used = now_ms(CLOCK_PROCESS_CPUTIME_ID), begin = now_ms(CLOCK_MONOTONIC);
+
+    assert_false(event_read(event).waits);
+    assert_int_equal(event_client_wait(client, NULL, 0, &err), 0);
+    assert_int_equal(event_client_wait(client, NULL, 700, &err),
+                     0); /* longer than it sleeps at a time */
+    assert_true(now_ms(CLOCK_MONOTONIC) - begin >= 700);
+    assert_true(now_ms(CLOCK_PROCESS_CPUTIME_ID) - used < 300);
+    assert_int_equal(event_read(event).step, 0);
+    /* It is at work all the same, and is not to be killed without an event. */
+    assert_true(event_read(event).waits);
+    assert_int_equal(event_read(event).state, EVENT_STATE_TRAINING);
+    event_client_close(client);
+    event_destroy(event);
+}
+
+static void test_a_wait_passes_one_boundary_at_a_time_until_the_agreed_step(void **state)
+{
+    struct event *event = create_page(2);
+    struct event_client *client = open_page();
+    struct event_client_error err;
+    struct elastic_event told = {0};
+
+    assert_int_equal(event_client_boundary(client, NULL, &err), 0);
+    event_hold(event, EVENT_SHRINK, "why", 3, 0);
+    event_run_to(event, 3);
+    assert_true(event_client_held(client));
+    for (int step = 2; step <= 3; step++) {
+        assert_int_equal(event_client_wait(client, &told, 0, &err), ELASTIC_GO_ON);
+        assert_int_equal(event_read(event).step, step);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(event_client_wait(client, &told, -1, &err), 1);
+        assert_int_equal(told.kind, ELASTIC_SHRINK);
+        assert_int_equal(told.step, 3);
+        assert_string_equal(told.reason, "why");
+    }
+    assert_int_equal(event_read(event).step, 3);
+    event_client_close(client);
+    event_destroy(event);
+}
+
+static void test_an_event_wakes_who_waits(void **state)
+{
+    uint64_t seed = 9;
+
+    for (int i = 0; i < 50; i++) {
+        struct event *event = create_page(2);
+        struct waiting waiting = {.client = open_page(), .answer = WAITING};
+        pthread_t thread;
+        int64_t begin;
+
+        assert_false(event_client_held(waiting.client));
+        assert_int_equal(pthread_create(&thread, NULL, wait_for_event, &waiting), 0);
+        pass_time(&seed, 2000);
+        event_hold(event, EVENT_GROW, "", 4, 0);
+        event_run_to(event, 0);
+        begin = now_ms(CLOCK_MONOTONIC);
+        pthread_join(thread, NULL);
+        assert_int_equal(atomic_load(&waiting.answer), 1);
+        assert_true(now_ms(CLOCK_MONOTONIC) - begin < WAIT_MS);
+        event_client_close(waiting.client);
+        event_destroy(event);
+    }
+}
+
+static void test_a_wait_begins_at_the_gate(void **state)
+{
+    struct event *event = create_page(3);
+    struct waiting waiting = {.client = open_page(), .answer = WAITING};
+    int64_t limit = now_ms(CLOCK_MONOTONIC) + WAIT_MS;
+    pthread_t thread;
+
+    event_close_gate(event);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_event, &waiting), 0);
+    while (event_read(event).place != EVENT_AT_GATE && now_ms(CLOCK_MONOTONIC) < limit)
+        sleep_us(1000);
+    assert_false(event_read(event).waits);
+    event_open_gate(event);
+    while (!event_read(event).waits && now_ms(CLOCK_MONOTONIC) < limit)
+        sleep_us(1000);
+    assert_int_equal(event_read(event).place, EVENT_PASSED_LOAD);
+    event_hold(event, EVENT_STOP, "", 0, 0);
+    event_run_to(event, 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(atomic_load(&waiting.answer), 1);
+    event_client_close(waiting.client);
+    event_destroy(event);
+}
+
+/* ---- progress ------------------------------------------------------------------------------------ */
+
+static void check_progress(struct event *event, int64_t done, int64_t total, const char *unit)
+{
+    struct event_progress progress;
+
+    assert_true(event_read_progress(event, &progress));
+    assert_int_equal(progress.done, done);
+    assert_int_equal(progress.total, total);
+    assert_string_equal(progress.unit, unit);
+}
+
+static void test_what_is_reported_is_read(void **state)
+{
+    static const char longest[] = "23 bytes, that is all..";
+    struct event *event = create_page(1);
+    struct event_page *page = raw_page();
+    struct event_progress progress;
+    uint32_t number;
+
+    assert_int_equal(elastic_report_progress(1, 2, "steps"), ELASTIC_NOT_ELASTIC);
+    setenv("ELASTIC_EVENT_FILE", page_path, 1);
+    assert_int_equal(elastic_attach(), 0);
+    assert_false(event_read_progress(event, &progress));
+    assert_int_equal(elastic_report_progress(0, 0, NULL), 0);
+    check_progress(event, 0, 0, "");
+    assert_true(event_read_progress(event, &progress));
+    number = progress.number;
+    assert_int_equal(elastic_report_progress(INT64_MAX, 5, longest), 0);
+    check_progress(event, INT64_MAX, 5, longest);
+    assert_true(event_read_progress(event, &progress) && progress.number != number);
+    /* What is refused changes nothing. */
+    assert_int_equal(elastic_report_progress(-1, 5, "a"), ELASTIC_ERROR_ARGUMENT);
+    assert_int_equal(elastic_report_progress(1, -5, "a"), ELASTIC_ERROR_ARGUMENT);
+    assert_int_equal(elastic_report_progress(1, 5, "24 bytes, one too many.."),
+                     ELASTIC_ERROR_ARGUMENT);
+    assert_one_line(elastic_error());
+    check_progress(event, INT64_MAX, 5, longest);
+    /* The number of reports comes round, past the one that means none. */
+    page->progress = UINT32_MAX - 1;
+    assert_int_equal(elastic_report_progress(3, 4, "x"), 0);
+    check_progress(event, 3, 4, "x");
+    /* A worker may write anything, and may die while it does. */
+    page->progress |= 1;
+    assert_false(event_read_progress(event, &progress));
+    page->progress = 8;
+    memset((void *)page->unit, 0x1b, sizeof(page->unit));
+    check_progress(event, 3, 4, "???????????????????????");
+    page->done = -3;
+    assert_false(event_read_progress(event, &progress));
+    munmap(page, EVENT_PAGE_BYTES);
+    event_destroy(event);
+}
+
+struct reports {
+    struct event_client *client;
+    atomic_bool stop;
+};
+
+static void *report_all_the_time(void *arg)
+{
+    struct reports *reports = arg;
+
+    for (int64_t i = 1; !atomic_load(&reports->stop); i++)
+        event_client_progress(reports->client, i, i, i % 2 ? "odd" : "even");
+    return NULL;
+}
+
+static void test_a_report_is_read_whole_or_not_at_all(void **state)
+{
+    struct event *event = create_page(1);
+    struct reports reports = {.client = open_page()};
+    struct event_progress progress;
+    int64_t limit = now_ms(CLOCK_MONOTONIC) + WAIT_MS;
+    pthread_t thread;
+    int whole = 0;
+
+    assert_int_equal(pthread_create(&thread, NULL, report_all_the_time, &reports), 0);
+    while (whole < 2000 && now_ms(CLOCK_MONOTONIC) < limit) {
+        if (!event_read_progress(event, &progress))
+            continue;
+        assert_int_equal(progress.done, progress.total);
+        assert_string_equal(progress.unit, progress.done % 2 ? "odd" : "even");
+        whole++;
+    }
+    atomic_store(&reports.stop, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(whole, 2000);
+    event_client_close(reports.client);
+    event_destroy(event);
+}
+
 /* ---- pages that are none ---------------------------------------------------------------------- */
 
 static void refused(const char *part)
@@ -728,6 +925,14 @@ static void test_without_elasticrun_all_answers_are_no(void **state)
     assert_int_equal(elastic_init(), ELASTIC_NOT_ELASTIC);
     assert_int_equal(elastic_training(), ELASTIC_NOT_ELASTIC);
     assert_int_equal(elastic_event_test(&event), 0);
+    assert_int_equal(elastic_event_wait(&event, 20), 0);
+    assert_int_equal(elastic_event_wait(&event, -1), 0);
+    assert_int_equal(elastic_request_nodes(1, 0, NULL), ELASTIC_NOT_ELASTIC);
+    assert_int_equal(elastic_release_nodes(1, NULL), ELASTIC_NOT_ELASTIC);
+    assert_int_equal(elastic_release_named("n1", NULL), ELASTIC_NOT_ELASTIC);
+    assert_int_equal(elastic_cancel_request("1.0.1"), ELASTIC_NOT_ELASTIC);
+    assert_int_equal(elastic_request_result(NULL, NULL, -1), ELASTIC_NOT_ELASTIC);
+    assert_int_equal(elastic_checkpoint_done(), ELASTIC_NOT_ELASTIC);
     assert_int_equal(elastic_generation(), -1);
     setenv("RANK", "3", 1);
     assert_int_equal(elastic_rank(), -1);
@@ -744,6 +949,40 @@ static void test_a_bad_page_is_an_error_with_a_reason(void **state)
     assert_int_equal(elastic_init(), ELASTIC_ERROR_PAGE);
     assert_one_line(elastic_error());
     assert_int_equal(elastic_event_test(NULL), 0);
+}
+
+static void test_nodes_need_pmix_and_good_arguments(void **state)
+{
+    struct event *event = create_page(1);
+    struct elastic_result result;
+    char id[ELASTIC_ID_BYTES];
+
+    unsetenv("PMIX_NAMESPACE");
+    setenv("ELASTIC_EVENT_FILE", page_path, 1);
+    assert_int_equal(elastic_init(), 0);
+    assert_int_equal(elastic_request_nodes(0, 0, id), ELASTIC_ERROR_ARGUMENT);
+    assert_int_equal(elastic_request_nodes(1, -1, id), ELASTIC_ERROR_ARGUMENT);
+    assert_int_equal(elastic_release_nodes(-1, id), ELASTIC_ERROR_ARGUMENT);
+    assert_int_equal(elastic_release_named("", id), ELASTIC_ERROR_ARGUMENT);
+    assert_int_equal(elastic_cancel_request(NULL), ELASTIC_ERROR_ARGUMENT);
+    assert_one_line(elastic_error());
+    assert_int_equal(elastic_request_nodes(1, 0, id), ELASTIC_ERROR_PMIX);
+    assert_non_null(strstr(elastic_error(), "--pmix=no"));
+    assert_int_equal(elastic_request_result(NULL, &result, -1), ELASTIC_ERROR_PMIX);
+    assert_int_equal(elastic_checkpoint_done(), ELASTIC_ERROR_PMIX);
+    /* A server that is not there. */
+    setenv("PMIX_NAMESPACE", "none", 1);
+    setenv("PMIX_RANK", "0", 1);
+    setenv("PMIX_SERVER_URI41", "none.0;tcp4://127.0.0.1:1", 1);
+    assert_int_equal(elastic_request_nodes(1, 0, id), ELASTIC_ERROR_PMIX);
+    assert_non_null(strstr(elastic_error(), "PMIx"));
+    assert_one_line(elastic_error());
+    elastic_finalize();
+    for (const char **name =
+             (const char *[]){"PMIX_NAMESPACE", "PMIX_RANK", "PMIX_SERVER_URI41", NULL};
+         *name != NULL; name++)
+        unsetenv(*name);
+    event_destroy(event);
 }
 
 static void test_getters_read_the_environment(void **state)
@@ -783,7 +1022,10 @@ static void test_a_forked_child_is_no_worker(void **state)
     pid = fork();
     if (pid == 0)
         _exit(elastic_event_test(NULL) == 0 && elastic_init() == ELASTIC_NOT_ELASTIC &&
-                      elastic_training() == ELASTIC_NOT_ELASTIC && elastic_generation() == -1
+                      elastic_training() == ELASTIC_NOT_ELASTIC && elastic_generation() == -1 &&
+                      elastic_event_wait(NULL, -1) == 0 &&
+                      elastic_report_progress(1, 2, NULL) == ELASTIC_NOT_ELASTIC &&
+                      elastic_request_nodes(1, 0, NULL) == ELASTIC_NOT_ELASTIC
                   ? 0
                   : 1);
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -810,6 +1052,12 @@ int main(void)
         TEST(test_it_leaves_also_when_a_shell_is_between),
         TEST(test_states_are_shown_to_the_agent),
         TEST(test_boundaries_are_counted),
+        TEST(test_a_wait_ends_with_its_time_and_passes_no_boundary),
+        TEST(test_a_wait_passes_one_boundary_at_a_time_until_the_agreed_step),
+        TEST(test_an_event_wakes_who_waits),
+        TEST(test_a_wait_begins_at_the_gate),
+        TEST(test_what_is_reported_is_read),
+        TEST(test_a_report_is_read_whole_or_not_at_all),
         TEST(test_files_that_are_no_pages_are_refused),
         TEST(test_the_page_of_another_user_is_refused),
         TEST(test_pages_of_another_release_are_refused),
@@ -820,6 +1068,7 @@ int main(void)
         TEST(test_a_worker_at_the_gate_leaves_when_its_agent_dies),
         TEST(test_without_elasticrun_all_answers_are_no),
         TEST(test_a_bad_page_is_an_error_with_a_reason),
+        TEST(test_nodes_need_pmix_and_good_arguments),
         TEST(test_getters_read_the_environment),
         TEST(test_a_forked_child_is_no_worker),
     };
