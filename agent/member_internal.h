@@ -108,9 +108,9 @@ void group_begin(struct group *group, bool first);
 void group_open(struct group *group);
 /* Kill what still runs, and forget it. NULL is accepted. */
 void group_destroy(struct group *group);
-/* As if a worker had written it. False: nobody reads now. */
 /* What its workers have reported of their progress since the last beat. */
 void group_add_progress(struct group *group, json_object *msg);
+/* As if a worker had written it. False: nobody reads now. */
 bool group_log(struct group *group, int rank, int fd, const char *text, size_t len);
 /* Kill what still runs; member_drained follows. */
 void group_kill(struct group *group);

@@ -114,7 +114,7 @@ int elastic_checkpoint_done(void);
 
 /* Say how far the program is: done of total, in this unit ("steps", "samples", "%"; at most 23 bytes of printable UTF-8, NULL:
  * none); total 0: unknown. `selastic show` shows what the worker of the lowest rank that reports any has said last. No system
- * call; may be called as often as you like, and is looked at twice a second. Returns 0, ELASTIC_NOT_ELASTIC, or
+ * call; may be called as often as you like, and is looked at about once a second. Returns 0, ELASTIC_NOT_ELASTIC, or
  * ELASTIC_ERROR_ARGUMENT for negative numbers and bad units. */
 int elastic_report_progress(int64_t done, int64_t total, const char *unit);
 

@@ -32,6 +32,8 @@
 #define LEAVE_MS   5000
 #define LOOK_MS    100 /* for a change, while a result is waited for */
 
+#define SERVER_GONE "the PMIx server of this node has ended: the next world gets another"
+
 #define RESULTS   64 /* that are remembered */
 #define INFOS_MAX 3
 
@@ -296,7 +298,7 @@ static int why_not(struct event_client_error *err)
     else if (nodes.state == BROKEN)
         fail(err, "%s", nodes.error);
     else
-        fail(err, "the PMIx server of this node has ended: the next world gets another");
+        fail(err, "%s", SERVER_GONE);
     return ELASTIC_ERROR_PMIX;
 }
 
@@ -442,6 +444,17 @@ static void ask_why(const char *label, char *text, size_t size)
     op_destroy(op);
 }
 
+/* PMIx knows of the end of its server a second before it tells. */
+static int failed(pmix_status_t status, struct event_client_error *err)
+{
+    if (status == PMIX_ERR_UNREACH || status == PMIX_ERR_LOST_CONNECTION ||
+        status == PMIX_ERR_COMM_FAILURE)
+        fail(err, "%s", SERVER_GONE);
+    else
+        fail(err, "PMIx has failed: %s", pmix.error_string(status));
+    return ELASTIC_ERROR_PMIX;
+}
+
 static int refused(const struct op *op, struct event_client_error *err)
 {
     static const struct {
@@ -465,8 +478,7 @@ static int refused(const struct op *op, struct event_client_error *err)
         fail(err, "refused: %s", text[0] != '\0' ? text : table[i].text);
         return ELASTIC_ERROR_REFUSED;
     }
-    fail(err, "the request has failed: %s", pmix.error_string(op->status));
-    return ELASTIC_ERROR_PMIX;
+    return failed(op->status, err);
 }
 
 /* op is taken over. */
@@ -615,10 +627,8 @@ int nodes_saved(struct event_client_error *err)
                 NOTIFY_MS, err);
     if (op == NULL)
         return ELASTIC_ERROR_PMIX;
-    if (op->status != PMIX_SUCCESS) {
-        fail(err, "elasticrun could not be told: %s", pmix.error_string(op->status));
-        rc = ELASTIC_ERROR_PMIX;
-    }
+    if (op->status != PMIX_SUCCESS)
+        rc = failed(op->status, err);
     op_destroy(op);
     return rc;
 }

@@ -14,7 +14,7 @@ import time
 HOLD_BYTE = 7  # of the word at WORD: bit 63 is its highest
 WORD, RUN_TO, STATE, TOLD, KIND, AGENT = 16, 24, 32, 36, 40, 44
 DEADLINE, NODES, STEPD, REASON = 48, 56, 60, 64
-GATE, PLACE = 256, 260
+GATE, PLACE, WAITS, PROGRESS = 256, 260, 264, 268
 VALID = 1 << 63
 GROW, SHRINK, FAULT, STOP = 1, 2, 3, 4
 
@@ -74,6 +74,16 @@ class Page:
     def place(self):
         """0 before the gate, 1 at it, 2 passed by a look at checkpoints, 3 by init()."""
         return self.get("I", PLACE)
+
+    @property
+    def waits(self):
+        return self.get("I", WAITS) == 1
+
+    @property
+    def progress(self):
+        """(done, total, unit) as last reported, None if nothing was."""
+        number, done, total, unit = struct.unpack_from("=Iqq24s", self._map, PROGRESS)
+        return (done, total, unit.rstrip(b"\0").decode()) if number else None
 
     @property
     def told(self):

@@ -130,6 +130,83 @@ class Events(unittest.TestCase):
                 for worker in world.workers:
                     self.assertEqual(worker.stdout.read(), "imported\nthrough\n")
 
+    def test_who_waits_is_told_and_sleeps_until_then(self):
+        code = """
+import time, slurm_elastic as s
+assert s.wait_event(0) is None and s.wait_event(0.6) is None
+print("waits", flush=True)
+event = s.wait_event()
+print(event.kind, event.step, time.process_time() < 5)
+"""
+        with fake_agent.World(python(code), 1, stdout=subprocess.PIPE, text=True) as world:
+            worker, page = world.workers[0], world.pages[0]
+            self.assertEqual(worker.stdout.readline(), "waits\n")
+            self.assertEqual((page.waits, page.state, page.step), (True, 2, 0))
+            page.hold(kind=fake_agent.SHRINK)
+            page.run_to(0)
+            self.assertEqual(worker.stdout.readline(), "shrink 0 True\n")
+            self.assertEqual(world.wait(), [0])
+
+    def test_a_wait_passes_one_boundary(self):
+        code = """
+import slurm_elastic as s
+print("ready", flush=True)
+input()
+print([s.wait_event(30) for _ in range(3)])
+"""
+        pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        with fake_agent.World(python(code), 1, **pipes) as world:
+            worker, page = world.workers[0], world.pages[0]
+            worker.stdout.readline()
+            page.hold()
+            page.run_to(2)
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+            self.assertRegex(worker.stdout.readline(), r"^\[None, None, Event\(.*step=2\)\]$")
+            self.assertEqual(page.step, 2)
+
+    def test_progress_is_written_on_the_page(self):
+        code = """
+import slurm_elastic as s
+assert s.report_progress(5)
+print(flush=True), input()
+assert s.report_progress(6, 2**40, "samples")
+for bad in ((-1,), (1, -1), (1, 2, "x" * 24)):
+    try: s.report_progress(*bad)
+    except ValueError: print("ValueError", flush=True)
+input()
+"""
+        pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        with fake_agent.World(python(code), 1, **pipes) as world:
+            worker, page = world.workers[0], world.pages[0]
+            self.assertIsNone(page.progress)
+            worker.stdout.readline()
+            self.assertEqual(page.progress, (5, 0, "steps"))
+            worker.stdin.write("\n")
+            worker.stdin.flush()
+            for _ in range(3):
+                self.assertEqual(worker.stdout.readline(), "ValueError\n")
+            self.assertEqual(page.progress, (6, 2**40, "samples"))
+
+    def test_nodes_without_pmix_are_an_error(self):
+        code = """
+import os, sys, slurm_elastic as s
+os.environ.pop("PMIX_NAMESPACE", None)
+for ask in (lambda: s.request_nodes(1), lambda: s.release_nodes(1), lambda: s.release_nodes(["n1", "n2"]),
+            lambda: s.cancel_request("1.0.1"), s.request_result, s.checkpoint_done):
+    try: print(ask())
+    except s.NodesRefused: print("refused")
+    except s.ElasticError as error: print("--pmix=no" in str(error))
+if os.fork() == 0:  # no worker
+    assert s.request_nodes(1) is s.wait_event() is None
+    assert not s.checkpoint_done() and not s.report_progress(1)
+    os._exit(0)
+sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+        with fake_agent.World(python(code), 1, stdout=subprocess.PIPE, text=True) as world:
+            self.assertEqual(world.wait(), [0])
+            self.assertEqual(world.workers[0].stdout.read(), "True\n" * 6)
+
     def test_attached_and_training_are_told(self):
         for code, state in (
             ("print('ready', flush=True); import time", 0),
@@ -278,6 +355,11 @@ class Elsewhere(unittest.TestCase):
             "assert s.elastic_event_detected() is None\n"
             "assert s.generation() is None and s.scale_config() == {}\n"
             "assert list(s.ElasticSampler(3, 2, shuffle=False)) == [[0, 1], [2]]\n"
+            "assert s.wait_event() is None and s.wait_event(0.01) is None\n"
+            "assert s.request_nodes(1) is None and s.release_nodes('n1') is None\n"
+            "assert s.request_result(timeout=60) is None and s.request_result('1.0.1') is None\n"
+            "assert not s.cancel_request('1.0.1') and not s.checkpoint_done()\n"
+            "assert not s.report_progress(1, 2)\n"
         )
         for changes in ({}, {"ELASTIC_LIB": "/nowhere"}):
             done = self.run_script(code, **changes)
@@ -297,7 +379,10 @@ class Elsewhere(unittest.TestCase):
             "import ctypes.util; ctypes.util.find_library = lambda name: None\n"
             "import slurm_elastic as s\n"
             "for _ in range(3): assert s.elastic_event_detected() is None and not s.init()\n"
-            "assert s.is_elastic()\n"
+            "assert s.is_elastic() and not s.report_progress(1) and s.wait_event(0.01) is None\n"
+            "try: s.request_nodes(1)\n"
+            "except s.ElasticError as error: assert 'libelastic' in str(error)\n"
+            "else: raise AssertionError('no error')\n"
         )
         with tempfile.TemporaryDirectory() as directory:
             page = fake_agent.Page(os.path.join(directory, "page"))

@@ -29,6 +29,7 @@ EXTRA_DIST += \
     tests/system/phases.bats \
     tests/system/pmix_allocate.bats \
     tests/system/pmix_events.bats \
+    tests/system/pmix_library.bats \
     tests/system/pmix_requests.bats \
     tests/system/qos.bats \
     tests/system/queue.bats \
@@ -57,6 +58,9 @@ tests_system_forge_LDADD = $(SLURM_LIBS)
 EXTRA_DIST += \
     tests/system/pmix/asker.c \
     tests/system/pmix/checkpointer.c \
+    tests/system/pmix/library.c \
+    tests/system/pmix/library.py \
+    tests/system/pmix/notes.h \
     tests/system/pmix/program.h \
     tests/system/pmix/resizer.c
 

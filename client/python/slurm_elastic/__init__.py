@@ -20,11 +20,26 @@
                 slurm_elastic.save({..., "sampler": sampler.state_dict()})
                 slurm_elastic.leave()  # sys.exit(0) does, too, half a second later
 
-The same script runs under srun, torchrun or alone: then no event ever comes. Nothing here imports
-torch, except to write or read a checkpoint of a script that uses it.
+It may also ask for nodes (request_nodes, release_nodes), wait for events instead of looking for them
+(wait_event) and tell `selastic show` how far it is (report_progress).
+
+The same script runs under srun, torchrun or alone: then no event ever comes, and what asks for
+something answers None or False. Nothing here imports torch, except to write or read a checkpoint of
+a script that uses it.
 """
 
-from ._events import Event, attach, elastic_event_detected, init
+from ._events import Event, attach, elastic_event_detected, init, wait_event
+from ._nodes import (
+    ElasticError,
+    NodesRefused,
+    NodesResult,
+    cancel_request,
+    checkpoint_done,
+    release_nodes,
+    report_progress,
+    request_nodes,
+    request_result,
+)
 from ._world import generation, is_elastic, scale_config
 from .batches import EpochOrder, batch_sizes
 from .checkpoint import (
@@ -42,11 +57,16 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CheckpointError",
+    "ElasticError",
     "ElasticSampler",
     "EpochOrder",
     "Event",
+    "NodesRefused",
+    "NodesResult",
     "batch_sizes",
+    "cancel_request",
     "checkpoint_dir",
+    "checkpoint_done",
     "elastic_event_detected",
     "generation",
     "init",
@@ -55,8 +75,13 @@ __all__ = [
     "leave",
     "load_latest",
     "new_checkpoint",
+    "release_nodes",
+    "report_progress",
+    "request_nodes",
+    "request_result",
     "save",
     "scale_config",
+    "wait_event",
 ]
 
 # At import, not at the first step: from here on Slurm's own SIGTERM, which reaches workers as well as

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import math
 import os
 import sys
 import time
@@ -13,6 +14,8 @@ from typing import Iterator, NamedTuple, Optional
 from ._world import is_elastic
 
 INTERFACE = 1  # ELASTIC_INTERFACE of elastic.h
+GO_ON = 3  # ELASTIC_GO_ON
+SLICE = 0.5  # seconds, after which Python looks for signals such as that of Ctrl-C
 KINDS = ("none", "grow", "shrink", "fault", "stop")
 
 
@@ -119,6 +122,8 @@ def _guard_data_loader() -> None:
     PyTorch gives the processes of a DataLoader a handler that dies of it, and the worker dies of their
     death. It does so after the fork, so its function is followed by ours, in this process only.
     """
+    global _forked
+    _forked = True
     handling = sys.modules.get("torch.utils.data._utils.signal_handling")
     install = getattr(handling, "_set_worker_signal_handlers", None)
     guard = getattr(_library, "elastic_guard_child", None)  # not in every release of libelastic
@@ -134,6 +139,7 @@ def _guard_data_loader() -> None:
 
 _library: Optional[ctypes.CDLL] = None
 _attached = False
+_forked = False  # off a worker, and none itself
 _event = _CEvent()
 _event_pointer = ctypes.byref(_event)
 
@@ -147,6 +153,16 @@ def attach() -> bool:
         if _library is not None:
             os.register_at_fork(after_in_child=_guard_data_loader)
     return _library is not None
+
+
+def forked() -> bool:
+    """Whether this process was forked off a worker: it is none itself."""
+    return _forked
+
+
+def library() -> Optional[ctypes.CDLL]:
+    """libelastic, attached; None when this is no elastic worker, or it could not be loaded."""
+    return _library if attach() and not _forked else None
 
 
 def init() -> bool:
@@ -200,3 +216,27 @@ def elastic_event_detected() -> Optional[Event]:
     if answer < 0:
         raise SystemExit("slurm_elastic: " + _error(_library))
     return _event.as_event()
+
+
+def wait_event(timeout: Optional[float] = None) -> Optional[Event]:
+    """As elastic_event_detected(), for a worker that has nothing to do until something changes.
+
+    Sleeps until a change is under way or `timeout` seconds are over (None: no limit), and passes at most one step boundary.
+    Returns None if the time is over, or if other workers are steps ahead: go on, and call it again. When not elastic it
+    returns None after `timeout`, or at once without one, for nothing would ever end it. What it returns and raises
+    besides is as in elastic_event_detected().
+    """
+    limit = None if timeout is None else time.monotonic() + timeout
+    wait = getattr(library(), "elastic_event_wait", None)  # not in every release of libelastic
+    if wait is None:
+        time.sleep(timeout or 0)
+        return elastic_event_detected() if library() is not None else None
+    while True:
+        left = SLICE if limit is None else min(SLICE, max(0.0, limit - time.monotonic()))
+        answer = wait(_event_pointer, math.ceil(left * 1000))
+        if answer == 1:
+            return _event.as_event()
+        if answer < 0:
+            raise SystemExit("slurm_elastic: " + _error(_library))
+        if answer == GO_ON or (limit is not None and time.monotonic() >= limit):
+            return None

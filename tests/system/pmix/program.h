@@ -1,29 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the PMIx programs share that change the size of their job or are told to leave: a log, a number in a file, and the words of PMIx. */
+/* What the PMIx programs share that change the size of their job or are told to leave. */
 #ifndef ELASTIC_TESTS_PMIX_PROGRAM_H
 #define ELASTIC_TESTS_PMIX_PROGRAM_H
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "pmix/compat.h"
-
-static FILE *log_file; /* NULL: says nothing */
-
-__attribute__((format(printf, 1, 2))) static inline void say(const char *fmt, ...)
-{
-    va_list ap;
-
-    if (log_file == NULL)
-        return;
-    va_start(ap, fmt);
-    vfprintf(log_file, fmt, ap);
-    va_end(ap);
-    fputc('\n', log_file);
-    fflush(log_file);
-}
+#include "tests/system/pmix/notes.h"
 
 static inline const char *text_of(const pmix_info_t *info, size_t count, const char *key)
 {
@@ -31,31 +15,6 @@ static inline const char *text_of(const pmix_info_t *info, size_t count, const c
         if (PMIX_CHECK_KEY(&info[i], key) && info[i].value.type == PMIX_STRING)
             return info[i].value.data.string;
     return "-";
-}
-
-/* The number in a file; 0: there is none, -1: something else is. */
-static inline long number_load(const char *path)
-{
-    FILE *file = fopen(path, "r");
-    long number = 0;
-
-    if (file != NULL && fscanf(file, "%ld", &number) != 1)
-        number = -1;
-    if (file != NULL)
-        fclose(file);
-    return number;
-}
-
-static inline void number_save(const char *path, long number)
-{
-    char temporary[4200];
-    FILE *file;
-
-    snprintf(temporary, sizeof(temporary), "%s.new", path);
-    file = fopen(temporary, "w");
-    fprintf(file, "%ld\n", number);
-    fclose(file);
-    rename(temporary, path);
 }
 
 /* To be told by events, and not by a signal, that it has to leave. */
