@@ -2,6 +2,7 @@
 #
 # doc/man/: manual pages, in mdoc(7).
 dist_man_MANS += \
+    doc/man/elastic.3 \
     doc/man/elastic.conf.5 \
     doc/man/elasticrun.1 \
     doc/man/selastic.1 \

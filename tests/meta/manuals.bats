@@ -38,7 +38,7 @@ same_options() {
 }
 
 @test "pages of ours that are referred to exist" {
-    missing=$(pages | xargs grep -hE '^\.Xr (selastic|elasticrun|elastic\.conf|spank_elastic)' | cut -d' ' -f2,3 |
+    missing=$(pages | xargs grep -hE '^\.Xr (selastic|elasticrun|elastic|elastic\.conf|spank_elastic) ' | cut -d' ' -f2,3 |
         sort -u | while read -r name section; do
         [[ -e $top_srcdir/doc/man/$name.$section ]] || echo "$name($section)"
     done)
@@ -59,6 +59,14 @@ same_options() {
 
 @test "elasticrun(1) and --help name the same options" {
     same_options "$(page_of elasticrun)" "$("$prefix/bin/elasticrun" --help)"
+}
+
+@test "elastic(3) has what elastic.h declares" {
+    page=$(page_of elastic)
+    diff <(sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESC/s/^\.Fn \([a-z_]*\).*/\1/p' "$page" | sort) \
+        <(grep -oE '\belastic_[a-z0-9_]+\(' "$(installed elastic.h)" | tr -d '(' | sort -u)
+    nothing "$(grep -oE 'ELASTIC_(ERROR_[A-Z]+|[A-Z]+) +\(?-?[0-9]\)? ' "$(installed elastic.h)" | cut -d' ' -f1 |
+        grep -v -e _INTERFACE -e _BYTES | while read -r name; do grep -q "$name" "$page" || echo "$name"; done)" "not in $page"
 }
 
 @test "elastic.conf(5) explains the keys that are known" {
