@@ -93,8 +93,8 @@ static bool find_in_table(const char *table, match matches, void *arg)
         char source_text[33], peer_text[33];
         struct inet_diag_msg socket = {0};
 
-        if (sscanf(line, " %*u: %32[0-9A-Fa-f]:%x %32[0-9A-Fa-f]:%x %x %*s %*s %*s %u",
-                   source_text, &source_port, peer_text, &peer_port, &state, &uid) != 6 ||
+        if (sscanf(line, " %*u: %32[0-9A-Fa-f]:%x %32[0-9A-Fa-f]:%x %x %*s %*s %*s %u", source_text,
+                   &source_port, peer_text, &peer_port, &state, &uid) != 6 ||
             strlen(source_text) < 8 || strlen(peer_text) < 8 ||
             sscanf(source_text + strlen(source_text) - 8, "%x", &source) != 1 ||
             sscanf(peer_text + strlen(peer_text) - 8, "%x", &peer) != 1)
@@ -132,8 +132,7 @@ bool tcp_listens(int port)
 {
     in_port_t wanted = htons((uint16_t)port);
 
-    return listens(AF_INET, "/proc/net/tcp", wanted) ||
-           listens(AF_INET6, "/proc/net/tcp6", wanted);
+    return listens(AF_INET, "/proc/net/tcp", wanted) || listens(AF_INET6, "/proc/net/tcp6", wanted);
 }
 
 struct end {

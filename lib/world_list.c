@@ -15,7 +15,7 @@
 #include "lib/number.h"
 #include "lib/sizes.h"
 
-#define DIGITS_MAX 9 /* of a number that is folded: it fits an int */
+#define DIGITS_MAX 9  /* of a number that is folded: it fits an int */
 #define SHOWN      64 /* characters of a bad text in a message about it */
 
 /* ---- folding --------------------------------------------------------------------------------- */
@@ -104,8 +104,7 @@ static int write_family(FILE *out, const struct world *world, int i, const struc
             fprintf(out, "-%.*s", (int)digits_at(last), last);
         before = ',';
         i = end;
-        number =
-            i < world->node_count ? member_number(family, world->nodes[i].name) : NULL;
+        number = i < world->node_count ? member_number(family, world->nodes[i].name) : NULL;
     }
     fprintf(out, "]%s", family->suffix);
     return i;
