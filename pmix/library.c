@@ -6,6 +6,8 @@
  *  - fence_nb, connect and disconnect must not return anything else: on another value the library forgets the
  *    clients that wait, when it calls because one of them has died.
  *  - The data of fence_nb is ours to free. All other arguments are the library's, and may go when we return.
+ *  - The callbacks of lookup, query, allocate and job_control put the reply into the queue of the client's connection, for which there is
+ *    no lock: they must be called in the library's thread. All others find their way to it themselves.
  *  - notify_event must return PMIX_OPERATION_SUCCEEDED.
  *  - Without job_control the library does not clean up the files of clients either. */
 #include "pmix/library.h"
@@ -68,6 +70,8 @@ void call_free(struct call *call)
         PMIX_INFO_FREE(call->directives, call->directive_count);
     if (call->queries != NULL)
         PMIX_QUERY_FREE(call->queries, call->query_count);
+    if (call->found != NULL)
+        PMIX_PDATA_FREE(call->found, call->found_count);
     strings_free(call->keys);
     free(call->data);
     free(call->text);
@@ -139,6 +143,35 @@ void call_post(struct call *call, pmix_status_t status, const char *data, size_t
     post(call);
 }
 
+static void answer_now(pmix_status_t status, void *cookie)
+{
+    struct call *call = cookie;
+
+    (void)status;
+    if (call->type == CALL_LOOKUP)
+        call->answer.lookup(call->status, call->found, call->found_count, call->cookie);
+    else
+        call->answer.info(call->status, call->info, call->info_count, call->cookie, NULL, NULL);
+    call_free(call);
+}
+
+/* With call->found or ->info, in the library's thread. What brings us there is the end of a handler, of one that never was. */
+static void answer_in_library(struct call *call, pmix_status_t status)
+{
+    call->status = status;
+    if (PMIx_Deregister_event_handler(SIZE_MAX, answer_now, call) == PMIX_ERR_INIT)
+        answer_now(status, call);
+}
+
+/* What came with the question makes room for the answer. */
+static void replace_info(struct call *call, const pmix_info_t *info, size_t count)
+{
+    if (call->info != NULL)
+        PMIX_INFO_FREE(call->info, call->info_count);
+    call->info = copy_info(info, count);
+    call->info_count = call->info != NULL ? count : 0;
+}
+
 void call_answer(struct call *call, pmix_status_t status)
 {
     switch (call->type) {
@@ -147,13 +180,12 @@ void call_answer(struct call *call, pmix_status_t status)
         call->answer.modex(status, NULL, 0, call->cookie, NULL, NULL);
         break;
     case CALL_LOOKUP:
-        call->answer.lookup(status, NULL, 0, call->cookie);
-        break;
     case CALL_QUERY:
     case CALL_ALLOCATE:
     case CALL_CONTROL:
-        call->answer.info(status, NULL, 0, call->cookie, NULL, NULL);
-        break;
+        replace_info(call, NULL, 0);
+        answer_in_library(call, status);
+        return;
     case CALL_TOOL:
         /* Not without a name, which the library reads all the same. */
         call->answer.tool(status, &call->source, call->cookie);
@@ -178,17 +210,17 @@ void call_answer_data(struct call *call, char *data, size_t len)
     call_free(call);
 }
 
-/* These are read before the callback returns. */
 void call_answer_found(struct call *call, pmix_status_t status, pmix_pdata_t *found, size_t count)
 {
-    call->answer.lookup(status, found, count, call->cookie);
-    call_free(call);
+    call->found = found;
+    call->found_count = count;
+    answer_in_library(call, status);
 }
 
 void call_answer_info(struct call *call, pmix_status_t status, pmix_info_t *info, size_t count)
 {
-    call->answer.info(status, info, count, call->cookie, NULL, NULL);
-    call_free(call);
+    replace_info(call, info, count);
+    answer_in_library(call, call->info_count == count ? status : PMIX_ERR_NOMEM);
 }
 
 void call_answer_tool(struct call *call, const pmix_proc_t *name)

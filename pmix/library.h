@@ -41,6 +41,8 @@ struct call {
     char **keys; /* NULL-terminated */
     pmix_query_t *queries;
     size_t query_count;
+    pmix_pdata_t *found; /* of the answer to a lookup */
+    size_t found_count;
     pmix_alloc_directive_t directive;
     pmix_data_range_t range;
     char *data; /* malloced */
@@ -65,7 +67,7 @@ struct call {
 int library_start(uv_loop_t *loop, const char *name, uint32_t rank, const char *directory,
                   void (*handle)(struct call *call), struct error *err);
 /* Answer and free a call: with a status alone, which any call takes; with what fences and modexes bring (taken over, freed when the library has
- * used it); with what a lookup has found; with infos for a query, allocation or control; with the name that a tool gets. */
+ * used it); with what a lookup has found (taken over); with infos for a query, allocation or control; with the name that a tool gets. */
 void call_answer(struct call *call, pmix_status_t status);
 void call_answer_data(struct call *call, char *data, size_t len);
 void call_answer_found(struct call *call, pmix_status_t status, pmix_pdata_t *found, size_t count);

@@ -309,10 +309,11 @@ static void on_found(struct call *call, json_object *answer)
         status = PMIX_ERR_NOMEM;
     for (size_t i = 0; status == PMIX_SUCCESS && i < count; i++)
         status = read_found(json_object_array_get_idx(array, i), &found[i]);
-    if (status == PMIX_SUCCESS)
+    if (status == PMIX_SUCCESS) {
         call_answer_found(call, status, found, count);
-    else
-        call_answer(call, status);
+        return;
+    }
+    call_answer(call, status);
     if (found != NULL)
         PMIX_PDATA_FREE(found, count);
 }
