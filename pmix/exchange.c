@@ -62,16 +62,18 @@ static struct call *end_waiting(struct waiting *w)
 static void on_deadline(uv_timer_t *timer)
 {
     struct waiting *w = timer->data;
+    json_object *msg;
 
-    /* The others wait for us no longer, either: they are told by the leader. */
-    if (w->key != NULL) {
-        json_object *msg = host_message("ungather", w->attempt);
-
-        json_object_object_add(msg, "key", json_object_new_string(w->key));
-        json_object_object_add(msg, "status", json_object_new_int(PMIX_ERR_TIMEOUT));
-        host_send(msg);
+    if (w->key == NULL) {
+        call_answer(end_waiting(w), PMIX_ERR_TIMEOUT);
+        return;
     }
-    call_answer(end_waiting(w), PMIX_ERR_TIMEOUT);
+    /* The others wait for us no longer, either. The leader tells them and us: a process that was answered here and now would be back
+     * with the next collective of the same processes, and what the leader says of this one would be taken for its end. */
+    msg = host_message("ungather", w->attempt);
+    json_object_object_add(msg, "key", json_object_new_string(w->key));
+    json_object_object_add(msg, "status", json_object_new_int(PMIX_ERR_TIMEOUT));
+    host_send(msg);
 }
 
 /* Seconds that the client gives it, else otherwise; 0: for ever. */
