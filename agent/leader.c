@@ -170,12 +170,13 @@ static bool assembled(const struct leader *leader)
     return base >= leader->options->base_nodes;
 }
 
-static bool any_stepping(const struct leader *leader)
+/* On all nodes: where one process says that it is at work, the next may not have begun. */
+static bool all_stepping(const struct leader *leader)
 {
     for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position >= 0 && leader->members[i]->stepping)
-            return true;
-    return false;
+        if (leader->members[i]->position >= 0 && !leader->members[i]->stepping)
+            return false;
+    return true;
 }
 
 /* A world that ends need not grow any more. */
@@ -193,7 +194,7 @@ static void change_when_prepared(struct leader *leader, const struct plan_output
 
     if (!out->urgent && any_completed(leader))
         return;
-    if (!out->urgent && !any_stepping(leader) && wait > 0) {
+    if (!out->urgent && !all_stepping(leader) && wait > 0) {
         leader_schedule(leader, 0.5);
         return;
     }
