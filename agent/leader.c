@@ -584,7 +584,11 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         return;
     }
     m->last_heard = leader_now(leader);
-    if (strcmp(type, "leaving") == 0) {
+    if (strcmp(type, "end") == 0) {
+        const char *reason = json_get_string(msg, "reason");
+
+        change_stop_job(leader, reason != NULL ? reason : "a program has asked for it");
+    } else if (strcmp(type, "leaving") == 0) {
         handle_leaving(leader, m, msg);
     } else if (strcmp(type, "out") == 0) {
         handle_out(leader, m, msg);

@@ -332,7 +332,8 @@ void member_handle(struct member *m, json_object *msg)
         {"finish", false, handle_finish},   {"ack", false, handle_ack},
     };
 
-    if (type == NULL || (m->pmix != NULL && pmix_on_message(m->pmix, type, msg)))
+    if (type == NULL || member_control_relay(m, type, msg) ||
+        (m->pmix != NULL && pmix_on_message(m->pmix, type, msg)))
         return;
     if (strcmp(type, "refuse") == 0) {
         log_info("%s: the leader refuses this node: %s", m->options->node,

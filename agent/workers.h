@@ -100,6 +100,22 @@ void workers_complete(struct workers *workers, int rank);
  * later call can bring that forward, never put it off. */
 void workers_stop(struct workers *workers, int signal, double grace);
 
+/* Can a worker be sent that signal and nothing else? Not what the agent and its shims use among themselves, nor SIGSTOP: it would stop
+ * the shim. */
+bool workers_may_signal(int signal);
+struct worker_process {
+    int rank;
+    pid_t pid; /* of the user's command; 0: it does not run (yet, or any more) */
+    bool ended;
+};
+
+/* The worker of that local rank. False: there is none. */
+bool workers_process(const struct workers *workers, int local_rank, struct worker_process *process);
+
+/* Signal the worker of that rank, all if it is negative; its end is a failure like any other. With force: SIGKILL after SIGTERM if it is still there
+ * after 10 s, SIGKILL also for what it has started. Returns how many there were. */
+int workers_signal(struct workers *workers, int rank, int signal, bool force);
+
 /* That one has given up, and may not end by itself: kill it after a second, as if it had been killed by somebody else. */
 void workers_abort(struct workers *workers, int rank);
 
