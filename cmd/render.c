@@ -170,7 +170,8 @@ static void put_policy(FILE *out, json_object *state, int width)
     } known[] = {
         {"grace", "grace", " s"},   {"grow_delay", "grow delay", " s"},
         {"snooze", "snooze", " s"}, {"fault_wait", "fault wait", " s"},
-        {"signal", "signal", ""},   {"pool", "pools", ""},
+        {"signal", "signal", ""},   {"grow", "grow", ""},
+        {"pool", "pools", ""},
     };
     json_object *policy = NULL, *value = NULL;
     if (!json_object_object_get_ex(state, "policy", &policy) || policy == NULL)
