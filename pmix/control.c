@@ -176,7 +176,7 @@ static void signal_targets(struct call *call, const struct declaration *declared
     pmix_status_t status = PMIX_ERR_NOT_FOUND;
     bool *wanted = NULL;
     json_object *msg;
-    int count;
+    int count = 0;
 
     if (space != NULL)
         wanted = target_ranks(call, space, &count, &status);
