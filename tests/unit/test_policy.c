@@ -468,9 +468,10 @@ static void test_layers(void **state)
         &line, "{\"nodes\":\"2:4\",\"grace\":0,\"snooze\":5,\"pool\":[\"p\"],\"signal\":\"none\","
                "\"scale_config\":{\"2\":{}}}");
     policy_defaults(&line);
-    assert_policy(&line,
-                  "{\"nodes\":\"2:4\",\"grace\":0,\"grow_delay\":60,\"snooze\":5,\"fault_wait\":30,"
-                  "\"pool\":[\"p\"],\"signal\":\"none\",\"scale_config\":{\"2\":{}}}");
+    assert_policy(
+        &line,
+        "{\"nodes\":\"2:4\",\"grace\":0,\"grow_delay\":60,\"snooze\":5,\"fault_wait\":30,"
+        "\"pool\":[\"p\"],\"signal\":\"none\",\"grow\":\"auto\",\"scale_config\":{\"2\":{}}}");
     policy_clear(&line);
     policy_defaults(&line);
     assert_policy(&line, "{\"grace\":600,\"grow_delay\":60,\"snooze\":0,\"fault_wait\":30,"
