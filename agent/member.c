@@ -295,10 +295,12 @@ static void handle_stop(struct member *m, json_object *msg)
 
     if (!json_get_int(msg, "signal", 1, 64, &number))
         return;
+    snprintf(m->stop_kind, sizeof(m->stop_kind), "%s", kind != NULL ? kind : "");
+    snprintf(m->stop_reason, sizeof(m->stop_reason), "%s", reason != NULL ? reason : "");
     if (!json_get_bool(msg, "notice", false))
         workers_stop(m->group->workers, (int)number, grace);
     else if (workers_notice(m->group->workers, (int)number, grace) > 0)
-        member_pmix_alert(m, kind ? kind : "", reason ? reason : "", grace);
+        member_pmix_alert(m, m->stop_kind, m->stop_reason, grace);
 }
 
 static void handle_finish(struct member *m, json_object *msg)

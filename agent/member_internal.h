@@ -69,6 +69,7 @@ struct member {
     bool welcomed, leaving, ending, finished;
     int open_handles; /* uv handles and other pieces that still call back */
     int exit_code;
+    char stop_kind[16], stop_reason[512]; /* of the last stop */
     char leave_reason[64];
     void (*done)(int code, void *arg);
     void *arg;

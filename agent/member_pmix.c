@@ -66,8 +66,13 @@ static void on_declare(int attempt, int rank, bool by_event, int signal, void *a
     struct member *m = arg;
     struct group *group = m->group != NULL && m->group->attempt == attempt ? m->group : m->next;
 
+    double seconds = 0;
+
     if (group != NULL && group->attempt == attempt)
-        workers_declare(group->workers, rank, by_event, signal);
+        seconds = workers_declare(group->workers, rank, by_event, signal);
+    /* The others have been told while this one was still starting, and it has got a signal that it may ignore. */
+    if (seconds > 0 && group == m->group)
+        member_pmix_alert(m, m->stop_kind, m->stop_reason, seconds);
 }
 
 static void on_complete(int attempt, int rank, void *arg)

@@ -401,6 +401,7 @@ static int stop(struct workers *set, int signal, double grace, bool notice)
     }
     if (at_once)
         on_kill(&set->kill);
+    set->noticed = set->noticed || notice;
     kill_after(set, at_once ? KILL_AGAIN_MS : grace < 1e6 ? (uint64_t)(grace * 1000) : UINT32_MAX);
     return others;
 }
@@ -423,15 +424,18 @@ static struct worker *worker_of(struct workers *set, int rank)
     return NULL;
 }
 
-void workers_declare(struct workers *set, int rank, bool by_event, int signal)
+double workers_declare(struct workers *set, int rank, bool by_event, int signal)
 {
     struct worker *w = worker_of(set, rank);
 
     if (w == NULL)
-        return;
+        return 0;
     set->declared = true;
     w->by_event = by_event;
     w->notice_signal = signal;
+    if (!set->noticed || !by_event || w->ended)
+        return 0;
+    return (double)uv_timer_get_due_in(&set->kill) / 1000;
 }
 
 static void on_complete_over(uv_timer_t *timer)

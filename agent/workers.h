@@ -87,8 +87,9 @@ void workers_hold(struct workers *workers, const char *kind, const char *reason,
 /* Let all run to this step. One that has never attached will not see it and gets SIGTERM. */
 void workers_run_to(struct workers *workers, uint64_t step);
 
-/* How that one wants to be told that it has to leave: by whoever tells it otherwise (by_event), or by this signal; 0: as all others. */
-void workers_declare(struct workers *workers, int rank, bool by_event, int signal);
+/* How that one wants to be told that it has to leave: by whoever tells it otherwise (by_event), or by this signal; 0: as all others. Returns the seconds
+ * that it still has when the others have been told already, so that it has to be told now; else 0. */
+double workers_declare(struct workers *workers, int rank, bool by_event, int signal);
 /* As workers_stop(), but each in its own way. Returns how many have not been signalled, since they are told otherwise: that is the
  * caller's to do. */
 int workers_notice(struct workers *workers, int signal, double grace);
