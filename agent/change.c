@@ -551,7 +551,10 @@ void change_deadline(struct leader *leader)
         }
         break;
     case PHASE_RESERVING:
-        lose_silent(leader, "no port for MASTER_PORT");
+        if (leader->next.world == NULL)
+            change_form(leader); /* it has been given up meanwhile: nobody is waited for */
+        else
+            lose_silent(leader, "no port for MASTER_PORT");
         break;
     case PHASE_STARTING:
         leader_restart_deadline(leader, RESERVE_LIMIT);

@@ -115,6 +115,8 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
         .sizes = &leader->options->policy->sizes,
         .base_nodes = leader->options->base_nodes,
         .target = allocate_target(leader),
+        .asks = leader->options->policy->grow == POLICY_GROW_ASK &&
+                leader->target == leader->options->base_nodes,
         /* Two that share nodes with others could start on the same node: one after the other. */
         .max_pending = leader->base != NULL && !leader->base->exclusive
                            ? 1
@@ -585,7 +587,11 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         return;
     }
     m->last_heard = leader_now(leader);
-    if (strcmp(type, "leaving") == 0) {
+    if (strcmp(type, "end") == 0) {
+        const char *reason = json_get_string(msg, "reason");
+
+        change_stop_job(leader, reason != NULL ? reason : "a program has asked for it");
+    } else if (strcmp(type, "leaving") == 0) {
         handle_leaving(leader, m, msg);
     } else if (strcmp(type, "out") == 0) {
         handle_out(leader, m, msg);
@@ -737,7 +743,9 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     leader->options = options;
     leader->done = done;
     leader->arg = arg;
-    leader->target = options->policy->sizes.max;
+    /* By itself to MAX, or from where it is when somebody asks. */
+    leader->target = options->policy->grow == POLICY_GROW_ASK ? options->base_nodes
+                                                              : options->policy->sizes.max;
     leader->generation_since = leader->last_setback = leader->pause_from = -1;
     leader->started = unix_now();
     leader->submit_backoff = 2;

@@ -22,6 +22,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader_internal.h \
     agent/member.c \
     agent/member.h \
+    agent/member_control.c \
     agent/member_internal.h \
     agent/member_pmix.c \
     agent/memory.c \

@@ -295,10 +295,12 @@ static void handle_stop(struct member *m, json_object *msg)
 
     if (!json_get_int(msg, "signal", 1, 64, &number))
         return;
+    snprintf(m->stop_kind, sizeof(m->stop_kind), "%s", kind != NULL ? kind : "");
+    snprintf(m->stop_reason, sizeof(m->stop_reason), "%s", reason != NULL ? reason : "");
     if (!json_get_bool(msg, "notice", false))
         workers_stop(m->group->workers, (int)number, grace);
     else if (workers_notice(m->group->workers, (int)number, grace) > 0)
-        member_pmix_alert(m, kind ? kind : "", reason ? reason : "", grace);
+        member_pmix_alert(m, m->stop_kind, m->stop_reason, grace);
 }
 
 static void handle_finish(struct member *m, json_object *msg)
@@ -332,7 +334,8 @@ void member_handle(struct member *m, json_object *msg)
         {"finish", false, handle_finish},   {"ack", false, handle_ack},
     };
 
-    if (type == NULL || (m->pmix != NULL && pmix_on_message(m->pmix, type, msg)))
+    if (type == NULL || member_control_relay(m, type, msg) ||
+        (m->pmix != NULL && pmix_on_message(m->pmix, type, msg)))
         return;
     if (strcmp(type, "refuse") == 0) {
         log_info("%s: the leader refuses this node: %s", m->options->node,

@@ -12,6 +12,7 @@
 #include "common/link.h"
 #include "lib/world.h"
 
+struct control;
 struct tail;
 
 /* The workers of one generation on this node. */
@@ -40,11 +41,13 @@ struct member {
     struct group *next;    /* of the one that comes, waiting at its gate */
     struct pmix *pmix;     /* NULL: not wanted */
     int asked; /* attempt that the PMIx server is preparing, 0: none; messages wait until it has */
-    json_object *waiting; /* … these */
-    json_object *space;   /* what it needs in its workers' environment; NULL: nothing */
-    int space_of;         /* attempt */
-    int alerted;          /* attempt whose workers have been asked to save, by an event */
-    int generation;       /* the last one begun here */
+    json_object *waiting;     /* … these */
+    json_object *space;       /* what it needs in its workers' environment; NULL: nothing */
+    int space_of;             /* attempt */
+    struct control *controls; /* that wait for other nodes */
+    int64_t control_number;   /* of the last of them */
+    int alerted;              /* attempt whose workers have been asked to save, by an event */
+    int generation;           /* the last one begun here */
     uv_timer_t beat;
     double last_heard;
     double last_beat;
@@ -66,6 +69,7 @@ struct member {
     bool welcomed, leaving, ending, finished;
     int open_handles; /* uv handles and other pieces that still call back */
     int exit_code;
+    char stop_kind[16], stop_reason[512]; /* of the last stop */
     char leave_reason[64];
     void (*done)(int code, void *arg);
     void *arg;
@@ -91,6 +95,14 @@ void member_pmix_gone(struct member *m, int attempt); /* its workers */
 /* Tell the workers that want to be told by an event that they have so many seconds to save, because of a change of that kind. */
 void member_pmix_alert(struct member *m, const char *kind, const char *reason, double seconds);
 void member_pmix_end(struct member *m);
+
+/* member_control.c: signals from processes to others of their world */
+/* A question of this node's PMIx server, which is answered. */
+void member_control(struct member *m, int attempt, json_object *msg);
+/* False: not a message about that. */
+bool member_control_relay(struct member *m, const char *type, json_object *msg);
+/* Nobody waits for answers any more in that attempt, in any if it is negative. */
+void member_control_gone(struct member *m, int attempt);
 
 /* member.c */
 void member_handle(struct member *m, json_object *msg);

@@ -66,8 +66,13 @@ static void on_declare(int attempt, int rank, bool by_event, int signal, void *a
     struct member *m = arg;
     struct group *group = m->group != NULL && m->group->attempt == attempt ? m->group : m->next;
 
+    double seconds = 0;
+
     if (group != NULL && group->attempt == attempt)
-        workers_declare(group->workers, rank, by_event, signal);
+        seconds = workers_declare(group->workers, rank, by_event, signal);
+    /* The others have been told while this one was still starting, and it has got a signal that it may ignore. */
+    if (seconds > 0 && group == m->group)
+        member_pmix_alert(m, m->stop_kind, m->stop_reason, seconds);
 }
 
 static void on_complete(int attempt, int rank, void *arg)
@@ -98,12 +103,18 @@ static bool on_log(int attempt, int rank, int fd, const char *text, size_t len, 
            group_log(m->next, rank, fd, text, len);
 }
 
+static void on_control(int attempt, json_object *msg, void *arg)
+{
+    member_control(arg, attempt, msg);
+}
+
 static const struct pmix_handlers handlers = {.space = on_space,
                                               .send = on_send,
                                               .abort = on_abort,
                                               .declare = on_declare,
                                               .complete = on_complete,
-                                              .log = on_log};
+                                              .log = on_log,
+                                              .control = on_control};
 
 void member_pmix_begin(struct member *m)
 {
@@ -188,6 +199,7 @@ void member_pmix_free(char ***added)
 
 void member_pmix_gone(struct member *m, int attempt)
 {
+    member_control_gone(m, attempt);
     if (m->pmix != NULL)
         pmix_world_gone(m->pmix, attempt);
 }
@@ -202,6 +214,7 @@ void member_pmix_end(struct member *m)
     struct pmix *pmix = m->pmix;
 
     m->pmix = NULL;
+    member_control_gone(m, -1);
     m->asked = 0;
     json_object_put(m->waiting);
     m->waiting = NULL;

@@ -29,6 +29,7 @@ static const char usage[] =
     "  --elastic-fault-wait=SECONDS    below MIN, wait so long for nodes (30)\n"
     "  --elastic-pool=NAME[,NAME...]   where more nodes may come from\n"
     "  --elastic-signal=SIGNAL|none    tell workers of a change by this signal\n"
+    "  --elastic-grow=auto|ask         grow by itself, or only when asked to (auto)\n"
     "  --elastic-config=FILE           the same as JSON, and scale_config\n"
     "\n"
     "Workers:\n"
@@ -77,6 +78,7 @@ static const struct option long_options[] = {
     {"elastic-fault-wait", required_argument, NULL, OPT_POLICY},
     {"elastic-pool", required_argument, NULL, OPT_POLICY},
     {"elastic-signal", required_argument, NULL, OPT_POLICY},
+    {"elastic-grow", required_argument, NULL, OPT_POLICY},
     {"elastic-config", required_argument, NULL, OPT_CONFIG},
     {"nproc-per-node", required_argument, NULL, OPT_NPROC},
     {"nproc_per_node", required_argument, NULL, OPT_NPROC},

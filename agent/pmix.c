@@ -211,18 +211,42 @@ static const char *log_lines(struct pmix *pmix, int attempt, json_object *msg)
     return NULL;
 }
 
-/* A question to the agent itself. */
-static void handle_log(struct pmix *pmix, int attempt, json_object *msg)
+void pmix_answer(struct pmix *pmix, int attempt, int64_t id, json_object *reply)
+{
+    if (reply == NULL)
+        reply = json_object_new_object();
+    json_object_object_add(reply, "t", json_object_new_string("answer"));
+    json_object_object_add(reply, "attempt", json_object_new_int(attempt));
+    json_object_object_add(reply, "id", json_object_new_int64(id));
+    if (pmix != NULL)
+        send_to_server(pmix, reply);
+    else
+        json_object_put(reply);
+}
+
+static void answer_log(struct pmix *pmix, int attempt, int64_t id, json_object *msg)
 {
     const char *error = log_lines(pmix, attempt, msg);
-    json_object *reply = message("answer", attempt);
-    int64_t id;
+    json_object *reply = json_object_new_object();
 
-    if (json_get_int(msg, "id", 0, INT64_MAX, &id))
-        json_object_object_add(reply, "id", json_object_new_int64(id));
     if (error != NULL)
         json_object_object_add(reply, "error", json_object_new_string(error));
-    send_to_server(pmix, reply);
+    pmix_answer(pmix, attempt, id, reply);
+}
+
+/* A question: to the agent itself, else it is the leader's. */
+static void handle_ask(struct pmix *pmix, int attempt, json_object *msg)
+{
+    const char *what = json_get_string(msg, "what");
+    int64_t id = 0;
+
+    json_get_int(msg, "id", 0, INT64_MAX, &id);
+    if (what != NULL && strcmp(what, "log") == 0)
+        answer_log(pmix, attempt, id, msg);
+    else if (what != NULL && (strcmp(what, "control") == 0 || strcmp(what, "processes") == 0))
+        pmix->handlers.control(attempt, msg, pmix->arg);
+    else
+        pmix->handlers.send(json_object_get(msg), pmix->arg);
 }
 
 static void on_message(struct link *link, json_object *msg, void *arg)
@@ -230,7 +254,6 @@ static void on_message(struct link *link, json_object *msg, void *arg)
     struct server *server = arg;
     struct pmix *pmix = server->pmix;
     const char *type = json_get_string(msg, "t"), *reason = json_get_string(msg, "reason");
-    const char *what = json_get_string(msg, "what");
     int64_t attempt;
     json_object *env = NULL;
 
@@ -256,10 +279,10 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         handle_declare(pmix, (int)attempt, msg);
     } else if (strcmp(type, "complete") == 0) {
         handle_complete(pmix, (int)attempt, msg);
-    } else if (strcmp(type, "ask") == 0 && what != NULL && strcmp(what, "log") == 0) {
-        handle_log(pmix, (int)attempt, msg);
+    } else if (strcmp(type, "ask") == 0) {
+        handle_ask(pmix, (int)attempt, msg);
     } else if (strcmp(type, "gather") == 0 || strcmp(type, "ungather") == 0 ||
-               strcmp(type, "relay") == 0 || strcmp(type, "ask") == 0) {
+               strcmp(type, "relay") == 0) {
         pmix->handlers.send(json_object_get(msg), pmix->arg);
     }
 }

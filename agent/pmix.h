@@ -33,6 +33,9 @@ struct pmix_handlers {
     void (*complete)(int attempt, int rank, void *arg);
     /* A worker has something to say on fd 1 or 2, in whole lines. False: not now. */
     bool (*log)(int attempt, int rank, int fd, const char *text, size_t len, void *arg);
+    /* A worker or a tool wants workers of that attempt to be signalled ("control"), or to know their pids ("processes"); pmix_answer() is called,
+     * now or later. */
+    void (*control)(int attempt, json_object *msg, void *arg);
 };
 
 /* Start the process. What cannot be done is answered by handlers.space. NULL: out of memory. */
@@ -49,6 +52,9 @@ void pmix_world_gone(struct pmix *pmix, int attempt);
 /* Tell the workers of that attempt by events that they have so many seconds to save and leave, because of a change of that kind. */
 void pmix_alert(struct pmix *pmix, int attempt, const char *kind, const char *reason,
                 double seconds);
+
+/* The answer to its question of that number: reply, which is taken over (NULL: nothing in particular). */
+void pmix_answer(struct pmix *pmix, int attempt, int64_t id, json_object *reply);
 
 /* A message of the leader. False: it is not about PMIx. */
 bool pmix_on_message(struct pmix *pmix, const char *type, json_object *msg);

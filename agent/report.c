@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "agent/leader_internal.h"
+#include "agent/run_dir.h"
 #include "common/files.h"
 #include "common/log.h"
 #include "lib/json_get.h"
@@ -317,6 +318,30 @@ static uint64_t highest_step(const struct leader *leader)
     return step;
 }
 
+/* Where tools find a PMIx server of the job, or why there is none. */
+static json_object *pmix_json(const struct leader *leader)
+{
+    const struct leader_options *o = leader->options;
+    char path[512];
+
+    if (!o->pmix)
+        return json_object_new_string("none (--pmix=no)");
+    if (leader->exchange.without[0] != '\0')
+        return json_object_new_string(leader->exchange.without);
+    for (int i = 0; i < leader->member_count; i++) {
+        const struct leader_member *m = leader->members[i];
+        char text[1024];
+
+        if (!m->base || m->nodeid != 0 ||
+            run_dir_name(path, sizeof(path), o->conf->snapshot_dir, o->job, o->restarts, m->node) !=
+                0)
+            continue;
+        snprintf(text, sizeof(text), "on each node; on %s: PMIX_SYSTEM_TMPDIR=%s", m->node, path);
+        return json_object_new_string(text);
+    }
+    return NULL;
+}
+
 static json_object *state_json(struct leader *leader)
 {
     const struct leader_options *o = leader->options;
@@ -359,6 +384,7 @@ static json_object *state_json(struct leader *leader)
     json_object_object_add(msg, "policy", policy_to_json(o->policy));
     json_object_object_add(msg, "state_dir", json_object_new_string(o->state_dir));
     json_object_object_add(msg, "checkpoint_dir", json_object_new_string(o->checkpoint_dir));
+    json_object_object_add(msg, "pmix", pmix_json(leader));
     return msg;
 }
 

@@ -61,14 +61,22 @@ static void sweep(const char *root, const char *node)
     closedir(dir);
 }
 
+int run_dir_name(char *path, size_t size, const char *root, uint32_t job, uint32_t restarts,
+                 const char *node)
+{
+    int len = snprintf(path, size, "%s/elastic-%u-%u.%u-%s", root, (unsigned)getuid(), job,
+                       restarts, node);
+
+    return len < 0 || (size_t)len >= size ? -1 : 0;
+}
+
 char *run_dir_make(const char *root, uint32_t job, uint32_t restarts, const char *node,
                    struct error *err)
 {
     char path[512], lock[600];
     int fd;
 
-    if (snprintf(path, sizeof(path), "%s/elastic-%u-%u.%u-%s", root, (unsigned)getuid(), job,
-                 restarts, node) >= (int)sizeof(path)) {
+    if (run_dir_name(path, sizeof(path), root, job, restarts, node) != 0) {
         error_set(err, "snapshot_dir '%s' is too long", root);
         return NULL;
     }

@@ -24,6 +24,7 @@
 #define LINGER_MS     1000
 #define KILL_AGAIN_MS 500
 #define ABORT_MS      1000
+#define TERMINATE_MS  10000
 #define COMPLETE_MS   300 /* for who has saved to end by itself */
 
 static void report_if_over(struct worker *w);
@@ -400,6 +401,7 @@ static int stop(struct workers *set, int signal, double grace, bool notice)
     }
     if (at_once)
         on_kill(&set->kill);
+    set->noticed = set->noticed || notice;
     kill_after(set, at_once ? KILL_AGAIN_MS : grace < 1e6 ? (uint64_t)(grace * 1000) : UINT32_MAX);
     return others;
 }
@@ -422,15 +424,18 @@ static struct worker *worker_of(struct workers *set, int rank)
     return NULL;
 }
 
-void workers_declare(struct workers *set, int rank, bool by_event, int signal)
+double workers_declare(struct workers *set, int rank, bool by_event, int signal)
 {
     struct worker *w = worker_of(set, rank);
 
     if (w == NULL)
-        return;
+        return 0;
     set->declared = true;
     w->by_event = by_event;
     w->notice_signal = signal;
+    if (!set->noticed || !by_event || w->ended)
+        return 0;
+    return (double)uv_timer_get_due_in(&set->kill) / 1000;
 }
 
 static void on_complete_over(uv_timer_t *timer)
@@ -462,6 +467,63 @@ void workers_abort(struct workers *set, int rank)
 
     if (w != NULL && !w->ended && w->spawn_error == 0)
         uv_timer_start(&w->linger, on_abort_over, ABORT_MS, 0);
+}
+
+/* The command of a shim: its first child, which leads a session of its own (what else the shim may get are orphans). 0: there is none. */
+static pid_t command_of(pid_t shim)
+{
+    char path[64];
+    int pid = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)shim, (int)shim);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%d", &pid) != 1 || getsid(pid) != pid)
+        pid = 0;
+    fclose(file);
+    return pid;
+}
+
+bool workers_process(const struct workers *set, int local_rank, struct worker_process *process)
+{
+    const struct worker *w = local_rank < set->count ? &set->list[local_rank] : NULL;
+
+    if (w == NULL)
+        return false;
+    *process = (struct worker_process){.rank = w->rank, .ended = w->ended || w->spawn_error != 0};
+    if (!process->ended)
+        process->pid = command_of(uv_process_get_pid(&w->process));
+    return true;
+}
+
+bool workers_may_signal(int signal)
+{
+    return signal >= 1 && signal != SIGSTOP && signal != SIGCHLD && signal != EXEC_WORKER_KILL &&
+           (signal <= SIGSYS || (signal >= SIGRTMIN && signal <= SIGRTMAX));
+}
+
+static bool signal_worker(struct worker *w, int signal, bool force)
+{
+    if (w->ended || w->spawn_error != 0)
+        return false;
+    /* The shim's death would leave the command alone. */
+    if (uv_process_kill(&w->process, signal == SIGKILL ? EXEC_WORKER_KILL : signal) != 0)
+        return false;
+    if (force && signal != SIGKILL && !uv_is_active((uv_handle_t *)&w->linger))
+        uv_timer_start(&w->linger, on_abort_over, TERMINATE_MS, 0);
+    return true;
+}
+
+int workers_signal(struct workers *set, int rank, int signal, bool force)
+{
+    int count = 0;
+
+    for (int i = 0; i < set->count; i++)
+        if (rank < 0 || set->list[i].rank == rank)
+            count += signal_worker(&set->list[i], signal, force);
+    return count;
 }
 
 /* ---- the rest -------------------------------------------------------------------------------- */

@@ -87,8 +87,9 @@ void workers_hold(struct workers *workers, const char *kind, const char *reason,
 /* Let all run to this step. One that has never attached will not see it and gets SIGTERM. */
 void workers_run_to(struct workers *workers, uint64_t step);
 
-/* How that one wants to be told that it has to leave: by whoever tells it otherwise (by_event), or by this signal; 0: as all others. */
-void workers_declare(struct workers *workers, int rank, bool by_event, int signal);
+/* How that one wants to be told that it has to leave: by whoever tells it otherwise (by_event), or by this signal; 0: as all others. Returns the seconds
+ * that it still has when the others have been told already, so that it has to be told now; else 0. */
+double workers_declare(struct workers *workers, int rank, bool by_event, int signal);
 /* As workers_stop(), but each in its own way. Returns how many have not been signalled, since they are told otherwise: that is the
  * caller's to do. */
 int workers_notice(struct workers *workers, int signal, double grace);
@@ -99,6 +100,22 @@ void workers_complete(struct workers *workers, int rank);
  * signal. SIGKILL, for it and all that it has started, after grace seconds, at once if 0. A
  * later call can bring that forward, never put it off. */
 void workers_stop(struct workers *workers, int signal, double grace);
+
+/* Can a worker be sent that signal and nothing else? Not what the agent and its shims use among themselves, nor SIGSTOP: it would stop
+ * the shim. */
+bool workers_may_signal(int signal);
+struct worker_process {
+    int rank;
+    pid_t pid; /* of the user's command; 0: it does not run (yet, or any more) */
+    bool ended;
+};
+
+/* The worker of that local rank. False: there is none. */
+bool workers_process(const struct workers *workers, int local_rank, struct worker_process *process);
+
+/* Signal the worker of that rank, all if it is negative; its end is a failure like any other. With force: SIGKILL after SIGTERM if it is still there
+ * after 10 s, SIGKILL also for what it has started. Returns how many there were. */
+int workers_signal(struct workers *workers, int rank, int signal, bool force);
 
 /* That one has given up, and may not end by itself: kill it after a second, as if it had been killed by somebody else. */
 void workers_abort(struct workers *workers, int rank);

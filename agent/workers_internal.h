@@ -49,6 +49,7 @@ struct workers {
     uint64_t ready_at, unaware_ms;
     bool ready, stepping, paused;
     bool declared; /* one of them has said how it wants to be told to leave: it is at work */
+    bool noticed;  /* they have been told to leave, each in its own way */
     bool gated;    /* waiting for workers_open */
     bool parked;
     bool dropped; /* workers_destroy was called: tell nobody, free when all handles are closed */

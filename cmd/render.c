@@ -170,7 +170,8 @@ static void put_policy(FILE *out, json_object *state, int width)
     } known[] = {
         {"grace", "grace", " s"},   {"grow_delay", "grow delay", " s"},
         {"snooze", "snooze", " s"}, {"fault_wait", "fault wait", " s"},
-        {"signal", "signal", ""},   {"pool", "pools", ""},
+        {"signal", "signal", ""},   {"grow", "grow", ""},
+        {"pool", "pools", ""},
     };
     json_object *policy = NULL, *value = NULL;
     if (!json_object_object_get_ex(state, "policy", &policy) || policy == NULL)
@@ -282,6 +283,7 @@ char *render_state(json_object *state, const struct render_options *options)
     put_policy(out, state, options->width);
     put_line(out, "State directory", json_get_string(state, "state_dir"), options->width);
     put_line(out, "Checkpoints", json_get_string(state, "checkpoint_dir"), options->width);
+    put_line(out, "PMIx", json_get_string(state, "pmix"), options->width);
     put_members(out, state, options->width);
     put_extensions(out, state, options);
     fclose(out);

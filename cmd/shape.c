@@ -72,6 +72,7 @@ static const struct shape state_shape[] = {
     {"policy", KIND_FREE, NULL},
     {"state_dir", KIND_TEXT, NULL},
     {"checkpoint_dir", KIND_TEXT, NULL},
+    {"pmix", KIND_TEXT, NULL},
     {NULL, KIND_INT, NULL},
 };
 

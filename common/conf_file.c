@@ -18,7 +18,7 @@ static const struct variable {
     {"ELASTIC_SIZES", "elastic"},         {"ELASTIC_GRACE", "grace"},
     {"ELASTIC_GROW_DELAY", "grow-delay"}, {"ELASTIC_SNOOZE", "snooze"},
     {"ELASTIC_FAULT_WAIT", "fault-wait"}, {"ELASTIC_POOL", "pool"},
-    {"ELASTIC_SIGNAL", "signal"},
+    {"ELASTIC_SIGNAL", "signal"},         {"ELASTIC_GROW", "grow"},
 };
 
 /* A variable that is set to something, else NULL. */

@@ -120,6 +120,7 @@ static int read_policy(const struct admission_env *env, struct policy *policy, s
         {"ELASTIC_FAULT_WAIT", "_SLURM_SPANK_OPTION_elastic_elastic_fault_wait", "fault-wait"},
         {"ELASTIC_POOL", OPTION_POOL, "pool"},
         {"ELASTIC_SIGNAL", "_SLURM_SPANK_OPTION_elastic_elastic_signal", "signal"},
+        {"ELASTIC_GROW", "_SLURM_SPANK_OPTION_elastic_elastic_grow", "grow"},
     };
 
     if (policy_set(policy, "elastic", sizes_text(env), err) < 0)

@@ -21,7 +21,7 @@ enum kind {
     KIND_NUMBER,  /* int, min..max */
     KIND_SECONDS, /* the same, said so in messages */
     KIND_MINUTES,
-    KIND_TIME,       /* a field of struct policy, by the key with '-' for '_' */
+    KIND_POLICY,     /* a field of struct policy, by the key with '-' for '_' */
     KIND_POOLS,      /* default_pool */
     KIND_PORTS,      /* port_first and the int behind it */
     KIND_PATH,       /* char *, absolute */
@@ -43,10 +43,11 @@ static const struct key site_keys[] = {
     {"max_nodes", KIND_NUMBER, offsetof(struct conf, max_nodes), 0, SIZES_NODES_MAX},
     {"max_grace", KIND_SECONDS, offsetof(struct conf, max_grace), 0, POLICY_SECONDS_MAX},
     {"default_pool", KIND_POOLS, offsetof(struct conf, defaults), 0, 0},
-    {"grace", KIND_TIME, offsetof(struct conf, defaults), 0, 0},
-    {"grow_delay", KIND_TIME, offsetof(struct conf, defaults), 0, 0},
-    {"snooze", KIND_TIME, offsetof(struct conf, defaults), 0, 0},
-    {"fault_wait", KIND_TIME, offsetof(struct conf, defaults), 0, 0},
+    {"grace", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
+    {"grow_delay", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
+    {"snooze", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
+    {"fault_wait", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
+    {"grow", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
     {"port_range", KIND_PORTS, offsetof(struct conf, port_first), 1024, 65535},
     {"heartbeat_timeout", KIND_SECONDS, offsetof(struct conf, heartbeat_timeout), 1, 3600},
     {"state_dir", KIND_PATTERN, offsetof(struct conf, state_dir), 0, 0},
@@ -130,7 +131,8 @@ static int set_number(int *number, const struct key *key, const char *value, con
 }
 
 /* option: the key as the option is called, with '-' for '_'. */
-static int set_time(struct policy *defaults, const char *key, const char *value, struct error *err)
+static int set_policy(struct policy *defaults, const char *key, const char *value,
+                      struct error *err)
 {
     char option[32] = "";
 
@@ -228,8 +230,8 @@ static int set_value(const struct key *key, void *field, const char *value, stru
         return set_number(field, key, value, " of seconds", err);
     case KIND_MINUTES:
         return set_number(field, key, value, " of minutes", err);
-    case KIND_TIME:
-        return set_time(field, key->name, value, err);
+    case KIND_POLICY:
+        return set_policy(field, key->name, value, err);
     case KIND_POOLS:
         return policy_set_value(field, "pool", value, err);
     case KIND_PORTS:

@@ -354,6 +354,9 @@ static void explain_more(const struct plan_input *in, struct plan_output *out)
     }
     if (out->size >= in->sizes->max)
         snprintf(buf, size, "MAX is %d", in->sizes->max);
+    else if (out->size >= in->target && in->asks)
+        snprintf(buf, size, "nobody has asked for more (--elastic-grow=ask, MAX is %d)",
+                 in->sizes->max);
     else if (out->size >= in->target)
         snprintf(buf, size, "held at %d, as was asked for (MAX is %d)", in->target, in->sizes->max);
     else if (in->no_pool)

@@ -45,6 +45,7 @@ struct plan_input {
     const struct sizes *sizes;
     int base_nodes; /* nodes of the base job */
     int target;     /* cap set by `selastic resize`, else sizes->max */
+    bool asks;      /* that is the base, since nobody has asked for more (--elastic-grow=ask) */
     int max_pending;
     double grow_delay, snooze;
     double generation_since;  /* start of the current generation */

@@ -16,7 +16,10 @@
 #define SIGNAL_FORM                                                                                \
     "write a name such as USR1 or SIGTERM, a number from 1 to 64, or none; KILL and STOP cannot "  \
     "be caught"
+#define GROW_FORM "write auto or ask"
 #define POOL_FORM "write NAME or NAME,NAME without blanks"
+
+static const char *const grow_words[] = {[POLICY_GROW_AUTO] = "auto", [POLICY_GROW_ASK] = "ask"};
 
 /* The times: fields that are read, merged and written alike. */
 static const struct time_field {
@@ -48,6 +51,7 @@ void policy_init(struct policy *policy)
     for (size_t i = 0; i < TIME_FIELDS; i++)
         *time_of(policy, &time_fields[i]) = POLICY_UNSET;
     policy->signal = POLICY_UNSET;
+    policy->grow = POLICY_UNSET;
 }
 
 void policy_clear(struct policy *policy)
@@ -97,6 +101,16 @@ static int set_signal(int *signal_number, const char *value, struct error *err)
             number);
     *signal_number = number;
     return 0;
+}
+
+static int set_grow(int *grow, const char *value, struct error *err)
+{
+    for (int i = POLICY_GROW_AUTO; i <= POLICY_GROW_ASK; i++)
+        if (strcmp(value, grow_words[i]) == 0) {
+            *grow = i;
+            return 0;
+        }
+    return error_set(err, "'%s' is not allowed; " GROW_FORM, error_value(value).text);
 }
 
 /* Names become arguments of sbatch and parts of messages, so they are kept to what Slurm's own
@@ -179,6 +193,8 @@ int policy_set_value(struct policy *policy, const char *name, const char *value,
         return sizes_parse(value, &policy->sizes, err);
     if (strcmp(name, "signal") == 0)
         return set_signal(&policy->signal, value, err);
+    if (strcmp(name, "grow") == 0)
+        return set_grow(&policy->grow, value, err);
     if (strcmp(name, "pool") == 0) {
         if (set_pools(&pools, value, err) < 0)
             return -1;
@@ -207,6 +223,8 @@ bool policy_is_set(const struct policy *policy, const char *name)
         return policy->sizes.min != 0;
     if (strcmp(name, "signal") == 0)
         return policy->signal != POLICY_UNSET;
+    if (strcmp(name, "grow") == 0)
+        return policy->grow != POLICY_UNSET;
     if (strcmp(name, "pool") == 0)
         return policy->pool_count > 0;
     for (size_t i = 0; i < TIME_FIELDS; i++) {
@@ -340,6 +358,8 @@ static int read_member(struct policy *policy, const char *key, json_object *valu
         return read_pools(policy, value, err);
     if (strcmp(key, "signal") == 0)
         return read_signal(policy, value, err);
+    if (strcmp(key, "grow") == 0)
+        return read_text(policy, "grow", value, GROW_FORM, err);
     if (strcmp(key, "scale_config") == 0)
         return read_scale_config(policy, value, err);
     for (size_t i = 0; i < TIME_FIELDS; i++) {
@@ -348,7 +368,7 @@ static int read_member(struct policy *policy, const char *key, json_object *valu
     }
     return error_set(
         err, "unknown key; known keys: nodes, grace, grow_delay, snooze, fault_wait, pool, signal, "
-             "scale_config");
+             "grow, scale_config");
 }
 
 int policy_parse_json(struct policy *policy, const char *text, size_t len, struct error *err)
@@ -409,6 +429,8 @@ json_object *policy_to_json(const struct policy *policy)
     }
     if (policy->signal != POLICY_UNSET)
         json_object_object_add(obj, "signal", signal_to_json(policy->signal));
+    if (policy->grow != POLICY_UNSET)
+        json_object_object_add(obj, "grow", json_object_new_string(grow_words[policy->grow]));
     if (policy->scale_config != NULL)
         json_object_object_add(obj, "scale_config", json_object_get(policy->scale_config));
     return obj;
@@ -426,6 +448,8 @@ void policy_merge(struct policy *policy, const struct policy *lower)
     }
     if (policy->signal == POLICY_UNSET)
         policy->signal = lower->signal;
+    if (policy->grow == POLICY_UNSET)
+        policy->grow = lower->grow;
     if (policy->pool_count == 0)
         copy_pools(policy, lower);
     if (policy->scale_config == NULL)
@@ -442,6 +466,8 @@ void policy_defaults(struct policy *policy)
     }
     if (policy->signal == POLICY_UNSET)
         policy->signal = 0;
+    if (policy->grow == POLICY_UNSET)
+        policy->grow = POLICY_GROW_AUTO;
 }
 
 const char *policy_scale_config(const struct policy *policy, int world_size)

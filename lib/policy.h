@@ -22,6 +22,11 @@
 #define POLICY_SECONDS_MAX   31536000      /* a year: largest time that an option takes */
 #define POLICY_SCALE_MAX     10000000      /* largest world size in scale_config */
 
+enum policy_grow {
+    POLICY_GROW_AUTO, /* to MAX, whenever there are nodes */
+    POLICY_GROW_ASK,  /* when a program or a user asks for it */
+};
+
 struct policy {
     struct sizes sizes; /* sizes.min == 0: unset */
     int grace;          /* seconds, POLICY_UNSET where this layer says nothing */
@@ -29,6 +34,7 @@ struct policy {
     int snooze;
     int fault_wait;
     int signal;     /* signal number; 0 none (text "none"); POLICY_UNSET */
+    int grow;       /* enum policy_grow; POLICY_UNSET */
     int pool_count; /* 0: unset */
     char pools[POLICY_POOLS_MAX][POLICY_POOL_NAME_MAX + 1];
     json_object *scale_config; /* owned; NULL: unset. Object: world size in decimal → object */
@@ -38,7 +44,7 @@ void policy_init(struct policy *policy);
 void policy_clear(struct policy *policy);
 
 /* Set one field by its option name without "--elastic-" ("elastic" for the sizes, "grace",
- * "grow-delay", "snooze", "fault-wait", "pool", "signal") from the user's text. The message names
+ * "grow-delay", "snooze", "fault-wait", "pool", "signal", "grow") from the user's text. The message names
  * the option and the allowed values. Returns -1 with policy unchanged. */
 int policy_set(struct policy *policy, const char *name, const char *value, struct error *err);
 
@@ -65,7 +71,7 @@ json_object *policy_to_json(const struct policy *policy);
 void policy_merge(struct policy *policy, const struct policy *lower);
 
 /* Fill what is still unset from the built-in defaults (grace 600, grow_delay 60, snooze 0,
- * fault_wait 30, signal 0). */
+ * fault_wait 30, signal 0, grow auto). */
 void policy_defaults(struct policy *policy);
 
 /* JSON text of scale_config for this world size, "{}" if none; valid until the policy changes. */

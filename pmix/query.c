@@ -17,8 +17,9 @@
 struct asked {
     const struct space *space; /* that it is about; NULL: there is none */
     const pmix_query_t *query;
-    json_object *state; /* the leader's answer; NULL: none */
-    void *list;         /* of infos */
+    json_object *state;  /* the leader's answer; NULL: none */
+    json_object *tables; /* the agents' answers about processes, one for each world; NULL: none */
+    void *list;          /* of infos */
 };
 
 /* ---- about a world -------------------------------------------------------------------------------------------------------- */
@@ -77,6 +78,47 @@ static bool tell_status(struct asked *asked, const char *key)
     return asked->space != NULL && add(asked, key, &status, PMIX_STATUS);
 }
 
+/* The agents' answer about that world, NULL: there is none. */
+static json_object *answer_about(const struct asked *asked)
+{
+    int64_t attempt;
+
+    for (size_t i = 0; asked->tables != NULL && i < json_object_array_length(asked->tables); i++) {
+        json_object *answer = json_object_array_get_idx(asked->tables, i);
+
+        if (json_get_int(answer, "attempt", 0, INT32_MAX, &attempt) &&
+            attempt == asked->space->attempt)
+            return answer;
+    }
+    return NULL;
+}
+
+/* What the agents know of these processes, the first of which has rank `from`. */
+static void add_pids(const struct asked *asked, pmix_proc_info_t *info, int from, int count)
+{
+    json_object *answer = answer_about(asked), *rows = NULL;
+    const char *executable = answer != NULL ? json_get_string(answer, "executable") : NULL;
+
+    for (int i = 0; i < count && executable != NULL; i++)
+        info[i].executable_name = strdup(executable);
+    if (answer == NULL || !json_object_object_get_ex(answer, "processes", &rows) ||
+        !json_object_is_type(rows, json_type_array))
+        return;
+    for (size_t i = 0; i < json_object_array_length(rows); i++) {
+        json_object *row = json_object_array_get_idx(rows, i);
+        int rank;
+
+        if (!json_object_is_type(row, json_type_array) || json_object_array_length(row) != 3)
+            continue;
+        rank = json_object_get_int(json_object_array_get_idx(row, 0)) - from;
+        if (rank < 0 || rank >= count)
+            continue;
+        info[rank].pid = json_object_get_int(json_object_array_get_idx(row, 1));
+        if (json_object_get_boolean(json_object_array_get_idx(row, 2)))
+            info[rank].state = PMIX_PROC_STATE_TERMINATED;
+    }
+}
+
 /* The processes on these nodes. */
 static bool add_procs(struct asked *asked, const char *key, int first, int end)
 {
@@ -98,6 +140,7 @@ static bool add_procs(struct asked *asked, const char *key, int first, int end)
             info[at].hostname = strdup(space->world->nodes[i].name);
             info[at].state = PMIX_PROC_STATE_RUNNING;
         }
+    add_pids(asked, info, from, count);
     good = add(asked, key, &array, PMIX_DATA_ARRAY);
     PMIX_DATA_ARRAY_DESTRUCT(&array);
     return good;
@@ -297,7 +340,9 @@ static struct space *space_of(const pmix_query_t *query)
 static void finish(struct call *call, json_object *state)
 {
     pmix_status_t status = PMIX_ERR_NOT_SUPPORTED;
-    struct asked asked = {.state = state, .list = PMIx_Info_list_start()};
+    struct asked asked = {.state = state,
+                          .tables = call->text != NULL ? json_tokener_parse(call->text) : NULL,
+                          .list = PMIx_Info_list_start()};
     size_t wanted = 0, told = 0;
     pmix_data_array_t found = {0};
 
@@ -320,6 +365,7 @@ static void finish(struct call *call, json_object *state)
     if (told > 0 && PMIx_Info_list_convert(asked.list, &found) == PMIX_SUCCESS)
         status = told == wanted ? PMIX_SUCCESS : PMIX_QUERY_PARTIAL_SUCCESS;
     PMIx_Info_list_release(asked.list);
+    json_object_put(asked.tables);
     call_answer_info(call, status, found.array, found.size);
     if (found.array != NULL)
         PMIX_DATA_ARRAY_DESTRUCT(&found);
@@ -337,7 +383,7 @@ static bool is_for_leader(const struct call *call)
     return false;
 }
 
-void query_answer(struct call *call)
+static void ask_leader(struct call *call)
 {
     const struct space *space = host_running_space();
 
@@ -345,4 +391,71 @@ void query_answer(struct call *call)
         exchange_ask(call, space, "state", json_object_new_object(), LEADER_SECONDS, finish);
     else
         finish(call, NULL);
+}
+
+/* Is a table of processes asked for? If so, *all: of all nodes. */
+static bool wants_table(const pmix_query_t *query, bool *all)
+{
+    bool here = false;
+
+    *all = false;
+    for (char **key = query->keys; key != NULL && *key != NULL; key++) {
+        *all = *all || strcmp(*key, PMIX_QUERY_PROC_TABLE) == 0;
+        here = here || strcmp(*key, PMIX_QUERY_LOCAL_PROC_TABLE) == 0;
+    }
+    return here || *all;
+}
+
+static json_object *table_message(const struct space *space, bool all)
+{
+    json_object *msg = json_object_new_object(), *nodes = json_object_new_array();
+
+    for (int i = 0; all && i < space->world->node_count; i++) {
+        json_object *node;
+
+        if (i == space->index)
+            continue;
+        node = json_object_new_object();
+        json_object_object_add(node, "node", json_object_new_int(i));
+        json_object_array_add(nodes, node);
+    }
+    json_object_object_add(msg, "list", json_object_new_boolean(true));
+    json_object_object_add(msg, "here", json_object_new_boolean(true));
+    json_object_object_add(msg, "nodes", nodes);
+    return msg;
+}
+
+static void on_table(struct call *call, json_object *answer);
+
+/* Pids are the agents' to know. Their answers are kept with the call, as text, which is freed with it; call->len is the query that is next. */
+static void ask_agents(struct call *call)
+{
+    while (call->len < call->query_count) {
+        const pmix_query_t *query = &call->queries[call->len++];
+        const struct space *space = space_of(query);
+        bool all;
+
+        if (space == NULL || !wants_table(query, &all))
+            continue;
+        exchange_ask(call, space, "processes", table_message(space, all), LEADER_SECONDS, on_table);
+        return;
+    }
+    ask_leader(call);
+}
+
+static void on_table(struct call *call, json_object *answer)
+{
+    json_object *answers = call->text != NULL ? json_tokener_parse(call->text)
+                                              : json_object_new_array();
+
+    json_object_array_add(answers, json_object_get(answer));
+    free(call->text);
+    call->text = strdup(json_object_to_json_string_ext(answers, JSON_C_TO_STRING_PLAIN));
+    json_object_put(answers);
+    ask_agents(call);
+}
+
+void query_answer(struct call *call)
+{
+    ask_agents(call);
 }

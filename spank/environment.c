@@ -5,15 +5,11 @@
 #include <stddef.h>
 
 const struct environment_name environment_names[] = {
-    {ENVIRONMENT_SIZES, "nodes"},
-    {"ELASTIC_GRACE", "grace"},
-    {"ELASTIC_GROW_DELAY", "grow_delay"},
-    {"ELASTIC_SNOOZE", "snooze"},
-    {"ELASTIC_FAULT_WAIT", "fault_wait"},
-    {"ELASTIC_POOL", "pool"},
-    {"ELASTIC_SIGNAL", "signal"},
-    {ENVIRONMENT_POLICY, "scale_config"},
-    {NULL, NULL},
+    {ENVIRONMENT_SIZES, "nodes"},         {"ELASTIC_GRACE", "grace"},
+    {"ELASTIC_GROW_DELAY", "grow_delay"}, {"ELASTIC_SNOOZE", "snooze"},
+    {"ELASTIC_FAULT_WAIT", "fault_wait"}, {"ELASTIC_POOL", "pool"},
+    {"ELASTIC_SIGNAL", "signal"},         {"ELASTIC_GROW", "grow"},
+    {ENVIRONMENT_POLICY, "scale_config"}, {NULL, NULL},
 };
 
 /* srun refuses any other value of SLURM_NO_KILL than "set", "off" and "no". */

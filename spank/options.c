@@ -30,6 +30,7 @@ enum option_value {
     OPTION_FAULT_WAIT,
     OPTION_POOL,
     OPTION_SIGNAL,
+    OPTION_GROW,
     OPTION_CONFIG,
     OPTION_EXTEND,
 };
@@ -42,6 +43,7 @@ const char *const options_names[] = {
     [OPTION_FAULT_WAIT] = "elastic-fault-wait",
     [OPTION_POOL] = "elastic-pool",
     [OPTION_SIGNAL] = "elastic-signal",
+    [OPTION_GROW] = "elastic-grow",
     [OPTION_CONFIG] = "elastic-config",
     [OPTION_EXTEND] = "elastic-extend",
     NULL,
@@ -122,6 +124,8 @@ static const struct {
     [OPTION_POOL] = {"NAME,...", "[elastic] where more nodes may come from, in this order"},
     [OPTION_SIGNAL] = {"SIGNAL",
                        "[elastic] signal that tells a worker of a change: none, USR1, ..."},
+    [OPTION_GROW] = {"MODE",
+                     "[elastic] auto: grow into idle nodes; ask: only when somebody asks for that"},
     [OPTION_CONFIG] = {"FILE", "[elastic] policy file (JSON) with any of these, and scale_config"},
     [OPTION_EXTEND] = {"JOBID", "[elastic] internal: the job extends this elastic job"},
 };

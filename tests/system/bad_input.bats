@@ -7,7 +7,7 @@
 #
 #   sizes: MIN > MAX, zero, negative, no number, overflowing,   here, at all doors; parsing itself in
 #     empty, a STEP that does not fit, list and step              tests/unit/test_sizes.c, test_options.c
-#   times, pools and signals of that kind                       spank.bats, tests/unit/test_policy.c
+#   times, pools, signals and --elastic-grow of that kind       spank.bats, tests/unit/test_policy.c
 #   sizes for selastic resize                                   here (one that is not allowed: main_path.bats)
 #   a MIN that can never be had                                 here: sbatch, salloc, srun, elasticrun
 #   --elastic with an array or a heterogeneous job              here: sbatch, salloc, srun

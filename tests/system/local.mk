@@ -61,6 +61,7 @@ EXTRA_DIST += \
     tests/system/pmix/library.c \
     tests/system/pmix/library.py \
     tests/system/pmix/notes.h \
+    tests/system/pmix/peers.c \
     tests/system/pmix/program.h \
     tests/system/pmix/resizer.c
 

@@ -16,17 +16,12 @@ teardown_file() { testbed_down; }
 
 teardown() { cancel_all; }
 
-# A job of 2 to 5 nodes that has two and wants no more until it asks.
+# A job of 2 to 5 nodes that starts on two and wants no more until it asks.
 asker() {
     HERE=$(as_user mktemp -d "$TB_WORK/asker.XXXX")
     LOG=$HERE/log
-    as_user touch "$HERE/hold"
-    job=$(submit --elastic=2:5 --elastic-grow-delay=1 -N2 --ntasks-per-node=1 --exclusive -t 20 --wrap \
-        "srun elasticrun --max-restarts=0 bash -c 'while [[ -e $HERE/hold ]]; do sleep 0.1; done; exec $TB_WORK/asker $HERE/orders $LOG'")
-    wait_for 60 size_is "$job" 2
-    as_user selastic resize "$job" 2
-    wait_for 30 no_extensions
-    as_user rm "$HERE/hold"
+    job=$(submit --elastic=2:5 --elastic-grow=ask --elastic-grow-delay=1 -N2 --ntasks-per-node=1 --exclusive -t 20 --wrap \
+        "srun elasticrun --max-restarts=0 $TB_WORK/asker $HERE/orders $LOG")
     wait_for 60 says "$LOG" '^begins 2 nodes'
 }
 
@@ -44,6 +39,7 @@ fill() {
 
 @test "a release during growth waits for it; success is said when the nodes are at work; a released node comes back" {
     asker
+    [[ $(show_json "$job" | json_value 's["why_not_more"]') == 'nobody has asked for more (--elastic-grow=ask, MAX is 5)' ]]
     order extend 1 first
     wait_for 60 says "$LOG" '^ready first'
     fill 2

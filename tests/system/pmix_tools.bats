@@ -31,6 +31,7 @@ space_of() { tool pps 2>&1 | sed -n 's/^Active nspaces: //p'; }
     [[ $output == *"Active nspaces: $JOB.0.1."* ]]
     run -0 as_user PMIX_HOSTNAME=n1 PMIX_SYSTEM_TMPDIR="$RUN_DIR" timeout 20 pps
     [[ $output == *"Active nspaces: $JOB.0.1."* ]]
+    [[ $(show_json "$JOB" | json_value 's["pmix"]') == "on each node; on n1: PMIX_SYSTEM_TMPDIR=$RUN_DIR" ]]
 }
 
 @test "what is known on the node" {

@@ -50,7 +50,7 @@ SLURM_WAIT=0'
         as_user "$command" --help >"$BATS_TEST_TMPDIR/all"
         grep -A40 '^Options provided by plugins' "$BATS_TEST_TMPDIR/all" >"$BATS_TEST_TMPDIR/help"
         for option in elastic elastic-grace elastic-grow-delay elastic-snooze elastic-fault-wait \
-            elastic-pool elastic-signal elastic-config elastic-extend; do
+            elastic-pool elastic-signal elastic-grow elastic-config elastic-extend; do
             grep -E "^ +--$option=[A-Z,.]+ +\[elastic\] " "$BATS_TEST_TMPDIR/help"
         done
     done
@@ -77,6 +77,7 @@ SLURM_WAIT=0'
         refused "--elastic-signal=$signal: " sbatch --elastic=1:2 --elastic-signal="$signal" \
             --wrap true
     done
+    refused "--elastic-grow=never: 'never' is not allowed; write auto or ask" sbatch --elastic=1:2 --elastic-grow=never --wrap true
 }
 
 @test "a wrong #SBATCH line is refused, also where the command line overrides it" {
@@ -127,10 +128,11 @@ JOB
 
 @test "a script of an elastic job finds its policy, and srun finds what it needs" {
     run environment_of --elastic=2:4:2 --elastic-grace=7 --elastic-grow-delay=8 --elastic-snooze=9 \
-        --elastic-fault-wait=10 --elastic-pool=spare,elastic --elastic-signal=SIGUSR1
+        --elastic-fault-wait=10 --elastic-pool=spare,elastic --elastic-signal=SIGUSR1 --elastic-grow=ask
     [[ $output =~ ELASTIC_SPANK=([0-9.]+) ]]
     [ "$output" = "ELASTIC_FAULT_WAIT=10
 ELASTIC_GRACE=7
+ELASTIC_GROW=ask
 ELASTIC_GROW_DELAY=8
 ELASTIC_POOL=spare,elastic
 ELASTIC_SIGNAL=USR1

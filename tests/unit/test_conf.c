@@ -63,6 +63,7 @@ static void test_everything(void **state)
                               "grow_delay = 10\n"
                               "snooze = 20\n"
                               "fault_wait = 5\n"
+                              "grow = ask\n"
                               "port_range = 30000-30015\n"
                               "heartbeat_timeout = 8\n"
                               "state_dir = /scratch/%u/a#b/%j%%\n"
@@ -91,6 +92,7 @@ static void test_everything(void **state)
     assert_int_equal(conf->defaults.grow_delay, 10);
     assert_int_equal(conf->defaults.snooze, 20);
     assert_int_equal(conf->defaults.fault_wait, 5);
+    assert_int_equal(conf->defaults.grow, POLICY_GROW_ASK);
     assert_int_equal(conf->port_first, 30000);
     assert_int_equal(conf->port_last, 30015);
     assert_int_equal(conf->heartbeat_timeout, 8);
@@ -139,7 +141,7 @@ static void test_derived_defaults(void **state)
 
 #define SITE_KEYS                                                                                  \
     "max_pending, max_nodes, max_grace, default_pool, grace, grow_delay, snooze, fault_wait, "     \
-    "port_range, "                                                                                 \
+    "grow, port_range, "                                                                           \
     "heartbeat_timeout, state_dir, snapshot_dir, munge_socket, epilog_flush"
 #define POOL_KEYS "partition, qos, constraint, grace, time_min, wake"
 #define PATTERN                                                                                    \
@@ -318,25 +320,11 @@ static void test_nul_and_long_lines(void **state)
 static void test_example(void **state)
 {
     static const char *const keys[] = {
-        "max_pending",
-        "max_nodes",
-        "max_grace",
-        "default_pool",
-        "grace",
-        "grow_delay",
-        "snooze",
-        "fault_wait",
-        "port_range",
-        "state_dir",
-        "heartbeat_timeout",
-        "partition",
-        "snapshot_dir",
-        "munge_socket",
-        "epilog_flush",
-        "qos",
-        "constraint",
-        "time_min",
-        "wake",
+        "max_pending", "max_nodes",    "max_grace",    "default_pool",
+        "grace",       "grow_delay",   "snooze",       "fault_wait",
+        "grow",        "port_range",   "state_dir",    "heartbeat_timeout",
+        "partition",   "snapshot_dir", "munge_socket", "epilog_flush",
+        "qos",         "constraint",   "time_min",     "wake",
     };
     const char *top = getenv("top_srcdir");
     char path[4096] = "", text[16384], on[16384] = "", line[64];

@@ -65,7 +65,8 @@ static void test_values(void **state)
     assert_int_equal(parse(&o, &err,
                            "elasticrun --elastic=2:6:2 --elastic-grace=30 --elastic-grow-delay 5 "
                            "--elastic-pool=a,b "
-                           "--elastic-signal=USR1 --nproc-per-node=gpu --max-restarts=7 --label "
+                           "--elastic-signal=USR1 --elastic-grow=ask --nproc-per-node=gpu "
+                           "--max-restarts=7 --label "
                            "--bind=none --early-start=no "
                            "--state-dir=/s --checkpoint-dir /c x"),
                      OPTIONS_RUN);
@@ -73,6 +74,7 @@ static void test_values(void **state)
     assert_int_equal(o.policy.grace, 30);
     assert_int_equal(o.policy.grow_delay, 5);
     assert_int_equal(o.policy.snooze, POLICY_UNSET);
+    assert_int_equal(o.policy.grow, POLICY_GROW_ASK);
     assert_int_equal(o.policy.pool_count, 2);
     assert_int_equal(o.nproc_kind, NPROC_GPU);
     assert_int_equal(o.max_restarts, 7);
@@ -91,6 +93,7 @@ static void test_refused(void **state)
         {"elasticrun --label", "no command"},
         {"elasticrun --elastic=8:2 x", "8"},
         {"elasticrun --elastic-grace=-1 x", "-1"},
+        {"elasticrun --elastic-grow=5 x", "--elastic-grow=5: '5' is not allowed"},
         {"elasticrun --nproc-per-node=0 x",
          "--nproc-per-node=0: must be a whole number from 1 to 4096, auto, gpu or cpu"},
         {"elasticrun --nproc-per-node=two x", "two"},

@@ -463,6 +463,10 @@ static void test_why_not_more(void **state)
     out = decide(&s);
     assert_non_null(strstr(out.why_not_more, "held at 2"));
     plan_clear(&out);
+    s.in.asks = true;
+    out = decide(&s);
+    assert_non_null(strstr(out.why_not_more, "nobody has asked for more (--elastic-grow=ask"));
+    plan_clear(&out);
 }
 
 /* ---- a simulated cluster ----------------------------------------------------------------------------------------------- */

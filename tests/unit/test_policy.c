@@ -44,7 +44,7 @@ static void test_options(void **state)
     struct error err = {""};
     static const char *const given[][2] = {
         {"elastic", "2:8:2"}, {"grace", "120"},  {"grow-delay", "0"}, {"snooze", "31536000"},
-        {"fault-wait", "7"},  {"pool", "a,b-1"}, {"signal", "USR1"},
+        {"fault-wait", "7"},  {"pool", "a,b-1"}, {"signal", "USR1"},  {"grow", "ask"},
     };
 
     policy_init(&policy);
@@ -57,8 +57,9 @@ static void test_options(void **state)
     assert_policy(
         &policy,
         "{\"nodes\":\"2:8:2\",\"grace\":120,\"grow_delay\":0,\"snooze\":31536000,\"fault_wait\":7,"
-        "\"pool\":[\"a\",\"b-1\"],\"signal\":\"USR1\"}");
+        "\"pool\":[\"a\",\"b-1\"],\"signal\":\"USR1\",\"grow\":\"ask\"}");
     assert_int_equal(policy.signal, SIGUSR1);
+    assert_int_equal(policy.grow, POLICY_GROW_ASK);
     policy_clear(&policy);
     assert_policy(&policy, "{}");
 }
@@ -91,6 +92,9 @@ static void test_bad_options(void **state)
         {"grace", " 5", "--elastic-grace= 5: ' 5' " SECONDS},
         {"grow-delay", "31536001", "--elastic-grow-delay=31536001: '31536001' " SECONDS},
         {"snooze", "4294967296", "--elastic-snooze=4294967296: '4294967296' " SECONDS},
+        {"grow", "", "--elastic-grow=: '' is not allowed; write auto or ask"},
+        {"grow", "Ask", "--elastic-grow=Ask: 'Ask' is not allowed; write auto or ask"},
+        {"grow", "no", "--elastic-grow=no: 'no' is not allowed; write auto or ask"},
         {"fault-wait", "99999999999999999999",
          "--elastic-fault-wait=99999999999999999999: '99999999999999999999' " SECONDS},
         {"fault-wait", "5\n6", "--elastic-fault-wait=5?6: '5?6' " SECONDS},
@@ -213,7 +217,7 @@ static void test_file(void **state)
 
 #define KNOWN                                                                                      \
     "unknown key; known keys: nodes, grace, grow_delay, snooze, fault_wait, pool, signal, "        \
-    "scale_config"
+    "grow, scale_config"
 #define WHOLE  "write a whole number of seconds from 0 to 31536000"
 #define OBJECT "write {\"key\": value, ...}"
 #define NODES  "write a string such as \"2:8\", \"2:8:2\" or \"2,4,8\""
@@ -299,6 +303,8 @@ static void test_bad_files(void **state)
         {"{\"snooze\": 9223372036854775807}",
          "\"snooze\": 9223372036854775807 is out of range; allowed are whole numbers "
          "of seconds from 0 to 31536000"},
+        {"{\"grow\": true}", "\"grow\": true or false is not allowed here; write auto or ask"},
+        {"{\"grow\": \"yes\"}", "\"grow\": 'yes': 'yes' is not allowed; write auto or ask"},
         {"{\"signal\": \"KILL\"}", "\"signal\": 'KILL': a worker cannot catch SIGKILL; " SIGNALS},
         {"{\"signal\": 4294967306}", "\"signal\": '4294967306' is not a signal; " SIGNALS},
         {"{\"signal\": 0}", "\"signal\": '0' is not a signal; " SIGNALS},
@@ -462,14 +468,14 @@ static void test_layers(void **state)
         &line, "{\"nodes\":\"2:4\",\"grace\":0,\"snooze\":5,\"pool\":[\"p\"],\"signal\":\"none\","
                "\"scale_config\":{\"2\":{}}}");
     policy_defaults(&line);
-    assert_policy(&line,
-                  "{\"nodes\":\"2:4\",\"grace\":0,\"grow_delay\":60,\"snooze\":5,\"fault_wait\":30,"
-                  "\"pool\":[\"p\"],\"signal\":\"none\",\"scale_config\":{\"2\":{}}}");
-    policy_clear(&line);
-    policy_defaults(&line);
     assert_policy(
         &line,
-        "{\"grace\":600,\"grow_delay\":60,\"snooze\":0,\"fault_wait\":30,\"signal\":\"none\"}");
+        "{\"nodes\":\"2:4\",\"grace\":0,\"grow_delay\":60,\"snooze\":5,\"fault_wait\":30,"
+        "\"pool\":[\"p\"],\"signal\":\"none\",\"grow\":\"auto\",\"scale_config\":{\"2\":{}}}");
+    policy_clear(&line);
+    policy_defaults(&line);
+    assert_policy(&line, "{\"grace\":600,\"grow_delay\":60,\"snooze\":0,\"fault_wait\":30,"
+                         "\"signal\":\"none\",\"grow\":\"auto\"}");
 }
 
 /* What policy_to_json writes is a policy file that says the same. */

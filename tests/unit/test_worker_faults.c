@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/exec_worker.h"
+
 /* ---- not to be executed ---------------------------------------------------------------------- */
 
 static void expect_failure(char *command, const char *cwd, int code, const char *message)
@@ -232,6 +234,64 @@ static void test_ignores_term(void **state)
     run_destroy(run);
 }
 
+/* Another program of the job has it signalled: that is no end of ours. */
+static void test_signalled(void **state)
+{
+    struct run *run = run_create(2);
+
+    (void)state;
+    run_start_act(run, "ignore-term", "");
+    AWAIT(run, run_number(run, 0, "here") == 1 && run_number(run, 1, "here") == 1);
+    assert_int_equal(workers_signal(run->workers, 2, SIGKILL, false), 0);
+    assert_int_equal(workers_signal(run->workers, -1, SIGTERM, false), 2); /* is ignored */
+    assert_int_equal(workers_signal(run->workers, 1, SIGKILL, false), 1);
+    AWAIT(run, run->exits == 1);
+    assert_int_equal(run->endings[1].signal, SIGKILL);
+    assert_false(run->endings[1].told);
+    assert_int_equal(workers_signal(run->workers, 1, SIGKILL, false), 0);
+    assert_int_equal(workers_signal(run->workers, -1, SIGKILL, true), 1);
+    AWAIT(run, run->drained > 0);
+    assert_false(run->endings[0].told);
+    run_destroy(run);
+}
+
+static void test_may_signal(void **state)
+{
+    const int refused[] = {-1, 0, SIGSTOP, SIGCHLD, 32, 33, EXEC_WORKER_KILL, 65, 100000};
+    const int allowed[] = {SIGHUP, SIGKILL, SIGTERM, SIGCONT, SIGSYS, SIGRTMIN, SIGRTMAX};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(refused); i++)
+        assert_false(workers_may_signal(refused[i]));
+    for (size_t i = 0; i < COUNT(allowed); i++)
+        assert_true(workers_may_signal(allowed[i]));
+}
+
+/* Its pid is the command's, whatever else the shim has for children. */
+static void test_process(void **state)
+{
+    struct run *run = run_create(2);
+    struct worker_process process;
+
+    (void)state;
+    run_start_act(run, "daemonise", "wait");
+    AWAIT(run, run_number(run, 0, "daemon") > 0 && run_number(run, 1, "daemon") > 0 &&
+                   run_number(run, 0, "self") > 0 && run_number(run, 1, "self") > 0);
+    for (int i = 0; i < 2; i++) {
+        assert_true(workers_process(run->workers, i, &process));
+        assert_int_equal(process.rank, i);
+        assert_int_equal(process.pid, run_number(run, i, "self"));
+        assert_false(process.ended);
+    }
+    assert_false(workers_process(run->workers, 2, &process));
+    workers_stop(run->workers, SIGKILL, 0);
+    AWAIT(run, run->drained > 0);
+    assert_true(workers_process(run->workers, 0, &process));
+    assert_true(process.ended);
+    assert_int_equal(process.pid, 0);
+    run_destroy(run);
+}
+
 static void test_stopped_worker(void **state)
 {
     struct run *run = run_create(1);
@@ -433,25 +493,17 @@ static void test_spoilt_page(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_not_executable),
-        cmocka_unit_test(test_not_on_path),
-        cmocka_unit_test(test_own_127),
-        cmocka_unit_test(test_no_shim),
-        cmocka_unit_test(test_no_run_dir),
-        cmocka_unit_test(test_shim_by_hand),
-        cmocka_unit_test(test_signals),
-        cmocka_unit_test(test_error_files),
-        cmocka_unit_test(test_ignores_term),
-        cmocka_unit_test(test_stopped_worker),
-        cmocka_unit_test(test_family_is_killed),
-        cmocka_unit_test(test_daemon_is_killed),
-        cmocka_unit_test(test_daemon_killed_by_stop),
-        cmocka_unit_test(test_destroy_running),
-        cmocka_unit_test(test_pipe_held_open),
-        cmocka_unit_test(test_agent_is_killed),
-        cmocka_unit_test(test_flood),
-        cmocka_unit_test(test_closes_output),
-        cmocka_unit_test(test_spoilt_page),
+        cmocka_unit_test(test_not_executable),   cmocka_unit_test(test_not_on_path),
+        cmocka_unit_test(test_own_127),          cmocka_unit_test(test_no_shim),
+        cmocka_unit_test(test_no_run_dir),       cmocka_unit_test(test_shim_by_hand),
+        cmocka_unit_test(test_signals),          cmocka_unit_test(test_error_files),
+        cmocka_unit_test(test_ignores_term),     cmocka_unit_test(test_signalled),
+        cmocka_unit_test(test_may_signal),       cmocka_unit_test(test_process),
+        cmocka_unit_test(test_stopped_worker),   cmocka_unit_test(test_family_is_killed),
+        cmocka_unit_test(test_daemon_is_killed), cmocka_unit_test(test_daemon_killed_by_stop),
+        cmocka_unit_test(test_destroy_running),  cmocka_unit_test(test_pipe_held_open),
+        cmocka_unit_test(test_agent_is_killed),  cmocka_unit_test(test_flood),
+        cmocka_unit_test(test_closes_output),    cmocka_unit_test(test_spoilt_page),
     };
 
     run_dispatch(argc, argv);
