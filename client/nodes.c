@@ -429,16 +429,18 @@ static void ask_why(const char *label, char *text, size_t size)
 {
     struct event_client_error err = {""};
     struct op *op = op_create(&err);
+    pmix_query_t *query;
 
     if (op == NULL)
         return;
+    query = &op->query;
     op->keys[0] = ELASTIC_PMIX_REFUSAL;
-    op->query.keys = op->keys;
+    query->keys = op->keys;
     snprintf(op->label, sizeof(op->label), "%s", label);
     add(op, PMIX_ALLOC_REQ_ID, PMIX_STRING)->data.string = op->label;
-    op->query.qualifiers = op->info;
-    op->query.nqual = op->count;
-    op = settle(op, pmix.query(&op->query, 1, on_info, op), QUERY_MS, &err);
+    query->qualifiers = op->info;
+    query->nqual = op->count;
+    op = settle(op, pmix.query(query, 1, on_info, op), QUERY_MS, &err);
     if (op != NULL && op->status == PMIX_SUCCESS)
         snprintf(text, size, "%s", op->text);
     op_destroy(op);
