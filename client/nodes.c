@@ -164,10 +164,13 @@ static void on_lost(size_t handler, pmix_status_t code, const pmix_proc_t *sourc
                     pmix_info_t info[], size_t count, pmix_info_t results[], size_t result_count,
                     pmix_event_notification_cbfunc_fn_t done, void *cookie)
 {
-    pthread_mutex_lock(&nodes.lock);
-    nodes.lost = true;
-    pthread_cond_broadcast(&nodes.changed);
-    pthread_mutex_unlock(&nodes.lock);
+    /* Any process may send such an event; of the server's own end the library tells in the server's name. */
+    if (source == NULL || strncmp(source->nspace, nodes.self.nspace, PMIX_MAX_NSLEN) != 0) {
+        pthread_mutex_lock(&nodes.lock);
+        nodes.lost = true;
+        pthread_cond_broadcast(&nodes.changed);
+        pthread_mutex_unlock(&nodes.lock);
+    }
     done(PMIX_EVENT_NO_ACTION_TAKEN, NULL, 0, NULL, NULL, cookie);
 }
 
