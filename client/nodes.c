@@ -164,10 +164,13 @@ static void on_lost(size_t handler, pmix_status_t code, const pmix_proc_t *sourc
                     pmix_info_t info[], size_t count, pmix_info_t results[], size_t result_count,
                     pmix_event_notification_cbfunc_fn_t done, void *cookie)
 {
-    pthread_mutex_lock(&nodes.lock);
-    nodes.lost = true;
-    pthread_cond_broadcast(&nodes.changed);
-    pthread_mutex_unlock(&nodes.lock);
+    /* Any process may send such an event; of the server's own end the library tells in the server's name. */
+    if (source == NULL || strncmp(source->nspace, nodes.self.nspace, PMIX_MAX_NSLEN) != 0) {
+        pthread_mutex_lock(&nodes.lock);
+        nodes.lost = true;
+        pthread_cond_broadcast(&nodes.changed);
+        pthread_mutex_unlock(&nodes.lock);
+    }
     done(PMIX_EVENT_NO_ACTION_TAKEN, NULL, 0, NULL, NULL, cookie);
 }
 
@@ -429,16 +432,18 @@ static void ask_why(const char *label, char *text, size_t size)
 {
     struct event_client_error err = {""};
     struct op *op = op_create(&err);
+    pmix_query_t *query;
 
     if (op == NULL)
         return;
+    query = &op->query;
     op->keys[0] = ELASTIC_PMIX_REFUSAL;
-    op->query.keys = op->keys;
+    query->keys = op->keys;
     snprintf(op->label, sizeof(op->label), "%s", label);
     add(op, PMIX_ALLOC_REQ_ID, PMIX_STRING)->data.string = op->label;
-    op->query.qualifiers = op->info;
-    op->query.nqual = op->count;
-    op = settle(op, pmix.query(&op->query, 1, on_info, op), QUERY_MS, &err);
+    query->qualifiers = op->info;
+    query->nqual = op->count;
+    op = settle(op, pmix.query(query, 1, on_info, op), QUERY_MS, &err);
     if (op != NULL && op->status == PMIX_SUCCESS)
         snprintf(text, size, "%s", op->text);
     op_destroy(op);

@@ -143,6 +143,7 @@ free_nodes() { as_user sinfo -h -p batch -t idle -o %D; }
     order release 1
     wait_for 30 says "$LOG" '^release 1: -5 refused: 1 nodes less'
     kill -9 "$(pmix_server_of "$job" n1)"
+    wait_for 30 says "$LOG" '^result: -4 the PMIx server of this node has ended'
     order extend 1
     wait_for 30 says "$LOG" '^extend 1: -4 the PMIx server of this node has ended'
     step=$(progress_of "done")

@@ -340,7 +340,8 @@ static void test_truncated_before_each_call(void **state)
 {
     struct fixture *f = *state;
 
-    for (int call = 0; call < 3; call++) {
+    for (int call = 0; call < 4; call++) {
+        struct event_progress progress;
         char path[64];
         struct event *event;
 
@@ -352,6 +353,8 @@ static void test_truncated_before_each_call(void **state)
             event_read(event);
         else if (call == 1)
             event_hold(event, EVENT_STOP, "", 0, 0);
+        else if (call == 2)
+            assert_false(event_read_progress(event, &progress));
         else
             event_run_to(event, 1);
         event_unlink(event);

@@ -8,6 +8,7 @@
  * When it is told to stop it saves the number of steps and ends; if there is DIRECTORY/linger, it says that it has saved, and stays. With
  * DIRECTORY/wait, ranks but the first make no steps and wait. */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,11 +90,16 @@ static void look_for_orders(long *at)
 
 static void look_for_results(void)
 {
+    static bool failed;
     struct elastic_result result;
+    int rc = elastic_request_result(NULL, &result, 0);
 
-    if (elastic_request_result(NULL, &result, 0) == 0)
+    if (rc == 0)
         say("%s %s: %d nodes: %s", result.outcome == ELASTIC_DONE ? "ready" : "failed", result.id,
             result.nodes, result.reason);
+    else if (rc < 0 && !failed)
+        say("result: %d %s", rc, elastic_error());
+    failed = rc < 0;
 }
 
 static void leave(const struct elastic_event *event, long steps)

@@ -8,7 +8,6 @@ happens to DIRECTORY/log.
 """
 import os
 import sys
-import time
 
 import slurm_elastic as elastic
 
@@ -47,7 +46,7 @@ def main(directory):
         """Ask, and go on until the next world begins."""
         if rank == 0:
             with open(asked, "a") as file:
-                print(what, file=file)
+                print(elastic.generation(), what, file=file)
             say(what, attempt(function, *arguments))
         while True:
             event = elastic.wait_event(60)
@@ -55,7 +54,11 @@ def main(directory):
                 say("event", event.kind)
                 sys.exit(0)
 
-    done = open(asked).read().split() if os.path.exists(asked) else []
+    done = []
+    if os.path.exists(asked):
+        with open(asked) as file:
+            # What rank 0 of this world has asked for already is not done for those that come up later.
+            done = [line.split()[1] for line in file if int(line.split()[0]) < elastic.generation()]
     say("nodes", nodes)
     if "release" not in done:
         if nodes == 2:
@@ -66,15 +69,16 @@ def main(directory):
     if rank == 0:
         result = elastic.request_result(timeout=60)
         say("result", result.done, result.nodes, repr(result.reason))
-    if "request" not in done:
+    if "request" in done:
+        return  # ranks may end one after the other: that is not a failure
+    if rank == 0:
         say(attempt(elastic.request_nodes, 5))
         say(attempt(elastic.request_nodes, 0))
         say(attempt(elastic.release_nodes, ["elsewhere"]))
         say(attempt(elastic.cancel_request, "1.2.3"))
         say(attempt(elastic.report_progress, -1))
         say(elastic.request_result(), elastic.report_progress(3, 4, "epochs"))
-        change("request", elastic.request_nodes, 1)
-    # Ranks may end one after the other: that is not a failure.
+    change("request", elastic.request_nodes, 1)
 
 
 if sys.argv[1] == "once":
