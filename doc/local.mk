@@ -9,5 +9,6 @@ EXTRA_DIST += \
     doc/architecture.md \
     doc/fuzzing.md \
     doc/benchmarks.md \
+    doc/live.md \
     doc/pmix.md \
     doc/testbed.md
