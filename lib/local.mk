@@ -33,6 +33,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/requests.h \
     lib/sizes.c \
     lib/sizes.h \
+    lib/store.c \
+    lib/store.h \
     lib/text.c \
     lib/text.h \
     lib/world.c \

@@ -73,6 +73,10 @@ UNIT_TESTS += tests/unit/test_publish
 tests_unit_test_publish_SOURCES = tests/unit/test_publish.c
 tests_unit_test_publish_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_store
+tests_unit_test_store_SOURCES = tests/unit/test_store.c
+tests_unit_test_store_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += \
     tests/unit/test_selastic_arguments \
     tests/unit/test_selastic_ask \
