@@ -255,6 +255,7 @@ static void drain_after_fault(struct leader *leader)
     drain(leader, FAULT_GRACE + KILL_LIMIT);
     leader->killed = true; /* the members kill after the grace themselves */
     send_stop(leader, SIGTERM, FAULT_GRACE, false);
+    store_end_world(leader, &leader->exchange);
 }
 
 static bool lost_some(const struct leader *leader)
@@ -593,6 +594,7 @@ void change_member_gone(struct leader *leader, struct leader_member *m)
         if (!leader->killed) {
             leader->killed = true;
             send_stop(leader, SIGTERM, FAULT_GRACE, false);
+            store_end_world(leader, &leader->exchange);
             leader_restart_deadline(leader, FAULT_GRACE + KILL_LIMIT);
         }
         check_drained(leader);

@@ -19,10 +19,12 @@ int exchange_begin(struct leader *leader, struct exchange *exchange, const struc
     exchange->gather = gather_create(world->node_count);
     exchange->unread = calloc((size_t)world->node_count, sizeof(*exchange->unread));
     exchange->attempt = attempt;
+    exchange->generation = world->generation;
     exchange->node_count = world->node_count;
     snprintf(exchange->name, sizeof(exchange->name), "%u.%u.%d.%d", leader->options->job,
              leader->options->restarts, world->generation, attempt);
-    if (exchange->gather != NULL && exchange->unread != NULL)
+    if (exchange->gather != NULL && exchange->unread != NULL &&
+        store_begin_world(leader, exchange) == 0)
         return 0;
     exchange_end(leader, exchange);
     return -1;
@@ -30,6 +32,7 @@ int exchange_begin(struct leader *leader, struct exchange *exchange, const struc
 
 void exchange_end(struct leader *leader, struct exchange *exchange)
 {
+    store_end_world(leader, exchange);
     publish_forum_gone(leader, exchange);
     gather_destroy(exchange->gather);
     free(exchange->unread);
@@ -325,4 +328,5 @@ void exchange_member_gone(struct leader *leader, const struct leader_member *m)
     fail_all(&now, m);
     fail_all(&next, m);
     publish_member_gone(leader, m);
+    store_member_gone(leader, m);
 }

@@ -327,6 +327,8 @@ static int start_workers(struct group *group, int index, struct error *err)
                 .checkpoint_dir = m->checkpoint_dir,
                 .scale_config = scale_text(group),
                 .lib = m->options->lib,
+                .store = m->store != NULL ? store_server_path(m->store) : NULL,
+                .attempt = group->attempt,
             },
     };
 

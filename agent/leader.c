@@ -602,7 +602,8 @@ static void on_message(struct link *link, json_object *msg, void *arg)
             m->step = (uint64_t)step;
         report_progress(leader, m, msg);
         leader_send(m, leader_message("beat", -1));
-    } else if (!exchange_on_message(leader, m, type, msg)) {
+    } else if (!store_on_message(leader, m, type, msg) &&
+               !exchange_on_message(leader, m, type, msg)) {
         change_on_message(leader, m, type, msg);
     }
 }
@@ -710,6 +711,7 @@ void leader_handle_closed(struct leader *leader)
     uv_close((uv_handle_t *)&leader->silence, handle_closed);
     uv_close((uv_handle_t *)&leader->poll, handle_closed);
     uv_close((uv_handle_t *)&leader->lookups, handle_closed);
+    uv_close((uv_handle_t *)&leader->store_due, handle_closed);
     output_destroy(leader->output, 2000, output_gone, leader);
     leader->output = NULL;
 }
@@ -762,6 +764,7 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     init_timer(leader, &leader->silence);
     init_timer(leader, &leader->poll);
     init_timer(leader, &leader->lookups);
+    init_timer(leader, &leader->store_due);
     watch_silence(leader);
     uv_timer_start(&leader->poll, on_poll, 0, 1000);
     leader_set_phase(leader, PHASE_WAITING, ASSEMBLE_LIMIT);
@@ -777,6 +780,7 @@ void leader_destroy(struct leader *leader)
 {
     if (leader == NULL)
         return;
+    store_free(leader);
     for (int i = 0; i < leader->member_count; i++)
         member_free(leader->members[i]);
     free(leader->members);

@@ -81,6 +81,7 @@ struct generation_record {
 /* What the PMIx servers of a world's nodes say to each other. */
 struct exchange {
     int attempt; /* the number of its start; 0: there is no world */
+    int generation;
     int node_count;
     char name[64]; /* the namespace that its processes have */
     struct gather *gather;
@@ -99,6 +100,7 @@ struct preparation {
 
 struct lookup;
 struct publish;
+struct store;
 struct submission; /* a running sbatch */
 
 /* What the program has reported of its progress, of the node with the lowest ranks that reports. Kept over a change, until the new world
@@ -148,6 +150,8 @@ struct leader {
     struct publish *published; /* NULL: nothing yet */
     uv_timer_t lookups;        /* the next of those that wait has waited long enough */
     struct lookup *lookup;     /* those that wait, in no order */
+    struct store *store;       /* NULL: nothing yet */
+    uv_timer_t store_due;      /* the next of those that wait there has waited long enough */
     double generation_since;   /* < 0: none yet */
     struct preparation next;
     int attempts;    /* preparations so far */
@@ -261,6 +265,17 @@ int allocate_target(const struct leader *leader);
 void allocate_update(struct leader *leader);
 /* The job ends: nothing more is done of it, and who waits is told while there is still a world to hear it. */
 void allocate_stop(struct leader *leader);
+
+/* store.c: where the processes of a world meet */
+/* -1: out of memory. */
+int store_begin_world(struct leader *leader, const struct exchange *exchange);
+/* It is over, or torn: whoever waits there has waited in vain. */
+void store_end_world(struct leader *leader, const struct exchange *exchange);
+void store_member_gone(struct leader *leader, const struct leader_member *member);
+/* False: not a message about it. */
+bool store_on_message(struct leader *leader, struct leader_member *member, const char *type,
+                      json_object *msg);
+void store_free(struct leader *leader);
 
 /* publish.c: what processes have published */
 /* A process of the world that is has ended. */

@@ -45,6 +45,9 @@ agent_libelasticagent_la_SOURCES = \
     agent/report.c \
     agent/run_dir.c \
     agent/run_dir.h \
+    agent/store.c \
+    agent/store_server.c \
+    agent/store_server.h \
     agent/submit.c \
     agent/worker_error.c \
     agent/worker_error.h \

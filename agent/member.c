@@ -354,6 +354,9 @@ static void on_message(struct link *link, json_object *msg, void *arg)
 
     (void)link;
     m->last_heard = now_seconds(m);
+    /* Workers wait for it, whatever those that are being started wait for. */
+    if (m->store != NULL && store_server_on_message(m->store, msg))
+        return;
     if (!member_pmix_waits(m, json_get_string(msg, "t"), msg))
         member_handle(m, msg);
 }
@@ -466,6 +469,8 @@ static void on_closed(struct link *link, const char *why, void *arg)
 
     (void)link;
     m->link = NULL;
+    if (m->store != NULL)
+        store_server_lost(m->store);
     if (!m->ending) {
         /* A leader that ends well says finish or release first. For an extension this is the way in which a finished base looks. */
         if (m->welcomed || m->options->base)
@@ -552,6 +557,44 @@ static void output_gone(void *arg)
     member_piece_gone(arg);
 }
 
+/* ---- the store ----------------------------------------------------------------------------------------------------------- */
+
+static int send_store(json_object *msg, void *arg)
+{
+    struct member *m = arg;
+
+    if (m->link != NULL)
+        return link_send(m->link, msg);
+    json_object_put(msg);
+    return -1;
+}
+
+static void store_gone(void *arg)
+{
+    member_piece_gone(arg);
+}
+
+/* Most jobs never use it: without it this node still does all else. */
+static void open_store(struct member *m)
+{
+    struct error err = {""};
+
+    m->store = store_server_create(m->loop, m->run_dir, m->options->slots, send_store, m, &err);
+    if (m->store != NULL)
+        m->open_handles++;
+    else
+        log_error("%s: no store for torch.distributed: %s", m->options->node, err.text);
+}
+
+static void close_store(struct member *m)
+{
+    if (m->store != NULL)
+        store_server_destroy(m->store, store_gone, m);
+    m->store = NULL;
+}
+
+/* ---- end, and the beginning ------------------------------------------------------------------------------------------------ */
+
 /* First the workers, then the output, then the link: what workers wrote last is still handed on. */
 static void member_end(struct member *m, int code)
 {
@@ -568,6 +611,7 @@ static void member_end(struct member *m, int code)
         return;
     uv_close((uv_handle_t *)&m->beat, beat_closed);
     member_pmix_end(m);
+    close_store(m);
     if (m->output != NULL) {
         m->open_handles++;
         output_destroy(m->output, FLUSH_MS, output_gone, m);
@@ -631,6 +675,7 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
     uv_timer_start(&m->beat, on_beat, (uint64_t)(m->beat_interval * 1000),
                    (uint64_t)(m->beat_interval * 1000));
     m->open_handles = 2; /* link, beat */
+    open_store(m);
     /* It takes longer to come up than this node to join. An extension's leader says whether there is one. */
     if (options->base && options->pmix)
         member_pmix_begin(m);

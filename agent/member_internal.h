@@ -8,6 +8,7 @@
 #include "agent/member.h"
 #include "agent/output.h"
 #include "agent/pmix.h"
+#include "agent/store_server.h"
 #include "agent/workers.h"
 #include "common/link.h"
 #include "lib/world.h"
@@ -36,10 +37,11 @@ struct member {
     uv_loop_t *loop;
     const struct member_options *options;
     struct link *link;
-    struct output *output; /* base members write their workers' output themselves */
-    struct group *group;   /* of the world that is; NULL: none */
-    struct group *next;    /* of the one that comes, waiting at its gate */
-    struct pmix *pmix;     /* NULL: not wanted */
+    struct output *output;      /* base members write their workers' output themselves */
+    struct group *group;        /* of the world that is; NULL: none */
+    struct group *next;         /* of the one that comes, waiting at its gate */
+    struct pmix *pmix;          /* NULL: not wanted */
+    struct store_server *store; /* NULL: there is none */
     int asked; /* attempt that the PMIx server is preparing, 0: none; messages wait until it has */
     json_object *waiting;     /* … these */
     json_object *space;       /* what it needs in its workers' environment; NULL: nothing */

@@ -18,6 +18,7 @@ struct frame_reader {
     enum frame_direction direction;
     bool keyed;
     bool broken;
+    uint32_t plain_max;
     uint8_t key[FRAME_KEY_BYTES];
     uint64_t sequence; /* of the next frame */
     uint8_t *buffer;   /* bytes start..end are not taken yet */
@@ -57,8 +58,10 @@ struct frame_reader *frame_reader_create(enum frame_direction direction)
 {
     struct frame_reader *reader = calloc(1, sizeof(*reader));
 
-    if (reader != NULL)
-        reader->direction = direction;
+    if (reader == NULL)
+        return NULL;
+    reader->direction = direction;
+    reader->plain_max = FRAME_PLAIN_MAX;
     return reader;
 }
 
@@ -78,6 +81,11 @@ void frame_reader_set_key(struct frame_reader *reader, const uint8_t key[FRAME_K
     reader->sequence = 0;
 }
 
+void frame_reader_set_most(struct frame_reader *reader, uint32_t most)
+{
+    reader->plain_max = most;
+}
+
 static int fail(struct frame_reader *reader)
 {
     reader->broken = true;
@@ -89,7 +97,8 @@ static int fail(struct frame_reader *reader)
 static int peek_length(struct frame_reader *reader, uint32_t *length, struct error *err)
 {
     uint32_t overhead = reader->keyed ? FRAME_MAC_BYTES : 0;
-    uint32_t most = reader->keyed ? FRAME_KEYED_MAX : FRAME_PLAIN_MAX;
+    uint32_t most = reader->keyed ? FRAME_KEYED_MAX : reader->plain_max;
+    bool later = reader->keyed || reader->plain_max != FRAME_PLAIN_MAX;
 
     if (reader->end - reader->start < HEADER_BYTES)
         return 0;
@@ -97,7 +106,7 @@ static int peek_length(struct frame_reader *reader, uint32_t *length, struct err
     if (*length > overhead && *length - overhead <= most)
         return 1;
     error_set(err, "a frame of %u bytes; allowed are %u to %u %s", *length, overhead + 1,
-              overhead + most, reader->keyed ? "on this connection" : "before authentication");
+              overhead + most, later ? "on this connection" : "before authentication");
     return fail(reader);
 }
 

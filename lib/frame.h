@@ -31,6 +31,9 @@ void frame_reader_destroy(struct frame_reader *reader); /* accepts NULL */
 /* From the next frame on that frame_reader_next has not taken yet: keyed mode, sequence 0. */
 void frame_reader_set_key(struct frame_reader *reader, const uint8_t key[FRAME_KEY_BYTES]);
 
+/* Frames up to so many bytes of payload in plain mode: for connections that need no keys. */
+void frame_reader_set_most(struct frame_reader *reader, uint32_t most);
+
 /* Append received bytes. -1 when they can never become a valid frame (the length in front is not
  * allowed), or out of memory. Take all frames with frame_reader_next before feeding again: that
  * keeps the buffer at one frame and one piece of input. */

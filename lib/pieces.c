@@ -9,7 +9,7 @@
 
 #include "lib/json_get.h"
 
-int piece_set(json_object *obj, const void *data, size_t len)
+int bytes_set(json_object *obj, const char *name, const void *data, size_t len)
 {
     size_t size = sodium_base64_ENCODED_LEN(len, sodium_base64_VARIANT_ORIGINAL);
     char *text = malloc(size);
@@ -17,9 +17,14 @@ int piece_set(json_object *obj, const void *data, size_t len)
     if (text == NULL)
         return -1;
     sodium_bin2base64(text, size, data, len, sodium_base64_VARIANT_ORIGINAL);
-    json_object_object_add(obj, "data", json_object_new_string(text));
+    json_object_object_add(obj, name, json_object_new_string(text));
     free(text);
     return 0;
+}
+
+int piece_set(json_object *obj, const void *data, size_t len)
+{
+    return bytes_set(obj, "data", data, len);
 }
 
 int pieces_send(json_object *msg, const void *data, size_t len,
@@ -46,9 +51,9 @@ int pieces_send(json_object *msg, const void *data, size_t len,
     return rc;
 }
 
-int piece_data(json_object *piece, char **data, size_t *len)
+int bytes_get(json_object *obj, const char *name, char **data, size_t *len)
 {
-    const char *text = json_get_string(piece, "data");
+    const char *text = json_get_string(obj, name);
     size_t text_len = text != NULL ? strlen(text) : 0;
 
     *data = NULL;
@@ -63,6 +68,11 @@ int piece_data(json_object *piece, char **data, size_t *len)
     *data = NULL;
     *len = 0;
     return -1;
+}
+
+int piece_data(json_object *piece, char **data, size_t *len)
+{
+    return bytes_get(piece, "data", data, len);
 }
 
 int pieces_take(struct pieces *pieces, json_object *piece)

@@ -14,6 +14,12 @@
 int pieces_send(json_object *msg, const void *data, size_t len,
                 void (*send)(json_object *piece, void *arg), void *arg);
 
+/* Put data as base64 under name of obj. -1: out of memory. */
+int bytes_set(json_object *obj, const char *name, const void *data, size_t len);
+
+/* The bytes under name as a new buffer (NULL with *len 0: none). -1: damaged, or out of memory. */
+int bytes_get(json_object *obj, const char *name, char **data, size_t *len);
+
 /* Put data under "data" of obj, for what fits into one message. -1: out of memory. */
 int piece_set(json_object *obj, const void *data, size_t len);
 

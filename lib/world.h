@@ -71,6 +71,8 @@ struct world_place {
     const char *event_file, *error_file, *run_dir, *state_dir, *checkpoint_dir;
     const char *scale_config; /* JSON text */
     const char *lib;          /* path of libelastic.so */
+    const char *store;        /* path of the agent's store; NULL: none */
+    int attempt;              /* number of this start of a world */
     char *const *added;       /* "K=V" more, where the user has not set K; NULL: nothing */
 };
 

@@ -41,6 +41,7 @@ static const char *const own_names[] = {
 /* Names that the world writes, or leaves out where it has nothing to say: an older value never
  * stays. */
 static const char *const world_names[] = {
+    "ELASTIC_ATTEMPT",
     "ELASTIC_CHECKPOINT_DIR",
     "ELASTIC_EVENT_FILE",
     "ELASTIC_GENERATION",
@@ -55,6 +56,7 @@ static const char *const world_names[] = {
     "ELASTIC_RUN_DIR",
     "ELASTIC_SCALE_CONFIG",
     "ELASTIC_STATE_DIR",
+    "ELASTIC_STORE",
     "GROUP_RANK",
     "GROUP_WORLD_SIZE",
     "HOROVOD_CROSS_RANK",
@@ -259,6 +261,7 @@ static void set_elastic(struct list *list, const struct world *world,
     set(list, "ELASTIC_JOB_ID", place->job_id);
     set(list, "ELASTIC_INCARNATION", place->incarnation);
     set_int(list, "ELASTIC_GENERATION", world->generation);
+    set_int(list, "ELASTIC_ATTEMPT", place->attempt);
     set_int(list, "ELASTIC_NODES", world->node_count);
     set_int(list, "ELASTIC_MIN_NODES", place->min_nodes);
     set_int(list, "ELASTIC_MAX_NODES", place->max_nodes);
@@ -270,6 +273,7 @@ static void set_elastic(struct list *list, const struct world *world,
     set(list, "ELASTIC_RUN_DIR", place->run_dir);
     set(list, "ELASTIC_SCALE_CONFIG", place->scale_config != NULL ? place->scale_config : "{}");
     set(list, "ELASTIC_LIB", place->lib);
+    set(list, "ELASTIC_STORE", place->store);
 }
 
 static void add_more(struct list *list, char *const *added)

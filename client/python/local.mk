@@ -7,6 +7,7 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/__init__.py \
     client/python/slurm_elastic/_events.py \
     client/python/slurm_elastic/_nodes.py \
+    client/python/slurm_elastic/_store.py \
     client/python/slurm_elastic/_world.py \
     client/python/slurm_elastic/batches.py \
     client/python/slurm_elastic/checkpoint.py \

@@ -311,6 +311,24 @@ static void test_largest_frames(void **state)
     free(large);
 }
 
+/* Of connections on which nobody has to prove who he is. */
+static void test_most_of_plain_frames(void **state)
+{
+    static const uint8_t good[] = {0, 0x30, 0, 0}, bad[] = {0, 0x30, 0, 1};
+    struct frame_reader *reader = reader_of(FRAME_TO_LEADER, false);
+    struct error err = {""};
+
+    (void)state;
+    frame_reader_set_most(reader, 0x300000);
+    assert_int_equal(frame_reader_feed(reader, good, sizeof(good), &err), 0);
+    frame_reader_destroy(reader);
+    reader = reader_of(FRAME_TO_LEADER, false);
+    frame_reader_set_most(reader, 0x300000);
+    assert_int_equal(frame_reader_feed(reader, bad, sizeof(bad), &err), -1);
+    assert_non_null(strstr(err.text, "1 to 3145728 on this connection"));
+    frame_reader_destroy(reader);
+}
+
 static void test_each_flipped_bit(void **state)
 {
     struct frame_writer writer = writer_of(FRAME_TO_LEADER, true);
@@ -559,6 +577,7 @@ int main(void)
         cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_bad_length_behind_a_good_frame),
         cmocka_unit_test(test_largest_frames),
+        cmocka_unit_test(test_most_of_plain_frames),
         cmocka_unit_test(test_each_flipped_bit),
         cmocka_unit_test(test_changed_length),
         cmocka_unit_test(test_replayed_reordered_left_out),

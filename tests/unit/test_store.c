@@ -689,5 +689,6 @@ int main(void)
         cmocka_unit_test(test_full),        cmocka_unit_test(test_random),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("store", tests, NULL, NULL);
 }

@@ -45,6 +45,8 @@ static const struct world_place full_place = {
     .checkpoint_dir = "/s/checkpoint",
     .scale_config = "{\"lr\":0.1}",
     .lib = "/lib/libelastic.so.0",
+    .store = "/r/store",
+    .attempt = 7,
 };
 
 /* The value of a name, NULL if it is not there; fails if it is there twice. */
@@ -208,6 +210,8 @@ static void test_environment(void **state)
         {"ELASTIC_RUN_DIR", "/r"},
         {"ELASTIC_SCALE_CONFIG", "{\"lr\":0.1}"},
         {"ELASTIC_LIB", "/lib/libelastic.so.0"},
+        {"ELASTIC_STORE", "/r/store"},
+        {"ELASTIC_ATTEMPT", "7"},
     };
     char *nothing[] = {NULL};
     char **env = environment_of("n1:2 n2:3 n3:1", 1, 1, nothing, nothing);
