@@ -8,7 +8,8 @@ PYTHON_TESTS = \
     tests/python/test_ddp.py \
     tests/python/test_digits.py \
     tests/python/test_events.py \
-    tests/python/test_sampler.py
+    tests/python/test_sampler.py \
+    tests/python/test_store.py
 
 EXTRA_DIST += \
     $(PYTHON_TESTS) \

@@ -41,6 +41,8 @@ EXTRA_DIST += \
     tests/system/selastic.bats \
     tests/system/slurm_client.bats \
     tests/system/spank.bats \
+    tests/system/store.bats \
+    tests/system/store.py \
     tests/system/stranger.py \
     tests/system/submit.bats \
     tests/system/testbed.bats
