@@ -5,6 +5,7 @@
 import base64
 import json
 import os
+import signal
 import socketserver
 import struct
 import subprocess
@@ -286,6 +287,33 @@ class Store(unittest.TestCase):
             thread.join()
         for error in results:
             self.assertIsInstance(error, self.module.StoreGone)
+
+    def test_a_signal_handler_that_raises(self):
+        """Its call ends; those of other threads go on."""
+
+        class Enough(Exception):
+            pass
+
+        def raise_it(number, frame):
+            raise Enough
+
+        threads, results = in_threads(1, lambda index: self.store.get("late"))
+        until(lambda: self.agent.waiting == 1)
+        before = signal.signal(signal.SIGUSR1, raise_it)
+        try:
+            for _ in range(20):
+                main = threading.get_ident()
+                timer = threading.Timer(0.02, signal.pthread_kill, (main, signal.SIGUSR1))
+                timer.start()
+                with self.assertRaises(Enough):
+                    self.store.get("never")
+                timer.join()
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+        self.store.set("late", "v")
+        threads[0].join()
+        self.assertEqual(results, [b"v"])
+        self.assertEqual(len(self.agent.connections), 1)
 
     def test_no_agent(self):
         with self.assertRaisesRegex(self.module.StoreError, "nowhere/store cannot be reached"):

@@ -59,7 +59,6 @@ def lost(_):
             store.wait(["old"], datetime.timedelta(seconds=0.2))
         except StoreTimeout as error:
             print(f"right: rank {rank} finds nothing: {error}")
-        store.add("here", 1)
         return
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     store.set("old", "1")
@@ -141,16 +140,17 @@ def hostile(path):
     value = "A" * (4 * 349524)
     with connect(path) as client:
         ask(client, op="set", key="hostile", value=value)
-        request = frame({"id": 2, "gen": 1, "attempt": 1, "op": "get", "key": "hostile"})
+        request = {"id": 2, "gen": 1, "attempt": 1, "op": "get", "key": "hostile"}
         try:
             while True:
-                client.sendall(request * 100)
+                client.sendall(frame(request) * 100)
         except (ConnectionError, TimeoutError):
             print("dropped: True")
     # Sets a large value again and again, and reads nothing.
     with connect(path) as client:
+        request["op"], request["value"] = "set", value
         for _ in range(100):
-            client.sendall(frame({"id": 3, "gen": 1, "attempt": 1, "op": "set", "key": "hostile", "value": value}))
+            client.sendall(frame(request))
         print("answered:", ask(client, op="delete", key="hostile").get("error"))
     print("held:", sum(1 for client in held if client.send(b"A") == 1))
 

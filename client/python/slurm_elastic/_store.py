@@ -2,13 +2,14 @@
 """The store of an elastic job for torch.distributed: no rank hosts it, no rank's death closes it.
 
     store = AgentStore()
-    dist.init_process_group("gloo", store=dist.PrefixStore("first", store), rank=..., world_size=...)
+    place = dist.PrefixStore("first", store)
+    dist.init_process_group("gloo", store=place, rank=rank, world_size=size)
 
-The agent of the node listens on a socket ($ELASTIC_STORE; doc/architecture.md, "The store's socket")
-and hands on what is asked there to the leader, which keeps the values. A store sees one start of a
-world: when that ends, whoever waits gets an error.
+The agent of the node listens on a socket ($ELASTIC_STORE; doc/architecture.md, "The store's
+socket") and hands on what is asked there to the leader, which keeps the values. A store sees one
+start of a world: when that ends, whoever waits gets an error.
 
-Keep a reference as long as anything uses the store: C++ keeps only its own half of the object alive.
+Keep a reference as long as anything uses the store: C++ keeps only its own half of it alive.
 """
 
 from __future__ import annotations
@@ -71,8 +72,9 @@ class _Link:
         self._send_lock = threading.Lock()
         self._changed = threading.Condition()
         self._reading = False
+        self._torn = False  # what has been received is not in the buffer yet
         self._number = 0
-        self._answers: Dict[int, Optional[dict]] = {}  # None: not come yet
+        self._answers: Dict[int, Optional[dict]] = {}  # of calls under way; None: not come yet
 
     def call(self, request: dict, until: float) -> Optional[dict]:
         """The answer; None: it has not come by then (time.monotonic). Raises _Closed."""
@@ -100,6 +102,7 @@ class _Link:
         finally:
             with self._changed:
                 del self._answers[number]
+                self._close_if_unused()
 
     def shut(self, why: str) -> None:
         """End it: every call that is blocked raises _Closed now."""
@@ -118,7 +121,8 @@ class _Link:
         self._socket.close()
 
     def _close_if_unused(self) -> None:
-        if self.failure is not None and not self._reading:
+        """Not under the hands of a thread: its number may be another file's at once."""
+        if self.failure is not None and not self._answers:
             self._socket.close()
 
     def _send(self, body: bytes) -> None:
@@ -138,40 +142,49 @@ class _Link:
 
     def _read(self, until: float) -> None:
         """Wait for one answer, whoever's it is, or until then."""
-        why: Optional[str] = "reading was interrupted"
-        answer = None
+        why = None
         try:
-            answer = self._receive(until)
-            why = None
+            while not self._take() and self._receive(until):
+                pass
         except (OSError, ValueError, EOFError) as error:
             why = f"the agent has ended the connection ({error or 'end of file'})"
         finally:
             with self._changed:
                 self._reading = False
-                if answer is not None and answer.get("id") in self._answers:
-                    self._answers[answer["id"]] = answer
+                if self._torn and why is None:  # a signal's handler has raised
+                    why = "reading was interrupted"
                 if why is not None and self.failure is None:
                     self.failure = why
-                self._close_if_unused()
                 self._changed.notify_all()
 
-    def _receive(self, until: float) -> Optional[dict]:
+    def _take(self) -> bool:
+        """Whether an answer was in the buffer."""
+        if len(self._buffer) < 4:
+            return False
+        end = 4 + struct.unpack_from(">I", self._buffer)[0]
+        if len(self._buffer) < end:
+            return False
+        answer = json.loads(self._buffer[4:end])
+        with self._changed:
+            if answer["id"] in self._answers:
+                self._answers[answer["id"]] = answer
+            del self._buffer[:end]
+        return True
+
+    def _receive(self, until: float) -> bool:
+        """Whether something has come by then."""
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
-        while True:
-            if len(self._buffer) >= 4:
-                (length,) = struct.unpack_from(">I", self._buffer)
-                if len(self._buffer) >= 4 + length:
-                    answer = json.loads(self._buffer[4 : 4 + length])
-                    del self._buffer[: 4 + length]
-                    return answer
-            left = until - time.monotonic()
-            if left <= 0 or not poll.poll(left * 1000):
-                return None
-            piece = self._socket.recv(PIECE)
-            if not piece:
-                raise EOFError
-            self._buffer += piece
+        left = until - time.monotonic()
+        if left <= 0 or not poll.poll(left * 1000):
+            return False
+        self._torn = True
+        piece = self._socket.recv(PIECE)
+        self._buffer += piece
+        self._torn = False
+        if not piece:
+            raise EOFError
+        return True
 
 
 def _connect(path: str) -> socket.socket:
@@ -209,8 +222,8 @@ class AgentStore(dist.Store):
     generation, attempt: that world; without them the one that this process was started for.
     timeout: how long get and wait last, unless they are told otherwise.
 
-    Threads may share it; after fork the child has a connection of its own. A key has 1 to 1024 bytes,
-    a value at most 1 MiB. Errors are StoreError and its subclasses."""
+    Threads may share it; after fork the child has a connection of its own. A key has 1 to 1024
+    bytes, a value at most 1 MiB. Errors are StoreError and its subclasses."""
 
     def __init__(
         self,
@@ -222,7 +235,7 @@ class AgentStore(dist.Store):
         super().__init__()
         self._path = path or os.environ.get("ELASTIC_STORE", "")
         if not self._path:
-            raise StoreError("no store: ELASTIC_STORE is not set, so this is no elastic job's worker")
+            raise StoreError("no store: ELASTIC_STORE is not set, as it is for elastic workers")
         self._generation = _number("ELASTIC_GENERATION") if generation is None else generation
         self._attempt = _number("ELASTIC_ATTEMPT") if attempt is None else attempt
         self._ended: Optional[str] = None
@@ -297,10 +310,9 @@ class AgentStore(dist.Store):
 
     def abort(self, reason: str = "aborted") -> None:
         """End it: every call, of any thread, that is blocked or comes later raises StoreAborted."""
-        with self._lock:
-            if self._ended is None:
-                self._ended = reason
-            link = self._link
+        if self._ended is None:
+            self._ended = reason
+        link = self._link  # without the lock, whose holder may be connecting
         if link is not None:
             link.shut(self._ended)
         for clone in self._clones:
@@ -318,10 +330,12 @@ class AgentStore(dist.Store):
 
     def _connection(self) -> _Link:
         with self._lock:
-            if self._ended is not None:
-                raise _Closed(self._ended)
-            if self._link is None or self._link.failure is not None:
+            if self._ended is None and (self._link is None or self._link.failure is not None):
                 self._link = _Link(self._path)
+            if self._ended is not None:
+                if self._link is not None:
+                    self._link.shut(self._ended)
+                raise _Closed(self._ended)
             return self._link
 
     def _seconds(self, timeout: Optional[timedelta]) -> float:
