@@ -59,7 +59,7 @@ job_is_over() { job_is "$1" COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL; }
     for rank in 0 1 2 3; do
         says "$TB_WORK/$job.out" "^right: rank $rank of 4$"
     done
-    ! says "$TB_WORK/$job.out" 'wrong|generation 2|lost'
+    run ! says "$TB_WORK/$job.out" 'wrong|generation 2|lost'
     wait_for 20 nothing_is_left_of "$job"
 }
 

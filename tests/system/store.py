@@ -114,7 +114,10 @@ def is_dropped(connection):
 def hostile(path):
     for bad in (b"GET / HTTP/1.0\r\n\r\n", b"\xff" * 5000, frame(b"[[["), frame({"op": "set"})):
         client = connect(path)
-        client.sendall(bad)
+        try:
+            client.sendall(bad)
+        except ConnectionError:
+            pass
         print("dropped:", is_dropped(client))
     # Half a frame, then silence; they are held until the end.
     held = [connect(path) for _ in range(10)]
@@ -158,8 +161,7 @@ def hostile(path):
 def refused(path):
     try:
         client = connect(path)
-        client.sendall(frame({"id": 1, "op": "num_keys", "gen": 1, "attempt": 1}))
-    except OSError as error:
+    except PermissionError as error:
         print("refused:", error.strerror)
         return
     print("refused:", is_dropped(client))
