@@ -242,6 +242,21 @@ class Store(unittest.TestCase):
         with self.assertRaises(self.module.StoreAborted):
             self.store.set("k", "v")
 
+    def test_abort_frees_a_group_that_forms(self):
+        """The exception comes through C++."""
+        import torch.distributed as dist
+
+        place = dist.PrefixStore("p", self.store)
+        threads, results = in_threads(
+            1, lambda _: dist.init_process_group("gloo", store=place, rank=0, world_size=2)
+        )
+        until(lambda: self.agent.waiting == 1)
+        self.store.abort("torn")
+        threads[0].join()
+        self.assertIsInstance(results[0], self.module.StoreAborted)
+        self.assertIn("torn", str(results[0]))
+        self.assertFalse(dist.is_initialized())
+
     def test_descriptors(self):
         def open_now():
             return len(os.listdir("/proc/self/fd"))
