@@ -21,7 +21,6 @@
 
 #define HOLD_LIMIT    5.0 /* seconds for the answer to hold: memory operations only */
 #define RESERVE_LIMIT 5.0
-#define START_LIMIT   60.0 /* to execute all workers' commands (slow file systems) */
 #define FAULT_GRACE                                                                                \
     3.0 /* for survivors of a fault: they are stuck in a collective, SIGTERM is a courtesy */
 #define KILL_LIMIT   10.0 /* to reap what has been killed */
@@ -72,12 +71,12 @@ static double grace_of(struct leader *leader)
 }
 
 /* A node that Slurm has been promised is given back as soon as nothing of ours needs it. */
-static void release_idle(struct leader *leader)
+void change_release_idle(struct leader *leader)
 {
     for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *m = leader->members[i];
 
-        if (m->leaving && !m->base && !m->released && m->link != NULL &&
+        if (m->leaving && !m->base && !m->released && m->link != NULL && m->departing == 0 &&
             (m->position < 0 || m->drained))
             leader_release(leader, m, "left the world");
     }
@@ -92,7 +91,7 @@ static void wait_for_members(struct leader *leader)
     leader->world = NULL;
     for (int i = 0; i < leader->member_count; i++)
         leader->members[i]->position = -1;
-    release_idle(leader);
+    change_release_idle(leader);
     log_info("job %u: below MIN: waiting up to %d s for nodes", leader->options->job,
              leader->options->policy->fault_wait);
     leader_set_phase(leader, PHASE_WAITING, leader->options->policy->fault_wait + 0.1);
@@ -126,7 +125,7 @@ void change_describe(struct leader *leader, int size)
 }
 
 /* The members of the prepared world become those of the current one. */
-static void take_places(struct leader *leader)
+void change_take_places(struct leader *leader)
 {
     for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *m = leader->members[i];
@@ -142,7 +141,7 @@ static void take_places(struct leader *leader)
 }
 
 /* What has been learnt since the world was planned, such as why Slurm wanted a node. */
-static void update_reason(struct leader *leader)
+void change_update_reason(struct leader *leader)
 {
     char *reason;
 
@@ -159,7 +158,7 @@ static void start_world(struct leader *leader)
 {
     int attempt = leader->next.attempt;
 
-    update_reason(leader);
+    change_update_reason(leader);
     leader->next_reason[0] = '\0';
     leader->leaving_job = 0;
     world_destroy(leader->world);
@@ -169,8 +168,8 @@ static void start_world(struct leader *leader)
     leader->exchange = leader->next.exchange;
     leader->next.exchange = (struct exchange){0};
     leader->generation = leader->world->generation;
-    take_places(leader);
-    release_idle(leader);
+    change_take_places(leader);
+    change_release_idle(leader);
     if (report_generation(leader) != 0) {
         change_finish(leader, 1);
         return;
@@ -395,9 +394,9 @@ void change_begin(struct leader *leader)
         json_object_object_add(msg, "deadline", json_object_new_double(grace));
         leader_send(m, msg);
     }
-    if (leader->stopping)
+    if (leader->stopping || (leader->next.live && !live_ready(leader)))
         prepare_discard(leader);
-    else if (leader->next.world == NULL && prepare_early(leader))
+    if (!leader->stopping && leader->next.world == NULL && prepare_early(leader))
         prepare_begin(leader); /* there was no time for it before */
 }
 
@@ -435,6 +434,8 @@ static void agree(struct leader *leader)
             sum.step = m->held.step;
     }
     leader->pause_from = leader_now(leader);
+    if (sum.finished == 0 && sum.running > 0 && live_switch(leader, sum.step))
+        return;
     drain(leader, left > 1 ? left : 1);
     if (sum.running == 0) {
         check_drained(leader);
@@ -482,7 +483,7 @@ void change_on_message(struct leader *leader, struct leader_member *m, const cha
 {
     int64_t gen;
 
-    if (prepare_on_message(leader, m, type, msg))
+    if (prepare_on_message(leader, m, type, msg) || live_departed(leader, m, type))
         return;
     if (!json_get_int(msg, "gen", 0, INT32_MAX, &gen) || gen != leader->generation ||
         m->position < 0)
@@ -493,6 +494,7 @@ void change_on_message(struct leader *leader, struct leader_member *m, const cha
         open_gates(leader, m);
     } else if (strcmp(type, "stepping") == 0) {
         m->stepping = true;
+        m->live = json_get_bool(msg, "live", false);
         leader->gated = json_get_bool(msg, "gate", false);
         report_stepping(leader, json_get_bool(msg, "aware", true));
         leader_schedule(leader, 0);
@@ -502,7 +504,7 @@ void change_on_message(struct leader *leader, struct leader_member *m, const cha
         handle_exit(leader, m, msg);
     } else if (strcmp(type, "drained") == 0) {
         m->drained = true;
-        release_idle(leader);
+        change_release_idle(leader);
         if (leader->phase == PHASE_RUNNING || leader->phase == PHASE_DRAINING ||
             leader->phase == PHASE_STARTING)
             check_drained(leader);

@@ -165,6 +165,7 @@ static void interpret(const struct event *event, uint64_t word, struct event_sta
 
     status->place = place >= EVENT_PASSED_INIT ? EVENT_PASSED_INIT : (enum event_gate_place)place;
     status->told = atomic_load(&event->page->told) != 0;
+    status->live = atomic_load(&event->page->live) != 0;
     status->waits = atomic_load(&event->page->waits) != 0;
     if (EVENT_GENERATION(word) != EVENT_GENERATION(EVENT_WORD(event->generation, 0)))
         return;
@@ -215,6 +216,51 @@ bool event_read_progress(struct event *event, struct event_progress *progress)
         return false;
     error_clean(progress->unit);
     return true;
+}
+
+/* ---- worlds ---------------------------------------------------------------------------------- */
+
+static void write_world(struct event *event, void *arg)
+{
+    const struct event_world *world = arg;
+    struct event_page *page = event->page;
+
+    event->generation = world->generation;
+    atomic_store(&page->word, EVENT_WORD(world->generation, 0));
+    page->rank = world->rank;
+    page->size = world->size;
+    page->local_rank = world->local_rank;
+    page->local_size = world->local_size;
+    page->nodes = world->nodes;
+    page->attempt = world->attempt;
+}
+
+void event_set_world(struct event *event, const struct event_world *world)
+{
+    struct event_world copy = *world;
+
+    guarded(event, write_world, &copy);
+}
+
+static void write_next(struct event *event, void *arg)
+{
+    const char *file = arg;
+    struct event_page *page = event->page;
+
+    if (file != NULL)
+        snprintf(page->next_file, sizeof(page->next_file), "%s", file);
+    atomic_store(&page->next, file != NULL ? EVENT_NEXT_WORLD : EVENT_NEXT_NONE);
+    syscall(SYS_futex, &page->next, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void event_set_next(struct event *event, const struct event *next)
+{
+    const char *slash = next != NULL ? strrchr(next->path, '/') : NULL;
+
+    guarded(event, write_next,
+            next == NULL    ? NULL
+            : slash != NULL ? (char *)slash + 1
+                            : next->path);
 }
 
 /* ---- the gate -------------------------------------------------------------------------------- */

@@ -24,6 +24,7 @@ struct event_status {
     bool told;
     bool waits; /* it has waited for an event: a worker that makes no steps is at work as well */
     enum event_gate_place place;
+    bool live; /* it can go on in another world */
 };
 
 /* What a worker has reported of its progress. */
@@ -32,6 +33,10 @@ struct event_progress {
     int64_t done;
     int64_t total; /* 0: unknown */
     char unit[EVENT_UNIT_BYTES];
+};
+
+struct event_world {
+    int generation, rank, size, local_rank, local_size, nodes, attempt;
 };
 
 /* Create the file (0600; one of the same name is replaced) and map it. */
@@ -45,6 +50,11 @@ const char *event_path(const struct event *event);
 struct event_status event_read(struct event *event);
 /* False: nothing has been reported, or is being reported at this moment, or makes no sense. */
 bool event_read_progress(struct event *event, struct event_progress *progress);
+
+/* The world as this worker is to see it: before it can look. */
+void event_set_world(struct event *event, const struct event_world *world);
+/* What comes after it: the page of the next one, in the same directory; NULL: nothing, leave. */
+void event_set_next(struct event *event, const struct event *next);
 
 /* Let the worker wait at its gate (before it is started), and let it go on. */
 void event_close_gate(struct event *event);

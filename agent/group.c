@@ -15,6 +15,7 @@
 
 #define OUTPUT_CHUNK  32768        /* bytes of worker output in one message */
 #define OUTPUT_WINDOW (256 * 1024) /* bytes sent to the leader and not yet written by it */
+#define FILES_BYTES   48           /* of the beginning of the names of workers' files */
 #define TAIL_BYTES    256          /* of a worker's last line on stderr */
 #define LOOK_MS       5            /* for rank 0 to listen */
 #define LISTEN_MS     300          /* … which it may do much later, or never */
@@ -132,8 +133,10 @@ static void on_ready(void *arg)
 static void on_parked(void *arg)
 {
     struct group *group = arg;
+    json_object *msg = attempt_message(group, "parked");
 
-    member_send(group->member, attempt_message(group, "parked"));
+    json_object_object_add(msg, "live", json_object_new_boolean(workers_live(group->workers)));
+    member_send(group->member, msg);
 }
 
 /* On a node with GPUs nothing of the GPU may be used early: only who says so is let in. */
@@ -151,6 +154,7 @@ static void on_stepping(void *arg)
 
     json_object_object_add(msg, "aware", json_object_new_boolean(workers_step(group->workers) > 0));
     json_object_object_add(msg, "gate", json_object_new_boolean(passed_gate(group)));
+    json_object_object_add(msg, "live", json_object_new_boolean(workers_live(group->workers)));
     member_send(group->member, msg);
 }
 
@@ -259,7 +263,7 @@ void group_destroy(struct group *group)
     if (group == NULL)
         return;
     workers_destroy(group->workers);
-    member_pmix_gone(group->member, group->attempt);
+    member_pmix_gone(group->member, group->started);
     if (group->reserved_fd >= 0)
         close(group->reserved_fd);
     free(group->tails);
@@ -295,10 +299,16 @@ static const char *step_id_of(const struct member *m)
     return NULL;
 }
 
+/* A group that was given up may still be dying: the next one's files must be others. */
+static void name_files(const struct group *group, char *files)
+{
+    snprintf(files, FILES_BYTES, "worker-%d.%d", group->world->generation, group->attempt);
+}
+
 static int start_workers(struct group *group, int index, struct error *err)
 {
     struct member *m = group->member;
-    char job_id[16], files[48];
+    char job_id[16], files[FILES_BYTES];
     int slots = group->world->nodes[index].slots;
     char **cpus = m->options->bind ? workers_cpus(slots, environ) : NULL;
     char ***added = member_pmix_environment(m, group->attempt);
@@ -313,6 +323,7 @@ static int start_workers(struct group *group, int index, struct error *err)
         .added = (char *const *const *)added,
         .gated = group->gated,
         .files = files,
+        .attempt = group->attempt,
         .place =
             {
                 .node_index = index,
@@ -333,8 +344,7 @@ static int start_workers(struct group *group, int index, struct error *err)
     };
 
     snprintf(job_id, sizeof(job_id), "%u", m->options->base_job);
-    /* A group that was given up may still be dying: the next one's files must be others. */
-    snprintf(files, sizeof(files), "worker-%d.%d", group->world->generation, group->attempt);
+    name_files(group, files);
     group->workers = workers_start(m->loop, group->world, &options, &worker_handlers, group, err);
     strings_free(cpus);
     member_pmix_free(added);
@@ -356,7 +366,7 @@ struct group *group_start(struct member *m, struct world *world, int index, int 
     group->look.data = group;
     group->member = m;
     group->world = world;
-    group->attempt = attempt;
+    group->attempt = group->started = attempt;
     group->gated = gated;
     group->reserved_fd = m->reserved_fd;
     m->reserved_fd = -1;
@@ -399,6 +409,40 @@ void group_begin(struct group *group, bool first)
     workers_open(group->workers, false);
     group->look_until = uv_now(group->member->loop) + (was_gated ? GATE_MS : LISTEN_MS);
     uv_timer_start(&group->look, on_look, LOOK_MS, LOOK_MS);
+}
+
+static void take_world(struct group *group, struct world *world, int index, int attempt)
+{
+    int first = world_first_rank(world, index);
+
+    world_destroy(group->world);
+    group->world = world;
+    group->attempt = attempt;
+    for (int i = 0; i < group->tail_count; i++)
+        group->tails[i].rank = first + i;
+}
+
+void group_enter(struct group *group, struct world *world, int index, int attempt)
+{
+    bool was_gated = group->gated;
+
+    take_world(group, world, index, attempt);
+    workers_place(group->workers, world, index, attempt);
+    group->gated = false;
+    workers_open(group->workers, true);
+    if (was_gated && group->ready)
+        member_send(group->member, attempt_message(group, "ready"));
+}
+
+int group_move(struct group *group, struct world *world, int index, int attempt, struct error *err)
+{
+    char files[FILES_BYTES];
+
+    snprintf(files, sizeof(files), "worker-%d.%d", world->generation, attempt);
+    if (workers_move(group->workers, world, index, attempt, files, err) != 0)
+        return -1;
+    take_world(group, world, index, attempt);
+    return 0;
 }
 
 void group_open(struct group *group)

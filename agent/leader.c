@@ -90,7 +90,8 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
             .id = m->id,
             .job = m->job,
             .base = m->base,
-            .usable = m->link != NULL && !m->leaving && !m->released,
+            .usable = m->link != NULL && !m->leaving && !m->released && m->departing == 0 &&
+                      (!leader->only_warm || m->position >= 0 || m->warm),
             .position = m->position,
             .nodeid = m->nodeid,
             .joined = m->joined,
@@ -205,10 +206,14 @@ static void change_when_prepared(struct leader *leader, const struct plan_output
         prepare_discard(leader);
     if (!out->urgent && leader->next.world == NULL && prepare_early(leader))
         prepare_begin(leader);
-    if (out->urgent || leader->next.world == NULL || prepare_done(leader, &wait))
+    if (out->urgent || leader->next.world == NULL)
         change_begin(leader);
-    else
+    else if (!prepare_done(leader, &wait))
         leader_schedule(leader, wait);
+    else if (leader->next.live && !live_ready(leader))
+        live_give_up(leader);
+    else
+        change_begin(leader);
 }
 
 static void carry_out(struct leader *leader, struct plan_output *out)
@@ -657,6 +662,7 @@ static void on_silence(uv_timer_t *timer)
             i = leader->member_count; /* the list has changed */
         }
     }
+    live_watch(leader);
     if (!uv_is_closing((uv_handle_t *)timer)) /* all can be over now */
         watch_silence(leader);
 }

@@ -32,6 +32,7 @@ struct leader_options {
     int max_restarts;
     bool label;
     bool pmix;        /* members have a PMIx server for their workers */
+    bool live;        /* workers that can may go from world to world */
     bool early_start; /* of the next world's workers, where the script has a gate */
 };
 

@@ -39,9 +39,14 @@ struct leader_member {
     int position;      /* in the current generation, -1: not in it */
     int next_position; /* in the one that is being prepared, -1: not in it */
     bool parked;       /* all its workers of that one wait at their gates */
-    bool answered;     /* in the current phase */
-    bool drained;      /* no worker of the current generation left here */
-    bool torn;         /* lost before that: the world around it cannot go on */
+    bool live;         /* its workers can go from world to world */
+    int warming; /* live mode: the attempt for which it has been asked to start workers that are not in a world yet; 0: none */
+    bool warm;   /* … and these wait at their gates */
+    double
+        departing; /* since when its workers are on their way out of a world that goes on without them; 0: they are not */
+    bool answered; /* in the current phase */
+    bool drained;  /* no worker of the current generation left here */
+    bool torn;     /* lost before that: the world around it cannot go on */
     int told,
         completed; /* its workers of this generation that have left: for an event, because they were through */
     bool stepping;
@@ -95,6 +100,7 @@ struct preparation {
     int attempt;         /* its number, in messages */
     struct exchange exchange;
     bool reserved; /* rank 0's port is known */
+    bool live;     /* the workers of those that stay will go on in it */
     double since;
 };
 
@@ -158,6 +164,9 @@ struct leader {
     bool gated;      /* the script waits at a gate, so that its workers may be started early */
     bool unprepared; /* … which did not work for the change that is due */
     bool cold_said;  /* the user has been told why */
+    char newcomer_error
+        [256];       /* why a node's workers were not let into a live world; "": none was refused */
+    bool only_warm;  /* planning: nodes whose workers are not ready to enter count as not there */
     double ready_at; /* all its workers had been executed */
     double last_setback;
     int last_increments;
@@ -234,6 +243,30 @@ const char *prepare_text(const struct leader *leader, char *text, size_t size);
 /* False: not a message about a preparation. */
 bool prepare_on_message(struct leader *leader, struct leader_member *member, const char *type,
                         json_object *msg);
+
+/* change.c: what a new world has in common, however it begins */
+#define START_LIMIT 60.0 /* seconds to execute all workers' commands (slow file systems) */
+void change_update_reason(struct leader *leader);
+void change_take_places(struct leader *leader);
+void change_release_idle(struct leader *leader);
+
+/* live.c */
+/* Can the present world go on in another one? */
+bool live_possible(const struct leader *leader);
+/* The next world has been chosen: have workers started on the nodes that are new in it. */
+void live_prepare(struct leader *leader);
+/* … and all of them are ready to enter. */
+bool live_ready(const struct leader *leader);
+/* Some have not been for too long: without them. */
+void live_give_up(struct leader *leader);
+/* parked, unprepared: true if it was about such workers. */
+bool live_on_message(struct leader *leader, struct leader_member *m, const char *type,
+                     json_object *msg);
+/* All are held, the highest step is known: the next world begins after it. False: it cannot, that way. */
+bool live_switch(struct leader *leader, uint64_t step);
+/* Has that member left a world that goes on? For a message that says so, and after a while. */
+bool live_departed(struct leader *leader, struct leader_member *m, const char *type);
+void live_watch(struct leader *leader);
 
 /* change.c */
 void change_describe(struct leader *leader, int size);

@@ -18,6 +18,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/extensions.c \
     agent/group.c \
     agent/leader.c \
+    agent/live.c \
     agent/leader.h \
     agent/leader_internal.h \
     agent/member.c \

@@ -224,6 +224,12 @@ static void handle_start(struct member *m, json_object *msg)
         (world = read_world(m, msg, &index, &attempt)) == NULL)
         return;
     m->generation = world->generation;
+    if (m->next != NULL && json_get_bool(msg, "live", false)) {
+        m->group = m->next;
+        m->next = NULL;
+        group_enter(m->group, world, (int)index, (int)attempt);
+        return;
+    }
     if (m->next != NULL && m->next->attempt == attempt) {
         world_destroy(world);
         m->group = m->next;
@@ -279,11 +285,37 @@ static void handle_hold(struct member *m, json_object *msg)
     member_send(m, answer);
 }
 
+/* Live mode: what the workers do at that step. */
+static void go_on(struct member *m, json_object *next)
+{
+    struct error err = {""};
+    struct world *world;
+    int64_t index, attempt;
+
+    if (json_get_bool(next, "leave", false)) {
+        workers_dismiss(m->group->workers);
+        return;
+    }
+    if ((world = read_world(m, next, &index, &attempt)) == NULL)
+        return;
+    m->generation = world->generation;
+    if (group_move(m->group, world, (int)index, (int)attempt, &err) != 0) {
+        world_destroy(world);
+        log_error("%s: the next world cannot be entered: %s", m->options->node, err.text);
+        member_end(m, 1);
+    }
+}
+
 static void handle_run_to(struct member *m, json_object *msg)
 {
+    json_object *next;
     int64_t step;
 
-    if (json_get_int(msg, "step", 0, INT64_MAX, &step))
+    if (!json_get_int(msg, "step", 0, INT64_MAX, &step))
+        return;
+    if (json_object_object_get_ex(msg, "next", &next))
+        go_on(m, next);
+    if (m->group != NULL)
         workers_run_to(m->group->workers, (uint64_t)step);
 }
 

@@ -26,9 +26,9 @@ struct control {
 
 static struct workers *workers_of_attempt(struct member *m, int64_t attempt)
 {
-    if (m->group != NULL && m->group->attempt == attempt)
+    if (m->group != NULL && m->group->started == attempt)
         return m->group->workers;
-    return m->next != NULL && m->next->attempt == attempt ? m->next->workers : NULL;
+    return m->next != NULL && m->next->started == attempt ? m->next->workers : NULL;
 }
 
 /* Signal the ranks in msg, all that are here if it has none. */

@@ -24,9 +24,10 @@ struct group {
     struct tail *tails; /* what each wrote last on stderr */
     int tail_count;
     int reserved_fd; /* keeps rank 0's port for it, -1: rank 0 is elsewhere */
-    int attempt;     /* the leader's number of this start */
-    bool gated;      /* its world has not begun */
-    bool ready;      /* all have been executed */
+    int attempt;     /* the leader's number of this world's start */
+    int started; /* … of the one that its workers have been started for: PMIx knows them by that */
+    bool gated;  /* its world has not begun */
+    bool ready;  /* all have been executed */
     uv_timer_t look; /* for rank 0 to listen */
     uint64_t look_until;
     bool first_passed; /* rank 0 its gate */
@@ -120,6 +121,10 @@ struct group *group_start(struct member *m, struct world *world, int index, int 
 void group_begin(struct group *group, bool first);
 /* … and then all others. */
 void group_open(struct group *group);
+/* Live mode: its workers, which wait at their gates, are those of this world now, which begins. world is taken over. */
+void group_enter(struct group *group, struct world *world, int index, int attempt);
+/* … or, held, go on in this world once they have reached the step that they run to. world is taken over, unless it fails. */
+int group_move(struct group *group, struct world *world, int index, int attempt, struct error *err);
 /* Kill what still runs, and forget it. NULL is accepted. */
 void group_destroy(struct group *group);
 /* What its workers have reported of their progress since the last beat. */

@@ -57,18 +57,18 @@ static void on_abort(int attempt, int rank, int status, const char *message, voi
 
     log_info("rank %d: PMIx_Abort with status %d%s%s", rank, status, message[0] != '\0' ? ": " : "",
              message);
-    if (m->group != NULL && m->group->attempt == attempt)
+    if (m->group != NULL && m->group->started == attempt)
         workers_abort(m->group->workers, rank);
 }
 
 static void on_declare(int attempt, int rank, bool by_event, int signal, void *arg)
 {
     struct member *m = arg;
-    struct group *group = m->group != NULL && m->group->attempt == attempt ? m->group : m->next;
+    struct group *group = m->group != NULL && m->group->started == attempt ? m->group : m->next;
 
     double seconds = 0;
 
-    if (group != NULL && group->attempt == attempt)
+    if (group != NULL && group->started == attempt)
         seconds = workers_declare(group->workers, rank, by_event, signal);
     /* The others have been told while this one was still starting, and it has got a signal that it may ignore. */
     if (seconds > 0 && group == m->group)
@@ -80,7 +80,7 @@ static void on_complete(int attempt, int rank, void *arg)
     struct member *m = arg;
 
     /* Only when it has been asked for, by an event of PMIx or on its page: a program may save at any time, and go on. */
-    if (m->group != NULL && m->group->attempt == attempt &&
+    if (m->group != NULL && m->group->started == attempt &&
         (m->alerted == attempt || workers_told(m->group->workers, rank)))
         workers_complete(m->group->workers, rank);
 }
@@ -89,7 +89,7 @@ void member_pmix_alert(struct member *m, const char *kind, const char *reason, d
 {
     if (m->pmix == NULL)
         return;
-    m->alerted = m->group->attempt;
+    m->alerted = m->group->started;
     pmix_alert(m->pmix, m->alerted, kind, reason, seconds);
 }
 
@@ -97,9 +97,9 @@ static bool on_log(int attempt, int rank, int fd, const char *text, size_t len, 
 {
     struct member *m = arg;
 
-    if (m->group != NULL && m->group->attempt == attempt)
+    if (m->group != NULL && m->group->started == attempt)
         return group_log(m->group, rank, fd, text, len);
-    return m->next != NULL && m->next->attempt == attempt &&
+    return m->next != NULL && m->next->started == attempt &&
            group_log(m->next, rank, fd, text, len);
 }
 
@@ -169,7 +169,9 @@ bool member_pmix_waits(struct member *m, const char *type, json_object *msg)
         return false; /* whatever else there was to do */
     if (m->asked != 0)
         return keep(m, msg);
-    return (strcmp(type, "start") == 0 || strcmp(type, "prepare") == 0) && ask(m, msg);
+    /* Live workers go from world to world; a namespace does not. */
+    return (strcmp(type, "start") == 0 || strcmp(type, "prepare") == 0) &&
+           !json_get_bool(msg, "live", false) && ask(m, msg);
 }
 
 char ***member_pmix_environment(struct member *m, int attempt)

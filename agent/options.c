@@ -38,6 +38,9 @@ static const char usage[] =
     "  --max-restarts=N                restarts after failures (3); resizes do not count\n"
     "  --label                         prefix each line of output with the rank\n"
     "  --bind=auto|none                bind each worker to its share of the node (auto)\n"
+    "  --mode=auto|restart             how workers get from one world to the next: auto, those\n"
+    "                                  of a script that uses slurm_elastic.live keep running;\n"
+    "                                  restart, all are started anew\n"
     "  --early-start=auto|no           start the next workers before the old ones leave, if\n"
     "                                  the script waits for its turn (auto)\n"
     "  --pmix=auto|no                  a PMIx server for the workers, as MPI needs (auto)\n"
@@ -59,6 +62,7 @@ enum {
     OPT_LABEL,
     OPT_BIND,
     OPT_EARLY_START,
+    OPT_MODE,
     OPT_PMIX,
     OPT_STATE_DIR,
     OPT_CHECKPOINT_DIR,
@@ -87,6 +91,7 @@ static const struct option long_options[] = {
     {"label", no_argument, NULL, OPT_LABEL},
     {"bind", required_argument, NULL, OPT_BIND},
     {"early-start", required_argument, NULL, OPT_EARLY_START},
+    {"mode", required_argument, NULL, OPT_MODE},
     {"pmix", required_argument, NULL, OPT_PMIX},
     {"state-dir", required_argument, NULL, OPT_STATE_DIR},
     {"checkpoint-dir", required_argument, NULL, OPT_CHECKPOINT_DIR},
@@ -220,6 +225,8 @@ static int parse_one(struct options *o, int code, const char *name, struct error
         return parse_either("bind", optarg, "auto", "none", &o->bind, err);
     case OPT_EARLY_START:
         return parse_either("early-start", optarg, "auto", "no", &o->early_start, err);
+    case OPT_MODE:
+        return parse_either("mode", optarg, "auto", "restart", &o->live, err);
     case OPT_PMIX:
         return parse_either("pmix", optarg, "auto", "no", &o->pmix, err);
     case OPT_STATE_DIR:
@@ -251,7 +258,7 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
     memset(o, 0, sizeof(*o));
     policy_init(&o->policy);
     o->max_restarts = 3;
-    o->bind = o->early_start = o->pmix = true;
+    o->bind = o->early_start = o->live = o->pmix = true;
     opterr = 0;
     optind = 0; /* GNU: start over, also in the middle of a word */
     while (index = -1, (code = getopt_long(argc, argv, "+m", long_options, &index)) != -1) {

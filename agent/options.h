@@ -18,6 +18,7 @@ struct options {
     int max_restarts;
     bool label;
     bool early_start;
+    bool live;
     bool pmix;
     bool bind;
     bool extension;                         /* internal: agent of an extension job */

@@ -86,9 +86,13 @@ static json_object *attempt_message(const struct leader *leader, const char *typ
 
 int prepare_begin(struct leader *leader)
 {
-    int *order = NULL, size = 0;
+    int *order = NULL, size = 0, rc;
+    bool live = live_possible(leader);
 
-    if (leader_plan(leader, &order, &size) != 0 || size == 0) {
+    leader->only_warm = live && leader->phase == PHASE_HOLDING;
+    rc = leader_plan(leader, &order, &size);
+    leader->only_warm = false;
+    if (rc != 0 || size == 0) {
         free(order);
         return -1;
     }
@@ -97,6 +101,7 @@ int prepare_begin(struct leader *leader)
         .world = build_world(leader, order, size),
         .attempt = ++leader->attempts,
         .since = leader_now(leader),
+        .live = live,
     };
     if (leader->next.world != NULL &&
         exchange_begin(leader, &leader->next.exchange, leader->next.world, leader->next.attempt) !=
@@ -108,6 +113,10 @@ int prepare_begin(struct leader *leader)
     free(order);
     if (leader->next.world == NULL)
         return -2;
+    if (live) {
+        live_prepare(leader);
+        return 0;
+    }
     leader_send(first_member(leader), attempt_message(leader, "reserve"));
     return 0;
 }
@@ -119,7 +128,7 @@ void prepare_discard(struct leader *leader)
     for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *m = leader->members[i];
 
-        if (m->next_position >= 0 && leader->next.reserved)
+        if (m->next_position >= 0 && leader->next.reserved && !leader->next.live)
             leader_send(m, attempt_message(leader, "discard"));
         m->next_position = -1;
     }
@@ -130,7 +139,8 @@ void prepare_discard(struct leader *leader)
 
 bool prepare_early(const struct leader *leader)
 {
-    return leader->gated && !leader->unprepared && leader->options->early_start;
+    return live_possible(leader) ||
+           (leader->gated && !leader->unprepared && leader->options->early_start);
 }
 
 bool prepare_usable(const struct leader *leader)
@@ -161,6 +171,8 @@ bool prepare_done(const struct leader *leader, double *wait)
 
     for (int i = 0; i < leader->member_count; i++)
         parked = parked && (leader->members[i]->next_position < 0 || leader->members[i]->parked);
+    if (leader->next.live)
+        parked = live_ready(leader);
     *wait = leader->next.since + PREPARE_LIMIT - leader_now(leader);
     return parked || *wait <= 0;
 }
@@ -171,7 +183,10 @@ const char *prepare_text(const struct leader *leader, char *text, size_t size)
 
     for (int i = 0; i < leader->member_count; i++) {
         nodes += leader->members[i]->next_position >= 0;
-        parked += leader->members[i]->next_position >= 0 && leader->members[i]->parked;
+        parked += leader->members[i]->next_position >= 0 &&
+                  (leader->members[i]->parked ||
+                   (leader->next.live &&
+                    (leader->members[i]->warm || leader->members[i]->position >= 0)));
     }
     text[0] = '\0';
     if (leader->next.world != NULL)
@@ -225,6 +240,8 @@ bool prepare_on_message(struct leader *leader, struct leader_member *m, const ch
         ours = ours || strcmp(type, types[i]) == 0;
     if (!ours)
         return false;
+    if (live_on_message(leader, m, type, msg))
+        return true;
     if (leader->next.world == NULL || m->next_position < 0 ||
         !json_get_int(msg, "attempt", 0, INT32_MAX, &attempt) || attempt != leader->next.attempt)
         return true; /* of one that has been given up */

@@ -381,6 +381,7 @@ static json_object *state_json(struct leader *leader)
         json_object_object_add(msg, "next_world",
                                json_object_new_string(prepare_text(leader, text, sizeof(text))));
     json_object_object_add(msg, "why_not_more", json_object_new_string(leader->why_not_more));
+    json_object_object_add(msg, "newcomers", json_object_new_string(leader->newcomer_error));
     json_object_object_add(msg, "policy", policy_to_json(o->policy));
     json_object_object_add(msg, "state_dir", json_object_new_string(o->state_dir));
     json_object_object_add(msg, "checkpoint_dir", json_object_new_string(o->checkpoint_dir));

@@ -177,7 +177,8 @@ static struct workers *create_set(const struct world *world, const struct worker
     if (set == NULL ||
         (set->list = calloc((size_t)world->nodes[node].slots, sizeof(*set->list))) == NULL ||
         (set->command = strdup(options->argv[0])) == NULL ||
-        (set->cwd = strdup(options->cwd != NULL ? options->cwd : ".")) == NULL) {
+        (set->cwd = strdup(options->cwd != NULL ? options->cwd : ".")) == NULL ||
+        (set->run_dir = strdup(options->place.run_dir)) == NULL) {
         error_set(err, "out of memory");
         if (set != NULL)
             workers_free(set);
@@ -196,6 +197,7 @@ static struct workers *create_set(const struct world *world, const struct worker
             return NULL;
         }
     }
+    workers_place(set, world, node, options->attempt);
     return set;
 }
 

@@ -21,6 +21,7 @@
 #include "agent/worker_error.h"
 
 #define POLL_MS       100
+#define MOVE_MS       5 /* … for workers to enter the next world */
 #define LINGER_MS     1000
 #define KILL_AGAIN_MS 500
 #define ABORT_MS      1000
@@ -35,11 +36,13 @@ void workers_free(struct workers *set)
 {
     for (int i = 0; set->list != NULL && i < set->count; i++) {
         event_destroy(set->list[i].event);
+        event_destroy(set->list[i].left);
         free(set->list[i].error_file);
     }
     free(set->list);
     free(set->command);
     free(set->cwd);
+    free(set->run_dir);
     free(set);
 }
 
@@ -48,6 +51,8 @@ void workers_remove_files(struct workers *set)
     for (int i = 0; i < set->count; i++) {
         if (set->list[i].event != NULL)
             event_unlink(set->list[i].event);
+        if (set->list[i].left != NULL)
+            event_unlink(set->list[i].left);
         if (set->list[i].error_file != NULL)
             unlink(set->list[i].error_file);
     }
@@ -91,6 +96,8 @@ static void close_timers(struct workers *set)
         uv_close((uv_handle_t *)&set->kill, on_timer_closed);
 }
 
+static void on_poll(uv_timer_t *timer);
+
 /* ---- gate and first boundary ----------------------------------------------------------------- */
 
 static void poll_gate(struct workers *set)
@@ -101,11 +108,41 @@ static void poll_gate(struct workers *set)
     set->handlers.parked(set->arg);
 }
 
+/* Who has opened its new page is in the new world. */
+static void poll_move(struct workers *set)
+{
+    bool all = true;
+
+    for (int i = 0; i < set->count; i++) {
+        struct worker *w = &set->list[i];
+
+        if (w->left == NULL)
+            continue;
+        if (!w->ended && event_read(w->event).state == EVENT_STATE_NONE) {
+            all = false;
+            continue;
+        }
+        event_unlink(w->left);
+        event_destroy(w->left);
+        w->left = NULL;
+    }
+    if (!all)
+        return;
+    set->moving = false;
+    set->ready_at = uv_now(set->loop);
+    uv_timer_start(&set->poll, on_poll, POLL_MS, POLL_MS);
+    set->handlers.ready(set->arg);
+}
+
 static void on_poll(uv_timer_t *timer)
 {
     struct workers *set = timer->data;
     bool attached = false;
 
+    if (set->moving) {
+        poll_move(set);
+        return;
+    }
     if (set->gated) {
         poll_gate(set);
         return;
@@ -349,10 +386,10 @@ void workers_run_to(struct workers *set, uint64_t step)
 
         if (w->ended)
             continue;
-        event_run_to(w->event, step);
+        event_run_to(w->left != NULL ? w->left : w->event, step);
         /* The others are at work, and this one has never looked at its page: it will not see the
          * step either. */
-        if (event_read(w->event).state == EVENT_STATE_NONE)
+        if (w->left == NULL && event_read(w->event).state == EVENT_STATE_NONE)
             send_signal(w, SIGTERM);
     }
 }
@@ -527,6 +564,69 @@ int workers_signal(struct workers *set, int rank, int signal, bool force)
 }
 
 /* ---- the rest -------------------------------------------------------------------------------- */
+
+/* ---- from world to world ---------------------------------------------------------------------- */
+
+bool workers_live(const struct workers *set)
+{
+    for (int i = 0; i < set->count; i++)
+        if (set->list[i].ended || !event_read(set->list[i].event).live)
+            return false;
+    return true;
+}
+
+void workers_place(struct workers *set, const struct world *world, int node_index, int attempt)
+{
+    for (int i = 0; i < set->count; i++) {
+        struct worker *w = &set->list[i];
+
+        w->rank = world_first_rank(world, node_index) + i;
+        event_set_world(w->event, &(struct event_world){.generation = world->generation,
+                                                        .rank = w->rank,
+                                                        .size = world_size(world),
+                                                        .local_rank = i,
+                                                        .local_size = set->count,
+                                                        .nodes = world->node_count,
+                                                        .attempt = attempt});
+    }
+}
+
+int workers_move(struct workers *set, const struct world *world, int node_index, int attempt,
+                 const char *files, struct error *err)
+{
+    for (int i = 0; i < set->count; i++) {
+        struct worker *w = &set->list[i];
+        struct event *event;
+        char *path;
+
+        if (asprintf(&path, "%s/%s-%d.event", set->run_dir, files, w->local_rank) < 0)
+            return error_set(err, "out of memory");
+        event = event_create(path, world->generation, err);
+        free(path);
+        if (event == NULL)
+            return -1;
+        if (w->left != NULL) { /* never entered */
+            event_unlink(w->event);
+            event_destroy(w->event);
+        } else {
+            w->left = w->event;
+        }
+        w->event = event;
+    }
+    workers_place(set, world, node_index, attempt);
+    for (int i = 0; i < set->count; i++)
+        event_set_next(set->list[i].left, set->list[i].event);
+    set->moving = true;
+    set->stepping = false;
+    uv_timer_start(&set->poll, on_poll, MOVE_MS, MOVE_MS);
+    return 0;
+}
+
+void workers_dismiss(struct workers *set)
+{
+    for (int i = 0; i < set->count; i++)
+        event_set_next(set->list[i].event, NULL);
+}
 
 void workers_open(struct workers *set, bool all)
 {

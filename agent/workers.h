@@ -47,6 +47,7 @@ struct workers_options {
     bool gated;        /* close the gate: workers_open lets them begin */
     const char *files; /* how the names of their files begin; NULL: "worker" */
     int unaware_ms;    /* 0: 15 s */
+    int attempt;       /* the leader's number of this world */
     char *const *cpus; /* that each worker is bound to, as workers_cpus() says; NULL: none */
     char *const *const *added; /* for each worker what place.added says, NULL: nothing */
     struct world_place
@@ -61,6 +62,17 @@ struct workers *workers_start(uv_loop_t *loop, const struct world *world,
                               const struct workers_options *options,
                               const struct workers_handlers *handlers, void *arg,
                               struct error *err);
+
+/* Live mode: can all of them go on in another world? */
+bool workers_live(const struct workers *workers);
+/* Which ranks of which world they are; again only while they wait at their gates. */
+void workers_place(struct workers *workers, const struct world *world, int node_index, int attempt);
+/* Those that are held go on as the workers of that node of another world, once they have reached the step that workers_run_to() names
+ * afterwards; files as in workers_options. ready() is called when all have, and stepping() as in a new world. */
+int workers_move(struct workers *workers, const struct world *world, int node_index, int attempt,
+                 const char *files, struct error *err);
+/* … or leave. */
+void workers_dismiss(struct workers *workers);
 
 /* Open the gates of all workers, or of the first only. Their output is handed on from here on. */
 void workers_open(struct workers *workers, bool all);

@@ -20,6 +20,8 @@ struct worker {
     struct workers *workers;
     int rank, local_rank;
     struct event *event;
+    struct event
+        *left; /* of the world that it is about to leave for the one of event; NULL: it has */
     char *error_file;
     uv_process_t process;
     uv_timer_t linger;
@@ -41,6 +43,7 @@ struct workers {
     void *arg;
     char *command; /* argv[0] and cwd, for messages */
     char *cwd;
+    char *run_dir;
     struct worker *list;
     int count;
     int handles; /* of libuv, not closed yet */
@@ -52,6 +55,7 @@ struct workers {
     bool noticed;  /* they have been told to leave, each in its own way */
     bool gated;    /* waiting for workers_open */
     bool parked;
+    bool moving;  /* some are still in the world before this one */
     bool dropped; /* workers_destroy was called: tell nobody, free when all handles are closed */
     char chunk[CHUNK_BYTES]; /* one read at a time, handed on at once */
 };

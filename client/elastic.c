@@ -100,6 +100,42 @@ int elastic_training(void)
     return 0;
 }
 
+int elastic_live(void)
+{
+    int rc = elastic_attach();
+
+    if (rc == 0)
+        event_client_live(worker);
+    return rc;
+}
+
+int elastic_world(struct elastic_world *world)
+{
+    if (worker == NULL)
+        return ELASTIC_NOT_ELASTIC;
+    event_client_world(worker, world);
+    return 0;
+}
+
+int elastic_next_world(struct elastic_world *world, int timeout_ms)
+{
+    struct event_client *next;
+    int rc;
+
+    if (worker == NULL)
+        return ELASTIC_NOT_ELASTIC;
+    rc = event_client_next(worker, timeout_ms, &next, &last_error);
+    if (rc != 1)
+        return rc;
+    memset(world, 0, sizeof(*world));
+    if (next == NULL)
+        return 1;
+    event_client_close(worker);
+    worker = next;
+    event_client_world(worker, world);
+    return 1;
+}
+
 void elastic_guard_child(void)
 {
     if (forked)

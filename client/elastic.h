@@ -156,6 +156,34 @@ int elastic_request_result(const char *id, struct elastic_result *result, int ti
 /* Detach, and leave PMIx if it was entered. Calling elastic_init() again is allowed. */
 void elastic_finalize(void);
 
+/* ---- live mode: a worker that goes on in the next world (doc/live.md) ---------------------------- */
+
+/* A world as this worker sees it. */
+struct elastic_world {
+    int32_t generation;
+    int32_t attempt; /* the number of its start: no two worlds have the same */
+    int32_t rank;
+    int32_t size; /* 0: there is none for this worker: leave */
+    int32_t local_rank;
+    int32_t local_size;
+    int32_t nodes;
+    int32_t reserved;
+};
+
+/* Say that this worker can go on in the next world, and fill in the one that it is in. To be called before elastic_init() lets it into
+ * a world, by all workers of the script. When elastic_event_test() has returned 1, call elastic_next_world() instead of exiting, unless the event is
+ * ELASTIC_STOP. Returns 0 or ELASTIC_NOT_ELASTIC. */
+int elastic_live(void);
+
+/* The world that this worker is in. Ranks and sizes of the environment are those of the first one. Returns 0 or
+ * ELASTIC_NOT_ELASTIC. */
+int elastic_world(struct elastic_world *world);
+
+/* Wait for the next world and enter it: elastic_generation() and elastic_event_test() are about that one from then on. No other thread may be in
+ * this library meanwhile. Returns 1: world is filled in, its size is 0 if this worker is to leave; 0: not within timeout_ms (-1: for
+ * ever); ELASTIC_NOT_ELASTIC or an error. */
+int elastic_next_world(struct elastic_world *world, int timeout_ms);
+
 /* The text of this thread's last error, "" if there was none. Valid until its next call into the library. */
 const char *elastic_error(void);
 

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
@@ -49,6 +50,7 @@ enum watch {
 
 struct event_client {
     struct event_page *page;
+    char *path;
     enum watch watch;
     pid_t agent;
     int agent_fd;
@@ -60,6 +62,7 @@ _Static_assert(offsetof(struct event_page, reason) == 64, "the layout is a contr
 _Static_assert(offsetof(struct event_page, gate) == 256, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, progress) == 268, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, unit) == 288, "the layout is a contract");
+_Static_assert(offsetof(struct event_page, rank) == 312, "the layout is a contract");
 _Static_assert(ELASTIC_UNIT_BYTES == EVENT_UNIT_BYTES, "a unit is not cut");
 _Static_assert(sizeof(((struct elastic_event *)NULL)->reason) ==
                    sizeof(((struct event_page *)NULL)->reason),
@@ -194,8 +197,10 @@ struct event_client *event_client_open(const char *path, struct event_client_err
         fail(err, "out of memory");
         return NULL;
     }
+    client->path = strdup(path);
     client->page = map_page(path, err);
-    if (client->page == NULL) {
+    if (client->page == NULL || client->path == NULL) {
+        free(client->path);
         free(client);
         return NULL;
     }
@@ -217,6 +222,7 @@ void event_client_forget(struct event_client *client)
 {
     if (client->agent_fd >= 0)
         close(client->agent_fd);
+    free(client->path);
     free(client);
 }
 
@@ -419,6 +425,79 @@ void event_client_progress(struct event_client *client, int64_t done, int64_t to
     for (size_t i = 0; i < EVENT_UNIT_BYTES / 8; i++)
         atomic_store(&page->unit[i], text[i]);
     atomic_store(&page->progress, number + 2 != 0 ? number + 2 : 2); /* 0: nothing reported */
+}
+
+/* ---- live mode -------------------------------------------------------------------------------- */
+
+void event_client_live(struct event_client *client)
+{
+    atomic_store(&client->page->live, 1);
+}
+
+void event_client_world(const struct event_client *client, struct elastic_world *world)
+{
+    const struct event_page *page = client->page;
+
+    *world = (struct elastic_world){
+        .generation = event_client_generation(client),
+        .attempt = page->attempt,
+        .rank = page->rank,
+        .size = page->size,
+        .local_rank = page->local_rank,
+        .local_size = page->local_size,
+        .nodes = page->nodes,
+    };
+}
+
+/* The page beside ours that the agent has named. */
+static struct event_client *open_beside(const struct event_client *client,
+                                        struct event_client_error *err)
+{
+    char name[EVENT_FILE_BYTES], path[PATH_MAX];
+    const char *slash = strrchr(client->path, '/');
+    int directory = slash != NULL ? (int)(slash - client->path) + 1 : 0;
+    struct event_client *next;
+
+    memcpy(name, client->page->next_file, sizeof(name));
+    name[sizeof(name) - 1] = '\0';
+    if (name[0] == '\0' || strchr(name, '/') != NULL ||
+        snprintf(path, sizeof(path), "%.*s%s", directory, client->path, name) >=
+            (int)sizeof(path)) {
+        fail(err, "%s: the next page is named \"%s\"", client->path, name);
+        return NULL;
+    }
+    next = event_client_open(path, err);
+    if (next != NULL) {
+        event_client_live(next);
+        event_client_training(next);
+        atomic_store(&next->page->place, EVENT_PASSED_INIT);
+    }
+    return next;
+}
+
+int event_client_next(const struct event_client *client, int timeout_ms, struct event_client **next,
+                      struct event_client_error *err)
+{
+    struct event_page *page = client->page;
+    const struct timespec look = {.tv_nsec = GATE_LOOK_NS};
+    int64_t limit = timeout_ms < 0 ? INT64_MAX : clock_ms(CLOCK_MONOTONIC) + timeout_ms;
+
+    *next = NULL;
+    while (atomic_load(&page->next) == EVENT_NEXT_UNKNOWN) {
+        if (agent_is_gone(client)) {
+            fail(err, "elasticrun on this node (process %d) has died: this worker leaves",
+                 (int)client->agent);
+            return ELASTIC_ERROR_AGENT;
+        }
+        if (clock_ms(CLOCK_MONOTONIC) >= limit)
+            return 0;
+        syscall(SYS_futex, &page->next, FUTEX_WAIT, EVENT_NEXT_UNKNOWN, &look, NULL, 0);
+    }
+    if (atomic_load(&page->next) == EVENT_NEXT_WORLD) {
+        *next = open_beside(client, err);
+        return *next != NULL ? 1 : ELASTIC_ERROR_PAGE;
+    }
+    return 1;
 }
 
 int event_client_generation(const struct event_client *client)

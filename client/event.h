@@ -40,4 +40,13 @@ int event_client_gate(struct event_client *client, enum event_gate_place passed,
                       struct event_client_error *err);
 int event_client_generation(const struct event_client *client);
 
+/* elastic_live(), elastic_world(): live mode. */
+void event_client_live(struct event_client *client);
+void event_client_world(const struct event_client *client, struct elastic_world *world);
+
+/* Wait for what comes after the world of this client. Returns 1, and *next is the client of the next world, or NULL: this worker is to
+ * leave; 0 after timeout_ms (-1: never); or an error. */
+int event_client_next(const struct event_client *client, int timeout_ms, struct event_client **next,
+                      struct event_client_error *err);
+
 #endif

@@ -40,6 +40,14 @@ enum event_gate_place {
     EVENT_PASSED_INIT = 3  /* with elastic_init(): nothing of the GPU had been used */
 };
 
+/* What comes after the world of this page, for a worker that can live on. */
+enum event_next {
+    EVENT_NEXT_UNKNOWN = 0,
+    EVENT_NEXT_WORLD = 1, /* next_file is the page of the world that it goes on in */
+    EVENT_NEXT_NONE = 2   /* it is to leave */
+};
+#define EVENT_FILE_BYTES 64
+
 struct event_page {
     uint64_t magic;
     uint32_t version;
@@ -63,6 +71,17 @@ struct event_page {
     _Atomic int64_t done;
     _Atomic int64_t total;                       /* 0: unknown */
     _Atomic uint64_t unit[EVENT_UNIT_BYTES / 8]; /* text, NUL-terminated */
+    /* The world, written by the agent before the worker passes its gate. */
+    int32_t rank;
+    int32_t size;
+    int32_t local_rank;
+    int32_t local_size;
+    int32_t nodes;
+    int32_t attempt;
+    _Atomic uint32_t
+        live; /* 1: can go on in the next world without ending; written by the worker */
+    _Atomic uint32_t next;            /* enum event_next, written by the agent; a futex */
+    char next_file[EVENT_FILE_BYTES]; /* in the directory of this one, NUL-terminated */
 };
 
 #endif

@@ -279,6 +279,7 @@ char *render_state(json_object *state, const struct render_options *options)
     put_generation(out, state, options);
     put_line(out, "Why this size", json_get_string(state, "why_size"), options->width);
     put_line(out, "Why not more", json_get_string(state, "why_not_more"), options->width);
+    put_line(out, "Newcomers", json_get_string(state, "newcomers"), options->width);
     put_line(out, "Next", json_get_string(state, "next_world"), options->width);
     put_policy(out, state, options->width);
     put_line(out, "State directory", json_get_string(state, "state_dir"), options->width);

@@ -73,6 +73,7 @@ static const struct shape state_shape[] = {
     {"state_dir", KIND_TEXT, NULL},
     {"checkpoint_dir", KIND_TEXT, NULL},
     {"pmix", KIND_TEXT, NULL},
+    {"newcomers", KIND_TEXT, NULL},
     {NULL, KIND_INT, NULL},
 };
 

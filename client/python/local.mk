@@ -13,5 +13,6 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/checkpoint.py \
     client/python/slurm_elastic/py.typed \
     client/python/slurm_elastic/leaving.py \
+    client/python/slurm_elastic/live.py \
     client/python/slurm_elastic/sampler.py
 EXTRA_DIST += client/python/pyproject.toml

@@ -16,6 +16,8 @@ EXTRA_DIST += \
     tests/system/hosts.bats \
     tests/system/hosts.py \
     tests/system/level0.bats \
+    tests/system/live.bats \
+    tests/system/live.py \
     tests/system/main_path.bats \
     tests/system/mpi.bats \
     tests/system/mpi/collectives.c \

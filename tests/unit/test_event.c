@@ -998,6 +998,101 @@ static void test_a_pmix_server_that_is_not_there_is_an_error(void **state)
     event_destroy(event);
 }
 
+/* ---- live mode -------------------------------------------------------------------------------- */
+
+static void assert_world(const struct elastic_world *world, int generation, int rank, int size)
+{
+    assert_int_equal(world->generation, generation);
+    assert_int_equal(world->rank, rank);
+    assert_int_equal(world->size, size);
+}
+
+static struct event *named_page(const char *name, int generation, int rank, int size)
+{
+    struct event_world world = {
+        .generation = generation, .rank = rank, .size = size, .local_size = 1, .nodes = size};
+    struct event *event;
+    struct error err;
+    char path[sizeof(directory) + 32];
+
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    event = event_create(path, generation, &err);
+    assert_non_null(event);
+    event_set_world(event, &world);
+    return event;
+}
+
+static void drop_page(struct event *event)
+{
+    event_unlink(event);
+    event_destroy(event);
+}
+
+static void test_a_live_worker_goes_on_in_the_next_world(void **state)
+{
+    struct event *first = named_page("page", 3, 1, 2), *second = named_page("second", 4, 0, 3);
+    struct elastic_world world;
+
+    (void)state;
+    assert_int_equal(elastic_next_world(&world, 0), ELASTIC_NOT_ELASTIC);
+    assert_int_equal(elastic_world(&world), ELASTIC_NOT_ELASTIC);
+    setenv("ELASTIC_EVENT_FILE", page_path, 1);
+    assert_false(event_read(first).live);
+    assert_int_equal(elastic_live(), 0);
+    assert_true(event_read(first).live);
+    assert_int_equal(elastic_init(), 0);
+    assert_int_equal(elastic_world(&world), 0);
+    assert_world(&world, 3, 1, 2);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(elastic_event_test(NULL), 0);
+    assert_int_equal(event_hold(first, EVENT_GROW, "more", 3, 0).step, 3);
+    assert_int_equal(elastic_next_world(&world, 5), 0); /* not named yet */
+    event_set_next(first, second);
+    event_run_to(first, 3);
+    assert_int_equal(elastic_event_test(NULL), 1);
+    assert_int_equal(event_read(second).state, EVENT_STATE_NONE);
+    assert_int_equal(elastic_next_world(&world, 0), 1);
+    assert_world(&world, 4, 0, 3);
+    assert_int_equal(elastic_generation(), 4);
+    /* It is at work there, and its steps are those of the new world. */
+    assert_true(event_read(second).live);
+    assert_int_equal(event_read(second).state, EVENT_STATE_TRAINING);
+    assert_int_equal(elastic_event_test(NULL), 0);
+    assert_int_equal(event_read(second).step, 1);
+    assert_int_equal(event_read(first).step, 3);
+    /* … from which there is no other. */
+    event_set_next(second, NULL);
+    assert_int_equal(elastic_next_world(&world, 0), 1);
+    assert_int_equal(world.size, 0);
+    elastic_finalize();
+    drop_page(first);
+    drop_page(second);
+}
+
+static void test_a_next_world_that_cannot_be_entered_is_an_error(void **state)
+{
+    struct event *event = named_page("page", 3, 0, 1);
+    const char *const names[] = {"", "../page", "missing", "/etc/passwd"};
+    struct event_page *page = raw_page();
+    struct elastic_world world;
+
+    (void)state;
+    setenv("ELASTIC_EVENT_FILE", page_path, 1);
+    assert_int_equal(elastic_init(), 0);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(page->next_file, sizeof(page->next_file), "%s", names[i]);
+        atomic_store(&page->next, EVENT_NEXT_WORLD);
+        assert_int_equal(elastic_next_world(&world, 0), ELASTIC_ERROR_PAGE);
+        assert_non_null(strstr(elastic_error(), names[i]));
+    }
+    memset(page->next_file, 'x', sizeof(page->next_file)); /* without an end */
+    assert_int_equal(elastic_next_world(&world, 0), ELASTIC_ERROR_PAGE);
+    assert_int_equal(elastic_generation(), 3); /* it is where it was */
+    munmap(page, EVENT_PAGE_BYTES);
+    elastic_finalize();
+    drop_page(event);
+}
+
 static void test_getters_read_the_environment(void **state)
 {
     struct event *event = create_page(5);
@@ -1083,6 +1178,8 @@ int main(void)
         TEST(test_a_bad_page_is_an_error_with_a_reason),
         TEST(test_nodes_need_pmix_and_good_arguments),
         TEST(test_a_pmix_server_that_is_not_there_is_an_error),
+        TEST(test_a_live_worker_goes_on_in_the_next_world),
+        TEST(test_a_next_world_that_cannot_be_entered_is_an_error),
         TEST(test_getters_read_the_environment),
         TEST(test_a_forked_child_is_no_worker),
     };

@@ -67,7 +67,7 @@ static void test_values(void **state)
                            "--elastic-pool=a,b "
                            "--elastic-signal=USR1 --elastic-grow=ask --nproc-per-node=gpu "
                            "--max-restarts=7 --label "
-                           "--bind=none --early-start=no "
+                           "--bind=none --early-start=no --mode=restart "
                            "--state-dir=/s --checkpoint-dir /c x"),
                      OPTIONS_RUN);
     assert_int_equal(o.policy.sizes.step, 2);
@@ -78,7 +78,7 @@ static void test_values(void **state)
     assert_int_equal(o.policy.pool_count, 2);
     assert_int_equal(o.nproc_kind, NPROC_GPU);
     assert_int_equal(o.max_restarts, 7);
-    assert_true(o.label && !o.bind && !o.early_start && !o.extension);
+    assert_true(o.label && !o.bind && !o.early_start && !o.live && !o.extension);
     assert_string_equal(o.state_dir, "/s");
     assert_string_equal(o.checkpoint_dir, "/c");
     options_clear(&o);
@@ -102,6 +102,7 @@ static void test_refused(void **state)
         {"elasticrun --max-restarts= x", "--max-restarts=:"},
         {"elasticrun --bind=all x", "--bind=all: must be auto or none"},
         {"elasticrun --early-start=1 x", "--early-start=1: must be auto or no"},
+        {"elasticrun --mode=live x", "--mode=live: must be auto or restart"},
         {"elasticrun --no-such x", "--no-such: unknown option"},
         {"elasticrun --elastic-grace", "--elastic-grace"},
     };

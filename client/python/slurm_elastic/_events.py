@@ -68,6 +68,25 @@ class _CEvent(ctypes.Structure):  # struct elastic_event
         )
 
 
+class World(NamedTuple):
+    """A world as this worker sees it."""
+
+    generation: int
+    attempt: int
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    nodes: int
+
+
+class _CWorld(ctypes.Structure):  # struct elastic_world
+    _fields_ = [(name, ctypes.c_int32) for name in (*World._fields, "reserved")]
+
+    def as_world(self) -> World:
+        return World(*(getattr(self, name) for name in World._fields))
+
+
 def _candidates() -> Iterator[str]:
     """Where libelastic may be: elasticrun names the one beside itself, which fits it best."""
     if os.environ.get("ELASTIC_LIB"):
@@ -196,6 +215,30 @@ def training() -> None:
     """Say that from now on there is something worth saving (elastic_training)."""
     if attach():
         _library.elastic_training()
+
+
+def live() -> bool:
+    """Say that this worker can go on in the next world; False: there is none, or not this way."""
+    return attach() and hasattr(_library, "elastic_live") and _library.elastic_live() == 0
+
+
+def world() -> World:
+    """The one that this worker is in, after init() in a live worker."""
+    found = _CWorld()
+    _library.elastic_world(ctypes.byref(found))
+    return found.as_world()
+
+
+def next_world(timeout: float) -> Optional[World]:
+    """The one that follows this one's event. Its size is 0 if this worker is to leave; None: none is named within timeout seconds.
+
+    Raises SystemExit if elasticrun has died.
+    """
+    found = _CWorld()
+    answer = _library.elastic_next_world(ctypes.byref(found), math.ceil(timeout * 1000))
+    if answer < 0:
+        raise SystemExit("slurm_elastic: " + _error(_library))
+    return found.as_world() if answer == 1 else None
 
 
 def elastic_event_detected() -> Optional[Event]:

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Live mode: from one world to the next without an end of the workers that stay (doc/live.md).
+ *
+ *   newcomers: prepare ──► warm ─────────────────────────────┐
+ *   the others:             HOLDING ──► run_to S, next world ─┴──► STARTING ──► RUNNING
+ *
+ * A newcomer's workers are started once, wait at their gates, and are told their place when their world begins: a change of plans does not
+ * cost them their start. All others learn of the next world with the step after which it begins. */
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/leader_internal.h"
+#include "common/log.h"
+#include "lib/json_get.h"
+
+#define DEPART_LIMIT 10.0 /* seconds for workers that leave a world that goes on */
+
+bool live_possible(const struct leader *leader)
+{
+    int there = 0;
+
+    if (!leader->options->live || leader->world == NULL || leader->stopping || leader->fault ||
+        leader->failed || (leader->phase != PHASE_RUNNING && leader->phase != PHASE_HOLDING))
+        return false;
+    for (int i = 0; i < leader->member_count; i++) {
+        const struct leader_member *m = leader->members[i];
+
+        if (m->position < 0)
+            continue;
+        if (m->link == NULL || !m->live || m->drained)
+            return false;
+        there++;
+    }
+    return there == leader->world->node_count;
+}
+
+static json_object *live_message(const char *type, const struct leader *leader, int position)
+{
+    json_object *msg = prepare_message(type, leader->next.world, position, leader->next.attempt);
+
+    json_object_object_add(msg, "live", json_object_new_boolean(true));
+    return msg;
+}
+
+void live_prepare(struct leader *leader)
+{
+    /* Nobody meets there: the agents serve a store. */
+    leader->next.world->master_port = leader->world->master_port;
+    leader->next.reserved = true;
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+
+        if (m->next_position < 0 || m->position >= 0 || m->warm || m->warming != 0)
+            continue;
+        m->warming = leader->next.attempt;
+        leader_send(m, live_message("prepare", leader, m->next_position));
+    }
+}
+
+bool live_ready(const struct leader *leader)
+{
+    for (int i = 0; i < leader->member_count; i++) {
+        const struct leader_member *m = leader->members[i];
+
+        if (m->next_position >= 0 && m->position < 0 && !m->warm)
+            return false;
+    }
+    return true;
+}
+
+/* It has cost the world nothing, and is not to be tried again at once. */
+static void refuse_newcomer(struct leader *leader, struct leader_member *m, const char *why)
+{
+    char text[256];
+
+    snprintf(text, sizeof(text), "%s: its workers were not let in: %s", m->node, why);
+    log_error("job %u: %s", leader->options->job, text);
+    snprintf(leader->newcomer_error, sizeof(leader->newcomer_error), "%s", text);
+    m->warming = 0;
+    m->warm = false;
+    leader_setback(leader);
+    if (m->base)
+        leader_lose(leader, m, why);
+    else
+        leader_release(leader, m, why);
+}
+
+void live_give_up(struct leader *leader)
+{
+    for (int i = leader->member_count - 1; i >= 0; i--) {
+        struct leader_member *m = leader->members[i];
+
+        if (m->next_position >= 0 && m->position < 0 && !m->warm)
+            refuse_newcomer(leader, m, "they did not come to their gates in time");
+        if (i > leader->member_count)
+            i = leader->member_count;
+    }
+    prepare_discard(leader);
+    leader_schedule(leader, 0);
+}
+
+bool live_on_message(struct leader *leader, struct leader_member *m, const char *type,
+                     json_object *msg)
+{
+    const char *reason = json_get_string(msg, "reason");
+    int64_t attempt;
+
+    if (m->warming == 0 || !json_get_int(msg, "attempt", 1, INT32_MAX, &attempt) ||
+        attempt != m->warming)
+        return false;
+    if (strcmp(type, "parked") == 0 && json_get_bool(msg, "live", false)) {
+        m->warm = m->live = true;
+        leader_schedule(leader, 0);
+        return true;
+    }
+    refuse_newcomer(leader, m,
+                    strcmp(type, "parked") == 0 ? "they are not live, as the others are"
+                    : reason != NULL            ? reason
+                                                : "?");
+    prepare_again(leader);
+    leader_schedule(leader, 0);
+    return true;
+}
+
+static json_object *next_of(const struct leader *leader, const struct leader_member *m)
+{
+    json_object *next;
+
+    if (m->next_position >= 0)
+        return live_message("next", leader, m->next_position);
+    next = json_object_new_object();
+    json_object_object_add(next, "leave", json_object_new_boolean(true));
+    return next;
+}
+
+bool live_switch(struct leader *leader, uint64_t step)
+{
+    double now = leader_now(leader);
+
+    if (!live_possible(leader) || leader->next.world == NULL || !leader->next.live ||
+        !prepare_usable(leader) || !live_ready(leader))
+        return false;
+    change_update_reason(leader);
+    leader->next_reason[0] = '\0';
+    leader->leaving_job = 0;
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+        json_object *msg;
+
+        if (m->position < 0)
+            continue;
+        msg = leader_message("run_to", leader->generation);
+        json_object_object_add(msg, "step", json_object_new_int64((int64_t)step));
+        json_object_object_add(msg, "next", next_of(leader, m));
+        leader_send(m, msg);
+        m->departing = m->next_position < 0 ? now : 0;
+    }
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+
+        if (m->next_position < 0 || m->position >= 0)
+            continue;
+        leader_send(m, live_message("start", leader, m->next_position));
+        m->warm = false;
+        m->warming = 0;
+    }
+    world_destroy(leader->world);
+    leader->world = leader->next.world;
+    leader->next.world = NULL;
+    exchange_end(leader, &leader->exchange);
+    leader->exchange = leader->next.exchange;
+    leader->next.exchange = (struct exchange){0};
+    leader->generation = leader->world->generation;
+    change_take_places(leader);
+    change_release_idle(leader);
+    if (report_generation(leader) != 0) {
+        change_finish(leader, 1);
+        return true;
+    }
+    leader_set_phase(leader, PHASE_STARTING, START_LIMIT);
+    leader->generation_since = now;
+    return true;
+}
+
+bool live_departed(struct leader *leader, struct leader_member *m, const char *type)
+{
+    if (m->departing == 0 || m->position >= 0)
+        return false;
+    if (strcmp(type, "drained") == 0) {
+        m->departing = 0;
+        change_release_idle(leader);
+        leader_schedule(leader, 0);
+    }
+    return true;
+}
+
+void live_watch(struct leader *leader)
+{
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+
+        if (m->departing == 0 || leader_now(leader) - m->departing < DEPART_LIMIT)
+            continue;
+        m->departing = 0;
+        change_release_idle(leader);
+        leader_schedule(leader, 0);
+        return; /* the list may have changed */
+    }
+}
