@@ -9,6 +9,8 @@
 #include "common/log.h"
 #include "lib/json_get.h"
 
+#define BEGIN_LIMIT 30.0 /* seconds for all nodes' workers to attach or to initialise PMIx */
+
 /* ---- the job as it is -------------------------------------------------------------------------------------------------------- */
 
 /* Nodes of members that are there, and one for each node of an extension that Slurm has not ended yet. NULL: out of memory. */
@@ -35,13 +37,24 @@ static char **held_nodes(const struct leader *leader)
     return nodes;
 }
 
+/* Is the world there, on all its nodes? One of which nothing is heard is, after a while. */
+static bool has_begun(const struct leader *leader)
+{
+    if (leader_now(leader) - leader->ready_at > BEGIN_LIMIT)
+        return true;
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->position >= 0 && !leader->members[i]->begun)
+            return false;
+    return true;
+}
+
 static struct request_situation situation(const struct leader *leader, char **held)
 {
     return (struct request_situation){
         .sizes = &leader->options->policy->sizes,
         .base_nodes = leader->options->base_nodes,
         .size = leader->world != NULL ? leader->world->node_count : 0,
-        .settled = leader->phase == PHASE_RUNNING,
+        .settled = leader->phase == PHASE_RUNNING && has_begun(leader),
         .held = held,
         .deaf = extensions_pool(leader) == NULL
                     ? "this job has no pool that its extensions could come from"
@@ -140,7 +153,10 @@ void allocate_update(struct leader *leader)
     if (current != NULL && current->nodes != NULL)
         release_named(leader, current);
     /* Told when there is a world that can hear it. */
-    while (leader->phase == PHASE_RUNNING && (ended = requests_ended(leader->requests)) != NULL) {
+    if (leader->phase == PHASE_RUNNING && !has_begun(leader))
+        leader_schedule(leader, BEGIN_LIMIT);
+    while (leader->phase == PHASE_RUNNING && (leader->stopping || has_begun(leader)) &&
+           (ended = requests_ended(leader->requests)) != NULL) {
         if (ended->state == REQUEST_DONE &&
             (ended->kind == REQUEST_RELEASE || ended->goal > leader->target))
             leader->target = ended->goal;
@@ -323,6 +339,7 @@ void allocate_on_question(const struct forum *forum, struct leader_member *m, js
         json_object_object_add(answer, "request", json_object_new_string(id));
         /* A program that asks wants them now, and is at work. */
         leader->last_setback = -1;
+        m->begun = m->begun || !forum->next;
         m->stepping = m->stepping || !forum->next;
     }
     forum_answer(forum, m, msg, answer);

@@ -132,7 +132,7 @@ void change_take_places(struct leader *leader)
 
         m->position = m->next_position;
         m->next_position = -1;
-        m->parked = m->drained = m->torn = m->stepping = false;
+        m->parked = m->drained = m->torn = m->begun = m->stepping = false;
         memset(&m->held, 0, sizeof(m->held));
         m->step = 0;
         m->told = m->completed = 0;
@@ -492,8 +492,11 @@ void change_on_message(struct leader *leader, struct leader_member *m, const cha
         handle_ready(leader, m);
     } else if (strcmp(type, "listening") == 0) {
         open_gates(leader, m);
+    } else if (strcmp(type, "begun") == 0) {
+        m->begun = true;
+        leader_schedule(leader, 0);
     } else if (strcmp(type, "stepping") == 0) {
-        m->stepping = true;
+        m->begun = m->stepping = true;
         m->live = json_get_bool(msg, "live", false);
         leader->gated = json_get_bool(msg, "gate", false);
         report_stepping(leader, json_get_bool(msg, "aware", true));

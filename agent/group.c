@@ -147,6 +147,13 @@ static bool passed_gate(const struct group *group)
     return workers_gate(group->workers) >= (gpus ? EVENT_PASSED_INIT : EVENT_PASSED_LOAD);
 }
 
+static void on_begun(void *arg)
+{
+    struct group *group = arg;
+
+    member_send(group->member, member_generation_message("begun", group->world->generation));
+}
+
 static void on_stepping(void *arg)
 {
     struct group *group = arg;
@@ -245,6 +252,7 @@ static void on_drained(void *arg)
 static const struct workers_handlers worker_handlers = {
     .ready = on_ready,
     .parked = on_parked,
+    .begun = on_begun,
     .stepping = on_stepping,
     .exited = on_exited,
     .drained = on_drained,

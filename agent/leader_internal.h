@@ -49,6 +49,7 @@ struct leader_member {
     bool torn;     /* lost before that: the world around it cannot go on */
     int told,
         completed; /* its workers of this generation that have left: for an event, because they were through */
+    bool begun; /* its workers are there, whatever they do */
     bool stepping;
     struct workers_held_sum {
         int attached, training, running;

@@ -61,6 +61,14 @@ static void on_abort(int attempt, int rank, int status, const char *message, voi
         workers_abort(m->group->workers, rank);
 }
 
+static void on_joined(int attempt, int rank, void *arg)
+{
+    struct member *m = arg;
+
+    if (m->group != NULL && m->group->started == attempt)
+        workers_joined(m->group->workers, rank);
+}
+
 static void on_declare(int attempt, int rank, bool by_event, int signal, void *arg)
 {
     struct member *m = arg;
@@ -111,6 +119,7 @@ static void on_control(int attempt, json_object *msg, void *arg)
 static const struct pmix_handlers handlers = {.space = on_space,
                                               .send = on_send,
                                               .abort = on_abort,
+                                              .joined = on_joined,
                                               .declare = on_declare,
                                               .complete = on_complete,
                                               .log = on_log,

@@ -249,6 +249,14 @@ static void handle_ask(struct pmix *pmix, int attempt, json_object *msg)
         pmix->handlers.send(json_object_get(msg), pmix->arg);
 }
 
+static void handle_joined(struct pmix *pmix, int attempt, json_object *msg)
+{
+    int64_t rank;
+
+    if (json_get_int(msg, "rank", 0, INT32_MAX, &rank))
+        pmix->handlers.joined(attempt, (int)rank, pmix->arg);
+}
+
 static void on_message(struct link *link, json_object *msg, void *arg)
 {
     struct server *server = arg;
@@ -275,6 +283,8 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         drop_server(pmix, pmix->reason);
     } else if (strcmp(type, "abort") == 0) {
         handle_abort(pmix, (int)attempt, msg);
+    } else if (strcmp(type, "joined") == 0) {
+        handle_joined(pmix, (int)attempt, msg);
     } else if (strcmp(type, "declare") == 0) {
         handle_declare(pmix, (int)attempt, msg);
     } else if (strcmp(type, "complete") == 0) {

@@ -27,6 +27,8 @@ struct pmix_handlers {
     void (*send)(json_object *msg, void *arg);
     /* A worker has called PMIx_Abort. */
     void (*abort)(int attempt, int rank, int status, const char *message, void *arg);
+    /* A worker has initialised PMIx. */
+    void (*joined)(int attempt, int rank, void *arg);
     /* A worker wants to be told by an event (pmix_alert), or by this signal (0: none in particular), when it has to leave. */
     void (*declare)(int attempt, int rank, bool by_event, int signal, void *arg);
     /* A worker has saved what it wants to save. */

@@ -137,7 +137,7 @@ static void poll_move(struct workers *set)
 static void on_poll(uv_timer_t *timer)
 {
     struct workers *set = timer->data;
-    bool attached = false;
+    bool attached = false, begun = true, joined = true;
 
     if (set->moving) {
         poll_move(set);
@@ -152,9 +152,16 @@ static void on_poll(uv_timer_t *timer)
         struct event_status status = event_read(set->list[i].event);
 
         attached |= status.state != EVENT_STATE_NONE;
+        begun &= status.state != EVENT_STATE_NONE || set->list[i].joined;
+        joined &= set->list[i].joined;
         set->stepping |= status.step > 0 || status.waits;
     }
-    if (!attached && (set->declared || uv_now(set->loop) - set->ready_at >= set->unaware_ms))
+    if (begun && !set->begun) {
+        set->begun = true;
+        set->handlers.begun(set->arg);
+    }
+    if (!attached &&
+        (set->declared || joined || uv_now(set->loop) - set->ready_at >= set->unaware_ms))
         set->stepping = true;
     if (!set->stepping)
         return;
@@ -461,6 +468,14 @@ static struct worker *worker_of(struct workers *set, int rank)
     return NULL;
 }
 
+void workers_joined(struct workers *set, int rank)
+{
+    struct worker *w = worker_of(set, rank);
+
+    if (w != NULL)
+        w->joined = true;
+}
+
 double workers_declare(struct workers *set, int rank, bool by_event, int signal)
 {
     struct worker *w = worker_of(set, rank);
@@ -617,7 +632,7 @@ int workers_move(struct workers *set, const struct world *world, int node_index,
     for (int i = 0; i < set->count; i++)
         event_set_next(set->list[i].left, set->list[i].event);
     set->moving = true;
-    set->stepping = false;
+    set->begun = set->stepping = false;
     uv_timer_start(&set->poll, on_poll, MOVE_MS, MOVE_MS);
     return 0;
 }

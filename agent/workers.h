@@ -28,6 +28,8 @@ struct worker_exit {
 struct workers_handlers {
     void (*ready)(void *arg);  /* every worker has been executed */
     void (*parked)(void *arg); /* started with a closed gate: all of them wait there */
+    /* All of them are there: each has attached to its page or initialised PMIx. Or stepping() comes. */
+    void (*begun)(void *arg);
     /* The first boundary was passed by one of them; or none has attached for a while
      * (unaware_ms) after ready: their script knows nothing of us. */
     void (*stepping)(void *arg);
@@ -98,6 +100,9 @@ void workers_hold(struct workers *workers, const char *kind, const char *reason,
                   int64_t deadline_ms, struct workers_held *held);
 /* Let all run to this step. One that has never attached will not see it and gets SIGTERM. */
 void workers_run_to(struct workers *workers, uint64_t step);
+
+/* That one has initialised PMIx. */
+void workers_joined(struct workers *workers, int rank);
 
 /* How that one wants to be told that it has to leave: by whoever tells it otherwise (by_event), or by this signal; 0: as all others. Returns the seconds
  * that it still has when the others have been told already, so that it has to be told now; else 0. */

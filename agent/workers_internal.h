@@ -30,6 +30,7 @@ struct worker {
     size_t failure_bytes;
     int spawn_error;   /* libuv's, 0: the shim was started */
     int stop_signal;   /* the last one that we sent, 0: none */
+    bool joined;       /* has initialised PMIx */
     bool by_event;     /* is told otherwise than by a signal */
     int notice_signal; /* wants this one; 0: the usual one */
     bool ended;        /* the shim is reaped */
@@ -50,7 +51,7 @@ struct workers {
     int unreported;
     uv_timer_t poll, kill;
     uint64_t ready_at, unaware_ms;
-    bool ready, stepping, paused;
+    bool ready, begun, stepping, paused;
     bool declared; /* one of them has said how it wants to be told to leave: it is at work */
     bool noticed;  /* they have been told to leave, each in its own way */
     bool gated;    /* waiting for workers_open */

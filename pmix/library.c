@@ -191,6 +191,7 @@ void call_answer(struct call *call, pmix_status_t status)
         call->answer.tool(status, &call->source, call->cookie);
         break;
     case CALL_NOTIFY: /* answered when it came */
+    case CALL_JOINED:
     case CALL_OWN:
         break;
     default:
@@ -267,6 +268,22 @@ pmix_status_t values_unpack(pmix_byte_object_t *packed, void *values, int32_t co
 }
 
 /* ---- the module: all of it runs in the library's thread ------------------------------------------------------------------ */
+
+/* The library has no use for what is returned, but logs an error. */
+static pmix_status_t on_joined(const pmix_proc_t *proc, void *object, pmix_info_t info[],
+                               size_t info_count, pmix_op_cbfunc_t answer, void *cookie)
+{
+    struct call *call = call_new(CALL_JOINED, proc, NULL, 0, NULL, 0);
+
+    (void)object;
+    (void)info;
+    (void)info_count;
+    (void)answer;
+    (void)cookie;
+    if (call != NULL)
+        post(call);
+    return PMIX_SUCCESS;
+}
 
 static pmix_status_t on_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t answer,
                                   void *cookie)
@@ -523,6 +540,7 @@ static void on_tool(pmix_info_t *info, size_t info_count, pmix_tool_connection_c
 
 /* What is not here the library answers with PMIX_ERR_NOT_SUPPORTED. */
 static pmix_server_module_t module = {
+    .client_connected2 = on_joined,
     .client_finalized = on_finalized,
     .abort = on_abort,
     .fence_nb = on_fence,

@@ -28,6 +28,7 @@ enum call_type {
     CALL_CONTROL,    /* info about procs (none: all of source's namespace) */
     CALL_NOTIFY,     /* an event of source: status is its code, range who is to hear of it */
     CALL_TOOL,       /* a tool that wants a name; info tells what it is */
+    CALL_JOINED,     /* a process has initialised PMIx; nobody waits for an answer */
     CALL_OWN         /* of this program itself: done is called in the loop */
 };
 

@@ -107,6 +107,19 @@ static void on_tool(struct call *call)
     call_answer_tool(call, &name);
 }
 
+static void on_joined(struct call *call)
+{
+    const struct space *space = host_space_by_name(call->source.nspace);
+    json_object *msg;
+
+    if (space != NULL) {
+        msg = host_message("joined", space->attempt);
+        json_object_object_add(msg, "rank", json_object_new_int64(call->source.rank));
+        host_send(msg);
+    }
+    call_answer(call, PMIX_SUCCESS);
+}
+
 static void on_call(struct call *call)
 {
     switch (call->type) {
@@ -147,6 +160,9 @@ static void on_call(struct call *call)
         break;
     case CALL_TOOL:
         on_tool(call);
+        break;
+    case CALL_JOINED:
+        on_joined(call);
         break;
     default:
         call_answer(call, PMIX_ERR_NOT_SUPPORTED);

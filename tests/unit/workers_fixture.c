@@ -39,6 +39,13 @@ static void on_parked(void *arg)
     ((struct run *)arg)->parked++;
 }
 
+static void on_begun(void *arg)
+{
+    struct run *run = arg;
+
+    run->begun++;
+}
+
 static void on_stepping(void *arg)
 {
     ((struct run *)arg)->stepping++;
@@ -91,6 +98,7 @@ static void on_output(int rank, int fd, const char *data, size_t len, void *arg)
 static const struct workers_handlers handlers = {
     .ready = on_ready,
     .parked = on_parked,
+    .begun = on_begun,
     .stepping = on_stepping,
     .exited = on_exited,
     .drained = on_drained,

@@ -41,6 +41,7 @@ struct run {
     struct workers *workers;
     struct workers_options options;
     int ready, parked, stepping, drained, exits;
+    int begun;
     size_t largest_chunk;
     struct ending endings[RUN_WORKERS_MAX];
     struct text texts[RUN_WORKERS_MAX][3];
