@@ -43,7 +43,8 @@ static bool has_begun(const struct leader *leader)
     if (leader_now(leader) - leader->ready_at > BEGIN_LIMIT)
         return true;
     for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position >= 0 && !leader->members[i]->begun)
+        if (leader->members[i]->position >= 0 && !leader->members[i]->begun &&
+            !leader->members[i]->drained)
             return false;
     return true;
 }

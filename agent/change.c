@@ -493,6 +493,7 @@ void change_on_message(struct leader *leader, struct leader_member *m, const cha
     } else if (strcmp(type, "listening") == 0) {
         open_gates(leader, m);
     } else if (strcmp(type, "begun") == 0) {
+        log_debug("%s: its workers are there", m->node);
         m->begun = true;
         leader_schedule(leader, 0);
     } else if (strcmp(type, "stepping") == 0) {
@@ -507,6 +508,7 @@ void change_on_message(struct leader *leader, struct leader_member *m, const cha
         handle_exit(leader, m, msg);
     } else if (strcmp(type, "drained") == 0) {
         m->drained = true;
+        leader_schedule(leader, 0);
         change_release_idle(leader);
         if (leader->phase == PHASE_RUNNING || leader->phase == PHASE_DRAINING ||
             leader->phase == PHASE_STARTING)

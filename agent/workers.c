@@ -152,7 +152,7 @@ static void on_poll(uv_timer_t *timer)
         struct event_status status = event_read(set->list[i].event);
 
         attached |= status.state != EVENT_STATE_NONE;
-        begun &= status.state != EVENT_STATE_NONE || set->list[i].joined;
+        begun &= status.state != EVENT_STATE_NONE || set->list[i].joined || set->list[i].ended;
         joined &= set->list[i].joined;
         set->stepping |= status.step > 0 || status.waits;
     }
