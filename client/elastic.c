@@ -190,12 +190,16 @@ int elastic_request_nodes(int nodes, int within_s, char *id)
         return ELASTIC_NOT_ELASTIC;
     if (within_s < 0)
         return bad_argument("a number of seconds cannot be negative");
+    event_client_training(worker); /* its own request is not to be what kills it */
     return nodes_extend(nodes, within_s, id, &last_error);
 }
 
 int elastic_release_nodes(int nodes, char *id)
 {
-    return worker != NULL ? nodes_release(nodes, NULL, id, &last_error) : ELASTIC_NOT_ELASTIC;
+    if (worker == NULL)
+        return ELASTIC_NOT_ELASTIC;
+    event_client_training(worker);
+    return nodes_release(nodes, NULL, id, &last_error);
 }
 
 int elastic_release_named(const char *names, char *id)
@@ -204,6 +208,7 @@ int elastic_release_named(const char *names, char *id)
         return ELASTIC_NOT_ELASTIC;
     if (names == NULL || names[0] == '\0')
         return bad_argument("names of nodes, with commas, must be given");
+    event_client_training(worker);
     return nodes_release(0, names, id, &last_error);
 }
 

@@ -124,7 +124,8 @@ int elastic_report_progress(int64_t done, int64_t total, const char *unit);
  * room for ELASTIC_ID_BYTES, gets the request's id.
  *
  * All return 0 if accepted, ELASTIC_NOT_ELASTIC, ELASTIC_ERROR_REFUSED (elastic_error() says what would be allowed),
- * ELASTIC_ERROR_PMIX or ELASTIC_ERROR_ARGUMENT. They answer within a minute whatever happens to the PMIx server. */
+ * ELASTIC_ERROR_PMIX or ELASTIC_ERROR_ARGUMENT. A worker that has asked is at work (elastic_training): the change that follows waits for its
+ * next boundary. They answer within a minute whatever happens to the PMIx server. */
 
 /* So many nodes more, which is done when a world with them has begun. It fails, and what was asked of Slurm is cancelled, if
  * that takes longer than within_s seconds (0: no limit). A job grows to its maximum by itself unless its size is held, by
