@@ -10,7 +10,7 @@ load elastic
 setup_file() {
     testbed_up --nodes 3
     install -m 0755 "${top_builddir:-$TREE/build}/tests/system/pmix/probe" "$TB_WORK/probe"
-    JOB=$(submit --elastic=2:3 --elastic-grow-delay=600 -N2 --ntasks-per-node=2 --exclusive -t 10 --wrap \
+    JOB=$(submit --elastic=2:3 --elastic-grow=ask -N2 --ntasks-per-node=2 --exclusive -t 10 --wrap \
         "srun elasticrun bash -c 'timeout 20 $TB_WORK/probe query elastic.nodes pmix.qry.lptable >$TB_WORK/worker.\$RANK; exec sleep 600'")
     export JOB
     wait_for 30 size_is "$JOB" 2
