@@ -21,6 +21,7 @@
 
 #define HOLD_LIMIT    5.0 /* seconds for the answer to hold: memory operations only */
 #define RESERVE_LIMIT 5.0
+#define START_LIMIT   60.0 /* to execute all workers' commands (slow file systems) */
 #define FAULT_GRACE                                                                                \
     3.0 /* for survivors of a fault: they are stuck in a collective, SIGTERM is a courtesy */
 #define KILL_LIMIT   10.0 /* to reap what has been killed */
@@ -125,7 +126,7 @@ void change_describe(struct leader *leader, int size)
 }
 
 /* The members of the prepared world become those of the current one. */
-void change_take_places(struct leader *leader)
+static void take_places(struct leader *leader)
 {
     for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *m = leader->members[i];
@@ -153,12 +154,8 @@ void change_update_reason(struct leader *leader)
     leader->next.world->reason = reason;
 }
 
-/* The prepared world begins. */
-static void start_world(struct leader *leader)
+bool change_enter_world(struct leader *leader)
 {
-    int attempt = leader->next.attempt;
-
-    change_update_reason(leader);
     leader->next_reason[0] = '\0';
     leader->leaving_job = 0;
     world_destroy(leader->world);
@@ -168,14 +165,25 @@ static void start_world(struct leader *leader)
     leader->exchange = leader->next.exchange;
     leader->next.exchange = (struct exchange){0};
     leader->generation = leader->world->generation;
-    change_take_places(leader);
+    take_places(leader);
     change_release_idle(leader);
     if (report_generation(leader) != 0) {
         change_finish(leader, 1);
-        return;
+        return false;
     }
     leader_set_phase(leader, PHASE_STARTING, START_LIMIT);
     leader->generation_since = leader_now(leader);
+    return true;
+}
+
+/* The prepared world begins, with workers that are started for it. */
+static void start_world(struct leader *leader)
+{
+    int attempt = leader->next.attempt;
+
+    change_update_reason(leader);
+    if (!change_enter_world(leader))
+        return;
     for (int i = 0; i < leader->member_count; i++) {
         json_object *start;
 
@@ -394,7 +402,7 @@ void change_begin(struct leader *leader)
         json_object_object_add(msg, "deadline", json_object_new_double(grace));
         leader_send(m, msg);
     }
-    if (leader->stopping || (leader->next.live && !live_ready(leader)))
+    if (leader->stopping || (leader->next.live && !prepare_ready(leader)))
         prepare_discard(leader);
     if (!leader->stopping && leader->next.world == NULL && prepare_early(leader))
         prepare_begin(leader); /* there was no time for it before */

@@ -308,9 +308,9 @@ static const char *step_id_of(const struct member *m)
 }
 
 /* A group that was given up may still be dying: the next one's files must be others. */
-static void name_files(const struct group *group, char *files)
+static void name_files(char *files, const struct world *world, int attempt)
 {
-    snprintf(files, FILES_BYTES, "worker-%d.%d", group->world->generation, group->attempt);
+    snprintf(files, FILES_BYTES, "worker-%d.%d", world->generation, attempt);
 }
 
 static int start_workers(struct group *group, int index, struct error *err)
@@ -352,7 +352,7 @@ static int start_workers(struct group *group, int index, struct error *err)
     };
 
     snprintf(job_id, sizeof(job_id), "%u", m->options->base_job);
-    name_files(group, files);
+    name_files(files, group->world, group->attempt);
     group->workers = workers_start(m->loop, group->world, &options, &worker_handlers, group, err);
     strings_free(cpus);
     member_pmix_free(added);
@@ -446,7 +446,7 @@ int group_move(struct group *group, struct world *world, int index, int attempt,
 {
     char files[FILES_BYTES];
 
-    snprintf(files, sizeof(files), "worker-%d.%d", world->generation, attempt);
+    name_files(files, world, attempt);
     if (workers_move(group->workers, world, index, attempt, files, err) != 0)
         return -1;
     take_world(group, world, index, attempt);

@@ -210,7 +210,7 @@ static void change_when_prepared(struct leader *leader, const struct plan_output
         change_begin(leader);
     else if (!prepare_done(leader, &wait))
         leader_schedule(leader, wait);
-    else if (leader->next.live && !live_ready(leader))
+    else if (leader->next.live && !prepare_ready(leader))
         live_give_up(leader);
     else
         change_begin(leader);

@@ -236,6 +236,8 @@ bool prepare_early(const struct leader *leader);
 /* Is there a next world, all of whose members can still take part? */
 bool prepare_usable(const struct leader *leader);
 /* Do all its workers wait for their turn, or has it taken too long? *wait: seconds until it will have. */
+/* … its workers, those that will be started early, wait at their gates. */
+bool prepare_ready(const struct leader *leader);
 bool prepare_done(const struct leader *leader, double *wait);
 /* Tell the agent of node `index` to start that world's workers, early ("prepare") or because it begins ("start"). */
 json_object *prepare_message(const char *type, const struct world *world, int index, int attempt);
@@ -246,9 +248,9 @@ bool prepare_on_message(struct leader *leader, struct leader_member *member, con
                         json_object *msg);
 
 /* change.c: what a new world has in common, however it begins */
-#define START_LIMIT 60.0 /* seconds to execute all workers' commands (slow file systems) */
 void change_update_reason(struct leader *leader);
-void change_take_places(struct leader *leader);
+/* The prepared world becomes the present one, and STARTING. False: the job ends, for that could not be written down. */
+bool change_enter_world(struct leader *leader);
 void change_release_idle(struct leader *leader);
 
 /* live.c */
@@ -256,8 +258,6 @@ void change_release_idle(struct leader *leader);
 bool live_possible(const struct leader *leader);
 /* The next world has been chosen: have workers started on the nodes that are new in it. */
 void live_prepare(struct leader *leader);
-/* … and all of them are ready to enter. */
-bool live_ready(const struct leader *leader);
 /* Some have not been for too long: without them. */
 void live_give_up(struct leader *leader);
 /* parked, unprepared: true if it was about such workers. */

@@ -57,25 +57,12 @@ void live_prepare(struct leader *leader)
     }
 }
 
-bool live_ready(const struct leader *leader)
-{
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
-
-        if (m->next_position >= 0 && m->position < 0 && !m->warm)
-            return false;
-    }
-    return true;
-}
-
 /* It has cost the world nothing, and is not to be tried again at once. */
 static void refuse_newcomer(struct leader *leader, struct leader_member *m, const char *why)
 {
-    char text[256];
-
-    snprintf(text, sizeof(text), "%s: its workers were not let in: %s", m->node, why);
-    log_error("job %u: %s", leader->options->job, text);
-    snprintf(leader->newcomer_error, sizeof(leader->newcomer_error), "%s", text);
+    snprintf(leader->newcomer_error, sizeof(leader->newcomer_error),
+             "%s: its workers were not let in: %s", m->node, why);
+    log_error("job %u: %s", leader->options->job, leader->newcomer_error);
     m->warming = 0;
     m->warm = false;
     leader_setback(leader);
@@ -138,11 +125,9 @@ bool live_switch(struct leader *leader, uint64_t step)
     double now = leader_now(leader);
 
     if (!live_possible(leader) || leader->next.world == NULL || !leader->next.live ||
-        !prepare_usable(leader) || !live_ready(leader))
+        !prepare_usable(leader) || !prepare_ready(leader))
         return false;
     change_update_reason(leader);
-    leader->next_reason[0] = '\0';
-    leader->leaving_job = 0;
     for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *m = leader->members[i];
         json_object *msg;
@@ -164,33 +149,23 @@ bool live_switch(struct leader *leader, uint64_t step)
         m->warm = false;
         m->warming = 0;
     }
-    world_destroy(leader->world);
-    leader->world = leader->next.world;
-    leader->next.world = NULL;
-    exchange_end(leader, &leader->exchange);
-    leader->exchange = leader->next.exchange;
-    leader->next.exchange = (struct exchange){0};
-    leader->generation = leader->world->generation;
-    change_take_places(leader);
-    change_release_idle(leader);
-    if (report_generation(leader) != 0) {
-        change_finish(leader, 1);
-        return true;
-    }
-    leader_set_phase(leader, PHASE_STARTING, START_LIMIT);
-    leader->generation_since = now;
+    change_enter_world(leader);
     return true;
+}
+
+static void departed(struct leader *leader, struct leader_member *m)
+{
+    m->departing = 0;
+    change_release_idle(leader);
+    leader_schedule(leader, 0);
 }
 
 bool live_departed(struct leader *leader, struct leader_member *m, const char *type)
 {
     if (m->departing == 0 || m->position >= 0)
         return false;
-    if (strcmp(type, "drained") == 0) {
-        m->departing = 0;
-        change_release_idle(leader);
-        leader_schedule(leader, 0);
-    }
+    if (strcmp(type, "drained") == 0)
+        departed(leader, m);
     return true;
 }
 
@@ -201,9 +176,7 @@ void live_watch(struct leader *leader)
 
         if (m->departing == 0 || leader_now(leader) - m->departing < DEPART_LIMIT)
             continue;
-        m->departing = 0;
-        change_release_idle(leader);
-        leader_schedule(leader, 0);
+        departed(leader, m);
         return; /* the list may have changed */
     }
 }

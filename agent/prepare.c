@@ -165,16 +165,26 @@ void prepare_again(struct leader *leader)
         prepare_begin(leader);
 }
 
-bool prepare_done(const struct leader *leader, double *wait)
+/* Nothing of the next world has to be waited for on its node. In live mode those that stay are not started. */
+static bool is_ready(const struct leader *leader, const struct leader_member *m)
 {
-    bool parked = leader->next.reserved;
+    return leader->next.live ? m->position >= 0 || m->warm : m->parked;
+}
+
+bool prepare_ready(const struct leader *leader)
+{
+    bool ready = leader->next.reserved;
 
     for (int i = 0; i < leader->member_count; i++)
-        parked = parked && (leader->members[i]->next_position < 0 || leader->members[i]->parked);
-    if (leader->next.live)
-        parked = live_ready(leader);
+        ready = ready &&
+                (leader->members[i]->next_position < 0 || is_ready(leader, leader->members[i]));
+    return ready;
+}
+
+bool prepare_done(const struct leader *leader, double *wait)
+{
     *wait = leader->next.since + PREPARE_LIMIT - leader_now(leader);
-    return parked || *wait <= 0;
+    return prepare_ready(leader) || *wait <= 0;
 }
 
 const char *prepare_text(const struct leader *leader, char *text, size_t size)
@@ -183,10 +193,7 @@ const char *prepare_text(const struct leader *leader, char *text, size_t size)
 
     for (int i = 0; i < leader->member_count; i++) {
         nodes += leader->members[i]->next_position >= 0;
-        parked += leader->members[i]->next_position >= 0 &&
-                  (leader->members[i]->parked ||
-                   (leader->next.live &&
-                    (leader->members[i]->warm || leader->members[i]->position >= 0)));
+        parked += leader->members[i]->next_position >= 0 && is_ready(leader, leader->members[i]);
     }
     text[0] = '\0';
     if (leader->next.world != NULL)

@@ -69,8 +69,7 @@ _Static_assert(sizeof(((struct elastic_event *)NULL)->reason) ==
                "a reason is not cut");
 _Static_assert((int)ELASTIC_STOP == (int)EVENT_STOP, "the kinds are the same");
 
-static void __attribute__((format(printf, 2, 3)))
-fail(struct event_client_error *err, const char *fmt, ...)
+void event_client_fail(struct event_client_error *err, const char *fmt, ...)
 {
     va_list args;
 
@@ -86,17 +85,19 @@ static bool file_is_ours(int fd, const char *path, struct event_client_error *er
     struct stat st;
 
     if (fstat(fd, &st) != 0) {
-        fail(err, "%s: %s", path, strerror(errno));
+        event_client_fail(err, "%s: %s", path, strerror(errno));
         return false;
     }
     if (!S_ISREG(st.st_mode) || st.st_size != EVENT_PAGE_BYTES) {
-        fail(err, "%s: not an event page: must be a regular file of %d bytes, has %lld", path,
-             EVENT_PAGE_BYTES, (long long)st.st_size);
+        event_client_fail(err,
+                          "%s: not an event page: must be a regular file of %d bytes, has %lld",
+                          path, EVENT_PAGE_BYTES, (long long)st.st_size);
         return false;
     }
     if (st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-        fail(err, "%s: belongs to user %u with mode %03o: must be writable by user %u only", path,
-             (unsigned)st.st_uid, (unsigned)(st.st_mode & 0777), (unsigned)geteuid());
+        event_client_fail(
+            err, "%s: belongs to user %u with mode %03o: must be writable by user %u only", path,
+            (unsigned)st.st_uid, (unsigned)(st.st_mode & 0777), (unsigned)geteuid());
         return false;
     }
     return true;
@@ -106,19 +107,20 @@ static bool page_is_valid(const struct event_page *page, const char *path,
                           struct event_client_error *err)
 {
     if (page->magic != EVENT_PAGE_MAGIC) {
-        fail(err, "%s: not an event page: starts with %016llx", path,
-             (unsigned long long)page->magic);
+        event_client_fail(err, "%s: not an event page: starts with %016llx", path,
+                          (unsigned long long)page->magic);
         return false;
     }
     if (page->version != EVENT_PAGE_VERSION || page->bytes != EVENT_PAGE_BYTES) {
-        fail(err,
-             "%s: event page of version %u with %u bytes, this library knows version %d with %d: "
-             "elasticrun and libelastic are of different releases",
-             path, page->version, page->bytes, EVENT_PAGE_VERSION, EVENT_PAGE_BYTES);
+        event_client_fail(
+            err,
+            "%s: event page of version %u with %u bytes, this library knows version %d with %d: "
+            "elasticrun and libelastic are of different releases",
+            path, page->version, page->bytes, EVENT_PAGE_VERSION, EVENT_PAGE_BYTES);
         return false;
     }
     if (page->agent_pid == 0 || page->agent_pid > INT32_MAX) {
-        fail(err, "%s: event page of no agent (process %u)", path, page->agent_pid);
+        event_client_fail(err, "%s: event page of no agent (process %u)", path, page->agent_pid);
         return false;
     }
     return true;
@@ -130,7 +132,7 @@ static struct event_page *map_page(const char *path, struct event_client_error *
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
     if (fd < 0) {
-        fail(err, "%s: cannot be opened: %s", path, strerror(errno));
+        event_client_fail(err, "%s: cannot be opened: %s", path, strerror(errno));
         return NULL;
     }
     if (!file_is_ours(fd, path, err)) {
@@ -140,7 +142,7 @@ static struct event_page *map_page(const char *path, struct event_client_error *
     page = mmap(NULL, EVENT_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (page == MAP_FAILED) {
-        fail(err, "%s: cannot be mapped: %s", path, strerror(errno));
+        event_client_fail(err, "%s: cannot be mapped: %s", path, strerror(errno));
         return NULL;
     }
     if (!page_is_valid(page, path, err)) {
@@ -194,7 +196,7 @@ struct event_client *event_client_open(const char *path, struct event_client_err
     uint32_t none = EVENT_STATE_NONE;
 
     if (client == NULL) {
-        fail(err, "out of memory");
+        event_client_fail(err, "out of memory");
         return NULL;
     }
     client->path = strdup(path);
@@ -286,13 +288,15 @@ static int wait_for_answer(const struct event_client *client, uint64_t *word,
     while (((*word = atomic_load(&page->word)) & EVENT_HOLD) != 0 &&
            read_answer(page, *word) == ANSWER_NONE) {
         if (agent_is_gone(client)) {
-            fail(err, "elasticrun on this node (process %d) has died: this worker leaves",
-                 (int)client->agent);
+            event_client_fail(err,
+                              "elasticrun on this node (process %d) has died: this worker leaves",
+                              (int)client->agent);
             return ELASTIC_ERROR_AGENT;
         }
         if (clock_ms(CLOCK_MONOTONIC) >= limit) {
-            fail(err, "elasticrun asked to wait after step %llu and said nothing more: leaving",
-                 (unsigned long long)EVENT_STEP(*word));
+            event_client_fail(
+                err, "elasticrun asked to wait after step %llu and said nothing more: leaving",
+                (unsigned long long)EVENT_STEP(*word));
             return ELASTIC_ERROR_WAIT;
         }
         nanosleep(&pause, NULL);
@@ -374,8 +378,9 @@ int event_client_wait(struct event_client *client, struct elastic_event *event, 
             return rc == 0 ? ELASTIC_GO_ON : rc;
         }
         if (agent_is_gone(client)) {
-            fail(err, "elasticrun on this node (process %d) has died: this worker leaves",
-                 (int)client->agent);
+            event_client_fail(err,
+                              "elasticrun on this node (process %d) has died: this worker leaves",
+                              (int)client->agent);
             return ELASTIC_ERROR_AGENT;
         }
         if (left <= 0)
@@ -395,8 +400,9 @@ int event_client_gate(struct event_client *client, enum event_gate_place passed,
     atomic_store(&page->place, EVENT_AT_GATE);
     while (atomic_load(&page->gate) == EVENT_GATE_CLOSED) {
         if (agent_is_gone(client)) {
-            fail(err, "elasticrun on this node (process %d) has died before this world began",
-                 (int)client->agent);
+            event_client_fail(
+                err, "elasticrun on this node (process %d) has died before this world began",
+                (int)client->agent);
             return ELASTIC_ERROR_AGENT;
         }
         syscall(SYS_futex, &page->gate, FUTEX_WAIT, EVENT_GATE_CLOSED, &look, NULL, 0);
@@ -463,7 +469,7 @@ static struct event_client *open_beside(const struct event_client *client,
     if (name[0] == '\0' || strchr(name, '/') != NULL ||
         snprintf(path, sizeof(path), "%.*s%s", directory, client->path, name) >=
             (int)sizeof(path)) {
-        fail(err, "%s: the next page is named \"%s\"", client->path, name);
+        event_client_fail(err, "%s: the next page is named \"%s\"", client->path, name);
         return NULL;
     }
     next = event_client_open(path, err);
@@ -485,8 +491,9 @@ int event_client_next(const struct event_client *client, int timeout_ms, struct 
     *next = NULL;
     while (atomic_load(&page->next) == EVENT_NEXT_UNKNOWN) {
         if (agent_is_gone(client)) {
-            fail(err, "elasticrun on this node (process %d) has died: this worker leaves",
-                 (int)client->agent);
+            event_client_fail(err,
+                              "elasticrun on this node (process %d) has died: this worker leaves",
+                              (int)client->agent);
             return ELASTIC_ERROR_AGENT;
         }
         if (clock_ms(CLOCK_MONOTONIC) >= limit)

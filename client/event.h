@@ -14,6 +14,9 @@ struct event_client_error {
     char text[512];
 };
 
+void event_client_fail(struct event_client_error *err, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* Map the page of this name, which the agent has made. NULL with the reason in err. */
 struct event_client *event_client_open(const char *path, struct event_client_error *err);
 

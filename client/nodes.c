@@ -15,7 +15,6 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,16 +79,6 @@ struct op {
     pmix_query_t query;
     char text[256]; /* the answer: an id, a reason */
 };
-
-static void __attribute__((format(printf, 2, 3)))
-fail(struct event_client_error *err, const char *fmt, ...)
-{
-    va_list args;
-
-    va_start(args, fmt);
-    vsnprintf(err->text, sizeof(err->text), fmt, args);
-    va_end(args);
-}
 
 static void make_condition(void)
 {
@@ -193,15 +182,17 @@ static int load(struct event_client_error *err)
     if (pmix.handle == NULL)
         pmix.handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (pmix.handle == NULL) {
-        fail(err, "PMIx is not installed here, or not found (%s): asking for nodes needs it",
-             dlerror());
+        event_client_fail(
+            err, "PMIx is not installed here, or not found (%s): asking for nodes needs it",
+            dlerror());
         return -1;
     }
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
         void *symbol = dlsym(pmix.handle, symbols[i].name);
 
         if (symbol == NULL) {
-            fail(err, "%s has no %s: OpenPMIx 4.2 or later is needed", LIBRARY, symbols[i].name);
+            event_client_fail(err, "%s has no %s: OpenPMIx 4.2 or later is needed", LIBRARY,
+                              symbols[i].name);
             return -1;
         }
         memcpy(symbols[i].place, &symbol, sizeof(symbol)); /* C has no cast for it */
@@ -218,19 +209,20 @@ static int enter(struct event_client_error *err)
         return -1;
     status = pmix.init(&nodes.self, NULL, 0);
     if (status != PMIX_SUCCESS) {
-        fail(err, "the PMIx server of this node cannot be reached: %s", pmix.error_string(status));
+        event_client_fail(err, "the PMIx server of this node cannot be reached: %s",
+                          pmix.error_string(status));
         return -1;
     }
     /* Without a callback these wait, and return the handler's number. */
     status = pmix.register_handler(&lost, 1, NULL, 0, on_lost, NULL, NULL);
     if (status < 0) {
-        fail(err, "PMIx tells no events: %s", pmix.error_string(status));
+        event_client_fail(err, "PMIx tells no events: %s", pmix.error_string(status));
         return -1;
     }
     nodes.handlers[0] = (size_t)status;
     status = pmix.register_handler(ends, 2, NULL, 0, on_end, NULL, NULL);
     if (status < 0) {
-        fail(err, "PMIx tells no events of requests: %s", pmix.error_string(status));
+        event_client_fail(err, "PMIx tells no events of requests: %s", pmix.error_string(status));
         return -1;
     }
     nodes.handlers[1] = (size_t)status;
@@ -297,11 +289,11 @@ static int why_not(struct event_client_error *err)
     if (nodes.state == OPEN && !nodes.lost)
         return 0;
     if (nodes.state == OPENING || nodes.state == CLOSING)
-        fail(err, "the PMIx server of this node does not answer");
+        event_client_fail(err, "the PMIx server of this node does not answer");
     else if (nodes.state == BROKEN)
-        fail(err, "%s", nodes.error);
+        event_client_fail(err, "%s", nodes.error);
     else
-        fail(err, "%s", SERVER_GONE);
+        event_client_fail(err, "%s", SERVER_GONE);
     return ELASTIC_ERROR_PMIX;
 }
 
@@ -313,9 +305,10 @@ static int be_open(struct event_client_error *err)
     pthread_once(&once, make_condition);
     pthread_mutex_lock(&nodes.lock);
     if (nodes.state == CLOSED && getenv("PMIX_NAMESPACE") == NULL) {
-        fail(err,
-             "this worker was started without PMIx, by which nodes are asked for: elasticrun was "
-             "given --pmix=no, or has said why");
+        event_client_fail(
+            err,
+            "this worker was started without PMIx, by which nodes are asked for: elasticrun was "
+            "given --pmix=no, or has said why");
         rc = ELASTIC_ERROR_PMIX;
     } else {
         if (nodes.state == CLOSED)
@@ -345,7 +338,7 @@ static struct op *op_create(struct event_client_error *err)
     uint64_t number = 0;
 
     if (op == NULL || getrandom(&number, sizeof(number), 0) != sizeof(number)) {
-        fail(err, "out of memory");
+        event_client_fail(err, "out of memory");
         free(op);
         return NULL;
     }
@@ -420,7 +413,8 @@ static struct op *settle(struct op *op, pmix_status_t status, int64_t ms,
         rc = pthread_cond_timedwait(&nodes.changed, &nodes.lock, &limit);
     op->dropped = !op->done;
     if (!op->done && why_not(err) == 0)
-        fail(err, "the PMIx server of this node does not answer; what was asked may still be done");
+        event_client_fail(
+            err, "the PMIx server of this node does not answer; what was asked may still be done");
     if (!op->done)
         op = NULL;
     pthread_mutex_unlock(&nodes.lock);
@@ -454,9 +448,9 @@ static int failed(pmix_status_t status, struct event_client_error *err)
 {
     if (status == PMIX_ERR_UNREACH || status == PMIX_ERR_LOST_CONNECTION ||
         status == PMIX_ERR_COMM_FAILURE)
-        fail(err, "%s", SERVER_GONE);
+        event_client_fail(err, "%s", SERVER_GONE);
     else
-        fail(err, "PMIx has failed: %s", pmix.error_string(status));
+        event_client_fail(err, "PMIx has failed: %s", pmix.error_string(status));
     return ELASTIC_ERROR_PMIX;
 }
 
@@ -480,7 +474,7 @@ static int refused(const struct op *op, struct event_client_error *err)
             continue;
         if (text[0] == '\0')
             ask_why(op->label, text, sizeof(text));
-        fail(err, "refused: %s", text[0] != '\0' ? text : table[i].text);
+        event_client_fail(err, "refused: %s", text[0] != '\0' ? text : table[i].text);
         return ELASTIC_ERROR_REFUSED;
     }
     return failed(op->status, err);
@@ -512,7 +506,7 @@ static struct op *begin_request(int count, struct event_client_error *err, int *
 
     *rc = ELASTIC_ERROR_ARGUMENT;
     if (count < 1) {
-        fail(err, "%d nodes: must be 1 or more", count);
+        event_client_fail(err, "%d nodes: must be 1 or more", count);
         return NULL;
     }
     *rc = be_open(err);
@@ -549,7 +543,7 @@ int nodes_release(int count, const char *names, char *id, struct event_client_er
     } else if ((op->names = strdup(names)) != NULL) {
         add(op, PMIX_ALLOC_NODE_LIST, PMIX_STRING)->data.string = op->names;
     } else {
-        fail(err, "out of memory");
+        event_client_fail(err, "out of memory");
         op_destroy(op);
         return ELASTIC_ERROR_PMIX;
     }
