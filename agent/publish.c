@@ -75,6 +75,16 @@ static bool process_of(const struct forum *forum, const struct leader_member *m,
     return true;
 }
 
+/* A process, or a tool on the member's node. */
+static bool asker_of(const struct forum *forum, const struct leader_member *m, json_object *msg,
+                     struct publish_process *asker)
+{
+    if (!json_get_bool(msg, "tool", false))
+        return process_of(forum, m, msg, asker);
+    *asker = (struct publish_process){forum->exchange->name, PUBLISH_TOOL, m->id};
+    return true;
+}
+
 /* Its keys are new (strings_free), NULL: there are none. */
 static bool question_of(const struct forum *forum, const struct leader_member *m, json_object *msg,
                         struct publish_question *question, char ***keys)
@@ -83,7 +93,7 @@ static bool question_of(const struct forum *forum, const struct leader_member *m
 
     *keys = NULL;
     *question = (struct publish_question){.range = (enum publish_range)range};
-    if (range < 0 || !process_of(forum, m, msg, &question->asker))
+    if (range < 0 || !asker_of(forum, m, msg, &question->asker))
         return false;
     *keys = json_get_strings(msg, "keys", PUBLISH_KEYS_MAX);
     while (*keys != NULL && (*keys)[question->count] != NULL)

@@ -90,10 +90,18 @@ static bool within(enum publish_range range, const struct publish_process *a,
     }
 }
 
+/* A tool has the name of a world that it is no process of. */
+static bool sees(const struct publish_process *asker, enum publish_range range,
+                 const struct publish_process *owner)
+{
+    return (asker->rank != PUBLISH_TOOL || range == PUBLISH_NODE || range == PUBLISH_JOB) &&
+           within(range, owner, asker);
+}
+
 static bool matches(const struct entry *e, const struct publish_question *question)
 {
-    return within(e->range, &e->owner, &question->asker) &&
-           within(question->range, &e->owner, &question->asker);
+    return sees(&question->asker, e->range, &e->owner) &&
+           sees(&question->asker, question->range, &e->owner);
 }
 
 /* FNV-1a */

@@ -11,6 +11,9 @@
 
 #include "lib/error.h"
 
+/* The rank of a tool: it is on its node, but no process of the world, whose end only ends its waiting. */
+#define PUBLISH_TOOL (-1)
+
 #define PUBLISH_KEY_MAX        511                 /* bytes of a key */
 #define PUBLISH_KEYS_MAX       64                  /* that one call publishes or asks for */
 #define PUBLISH_CALL_BYTES_MAX ((size_t)1 << 20)   /* that one call publishes */

@@ -10,6 +10,8 @@
 #include "lib/publish.h"
 #include "pmix/host.h"
 
+#define TOOL_SECONDS 60 /* a tool that waits may be gone unnoticed */
+
 struct directives {
     const char *range, *until;
     bool waits;
@@ -133,11 +135,20 @@ static pmix_status_t read_directives(const struct call *call, struct directives 
 
 /* ---- questions --------------------------------------------------------------------------------------------------------------- */
 
+/* It has no world of its own. */
+static bool is_tool(const struct call *call)
+{
+    return host_space_by_name(call->source.nspace) == NULL;
+}
+
 static json_object *question(const struct call *call, const struct directives *directives)
 {
     json_object *msg = json_object_new_object();
 
-    json_object_object_add(msg, "rank", json_object_new_int64(call->source.rank));
+    if (is_tool(call))
+        json_object_object_add(msg, "tool", json_object_new_boolean(true));
+    else
+        json_object_object_add(msg, "rank", json_object_new_int64(call->source.rank));
     json_object_object_add(msg, "range", json_object_new_string(directives->range));
     return msg;
 }
@@ -198,11 +209,14 @@ static void on_done(struct call *call, json_object *answer)
 static void ask(struct call *call, const char *what, json_object *msg, pmix_status_t status,
                 void (*done)(struct call *call, json_object *answer))
 {
-    /* A tool has no world. */
     const struct space *space = host_space_by_name(call->source.nspace);
 
+    if (status == PMIX_SUCCESS && is_tool(call) && call->type != CALL_LOOKUP)
+        status = PMIX_ERR_NOT_SUPPORTED; /* nobody would know how long to keep it */
+    if (space == NULL)
+        space = host_running_space();
     if (status == PMIX_SUCCESS && space == NULL)
-        status = PMIX_ERR_NOT_SUPPORTED;
+        status = PMIX_ERR_NOT_FOUND;
     if (status == PMIX_SUCCESS) {
         exchange_ask(call, space, what, msg, 0, done); /* the leader minds the time */
         return;
@@ -275,14 +289,15 @@ static pmix_status_t read_found(json_object *item, pmix_pdata_t *found)
 }
 
 /* The leader sends no more before it knows. */
-static void say_taken(const struct call *call, json_object *answer)
+static void say_taken(json_object *answer)
 {
-    const struct space *space = host_space_by_name(call->source.nspace);
     json_object *bytes = NULL, *msg;
+    int64_t attempt;
 
-    if (space == NULL || !json_object_object_get_ex(answer, "bytes", &bytes))
+    if (!json_object_object_get_ex(answer, "bytes", &bytes) ||
+        !json_get_int(answer, "attempt", 0, INT32_MAX, &attempt))
         return;
-    msg = host_message("ask", space->attempt);
+    msg = host_message("ask", (int)attempt);
     json_object_object_add(msg, "what", json_object_new_string("taken"));
     json_object_object_add(msg, "bytes", json_object_get(bytes));
     host_send(msg);
@@ -297,7 +312,7 @@ static void on_found(struct call *call, json_object *answer)
     pmix_pdata_t *found = NULL;
     size_t count = 0;
 
-    say_taken(call, answer);
+    say_taken(answer);
     json_object_object_get_ex(answer, "found", &array);
     if (status == PMIX_SUCCESS && json_object_is_type(array, json_type_array))
         count = json_object_array_length(array);
@@ -326,6 +341,8 @@ void publish_lookup(struct call *call)
 
     if (!add_keys(msg, call->keys) && status == PMIX_SUCCESS)
         status = PMIX_ERR_BAD_PARAM;
+    if (directives.timeout == 0 && is_tool(call))
+        directives.timeout = TOOL_SECONDS;
     if (directives.waits) {
         json_object_object_add(msg, "wait", json_object_new_int(directives.wait));
         json_object_object_add(msg, "timeout", json_object_new_int(directives.timeout));

@@ -7,7 +7,8 @@
 #define TEXT 256
 
 static const struct publish_process a0 = {"a", 0, 1}, a1 = {"a", 1, 1}, a2 = {"a", 2, 2},
-                                    b0 = {"b", 0, 2};
+                                    b0 = {"b", 0, 2}, tool = {"a", PUBLISH_TOOL, 1},
+                                    far_tool = {"a", PUBLISH_TOOL, 2};
 
 static enum publish_result put(struct publish *p, struct publish_process owner,
                                enum publish_range range, enum publish_until until, const char *key,
@@ -76,6 +77,13 @@ static void test_ranges(void **state)
     assert_string_equal(look(p, a2, PUBLISH_JOB, "node"), "");
     assert_string_equal(look(p, a0, PUBLISH_JOB, "own"), "a0:own=4 ");
     assert_string_equal(look(p, a1, PUBLISH_JOB, "own"), "");
+    assert_string_equal(look(p, far_tool, PUBLISH_JOB, "job"), "a0:job=1 ");
+    assert_string_equal(look(p, tool, PUBLISH_NODE, "job"), "a0:job=1 ");
+    assert_string_equal(look(p, tool, PUBLISH_WORLD, "job"), "");
+    assert_string_equal(look(p, tool, PUBLISH_JOB, "world"), "");
+    assert_string_equal(look(p, tool, PUBLISH_JOB, "node"), "a0:node=3 ");
+    assert_string_equal(look(p, far_tool, PUBLISH_JOB, "node"), "");
+    assert_string_equal(look(p, tool, PUBLISH_JOB, "own"), "");
     publish_destroy(p);
 }
 
@@ -154,7 +162,8 @@ static void test_waiting(void **state)
 {
     struct publish *p = publish_create();
     const char *keys[] = {"x", "y", "z", "x"};
-    struct publish_question two = {a1, PUBLISH_JOB, keys, 3}, all = {b0, PUBLISH_JOB, keys, 4}, q;
+    struct publish_question two = {a1, PUBLISH_JOB, keys, 3}, all = {b0, PUBLISH_JOB, keys, 4},
+                            of_tool = {tool, PUBLISH_JOB, keys, 1}, q;
     char text[TEXT] = "";
     int first, second, third;
 
@@ -184,8 +193,13 @@ static void test_waiting(void **state)
     publish_node_gone(p, b0.node, dropped);
     assert_ptr_equal(last_dropped, &second);
     assert_int_equal(dropped_count, 2);
-    publish_world_gone(p, "a", dropped);
+    assert_int_equal(publish_wait(p, &of_tool, 1, &first, NULL), PUBLISH_DONE);
+    publish_world_gone(p, "b", dropped);
+    publish_process_gone(p, &a0, dropped);
     assert_int_equal(dropped_count, 2);
+    publish_world_gone(p, "a", dropped);
+    assert_int_equal(dropped_count, 3);
+    assert_ptr_equal(last_dropped, &first);
     publish_destroy(p);
 }
 
