@@ -10,8 +10,11 @@ load elastic
 setup_file() {
     testbed_up --nodes 3
     install -m 0755 "${top_builddir:-$TREE/build}/tests/system/pmix/probe" "$TB_WORK/probe"
+    # Debian 12's own crash; these are the same but for that.
+    tools=$("$TREE/scripts/setup" --print-pmix-tools) || return 1
+    install -m 0755 "$tools/plookup" "$tools/pquery" "$TB_WORK/"
     JOB=$(submit --elastic=2:3 --elastic-grow=ask -N2 --ntasks-per-node=2 --exclusive -t 10 --wrap \
-        "srun elasticrun bash -c 'timeout 20 $TB_WORK/probe query elastic.nodes pmix.qry.lptable >$TB_WORK/worker.\$RANK; exec sleep 600'")
+        "srun elasticrun bash -c 'timeout 20 $TB_WORK/probe publish query elastic.nodes pmix.qry.lptable >$TB_WORK/worker.\$RANK; exec sleep 600'")
     export JOB
     wait_for 30 size_is "$JOB" 2
     RUN_DIR=$(find "$TB_DIR/snapshots" -maxdepth 1 -name "elastic-*-$JOB.*-n1")
@@ -77,15 +80,59 @@ space_of() { tool pps 2>&1 | sed -n 's/^Active nspaces: //p'; }
     run ! says "$TB_WORK/worker.3" ' 0 on n1 '
 }
 
-@test "pevent is heard; plookup and pquery end, if only by their own faults" {
+# values TEXT: what pquery was told, a word each. (It writes keys and values to two different outputs.)
+values() { sed -n 's/.*Value: //p' <<<"$1" | paste -sd ' '; }
+
+@test "pquery asks for names and sizes, for what the leader knows, and for a table of processes" {
+    space=$(space_of)
+    uri=$(head -n 1 "$RUN_DIR/pmix/pmix.n1.tool.elasticrun")
+    pid=$(basename "$RUN_DIR"/pmix/pmix.n1.tool.[0-9]*)
+    for server in --system-server-first "--namespace elasticrun" "--uri $uri" "--pid ${pid##*.}"; do
+        # shellcheck disable=SC2086 # an option and its value
+        run -0 tool "$TB_WORK/pquery" $server PMIX_QUERY_NAMESPACES
+        echo "$output"
+        [[ $(values "$output") == "$space" && $output == *"PMIX_QUERY_NAMESPACES: "* ]]
+    done
+    run -0 tool "$TB_WORK/pquery" --system-server-first "PMIX_JOB_SIZE[PMIX_NSPACE=$space]" PMIX_ALLOCATED_NODELIST PMIX_TIME_REMAINING
+    echo "$output"
+    [[ $(values "$output") =~ ^4\ n1,n2\ ([0-9]+)$ ]]
+    ((BASH_REMATCH[1] > 60 && BASH_REMATCH[1] <= 600))
+    run -0 tool "$TB_WORK/pquery" --system-server-first "PMIX_QUERY_PROC_TABLE[PMIX_NSPACE=$space]"
+    echo "$output"
+    for rank in 0 1 2 3; do
+        grep -A1 "PROC: $space:$rank\$" <<<"$output" | grep -q "Hostname: n$((rank / 2 + 1))[[:space:]]"
+    done
+    run -209 tool "$TB_WORK/pquery" --system-server-first PMIX_QUERY_QUEUE_LIST
+    [[ $output == *NOT-SUPPORTED* ]]
+    run -210 tool "$TB_WORK/pquery" --system-server-first "PMIX_JOB_SIZE[PMIX_NSPACE=gone]"
+    [[ $output == *NOT-FOUND* ]]
+}
+
+@test "plookup finds what processes have published for the job and for its node, and nothing else" {
+    for rank in 0 1 2 3; do
+        wait_for 30 says "$TB_WORK/worker.$rank" "^publish $rank: ok\$"
+    done
+    run -0 tool "$TB_WORK/plookup" job.0 job.3 node.1
+    [[ $output == *"Key: job.0"*"Key: job.3"*"Key: node.1"* ]]
+    # It ends with the low byte of the status, -46: not found.
+    for key in nobody.has.published.this node.3 world.0; do
+        run -210 tool "$TB_WORK/plookup" "$key"
+        [[ $output == *"PMIx_Lookup failed: -46"* ]]
+    done
+    # It waits until all is there, here never: -24, the time is over.
+    run -232 tool "$TB_WORK/plookup" --wait 1 --timeout 1 job.0 nobody.has.published.this
+    [[ $output == *"PMIx_Lookup failed: -24"* ]]
+    run -0 tool "$TB_WORK/probe" lookup job.3
+    [[ $output == "job.3: of rank 3"* ]]
+    run -3 tool "$TB_WORK/probe" unpublish job.3
+    [[ $output == NOT-SUPPORTED ]]
+}
+
+@test "pevent is heard; a tool that crashes once it is connected, as Debian 12's plookup does, harms nobody" {
     run -0 tool pevent --event -200 --range 4
-    # OpenPMIx 4.2.2: plookup reads a NULL pointer once it is connected, pquery divides by zero before that.
     run tool plookup nobody.has.published.this
     echo "$status $output"
-    ((status != 124))
-    run tool pquery --system-server-first PMIX_QUERY_NAMESPACES
-    echo "$status $output"
-    [[ $status == 136 || $output == *"$JOB.0.1."* ]]
+    ((status != 0 && status != 124))
     run -0 tool pps
 }
 
@@ -98,10 +145,21 @@ space_of() { tool pps 2>&1 | sed -n 's/^Active nspaces: //p'; }
     [[ $output == *UNREACHABLE* ]]
     run "${other[@]}" PMIX_HOSTNAME=n1 PMIX_SYSTEM_TMPDIR="$RUN_DIR" pps
     ((status != 0 && status != 124))
+    # -25 is PMIX_ERR_UNREACH.
+    for address in PMIX_SYSTEM_TMPDIR="$RUN_DIR" PMIX_SERVER_URI41="$uri"; do
+        run -231 "${other[@]}" PMIX_HOSTNAME=n1 "$address" "$TB_WORK/plookup" job.0
+        [[ $output == *"PMIx_tool_init failed: -25"* ]]
+    done
+    for address in --system-server-first "--uri $uri"; do
+        # shellcheck disable=SC2086 # an option and its value
+        run -231 "${other[@]}" PMIX_HOSTNAME=n1 PMIX_SYSTEM_TMPDIR="$RUN_DIR" "$TB_WORK/pquery" $address PMIX_QUERY_NAMESPACES
+        [[ $output == *"PMIx_tool_init failed: UNREACHABLE"* ]]
+    done
     # A tool that says it were the user: it is the kernel that is asked.
     run -4 timeout 20 env -i PATH=/usr/bin:/bin PMIX_SERVER_URI41="$uri" "$TB_WORK/probe" query elastic.nodes
     run -0 as_user PMIX_SERVER_URI41="$uri" timeout 20 "$TB_WORK/probe" query elastic.nodes
     [[ $output == "elastic.nodes: 2"* ]]
+    run -0 as_user PMIX_SERVER_URI41="$uri" timeout 20 "$TB_WORK/plookup" job.0
     size_is "$JOB" 2
     run ! grep -q 'lost it' "$TB_WORK/$JOB.out"
 }

@@ -2,7 +2,9 @@
 /* A plain PMIx program, without our library: asks as a tool, or as a worker does what workers should not.
  *
  *   probe query KEY[@NAMESPACE]...   "KEY: VALUE" lines, of one query; a worker's or a tool's
- *   probe MODE...                    one after the other, see below; each prints "MODE RANK: ok" or what is wrong */
+ *   probe lookup KEY                 "KEY: VALUE", of a tool
+ *   probe unpublish KEY              of a tool
+ *   probe MODE... [query...]         one after the other, see below; each prints "MODE RANK: ok" or what is wrong */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -80,6 +82,28 @@ static void print_value(const char *key, const pmix_value_t *value)
     default:
         printf("of type %s\n", PMIx_Data_type_string(value->type));
     }
+}
+
+static int lookup(const char *key)
+{
+    pmix_pdata_t found;
+    pmix_status_t status;
+
+    PMIX_PDATA_CONSTRUCT(&found);
+    PMIX_LOAD_KEY(found.key, key);
+    status = PMIx_Lookup(&found, 1, NULL, 0);
+    if (status == PMIX_SUCCESS)
+        print_value(found.key, &found.value);
+    printf("%s\n", PMIx_Error_string(status));
+    return status == PMIX_SUCCESS ? 0 : 3;
+}
+
+static int unpublish(char *key)
+{
+    pmix_status_t status = PMIx_Unpublish((char *[]){key, NULL}, NULL, 0);
+
+    printf("%s\n", PMIx_Error_string(status));
+    return status == PMIX_SUCCESS ? 0 : 3;
 }
 
 static int query(char **words)
@@ -293,6 +317,26 @@ static void fences(void)
     }
 }
 
+/* "job.RANK", "node.RANK" and "world.RANK", for processes so near. */
+static void publish(void)
+{
+    static const struct {
+        const char *name;
+        pmix_data_range_t range;
+    } ranges[] = {
+        {"job", PMIX_RANGE_SESSION}, {"node", PMIX_RANGE_LOCAL}, {"world", PMIX_RANGE_NAMESPACE}};
+    char key[32], value[32];
+    pmix_info_t info[2];
+
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        snprintf(key, sizeof(key), "%s.%u", ranges[i].name, self.rank);
+        snprintf(value, sizeof(value), "of rank %u", self.rank);
+        PMIX_INFO_LOAD(&info[0], key, value, PMIX_STRING);
+        PMIX_INFO_LOAD(&info[1], PMIX_RANGE, &ranges[i].range, PMIX_DATA_RANGE);
+        expect(key, PMIx_Publish(info, 2), PMIX_SUCCESS);
+    }
+}
+
 static void leave(void)
 {
     exit(0); /* without a word to the server */
@@ -303,7 +347,7 @@ static const struct {
     void (*run)(void);
 } modes[] = {
     {"killed", killed}, {"flood", flood}, {"malformed", malformed}, {"late", late},
-    {"never", never},   {"leave", leave}, {"fences", fences},
+    {"never", never},   {"leave", leave}, {"fences", fences},       {"publish", publish},
 };
 
 static void run(const char *name)
@@ -327,10 +371,11 @@ static int as_worker(char **words)
     PMIX_LOAD_PROCID(&all, self.nspace, PMIX_RANK_WILDCARD);
     expect("PMIX_JOB_SIZE", PMIx_Get(&all, PMIX_JOB_SIZE, NULL, 0, &value), PMIX_SUCCESS);
     size = value->data.uint32;
-    if (strcmp(words[0], "query") == 0)
-        return query(words + 1);
-    for (; *words != NULL; words++)
+    for (; *words != NULL; words++) {
+        if (strcmp(*words, "query") == 0)
+            return query(words + 1);
         run(*words);
+    }
     PMIx_Finalize(NULL, 0);
     return 0;
 }
@@ -345,12 +390,19 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (getenv("PMIX_NAMESPACE") != NULL)
         return as_worker(argv + 1);
+    if (argc < 3)
+        return 2;
     status = PMIx_tool_init(&self, NULL, 0);
     if (status != PMIX_SUCCESS) {
         printf("PMIx_tool_init: %s\n", PMIx_Error_string(status));
         return 4;
     }
-    rc = query(argv + 2);
+    if (strcmp(argv[1], "lookup") == 0)
+        rc = lookup(argv[2]);
+    else if (strcmp(argv[1], "unpublish") == 0)
+        rc = unpublish(argv[2]);
+    else
+        rc = query(argv + 2);
     PMIx_tool_finalize();
     return rc;
 }
