@@ -35,24 +35,31 @@ static bool takes_part(const struct leader_member *m)
 }
 
 /* notice: there is something worth saving, and workers who want to be told in their own way are. */
+static void stop_member(struct leader *leader, struct leader_member *m, int signal, double grace,
+                        bool notice)
+{
+    json_object *msg = leader_message("stop", leader->generation);
+
+    json_object_object_add(msg, "signal", json_object_new_int(signal));
+    json_object_object_add(msg, "grace", json_object_new_double(grace));
+    json_object_object_add(msg, "notice", json_object_new_boolean(notice));
+    if (notice) {
+        json_object_object_add(msg, "kind", json_object_new_string(leader->change_kind));
+        json_object_object_add(msg, "reason", json_object_new_string(leader->change_reason));
+    }
+    leader_send(m, msg);
+}
+
 static void send_stop(struct leader *leader, int signal, double grace, bool notice)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
-        json_object *msg;
+    for (int i = 0; i < leader->member_count; i++)
+        if (takes_part(leader->members[i]) && !leader->members[i]->drained)
+            stop_member(leader, leader->members[i], signal, grace, notice);
+}
 
-        if (!takes_part(m) || m->drained)
-            continue;
-        msg = leader_message("stop", leader->generation);
-        json_object_object_add(msg, "signal", json_object_new_int(signal));
-        json_object_object_add(msg, "grace", json_object_new_double(grace));
-        json_object_object_add(msg, "notice", json_object_new_boolean(notice));
-        if (notice) {
-            json_object_object_add(msg, "kind", json_object_new_string(leader->change_kind));
-            json_object_object_add(msg, "reason", json_object_new_string(leader->change_reason));
-        }
-        leader_send(m, msg);
-    }
+void change_kill(struct leader *leader, struct leader_member *m)
+{
+    stop_member(leader, m, SIGKILL, 0, false);
 }
 
 /* How long the workers have to reach the step, save and leave. */
@@ -138,7 +145,7 @@ static void take_places(struct leader *leader)
         m->step = 0;
         m->told = m->completed = 0;
     }
-    leader->failed = leader->waited = leader->fault = leader->unprepared = false;
+    leader->failed = leader->waited = leader->fault = leader->unprepared = leader->torn = false;
 }
 
 /* What has been learnt since the world was planned, such as why Slurm wanted a node. */
@@ -165,6 +172,7 @@ bool change_enter_world(struct leader *leader)
     leader->exchange = leader->next.exchange;
     leader->next.exchange = (struct exchange){0};
     leader->generation = leader->world->generation;
+    leader->coming_out = false;
     take_places(leader);
     change_release_idle(leader);
     if (report_generation(leader) != 0) {
@@ -189,6 +197,8 @@ static void start_world(struct leader *leader)
 
         if (!takes_part(leader->members[i]))
             continue;
+        leader->members[i]->started = attempt;
+        leader->members[i]->stateful = leader->members[i]->failed = false;
         start = prepare_message("start", leader->world, leader->members[i]->position, attempt);
         /* Workers that start only now wait at their gates, too, for rank 0 to pass first. */
         json_object_object_add(
@@ -200,7 +210,7 @@ static void start_world(struct leader *leader)
 void change_form(struct leader *leader)
 {
     if (leader->stopping) {
-        change_finish(leader, 128 + SIGTERM);
+        change_finish(leader, leader->stop_code);
         return;
     }
     if (!prepare_usable(leader)) {
@@ -248,7 +258,7 @@ static void open_gates(struct leader *leader, const struct leader_member *first)
 
 /* ---- draining ---------------------------------------------------------------------------------------------------------- */
 
-static void drain(struct leader *leader, double deadline)
+void change_drain(struct leader *leader, double deadline)
 {
     leader_set_phase(leader, PHASE_DRAINING, deadline);
 }
@@ -256,10 +266,12 @@ static void drain(struct leader *leader, double deadline)
 /* The world is torn: no step can be agreed upon any more. */
 static void drain_after_fault(struct leader *leader)
 {
+    if (tear_world(leader))
+        return;
     if (leader->pause_from < 0)
         leader->pause_from = leader_now(leader);
     prepare_discard(leader); /* what was planned did not know of this */
-    drain(leader, FAULT_GRACE + KILL_LIMIT);
+    change_drain(leader, FAULT_GRACE + KILL_LIMIT);
     leader->killed = true; /* the members kill after the grace themselves */
     send_stop(leader, SIGTERM, FAULT_GRACE, false);
     store_end_world(leader, &leader->exchange);
@@ -274,11 +286,29 @@ static bool lost_some(const struct leader *leader)
     return false;
 }
 
+bool change_may_restart(struct leader *leader)
+{
+    leader->restarts++;
+    report_root_cause(leader);
+    if (leader->restarts <= leader->options->max_restarts && !leader->fatal)
+        return true;
+    if (!leader->fatal && leader->options->max_restarts > 0)
+        log_error("job %u: %d failures: giving up (--max-restarts=%d)", leader->options->job,
+                  leader->restarts, leader->options->max_restarts);
+    change_finish(leader, leader->failure_code);
+    return false;
+}
+
 /* All workers of the generation are gone. What now? */
 static void drained(struct leader *leader)
 {
     int told = 0, completed = 0;
 
+    if (leader->torn &&
+        leader->stopping) { /* what they have left behind is a checkpoint, not a result */
+        change_finish(leader, leader->stop_code);
+        return;
+    }
     for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *m = leader->members[i];
 
@@ -291,19 +321,12 @@ static void drained(struct leader *leader)
         !leader->stopping) {
         /* Slurm signals workers and agents at the same moment; ours may just be behind. */
         leader->waited = true;
-        drain(leader, TERM_SETTLE);
+        change_drain(leader, TERM_SETTLE);
         return;
     }
     if (leader->failed && !leader->stopping && !lost_some(leader)) {
-        leader->restarts++;
-        report_root_cause(leader);
-        if (leader->restarts > leader->options->max_restarts || leader->fatal) {
-            if (!leader->fatal && leader->options->max_restarts > 0)
-                log_error("job %u: %d failures: giving up (--max-restarts=%d)",
-                          leader->options->job, leader->restarts, leader->options->max_restarts);
-            change_finish(leader, leader->failure_code);
+        if (!change_may_restart(leader))
             return;
-        }
         leader->fault = true;
         snprintf(leader->next_reason, sizeof(leader->next_reason), "%s", leader->failure);
     } else if (completed == world_size(leader->world) ||
@@ -316,6 +339,8 @@ static void drained(struct leader *leader)
 
 static void check_drained(struct leader *leader)
 {
+    if (leader->torn && leader->phase != PHASE_DRAINING)
+        return; /* its workers live on */
     for (int i = 0; i < leader->member_count; i++)
         if (takes_part(leader->members[i]) && !leader->members[i]->drained)
             return;
@@ -325,12 +350,14 @@ static void check_drained(struct leader *leader)
 
 static void handle_exit(struct leader *leader, struct leader_member *m, json_object *msg)
 {
-    int64_t code = 0, signal = 0, rank = 0;
+    int64_t code = 0, signal = 0, slot = 0, rank;
     bool told = json_get_bool(msg, "told", false);
 
     json_get_int(msg, "code", 0, 255, &code);
     json_get_int(msg, "signal", 0, 255, &signal);
-    json_get_int(msg, "rank", 0, INT32_MAX, &rank);
+    json_get_int(msg, "slot", 0, m->slots - 1, &slot);
+    rank = world_first_rank(leader->world, m->position) + slot;
+    json_object_object_add(msg, "rank", json_object_new_int64(rank));
     output_end_rank(leader->output, (int)rank);
     publish_rank_gone(leader, (int)rank);
     log_debug("rank %d on %s ended: code %d, signal %d%s", (int)rank, m->node, (int)code,
@@ -343,6 +370,7 @@ static void handle_exit(struct leader *leader, struct leader_member *m, json_obj
     m->told += told;
     if (told && (leader->killed || signal != 0 || code == 128 + SIGTERM))
         return; /* ended by us */
+    m->failed = true;
     if (leader->failed)
         return; /* the first one is the cause */
     leader->failed = true;
@@ -350,7 +378,7 @@ static void handle_exit(struct leader *leader, struct leader_member *m, json_obj
     leader->fatal = code == 126 || code == 127;
     report_failure(leader, m, msg);
     if (leader->phase == PHASE_RUNNING || leader->phase == PHASE_HOLDING ||
-        leader->phase == PHASE_STARTING)
+        leader->phase == PHASE_STARTING || leader->torn)
         drain_after_fault(leader);
 }
 
@@ -438,13 +466,14 @@ static void agree(struct leader *leader)
         sum.attached += m->held.attached;
         sum.training += m->held.training;
         sum.running += m->held.running;
+        sum.finished += m->held.through;
         if (m->held.running > 0 && m->held.step > sum.step)
             sum.step = m->held.step;
     }
     leader->pause_from = leader_now(leader);
     if (sum.finished == 0 && sum.running > 0 && live_switch(leader, sum.step))
         return;
-    drain(leader, left > 1 ? left : 1);
+    change_drain(leader, left > 1 ? left : 1);
     if (sum.running == 0) {
         check_drained(leader);
     } else if (sum.finished > 0) {
@@ -470,18 +499,40 @@ static void agree_if_answered(struct leader *leader)
 
 static void handle_held(struct leader *leader, struct leader_member *m, json_object *msg)
 {
-    int64_t attached = 0, training = 0, running = 0, step = 0;
+    int64_t attached = 0, training = 0, running = 0, through = 0, step = 0;
 
     if (leader->phase != PHASE_HOLDING || m->answered)
         return;
     json_get_int(msg, "attached", 0, INT32_MAX, &attached);
     json_get_int(msg, "training", 0, INT32_MAX, &training);
     json_get_int(msg, "running", 0, INT32_MAX, &running);
+    json_get_int(msg, "through", 0, INT32_MAX, &through);
     json_get_int(msg, "step", 0, INT64_MAX, &step);
     m->answered = true;
-    m->held = (struct workers_held_sum){(int)attached, (int)training, (int)running, 0,
-                                        (uint64_t)step};
+    m->held = (struct workers_held_sum){.attached = (int)attached,
+                                        .training = (int)training,
+                                        .running = (int)running,
+                                        .through = (int)through,
+                                        .step = (uint64_t)step};
     agree_if_answered(leader);
+}
+
+/* A worker of the present world has ended, or all of a node. */
+static void handle_end(struct leader *leader, struct leader_member *m, const char *type,
+                       json_object *msg)
+{
+    if (strcmp(type, "exit") == 0) {
+        handle_exit(leader, m, msg);
+        return;
+    }
+    m->drained = true;
+    leader_schedule(leader, 0);
+    change_release_idle(leader);
+    if (leader->phase == PHASE_RUNNING || leader->phase == PHASE_DRAINING ||
+        leader->phase == PHASE_STARTING)
+        check_drained(leader);
+    else if (leader->phase == PHASE_HOLDING && !m->answered)
+        handle_held(leader, m, msg); /* it ended before the hold reached it */
 }
 
 /* ---- what happens meanwhile -------------------------------------------------------------------------------------------- */
@@ -489,10 +540,17 @@ static void handle_held(struct leader *leader, struct leader_member *m, json_obj
 void change_on_message(struct leader *leader, struct leader_member *m, const char *type,
                        json_object *msg)
 {
-    int64_t gen;
+    int64_t gen, started;
 
     if (prepare_on_message(leader, m, type, msg) || live_departed(leader, m, type))
         return;
+    /* Whatever world its agent knows of: the one that is may have begun while this was on its way. */
+    if (strcmp(type, "exit") == 0 || strcmp(type, "drained") == 0) {
+        if (m->position >= 0 && json_get_int(msg, "started", 1, INT32_MAX, &started) &&
+            started == m->started)
+            handle_end(leader, m, type, msg);
+        return;
+    }
     if (!json_get_int(msg, "gen", 0, INT32_MAX, &gen) || gen != leader->generation ||
         m->position < 0)
         return;
@@ -505,24 +563,13 @@ void change_on_message(struct leader *leader, struct leader_member *m, const cha
         m->begun = true;
         leader_schedule(leader, 0);
     } else if (strcmp(type, "stepping") == 0) {
-        m->begun = m->stepping = true;
+        m->begun = m->stepping = m->stateful = true;
         m->live = json_get_bool(msg, "live", false);
         leader->gated = json_get_bool(msg, "gate", false);
         report_stepping(leader, json_get_bool(msg, "aware", true));
         leader_schedule(leader, 0);
     } else if (strcmp(type, "held") == 0) {
         handle_held(leader, m, msg);
-    } else if (strcmp(type, "exit") == 0) {
-        handle_exit(leader, m, msg);
-    } else if (strcmp(type, "drained") == 0) {
-        m->drained = true;
-        leader_schedule(leader, 0);
-        change_release_idle(leader);
-        if (leader->phase == PHASE_RUNNING || leader->phase == PHASE_DRAINING ||
-            leader->phase == PHASE_STARTING)
-            check_drained(leader);
-        else if (leader->phase == PHASE_HOLDING && !m->answered)
-            handle_held(leader, m, msg); /* it ended before the hold reached it */
     }
 }
 
@@ -573,6 +620,8 @@ void change_deadline(struct leader *leader)
             lose_silent(leader, "no port for MASTER_PORT");
         break;
     case PHASE_STARTING:
+        if (tear_late(leader))
+            break;
         leader_restart_deadline(leader, RESERVE_LIMIT);
         lose_silent(leader, "workers could not be started in time");
         break;
@@ -590,6 +639,11 @@ void change_member_gone(struct leader *leader, struct leader_member *m)
     }
     if (m->position < 0)
         return;
+    if (leader->torn && leader->phase == PHASE_WAITING) {
+        drain_after_fault(leader);
+        check_drained(leader);
+        return;
+    }
     if (!m->torn && leader->phase == PHASE_HOLDING) {
         agree_if_answered(leader);
         return;
@@ -628,7 +682,8 @@ void change_stop_job(struct leader *leader, const char *reason)
     log_info("job %u: told to end (%s): saving", leader->options->job, reason);
     if (leader->phase == PHASE_RUNNING)
         change_begin(leader);
-    else if (leader->phase == PHASE_WAITING || leader->phase == PHASE_RESERVING)
+    else if (!tear_end(leader, 128 + SIGTERM) &&
+             (leader->phase == PHASE_WAITING || leader->phase == PHASE_RESERVING))
         change_finish(leader, 128 + SIGTERM);
     /* else: DRAINING ends in change_form, STARTING in handle_ready; both look at stopping */
 }

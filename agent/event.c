@@ -171,10 +171,12 @@ static void interpret(const struct event *event, uint64_t word, struct event_sta
         return;
     status->state = state >= EVENT_STATE_TRAINING ? EVENT_STATE_TRAINING
                                                   : (enum event_page_state)state;
-    status->step = EVENT_STEP(word);
+    status->slowest = atomic_load(&event->page->slowest);
+    status->finished = EVENT_STEP(word) == EVENT_STEP_MASK;
+    status->step = status->finished ? 0 : EVENT_STEP(word);
     /* A step is a boundary that was passed, whatever the order in which the two words became
      * visible. */
-    if (status->step > 0)
+    if (status->step > 0 || status->finished)
         status->state = EVENT_STATE_TRAINING;
 }
 
@@ -242,25 +244,60 @@ void event_set_world(struct event *event, const struct event_world *world)
     guarded(event, write_world, &copy);
 }
 
+struct next {
+    enum event_next what;
+    const char *file;
+};
+
 static void write_next(struct event *event, void *arg)
 {
-    const char *file = arg;
+    const struct next *next = arg;
     struct event_page *page = event->page;
 
-    if (file != NULL)
-        snprintf(page->next_file, sizeof(page->next_file), "%s", file);
-    atomic_store(&page->next, file != NULL ? EVENT_NEXT_WORLD : EVENT_NEXT_NONE);
+    if (next->file != NULL)
+        snprintf(page->next_file, sizeof(page->next_file), "%s", next->file);
+    atomic_store(&page->next, next->what);
     syscall(SYS_futex, &page->next, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-void event_set_next(struct event *event, const struct event *next)
+void event_set_next(struct event *event, const struct event *page, bool save)
 {
-    const char *slash = next != NULL ? strrchr(next->path, '/') : NULL;
+    const char *slash = page != NULL ? strrchr(page->path, '/') : NULL;
+    struct next next = {.what = page != NULL ? EVENT_NEXT_WORLD
+                                : save       ? EVENT_NEXT_SAVE
+                                             : EVENT_NEXT_NONE,
+                        .file = slash != NULL  ? slash + 1
+                                : page != NULL ? page->path
+                                               : NULL};
 
-    guarded(event, write_next,
-            next == NULL    ? NULL
-            : slash != NULL ? (char *)slash + 1
-                            : next->path);
+    guarded(event, write_next, &next);
+}
+
+/* Why something happens: what was said first stands. */
+static void write_reason(struct event_page *page, const char *reason)
+{
+    size_t len = strlen(reason);
+
+    if (len >= sizeof(page->reason))
+        len = sizeof(page->reason) - 1;
+    memcpy(page->reason, reason, len);
+    page->reason[len] = '\0';
+}
+
+static void tear_page(struct event *event, void *arg)
+{
+    struct event_page *page = event->page;
+
+    if ((atomic_load(&page->word) & EVENT_HOLD) == 0)
+        write_reason(page, arg);
+    atomic_store(&page->torn, 1);
+    syscall(SYS_futex, &page->torn, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    syscall(SYS_futex, &page->kind, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void event_tear(struct event *event, const char *reason)
+{
+    guarded(event, tear_page, (char *)reason);
 }
 
 /* ---- the gate -------------------------------------------------------------------------------- */
@@ -306,12 +343,7 @@ static void hold_page(struct event *event, void *arg)
     struct event_page *page = event->page;
 
     if ((atomic_load(&page->word) & EVENT_HOLD) == 0) {
-        size_t len = strlen(news->reason);
-
-        if (len >= sizeof(page->reason))
-            len = sizeof(page->reason) - 1;
-        memcpy(page->reason, news->reason, len);
-        page->reason[len] = '\0';
+        write_reason(page, news->reason);
         page->next_nodes = (uint32_t)news->next_nodes;
         page->deadline_ms = news->deadline_ms;
         atomic_store(&page->kind, (uint32_t)news->kind);

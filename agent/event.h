@@ -24,7 +24,9 @@ struct event_status {
     bool told;
     bool waits; /* it has waited for an event: a worker that makes no steps is at work as well */
     enum event_gate_place place;
-    bool live; /* it can go on in another world */
+    bool live;        /* it can go on in another world */
+    bool finished;    /* it has passed its last boundary; step is 0 then */
+    uint32_t slowest; /* milliseconds of its longest step */
 };
 
 /* What a worker has reported of its progress. */
@@ -53,8 +55,10 @@ bool event_read_progress(struct event *event, struct event_progress *progress);
 
 /* The world as this worker is to see it: before it can look. */
 void event_set_world(struct event *event, const struct event_world *world);
-/* What comes after it: the page of the next one, in the same directory; NULL: nothing, leave. */
-void event_set_next(struct event *event, const struct event *next);
+/* What comes after it: the page of the next one, in the same directory; NULL: nothing, leave, with save after a checkpoint. */
+void event_set_next(struct event *event, const struct event *next, bool save);
+/* This world will not go on, for this reason. */
+void event_tear(struct event *event, const char *reason);
 
 /* Let the worker wait at its gate (before it is started), and let it go on. */
 void event_close_gate(struct event *event);

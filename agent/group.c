@@ -200,7 +200,9 @@ static void send_exit(struct group *group, const struct worker_exit *ended)
         json_object_object_add(error, "message",
                                json_object_new_string(tail_of(group, ended->rank)));
     }
-    json_object_object_add(msg, "rank", json_object_new_int(ended->rank));
+    /* Its rank may be another one in the leader's world, which changes while this is on its way. */
+    json_object_object_add(msg, "slot", json_object_new_int(ended->local_rank));
+    json_object_object_add(msg, "started", json_object_new_int(group->started));
     json_object_object_add(msg, "code", json_object_new_int(ended->code));
     json_object_object_add(msg, "signal", json_object_new_int(ended->signal));
     json_object_object_add(msg, "told", json_object_new_boolean(ended->told));
@@ -233,7 +235,6 @@ static void on_drained(void *arg)
 {
     struct group *group = arg;
     struct member *m = group->member;
-    int generation = group->world->generation;
 
     if (m->group == group) {
         /* Over before it could be seen to listen: the others still wait for that. */
@@ -241,7 +242,7 @@ static void on_drained(void *arg)
             member_send(m, attempt_message(group, "listening"));
         m->group = NULL;
         m->output_paused = false;
-        member_send(m, member_generation_message("drained", generation));
+        member_send_drained(m, group->started);
     } else {
         m->next = NULL;
     }

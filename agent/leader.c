@@ -6,6 +6,7 @@
 #include "agent/leader_internal.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
@@ -91,6 +92,7 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
             .job = m->job,
             .base = m->base,
             .usable = m->link != NULL && !m->leaving && !m->released && m->departing == 0 &&
+                      leader_now(leader) >= m->shunned_until &&
                       (!leader->only_warm || m->position >= 0 || m->warm),
             .position = m->position,
             .nodeid = m->nodeid,
@@ -230,6 +232,10 @@ static void carry_out(struct leader *leader, struct plan_output *out)
         else
             leader_schedule(leader, leader->submit_after - now);
     }
+    if (leader->torn) {
+        tear_form(leader);
+        return;
+    }
     if (!out->change) {
         if (leader->phase == PHASE_RUNNING)
             prepare_discard(leader); /* what it was for has passed */
@@ -290,7 +296,8 @@ static void on_deadline(uv_timer_t *timer)
     log_error("job %u: %s; gave up after %.0f s", leader->options->job,
               leader->why_size[0] ? leader->why_size : "no member has joined",
               leader_now(leader) - leader->phase_since);
-    change_finish(leader, 1);
+    if (!tear_end(leader, 1))
+        change_finish(leader, 1);
 }
 
 void leader_restart_deadline(struct leader *leader, double seconds)
@@ -601,10 +608,12 @@ static void on_message(struct link *link, json_object *msg, void *arg)
     } else if (strcmp(type, "out") == 0) {
         handle_out(leader, m, msg);
     } else if (strcmp(type, "beat") == 0) {
-        int64_t step;
+        int64_t step, slowest;
 
         if (json_get_int(msg, "step", 0, INT64_MAX, &step))
             m->step = (uint64_t)step;
+        if (json_get_int(msg, "slowest", 0, UINT32_MAX, &slowest))
+            m->slowest = (uint32_t)slowest;
         report_progress(leader, m, msg);
         leader_send(m, leader_message("beat", -1));
     } else if (!store_on_message(leader, m, type, msg) &&
@@ -757,6 +766,7 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     leader->generation_since = leader->last_setback = leader->pause_from = -1;
     leader->started = unix_now();
     leader->submit_backoff = 2;
+    leader->stop_code = 128 + SIGTERM;
     leader->server = link_server_create(loop, &server, &handlers, leader, err);
     if (leader->server == NULL) {
         requests_destroy(leader->requests);

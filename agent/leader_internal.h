@@ -44,9 +44,13 @@ struct leader_member {
     bool warm;   /* … and these wait at their gates */
     double
         departing; /* since when its workers are on their way out of a world that goes on without them; 0: they are not */
-    bool answered; /* in the current phase */
-    bool drained;  /* no worker of the current generation left here */
-    bool torn;     /* lost before that: the world around it cannot go on */
+    int started; /* the attempt for which its workers have been started: what tells them from others; 0: there are none */
+    bool stateful;    /* these have trained: they have a state that others can get */
+    bool failed;      /* one of these has failed */
+    uint32_t slowest; /* milliseconds of their longest step, last heard */
+    bool answered;    /* in the current phase */
+    bool drained;     /* no worker of the current generation left here */
+    bool torn;        /* lost before that: the world around it cannot go on */
     int told,
         completed; /* its workers of this generation that have left: for an event, because they were through */
     bool begun; /* its workers are there, whatever they do */
@@ -54,10 +58,12 @@ struct leader_member {
     struct workers_held_sum {
         int attached, training, running;
         int finished; /* counted by exits, not by what is held */
+        int through;  /* has passed its last boundary, and is about to */
         uint64_t step;
     } held;
-    uint64_t step; /* last heard */
-    int unwritten; /* pieces of its output that the leader's output holds */
+    uint64_t step;        /* last heard */
+    double shunned_until; /* its workers could not be let in: not to be tried again before */
+    int unwritten;        /* pieces of its output that the leader's output holds */
 };
 
 struct extension {
@@ -184,10 +190,13 @@ struct leader {
         leaving_job;   /* the last extension that Slurm has taken, 0: none since the last change */
     double pause_from; /* when the old world had been held; < 0: no world before */
     bool failed;       /* a worker of this generation has failed */
-    bool fault;        /* the change under way is because of a failure or a lost node */
-    bool waited;       /* … by a SIGTERM, and it has been waited for a reason */
-    bool fatal;        /* … and it must not be started again */
-    bool stopping;     /* the base has been told to end */
+    bool torn; /* live: the world is, and its workers wait with their state for the next one */
+    bool coming_out; /* … and has been followed by another, in which not all are yet */
+    bool fault;      /* the change under way is because of a failure or a lost node */
+    bool waited;     /* … by a SIGTERM, and it has been waited for a reason */
+    bool fatal;      /* … and it must not be started again */
+    bool stopping;   /* the base has been told to end */
+    int stop_code;   /* the job's exit status then */
     char stop_reason[64];
     struct progress progress;
     int failure_code;
@@ -247,11 +256,27 @@ const char *prepare_text(const struct leader *leader, char *text, size_t size);
 bool prepare_on_message(struct leader *leader, struct leader_member *member, const char *type,
                         json_object *msg);
 
+/* tear.c: live mode, a part of the world is lost */
+/* The present world ends, and those of its workers that are left go on in another one. False: they cannot. */
+bool tear_world(struct leader *leader);
+/* It is torn: begin the next world, as soon as there can be one. */
+void tear_form(struct leader *leader);
+/* The job ends while they wait, with that exit status: one of them saves. False: nobody waits. */
+bool tear_end(struct leader *leader, int code);
+/* STARTING has lasted as long as it may: give up who has not come out of the torn world. False: that is not it. */
+bool tear_late(struct leader *leader);
+
 /* change.c: what a new world has in common, however it begins */
 void change_update_reason(struct leader *leader);
 /* The prepared world becomes the present one, and STARTING. False: the job ends, for that could not be written down. */
 bool change_enter_world(struct leader *leader);
 void change_release_idle(struct leader *leader);
+/* Kill the workers of this member. */
+void change_kill(struct leader *leader, struct leader_member *m);
+/* The workers leave: give them until then. */
+void change_drain(struct leader *leader, double deadline);
+/* Count a failure of workers against --max-restarts. False: that was the last one, and the job ends. */
+bool change_may_restart(struct leader *leader);
 
 /* live.c */
 /* Can the present world go on in another one? */
@@ -265,6 +290,9 @@ bool live_on_message(struct leader *leader, struct leader_member *m, const char 
                      json_object *msg);
 /* All are held, the highest step is known: the next world begins after it. False: it cannot, that way. */
 bool live_switch(struct leader *leader, uint64_t step);
+/* The prepared world begins with workers that go on in it, and others that have waited at their gates. Each of the former is told so by a message of that
+ * type, with the step, if not 0, that they run to before. */
+void live_enter(struct leader *leader, const char *type, uint64_t step);
 /* Has that member left a world that goes on? For a message that says so, and after a while. */
 bool live_departed(struct leader *leader, struct leader_member *m, const char *type);
 void live_watch(struct leader *leader);

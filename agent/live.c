@@ -13,6 +13,8 @@
 #include "common/log.h"
 #include "lib/json_get.h"
 
+#define SHUN                                                                                       \
+    10.0 /* seconds until workers are started again on a node of the base where they have failed */
 #define DEPART_LIMIT 10.0 /* seconds for workers that leave a world that goes on */
 
 bool live_possible(const struct leader *leader)
@@ -66,10 +68,12 @@ static void refuse_newcomer(struct leader *leader, struct leader_member *m, cons
     m->warming = 0;
     m->warm = false;
     leader_setback(leader);
-    if (m->base)
-        leader_lose(leader, m, why);
-    else
+    if (!m->base) {
         leader_release(leader, m, why);
+        return;
+    }
+    m->shunned_until = leader_now(leader) + SHUN;
+    leader_schedule(leader, SHUN);
 }
 
 void live_give_up(struct leader *leader)
@@ -120,13 +124,10 @@ static json_object *next_of(const struct leader *leader, const struct leader_mem
     return next;
 }
 
-bool live_switch(struct leader *leader, uint64_t step)
+void live_enter(struct leader *leader, const char *type, uint64_t step)
 {
     double now = leader_now(leader);
 
-    if (!live_possible(leader) || leader->next.world == NULL || !leader->next.live ||
-        !prepare_usable(leader) || !prepare_ready(leader))
-        return false;
     change_update_reason(leader);
     for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *m = leader->members[i];
@@ -134,8 +135,9 @@ bool live_switch(struct leader *leader, uint64_t step)
 
         if (m->position < 0)
             continue;
-        msg = leader_message("run_to", leader->generation);
-        json_object_object_add(msg, "step", json_object_new_int64((int64_t)step));
+        msg = leader_message(type, leader->generation);
+        if (step != 0)
+            json_object_object_add(msg, "step", json_object_new_int64((int64_t)step));
         json_object_object_add(msg, "next", next_of(leader, m));
         leader_send(m, msg);
         m->departing = m->next_position < 0 ? now : 0;
@@ -146,10 +148,19 @@ bool live_switch(struct leader *leader, uint64_t step)
         if (m->next_position < 0 || m->position >= 0)
             continue;
         leader_send(m, live_message("start", leader, m->next_position));
-        m->warm = false;
+        m->started = m->warming;
+        m->stateful = m->failed = m->warm = false;
         m->warming = 0;
     }
     change_enter_world(leader);
+}
+
+bool live_switch(struct leader *leader, uint64_t step)
+{
+    if (!live_possible(leader) || leader->next.world == NULL || !leader->next.live ||
+        !prepare_usable(leader) || !prepare_ready(leader))
+        return false;
+    live_enter(leader, "run_to", step);
     return true;
 }
 

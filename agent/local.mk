@@ -50,6 +50,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/store_server.c \
     agent/store_server.h \
     agent/submit.c \
+    agent/tear.c \
     agent/worker_error.c \
     agent/worker_error.h \
     agent/worker_start.c \

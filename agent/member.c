@@ -198,20 +198,29 @@ static void handle_discard(struct member *m, json_object *msg)
         drop_next(m);
 }
 
+void member_send_drained(struct member *m, int started)
+{
+    json_object *msg = member_generation_message("drained", m->generation);
+
+    json_object_object_add(msg, "started", json_object_new_int(started));
+    member_send(m, msg);
+}
+
 /* The world could not even be started here: what the leader must know, in the words of a worker's end. */
-static void report_unstartable(struct member *m, const struct error *err)
+static void report_unstartable(struct member *m, int attempt, const struct error *err)
 {
     json_object *msg = member_generation_message("exit", m->generation);
     json_object *error = json_object_new_object();
 
     json_object_object_add(error, "message", json_object_new_string(err->text));
-    json_object_object_add(msg, "rank", json_object_new_int(0));
+    json_object_object_add(msg, "slot", json_object_new_int(0));
+    json_object_object_add(msg, "started", json_object_new_int(attempt));
     json_object_object_add(msg, "code", json_object_new_int(1));
     json_object_object_add(msg, "signal", json_object_new_int(0));
     json_object_object_add(msg, "told", json_object_new_boolean(false));
     json_object_object_add(msg, "error", error);
     member_send(m, msg);
-    member_send(m, member_generation_message("drained", m->generation));
+    member_send_drained(m, attempt);
 }
 
 static void handle_start(struct member *m, json_object *msg)
@@ -240,7 +249,7 @@ static void handle_start(struct member *m, json_object *msg)
                                json_get_bool(msg, "gate", false), &err);
     }
     if (m->group == NULL)
-        report_unstartable(m, &err);
+        report_unstartable(m, (int)attempt, &err);
     else
         group_begin(m->group, index == 0);
 }
@@ -281,11 +290,12 @@ static void handle_hold(struct member *m, json_object *msg)
     json_object_object_add(answer, "training", json_object_new_int(held.training));
     json_object_object_add(answer, "running", json_object_new_int(held.running));
     json_object_object_add(answer, "finished", json_object_new_int(held.finished));
+    json_object_object_add(answer, "through", json_object_new_int(held.through));
     json_object_object_add(answer, "step", json_object_new_int64((int64_t)held.step));
     member_send(m, answer);
 }
 
-/* Live mode: what the workers do at that step. */
+/* Live mode: what the workers do when they are out of their world. */
 static void go_on(struct member *m, json_object *next)
 {
     struct error err = {""};
@@ -293,7 +303,7 @@ static void go_on(struct member *m, json_object *next)
     int64_t index, attempt;
 
     if (json_get_bool(next, "leave", false)) {
-        workers_dismiss(m->group->workers);
+        workers_dismiss(m->group->workers, json_get_bool(next, "save", false));
         return;
     }
     if ((world = read_world(m, next, &index, &attempt)) == NULL)
@@ -317,6 +327,22 @@ static void handle_run_to(struct member *m, json_object *msg)
         go_on(m, next);
     if (m->group != NULL)
         workers_run_to(m->group->workers, (uint64_t)step);
+}
+
+/* Live mode: their world is, and what they do instead comes with `next`. */
+static void handle_torn(struct member *m, json_object *msg)
+{
+    const char *reason = json_get_string(msg, "reason");
+
+    workers_tear(m->group->workers, reason != NULL ? reason : "");
+}
+
+static void handle_next(struct member *m, json_object *msg)
+{
+    json_object *next;
+
+    if (json_object_object_get_ex(msg, "next", &next))
+        go_on(m, next);
 }
 
 static void handle_stop(struct member *m, json_object *msg)
@@ -364,6 +390,7 @@ void member_handle(struct member *m, json_object *msg)
         {"hold", true, handle_hold},        {"run_to", true, handle_run_to},
         {"stop", true, handle_stop},        {"release", false, handle_release},
         {"finish", false, handle_finish},   {"ack", false, handle_ack},
+        {"torn", true, handle_torn},        {"next", true, handle_next},
     };
 
     if (type == NULL || member_control_relay(m, type, msg) ||
@@ -528,6 +555,10 @@ static void on_beat(uv_timer_t *timer)
     json_object *msg;
 
     m->last_beat = now;
+    if (m->group != NULL && late)
+        workers_forgive_stopped(m->group->workers);
+    else if (m->group != NULL)
+        workers_end_stopped(m->group->workers, m->heartbeat);
     if (m->link == NULL || !m->welcomed || m->ending)
         return;
     if (late)
@@ -541,8 +572,11 @@ static void on_beat(uv_timer_t *timer)
     json_object_object_add(
         msg, "step",
         json_object_new_int64(m->group != NULL ? (int64_t)workers_step(m->group->workers) : 0));
-    if (m->group != NULL)
+    if (m->group != NULL) {
         group_add_progress(m->group, msg);
+        json_object_object_add(msg, "slowest",
+                               json_object_new_int64(workers_slowest(m->group->workers)));
+    }
     member_send(m, msg);
 }
 

@@ -84,6 +84,8 @@ json_object *member_generation_message(const char *type, int generation);
 void member_send(struct member *m, json_object *msg);
 /* A group has no worker left. */
 void member_drained(struct member *m);
+/* … which the leader is told by the attempt that they were started for. */
+void member_send_drained(struct member *m, int started);
 
 /* member_pmix.c: the node's PMIx server between workers and leader */
 void member_pmix_begin(struct member *m);

@@ -84,18 +84,31 @@ static json_object *attempt_message(const struct leader *leader, const char *typ
     return msg;
 }
 
+/* The members of the next world. -1: there is none. */
+static int choose(struct leader *leader, bool only_warm, int **order, int *size)
+{
+    int rc;
+
+    leader->only_warm = only_warm;
+    rc = leader_plan(leader, order, size);
+    leader->only_warm = false;
+    if (rc == 0 && *size > 0)
+        return 0;
+    free(*order);
+    *order = NULL;
+    return -1;
+}
+
 int prepare_begin(struct leader *leader)
 {
-    int *order = NULL, size = 0, rc;
-    bool live = live_possible(leader);
+    int *order = NULL, size = 0;
+    bool live = live_possible(leader) || leader->torn;
 
-    leader->only_warm = live && leader->phase == PHASE_HOLDING;
-    rc = leader_plan(leader, &order, &size);
-    leader->only_warm = false;
-    if (rc != 0 || size == 0) {
-        free(order);
+    /* Who waits with its state does not wait for newcomers, unless it has to. */
+    if (choose(leader, live && (leader->phase == PHASE_HOLDING || leader->torn), &order, &size) !=
+            0 &&
+        (!leader->torn || choose(leader, false, &order, &size) != 0))
         return -1;
-    }
     change_describe(leader, size);
     leader->next = (struct preparation){
         .world = build_world(leader, order, size),

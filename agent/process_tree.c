@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 struct process {
+    char state;
     pid_t pid, parent;
     long pages; /* resident */
 };
@@ -31,7 +32,6 @@ static bool read_process(int proc_fd, const char *pid, struct process *process)
 {
     char path[32], stat[512];
     const char *end;
-    char state;
     ssize_t got;
     int fd;
 
@@ -47,9 +47,24 @@ static bool read_process(int proc_fd, const char *pid, struct process *process)
     end = strrchr(stat, ')');
     process->pid = atoi(pid);
     return end != NULL &&
-           sscanf(end + 1, " %c %d " SKIPPED " %ld", &state, &process->parent, &process->pages) ==
-               3 &&
-           state != 'Z' && state != 'X';
+           sscanf(end + 1, " %c %d " SKIPPED " %ld", &process->state, &process->parent,
+                  &process->pages) == 3 &&
+           process->state != 'Z' && process->state != 'X';
+}
+
+char process_state(pid_t pid)
+{
+    int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct process process;
+    char text[16];
+    bool found;
+
+    if (proc_fd < 0)
+        return 0;
+    snprintf(text, sizeof(text), "%d", (int)pid);
+    found = read_process(proc_fd, text, &process);
+    close(proc_fd);
+    return found ? process.state : 0;
 }
 
 static int read_table(struct table *table)

@@ -14,4 +14,7 @@ int process_tree_kill(pid_t root);
 /* Resident memory in bytes of every descendant of root; pages that they share count for each. */
 uint64_t process_tree_memory(pid_t root);
 
+/* As ps(1) names it: 'T' is stopped by a signal, 't' by a debugger. 0: there is no such process, or it has ended. */
+char process_state(pid_t pid);
+
 #endif

@@ -32,12 +32,30 @@ static void report_if_over(struct worker *w);
 
 /* ---- memory and files ------------------------------------------------------------------------ */
 
+/* Nobody is in the worlds before that of its page any more. */
+static void drop_older(struct worker *w, bool unlink)
+{
+    while (w->older != NULL) {
+        struct older *older = w->older;
+        struct event_status status = event_read(older->event);
+
+        if (status.slowest > w->slowest)
+            w->slowest = status.slowest;
+        w->older = older->older;
+        if (unlink)
+            event_unlink(older->event);
+        event_destroy(older->event);
+        free(older);
+    }
+}
+
 void workers_free(struct workers *set)
 {
     for (int i = 0; set->list != NULL && i < set->count; i++) {
         event_destroy(set->list[i].event);
-        event_destroy(set->list[i].left);
+        drop_older(&set->list[i], false);
         free(set->list[i].error_file);
+        free(set->list[i].killed);
     }
     free(set->list);
     free(set->command);
@@ -51,8 +69,8 @@ void workers_remove_files(struct workers *set)
     for (int i = 0; i < set->count; i++) {
         if (set->list[i].event != NULL)
             event_unlink(set->list[i].event);
-        if (set->list[i].left != NULL)
-            event_unlink(set->list[i].left);
+        for (const struct older *each = set->list[i].older; each != NULL; each = each->older)
+            event_unlink(each->event);
         if (set->list[i].error_file != NULL)
             unlink(set->list[i].error_file);
     }
@@ -116,15 +134,10 @@ static void poll_move(struct workers *set)
     for (int i = 0; i < set->count; i++) {
         struct worker *w = &set->list[i];
 
-        if (w->left == NULL)
-            continue;
-        if (!w->ended && event_read(w->event).state == EVENT_STATE_NONE) {
+        if (!w->ended && w->older != NULL && event_read(w->event).state == EVENT_STATE_NONE)
             all = false;
-            continue;
-        }
-        event_unlink(w->left);
-        event_destroy(w->left);
-        w->left = NULL;
+        else
+            drop_older(w, true);
     }
     if (!all)
         return;
@@ -281,9 +294,13 @@ static void report(struct worker *w)
     struct workers *set = w->workers;
     struct worker_exit end = {.rank = w->rank, .code = w->code, .signal = w->signal};
 
-    end.told = w->stop_signal != 0 || event_read(w->event).told;
+    /* Who is told that its world is torn is to live on. */
+    end.told = w->stop_signal != 0 || (!set->torn && event_read(w->event).told);
+    end.local_rank = w->local_rank;
     if (w->failure.stage != 0 || w->spawn_error != 0)
         end.error = start_failure(w);
+    else if (w->killed != NULL)
+        end.error = worker_error_new(w->killed);
     else if (w->code != 0 || w->signal != 0)
         end.error = worker_error_read(w->error_file);
     set->handlers.exited(&end, set->arg);
@@ -370,6 +387,7 @@ void workers_hold(struct workers *set, const char *kind, const char *reason, int
         }
         status = event_hold(w->event, event_kind_of(kind), reason, next_nodes, deadline_ms);
         held->running++;
+        held->through += status.finished;
         held->attached += status.state >= EVENT_STATE_ATTACHED;
         held->training += status.state >= EVENT_STATE_TRAINING;
         if (status.step > held->step)
@@ -393,10 +411,10 @@ void workers_run_to(struct workers *set, uint64_t step)
 
         if (w->ended)
             continue;
-        event_run_to(w->left != NULL ? w->left : w->event, step);
+        event_run_to(w->older != NULL ? w->older->event : w->event, step);
         /* The others are at work, and this one has never looked at its page: it will not see the
          * step either. */
-        if (w->left == NULL && event_read(w->event).state == EVENT_STATE_NONE)
+        if (w->older == NULL && event_read(w->event).state == EVENT_STATE_NONE)
             send_signal(w, SIGTERM);
     }
 }
@@ -556,6 +574,35 @@ bool workers_may_signal(int signal)
            (signal <= SIGSYS || (signal >= SIGRTMIN && signal <= SIGRTMAX));
 }
 
+void workers_end_stopped(struct workers *set, double seconds)
+{
+    for (int i = 0; i < set->count; i++) {
+        struct worker *w = &set->list[i];
+        uint64_t now = uv_now(set->loop);
+        pid_t command = w->ended || w->spawn_error != 0 || w->killed != NULL
+                            ? 0
+                            : command_of(uv_process_get_pid(&w->process));
+
+        if (command == 0 || process_state(command) != 'T') {
+            w->stopped_at = 0;
+        } else if (w->stopped_at == 0) {
+            w->stopped_at = now;
+        } else if ((double)(now - w->stopped_at) >= seconds * 1000 &&
+                   asprintf(
+                       &w->killed,
+                       "it had been stopped (SIGSTOP) for %.0f s, while all others waited for it",
+                       (double)(now - w->stopped_at) / 1000) >= 0) {
+            uv_process_kill(&w->process, EXEC_WORKER_KILL);
+        }
+    }
+}
+
+void workers_forgive_stopped(struct workers *set)
+{
+    for (int i = 0; i < set->count; i++)
+        set->list[i].stopped_at = 0;
+}
+
 static bool signal_worker(struct worker *w, int signal, bool force)
 {
     if (w->ended || w->spawn_error != 0)
@@ -611,6 +658,7 @@ int workers_move(struct workers *set, const struct world *world, int node_index,
 {
     for (int i = 0; i < set->count; i++) {
         struct worker *w = &set->list[i];
+        struct older *older;
         struct event *event;
         char *path;
 
@@ -620,27 +668,60 @@ int workers_move(struct workers *set, const struct world *world, int node_index,
         free(path);
         if (event == NULL)
             return -1;
-        if (w->left != NULL) { /* never entered */
-            event_unlink(w->event);
-            event_destroy(w->event);
-        } else {
-            w->left = w->event;
+        older = malloc(sizeof(*older));
+        if (older == NULL) {
+            event_unlink(event);
+            event_destroy(event);
+            return error_set(err, "out of memory");
         }
+        /* One that it has never entered stays in the chain: it may be about to. */
+        *older = (struct older){w->event, w->older};
+        w->older = older;
         w->event = event;
     }
     workers_place(set, world, node_index, attempt);
     for (int i = 0; i < set->count; i++)
-        event_set_next(set->list[i].left, set->list[i].event);
+        event_set_next(set->list[i].older->event, set->list[i].event, false);
     set->moving = true;
+    set->torn = false;
     set->begun = set->stepping = false;
     uv_timer_start(&set->poll, on_poll, MOVE_MS, MOVE_MS);
     return 0;
 }
 
-void workers_dismiss(struct workers *set)
+void workers_dismiss(struct workers *set, bool save)
 {
+    set->torn = false;
     for (int i = 0; i < set->count; i++)
-        event_set_next(set->list[i].event, NULL);
+        event_set_next(set->list[i].event, NULL, save && i == 0);
+}
+
+void workers_tear(struct workers *set, const char *reason)
+{
+    set->torn = true;
+    for (int i = 0; i < set->count; i++) {
+        const struct worker *w = &set->list[i];
+
+        for (const struct older *each = w->older; each != NULL; each = each->older)
+            event_tear(each->event, reason);
+        event_tear(w->event, reason);
+    }
+}
+
+uint32_t workers_slowest(const struct workers *set)
+{
+    uint32_t slowest = 0;
+
+    for (int i = 0; i < set->count; i++) {
+        const struct worker *w = &set->list[i];
+        struct event_status status = event_read(w->event);
+
+        if (w->slowest > slowest)
+            slowest = w->slowest;
+        if (status.slowest > slowest)
+            slowest = status.slowest;
+    }
+    return slowest;
 }
 
 void workers_open(struct workers *set, bool all)

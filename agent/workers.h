@@ -17,6 +17,7 @@ struct workers;
 
 struct worker_exit {
     int rank;
+    int local_rank;
     int code;   /* exit status, 0 when ended by a signal */
     int signal; /* 0: none */
     /* It had been given an event, or was stopped by us: no failure when code is 0 or the signal
@@ -73,8 +74,12 @@ void workers_place(struct workers *workers, const struct world *world, int node_
  * afterwards; files as in workers_options. ready() is called when all have, and stepping() as in a new world. */
 int workers_move(struct workers *workers, const struct world *world, int node_index, int attempt,
                  const char *files, struct error *err);
-/* … or leave. */
-void workers_dismiss(struct workers *workers);
+/* … or leave, with save after the first of them has saved a checkpoint. */
+void workers_dismiss(struct workers *workers, bool save);
+/* The world that they are in, or about to enter, will not go on: they come out of it, and wait for workers_move() or workers_dismiss(). */
+void workers_tear(struct workers *workers, const char *reason);
+/* Milliseconds of the longest step that one of them has made. */
+uint32_t workers_slowest(const struct workers *workers);
 
 /* Open the gates of all workers, or of the first only. Their output is handed on from here on. */
 void workers_open(struct workers *workers, bool all);
@@ -91,6 +96,7 @@ char **workers_cpus(int slots, char *const *own_env);
 
 struct workers_held {
     int attached, training, running, finished;
+    int through;   /* of those that run: they have passed their last boundary */
     uint64_t step; /* highest step in flight of the running ones */
 };
 
@@ -133,6 +139,11 @@ bool workers_process(const struct workers *workers, int local_rank, struct worke
 /* Signal the worker of that rank, all if it is negative; its end is a failure like any other. With force: SIGKILL after SIGTERM if it is still there
  * after 10 s, SIGKILL also for what it has started. Returns how many there were. */
 int workers_signal(struct workers *workers, int rank, int signal, bool force);
+
+/* Kill those whose command has been stopped (SIGSTOP) at each call for so many seconds: for all others it is as dead. To be called every now and
+ * then, or workers_forgive_stopped() when that could not be: all may have been stopped. */
+void workers_end_stopped(struct workers *workers, double seconds);
+void workers_forgive_stopped(struct workers *workers);
 
 /* That one has given up, and may not end by itself: kill it after a second, as if it had been killed by somebody else. */
 void workers_abort(struct workers *workers, int rank);

@@ -16,12 +16,18 @@ struct pipe {
     bool open; /* not yet at its end, nor given up */
 };
 
+/* The page of a world that a worker is to leave for the next one. A world can be torn before all have entered it. */
+struct older {
+    struct event *event;
+    struct older *older;
+};
+
 struct worker {
     struct workers *workers;
     int rank, local_rank;
     struct event *event;
-    struct event
-        *left; /* of the world that it is about to leave for the one of event; NULL: it has */
+    struct older *
+        older; /* the worlds that it may still be in, the latest first; NULL: it is in that of event */
     char *error_file;
     uv_process_t process;
     uv_timer_t linger;
@@ -36,6 +42,10 @@ struct worker {
     bool ended;        /* the shim is reaped */
     bool reported;
     int code, signal;
+    uint64_t
+        stopped_at; /* when it was first seen to be stopped (SIGSTOP), in the loop's time; 0: it runs */
+    char *killed;     /* why we have killed it, which counts as its failure; NULL: we have not */
+    uint32_t slowest; /* milliseconds of its longest step in all worlds before */
 };
 
 struct workers {
@@ -56,6 +66,7 @@ struct workers {
     bool noticed;  /* they have been told to leave, each in its own way */
     bool gated;    /* waiting for workers_open */
     bool parked;
+    bool torn;    /* their world is, and what they are to do has not been said */
     bool moving;  /* some are still in the world before this one */
     bool dropped; /* workers_destroy was called: tell nobody, free when all handles are closed */
     char chunk[CHUNK_BYTES]; /* one read at a time, handed on at once */

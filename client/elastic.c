@@ -14,10 +14,12 @@
 
 #include "client/event.h"
 #include "client/nodes.h"
+#include "client/sockets.h"
 #include "client/term_guard.h"
 
 static struct event_client *worker;
-static bool forked; /* off a worker: the event page is the parent's */
+static struct sockets *sockets; /* of the world that forms or has formed; NULL: none is watched */
+static bool forked;             /* off a worker: the event page is the parent's */
 static _Thread_local struct event_client_error last_error;
 
 static void after_fork(void)
@@ -25,6 +27,8 @@ static void after_fork(void)
     if (worker == NULL)
         return;
     event_client_forget(worker);
+    sockets_forget(sockets);
+    sockets = NULL;
     worker = NULL;
     forked = true;
 }
@@ -80,6 +84,13 @@ int elastic_event_test(struct elastic_event *event)
     return event_client_boundary(worker, event, &last_error);
 }
 
+int elastic_finish(struct elastic_event *event)
+{
+    if (worker == NULL)
+        return 0;
+    return event_client_finish(worker, event, &last_error);
+}
+
 int elastic_event_wait(struct elastic_event *event, int timeout_ms)
 {
     struct timespec pause = {.tv_sec = timeout_ms / 1000,
@@ -117,17 +128,57 @@ int elastic_world(struct elastic_world *world)
     return 0;
 }
 
+int elastic_torn(int timeout_ms)
+{
+    return worker != NULL ? event_client_torn(worker, timeout_ms, &last_error)
+                          : ELASTIC_NOT_ELASTIC;
+}
+
+int elastic_world_forms(void)
+{
+    if (worker == NULL)
+        return ELASTIC_NOT_ELASTIC;
+    elastic_world_left();
+    sockets = sockets_watch(event_client_torn_word(worker));
+    if (sockets == NULL) {
+        event_client_fail(&last_error, "connections cannot be watched: %s", strerror(errno));
+        return ELASTIC_ERROR_PAGE;
+    }
+    return 0;
+}
+
+int elastic_world_formed(void)
+{
+    if (worker == NULL)
+        return ELASTIC_NOT_ELASTIC;
+    if (sockets != NULL)
+        sockets_formed(sockets);
+    return 0;
+}
+
+int elastic_world_left(void)
+{
+    if (worker == NULL)
+        return ELASTIC_NOT_ELASTIC;
+    sockets_leave(sockets);
+    sockets = NULL;
+    return 0;
+}
+
 int elastic_next_world(struct elastic_world *world, int timeout_ms)
 {
     struct event_client *next;
+    bool save;
     int rc;
 
     if (worker == NULL)
         return ELASTIC_NOT_ELASTIC;
-    rc = event_client_next(worker, timeout_ms, &next, &last_error);
+    rc = event_client_next(worker, timeout_ms, &next, &save, &last_error);
     if (rc != 1)
         return rc;
+    elastic_world_left();
     memset(world, 0, sizeof(*world));
+    world->save = save;
     if (next == NULL)
         return 1;
     event_client_close(worker);
@@ -146,6 +197,7 @@ void elastic_finalize(void)
 {
     if (worker != NULL)
         nodes_close();
+    elastic_world_left();
     event_client_close(worker);
     worker = NULL;
 }

@@ -168,7 +168,7 @@ struct elastic_world {
     int32_t local_rank;
     int32_t local_size;
     int32_t nodes;
-    int32_t reserved;
+    int32_t save; /* 1, with size 0: save a checkpoint before, nobody else will */
 };
 
 /* Say that this worker can go on in the next world, and fill in the one that it is in. To be called before elastic_init() lets it into
@@ -184,6 +184,24 @@ int elastic_world(struct elastic_world *world);
  * this library meanwhile. Returns 1: world is filled in, its size is 0 if this worker is to leave; 0: not within timeout_ms (-1: for
  * ever); ELASTIC_NOT_ELASTIC or an error. */
 int elastic_next_world(struct elastic_world *world, int timeout_ms);
+
+/* The last boundary of this worker: it is about to end with success, after this step. As elastic_event_test(), which would wait for further
+ * ones: a change is made before or not at all. Returns 0: end; 1: no, a change comes first: go on as after elastic_event_test(). */
+int elastic_finish(struct elastic_event *event);
+
+/* Has a worker or a node of this world been lost, so that the others are to go on in another one? elastic_event_test() says so, too, by an event
+ * of kind ELASTIC_FAULT; this is for what fails between two boundaries because of it: an exchange with other workers, the forming of a
+ * group. Waits for word of it up to timeout_ms (-1: for ever): connections tell sooner than the agents. Returns 1: it is
+ * torn, call elastic_next_world(); 0: not that is known; ELASTIC_NOT_ELASTIC or ELASTIC_ERROR_AGENT. */
+int elastic_torn(int timeout_ms);
+
+/* Be freed from waiting for other workers when the world is torn: from elastic_world_forms() on the TCP connections that this process opens are
+ * taken as the world's, until elastic_world_formed(). A thread shuts them down when the world is torn. elastic_world_left() ends that: to be called when
+ * nothing waits on them any more; elastic_next_world() does it, too. For connections that a library makes and waits on. Not to be called by
+ * several threads at once. Return 0, ELASTIC_NOT_ELASTIC, or ELASTIC_ERROR_PAGE with the reason in elastic_error(). */
+int elastic_world_forms(void);
+int elastic_world_formed(void);
+int elastic_world_left(void);
 
 /* The text of this thread's last error, "" if there was none. Valid until its next call into the library. */
 const char *elastic_error(void);

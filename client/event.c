@@ -54,6 +54,7 @@ struct event_client {
     enum watch watch;
     pid_t agent;
     int agent_fd;
+    int64_t stepped_ms; /* the last boundary, on the monotonic clock; 0: none yet */
 };
 
 _Static_assert(sizeof(struct event_page) <= EVENT_PAGE_BYTES, "the page fits");
@@ -250,13 +251,18 @@ static int64_t wait_limit_ms(const struct event_page *page)
     return clock_ms(CLOCK_MONOTONIC) + left;
 }
 
+static bool is_torn(const struct event_page *page)
+{
+    return atomic_load_explicit(&page->torn, memory_order_acquire) != 0;
+}
+
 static void tell(struct event_page *page, uint64_t word, struct elastic_event *event)
 {
     atomic_store(&page->told, 1);
     if (event == NULL)
         return;
     memset(event, 0, sizeof(*event));
-    event->kind = (int32_t)atomic_load(&page->kind);
+    event->kind = is_torn(page) ? EVENT_FAULT : (int32_t)atomic_load(&page->kind);
     event->generation = (int32_t)EVENT_GENERATION(word);
     event->next_nodes = (int32_t)page->next_nodes;
     event->step = (int64_t)EVENT_STEP(word);
@@ -286,7 +292,7 @@ static int wait_for_answer(const struct event_client *client, uint64_t *word,
     int64_t limit = wait_limit_ms(page);
 
     while (((*word = atomic_load(&page->word)) & EVENT_HOLD) != 0 &&
-           read_answer(page, *word) == ANSWER_NONE) {
+           read_answer(page, *word) == ANSWER_NONE && !is_torn(page)) {
         if (agent_is_gone(client)) {
             event_client_fail(err,
                               "elasticrun on this node (process %d) has died: this worker leaves",
@@ -306,13 +312,27 @@ static int wait_for_answer(const struct event_client *client, uint64_t *word,
     return 0;
 }
 
-int event_client_boundary(struct event_client *client, struct elastic_event *event,
-                          struct event_client_error *err)
+/* How long a step may take is known only from those that were made. */
+static void time_step(struct event_client *client)
+{
+    int64_t now = clock_ms(CLOCK_MONOTONIC), took = now - client->stepped_ms;
+    struct event_page *page = client->page;
+
+    if (client->stepped_ms != 0 &&
+        took > atomic_load_explicit(&page->slowest, memory_order_relaxed))
+        atomic_store(&page->slowest, took < UINT32_MAX ? (uint32_t)took : UINT32_MAX);
+    client->stepped_ms = now;
+}
+
+/* With `last` there is no further boundary: nobody is to wait for one of this worker. */
+static int pass_boundary(struct event_client *client, bool last, struct elastic_event *event,
+                         struct event_client_error *err)
 {
     struct event_page *page = client->page;
     uint64_t word = atomic_load(&page->word);
 
     event_client_training(client);
+    time_step(client);
     if (atomic_load_explicit(&page->gate, memory_order_relaxed) == EVENT_GATE_CLOSED) {
         int rc = event_client_gate(client, EVENT_PASSED_LOAD, err); /* later than it should be */
 
@@ -320,8 +340,15 @@ int event_client_boundary(struct event_client *client, struct elastic_event *eve
             return rc;
     }
     for (;;) {
+        if (is_torn(page)) {
+            tell(page, word, event);
+            return 1;
+        }
+        if (EVENT_STEP(word) == EVENT_STEP_MASK)
+            return 0; /* the last one has been passed */
         if ((word & EVENT_HOLD) == 0) {
-            if (atomic_compare_exchange_weak(&page->word, &word, word + 1))
+            if (atomic_compare_exchange_weak(&page->word, &word,
+                                             last ? word | EVENT_STEP_MASK : word + 1))
                 return 0;
             continue;
         }
@@ -336,14 +363,29 @@ int event_client_boundary(struct event_client *client, struct elastic_event *eve
             tell(page, word, event);
             return 1;
         }
-        atomic_fetch_add(&page->word, 1);
+        if (last)
+            atomic_fetch_or(&page->word, EVENT_STEP_MASK);
+        else
+            atomic_fetch_add(&page->word, 1);
         return 0;
     }
 }
 
+int event_client_boundary(struct event_client *client, struct elastic_event *event,
+                          struct event_client_error *err)
+{
+    return pass_boundary(client, false, event, err);
+}
+
+int event_client_finish(struct event_client *client, struct elastic_event *event,
+                        struct event_client_error *err)
+{
+    return pass_boundary(client, true, event, err);
+}
+
 bool event_client_held(const struct event_client *client)
 {
-    return (atomic_load(&client->page->word) & EVENT_HOLD) != 0;
+    return (atomic_load(&client->page->word) & EVENT_HOLD) != 0 || is_torn(client->page);
 }
 
 /* The futex is `kind`, since the word's step changes all the time: the agent writes it before HOLD, and wakes after it. */
@@ -481,30 +523,54 @@ static struct event_client *open_beside(const struct event_client *client,
     return next;
 }
 
-int event_client_next(const struct event_client *client, int timeout_ms, struct event_client **next,
-                      struct event_client_error *err)
+/* Sleep until a word of the page is not 0. Returns 1, 0 when the time is over, or ELASTIC_ERROR_AGENT. */
+static int wait_for_word(const struct event_client *client, _Atomic uint32_t *word, int timeout_ms,
+                         struct event_client_error *err)
 {
-    struct event_page *page = client->page;
-    const struct timespec look = {.tv_nsec = GATE_LOOK_NS};
     int64_t limit = timeout_ms < 0 ? INT64_MAX : clock_ms(CLOCK_MONOTONIC) + timeout_ms;
 
-    *next = NULL;
-    while (atomic_load(&page->next) == EVENT_NEXT_UNKNOWN) {
+    while (atomic_load(word) == 0) {
+        int64_t left = limit - clock_ms(CLOCK_MONOTONIC);
+        struct timespec look = {.tv_nsec = GATE_LOOK_NS};
+
         if (agent_is_gone(client)) {
             event_client_fail(err,
                               "elasticrun on this node (process %d) has died: this worker leaves",
                               (int)client->agent);
             return ELASTIC_ERROR_AGENT;
         }
-        if (clock_ms(CLOCK_MONOTONIC) >= limit)
+        if (left <= 0)
             return 0;
-        syscall(SYS_futex, &page->next, FUTEX_WAIT, EVENT_NEXT_UNKNOWN, &look, NULL, 0);
-    }
-    if (atomic_load(&page->next) == EVENT_NEXT_WORLD) {
-        *next = open_beside(client, err);
-        return *next != NULL ? 1 : ELASTIC_ERROR_PAGE;
+        if (left < GATE_LOOK_NS / 1000000)
+            look.tv_nsec = (long)left * 1000000;
+        syscall(SYS_futex, word, FUTEX_WAIT, 0, &look, NULL, 0);
     }
     return 1;
+}
+
+int event_client_torn(const struct event_client *client, int timeout_ms,
+                      struct event_client_error *err)
+{
+    return wait_for_word(client, &client->page->torn, timeout_ms, err);
+}
+
+_Atomic uint32_t *event_client_torn_word(const struct event_client *client)
+{
+    return &client->page->torn;
+}
+
+int event_client_next(const struct event_client *client, int timeout_ms, struct event_client **next,
+                      bool *save, struct event_client_error *err)
+{
+    int rc = wait_for_word(client, &client->page->next, timeout_ms, err);
+    uint32_t found = atomic_load(&client->page->next);
+
+    *next = NULL;
+    *save = found == EVENT_NEXT_SAVE;
+    if (rc != 1 || found != EVENT_NEXT_WORLD)
+        return rc;
+    *next = open_beside(client, err);
+    return *next != NULL ? 1 : ELASTIC_ERROR_PAGE;
 }
 
 int event_client_generation(const struct event_client *client)

@@ -29,6 +29,9 @@ void event_client_forget(struct event_client *client);
 /* elastic_event_test(), elastic_training(), elastic_generation(). */
 int event_client_boundary(struct event_client *client, struct elastic_event *event,
                           struct event_client_error *err);
+/* elastic_finish() */
+int event_client_finish(struct event_client *client, struct elastic_event *event,
+                        struct event_client_error *err);
 /* elastic_event_wait() */
 int event_client_wait(struct event_client *client, struct elastic_event *event, int timeout_ms,
                       struct event_client_error *err);
@@ -47,9 +50,15 @@ int event_client_generation(const struct event_client *client);
 void event_client_live(struct event_client *client);
 void event_client_world(const struct event_client *client, struct elastic_world *world);
 
-/* Wait for what comes after the world of this client. Returns 1, and *next is the client of the next world, or NULL: this worker is to
- * leave; 0 after timeout_ms (-1: never); or an error. */
-int event_client_next(const struct event_client *client, int timeout_ms, struct event_client **next,
+/* Wait until this world is torn. Returns 1; 0 after timeout_ms (-1: never); or an error. */
+int event_client_torn(const struct event_client *client, int timeout_ms,
                       struct event_client_error *err);
+/* … a futex that is 0 until then, as long as the client lives. */
+_Atomic uint32_t *event_client_torn_word(const struct event_client *client);
+
+/* Wait for what comes after the world of this client. Returns 1, and *next is the client of the next world, or NULL: this worker is to
+ * leave, with *save after it has saved; 0 after timeout_ms (-1: never); or an error. */
+int event_client_next(const struct event_client *client, int timeout_ms, struct event_client **next,
+                      bool *save, struct event_client_error *err);
 
 #endif

@@ -44,7 +44,8 @@ enum event_gate_place {
 enum event_next {
     EVENT_NEXT_UNKNOWN = 0,
     EVENT_NEXT_WORLD = 1, /* next_file is the page of the world that it goes on in */
-    EVENT_NEXT_NONE = 2   /* it is to leave */
+    EVENT_NEXT_NONE = 2,  /* it is to leave */
+    EVENT_NEXT_SAVE = 3   /* … after it has saved a checkpoint for all */
 };
 #define EVENT_FILE_BYTES 64
 
@@ -82,6 +83,9 @@ struct event_page {
         live; /* 1: can go on in the next world without ending; written by the worker */
     _Atomic uint32_t next;            /* enum event_next, written by the agent; a futex */
     char next_file[EVENT_FILE_BYTES]; /* in the directory of this one, NUL-terminated */
+    _Atomic uint32_t
+        torn; /* 1: a part of this world is lost, nobody goes on in it; written by the agent; a futex */
+    _Atomic uint32_t slowest; /* milliseconds of the longest step so far, written by the worker */
 };
 
 #endif

@@ -11,6 +11,8 @@ client_libelastic_la_SOURCES = \
     client/event_page.h \
     client/nodes.c \
     client/nodes.h \
+    client/sockets.c \
+    client/sockets.h \
     client/term_guard.c \
     client/term_guard.h
 client_libelastic_la_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)

@@ -1047,7 +1047,7 @@ static void test_a_live_worker_goes_on_in_the_next_world(void **state)
         assert_int_equal(elastic_event_test(NULL), 0);
     assert_int_equal(event_hold(first, EVENT_GROW, "more", 3, 0).step, 3);
     assert_int_equal(elastic_next_world(&world, 5), 0); /* not named yet */
-    event_set_next(first, second);
+    event_set_next(first, second, false);
     event_run_to(first, 3);
     assert_int_equal(elastic_event_test(NULL), 1);
     assert_int_equal(event_read(second).state, EVENT_STATE_NONE);
@@ -1061,7 +1061,7 @@ static void test_a_live_worker_goes_on_in_the_next_world(void **state)
     assert_int_equal(event_read(second).step, 1);
     assert_int_equal(event_read(first).step, 3);
     /* … from which there is no other. */
-    event_set_next(second, NULL);
+    event_set_next(second, NULL, false);
     assert_int_equal(elastic_next_world(&world, 0), 1);
     assert_int_equal(world.size, 0);
     elastic_finalize();

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Live mode: a worker or a node is lost, and the others live on (doc/live.md, "Faults").
+ *
+ *   RUNNING, HOLDING, STARTING ──► torn: WAITING ──► the next world: STARTING ──► RUNNING
+ *                                       │  ▲                 │ (another one is lost, or does not come out)
+ *                                       │  └─────────────────┘
+ *                                       └──► DRAINING, in which one saves: the job ends, or it has waited for too long
+ *
+ * All workers are told at once that their world is torn, so that they come out of whatever they wait for in it. The next world is made of those that
+ * are left, and of newcomers that are ready; below MIN they wait, with their state, for newcomers. Where a worker has failed the others of its
+ * node end, too: a node takes part with all its workers or not at all. Its agent starts them anew as those of any newcomer.
+ * Workers without a state are no reason to give up, unless all are: then the newest checkpoint is what there is, and workers are started anew. */
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/leader_internal.h"
+#include "common/log.h"
+
+#define OUT_LIMIT  2.0 /* seconds to come out of a torn world … */
+#define OUT_FACTOR 1.5 /* … and so many times the longest step: what computes is not stuck */
+#define OUT_MAX                                                                                    \
+    60.0 /* seconds after which not even those are waited for that alone have the state */
+#define LEAVE_LIMIT 30.0 /* seconds to save a checkpoint and leave, when the job ends meanwhile */
+
+static bool is_left(const struct leader_member *m)
+{
+    return m->position >= 0 && m->link != NULL && !m->failed && !m->drained;
+}
+
+static bool can_live_on(const struct leader *leader)
+{
+    int left = 0;
+
+    if (!leader->options->live || leader->world == NULL || leader->stopping ||
+        (!leader->torn && leader->phase != PHASE_RUNNING && leader->phase != PHASE_HOLDING &&
+         leader->phase != PHASE_STARTING))
+        return false;
+    for (int i = 0; i < leader->member_count; i++) {
+        const struct leader_member *m = leader->members[i];
+
+        if (m->position >= 0 && m->completed > 0)
+            return false; /* the training is over where that one was */
+        if (is_left(m) && !m->live)
+            return false;
+        left += is_left(m) && !m->leaving && !m->released;
+    }
+    return left > 0;
+}
+
+static void tell_torn(struct leader *leader, struct leader_member *m)
+{
+    json_object *msg = leader_message("torn", leader->generation);
+
+    json_object_object_add(msg, "reason", json_object_new_string(leader->change_reason));
+    leader_send(m, msg);
+}
+
+static void tell_leave(struct leader *leader, struct leader_member *m, bool save)
+{
+    json_object *msg = leader_message("next", leader->generation);
+    json_object *next = json_object_new_object();
+
+    json_object_object_add(next, "leave", json_object_new_boolean(true));
+    json_object_object_add(next, "save", json_object_new_boolean(save));
+    json_object_object_add(msg, "next", next);
+    leader_send(m, msg);
+}
+
+/* It is not part of the torn world any more. */
+static void drop(struct leader *leader, struct leader_member *m)
+{
+    m->position = -1;
+    if (m->link != NULL)
+        m->departing = leader_now(leader);
+}
+
+bool tear_world(struct leader *leader)
+{
+    if (!can_live_on(leader)) {
+        leader->torn = false;
+        return false;
+    }
+    if (leader->failed) {
+        snprintf(leader->next_reason, sizeof(leader->next_reason), "%.255s", leader->failure);
+        if (!change_may_restart(leader))
+            return true;
+    }
+    if (leader->pause_from < 0)
+        leader->pause_from = leader_now(leader);
+    leader->failed = false;
+    leader->fault = leader->torn = true;
+    prepare_discard(leader); /* what was planned did not know of this */
+    change_describe(leader, 0);
+    log_debug("torn: %s", leader->change_reason);
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+
+        if (m->position < 0)
+            continue;
+        if (is_left(m)) {
+            tell_torn(leader, m);
+            continue;
+        }
+        if (m->link != NULL)
+            change_kill(leader, m);
+        drop(leader, m);
+    }
+    store_end_world(leader, &leader->exchange);
+    leader_set_phase(leader, PHASE_WAITING, leader->options->policy->fault_wait + 0.1);
+    tear_form(leader);
+    return true;
+}
+
+/* ---- what follows ------------------------------------------------------------------------------------------------------ */
+
+static bool others_have_state(const struct leader *leader, const struct leader_member *m)
+{
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i] != m && is_left(leader->members[i]) && leader->members[i]->stateful)
+            return true;
+    return false;
+}
+
+/* Slurm wants these nodes back, whether or not there will be another world. */
+static void let_leave(struct leader *leader)
+{
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+
+        if (!is_left(m) || !m->leaving)
+            continue;
+        tell_leave(leader, m, m->stateful && !others_have_state(leader, m));
+        drop(leader, m);
+    }
+}
+
+static void enter(struct leader *leader)
+{
+    double slowest = 0, limit;
+
+    for (int i = 0; i < leader->member_count; i++)
+        if (is_left(leader->members[i]) && leader->members[i]->slowest / 1000.0 > slowest)
+            slowest = leader->members[i]->slowest / 1000.0;
+    limit = OUT_LIMIT + OUT_FACTOR * slowest;
+    live_enter(leader, "next", 0);
+    if (leader->phase != PHASE_STARTING)
+        return;
+    leader->coming_out = true;
+    leader_restart_deadline(leader, limit < OUT_MAX ? limit : OUT_MAX);
+}
+
+void tear_form(struct leader *leader)
+{
+    double wait;
+
+    if (!leader->torn || leader->phase != PHASE_WAITING)
+        return;
+    if (leader->next.world != NULL && !prepare_usable(leader))
+        prepare_discard(leader);
+    if (leader->next.world == NULL && prepare_begin(leader) != 0) {
+        let_leave(leader);
+        return; /* whatever changes that is followed by another decision */
+    }
+    if (prepare_ready(leader)) {
+        enter(leader);
+        return;
+    }
+    let_leave(leader);
+    if (prepare_done(leader, &wait))
+        live_give_up(leader);
+    else
+        leader_schedule(leader, wait);
+}
+
+bool tear_late(struct leader *leader)
+{
+    bool safe = false;
+
+    if (!leader->coming_out)
+        return false;
+    for (int i = 0; i < leader->member_count; i++)
+        safe = safe || (is_left(leader->members[i]) && leader->members[i]->answered &&
+                        leader->members[i]->stateful);
+    if (!safe && leader_now(leader) - leader->phase_since < OUT_MAX) {
+        leader_restart_deadline(leader, OUT_LIMIT);
+        return true;
+    }
+    leader->coming_out = false;
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+
+        if (!is_left(m) || m->answered)
+            continue;
+        m->failed = true;
+        log_info(
+            "job %u: the workers on %s do not come out of the world that is lost: started anew",
+            leader->options->job, m->node);
+        snprintf(leader->next_reason, sizeof(leader->next_reason),
+                 "workers on %s were stuck in a world that was lost", m->node);
+    }
+    return tear_world(leader);
+}
+
+bool tear_end(struct leader *leader, int code)
+{
+    if (!leader->torn || leader->phase != PHASE_WAITING)
+        return false;
+    leader->stopping = true;
+    leader->stop_code = code;
+    prepare_discard(leader);
+    for (int i = 0, saved = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+
+        if (!is_left(m))
+            continue;
+        tell_leave(leader, m, m->stateful && saved == 0);
+        saved += m->stateful;
+    }
+    change_drain(leader, LEAVE_LIMIT);
+    return true;
+}

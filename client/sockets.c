@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/sockets.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define AGAIN_NS 10000000 /* between two looks for connections, when the world is torn */
+
+struct inodes {
+    ino_t *list;
+    size_t count, room;
+};
+
+struct sockets {
+    _Atomic uint32_t *torn;
+    _Atomic bool over;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    bool formed;
+    struct inodes others; /* there before it began to form */
+    struct inodes own;    /* of the world, once it has formed */
+};
+
+/* ---- which sockets -------------------------------------------------------------------------------- */
+
+static bool has(const struct inodes *inodes, ino_t inode)
+{
+    for (size_t i = 0; i < inodes->count; i++)
+        if (inodes->list[i] == inode)
+            return true;
+    return false;
+}
+
+static int add(struct inodes *inodes, ino_t inode)
+{
+    if (inodes->count == inodes->room) {
+        size_t room = inodes->room != 0 ? 2 * inodes->room : 64;
+        ino_t *list = realloc(inodes->list, room * sizeof(*list));
+
+        if (list == NULL)
+            return -1;
+        inodes->list = list;
+        inodes->room = room;
+    }
+    inodes->list[inodes->count++] = inode;
+    return 0;
+}
+
+static bool is_tcp(int fd)
+{
+    int domain = 0, type = 0;
+    socklen_t domain_len = sizeof(domain), type_len = sizeof(type);
+
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_len) == 0 &&
+           getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_len) == 0 &&
+           (domain == AF_INET || domain == AF_INET6) && type == SOCK_STREAM;
+}
+
+/* Call visit with a descriptor of each TCP socket of this process, which is its own and cannot become another file's meanwhile. Returns 0, -1 with
+ * errno, or what visit has returned if that is not 0. */
+static int each_socket(int (*visit)(int fd, ino_t inode, void *arg), void *arg)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    const struct dirent *entry;
+    int rc = 0;
+
+    if (dir == NULL)
+        return -1;
+    while (rc == 0 && (entry = readdir(dir)) != NULL) {
+        char *end;
+        long number = strtol(entry->d_name, &end, 10);
+        struct stat st;
+        int fd;
+
+        if (*end != '\0' || end == entry->d_name || number == dirfd(dir))
+            continue;
+        fd = fcntl((int)number, F_DUPFD_CLOEXEC, 0);
+        if (fd < 0)
+            continue; /* closed meanwhile */
+        if (fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) && is_tcp(fd))
+            rc = visit(fd, st.st_ino, arg);
+        close(fd);
+    }
+    closedir(dir);
+    return rc;
+}
+
+static int note_other(int fd, ino_t inode, void *arg)
+{
+    struct sockets *sockets = arg;
+
+    (void)fd;
+    return add(&sockets->others, inode);
+}
+
+static int note_own(int fd, ino_t inode, void *arg)
+{
+    struct sockets *sockets = arg;
+
+    (void)fd;
+    return has(&sockets->others, inode) ? 0 : add(&sockets->own, inode);
+}
+
+static int cut(int fd, ino_t inode, void *arg)
+{
+    const struct sockets *sockets = arg;
+
+    if (sockets->formed ? has(&sockets->own, inode) : !has(&sockets->others, inode))
+        shutdown(fd, SHUT_RDWR);
+    return 0;
+}
+
+/* ---- the thread ----------------------------------------------------------------------------------- */
+
+static void *thread_main(void *arg)
+{
+    struct sockets *sockets = arg;
+    const struct timespec again = {.tv_nsec = AGAIN_NS};
+
+    while (!atomic_load(&sockets->over) && atomic_load(sockets->torn) == 0)
+        syscall(SYS_futex, sockets->torn, FUTEX_WAIT, 0, NULL, NULL, 0);
+    while (!atomic_load(&sockets->over)) {
+        pthread_mutex_lock(&sockets->lock);
+        each_socket(cut, sockets);
+        pthread_mutex_unlock(&sockets->lock);
+        nanosleep(&again, NULL);
+    }
+    return NULL;
+}
+
+/* Signals are for the worker's own threads. */
+static int start_thread(struct sockets *sockets)
+{
+    sigset_t all, before;
+    int rc;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(&sockets->thread, NULL, thread_main, sockets);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
+/* ---- life ----------------------------------------------------------------------------------------- */
+
+static void destroy(struct sockets *sockets)
+{
+    free(sockets->others.list);
+    free(sockets->own.list);
+    pthread_mutex_destroy(&sockets->lock);
+    free(sockets);
+}
+
+struct sockets *sockets_watch(_Atomic uint32_t *torn)
+{
+    struct sockets *sockets = calloc(1, sizeof(*sockets));
+    int rc;
+
+    if (sockets == NULL)
+        return NULL;
+    sockets->torn = torn;
+    pthread_mutex_init(&sockets->lock, NULL);
+    errno = ENOMEM;
+    rc = each_socket(note_other, sockets) == 0 ? start_thread(sockets) : errno;
+    if (rc != 0) {
+        destroy(sockets);
+        errno = rc;
+        return NULL;
+    }
+    return sockets;
+}
+
+void sockets_formed(struct sockets *sockets)
+{
+    pthread_mutex_lock(&sockets->lock);
+    /* Without a list of its own the world is what was not there before: more than it should be, not less. */
+    if (!sockets->formed)
+        sockets->formed = each_socket(note_own, sockets) == 0;
+    pthread_mutex_unlock(&sockets->lock);
+}
+
+void sockets_leave(struct sockets *sockets)
+{
+    if (sockets == NULL)
+        return;
+    atomic_store(&sockets->over, true);
+    do { /* it may have looked at `over` just before, and not be asleep yet */
+        const struct timespec moment = {.tv_nsec = 1000000};
+        struct timespec until;
+
+        syscall(SYS_futex, sockets->torn, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += moment.tv_nsec;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_sec++;
+            until.tv_nsec -= 1000000000;
+        }
+        if (pthread_timedjoin_np(sockets->thread, NULL, &until) == 0)
+            break;
+    } while (true);
+    destroy(sockets);
+}
+
+void sockets_forget(struct sockets *sockets)
+{
+    if (sockets != NULL)
+        destroy(sockets);
+}
