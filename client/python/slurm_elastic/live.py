@@ -21,16 +21,21 @@ yet (faults end a world as in restart mode): doc/live.md.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import datetime
 import gc
 import hashlib
+import inspect
 import io
+import itertools
 import os
-from typing import Any, Callable, Dict, Iterator, List, Optional
+import weakref
+from typing import Any, Callable, Deque, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
 import torch.distributed as dist
+import torch.nn.parallel.distributed as ddp_module
 from torch.nn.parallel import DistributedDataParallel
 
 from . import _events, checkpoint
@@ -39,6 +44,9 @@ from .leaving import leave
 from .sampler import ElasticSampler
 
 FORM_SECONDS = 30.0  # for all ranks of a world to meet, and for each collective
+PARCEL_BYTES = 4 << 20  # of a state on its way; a rank hands one on while the next is coming
+PARCELS = 8  # on their way at once
+ALIGNMENT = 16  # of a tensor in a parcel, which is enough for every type
 LEFT_SECONDS = 3.0  # for word of another world, when one could not be formed
 
 
@@ -189,37 +197,141 @@ def _device(state: State) -> torch.device:
     return torch.device("cpu")
 
 
-def _send(state: State, rank: int) -> None:
+def _taken_apart(value: Any) -> Tuple[Any, List[torch.Tensor]]:
+    """A structure without its tensors, and these."""
     tensors: List[torch.Tensor] = []
 
     def take(tensor: torch.Tensor) -> _Hole:
         tensors.append(tensor)
         return _Hole(tensor)
 
+    return _replace(value, torch.Tensor, take), tensors
+
+
+def _filled(value: Any, device: torch.device) -> Tuple[Any, List[torch.Tensor]]:
+    """A structure with tensors for its holes, and these."""
+    tensors: List[torch.Tensor] = []
+
+    def fill(hole: _Hole) -> torch.Tensor:
+        tensors.append(hole.empty(device))
+        return tensors[-1]
+
+    return _replace(value, _Hole, fill), tensors
+
+
+class _Parcel(NamedTuple):
+    """What goes over the wire at once. Pairs (into, from) are copied before it leaves its first rank, and after it has arrived."""
+
+    bytes: torch.Tensor
+    before: List[Tuple[torch.Tensor, torch.Tensor]]
+    after: List[Tuple[torch.Tensor, torch.Tensor]]
+
+
+def _size(tensor: torch.Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
+
+
+def _pieces(tensor: torch.Tensor, wire: torch.device) -> Iterator[_Parcel]:
+    """Of a large one, as it lies in memory if it lies well there."""
+    there = tensor.device == wire and tensor.is_contiguous()
+    whole = tensor if there else torch.empty(tensor.shape, dtype=tensor.dtype, device=wire)
+    pieces = whole.view(-1).split(PARCEL_BYTES // tensor.element_size())
+    for number, piece in enumerate(pieces, 1):
+        before = [(whole, tensor)] if number == 1 and not there else []
+        after = [(tensor, whole)] if number == len(pieces) and not there else []
+        yield _Parcel(piece.view(torch.uint8), before, after)
+
+
+def _packed(tensors: List[torch.Tensor], wire: torch.device) -> _Parcel:
+    """Several small ones."""
+    rooms = [-(-_size(tensor) // ALIGNMENT) * ALIGNMENT for tensor in tensors]
+    buffer = torch.empty(sum(rooms), dtype=torch.uint8, device=wire)
+    places = [
+        room[: _size(tensor)].view(tensor.dtype).view(tensor.shape) for tensor, room in zip(tensors, buffer.split(rooms))
+    ]
+    return _Parcel(buffer, list(zip(places, tensors)), list(zip(tensors, places)))
+
+
+def _parcels(tensors: List[torch.Tensor], wire: torch.device) -> Iterator[_Parcel]:
+    """The same ones on all ranks, wherever and however their tensors lie."""
+    small: List[torch.Tensor] = []
+    for tensor in tensors:
+        if _size(tensor) > PARCEL_BYTES // 2:
+            yield from _pieces(tensor, wire)
+        elif _size(tensor):
+            if sum(map(_size, small)) + _size(tensor) > PARCEL_BYTES:
+                yield _packed(small, wire)
+                small = []
+            small.append(tensor)
+    if small:
+        yield _packed(small, wire)
+
+
+def _pass_tensors(tensors: List[torch.Tensor], source: Optional[int], target: Optional[int], wire: torch.device) -> None:
+    """They come from the source, unless they are here, and go to the target, if any, while more come."""
+    coming: Deque[Tuple[_Parcel, Any]] = collections.deque()
+    leaving: Deque[Any] = collections.deque()
+    parcels = _parcels(tensors, wire)
+    while True:
+        for parcel in itertools.islice(parcels, PARCELS - len(coming)):
+            coming.append((parcel, None if source is None else dist.irecv(parcel.bytes, source)))
+        if not coming:
+            break
+        parcel, arrival = coming.popleft()
+        if arrival is not None:
+            arrival.wait()
+        for into, content in parcel.before if arrival is None else parcel.after:
+            into.copy_(content)
+        if target is not None:
+            leaving.append(dist.isend(parcel.bytes, target))
+            if len(leaving) > PARCELS:
+                leaving.popleft().wait()
+    for departure in leaving:
+        departure.wait()
+
+
+def _pass_text(text: bytes, source: Optional[int], target: Optional[int], wire: torch.device) -> bytes:
+    """The same with bytes of which only the source knows how many they are."""
+    length = torch.tensor([len(text)])
+    _pass_tensors([length], source, target, wire)
+    content = torch.empty(int(length), dtype=torch.uint8) if source is not None else torch.frombuffer(bytearray(text), dtype=torch.uint8)
+    _pass_tensors([content], source, target, wire)
+    return content.numpy().tobytes()
+
+
+@contextlib.contextmanager
+def _given_away(tensors: List[torch.Tensor]) -> Iterator[None]:
+    """Nobody else has them, so that an optimizer that loads them, and copies deeply what it loads, may keep them as they are."""
+    for tensor in tensors:
+        tensor.__deepcopy__ = lambda memo, tensor=tensor: tensor
+    try:
+        yield
+    finally:
+        for tensor in tensors:
+            del tensor.__deepcopy__
+
+
+def _pass_state(state: State, source: Optional[int], target: Optional[int]) -> None:
+    """The same with a whole state."""
+    wire, model = _wire(state), state._model_tensors()
     buffer = io.BytesIO()
-    torch.save(_replace(state._beside_the_model(), torch.Tensor, take), buffer)
-    text = torch.frombuffer(bytearray(buffer.getvalue()), dtype=torch.uint8).to(_wire(state))
-    dist.send(torch.tensor([len(text)], device=_wire(state)), rank)
-    dist.send(text, rank)
-    for tensor in state._model_tensors() + tensors:
-        dist.send(tensor.contiguous().to(_wire(state)), rank)
-
-
-def _receive(state: State, rank: int) -> None:
-    def receive(into: torch.Tensor) -> torch.Tensor:
-        wire = into.contiguous().to(_wire(state))
-        dist.recv(wire, rank)
-        if wire.data_ptr() != into.data_ptr():
-            into.copy_(wire)
-        return into
-
-    length = receive(torch.zeros(1, dtype=torch.int64))
-    text = receive(torch.empty(int(length), dtype=torch.uint8))
-    rest = torch.load(io.BytesIO(text.numpy().tobytes()))
-    for tensor in state._model_tensors():
-        receive(tensor)
-    rest = _replace(rest, _Hole, lambda hole: receive(hole.empty(_device(state))))
-    state._load_beside_the_model(rest)
+    beside: List[torch.Tensor] = []
+    if source is None:
+        rest, beside = _taken_apart(state._beside_the_model())
+        torch.save(rest, buffer)
+    text = _pass_text(buffer.getvalue(), source, target, wire)
+    aside = model
+    if source is not None:
+        rest, beside = _filled(torch.load(io.BytesIO(text)), _device(state))
+        if state._is_whole:  # an older one, that must not be broken before the newer one is complete
+            aside = [torch.empty_like(tensor) for tensor in model]
+    _pass_tensors(aside + beside, source, target, wire)
+    if source is not None:
+        if aside is not model:
+            for tensor, newer in zip(model, aside):
+                tensor.copy_(newer)
+        with _given_away(beside):
+            state._load_beside_the_model(rest)
 
 
 def _wire(state: State) -> torch.device:
@@ -227,8 +339,19 @@ def _wire(state: State) -> torch.device:
     return _device(state) if dist.get_backend() == "nccl" else torch.device("cpu")
 
 
-def _share(state: State) -> None:
-    """Ranks that lack the newest state get it, each from one of those that have it."""
+def _neighbours(rank: int, sources: List[int], receivers: List[int]) -> Tuple[Optional[int], Optional[int]]:
+    """From whom this rank gets the state, and to whom it goes on. From each source goes a line of receivers."""
+    for number, source in enumerate(sources):
+        line = [source, *receivers[number :: len(sources)]]
+        if rank in line:
+            place = line.index(rank)
+            return line[place - 1] if place else None, line[place + 1] if place + 1 < len(line) else None
+    raise ValueError(f"rank {rank} neither has the state nor lacks it")
+
+
+def _share(state: State) -> bool:
+    """Ranks that lack the newest state get it, each from one of those that have it. False: none has any; they have begun
+    from the newest checkpoint, or anew."""
     rank, size = dist.get_rank(), dist.get_world_size()
     steps = state._steps if state._is_whole else -1
     mine = torch.tensor([steps, state._shapes()], device=_wire(state))
@@ -238,17 +361,48 @@ def _share(state: State) -> None:
     newest = max(steps for steps, _ in table)
     if newest < 0:
         state._load_latest()
-        return
+        return False
     sources = [each for each in range(size) if table[each][0] == newest]
     receivers = [each for each in range(size) if table[each][0] != newest]
     if table[rank][1] != table[sources[0]][1]:
         raise ShapesDiffer("the model's parameters are not those of the ranks that train")
-    for number, receiver in enumerate(receivers):
-        source = sources[number % len(sources)]
-        if rank == source:
-            _send(state, receiver)
-        elif rank == receiver:
-            _receive(state, source)
+    source, target = _neighbours(rank, sources, receivers)
+    if source is not None or target is not None:
+        _pass_state(state, source, target)
+    return True
+
+
+# ---- the wrapper ---------------------------------------------------------------------------------------
+
+
+def _wrap(state: State, is_shared: bool) -> None:
+    """Make DistributedDataParallel, without its broadcast of what the ranks have already."""
+    options = dict(state._ddp_options)
+    function = getattr(ddp_module, "_sync_module_states", None)
+    if is_shared and "init_sync" in inspect.signature(DistributedDataParallel).parameters:  # newer releases
+        options.setdefault("init_sync", False)
+    elif is_shared and function is not None:
+        ddp_module._sync_module_states = lambda *args, **kwargs: None
+    try:
+        state.ddp = DistributedDataParallel(state.model, **options)
+    finally:
+        if function is not None:
+            ddp_module._sync_module_states = function
+
+
+def _unwrap(state: State) -> None:
+    """Drop it. Its reducer has hooks in the parameters and holds on to the group: it must be gone before the next one."""
+    wrapper, state.ddp = state.ddp, state.model
+    reducer = getattr(wrapper, "reducer", None)
+    if reducer is None:
+        return
+    reference = weakref.ref(reducer)
+    del reducer
+    for name in ("reducer", "logger", "process_group"):
+        wrapper.__dict__.pop(name, None)
+    del wrapper
+    if reference() is not None:  # held in a cycle: looking for these takes a tenth of a second
+        gc.collect()
 
 
 # ---- worlds ------------------------------------------------------------------------------------------
@@ -260,19 +414,18 @@ def _backend() -> str:
 
 def _begin(state: State) -> None:
     """The group is formed."""
-    _share(state)
+    is_shared = _share(state)
     for sampler in state._samplers:
         sampler.set_world(dist.get_rank(), dist.get_world_size())
     if any(each.requires_grad for each in state.model.parameters()):
-        state.ddp = DistributedDataParallel(state.model, **state._ddp_options)
+        _wrap(state, is_shared)
     for callback in state._callbacks:
         callback(state)
 
 
 def _end(state: State) -> None:
     """The wrapper first, whose reducer holds on to the group, and both before another world."""
-    state.ddp = state.model
-    gc.collect()
+    _unwrap(state)
     if dist.is_initialized():
         dist.destroy_process_group()
 
