@@ -564,7 +564,7 @@ void change_on_message(struct leader *leader, struct leader_member *m, const cha
         leader_schedule(leader, 0);
     } else if (strcmp(type, "stepping") == 0) {
         m->begun = m->stepping = m->stateful = true;
-        m->live = json_get_bool(msg, "live", false);
+        live_note(m, msg);
         leader->gated = json_get_bool(msg, "gate", false);
         report_stepping(leader, json_get_bool(msg, "aware", true));
         leader_schedule(leader, 0);

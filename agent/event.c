@@ -166,6 +166,7 @@ static void interpret(const struct event *event, uint64_t word, struct event_sta
     status->place = place >= EVENT_PASSED_INIT ? EVENT_PASSED_INIT : (enum event_gate_place)place;
     status->told = atomic_load(&event->page->told) != 0;
     status->live = atomic_load(&event->page->live) != 0;
+    status->shape = atomic_load(&event->page->shape);
     status->waits = atomic_load(&event->page->waits) != 0;
     if (EVENT_GENERATION(word) != EVENT_GENERATION(EVENT_WORD(event->generation, 0)))
         return;

@@ -27,6 +27,7 @@ struct event_status {
     bool live;        /* it can go on in another world */
     bool finished;    /* it has passed its last boundary; step is 0 then */
     uint32_t slowest; /* milliseconds of its longest step */
+    uint64_t shape;   /* of what it trains, 0: not said */
 };
 
 /* What a worker has reported of its progress. */

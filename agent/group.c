@@ -130,12 +130,19 @@ static void on_ready(void *arg)
         member_send(group->member, attempt_message(group, "ready"));
 }
 
+static void say_live(const struct group *group, json_object *msg)
+{
+    json_object_object_add(msg, "live", json_object_new_boolean(workers_live(group->workers)));
+    json_object_object_add(msg, "shape",
+                           json_object_new_int64((int64_t)workers_shape(group->workers)));
+}
+
 static void on_parked(void *arg)
 {
     struct group *group = arg;
     json_object *msg = attempt_message(group, "parked");
 
-    json_object_object_add(msg, "live", json_object_new_boolean(workers_live(group->workers)));
+    say_live(group, msg);
     member_send(group->member, msg);
 }
 
@@ -161,7 +168,7 @@ static void on_stepping(void *arg)
 
     json_object_object_add(msg, "aware", json_object_new_boolean(workers_step(group->workers) > 0));
     json_object_object_add(msg, "gate", json_object_new_boolean(passed_gate(group)));
-    json_object_object_add(msg, "live", json_object_new_boolean(workers_live(group->workers)));
+    say_live(group, msg);
     member_send(group->member, msg);
 }
 
@@ -346,6 +353,9 @@ static int start_workers(struct group *group, int index, struct error *err)
                 .state_dir = m->state_dir,
                 .checkpoint_dir = m->checkpoint_dir,
                 .scale_config = scale_text(group),
+                .scale_configs = m->scale != NULL ? json_object_to_json_string_ext(
+                                                        m->scale, JSON_C_TO_STRING_PLAIN)
+                                                  : NULL,
                 .lib = m->options->lib,
                 .store = m->store != NULL ? store_server_path(m->store) : NULL,
                 .attempt = group->attempt,

@@ -40,6 +40,7 @@ struct leader_member {
     int next_position; /* in the one that is being prepared, -1: not in it */
     bool parked;       /* all its workers of that one wait at their gates */
     bool live;         /* its workers can go from world to world */
+    int64_t shape;     /* of what they train, 0: not known */
     int warming; /* live mode: the attempt for which it has been asked to start workers that are not in a world yet; 0: none */
     bool warm;   /* … and these wait at their gates */
     double
@@ -281,6 +282,8 @@ bool change_may_restart(struct leader *leader);
 /* live.c */
 /* Can the present world go on in another one? */
 bool live_possible(const struct leader *leader);
+/* What a member says of its workers when they have come to their gates, and with their first step. */
+void live_note(struct leader_member *m, json_object *msg);
 /* The next world has been chosen: have workers started on the nodes that are new in it. */
 void live_prepare(struct leader *leader);
 /* Some have not been for too long: without them. */

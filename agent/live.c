@@ -36,6 +36,25 @@ bool live_possible(const struct leader *leader)
     return there == leader->world->node_count;
 }
 
+void live_note(struct leader_member *m, json_object *msg)
+{
+    m->live = json_get_bool(msg, "live", false);
+    if (!json_get_int(msg, "shape", 0, INT64_MAX, &m->shape))
+        m->shape = 0;
+}
+
+/* Would its workers' first step be that of another model? Then they end while the world forms, and that with them. */
+static bool fits(const struct leader *leader, const struct leader_member *newcomer)
+{
+    for (int i = 0; i < leader->member_count; i++) {
+        const struct leader_member *m = leader->members[i];
+
+        if (m->position >= 0 && m->shape != 0 && m->shape != newcomer->shape)
+            return false;
+    }
+    return true;
+}
+
 static json_object *live_message(const char *type, const struct leader *leader, int position)
 {
     json_object *msg = prepare_message(type, leader->next.world, position, leader->next.attempt);
@@ -78,11 +97,15 @@ static void refuse_newcomer(struct leader *leader, struct leader_member *m, cons
 
 void live_give_up(struct leader *leader)
 {
+    char why[96];
+
+    snprintf(why, sizeof(why), "they did not come to their gates in %d s (newcomer_timeout)",
+             leader->options->conf->newcomer_timeout);
     for (int i = leader->member_count - 1; i >= 0; i--) {
         struct leader_member *m = leader->members[i];
 
         if (m->next_position >= 0 && m->position < 0 && !m->warm)
-            refuse_newcomer(leader, m, "they did not come to their gates in time");
+            refuse_newcomer(leader, m, why);
         if (i > leader->member_count)
             i = leader->member_count;
     }
@@ -93,21 +116,23 @@ void live_give_up(struct leader *leader)
 bool live_on_message(struct leader *leader, struct leader_member *m, const char *type,
                      json_object *msg)
 {
-    const char *reason = json_get_string(msg, "reason");
+    const char *why = json_get_string(msg, "reason");
     int64_t attempt;
 
     if (m->warming == 0 || !json_get_int(msg, "attempt", 1, INT32_MAX, &attempt) ||
         attempt != m->warming)
         return false;
-    if (strcmp(type, "parked") == 0 && json_get_bool(msg, "live", false)) {
-        m->warm = m->live = true;
-        leader_schedule(leader, 0);
-        return true;
+    if (strcmp(type, "parked") == 0) {
+        live_note(m, msg);
+        m->warm = m->live && fits(leader, m);
+        if (m->warm) {
+            leader_schedule(leader, 0);
+            return true;
+        }
+        why = m->live ? "what they train is not what the others train: other parameters, optimizers or data"
+                      : "they are not live, as the others are";
     }
-    refuse_newcomer(leader, m,
-                    strcmp(type, "parked") == 0 ? "they are not live, as the others are"
-                    : reason != NULL            ? reason
-                                                : "?");
+    refuse_newcomer(leader, m, why != NULL ? why : "?");
     prepare_again(leader);
     leader_schedule(leader, 0);
     return true;

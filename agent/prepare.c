@@ -17,9 +17,6 @@
 #include "common/log.h"
 #include "lib/json_get.h"
 
-#define PREPARE_LIMIT                                                                              \
-    60.0 /* seconds for workers to reach the gate; then the change is made all the same */
-
 static struct world *build_world(struct leader *leader, const int *order, int size)
 {
     struct world *world = world_create(leader->generation + 1, size);
@@ -196,7 +193,7 @@ bool prepare_ready(const struct leader *leader)
 
 bool prepare_done(const struct leader *leader, double *wait)
 {
-    *wait = leader->next.since + PREPARE_LIMIT - leader_now(leader);
+    *wait = leader->next.since + leader->options->conf->newcomer_timeout - leader_now(leader);
     return prepare_ready(leader) || *wait <= 0;
 }
 

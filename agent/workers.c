@@ -637,6 +637,16 @@ bool workers_live(const struct workers *set)
     return true;
 }
 
+uint64_t workers_shape(const struct workers *set)
+{
+    uint64_t shape = event_read(set->list[0].event).shape;
+
+    for (int i = 1; i < set->count; i++)
+        if (event_read(set->list[i].event).shape != shape)
+            return 0;
+    return shape <= INT64_MAX ? shape : 0;
+}
+
 void workers_place(struct workers *set, const struct world *world, int node_index, int attempt)
 {
     for (int i = 0; i < set->count; i++) {

@@ -68,6 +68,8 @@ struct workers *workers_start(uv_loop_t *loop, const struct world *world,
 
 /* Live mode: can all of them go on in another world? */
 bool workers_live(const struct workers *workers);
+/* What they train (elastic_shape()): 0 if they have not said it, or not all the same. */
+uint64_t workers_shape(const struct workers *workers);
 /* Which ranks of which world they are; again only while they wait at their gates. */
 void workers_place(struct workers *workers, const struct world *world, int node_index, int attempt);
 /* Those that are held go on as the workers of that node of another world, once they have reached the step that workers_run_to() names

@@ -22,6 +22,12 @@ static struct sockets *sockets; /* of the world that forms or has formed; NULL: 
 static bool forked;             /* off a worker: the event page is the parent's */
 static _Thread_local struct event_client_error last_error;
 
+static int bad_argument(const char *text)
+{
+    snprintf(last_error.text, sizeof(last_error.text), "%s", text);
+    return ELASTIC_ERROR_ARGUMENT;
+}
+
 static void after_fork(void)
 {
     if (worker == NULL)
@@ -120,6 +126,16 @@ int elastic_live(void)
     return rc;
 }
 
+int elastic_shape(int64_t shape)
+{
+    if (worker == NULL)
+        return ELASTIC_NOT_ELASTIC;
+    if (shape < 1)
+        return bad_argument("the number of what is trained must be at least 1");
+    event_client_shape(worker, (uint64_t)shape);
+    return 0;
+}
+
 int elastic_world(struct elastic_world *world)
 {
     if (worker == NULL)
@@ -208,12 +224,6 @@ const char *elastic_error(void)
 }
 
 /* ---- progress, and nodes ----------------------------------------------------------------------- */
-
-static int bad_argument(const char *text)
-{
-    snprintf(last_error.text, sizeof(last_error.text), "%s", text);
-    return ELASTIC_ERROR_ARGUMENT;
-}
 
 int elastic_report_progress(int64_t done, int64_t total, const char *unit)
 {

@@ -176,6 +176,11 @@ struct elastic_world {
  * ELASTIC_STOP. Returns 0 or ELASTIC_NOT_ELASTIC. */
 int elastic_live(void);
 
+/* Say what this worker trains, as a number of the caller's that is equal in workers of which one can take over the state of the other (a hash of the
+ * names and shapes of its parameters), 1 to INT64_MAX. To be called after elastic_live() and before elastic_init(): a newcomer whose number is another than that of the
+ * workers that train is then sent away before they have stopped for it. Returns 0, ELASTIC_NOT_ELASTIC or ELASTIC_ERROR_ARGUMENT. */
+int elastic_shape(int64_t shape);
+
 /* The world that this worker is in. Ranks and sizes of the environment are those of the first one. Returns 0 or
  * ELASTIC_NOT_ELASTIC. */
 int elastic_world(struct elastic_world *world);

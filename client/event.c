@@ -64,6 +64,7 @@ _Static_assert(offsetof(struct event_page, gate) == 256, "the layout is a contra
 _Static_assert(offsetof(struct event_page, progress) == 268, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, unit) == 288, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, rank) == 312, "the layout is a contract");
+_Static_assert(offsetof(struct event_page, shape) == 408, "the layout is a contract");
 _Static_assert(ELASTIC_UNIT_BYTES == EVENT_UNIT_BYTES, "a unit is not cut");
 _Static_assert(sizeof(((struct elastic_event *)NULL)->reason) ==
                    sizeof(((struct event_page *)NULL)->reason),
@@ -482,6 +483,11 @@ void event_client_live(struct event_client *client)
     atomic_store(&client->page->live, 1);
 }
 
+void event_client_shape(struct event_client *client, uint64_t shape)
+{
+    atomic_store(&client->page->shape, shape);
+}
+
 void event_client_world(const struct event_client *client, struct elastic_world *world)
 {
     const struct event_page *page = client->page;
@@ -517,6 +523,7 @@ static struct event_client *open_beside(const struct event_client *client,
     next = event_client_open(path, err);
     if (next != NULL) {
         event_client_live(next);
+        event_client_shape(next, atomic_load(&client->page->shape));
         event_client_training(next);
         atomic_store(&next->page->place, EVENT_PASSED_INIT);
     }

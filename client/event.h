@@ -46,8 +46,9 @@ int event_client_gate(struct event_client *client, enum event_gate_place passed,
                       struct event_client_error *err);
 int event_client_generation(const struct event_client *client);
 
-/* elastic_live(), elastic_world(): live mode. */
+/* elastic_live(), elastic_shape(), elastic_world(): live mode. */
 void event_client_live(struct event_client *client);
+void event_client_shape(struct event_client *client, uint64_t shape);
 void event_client_world(const struct event_client *client, struct elastic_world *world);
 
 /* Wait until this world is torn. Returns 1; 0 after timeout_ms (-1: never); or an error. */

@@ -50,6 +50,7 @@ static const struct key site_keys[] = {
     {"grow", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
     {"port_range", KIND_PORTS, offsetof(struct conf, port_first), 1024, 65535},
     {"heartbeat_timeout", KIND_SECONDS, offsetof(struct conf, heartbeat_timeout), 1, 3600},
+    {"newcomer_timeout", KIND_SECONDS, offsetof(struct conf, newcomer_timeout), 1, 86400},
     {"state_dir", KIND_PATTERN, offsetof(struct conf, state_dir), 0, 0},
     {"snapshot_dir", KIND_PATH, offsetof(struct conf, snapshot_dir), 0, 0},
     {"munge_socket", KIND_PATH, offsetof(struct conf, munge_socket), 0, 0},
@@ -95,6 +96,7 @@ struct conf *conf_create(void)
     conf->port_first = 23000;
     conf->port_last = 27999;
     conf->heartbeat_timeout = 2;
+    conf->newcomer_timeout = 60;
     conf->epilog_flush = 20;
     conf->state_dir = strdup("%h/.slurm-elastic/%c-%j");
     conf->snapshot_dir = strdup("/dev/shm");

@@ -27,6 +27,7 @@ struct conf {
     int max_grace; /* seconds, 0: no limit */
     int port_first, port_last;
     int heartbeat_timeout; /* seconds */
+    int newcomer_timeout;  /* seconds */
     int epilog_flush;      /* seconds */
     char *state_dir;       /* pattern */
     char *snapshot_dir;

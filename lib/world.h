@@ -69,7 +69,8 @@ struct world_place {
     int min_nodes, max_nodes;
     int max_restarts;
     const char *event_file, *error_file, *run_dir, *state_dir, *checkpoint_dir;
-    const char *scale_config; /* JSON text */
+    const char *scale_config;  /* JSON text */
+    const char *scale_configs; /* the same of all world sizes; NULL: none */
     const char *lib;          /* path of libelastic.so */
     const char *store;        /* path of the agent's store; NULL: none */
     int attempt;              /* number of this start of a world */

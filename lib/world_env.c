@@ -55,6 +55,7 @@ static const char *const world_names[] = {
     "ELASTIC_REASON",
     "ELASTIC_RUN_DIR",
     "ELASTIC_SCALE_CONFIG",
+    "ELASTIC_SCALE_CONFIGS",
     "ELASTIC_STATE_DIR",
     "ELASTIC_STORE",
     "GROUP_RANK",
@@ -272,6 +273,7 @@ static void set_elastic(struct list *list, const struct world *world,
     set(list, "ELASTIC_CHECKPOINT_DIR", place->checkpoint_dir);
     set(list, "ELASTIC_RUN_DIR", place->run_dir);
     set(list, "ELASTIC_SCALE_CONFIG", place->scale_config != NULL ? place->scale_config : "{}");
+    set(list, "ELASTIC_SCALE_CONFIGS", place->scale_configs);
     set(list, "ELASTIC_LIB", place->lib);
     set(list, "ELASTIC_STORE", place->store);
 }

@@ -1,118 +1,254 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Live mode's way of a state from ranks that have it to those that lack it, over gloo."""
+"""slurm_elastic.live in one process: what a State does. Worlds that change: tests/system/live.bats."""
 
-import tempfile
-import unittest
-
-import fake_agent
-import tap
-
-RANK = """
+import os
+import random
+import subprocess
 import sys
-import torch, torch.distributed as dist
-from slurm_elastic import live
-torch.set_num_threads(1)
-live.PARCEL_BYTES, live.PARCELS = 4096, 3
-have_it, older, directory = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-dist.init_process_group("gloo")
-rank, size = dist.get_rank(), dist.get_world_size()
+import unittest
+from unittest import mock
 
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.inner = torch.nn.Sequential(torch.nn.Conv2d(3, 9, 5), torch.nn.Flatten(), torch.nn.Linear(144, 50), torch.nn.Linear(50, 3).double())
-        self.inner[0].to(memory_format=torch.channels_last)
-        self.register_buffer("flags", torch.arange(7, dtype=torch.int8) + rank)
-        self.register_buffer("none", torch.empty(0))
-        self.register_buffer("count", torch.tensor(rank))
-    def forward(self, x):
-        return self.inner[3](self.inner[2](self.inner[1](self.inner[0](x))).double())
+import tap
+from slurm_elastic import ElasticSampler, _world, generation, scale_config
 
-torch.manual_seed(1 if rank < have_it else 2 + rank)
-model = Net()
-optimizer = torch.optim.AdamW([{"params": list(model.inner[:3].parameters())}, {"params": list(model.inner[3].parameters()), "lr": 0.5}], amsgrad=True)
-state = live.State(model, optimizer, best=[0, torch.zeros(2, dtype=torch.bool)])
+try:
+    import torch
+    from slurm_elastic import _generators, live
+except ImportError:
+    torch = None
 
-def step():
-    optimizer.zero_grad()
-    model(torch.ones(2, 3, 8, 8)).square().mean().backward()
-    optimizer.step()
-    state._steps += 1
 
-# Those at the end lack any state, others may have an older one.
-state._is_whole = rank < have_it + older
-for _ in range(5 if rank < have_it else 2 if rank < have_it + older else 0):
-    step()
-if rank < have_it:
-    state.best = [5, torch.ones(2, dtype=torch.bool)]
-    model.flags.fill_(3)
-    model.count.fill_(7)
-assert live._share(state)
-assert state.steps == 5 and state._is_whole and model.count == 7, state.steps
-assert not any("__deepcopy__" in vars(v) for each in optimizer.state.values() for v in each.values() if torch.is_tensor(v))
+class Scaler:
+    """What step() needs of a GradScaler, which without a GPU does nothing."""
 
-calls = []
-function = live.ddp_module._sync_module_states
-live.ddp_module._sync_module_states = lambda *args, **kwargs: calls.append(1) or function(*args, **kwargs)
-for is_shared in (True, False):
-    live._wrap(state, is_shared)
-    assert calls == ([] if is_shared else [1]), calls
-    model_before = model.inner[2].weight.detach().clone()
-    state.ddp(torch.ones(2, 3, 8, 8)).square().mean().backward()
-    wrapper = state.ddp
-    live._unwrap(state)
-    assert state.ddp is model and not hasattr(wrapper, "reducer")
-live._unwrap(state)  # without a wrapper: nothing
-model(torch.ones(2, 3, 8, 8)).square().mean().backward()  # no hook of a reducer is left
-step()
-torch.save(state.state_dict(), f"{directory}/{rank}")
-"""
+    def __init__(self, finite=True):
+        self.finite, self.value, self.calls = finite, 8.0, []
+
+    def scale(self, loss):
+        return loss
+
+    def unscale_(self, optimizer):
+        pass
+
+    def get_scale(self):
+        return self.value
+
+    def step(self, optimizer):
+        self.calls.append("step")
+        if self.finite:
+            optimizer.step()
+
+    def update(self):
+        self.calls.append("update")
+        self.value *= 2.0 if self.finite else 0.5
+
+    def state_dict(self):
+        return {"value": self.value}
+
+    def load_state_dict(self, state):
+        self.value = state["value"]
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(1)
+        self.model = torch.nn.Linear(3, 2)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.5)
+        self.scheduler = torch.optim.lr_scheduler.StepLR(self.optimizer, 1, gamma=0.5)
+
+    def backward(self):
+        self.model(torch.ones(4, 3)).sum().backward()
+
+    def draw(self):
+        return random.random(), float(torch.rand(1))
 
 
 @tap.needs_torch
-class Share(unittest.TestCase):
-    def share(self, size, have_it, older):
-        import torch
+class Step(Case):
+    def test_it_makes_the_step_of_everything(self):
+        sampler = ElasticSampler(10, 4)
+        plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(self.optimizer)
+        other = torch.optim.Adam(self.model.parameters(), lr=0.1)
+        state = live.State(self.model, self.optimizer, other, self.scheduler, plateau, sampler)
+        before = self.model.weight.clone()
+        next(iter(sampler))
+        self.backward()
+        state.step()
+        self.assertTrue(torch.allclose(self.model.weight, before - 0.5 * 4 - 0.1))
+        self.assertEqual(self.optimizer.param_groups[0]["lr"], 0.25)
+        self.assertEqual([each.grad for each in self.model.parameters()], [None, None])
+        self.assertEqual((state.steps, sampler.committed), (1, 4))
+        self.assertEqual(plateau.last_epoch, 0)
 
-        with tempfile.TemporaryDirectory() as directory:
-            with fake_agent.World(["-c", RANK, str(have_it), str(older), directory], size) as world:
-                self.assertEqual(world.wait(50), [0] * size)
-            return [torch.load(f"{directory}/{rank}") for rank in range(size)]
+    def test_schedulers_of_epochs_are_left_alone(self):
+        state = live.State(self.model, self.optimizer, self.scheduler)
+        self.backward()
+        state.step(schedulers=False)
+        self.assertEqual(self.optimizer.param_groups[0]["lr"], 0.5)
 
-    def flat(self, value):
-        """Leaves of a structure, tensors as lists with their type."""
-        if isinstance(value, dict):
-            return [(key, self.flat(each)) for key, each in value.items()]
-        if isinstance(value, (list, tuple)):
-            return [self.flat(each) for each in value]
-        return (str(value.dtype), value.tolist()) if hasattr(value, "dtype") else value
+    def test_with_a_scaler(self):
+        for finite in (True, False):
+            with self.subTest(finite=finite):
+                self.setUp()
+                scaler = Scaler(finite)
+                state = live.State(self.model, self.optimizer, self.scheduler, scaler)
+                before = self.model.weight.clone()
+                self.backward()
+                state.step()
+                self.assertEqual(scaler.calls, ["step", "update"])
+                self.assertEqual(torch.equal(self.model.weight, before), not finite)
+                # A schedule counts the steps that were made.
+                self.assertEqual(self.optimizer.param_groups[0]["lr"], 0.25 if finite else 0.5)
+                self.assertEqual(state.steps, 1)
+                self.assertIsNone(self.model.weight.grad)
 
-    def assert_alike(self, states):
-        first = self.flat(states[0])
-        for rank, state in enumerate(states):
-            self.assertEqual(self.flat(state), first, f"rank {rank}")
+    def test_without_an_optimizer_it_says_so(self):
+        with self.assertRaisesRegex(RuntimeError, "no optimizer among the parts"):
+            live.State(self.model).step()
 
-    def test_one_has_it_and_it_is_handed_on(self):
-        self.assert_alike(self.share(4, have_it=1, older=0))
+    def test_accumulated_gradients_are_those_of_the_whole_batch(self):
+        sampler = ElasticSampler(8, 8)
+        state = live.State(self.model, self.optimizer, sampler)
+        x = torch.randn(8, 3)
+        drawn = next(iter(sampler))
+        scale = sampler.loss_scale("sum")
+        parts = x[drawn].split(3)
+        with state.no_sync():
+            for part in parts[:-1]:
+                (state.ddp(part).square().sum() * scale).backward()
+        (state.ddp(parts[-1]).square().sum() * scale).backward()
+        accumulated = self.model.weight.grad.clone()
+        self.optimizer.zero_grad()
+        (state.ddp(x).square().sum() / 8).backward()
+        self.assertTrue(torch.allclose(accumulated, self.model.weight.grad))
 
-    def test_several_have_it_and_some_have_an_older_one(self):
-        self.assert_alike(self.share(5, have_it=2, older=1))
+
+@tap.needs_torch
+class RandomNumbers(Case):
+    def test_a_snapshot_brings_them_back(self):
+        taken = _generators.snapshot()
+        first = self.draw()
+        self.assertNotEqual(self.draw(), first)
+        _generators.restore(taken)
+        self.assertEqual(self.draw(), first)
+
+    def test_seeds_are_as_different_as_their_numbers(self):
+        drawn = set()
+        for numbers in (1, 2, 3), (1, 2, 4), (1, 3, 3), (2, 2, 3), (12, 3), (1, 23):
+            _generators.seed(*numbers)
+            drawn.add(self.draw())
+        self.assertEqual(len(drawn), 6)
+        _generators.seed(1, 2, 3)
+        self.assertIn(self.draw(), drawn)
+
+    def received(self, rng, rank):
+        """What a rank draws first that has received the state."""
+        state = live.State(self.model, self.optimizer, rng=rng)
+        self.backward()
+        state.step()
+        taken = _generators.snapshot()
+        sent = state.state_dict()
+        torch.manual_seed(77)
+        random.seed(77)
+        state.load_state_dict(sent)
+        state._take_up(rank)
+        drawn = self.draw()
+        _generators.restore(taken)
+        return drawn, self.draw()
+
+    def test_own(self):
+        first, of_the_sender = self.received("own", 0)
+        second, _ = self.received("own", 1)
+        self.assertEqual(len({first, second, of_the_sender}), 3)
+        self.assertEqual(self.received("own", 1)[0], second)
+
+    def test_shared(self):
+        self.assertEqual(*self.received("shared", 3))
+
+    def test_none(self):
+        torch.manual_seed(77)
+        random.seed(77)
+        expected = self.draw()
+        self.assertEqual(self.received(None, 0)[0], expected)
+
+    def test_anything_else_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "'global'.*\"own\", \"shared\" or None"):
+            live.State(self.model, rng="global")
 
 
-class Lines(unittest.TestCase):
-    @tap.needs_torch
-    def test_each_receiver_has_one_source_and_each_rank_at_most_one_target(self):
-        from slurm_elastic import live
+@tap.needs_torch
+class Outline(Case):
+    def digest(self, model, *parts, **values):
+        return live._digest(live.State(model, *parts, **values)._outline())
 
-        for sources, receivers in (([0], [1, 2, 3]), ([0, 1], [2, 3, 4]), ([0, 2, 3], [1]), ([1], [])):
-            pairs = {rank: live._neighbours(rank, sources, receivers) for rank in sources + receivers}
-            for rank, (source, target) in pairs.items():
-                self.assertEqual(source is None, rank in sources)
-                if source is not None:
-                    self.assertEqual(pairs[source][1], rank)
-                if target is not None:
-                    self.assertEqual(pairs[target][0], rank)
+    def test_it_tells_what_cannot_take_over_each_others_state(self):
+        model, optimizer = self.model, self.optimizer
+        renamed = torch.nn.Sequential(torch.nn.Linear(3, 2))
+        groups = torch.optim.SGD([{"params": [model.weight]}, {"params": [model.bias]}], lr=1)
+        others = {
+            "shape": self.digest(torch.nn.Linear(3, 3), optimizer),
+            "name": self.digest(renamed, optimizer),
+            "type": self.digest(torch.nn.Linear(3, 2).double(), optimizer),
+            "part": self.digest(model),
+            "optimizer": self.digest(model, torch.optim.Adam(model.parameters())),
+            "groups": self.digest(model, groups),
+            "data": self.digest(model, optimizer, ElasticSampler(10, 2)),
+            "more data": self.digest(model, optimizer, ElasticSampler(11, 2)),
+            "value": self.digest(model, optimizer, best=0),
+            "the same": self.digest(model, optimizer),
+        }
+        self.assertEqual(len(set(others.values())), len(others))
+
+    def test_it_does_not_depend_on_numbers(self):
+        first = self.digest(self.model, self.optimizer, ElasticSampler(10, 2, seed=1), best=0)
+        self.backward()
+        self.optimizer.step()
+        again = torch.optim.SGD(self.model.parameters(), lr=7)
+        self.assertEqual(self.digest(self.model, again, ElasticSampler(10, 5), best=1), first)
+
+    def test_it_is_the_same_in_another_process(self):
+        code = (
+            "import torch; from slurm_elastic import live; m = torch.nn.Linear(3, 2); "
+            "print(live._digest(live.State(m, torch.optim.SGD(m.parameters(), lr=1))._outline()))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": "5"},
+            capture_output=True,
+            text=True,
+            timeout=50,
+        )
+        self.assertEqual(done.stdout, f"{self.digest(self.model, self.optimizer)}\n", done.stderr)
+
+
+class Environment(unittest.TestCase):
+    def test_it_is_that_of_the_world_entered(self):
+        world = mock.Mock(
+            generation=3, attempt=9, rank=2, size=4, local_rank=0, local_size=2, nodes=2
+        )
+        before = {
+            "ELASTIC_EVENT_FILE": "/page",
+            "ELASTIC_GENERATION": "1",
+            "ELASTIC_SCALE_CONFIG": '{"lr": 1}',
+            "ELASTIC_SCALE_CONFIGS": '{"2": {"lr": 1}, "4": {"lr": 2}}',
+            "RANK": "0",
+        }
+        with mock.patch.dict(os.environ, before):
+            self.assertEqual((generation(), scale_config()), (1, {"lr": 1}))
+            _world.enter(world)
+            self.assertEqual((generation(), scale_config()), (3, {"lr": 2}))
+            self.assertEqual(_world.rank_and_size(), (2, 4))
+            self.assertEqual(os.environ["LOCAL_WORLD_SIZE"], "2")
+            self.assertEqual(os.environ["ELASTIC_ATTEMPT"], "9")
+            world.size = 3
+            _world.enter(world)
+            self.assertEqual(scale_config(), {})  # nothing is said about three
+            # There is no policy, or the agent is older: what it has said stands.
+            del os.environ["ELASTIC_SCALE_CONFIGS"]
+            os.environ["ELASTIC_SCALE_CONFIG"] = '{"lr": 7}'
+            _world.enter(world)
+            self.assertEqual(scale_config(), {"lr": 7})
 
 
 if __name__ == "__main__":

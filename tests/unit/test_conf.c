@@ -24,6 +24,7 @@ static void assert_builtin(const struct conf *conf)
     assert_int_equal(conf->port_first, 23000);
     assert_int_equal(conf->port_last, 27999);
     assert_int_equal(conf->heartbeat_timeout, 2);
+    assert_int_equal(conf->newcomer_timeout, 60);
     assert_int_equal(conf->epilog_flush, 20);
     assert_string_equal(conf->state_dir, "%h/.slurm-elastic/%c-%j");
     assert_string_equal(conf->snapshot_dir, "/dev/shm");
@@ -66,6 +67,7 @@ static void test_everything(void **state)
                               "grow = ask\n"
                               "port_range = 30000-30015\n"
                               "heartbeat_timeout = 8\n"
+                              "newcomer_timeout = 600\n"
                               "state_dir = /scratch/%u/a#b/%j%%\n"
                               "snapshot_dir = /run/with blank\n"
                               "munge_socket = /run/munge/m.2\n"
@@ -96,6 +98,7 @@ static void test_everything(void **state)
     assert_int_equal(conf->port_first, 30000);
     assert_int_equal(conf->port_last, 30015);
     assert_int_equal(conf->heartbeat_timeout, 8);
+    assert_int_equal(conf->newcomer_timeout, 600);
     assert_int_equal(conf->epilog_flush, 0);
     assert_string_equal(conf->state_dir, "/scratch/%u/a#b/%j%%");
     assert_string_equal(conf->snapshot_dir, "/run/with blank");
@@ -142,7 +145,7 @@ static void test_derived_defaults(void **state)
 #define SITE_KEYS                                                                                  \
     "max_pending, max_nodes, max_grace, default_pool, grace, grow_delay, snooze, fault_wait, "     \
     "grow, port_range, "                                                                           \
-    "heartbeat_timeout, state_dir, snapshot_dir, munge_socket, epilog_flush"
+    "heartbeat_timeout, newcomer_timeout, state_dir, snapshot_dir, munge_socket, epilog_flush"
 #define POOL_KEYS "partition, qos, constraint, grace, time_min, wake"
 #define PATTERN                                                                                    \
     "write an absolute path, in which %h is the user's home, %u the user, %j the job id, %c the "  \
@@ -325,6 +328,7 @@ static void test_example(void **state)
         "grow",        "port_range",   "state_dir",    "heartbeat_timeout",
         "partition",   "snapshot_dir", "munge_socket", "epilog_flush",
         "qos",         "constraint",   "time_min",     "wake",
+        "newcomer_timeout",
     };
     const char *top = getenv("top_srcdir");
     char path[4096] = "", text[16384], on[16384] = "", line[64];

@@ -1036,10 +1036,15 @@ static void test_a_live_worker_goes_on_in_the_next_world(void **state)
     (void)state;
     assert_int_equal(elastic_next_world(&world, 0), ELASTIC_NOT_ELASTIC);
     assert_int_equal(elastic_world(&world), ELASTIC_NOT_ELASTIC);
+    assert_int_equal(elastic_shape(5), ELASTIC_NOT_ELASTIC);
     setenv("ELASTIC_EVENT_FILE", page_path, 1);
     assert_false(event_read(first).live);
     assert_int_equal(elastic_live(), 0);
     assert_true(event_read(first).live);
+    assert_int_equal(event_read(first).shape, 0);
+    assert_int_equal(elastic_shape(0), ELASTIC_ERROR_ARGUMENT);
+    assert_int_equal(elastic_shape(INT64_MAX), 0);
+    assert_int_equal(event_read(first).shape, INT64_MAX);
     assert_int_equal(elastic_init(), 0);
     assert_int_equal(elastic_world(&world), 0);
     assert_world(&world, 3, 1, 2);
@@ -1056,6 +1061,7 @@ static void test_a_live_worker_goes_on_in_the_next_world(void **state)
     assert_int_equal(elastic_generation(), 4);
     /* It is at work there, and its steps are those of the new world. */
     assert_true(event_read(second).live);
+    assert_int_equal(event_read(second).shape, INT64_MAX);
     assert_int_equal(event_read(second).state, EVENT_STATE_TRAINING);
     assert_int_equal(elastic_event_test(NULL), 0);
     assert_int_equal(event_read(second).step, 1);

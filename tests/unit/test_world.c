@@ -44,6 +44,7 @@ static const struct world_place full_place = {
     .state_dir = "/s",
     .checkpoint_dir = "/s/checkpoint",
     .scale_config = "{\"lr\":0.1}",
+    .scale_configs = "{\"4\":{\"lr\":0.1}}",
     .lib = "/lib/libelastic.so.0",
     .store = "/r/store",
     .attempt = 7,
@@ -209,6 +210,7 @@ static void test_environment(void **state)
         {"ELASTIC_CHECKPOINT_DIR", "/s/checkpoint"},
         {"ELASTIC_RUN_DIR", "/r"},
         {"ELASTIC_SCALE_CONFIG", "{\"lr\":0.1}"},
+        {"ELASTIC_SCALE_CONFIGS", "{\"4\":{\"lr\":0.1}}"},
         {"ELASTIC_LIB", "/lib/libelastic.so.0"},
         {"ELASTIC_STORE", "/r/store"},
         {"ELASTIC_ATTEMPT", "7"},
@@ -394,7 +396,7 @@ static void test_place_without(void **state)
     struct world *world = make_world("n1:1");
     struct world_place place = {.job_id = "12", .incarnation = "12.0"};
     char *user[] = {"ELASTIC_LIB=/old", "ELASTIC_CHECKPOINT_DIR=/old",
-                    "TORCHELASTIC_ERROR_FILE=/old", NULL};
+                    "TORCHELASTIC_ERROR_FILE=/old", "ELASTIC_SCALE_CONFIGS={}", NULL};
     char **env = world_environment(world, &place, user, NULL);
 
     (void)state;
@@ -402,6 +404,7 @@ static void test_place_without(void **state)
     assert_value(env, "ELASTIC_CHECKPOINT_DIR", NULL);
     assert_value(env, "TORCHELASTIC_ERROR_FILE", NULL);
     assert_value(env, "ELASTIC_SCALE_CONFIG", "{}");
+    assert_value(env, "ELASTIC_SCALE_CONFIGS", NULL);
     strings_free(env);
     world_destroy(world);
 }

@@ -217,9 +217,14 @@ def training() -> None:
         _library.elastic_training()
 
 
-def live() -> bool:
-    """Say that this worker can go on in the next world; False: there is none, or not this way."""
-    return attach() and hasattr(_library, "elastic_live") and _library.elastic_live() == 0
+def live(shape: int) -> bool:
+    """Say that this worker can go on in the next world, and what it trains: equal numbers from 1 in workers that can take over each
+    other's state. False: there is no next world, or not this way."""
+    if not attach() or not hasattr(_library, "elastic_live") or _library.elastic_live() != 0:
+        return False
+    if hasattr(_library, "elastic_shape"):
+        _library.elastic_shape(ctypes.c_int64(shape))
+    return True
 
 
 def world() -> World:

@@ -35,6 +35,25 @@ def scale_config() -> Dict[str, Any]:
     return config
 
 
+def enter(world: Any) -> None:
+    """Have os.environ, and with it the functions here, tell of this world (_events.World): that of a worker which goes on in it."""
+    os.environ.update(
+        RANK=str(world.rank),
+        WORLD_SIZE=str(world.size),
+        LOCAL_RANK=str(world.local_rank),
+        LOCAL_WORLD_SIZE=str(world.local_size),
+        ROLE_RANK=str(world.rank),
+        ROLE_WORLD_SIZE=str(world.size),
+        GROUP_WORLD_SIZE=str(world.nodes),
+        ELASTIC_GENERATION=str(world.generation),
+        ELASTIC_ATTEMPT=str(world.attempt),
+        ELASTIC_NODES=str(world.nodes),
+    )
+    configs = json.loads(os.environ.get("ELASTIC_SCALE_CONFIGS") or "{}")
+    if configs:
+        os.environ["ELASTIC_SCALE_CONFIG"] = json.dumps(configs.get(str(world.size), {}))
+
+
 def rank_and_size() -> Tuple[int, int]:
     """(rank, world size) of this process: of torch.distributed where it is initialised, else of
     $RANK and $WORLD_SIZE, which elasticrun and torchrun set, else (0, 1)."""

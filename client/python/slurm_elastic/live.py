@@ -8,12 +8,13 @@
             sampler.set_epoch(epoch)
             for x, y in DataLoader(dataset, batch_sampler=sampler):
                 loss = loss_function(state.ddp(x), y) * sampler.loss_scale()
-                optimizer.zero_grad()
                 loss.backward()
-                optimizer.step()
-                state.commit()
+                state.step()
 
     live.run(train, state)
+
+step() makes the step of everything that the state has and commits it; commit() is for loops that make it
+themselves.
 
 The same script runs in restart mode, under torchrun and alone. Why it is done so, and what is not there
 yet (faults end a world as in restart mode): doc/live.md.
@@ -27,18 +28,18 @@ import datetime
 import gc
 import hashlib
 import inspect
-import io
 import itertools
-import os
+import pickle
 import weakref
-from typing import Any, Callable, Deque, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, ContextManager, Deque, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
 import torch.distributed as dist
 import torch.nn.parallel.distributed as ddp_module
+import torch.optim.lr_scheduler as lr_scheduler
 from torch.nn.parallel import DistributedDataParallel
 
-from . import _events, checkpoint
+from . import _events, _generators, _world, checkpoint
 from ._store import AgentStore
 from .leaving import leave
 from .sampler import ElasticSampler
@@ -48,10 +49,11 @@ PARCEL_BYTES = 4 << 20  # of a state on its way; a rank hands one on while the n
 PARCELS = 8  # on their way at once
 ALIGNMENT = 16  # of a tensor in a parcel, which is enough for every type
 LEFT_SECONDS = 3.0  # for word of another world, when one could not be formed
+SCHEDULER = getattr(lr_scheduler, "LRScheduler", lr_scheduler._LRScheduler)  # its name since PyTorch 2
 
 
 class WorldChanged(BaseException):
-    """Raised by State.commit() after the last step of a world, for run() to catch."""
+    """Raised by State.commit() and step() after the last step of a world, for run() to catch."""
 
 
 class ShapesDiffer(RuntimeError):
@@ -65,6 +67,10 @@ class State:
     parts        whatever has state_dict() and load_state_dict(): optimizers, schedulers, a GradScaler,
                  an ElasticSampler, whose commit() and set_world() are then called from here.
     ddp_options  arguments of DistributedDataParallel.
+    rng          "own": each rank draws random numbers of its own. Those that stay go on with theirs; who receives the
+                 state begins with others than any rank has had. "shared": all ranks draw the same ones (layers that are dropped
+                 at random need that), who receives the state those of who sends it; they are part of state_dict(). None: nothing
+                 is done about them. It is about the default generators of Python, numpy and PyTorch.
     values       plain values by name, attributes of the state: State(model, best=0.0) has state.best.
 
     Not thread-safe.
@@ -75,6 +81,7 @@ class State:
         model: torch.nn.Module,
         *parts: Any,
         ddp_options: Optional[Dict[str, Any]] = None,
+        rng: Optional[str] = "own",
         **values: Any,
     ) -> None:
         for part in parts:
@@ -83,11 +90,18 @@ class State:
                     f"{type(part).__name__} has no state_dict() and load_state_dict(): "
                     "give plain values by name"
                 )
+        if rng not in ("own", "shared", None):
+            raise ValueError(f'rng {rng!r}: must be "own", "shared" or None')
         self.model = model
         self.ddp: torch.nn.Module = model
         self._parts = parts
         self._samplers = [part for part in parts if isinstance(part, ElasticSampler)]
+        self._optimizers = [part for part in parts if _is_optimizer(part)]
+        self._schedulers = [part for part in parts if _is_scheduler(part)]
+        self._scalers = [part for part in parts if _is_scaler(part)]
         self._ddp_options = dict(ddp_options or {})
+        self._rng = rng
+        self._seed = torch.initial_seed()
         self._names = sorted(values)
         self._callbacks: List[Callable[[State], None]] = []
         self._steps = 0
@@ -108,6 +122,41 @@ class State:
     def steps(self) -> int:
         """commit()s of the whole training."""
         return self._steps
+
+    def no_sync(self) -> ContextManager[None]:
+        """For all micro batches of a step but the last: gradients are summed here, and over the ranks with the last one."""
+        return self.ddp.no_sync() if self.ddp is not self.model else contextlib.nullcontext()
+
+    def step(self, schedulers: bool = True) -> None:
+        """One step, after backward(): of all optimizers among the parts, through the GradScaler if there is one, and of all schedulers but
+        ReduceLROnPlateau, which wants a figure; gradients are set to None; commit(). If a worker is lost meanwhile, training
+        goes on from before or from behind all of that, never from between.
+
+        schedulers  False: they do not count steps; the script calls theirs, at the end of an epoch say.
+
+        Raises what commit() raises.
+        """
+        if not self._optimizers:
+            raise RuntimeError("no optimizer among the parts of the state: make its step and call commit()")
+        if self._step_optimizers() and schedulers:
+            for scheduler in self._schedulers:
+                scheduler.step()
+        for optimizer in self._optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        self.commit()
+
+    def _step_optimizers(self) -> bool:
+        """False: the scaler has found infinite gradients and has left out the step."""
+        if not self._scalers:
+            for optimizer in self._optimizers:
+                optimizer.step()
+            return True
+        scaler = self._scalers[0]
+        before = scaler.get_scale()
+        for optimizer in self._optimizers:
+            scaler.step(optimizer)
+        scaler.update()
+        return bool(scaler.get_scale() >= before)
 
     def commit(self) -> None:
         """One step is done. Raises WorldChanged if this world ends after it."""
@@ -134,6 +183,8 @@ class State:
             "parts": [part.state_dict() for part in self._parts],
             "values": {name: getattr(self, name) for name in self._names},
             "steps": self._steps,
+            "seed": self._seed,
+            "generators": _generators.snapshot() if self._rng == "shared" else None,
         }
 
     def _load_beside_the_model(self, state: Dict[str, Any]) -> None:
@@ -148,21 +199,58 @@ class State:
             setattr(self, name, state["values"].get(name, getattr(self, name)))
         self._steps = state["steps"]
         self._is_whole = True
+        self._seed = state["seed"]
+        if self._rng == "shared" and state["generators"] is not None:
+            _generators.restore(state["generators"])
 
-    def _load_latest(self) -> None:
+    def _take_up(self, rank: int) -> None:
+        """This rank goes on with a state that it has received or read."""
+        if self._rng == "own":
+            _generators.seed(self._seed, self._steps, rank)
+
+    def _load_latest(self, rank: int) -> None:
         saved = checkpoint.load_latest()
         if saved is not None:
             self.load_state_dict(saved)
+            self._take_up(rank)
         self._is_whole = True
 
     def _model_tensors(self) -> List[torch.Tensor]:
         return [each.data for each in (*self.model.parameters(), *self.model.buffers())]
 
-    def _shapes(self) -> int:
+    def _shapes(self) -> List[Any]:
         """Equal on ranks whose models have the same names, shapes and types."""
         named = (*self.model.named_parameters(), *self.model.named_buffers())
-        text = repr([(name, tuple(each.shape), str(each.dtype)) for name, each in named])
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
+        return [(name, tuple(each.shape), str(each.dtype)) for name, each in named]
+
+    def _outline(self) -> List[Any]:
+        """Equal on ranks of which one can take over the state of the other, as far as can be seen before training."""
+        return [self._shapes(), [_outline(part) for part in self._parts], self._names]
+
+
+def _is_optimizer(part: Any) -> bool:
+    return hasattr(part, "param_groups") and hasattr(part, "zero_grad") and hasattr(part, "step")
+
+
+def _is_scheduler(part: Any) -> bool:
+    return isinstance(part, SCHEDULER) and not isinstance(part, lr_scheduler.ReduceLROnPlateau)
+
+
+def _is_scaler(part: Any) -> bool:
+    return all(hasattr(part, name) for name in ("scale", "unscale_", "get_scale", "step", "update"))
+
+
+def _outline(part: Any) -> List[Any]:
+    if isinstance(part, ElasticSampler):
+        state = part.state_dict()
+        return ["sampler", state["samples"], state["shuffle"]]
+    groups = part.param_groups if _is_optimizer(part) else []
+    return [type(part).__qualname__, *(len(group["params"]) for group in groups)]
+
+
+def _digest(value: Any) -> int:
+    """1 to 2**56 - 1: equal for what is written alike."""
+    return max(1, int.from_bytes(hashlib.sha256(repr(value).encode()).digest()[:7], "big"))
 
 
 # ---- a state on its way ------------------------------------------------------------------------------
@@ -314,15 +402,15 @@ def _given_away(tensors: List[torch.Tensor]) -> Iterator[None]:
 def _pass_state(state: State, source: Optional[int], target: Optional[int]) -> None:
     """The same with a whole state."""
     wire, model = _wire(state), state._model_tensors()
-    buffer = io.BytesIO()
+    text = b""
     beside: List[torch.Tensor] = []
     if source is None:
         rest, beside = _taken_apart(state._beside_the_model())
-        torch.save(rest, buffer)
-    text = _pass_text(buffer.getvalue(), source, target, wire)
+        text = pickle.dumps(rest)
+    text = _pass_text(text, source, target, wire)
     aside = model
     if source is not None:
-        rest, beside = _filled(torch.load(io.BytesIO(text)), _device(state))
+        rest, beside = _filled(pickle.loads(text), _device(state))
         if state._is_whole:  # an older one, that must not be broken before the newer one is complete
             aside = [torch.empty_like(tensor) for tensor in model]
     _pass_tensors(aside + beside, source, target, wire)
@@ -354,13 +442,13 @@ def _share(state: State) -> bool:
     from the newest checkpoint, or anew."""
     rank, size = dist.get_rank(), dist.get_world_size()
     steps = state._steps if state._is_whole else -1
-    mine = torch.tensor([steps, state._shapes()], device=_wire(state))
+    mine = torch.tensor([steps, _digest(state._shapes())], device=_wire(state))
     gathered = [torch.empty_like(mine) for _ in range(size)]
     dist.all_gather(gathered, mine)
     table = [each.tolist() for each in gathered]
     newest = max(steps for steps, _ in table)
     if newest < 0:
-        state._load_latest()
+        state._load_latest(rank)
         return False
     sources = [each for each in range(size) if table[each][0] == newest]
     receivers = [each for each in range(size) if table[each][0] != newest]
@@ -369,6 +457,8 @@ def _share(state: State) -> bool:
     source, target = _neighbours(rank, sources, receivers)
     if source is not None or target is not None:
         _pass_state(state, source, target)
+    if source is not None:
+        state._take_up(rank)
     return True
 
 
@@ -435,12 +525,7 @@ def _member_of(world: _events.World, state: State) -> Iterator[None]:
     """In that world, with the state of those that have it."""
     patience = datetime.timedelta(seconds=FORM_SECONDS)
     store = AgentStore(world.generation, world.attempt, timeout=patience)
-    os.environ.update(
-        RANK=str(world.rank),
-        WORLD_SIZE=str(world.size),
-        LOCAL_RANK=str(world.local_rank),
-        LOCAL_WORLD_SIZE=str(world.local_size),
-    )
+    _world.enter(world)
     state._in_training = False
     try:
         dist.init_process_group(
@@ -461,7 +546,7 @@ def run(train: Callable[[State], Any], state: State) -> Any:
     Raises what train() raises, and whatever keeps the group from forming. Does not return in a worker
     that is to leave, or has saved a checkpoint because all are started anew.
     """
-    if not _events.live():
+    if not _events.live(_digest(state._outline())):
         return _run_in_one_world(train, state)
     _events.init()
     world = _events.world()
@@ -496,7 +581,7 @@ def _run_in_one_world(train: Callable[[State], Any], state: State) -> Any:
         dist.init_process_group(_backend())
         _begin(state)
     else:
-        state._load_latest()
+        state._load_latest(0)
         for callback in state._callbacks:
             callback(state)
     try:

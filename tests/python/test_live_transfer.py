@@ -1,0 +1,119 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Live mode's way of a state from ranks that have it to those that lack it, over gloo."""
+
+import tempfile
+import unittest
+
+import fake_agent
+import tap
+
+RANK = """
+import sys
+import torch, torch.distributed as dist
+from slurm_elastic import live
+torch.set_num_threads(1)
+live.PARCEL_BYTES, live.PARCELS = 4096, 3
+have_it, older, directory = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Sequential(torch.nn.Conv2d(3, 9, 5), torch.nn.Flatten(), torch.nn.Linear(144, 50), torch.nn.Linear(50, 3).double())
+        self.inner[0].to(memory_format=torch.channels_last)
+        self.register_buffer("flags", torch.arange(7, dtype=torch.int8) + rank)
+        self.register_buffer("none", torch.empty(0))
+        self.register_buffer("count", torch.tensor(rank))
+    def forward(self, x):
+        return self.inner[3](self.inner[2](self.inner[1](self.inner[0](x))).double())
+
+torch.manual_seed(1 if rank < have_it else 2 + rank)
+model = Net()
+optimizer = torch.optim.AdamW([{"params": list(model.inner[:3].parameters())}, {"params": list(model.inner[3].parameters()), "lr": 0.5}], amsgrad=True)
+state = live.State(model, optimizer, best=[0, torch.zeros(2, dtype=torch.bool)])
+
+def step():
+    optimizer.zero_grad()
+    model(torch.ones(2, 3, 8, 8)).square().mean().backward()
+    optimizer.step()
+    state._steps += 1
+
+# Those at the end lack any state, others may have an older one.
+state._is_whole = rank < have_it + older
+for _ in range(5 if rank < have_it else 2 if rank < have_it + older else 0):
+    step()
+if rank < have_it:
+    state.best = [5, torch.ones(2, dtype=torch.bool)]
+    model.flags.fill_(3)
+    model.count.fill_(7)
+assert live._share(state)
+assert state.steps == 5 and state._is_whole and model.count == 7, state.steps
+assert not any("__deepcopy__" in vars(v) for each in optimizer.state.values() for v in each.values() if torch.is_tensor(v))
+
+calls = []
+function = live.ddp_module._sync_module_states
+live.ddp_module._sync_module_states = lambda *args, **kwargs: calls.append(1) or function(*args, **kwargs)
+for is_shared in (True, False):
+    live._wrap(state, is_shared)
+    assert calls == ([] if is_shared else [1]), calls
+    model_before = model.inner[2].weight.detach().clone()
+    state.ddp(torch.ones(2, 3, 8, 8)).square().mean().backward()
+    wrapper = state.ddp
+    live._unwrap(state)
+    assert state.ddp is model and not hasattr(wrapper, "reducer")
+live._unwrap(state)  # without a wrapper: nothing
+model(torch.ones(2, 3, 8, 8)).square().mean().backward()  # no hook of a reducer is left
+step()
+torch.save(state.state_dict(), f"{directory}/{rank}")
+"""
+
+
+@tap.needs_torch
+class Share(unittest.TestCase):
+    def share(self, size, have_it, older):
+        import torch
+
+        with tempfile.TemporaryDirectory() as directory:
+            with fake_agent.World(["-c", RANK, str(have_it), str(older), directory], size) as world:
+                self.assertEqual(world.wait(50), [0] * size)
+            return [torch.load(f"{directory}/{rank}") for rank in range(size)]
+
+    def flat(self, value):
+        """Leaves of a structure, tensors as lists with their type."""
+        if isinstance(value, dict):
+            return [(key, self.flat(each)) for key, each in value.items()]
+        if isinstance(value, (list, tuple)):
+            return [self.flat(each) for each in value]
+        return (str(value.dtype), value.tolist()) if hasattr(value, "dtype") else value
+
+    def assert_alike(self, states):
+        first = self.flat(states[0])
+        for rank, state in enumerate(states):
+            self.assertEqual(self.flat(state), first, f"rank {rank}")
+
+    def test_one_has_it_and_it_is_handed_on(self):
+        self.assert_alike(self.share(4, have_it=1, older=0))
+
+    def test_several_have_it_and_some_have_an_older_one(self):
+        self.assert_alike(self.share(5, have_it=2, older=1))
+
+
+class Lines(unittest.TestCase):
+    @tap.needs_torch
+    def test_each_receiver_has_one_source_and_each_rank_at_most_one_target(self):
+        from slurm_elastic import live
+
+        for sources, receivers in (([0], [1, 2, 3]), ([0, 1], [2, 3, 4]), ([0, 2, 3], [1]), ([1], [])):
+            pairs = {rank: live._neighbours(rank, sources, receivers) for rank in sources + receivers}
+            for rank, (source, target) in pairs.items():
+                self.assertEqual(source is None, rank in sources)
+                if source is not None:
+                    self.assertEqual(pairs[source][1], rank)
+                if target is not None:
+                    self.assertEqual(pairs[target][0], rank)
+
+
+if __name__ == "__main__":
+    tap.main()
