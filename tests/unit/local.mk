@@ -213,6 +213,7 @@ tests_unit_test_event_SOURCES = \
     client/elastic.c \
     client/event.c \
     client/nodes.c \
+    client/sockets.c \
     client/term_guard.c
 tests_unit_test_event_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
 tests_unit_test_event_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)

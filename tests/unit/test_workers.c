@@ -3,6 +3,7 @@
  * agent/exec_worker.c). */
 #include "tests/unit/workers_fixture.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -241,6 +242,191 @@ static void test_hold_and_run_to(void **state)
     run_destroy(run);
 }
 
+/* ---- from world to world ---------------------------------------------------------------------- */
+
+/* This node is the second. */
+static struct world *next_world(int generation, int before, int after)
+{
+    struct world *world = world_create(generation, 3);
+
+    assert_int_equal(world_set_node(world, 0, "node0", before), 0);
+    assert_int_equal(world_set_node(world, 1, "node1", 2), 0);
+    assert_int_equal(world_set_node(world, 2, "node2", after), 0);
+    return world;
+}
+
+/* What a worker has said of a world. Its output is that of its new rank from the moment at which it is moved. */
+static int said(const struct run *run, int rank, int generation, const char *name)
+{
+    char key[32];
+
+    snprintf(key, sizeof(key), "%d.%s", generation, name);
+    return run_number(run, rank, key);
+}
+
+static bool in_world(const struct run *run, int rank, int generation)
+{
+    return said(run, rank, generation, "nodes") > 0;
+}
+
+static void assert_place(const struct run *run, int generation, int rank, int size)
+{
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(said(run, rank + i, generation, "rank"), rank + i);
+        assert_int_equal(said(run, rank + i, generation, "size"), size);
+        assert_int_equal(said(run, rank + i, generation, "local"), i * 10 + 2);
+        assert_int_equal(said(run, rank + i, generation, "nodes"), 3);
+    }
+}
+
+static void start_live(struct run *run)
+{
+    run_start_act(run, "live", "77");
+    AWAIT(run, in_world(run, 0, 7) && in_world(run, 1, 7) && run->stepping == 1);
+    assert_true(workers_live(run->workers));
+    assert_int_equal(workers_shape(run->workers), 77);
+}
+
+static uint64_t hold(struct run *run)
+{
+    struct workers_held held;
+
+    workers_hold(run->workers, "grow", "more", 3, 0, &held);
+    return held.step;
+}
+
+static void move(struct run *run, const struct world *world, int attempt)
+{
+    struct error err = {""};
+    char files[32];
+
+    snprintf(files, sizeof(files), "worker-%d", world->generation);
+    assert_int_equal(workers_move(run->workers, world, 1, attempt, files, &err), 0);
+    assert_string_equal(err.text, "");
+}
+
+static int files_of(const struct run *run)
+{
+    int count = 0;
+    struct dirent *entry;
+    DIR *dir = opendir(run->dir);
+
+    assert_non_null(dir);
+    while ((entry = readdir(dir)) != NULL)
+        count += strstr(entry->d_name, ".event") != NULL;
+    closedir(dir);
+    return count;
+}
+
+/* They keep their processes, are ready once all have come, and train there; then back, then out. */
+static void test_move(void **state)
+{
+    struct run *run = run_create(2);
+    struct world *larger = next_world(8, 1, 3), *other = next_world(9, 2, 1);
+    struct worker_process before, after;
+    uint64_t step;
+
+    (void)state;
+    start_live(run);
+    AWAIT(run, workers_process(run->workers, 0, &before) && before.pid > 0);
+    step = hold(run) + 2;
+    move(run, larger, 3);
+    assert_int_equal(run->ready, 1);
+    assert_int_equal(workers_step(run->workers), 0); /* of the world that begins */
+    workers_run_to(run->workers, step);
+    AWAIT(run, run->ready == 2);
+    AWAIT(run, run->stepping == 2 && in_world(run, 1, 8) && in_world(run, 2, 8));
+    assert_place(run, 8, 1, 6);
+    for (int rank = 1; rank <= 2; rank++)
+        assert_int_equal(said(run, rank, 7, "stopped"), step);
+    assert_int_equal(files_of(run), 2);
+    assert_true(workers_live(run->workers));
+    assert_int_equal(workers_shape(run->workers), 77);
+
+    step = hold(run);
+    move(run, other, 4);
+    workers_run_to(run->workers, step);
+    AWAIT(run, run->stepping == 3 && in_world(run, 2, 9) && in_world(run, 3, 9));
+    assert_place(run, 9, 2, 5);
+    assert_true(workers_process(run->workers, 0, &after));
+    assert_int_equal(after.pid, before.pid);
+
+    step = hold(run);
+    workers_dismiss(run->workers);
+    workers_run_to(run->workers, step);
+    AWAIT(run, run->drained > 0);
+    for (int rank = 2; rank <= 3; rank++) {
+        assert_int_equal(run_number(run, rank, "left"), 1);
+        assert_int_equal(run->endings[rank].code, 0);
+        assert_true(run->endings[rank].told);
+    }
+    world_destroy(larger);
+    world_destroy(other);
+    run_destroy(run);
+}
+
+/* Another world follows while some have not come to the one before: who is there, who is on the way and who still trains
+ * find it. */
+static void test_move_on_from_a_world_not_entered(void **state)
+{
+    struct run *run = run_create(2);
+    struct world *first = next_world(8, 1, 1), *second = next_world(9, 2, 1);
+    uint64_t step;
+
+    (void)state;
+    start_live(run);
+    step = hold(run) + 3;
+    move(run, first, 3);
+    workers_run_to(run->workers, step);
+    AWAIT(run, in_world(run, 2, 8)); /* the other is slow */
+    assert_int_equal(run->ready, 1);
+    assert_int_equal(files_of(run), 4);
+    hold(run);
+    move(run, second, 4);
+    workers_run_to(run->workers, 5);
+    AWAIT(run, run->ready == 2 && run->stepping == 2 && in_world(run, 2, 9) && in_world(run, 3, 9));
+    assert_place(run, 9, 2, 5);
+    assert_int_equal(files_of(run), 2);
+    for (int rank = 1; rank <= 2; rank++) /* what they were told first */
+        assert_int_equal(said(run, rank, 7, "stopped"), step);
+    world_destroy(first);
+    world_destroy(second);
+    run_destroy(run);
+}
+
+/* Workers that wait at their gates are told another place than the one that they were started for. */
+static void test_place(void **state)
+{
+    struct run *run = run_create(2);
+    struct world *world = next_world(11, 1, 1);
+
+    (void)state;
+    run->options.gated = true;
+    run_start_act(run, "live", "78");
+    AWAIT(run, run->parked > 0);
+    assert_int_equal(workers_shape(run->workers), 78);
+    workers_place(run->workers, world, 1, 6);
+    workers_open(run->workers, true);
+    AWAIT(run, in_world(run, 1, 11) && in_world(run, 2, 11) && run->stepping == 1);
+    assert_place(run, 11, 1, 4);
+    assert_false(in_world(run, 0, 7));
+    world_destroy(world);
+    run_destroy(run);
+}
+
+/* One of them is not live, or trains something else. */
+static void test_not_live(void **state)
+{
+    struct run *run = run_create(2);
+
+    (void)state;
+    run_start_act(run, "train", "100000");
+    AWAIT(run, run->stepping > 0);
+    assert_false(workers_live(run->workers));
+    assert_int_equal(workers_shape(run->workers), 0);
+    run_destroy(run);
+}
+
 /* One trains, one never attaches, one has finished, one has crashed. */
 static void test_hold_mixed(void **state)
 {
@@ -452,6 +638,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_end_before_the_gate),
         cmocka_unit_test(test_unaware),
         cmocka_unit_test(test_hold_and_run_to),
+        cmocka_unit_test(test_move),
+        cmocka_unit_test(test_move_on_from_a_world_not_entered),
+        cmocka_unit_test(test_place),
+        cmocka_unit_test(test_not_live),
         cmocka_unit_test(test_hold_mixed),
         cmocka_unit_test(test_hold_before_training),
         cmocka_unit_test(test_stop_by_signal),

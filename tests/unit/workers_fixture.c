@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -303,6 +304,68 @@ static int act_train(const char *argument)
     return 0;
 }
 
+/* A worker that lives on: the page that its agent has named, NULL when it is to leave. */
+static struct event_page *next_page(const struct event_page *page)
+{
+    char path[PATH_MAX];
+    struct event_page *next;
+    int fd;
+
+    while (atomic_load(&page->next) == EVENT_NEXT_UNKNOWN)
+        nap(1);
+    if (atomic_load(&page->next) == EVENT_NEXT_NONE)
+        return NULL;
+    snprintf(path, sizeof(path), "%s", getenv("ELASTIC_EVENT_FILE"));
+    snprintf(strrchr(path, '/'), sizeof(path) - strlen(path), "/%s", page->next_file);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    next = mmap(NULL, EVENT_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd < 0 || next == MAP_FAILED || next->magic != EVENT_PAGE_MAGIC)
+        _exit(99);
+    close(fd);
+    atomic_store(&next->live, 1);
+    atomic_store(&next->shape, atomic_load(&page->shape));
+    atomic_store(&next->state, EVENT_STATE_TRAINING);
+    return next;
+}
+
+static void say_world(const char *name, const struct event_page *page, int number)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%d.%s", (int)EVENT_GENERATION(atomic_load(&page->word)), name);
+    say(text, number);
+}
+
+/* Train in one world after the other; rank 0 of the first is slow to leave it. The argument is what it trains. */
+static int act_live(const char *argument)
+{
+    struct event_page *page = attach(EVENT_STATE_ATTACHED);
+    bool slow = atoi(getenv("RANK")) == 0;
+
+    atomic_store(&page->live, 1);
+    atomic_store(&page->shape, (uint64_t)atoi(argument));
+    if (atomic_load(&page->gate) == EVENT_GATE_CLOSED) {
+        atomic_store(&page->place, EVENT_AT_GATE);
+        while (atomic_load(&page->gate) == EVENT_GATE_CLOSED)
+            nap(1);
+    }
+    atomic_store(&page->place, EVENT_PASSED_INIT);
+    atomic_store(&page->state, EVENT_STATE_TRAINING);
+    while (page != NULL) {
+        say_world("rank", page, page->rank);
+        say_world("size", page, page->size);
+        say_world("local", page, page->local_rank * 10 + page->local_size);
+        say_world("nodes", page, page->nodes);
+        while (boundary(page))
+            nap(2);
+        say_world("stopped", page, (int)EVENT_STEP(atomic_load(&page->word)));
+        nap(slow ? 200 : 0);
+        page = next_page(page);
+    }
+    say("left", 1);
+    return 0;
+}
+
 /* The lowest rank trains on, the others do what their number says: 1 never attaches, 2 ends at
  * once, 3 crashes. */
 static int act_mixed(const char *argument)
@@ -598,6 +661,7 @@ void run_dispatch(int argc, char **argv)
         {"flood", act_flood},
         {"gate", act_gate},
         {"ignore-term", act_ignore_term},
+        {"live", act_live},
         {"look", act_look},
         {"mixed", act_mixed},
         {"raise", act_raise},

@@ -29,6 +29,7 @@ import gc
 import hashlib
 import inspect
 import itertools
+import os
 import pickle
 import weakref
 from typing import Any, Callable, ContextManager, Deque, Dict, Iterator, List, NamedTuple, Optional, Tuple
@@ -67,8 +68,8 @@ class State:
     parts        whatever has state_dict() and load_state_dict(): optimizers, schedulers, a GradScaler,
                  an ElasticSampler, whose commit() and set_world() are then called from here.
     ddp_options  arguments of DistributedDataParallel.
-    rng          "own": each rank draws random numbers of its own. Those that stay go on with theirs; who receives the
-                 state begins with others than any rank has had. "shared": all ranks draw the same ones (layers that are dropped
+    rng          "own": each rank draws random numbers of its own, of a seed made of the script's, the step and the rank
+                 when it begins or receives the state. Those that stay go on with theirs. "shared": all ranks draw the same ones (layers that are dropped
                  at random need that), who receives the state those of who sends it; they are part of state_dict(). None: nothing
                  is done about them. It is about the default generators of Python, numpy and PyTorch.
     values       plain values by name, attributes of the state: State(model, best=0.0) has state.best.
@@ -204,16 +205,16 @@ class State:
             _generators.restore(state["generators"])
 
     def _take_up(self, rank: int) -> None:
-        """This rank goes on with a state that it has received or read."""
+        """This rank begins, or goes on with a state that it has received or read."""
         if self._rng == "own":
             _generators.seed(self._seed, self._steps, rank)
 
-    def _load_latest(self, rank: int) -> None:
+    def _load_latest(self) -> bool:
         saved = checkpoint.load_latest()
         if saved is not None:
             self.load_state_dict(saved)
-            self._take_up(rank)
         self._is_whole = True
+        return saved is not None
 
     def _model_tensors(self) -> List[torch.Tensor]:
         return [each.data for each in (*self.model.parameters(), *self.model.buffers())]
@@ -448,7 +449,8 @@ def _share(state: State) -> bool:
     table = [each.tolist() for each in gathered]
     newest = max(steps for steps, _ in table)
     if newest < 0:
-        state._load_latest(rank)
+        state._load_latest()
+        state._take_up(rank)
         return False
     sources = [each for each in range(size) if table[each][0] == newest]
     receivers = [each for each in range(size) if table[each][0] != newest]
@@ -581,7 +583,8 @@ def _run_in_one_world(train: Callable[[State], Any], state: State) -> Any:
         dist.init_process_group(_backend())
         _begin(state)
     else:
-        state._load_latest(0)
+        if state._load_latest():
+            state._take_up(0)
         for callback in state._callbacks:
             callback(state)
     try:
