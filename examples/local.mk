@@ -7,4 +7,5 @@ dist_digits_DATA = \
     examples/digits/check_log.py \
     examples/digits/digits.py \
     examples/digits/train_ddp.py \
-    examples/digits/train_elastic.py
+    examples/digits/train_elastic.py \
+    examples/digits/train_restart.py

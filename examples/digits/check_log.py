@@ -3,9 +3,10 @@
 
     python3 check_log.py [--epochs N] FILE
 
-FILE is what was given to --log; FILE.1, FILE.2, ... of the other ranks are read with it. The last line
-is "lost=N repeated=N": samples that an epoch never trained on, and those it trained on again, summed over
-the epochs. Exit status 0 if both are 0, 1 if not, 2 if the logs cannot be used.
+FILE is what was given to --log; FILE.1, FILE.2, ... of the other ranks are read with it. Each world has a
+line, which says how many of its processes were not started for it, but stayed from the one before. The last
+line is "lost=N repeated=N": samples that an epoch never trained on, and those it trained on again, summed
+over the epochs. Exit status 0 if both are 0, 1 if not, 2 if the logs cannot be used.
 """
 
 import argparse
@@ -38,14 +39,14 @@ def main():
     args = parser.parse_args()
 
     counts = collections.defaultdict(collections.Counter)  # epoch -> index -> times
-    worlds = {}  # generation -> (workers, ranks seen, steps)
+    worlds = {}  # generation -> (workers, processes by rank, steps)
     samples = set()
     try:
         for record in read(args.file):
             counts[record["epoch"]].update(record["indices"])
             samples.add(record["samples"])
-            world = worlds.setdefault(record["generation"], (record["world"], set(), set()))
-            world[1].add(record["rank"])
+            world = worlds.setdefault(record["generation"], (record["world"], {}, set()))
+            world[1][record["rank"]] = record.get("process")
             world[2].add((record["epoch"], record["step"]))
     except (OSError, KeyError) as error:
         print(f"check_log: {error!r}", file=sys.stderr)
@@ -56,8 +57,12 @@ def main():
         return 2
 
     samples = samples.pop()
+    before = set()
     for generation, (workers, ranks, steps) in sorted(worlds.items()):
-        print(f"generation {generation}: {len(ranks)} of {workers} workers, {len(steps)} steps")
+        stayed = before & set(ranks.values())
+        print(f"generation {generation}: {len(ranks)} of {workers} workers, {len(steps)} steps", end="")
+        print(f", {len(stayed)} processes stayed" if before else "")
+        before = {process for process in ranks.values() if process}
     lost = repeated = 0
     for epoch in range(args.epochs or max(counts) + 1):
         unknown = [index for index in counts[epoch] if not 0 <= index < samples]

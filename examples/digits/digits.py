@@ -54,6 +54,7 @@ class Log:
     def __init__(self, path, rank, world, samples):
         self._file = None
         self._constant = {"rank": rank, "world": world, "samples": samples}
+        self._constant["process"] = f"{os.uname().nodename}:{os.getpid()}"
         self._constant["generation"] = int(os.environ.get("ELASTIC_GENERATION", 0))
         if path:
             self._file = open(path if rank == 0 else f"{path}.{rank}", "a", buffering=1)

@@ -54,7 +54,7 @@ class Digits(unittest.TestCase):
     def test_a_resized_run_is_the_run_of_one_process(self):
         """Float64, with data loader processes: each sample once, and the same parameters."""
         exact = ("--dtype", "float64", "--epochs", "3")
-        with self.world("train_elastic.py", 1, 0, *exact) as world:
+        with self.world("train_restart.py", 1, 0, *exact) as world:
             self.assertEqual(world.wait(50), [0])
         alone = self.parameters()
         self.assertEqual(self.check_log("--epochs", "3").stdout.splitlines()[-1], "lost=0 repeated=0")
@@ -63,7 +63,7 @@ class Digits(unittest.TestCase):
 
         slow = (*exact, "--step-time", "0.02", "--num-workers", "1")
         for generation, (size, steps) in enumerate(((2, 7), (3, 10), (4, 1000))):
-            with self.world("train_elastic.py", size, generation, *slow) as world:
+            with self.world("train_restart.py", size, generation, *slow) as world:
                 if world.wait_for_step(steps):
                     world.stop()
                 self.assertEqual(world.wait(50), [0] * size)
@@ -73,7 +73,7 @@ class Digits(unittest.TestCase):
 
     @tap.needs_torch
     def test_it_learns(self):
-        with self.world("train_elastic.py", 3, 0) as world:
+        with self.world("train_restart.py", 3, 0) as world:
             output = world.workers[0].stdout.read()
             self.assertEqual(world.wait(50), [0, 0, 0])
         self.assertRegex(output.splitlines()[-1], r"^accuracy=0\.9[5-9]")

@@ -5,7 +5,7 @@
     arithmetic.py train LOG STEPS [SIZE,...]
     arithmetic.py check REFERENCE LOG MODEL TOLERANCE
 
-train: the digits of examples/digits as train_elastic.py trains them, three models side by side in the same steps, so that one job answers
+train: the digits of examples/digits as train_restart.py trains them, three models side by side in the same steps, so that one job answers
 for all: "float64" and "float32" as documented, and "unweighted", float64 without loss_scale(), which must not pass. With SIZEs, the first
 world has to have the first of these sizes, and so on; each but the last makes at most STEPS_OF_A_WORLD steps and then waits to be
 resized. Without RANK in the environment it is one process without DistributedDataParallel, whose every step is the textbook's: the mean

@@ -16,12 +16,12 @@ teardown_file() { testbed_down; }
 
 teardown() { cancel_all; }
 
-# digits SIZES ARGUMENT...: prints the job id.
+# digits SCRIPT SIZES ARGUMENT...: prints the job id. ELASTICRUN: options of elasticrun.
 digits() {
-    local sizes=$1
-    shift
+    local script=$1 sizes=$2
+    shift 2
     submit --elastic="$sizes" --elastic-grow-delay=2 --exclusive -t 10 --wrap \
-        "srun elasticrun /usr/bin/python3 -u train_elastic.py --log $TB_WORK/steps-\$SLURM_JOB_ID $*"
+        "srun elasticrun $ELASTICRUN /usr/bin/python3 -u $script --log $TB_WORK/steps-\$SLURM_JOB_ID $*"
 }
 
 has_stepped_at() { grep -q "world $2 loss" "$TB_WORK/$1.out"; }
@@ -40,8 +40,8 @@ accuracy_is_good() {
     awk -v a="$accuracy" 'BEGIN { exit !(a > 0.95) }'
 }
 
-@test "2 to 6, preempted down to 3, back to 6: no sample is lost or repeated" {
-    job=$(digits 2:6 --epochs 40 --step-time 0.1)
+@test "anew in each world: 2 to 6, preempted down to 3, back to 6: no sample is lost or repeated" {
+    job=$(digits train_restart.py 2:6 --epochs 40 --step-time 0.1)
     wait_for 90 has_stepped_at "$job" 6
     rival=$(submit -p batch -N3 --exclusive -t 1 --wrap 'srun sleep 3')
     wait_for 30 job_is "$rival" RUNNING
@@ -53,12 +53,73 @@ accuracy_is_good() {
     accuracy_is_good "$job"
 }
 
-@test "with data loader processes, whose drawn batches are thrown away" {
-    job=$(digits 2:4 --epochs 20 --step-time 0.1 --num-workers 2)
+@test "anew, with data loader processes, whose drawn batches are thrown away" {
+    job=$(digits train_restart.py 2:4 --epochs 20 --step-time 0.1 --num-workers 2)
     wait_for 120 has_stepped_at "$job" 4
     as_user selastic resize "$job" 3
     wait_for 60 has_stepped_at "$job" 3
     wait_for 200 job_is "$job" COMPLETED
     each_sample_once "$job" 20
     accuracy_is_good "$job"
+}
+
+@test "live, 2 to 4, preempted down to 2, back to 4: the processes stay, and so do those of their data loaders" {
+    job=$(digits train_elastic.py 2:4 --epochs 20 --step-time 0.1 --num-workers 1 --dtype float64)
+    wait_for 120 has_stepped_at "$job" 4
+    loaders=$(data_loaders_of "$job")
+    rival=$(submit -p batch -N4 --exclusive -t 1 --wrap 'srun sleep 1')
+    wait_for 60 job_is "$rival" COMPLETED
+    left=$(data_loaders_of "$job")
+    wait_for 200 job_is "$job" COMPLETED
+    run sizes_of "$job"
+    [[ $output == 2,*4,*2,*4 ]]
+    each_sample_once "$job" 20
+    stayed_in_each_world 2
+    (($(comm -12 <(echo "$loaders") <(echo "$left") | wc -l) >= 2))
+    accuracy_is_good "$job"
+}
+
+# The processes that load data in this job, sorted: below each worker, which is below its shim.
+data_loaders_of() {
+    local pid
+    for pid in $(job_processes "$1"); do
+        if [[ $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null) == */python3\ -u\ train* && -z $(cat /proc/"$pid"/task/*/children) &&
+            $(tr '\0' ' ' <"/proc/$(ps -o ppid= -p "$pid" | tr -d ' ')/cmdline" 2>/dev/null) == */python3\ -u\ train* ]]; then
+            echo "$pid"
+        fi
+    done | sort
+}
+
+# After each_sample_once: every world but the first has at least so many processes of the one before.
+stayed_in_each_world() {
+    local line worlds=0
+    for line in "${lines[@]:1}"; do
+        [[ $line != generation* ]] || {
+            [[ $line =~ ,\ ([0-9]+)\ processes\ stayed$ ]]
+            ((BASH_REMATCH[1] >= $1))
+            worlds=$((worlds + 1))
+        }
+    done
+    ((worlds >= 3))
+}
+
+@test "the live script anew in each world, as elasticrun --mode=restart has it" {
+    ELASTICRUN=--mode=restart
+    job=$(digits train_elastic.py 2:3 --epochs 8 --step-time 0.1 --dtype float64)
+    wait_for 120 has_stepped_at "$job" 3
+    wait_for 200 job_is "$job" COMPLETED
+    each_sample_once "$job" 8
+    [[ $output == *"generation 2: 3 of 3 workers"*"0 processes stayed"* ]]
+}
+
+@test "the live script alone and under torchrun" {
+    mkdir "$TB_WORK/alone" "$TB_WORK/torchrun"
+    chown "$TB_USER" "$TB_WORK/alone" "$TB_WORK/torchrun"
+    script=$TB_WORK/train_elastic.py
+    as_user env -C "$TB_WORK/alone" /usr/bin/python3 "$script" --epochs 25 --log "$TB_WORK/steps-alone" >"$TB_WORK/alone.out"
+    each_sample_once alone 25
+    accuracy_is_good alone
+    as_user env -C "$TB_WORK/torchrun" /usr/bin/python3 -m torch.distributed.run --standalone --nproc_per_node=2 \
+        --log_dir="$TB_WORK/torchrun" -r 1 -t 2 "$script" --epochs 3 --log "$TB_WORK/steps-torchrun"
+    each_sample_once torchrun 3
 }
