@@ -20,6 +20,7 @@
 
 #define ASSEMBLE_LIMIT 120.0 /* seconds for the base's own members to join */
 #define STEP_WAIT      60.0 /* growth waits until the current world has made a step, at most so long */
+#define FORM_WAIT      10.0 /* and any change, until live workers have met */
 #define CLOSE_LIMIT    3.0 /* seconds for members to end when the job has ended */
 
 double leader_now(const struct leader *leader)
@@ -193,10 +194,22 @@ static bool any_completed(const struct leader *leader)
     return false;
 }
 
+/* A world of live workers that have not met yet. Left alone they will have in a moment, even if some are to leave; told of the next world now, those
+ * that have read it are missed by those that wait for them, who find out only when their patience is over. */
+static bool is_forming(const struct leader *leader)
+{
+    return leader_now(leader) < leader->generation_since + FORM_WAIT && live_possible(leader) &&
+           !all_stepping(leader);
+}
+
 static void change_when_prepared(struct leader *leader, const struct plan_output *out)
 {
     double wait = leader->generation_since + STEP_WAIT - leader_now(leader);
 
+    if (is_forming(leader)) {
+        leader_schedule(leader, 0.5);
+        return;
+    }
     if (!out->urgent && any_completed(leader))
         return;
     if (!out->urgent && !all_stepping(leader) && wait > 0) {
