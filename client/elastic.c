@@ -15,6 +15,7 @@
 #include "client/event.h"
 #include "client/nodes.h"
 #include "client/sockets.h"
+#include "client/store.h"
 #include "client/term_guard.h"
 
 static struct event_client *worker;
@@ -146,8 +147,8 @@ int elastic_world(struct elastic_world *world)
 
 int elastic_torn(int timeout_ms)
 {
-    return worker != NULL ? event_client_torn(worker, timeout_ms, &last_error)
-                          : ELASTIC_NOT_ELASTIC;
+    /* ELASTIC_NOT_ELASTIC is 1 */
+    return worker != NULL ? event_client_torn(worker, timeout_ms, &last_error) : 0;
 }
 
 int elastic_world_forms(void)
@@ -188,7 +189,7 @@ int elastic_next_world(struct elastic_world *world, int timeout_ms)
     int rc;
 
     if (worker == NULL)
-        return ELASTIC_NOT_ELASTIC;
+        return 0; /* ELASTIC_NOT_ELASTIC is 1 */
     rc = event_client_next(worker, timeout_ms, &next, &save, &last_error);
     if (rc != 1)
         return rc;
@@ -221,6 +222,69 @@ void elastic_finalize(void)
 const char *elastic_error(void)
 {
     return last_error.text;
+}
+
+/* ---- a place to meet --------------------------------------------------------------------------- */
+
+static int check_key(const char *key)
+{
+    size_t len = key != NULL ? strlen(key) : 0;
+
+    if (len >= 1 && len <= STORE_CLIENT_KEY_MAX) {
+        while (*key >= ' ' && *key <= '~' && *key != '"' && *key != '\\')
+            key++;
+        if (*key == '\0')
+            return 0;
+    }
+    snprintf(last_error.text, sizeof(last_error.text),
+             "a key has 1 to %d printable ASCII characters, no quotation mark and no backslash",
+             STORE_CLIENT_KEY_MAX);
+    return ELASTIC_ERROR_ARGUMENT;
+}
+
+/* The store of the world that this worker is in. */
+static int find_store(const char *key, struct store_client *store)
+{
+    struct elastic_world world;
+    int rc;
+
+    last_error.text[0] = '\0';
+    if (worker == NULL)
+        return ELASTIC_NOT_ELASTIC;
+    rc = check_key(key);
+    if (rc == 0)
+        rc = event_client_gate(worker, EVENT_PASSED_LOAD, &last_error);
+    if (rc != 0)
+        return rc;
+    event_client_world(worker, &world);
+    *store = (struct store_client){getenv("ELASTIC_STORE"), world.generation, world.attempt};
+    if (store->path != NULL && store->path[0] != '\0')
+        return 0;
+    event_client_fail(&last_error, "this node has no store: ELASTIC_STORE is not set");
+    return ELASTIC_ERROR_STORE;
+}
+
+int elastic_put(const char *key, const void *value, size_t size)
+{
+    struct store_client store;
+    int rc = find_store(key, &store);
+
+    if (rc != 0)
+        return rc;
+    if (size > STORE_CLIENT_VALUE_MAX || (size > 0 && value == NULL)) {
+        event_client_fail(&last_error, "a value of %zu bytes: at most %zu", size,
+                          STORE_CLIENT_VALUE_MAX);
+        return ELASTIC_ERROR_ARGUMENT;
+    }
+    return store_client_put(&store, key, value, size, &last_error);
+}
+
+int elastic_get(const char *key, void *value, size_t *size, int timeout_ms)
+{
+    struct store_client store;
+    int rc = find_store(key, &store);
+
+    return rc != 0 ? rc : store_client_get(&store, key, value, size, timeout_ms, &last_error);
 }
 
 /* ---- progress, and nodes ----------------------------------------------------------------------- */

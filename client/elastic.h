@@ -22,6 +22,7 @@
 #ifndef ELASTIC_ELASTIC_H
 #define ELASTIC_ELASTIC_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -40,6 +41,9 @@ extern "C" {
 #define ELASTIC_ERROR_PMIX     (-4) /* PMIx is not there, does not answer or has failed */
 #define ELASTIC_ERROR_REFUSED  (-5) /* the job cannot have, give or find what is asked for */
 #define ELASTIC_ERROR_ARGUMENT (-6) /* a value that makes no sense */
+#define ELASTIC_ERROR_STORE                                                                        \
+    (-7) /* the agent's store is not there, does not answer or does not do it */
+#define ELASTIC_ERROR_GONE (-8) /* the world is over: there is a next one, or will be */
 
 #define ELASTIC_ID_BYTES   64 /* of a request's id, with its NUL */
 #define ELASTIC_UNIT_BYTES 24 /* of a unit of progress, with its NUL */
@@ -187,7 +191,7 @@ int elastic_world(struct elastic_world *world);
 
 /* Wait for the next world and enter it: elastic_generation() and elastic_event_test() are about that one from then on. No other thread may be in
  * this library meanwhile. Returns 1: world is filled in, its size is 0 if this worker is to leave; 0: not within timeout_ms (-1: for
- * ever); ELASTIC_NOT_ELASTIC or an error. */
+ * ever), or not elastic, at once; or an error. */
 int elastic_next_world(struct elastic_world *world, int timeout_ms);
 
 /* The last boundary of this worker: it is about to end with success, after this step. As elastic_event_test(), which would wait for further
@@ -197,7 +201,7 @@ int elastic_finish(struct elastic_event *event);
 /* Has a worker or a node of this world been lost, so that the others are to go on in another one? elastic_event_test() says so, too, by an event
  * of kind ELASTIC_FAULT; this is for what fails between two boundaries because of it: an exchange with other workers, the forming of a
  * group. Waits for word of it up to timeout_ms (-1: for ever): connections tell sooner than the agents. Returns 1: it is
- * torn, call elastic_next_world(); 0: not that is known; ELASTIC_NOT_ELASTIC or ELASTIC_ERROR_AGENT. */
+ * torn, call elastic_next_world(); 0: not that is known, or not elastic, at once; or ELASTIC_ERROR_AGENT. */
 int elastic_torn(int timeout_ms);
 
 /* Be freed from waiting for other workers when the world is torn: from elastic_world_forms() on the TCP connections that this process opens are
@@ -207,6 +211,22 @@ int elastic_torn(int timeout_ms);
 int elastic_world_forms(void);
 int elastic_world_formed(void);
 int elastic_world_left(void);
+
+/* ---- where the workers of a world meet: bytes under keys -------------------------------------------------------------
+ * To exchange addresses, say, from which on they talk to each other directly. The agents keep the values (architecture.md, "The store's
+ * socket"); no worker hosts them, none takes them along when it ends. Each world has keys of its own, those of one that is over are dropped, and whoever
+ * waits for one is told so. torch.distributed meets here too. In restart mode as well as live.
+ *
+ * A key has 1 to 1024 printable ASCII characters, no quotation mark and no backslash; a value at most 1 MiB. Both answer in milliseconds, within
+ * 15 s whatever happens to the agent (a get: beyond its timeout_ms), and before this worker's world begins they wait as elastic_init() does. Both may return
+ * ELASTIC_NOT_ELASTIC, ELASTIC_ERROR_AGENT, ELASTIC_ERROR_ARGUMENT, ELASTIC_ERROR_STORE or ELASTIC_ERROR_GONE: then elastic_next_world(). */
+
+/* Set a value, whether there is one or not. Returns 0 or an error. */
+int elastic_put(const char *key, const void *value, size_t size);
+
+/* The value, as soon as there is one. *size: bytes of room at value, then bytes of the value; where they are more than fit
+ * ELASTIC_ERROR_ARGUMENT, and only what fits is stored. Returns 0; ELASTIC_PENDING if there was none within timeout_ms (0: looks, -1: no limit); or an error. */
+int elastic_get(const char *key, void *value, size_t *size, int timeout_ms);
 
 /* The text of this thread's last error, "" if there was none. Valid until its next call into the library. */
 const char *elastic_error(void);

@@ -13,6 +13,8 @@ client_libelastic_la_SOURCES = \
     client/nodes.h \
     client/sockets.c \
     client/sockets.h \
+    client/store.c \
+    client/store.h \
     client/term_guard.c \
     client/term_guard.h
 client_libelastic_la_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)

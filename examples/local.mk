@@ -9,3 +9,14 @@ dist_digits_DATA = \
     examples/digits/train_ddp.py \
     examples/digits/train_elastic.py \
     examples/digits/train_restart.py
+
+worldsdir = $(examplesdir)/worlds
+dist_worlds_DATA = \
+    examples/worlds/README.md \
+    examples/worlds/worlds.c
+
+# With our warnings; the tests build it as a user does.
+check_PROGRAMS += examples/worlds/worlds
+examples_worlds_worlds_SOURCES = examples/worlds/worlds.c
+examples_worlds_worlds_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/client
+examples_worlds_worlds_LDADD = client/libelastic.la

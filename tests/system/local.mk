@@ -17,6 +17,7 @@ EXTRA_DIST += \
     tests/system/hosts.py \
     tests/system/level0.bats \
     tests/system/live.bats \
+    tests/system/live_c.bats \
     tests/system/live.py \
     tests/system/main_path.bats \
     tests/system/mpi.bats \
