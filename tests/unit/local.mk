@@ -214,9 +214,18 @@ tests_unit_test_event_SOURCES = \
     client/event.c \
     client/nodes.c \
     client/sockets.c \
+    client/store.c \
     client/term_guard.c
 tests_unit_test_event_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
 tests_unit_test_event_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+
+UNIT_TESTS += tests/unit/test_store_client
+tests_unit_test_store_client_SOURCES = \
+    tests/unit/test_store_client.c \
+    client/event.c \
+    client/store.c \
+    client/term_guard.c
+tests_unit_test_store_client_LDADD = $(UNIT_LIBS)
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)

@@ -1028,15 +1028,39 @@ static void drop_page(struct event *event)
     event_destroy(event);
 }
 
+static void check_arguments_of_the_store(void)
+{
+    static char large[(1 << 20) + 1], key[1026];
+    const char *const bad[] = {NULL, "", "a\"b", "a\\", "a\n", "\303\244", key};
+    size_t size = sizeof(large);
+
+    memset(key, 'k', sizeof(key) - 1);
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        assert_int_equal(elastic_put(bad[i], "v", 1), ELASTIC_ERROR_ARGUMENT);
+        assert_int_equal(elastic_get(bad[i], large, &size, 0), ELASTIC_ERROR_ARGUMENT);
+        assert_one_line(elastic_error());
+    }
+    unsetenv("ELASTIC_STORE");
+    assert_int_equal(elastic_put("k", "v", 1), ELASTIC_ERROR_STORE);
+    setenv("ELASTIC_STORE", "/nonexistent/store", 1);
+    assert_int_equal(elastic_put("k", large, sizeof(large)), ELASTIC_ERROR_ARGUMENT);
+    assert_int_equal(elastic_put("k", NULL, 1), ELASTIC_ERROR_ARGUMENT);
+    key[1024] = '\0';
+    assert_int_equal(elastic_get(key, large, &size, 0), ELASTIC_ERROR_STORE);
+    assert_one_line(elastic_error());
+    unsetenv("ELASTIC_STORE");
+}
+
 static void test_a_live_worker_goes_on_in_the_next_world(void **state)
 {
     struct event *first = named_page("page", 3, 1, 2), *second = named_page("second", 4, 0, 3);
     struct elastic_world world;
 
     (void)state;
-    assert_int_equal(elastic_next_world(&world, 0), ELASTIC_NOT_ELASTIC);
+    assert_int_equal(elastic_next_world(&world, 0), 0);
     assert_int_equal(elastic_world(&world), ELASTIC_NOT_ELASTIC);
     assert_int_equal(elastic_shape(5), ELASTIC_NOT_ELASTIC);
+    assert_int_equal(elastic_put("k", "v", 1), ELASTIC_NOT_ELASTIC);
     setenv("ELASTIC_EVENT_FILE", page_path, 1);
     assert_false(event_read(first).live);
     assert_int_equal(elastic_live(), 0);
@@ -1048,6 +1072,7 @@ static void test_a_live_worker_goes_on_in_the_next_world(void **state)
     assert_int_equal(elastic_init(), 0);
     assert_int_equal(elastic_world(&world), 0);
     assert_world(&world, 3, 1, 2);
+    check_arguments_of_the_store();
     for (int i = 0; i < 3; i++)
         assert_int_equal(elastic_event_test(NULL), 0);
     assert_int_equal(event_hold(first, EVENT_GROW, "more", 3, 0).step, 3);
