@@ -40,10 +40,10 @@ def main():
     dist.init_process_group("gloo")
     rank, world = dist.get_rank(), dist.get_world_size()
 
-    train, held_out = digits.load(dtype)
-    sampler = DistributedSampler(train, seed=args.seed)
+    train_set, held_out = digits.load(dtype)
+    sampler = DistributedSampler(train_set, seed=args.seed)
     loader = DataLoader(
-        train,
+        train_set,
         batch_size=args.global_batch // world,
         sampler=sampler,
         num_workers=args.num_workers,
@@ -51,7 +51,7 @@ def main():
     )
     model = digits.build_model(dtype)
     optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=0.9)
-    log = digits.Log(args.log, rank, world, len(train))
+    log = digits.Log(args.log, rank, world, len(train_set))
 
     first_epoch = 0
     if os.path.exists(args.checkpoint):

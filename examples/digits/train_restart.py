@@ -41,17 +41,17 @@ def main():
     dist.init_process_group("gloo")
     rank, world = dist.get_rank(), dist.get_world_size()
 
-    train, held_out = digits.load(dtype)
-    sampler = slurm_elastic.ElasticSampler(train, args.global_batch, seed=args.seed)
+    train_set, held_out = digits.load(dtype)
+    sampler = slurm_elastic.ElasticSampler(train_set, args.global_batch, seed=args.seed)
     loader = DataLoader(
-        train,
+        train_set,
         batch_sampler=sampler,
         num_workers=args.num_workers,
         persistent_workers=args.num_workers > 0,
     )
     model = digits.build_model(dtype)
     optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=0.9)
-    log = digits.Log(args.log, rank, world, len(train))
+    log = digits.Log(args.log, rank, world, len(train_set))
 
     state = slurm_elastic.load_latest(args.checkpoint)
     if state:
