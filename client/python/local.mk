@@ -9,6 +9,7 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/_generators.py \
     client/python/slurm_elastic/_nodes.py \
     client/python/slurm_elastic/_store.py \
+    client/python/slurm_elastic/_suitable.py \
     client/python/slurm_elastic/_world.py \
     client/python/slurm_elastic/batches.py \
     client/python/slurm_elastic/checkpoint.py \

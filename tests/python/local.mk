@@ -11,7 +11,8 @@ PYTHON_TESTS = \
     tests/python/test_live.py \
     tests/python/test_live_transfer.py \
     tests/python/test_sampler.py \
-    tests/python/test_store.py
+    tests/python/test_store.py \
+    tests/python/test_suitable.py
 
 EXTRA_DIST += \
     $(PYTHON_TESTS) \

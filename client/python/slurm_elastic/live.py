@@ -40,7 +40,7 @@ import torch.nn.parallel.distributed as ddp_module
 import torch.optim.lr_scheduler as lr_scheduler
 from torch.nn.parallel import DistributedDataParallel
 
-from . import _events, _generators, _world, checkpoint
+from . import _events, _generators, _suitable, _world, checkpoint
 from ._store import AgentStore
 from .leaving import leave
 from .sampler import ElasticSampler
@@ -74,6 +74,9 @@ class State:
                  is done about them. It is about the default generators of Python, numpy and PyTorch.
     values       plain values by name, attributes of the state: State(model, best=0.0) has state.best.
 
+    All of it must be the same on all ranks: one gives it to those that lack it. Raises TypeError for what is known to be
+    sharded (FSDP, ZeroRedundancyOptimizer, DTensor); what state_dict() of another part leaves out is lost.
+
     Not thread-safe.
     """
 
@@ -93,6 +96,7 @@ class State:
                 )
         if rng not in ("own", "shared", None):
             raise ValueError(f'rng {rng!r}: must be "own", "shared" or None')
+        _suitable.check(model, parts)
         self.model = model
         self.ddp: torch.nn.Module = model
         self._parts = parts
@@ -180,8 +184,10 @@ class State:
         self._load_beside_the_model(state)
 
     def _beside_the_model(self) -> Dict[str, Any]:
+        parts = [part.state_dict() for part in self._parts]
+        _suitable.refuse_sharded(parts)
         return {
-            "parts": [part.state_dict() for part in self._parts],
+            "parts": parts,
             "values": {name: getattr(self, name) for name in self._names},
             "steps": self._steps,
             "seed": self._seed,

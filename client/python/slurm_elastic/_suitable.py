@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What live.State can keep: a state that all ranks have as a whole.
+
+A newcomer gets the whole state from one rank, and checkpoints are written by one. A state of which each rank has a
+part would lose all others without a word. Classes are known by name: importing them only to look takes long,
+and is not possible with every PyTorch (FSDP of 1.13 cannot be imported by Python 3.11).
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any, Iterable
+
+import torch
+
+from ._world import rank_and_size
+
+_SHARDED = {
+    "FullyShardedDataParallel": "a model sharded by FSDP",
+    "FSDPModule": "a model sharded by FSDP",
+    "ZeroRedundancyOptimizer": "an optimizer whose state is sharded",
+    "ShardedTensor": "a sharded tensor",
+    "DTensor": "a sharded tensor",
+}
+_INSTEAD = (
+    "each rank has a part of it, and live mode gives those that join the whole state of one rank. Use DistributedDataParallel, or restart "
+    "mode with a checkpoint that all ranks write (slurm_elastic.new_checkpoint, elastic_event_detected)"
+)
+_WRAPPERS = ("DistributedDataParallel", "DataParallel")
+
+
+def _sharding_of(value: Any) -> str:
+    """What it is, "" if it is not sharded."""
+    return next((_SHARDED[each.__name__] for each in type(value).__mro__ if each.__name__ in _SHARDED), "")
+
+
+def refuse_sharded(values: Iterable[Any]) -> None:
+    """Raises TypeError if one of them is, or contains, what is sharded."""
+    for value in values:
+        what = _sharding_of(value)
+        if what:
+            raise TypeError(f"{type(value).__name__} is {what}: {_INSTEAD}")
+        if isinstance(value, dict):
+            refuse_sharded(value.values())
+        elif isinstance(value, (list, tuple)):
+            refuse_sharded(value)
+
+
+def check(model: torch.nn.Module, parts: Iterable[Any]) -> None:
+    """Raises TypeError for a model or parts that a live.State cannot keep; warns of what it cannot keep equal."""
+    if type(model).__name__ in _WRAPPERS:
+        raise TypeError(f"give the model, not its {type(model).__name__}: that is made anew in each world, as state.ddp")
+    refuse_sharded((*model.modules(), *model.parameters(), *parts))
+    norms = sys.modules["torch.nn.modules.batchnorm"]
+    if rank_and_size()[0] == 0 and any(
+        isinstance(each, norms._BatchNorm) and not isinstance(each, norms.SyncBatchNorm) and each.track_running_stats
+        for each in model.modules()
+    ):
+        warnings.warn(
+            "the model has BatchNorm: its running statistics differ between ranks, and after a change of the world may be another rank's. "
+            "On GPUs torch.nn.SyncBatchNorm.convert_sync_batchnorm(model) keeps them equal",
+            stacklevel=3,
+        )
