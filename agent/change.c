@@ -106,6 +106,15 @@ static void wait_for_members(struct leader *leader)
     leader_schedule(leader, 0);
 }
 
+/* On all nodes: where one process says that it is at work, the next may not have begun. */
+bool change_all_stepping(const struct leader *leader)
+{
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->position >= 0 && !leader->members[i]->stepping)
+            return false;
+    return true;
+}
+
 /* What the change is called, and why it is made, as far as is known now. */
 void change_describe(struct leader *leader, int size)
 {
@@ -405,6 +414,9 @@ void change_begin(struct leader *leader)
     for (int i = 0; i < leader->member_count; i++)
         leader->fault = leader->fault ||
                         (leader->members[i]->position >= 0 && leader->members[i]->torn);
+    /* They do not look at their pages while they form, and tearing them loses nothing. */
+    leader->fault = leader->fault ||
+                    (!leader->stopping && live_possible(leader) && !change_all_stepping(leader));
     if (prepare_usable(leader))
         leader->next_size = leader->next.world->node_count;
     change_describe(leader, leader->next_size);

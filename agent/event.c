@@ -236,6 +236,7 @@ static void write_world(struct event *event, void *arg)
     page->local_size = world->local_size;
     page->nodes = world->nodes;
     page->attempt = world->attempt;
+    page->patience_ms = (uint32_t)world->patience_ms;
 }
 
 void event_set_world(struct event *event, const struct event_world *world)

@@ -40,6 +40,7 @@ struct event_progress {
 
 struct event_world {
     int generation, rank, size, local_rank, local_size, nodes, attempt;
+    int patience_ms; /* in which agents notice that one of the world is lost; 0: not said */
 };
 
 /* Create the file (0600; one of the same name is replaced) and map it. */

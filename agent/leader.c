@@ -21,7 +21,7 @@
 #define ASSEMBLE_LIMIT 120.0 /* seconds for the base's own members to join */
 #define STEP_WAIT      60.0 /* growth waits until the current world has made a step, at most so long */
 #define FORM_WAIT      10.0 /* and any change, until live workers have met */
-#define CLOSE_LIMIT    3.0 /* seconds for members to end when the job has ended */
+#define CLOSE_LIMIT    3.0  /* seconds for members to end when the job has ended */
 
 double leader_now(const struct leader *leader)
 {
@@ -176,15 +176,6 @@ static bool assembled(const struct leader *leader)
     return base >= leader->options->base_nodes;
 }
 
-/* On all nodes: where one process says that it is at work, the next may not have begun. */
-static bool all_stepping(const struct leader *leader)
-{
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position >= 0 && !leader->members[i]->stepping)
-            return false;
-    return true;
-}
-
 /* A world that ends need not grow any more. */
 static bool any_completed(const struct leader *leader)
 {
@@ -199,7 +190,7 @@ static bool any_completed(const struct leader *leader)
 static bool is_forming(const struct leader *leader)
 {
     return leader_now(leader) < leader->generation_since + FORM_WAIT && live_possible(leader) &&
-           !all_stepping(leader);
+           !change_all_stepping(leader);
 }
 
 static void change_when_prepared(struct leader *leader, const struct plan_output *out)
@@ -212,7 +203,7 @@ static void change_when_prepared(struct leader *leader, const struct plan_output
     }
     if (!out->urgent && any_completed(leader))
         return;
-    if (!out->urgent && !all_stepping(leader) && wait > 0) {
+    if (!out->urgent && !change_all_stepping(leader) && wait > 0) {
         leader_schedule(leader, 0.5);
         return;
     }

@@ -272,6 +272,8 @@ void change_update_reason(struct leader *leader);
 /* The prepared world becomes the present one, and STARTING. False: the job ends, for that could not be written down. */
 bool change_enter_world(struct leader *leader);
 void change_release_idle(struct leader *leader);
+/* Has a first step been made on all nodes? */
+bool change_all_stepping(const struct leader *leader);
 /* Kill the workers of this member. */
 void change_kill(struct leader *leader, struct leader_member *m);
 /* The workers leave: give them until then. */

@@ -129,7 +129,8 @@ bool live_on_message(struct leader *leader, struct leader_member *m, const char 
             leader_schedule(leader, 0);
             return true;
         }
-        why = m->live ? "what they train is not what the others train: other parameters, optimizers or data"
+        why = m->live ? "what they train is not what the others train: other parameters, "
+                        "optimizers or data"
                       : "they are not live, as the others are";
     }
     refuse_newcomer(leader, m, why != NULL ? why : "?");

@@ -197,6 +197,7 @@ static struct workers *create_set(const struct world *world, const struct worker
             return NULL;
         }
     }
+    set->patience_ms = options->patience_ms;
     workers_place(set, world, node, options->attempt);
     return set;
 }

@@ -659,7 +659,8 @@ void workers_place(struct workers *set, const struct world *world, int node_inde
                                                         .local_rank = i,
                                                         .local_size = set->count,
                                                         .nodes = world->node_count,
-                                                        .attempt = attempt});
+                                                        .attempt = attempt,
+                                                        .patience_ms = set->patience_ms});
     }
 }
 

@@ -51,6 +51,7 @@ struct workers_options {
     const char *files; /* how the names of their files begin; NULL: "worker" */
     int unaware_ms;    /* 0: 15 s */
     int attempt;       /* the leader's number of this world */
+    int patience_ms;   /* in which agents notice that a worker or node is lost */
     char *const *cpus; /* that each worker is bound to, as workers_cpus() says; NULL: none */
     char *const *const *added; /* for each worker what place.added says, NULL: nothing */
     struct world_place

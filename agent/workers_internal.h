@@ -61,6 +61,7 @@ struct workers {
     int unreported;
     uv_timer_t poll, kill;
     uint64_t ready_at, unaware_ms;
+    int patience_ms;
     bool ready, begun, stepping, paused;
     bool declared; /* one of them has said how it wants to be told to leave: it is at work */
     bool noticed;  /* they have been told to leave, each in its own way */

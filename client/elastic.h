@@ -200,7 +200,7 @@ int elastic_finish(struct elastic_event *event);
 
 /* Has a worker or a node of this world been lost, so that the others are to go on in another one? elastic_event_test() says so, too, by an event
  * of kind ELASTIC_FAULT; this is for what fails between two boundaries because of it: an exchange with other workers, the forming of a
- * group. Waits for word of it up to timeout_ms (-1: for ever): connections tell sooner than the agents. Returns 1: it is
+ * group. Waits for word of it up to timeout_ms (-1: as long as it takes agents to notice), for connections tell sooner than they do. Returns 1: it is
  * torn, call elastic_next_world(); 0: not that is known, or not elastic, at once; or ELASTIC_ERROR_AGENT. */
 int elastic_torn(int timeout_ms);
 

@@ -36,6 +36,9 @@
 #define WAIT_DEFAULT_MS 60000
 #define WAIT_LEAST_MS   2000
 
+/* For word of a loss, from an agent that does not say how long it may take. */
+#define PATIENCE_DEFAULT_MS 3000
+
 /* At the gate, and when there is an event, the agent wakes us; its own end it cannot tell. */
 #define GATE_LOOK_NS 200000000
 #define WAIT_LOOK_MS 200
@@ -65,6 +68,7 @@ _Static_assert(offsetof(struct event_page, progress) == 268, "the layout is a co
 _Static_assert(offsetof(struct event_page, unit) == 288, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, rank) == 312, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, shape) == 408, "the layout is a contract");
+_Static_assert(offsetof(struct event_page, torn) == 416, "the layout is a contract");
 _Static_assert(ELASTIC_UNIT_BYTES == EVENT_UNIT_BYTES, "a unit is not cut");
 _Static_assert(sizeof(((struct elastic_event *)NULL)->reason) ==
                    sizeof(((struct event_page *)NULL)->reason),
@@ -558,6 +562,9 @@ static int wait_for_word(const struct event_client *client, _Atomic uint32_t *wo
 int event_client_torn(const struct event_client *client, int timeout_ms,
                       struct event_client_error *err)
 {
+    if (timeout_ms < 0)
+        timeout_ms = client->page->patience_ms != 0 ? (int)client->page->patience_ms
+                                                    : PATIENCE_DEFAULT_MS;
     return wait_for_word(client, &client->page->torn, timeout_ms, err);
 }
 

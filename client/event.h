@@ -51,7 +51,7 @@ void event_client_live(struct event_client *client);
 void event_client_shape(struct event_client *client, uint64_t shape);
 void event_client_world(const struct event_client *client, struct elastic_world *world);
 
-/* Wait until this world is torn. Returns 1; 0 after timeout_ms (-1: never); or an error. */
+/* Wait until this world is torn. Returns 1; 0 after timeout_ms (-1: as long as it takes agents to notice); or an error. */
 int event_client_torn(const struct event_client *client, int timeout_ms,
                       struct event_client_error *err);
 /* … a futex that is 0 until then, as long as the client lives. */

@@ -83,11 +83,13 @@ struct event_page {
         live; /* 1: can go on in the next world without ending; written by the worker */
     _Atomic uint32_t next;            /* enum event_next, written by the agent; a futex */
     char next_file[EVENT_FILE_BYTES]; /* in the directory of this one, NUL-terminated */
+    /* Of what the worker trains: it can take over the state only of one with the same; 0: not said. Written by the worker. */
+    _Atomic uint64_t shape;
     _Atomic uint32_t
         torn; /* 1: a part of this world is lost, nobody goes on in it; written by the agent; a futex */
     _Atomic uint32_t slowest; /* milliseconds of the longest step so far, written by the worker */
-    /* Of what the worker trains: it can take over the state only of one with the same; 0: not said. Written by the worker. */
-    _Atomic uint64_t shape;
+    uint32_t
+        patience_ms; /* in which agents would have noticed that one of the world is lost; written by the agent */
 };
 
 #endif

@@ -352,7 +352,7 @@ static void test_move(void **state)
     assert_int_equal(after.pid, before.pid);
 
     step = hold(run);
-    workers_dismiss(run->workers);
+    workers_dismiss(run->workers, false);
     workers_run_to(run->workers, step);
     AWAIT(run, run->drained > 0);
     for (int rank = 2; rank <= 3; rank++) {

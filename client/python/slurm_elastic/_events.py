@@ -78,10 +78,11 @@ class World(NamedTuple):
     local_rank: int
     local_size: int
     nodes: int
+    save: int
 
 
 class _CWorld(ctypes.Structure):  # struct elastic_world
-    _fields_ = [(name, ctypes.c_int32) for name in (*World._fields, "reserved")]
+    _fields_ = [(name, ctypes.c_int32) for name in World._fields]
 
     def as_world(self) -> World:
         return World(*(getattr(self, name) for name in World._fields))
@@ -234,16 +235,55 @@ def world() -> World:
     return found.as_world()
 
 
-def next_world(timeout: float) -> Optional[World]:
-    """The one that follows this one's event. Its size is 0 if this worker is to leave; None: none is named within timeout seconds.
+def next_world(timeout: Optional[float]) -> Optional[World]:
+    """The one that follows this one. Its size is 0 if this worker is to leave, with save after it has saved a checkpoint; None: none
+    is named within timeout seconds (None: it is waited for).
 
     Raises SystemExit if elasticrun has died.
     """
     found = _CWorld()
-    answer = _library.elastic_next_world(ctypes.byref(found), math.ceil(timeout * 1000))
+    limit = None if timeout is None else time.monotonic() + timeout
+    while True:
+        left = SLICE if limit is None else min(SLICE, max(0.0, limit - time.monotonic()))
+        answer = _library.elastic_next_world(ctypes.byref(found), math.ceil(left * 1000))
+        if answer < 0:
+            raise SystemExit("slurm_elastic: " + _error(_library))
+        if answer == 1:
+            return found.as_world()
+        if limit is not None and time.monotonic() >= limit:
+            return None
+
+
+def finish() -> Optional[Event]:
+    """The last boundary of this worker: as elastic_event_detected(), but no further one is waited for."""
+    answer = _library.elastic_finish(_event_pointer)
     if answer < 0:
         raise SystemExit("slurm_elastic: " + _error(_library))
-    return found.as_world() if answer == 1 else None
+    return _event.as_event() if answer == 1 else None
+
+
+def torn(wait: bool = True) -> bool:
+    """Whether a worker or node of this world has been lost. With wait it is not taken as unlost before the agents would have noticed."""
+    answer = _library.elastic_torn(-1 if wait else 0)
+    if answer < 0:
+        raise SystemExit("slurm_elastic: " + _error(_library))
+    return answer == 1
+
+
+def world_forms() -> None:
+    """Connections that are made from here on are of this world (elastic_world_forms)."""
+    if _library.elastic_world_forms() < 0:
+        raise OSError(_error(_library))
+
+
+def world_formed() -> None:
+    """… until here."""
+    _library.elastic_world_formed()
+
+
+def world_left() -> None:
+    """Nothing waits on them any more."""
+    _library.elastic_world_left()
 
 
 def elastic_event_detected() -> Optional[Event]:

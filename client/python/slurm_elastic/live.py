@@ -31,6 +31,8 @@ import inspect
 import itertools
 import os
 import pickle
+import threading
+import traceback
 import weakref
 from typing import Any, Callable, ContextManager, Deque, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
@@ -41,15 +43,16 @@ import torch.optim.lr_scheduler as lr_scheduler
 from torch.nn.parallel import DistributedDataParallel
 
 from . import _events, _generators, _suitable, _world, checkpoint
+from ._boundary import Boundary, Standing, Stepping, drop_gradients, newest
 from ._store import AgentStore
 from .leaving import leave
 from .sampler import ElasticSampler
 
-FORM_SECONDS = 30.0  # for all ranks of a world to meet, and for each collective
+FORM_SECONDS = 30.0  # for all ranks of a world to meet
+COLLECTIVE = datetime.timedelta(minutes=30)  # for each collective, as torch.distributed has it
 PARCEL_BYTES = 4 << 20  # of a state on its way; a rank hands one on while the next is coming
 PARCELS = 8  # on their way at once
 ALIGNMENT = 16  # of a tensor in a parcel, which is enough for every type
-LEFT_SECONDS = 3.0  # for word of another world, when one could not be formed
 SCHEDULER = getattr(lr_scheduler, "LRScheduler", lr_scheduler._LRScheduler)  # its name since PyTorch 2
 
 
@@ -111,7 +114,10 @@ class State:
         self._callbacks: List[Callable[[State], None]] = []
         self._steps = 0
         self._is_whole = False  # not the state of a process that has only begun
-        self._in_training = False
+        self._complete = -1  # steps made, when only the optimizers' part of the last is known to have been
+        self._stepping: Optional[Stepping] = None  # where workers can be lost
+        self._boundary: Optional[Boundary] = None
+        self._former: List[Any] = []  # groups of the world before, which take their time to end
         for name, value in values.items():
             if hasattr(self, name):
                 raise ValueError(f"{name!r}: a value of the state cannot have this name")
@@ -165,12 +171,71 @@ class State:
 
     def commit(self) -> None:
         """One step is done. Raises WorldChanged if this world ends after it."""
-        for sampler in self._samplers:
-            sampler.commit()
-        self._steps += 1
+        self._count_step()
         event = _events.elastic_event_detected()
         if event:
             raise WorldChanged(event)
+        if self._boundary is not None:
+            self._boundary.keep()
+        if self._former:
+            self._former.clear()
+
+    def _count_step(self) -> None:
+        for sampler in self._samplers:
+            sampler.commit()
+        self._steps += 1
+        if self._stepping is not None:
+            self._stepping.begin()
+
+    # ---- when a step is torn ---------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """Workers can be lost from here on."""
+        if self._stepping is None:
+            self._stepping = Stepping(self._optimizers)
+
+    def _begin_training(self) -> None:
+        """In a world, with the state in place."""
+        drop_gradients(self.model)
+        if self._stepping is None:
+            return
+        self._stepping.begin()
+        kinds = {"optimizers": self._optimizers, "scalers": self._scalers}
+        self._boundary = Boundary(self.model, self._parts, kinds, self._values, self._rng)
+
+    def _tear(self) -> None:
+        """The step in flight will not be ended."""
+        boundary, self._boundary = self._boundary, None
+        if boundary is None or self._stepping is None:
+            return  # it had not begun
+        if self._stepping.none and self._optimizers:
+            for name, value in boundary.restore().items():
+                setattr(self, name, value)
+        else:
+            self._is_whole = False
+            self._complete = self._steps + 1 if self._stepping.all else -1
+        self._stepping.begin()
+
+    @property
+    def _standing(self) -> Standing:
+        return Standing(self._steps if self._is_whole else -1, self._complete)
+
+    def _go_on_from(self, step: int) -> None:
+        """From a step that this rank has."""
+        if not self._is_whole:
+            self._count_step()
+            self._is_whole = True
+        assert self._steps == step
+
+    def _save_alone(self) -> None:
+        """Nobody else is left who would, if this rank has anything."""
+        if not self._is_whole and self._complete >= 0:
+            self._go_on_from(self._complete)
+        if self._is_whole:
+            checkpoint.save(self.state_dict(), rank=0)
+
+    def _values(self) -> Dict[str, Any]:
+        return {name: getattr(self, name) for name in self._names}
 
     # ---- as a whole ------------------------------------------------------------------------------
 
@@ -188,7 +253,7 @@ class State:
         _suitable.refuse_sharded(parts)
         return {
             "parts": parts,
-            "values": {name: getattr(self, name) for name in self._names},
+            "values": self._values(),
             "steps": self._steps,
             "seed": self._seed,
             "generators": _generators.snapshot() if self._rng == "shared" else None,
@@ -206,6 +271,7 @@ class State:
             setattr(self, name, state["values"].get(name, getattr(self, name)))
         self._steps = state["steps"]
         self._is_whole = True
+        self._complete = -1
         self._seed = state["seed"]
         if self._rng == "shared" and state["generators"] is not None:
             _generators.restore(state["generators"])
@@ -448,21 +514,23 @@ def _share(state: State) -> bool:
     """Ranks that lack the newest state get it, each from one of those that have it. False: none has any; they have begun
     from the newest checkpoint, or anew."""
     rank, size = dist.get_rank(), dist.get_world_size()
-    steps = state._steps if state._is_whole else -1
-    mine = torch.tensor([steps, _digest(state._shapes())], device=_wire(state))
+    mine = torch.tensor([*state._standing, _digest(state._shapes())], device=_wire(state))
     gathered = [torch.empty_like(mine) for _ in range(size)]
     dist.all_gather(gathered, mine)
     table = [each.tolist() for each in gathered]
-    newest = max(steps for steps, _ in table)
-    if newest < 0:
+    step, sources = newest([Standing(*row[:2]) for row in table])
+    if not sources:
         state._load_latest()
         state._take_up(rank)
         return False
-    sources = [each for each in range(size) if table[each][0] == newest]
-    receivers = [each for each in range(size) if table[each][0] != newest]
-    if table[rank][1] != table[sources[0]][1]:
+    receivers = [each for each in range(size) if each not in sources]
+    if table[rank][2] != table[sources[0]][2]:
         raise ShapesDiffer("the model's parameters are not those of the ranks that train")
+    if rank in sources:
+        state._go_on_from(step)
     source, target = _neighbours(rank, sources, receivers)
+    if source is not None and not state._is_whole:
+        state._complete = -1  # what is received replaces it piece by piece
     if source is not None or target is not None:
         _pass_state(state, source, target)
     if source is not None:
@@ -521,64 +589,122 @@ def _begin(state: State) -> None:
         callback(state)
 
 
-def _end(state: State) -> None:
-    """The wrapper first, whose reducer holds on to the group, and both before another world."""
+def _end(state: State) -> List[Any]:
+    """The wrapper first, whose reducer holds on to the group, and both before another world. Returns the groups, which end when they are
+    forgotten: that takes them some time."""
     _unwrap(state)
-    if dist.is_initialized():
-        dist.destroy_process_group()
+    if not dist.is_initialized():
+        return []
+    groups = list(dist.distributed_c10d._pg_map)
+    dist.destroy_process_group()
+    return groups
 
 
-@contextlib.contextmanager
-def _member_of(world: _events.World, state: State) -> Iterator[None]:
-    """In that world, with the state of those that have it."""
-    patience = datetime.timedelta(seconds=FORM_SECONDS)
-    store = AgentStore(world.generation, world.attempt, timeout=patience)
-    _world.enter(world)
-    state._in_training = False
-    try:
-        dist.init_process_group(
-            _backend(), store=store, rank=world.rank, world_size=world.size, timeout=patience
-        )
+def _abort_when_torn(groups: List[Any], over: threading.Event) -> None:
+    """What frees a rank from NCCL, whose waits do not end with connections: not tested, for want of GPUs."""
+    while not over.is_set() and not _events.torn(wait=True):
+        pass
+    for group in groups if not over.is_set() else []:
+        abort = getattr(group, "abort", None) or getattr(group, "_abort", None)
+        if abort is not None:
+            abort()
+
+
+class _Membership:
+    """In a world: from when its group begins to form until all that waits in it is gone."""
+
+    def __init__(self, world: _events.World, state: State, timeout: datetime.timedelta):
+        self._world, self._state, self._timeout = world, state, timeout
+        self._store: Optional[AgentStore] = None
+        self._aborting: Optional[threading.Thread] = None
+        self._over = threading.Event()
+
+    def enter(self) -> None:
+        world, state = self._world, self._state
+        patience = datetime.timedelta(seconds=FORM_SECONDS)
+        _world.enter(world)
+        _events.world_forms()
+        self._store = AgentStore(world.generation, world.attempt, timeout=patience, longest=patience)
+        dist.init_process_group(_backend(), store=self._store, rank=world.rank, world_size=world.size, timeout=self._timeout)
+        if dist.get_backend() == "nccl":
+            self._aborting = threading.Thread(
+                target=_abort_when_torn, args=(list(dist.distributed_c10d._pg_map), self._over), daemon=True
+            )
+            self._aborting.start()
         _begin(state)
-        state._in_training = True
-        yield
+        _events.world_formed()
+        state._begin_training()
+
+    def leave(self, torn: bool) -> None:
+        """Torn: nobody is there who would wait for this one."""
+        groups = _end(self._state)
+        self._over.set()
+        if self._aborting is not None:
+            self._aborting.join()
+        if not torn:
+            self._state._former.extend(groups)
+        del groups
+        _events.world_left()
+        if self._store is not None:
+            self._store.close()
+
+
+def _train_in(membership: _Membership, train: Callable[[State], Any], state: State) -> Tuple[bool, Any]:
+    """(True, what train() has returned), or (False, whether the world was torn): another one follows."""
+    torn = False
+    try:
+        membership.enter()
+        result = train(state)
+        event = _events.finish()
+        if event is None:
+            return True, result
+        torn = event.kind == "fault"
+    except WorldChanged as change:
+        torn = change.args[0].kind == "fault"
+    except ShapesDiffer:
+        raise
+    except Exception as error:
+        # A connection tells of a loss at once, the agents a moment later; without one it is the script's own.
+        if not _events.torn():
+            raise
+        torn = True
+        traceback.clear_frames(error.__traceback__)
+        state._tear()
     finally:
-        _end(state)
-        store.close()
+        membership.leave(torn)
+    state._boundary = None
+    return False, torn
 
 
-def run(train: Callable[[State], Any], state: State) -> Any:
+def run(train: Callable[[State], Any], state: State, *, timeout: datetime.timedelta = COLLECTIVE) -> Any:
     """Form a world, bring the state up to date and call train(state); again after each change of worlds, until
     it returns. Returns what it has returned.
 
-    Raises what train() raises, and whatever keeps the group from forming. Does not return in a worker
+    A worker or a node that is lost is such a change, too: the others go on from the last step that one of them has committed. All that
+    train() has done since is void, and done again.
+
+    timeout  for each collective. Who is lost is noticed otherwise; this is for what nobody notices.
+
+    Raises what train() raises, some seconds later, if no loss is the reason for it; and whatever keeps the group from forming. Does not return in a worker
     that is to leave, or has saved a checkpoint because all are started anew.
     """
     if not _events.live(_digest(state._outline())):
         return _run_in_one_world(train, state)
     _events.init()
+    state._watch()
     world = _events.world()
     while True:
-        error: Optional[Exception] = None
-        try:
-            with _member_of(world, state):
-                return train(state)
-        except WorldChanged:
-            pass
-        except ShapesDiffer:
-            raise
-        except Exception as caught:
-            # Another change may have come while this world was forming: nobody has made a step in it.
-            if state._in_training:
-                raise
-            error = caught
-        following = _events.next_world(0 if error is None else LEFT_SECONDS)
-        if following is None and error is not None:
-            raise error
-        if following is None:  # restart mode, or the end of the job
+        is_over, result = _train_in(_Membership(world, state, timeout), train, state)
+        if is_over:
+            state._former.clear()
+            return result
+        # After a planned change the next world has been named before; restart mode and the end of the job name none.
+        following = _events.next_world(None if result else 0)
+        if following is None:
             checkpoint.save(state.state_dict(), rank=world.rank)
-            leave()
-        if following.size == 0:
+        elif following.save:
+            state._save_alone()
+        if following is None or following.size == 0:
             leave()
         world = following
 

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a step that is torn has done to a training state, and how it is undone.
+
+Until its optimizers step, a step changes little: buffers, random numbers, what the script counts. Of that there is a copy from
+the last boundary. When they have stepped there is no way back, for a copy of all parameters would cost as much as a step; but
+if all of them have, the step is complete, whatever else was still to come.
+"""
+
+from __future__ import annotations
+
+import copy
+import types
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
+
+import torch
+
+from . import _generators
+from .sampler import ElasticSampler
+
+_NORMS = torch.nn.modules.batchnorm._NormBase  # their kernels change running statistics and do not tell
+_CONSTANTS = (int, float, bool, str, bytes, type(None))
+
+
+class Standing(NamedTuple):
+    """Which steps a rank has, as numbers of steps made; -1: none."""
+
+    whole: int
+    """It can go on from there."""
+    complete: int
+    """It has only the parameters from there, and what comes with the optimizers' step."""
+
+
+def newest(standings: Sequence[Standing]) -> Tuple[int, List[int]]:
+    """From which step all go on, and the ranks that have it; (-1, []): from the beginning. A step that somebody has committed counts, one
+    that is only complete does if nothing else is left."""
+    step = max(each.whole for each in standings)
+    if step >= 0:
+        return step, [rank for rank, each in enumerate(standings) if each.whole == step]
+    step = max(each.complete for each in standings)
+    if step >= 0:
+        return step, [rank for rank, each in enumerate(standings) if each.complete == step]
+    return -1, []
+
+
+class Stepping:
+    """How often each optimizer has begun and ended its step since the last boundary."""
+
+    def __init__(self, optimizers: Sequence[Any]):
+        self._begun, self._ended = [0] * len(optimizers), [0] * len(optimizers)
+        for number, optimizer in enumerate(optimizers):
+            if hasattr(optimizer, "register_step_post_hook"):  # PyTorch 2
+                optimizer.register_step_pre_hook(lambda *_, number=number: self._count(self._begun, number))
+                optimizer.register_step_post_hook(lambda *_, number=number: self._count(self._ended, number))
+            else:
+                optimizer.step = self._counting(optimizer.step, optimizer, number)
+
+    @staticmethod
+    def _count(counts: List[int], number: int) -> None:
+        counts[number] += 1
+
+    def _counting(self, step: Callable[..., Any], optimizer: Any, number: int) -> Any:
+        def counting(_, *args: Any, **kwargs: Any) -> Any:
+            self._begun[number] += 1
+            result = step(*args, **kwargs)
+            self._ended[number] += 1
+            return result
+
+        # Schedulers look for this on the function that they find, and for what a bound method has.
+        counting._with_counter = getattr(step, "_with_counter", False)
+        counting.__wrapped__ = step
+        return types.MethodType(counting, optimizer)
+
+    def begin(self) -> None:
+        """A new step."""
+        if any(self._begun):
+            self._begun, self._ended = [0] * len(self._begun), [0] * len(self._begun)
+
+    @property
+    def none(self) -> bool:
+        return not any(self._begun)
+
+    @property
+    def all(self) -> bool:
+        return bool(self._ended) and all(each == 1 for each in self._begun + self._ended)
+
+
+class _Buffers:
+    """Copies of the buffers that change. What has only been read is told by PyTorch's own count of changes."""
+
+    def __init__(self, model: torch.nn.Module):
+        silent = {id(buffer) for module in model.modules() if isinstance(module, _NORMS) for buffer in module.buffers(False)}
+        self._buffers = list(model.buffers())
+        self._silent = [id(buffer) in silent for buffer in self._buffers]
+        self._versions = [buffer._version for buffer in self._buffers]
+        self._copies = [buffer.detach().clone() for buffer in self._buffers]
+
+    def keep(self) -> None:
+        for number, buffer in enumerate(self._buffers):
+            if self._silent[number] or buffer._version != self._versions[number]:
+                self._copies[number].copy_(buffer)
+                self._versions[number] = buffer._version
+
+    def restore(self) -> None:
+        with torch.no_grad():
+            for buffer, taken in zip(self._buffers, self._copies):
+                buffer.copy_(taken)
+        self._versions = [buffer._version for buffer in self._buffers]
+
+
+def _copy(value: Any) -> Any:
+    return value if isinstance(value, _CONSTANTS) else copy.deepcopy(value)
+
+
+def _scaler_tensors(scaler: Any) -> List[torch.Tensor]:
+    found = (getattr(scaler, name, None) for name in ("_scale", "_growth_tracker"))
+    return [each for each in found if torch.is_tensor(each)]
+
+
+class Boundary:
+    """A training state as it was at the last boundary, of what a step changes before its optimizers step.
+
+    Not the parameters, nor the state of optimizers and of parts that are modules: they are taken to change with the optimizers' step. Other
+    parts are copied by their state_dict(), which should be small.
+    """
+
+    def __init__(self, model: torch.nn.Module, parts: Sequence[Any], kinds: Dict[str, List[Any]], values: Callable[[], Dict[str, Any]], rng: Any):
+        self._buffers = _Buffers(model)
+        self._samplers = [part for part in parts if isinstance(part, ElasticSampler)]
+        self._optimizers, self._scalers = kinds["optimizers"], kinds["scalers"]
+        known = [*self._samplers, *self._optimizers, *self._scalers]
+        others = [part for part in parts if not any(part is each for each in known) and not isinstance(part, torch.nn.Module)]
+        self._light = [part for part in others if hasattr(part, "last_epoch")]  # schedulers: a dictionary of numbers
+        self._others = [part for part in others if not hasattr(part, "last_epoch")]
+        self._values, self._rng = values, rng
+        self.keep()
+
+    def keep(self) -> None:
+        """This is a boundary."""
+        self._buffers.keep()
+        self._positions = [(sampler.epoch, sampler.committed) for sampler in self._samplers]
+        self._groups = [
+            {key: value for key, value in group.items() if key != "params"}
+            for optimizer in self._optimizers
+            for group in optimizer.param_groups
+        ]
+        self._scales = [[each.clone() for each in _scaler_tensors(scaler)] for scaler in self._scalers]
+        self._light_states = [dict(part.state_dict()) for part in self._light]
+        self._states = [copy.deepcopy(part.state_dict()) for part in self._others]
+        self._taken = {name: _copy(value) for name, value in self._values().items()}
+        if self._rng == "shared":
+            self._generators = _generators.snapshot()
+        elif self._rng == "own":
+            self._generators = {"torch": torch.get_rng_state()}
+            if torch.cuda.is_initialized():
+                self._generators["cuda"] = torch.cuda.get_rng_state()
+
+    def restore(self) -> Dict[str, Any]:
+        """Back to the boundary. Returns the values."""
+        self._buffers.restore()
+        for sampler, position in zip(self._samplers, self._positions):
+            sampler._place(*position)
+        groups = (group for optimizer in self._optimizers for group in optimizer.param_groups)
+        for group, taken in zip(groups, self._groups):
+            group.update(taken)
+        for scaler, taken in zip(self._scalers, self._scales):
+            for tensor, value in zip(_scaler_tensors(scaler), taken):
+                tensor.copy_(value)
+            getattr(scaler, "_per_optimizer_states", {}).clear()  # what unscale_() has noted of the torn step
+        for part, taken in zip(self._light + self._others, self._light_states + self._states):
+            part.load_state_dict(taken)
+        if self._rng == "shared":
+            _generators.restore(self._generators)
+        elif self._rng == "own":
+            torch.set_rng_state(self._generators["torch"])
+            if "cuda" in self._generators:
+                torch.cuda.set_rng_state(self._generators["cuda"])
+        return {name: _copy(value) for name, value in self._taken.items()}
+
+
+def drop_gradients(model: torch.nn.Module) -> None:
+    """After a tear they are somebody's half sum."""
+    for parameter in model.parameters():
+        parameter.grad = None
