@@ -297,6 +297,10 @@ static void on_deadline(uv_timer_t *timer)
         change_deadline(leader);
         return;
     }
+    if (leader->torn && leader->next.world != NULL) {
+        leader_restart_deadline(leader, 1.0); /* newcomers are starting, who have a limit of their own */
+        return;
+    }
     log_error("job %u: %s; gave up after %.0f s", leader->options->job,
               leader->why_size[0] ? leader->why_size : "no member has joined",
               leader_now(leader) - leader->phase_since);

@@ -16,7 +16,7 @@
 #include "agent/leader_internal.h"
 #include "common/log.h"
 
-#define OUT_LIMIT  2.0 /* seconds to come out of a torn world … */
+#define OUT_LIMIT  5.0 /* seconds to come out of a torn world … */
 #define OUT_FACTOR 1.5 /* … and so many times the longest step: what computes is not stuck */
 #define OUT_MAX                                                                                    \
     60.0 /* seconds after which not even those are waited for that alone have the state */

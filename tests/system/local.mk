@@ -17,8 +17,10 @@ EXTRA_DIST += \
     tests/system/hosts.py \
     tests/system/level0.bats \
     tests/system/live.bats \
+    tests/system/live_faults.bats \
     tests/system/live_c.bats \
     tests/system/live.py \
+    tests/system/live_faults.py \
     tests/system/main_path.bats \
     tests/system/mpi.bats \
     tests/system/mpi/collectives.c \

@@ -594,6 +594,10 @@ def _end(state: State) -> List[Any]:
     forgotten: that takes them some time."""
     _unwrap(state)
     if not dist.is_initialized():
+        # A group that was never formed has been counted all the same, and this count is in the names under which ranks meet.
+        for holder, name in ((dist.distributed_c10d, "_group_count"), (getattr(dist.distributed_c10d, "_world", None), "group_count")):
+            if hasattr(holder, name):
+                setattr(holder, name, 0)
         return []
     groups = list(dist.distributed_c10d._pg_map)
     dist.destroy_process_group()

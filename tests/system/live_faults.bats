@@ -1,0 +1,78 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Live mode: workers, agents and nodes are lost at all moments, and the others go on.
+
+# shellcheck disable=SC2034
+BATS_TEST_TIMEOUT=400
+load helpers
+load elastic
+
+setup_file() {
+    testbed_up --nodes 5
+    cp "$TREE"/tests/system/live{,_faults}.py "$TB_WORK/"
+}
+
+teardown_file() { testbed_down; }
+
+teardown() { cancel_all; }
+
+faults() { as_user /usr/bin/python3 "$TB_WORK/live_faults.py" "$@"; }
+
+# training NODES MOST OPTIONS...: starts one whose steps take 0.15 s, on so many nodes of its own.
+training() {
+    job=$(submit --elastic="$1:$2" --elastic-grow-delay=0 -N"$1" --exclusive -t 20 "${@:3}" --wrap \
+        "srun elasticrun --max-restarts=20 /usr/bin/python3 $TB_WORK/live_faults.py train $TB_WORK/log-\$SLURM_JOB_ID 0.15")
+    LOG=$TB_WORK/log-$job
+}
+
+# suffers NODES FAULT...
+suffers() {
+    faults inject "$job" "$LOG" "$@" || { cat "$TB_WORK/$job.out" && false; }
+}
+
+# went_well: no step is lost or made twice, no collective waited for its own time limit, nobody has read a checkpoint.
+went_well() {
+    wait_for 120 job_ended "$job"
+    job_is "$job" COMPLETED || { cat "$TB_WORK/$job.out" && false; }
+    faults check "$LOG" 1e-10 30 || { cat "$TB_WORK/$job.out" && false; }
+    [[ -z $(find "$TB_DIR/jobs/elastic-$job" -name latest) ]]
+}
+
+@test "workers are killed and stopped, in a step, while a world forms and while the state is passed on; agents and nodes are" {
+    training 2 5
+    suffers 4 compute:worker:KILL reduce:worker0:KILL any:workers:KILL any:worker:STOP form:worker:KILL:3 transfer:worker:KILL:5 \
+        any:agent:KILL any:agent:STOP any:member:KILL any:member:STOP
+    went_well
+}
+
+@test "below MIN the others wait with the state until a worker has taken the place of the one that was lost" {
+    training 2 2
+    suffers 2 any:worker:KILL any:worker0:KILL
+    went_well
+}
+
+has_stepped() { cat "$LOG"/* 2>/dev/null | grep -q '"step": 3'; }
+shows() { as_user selastic show "$job" | grep -q "$1"; }
+checkpoint() { find "$TB_DIR/jobs/elastic-$job" -name latest; }
+
+# alone OPTIONS...: one worker of two is left, and waits for another that does not come.
+alone() {
+    training 2 2 "$@"
+    wait_for 60 has_stepped
+    as_user touch "$LOG.broken" # newcomers end
+    faults kill "$LOG"
+    wait_for 30 shows "1 of at least 2"
+    [[ -z $(checkpoint) ]]
+}
+
+@test "a job that ends while one waits with the state leaves a checkpoint, and so does one that waits in vain" {
+    alone
+    as_user scancel "$job"
+    wait_for 60 job_ended "$job"
+    [[ -n $(checkpoint) ]]
+    alone --elastic-fault-wait=6
+    wait_for 60 job_ended "$job"
+    job_is "$job" FAILED
+    [[ -n $(checkpoint) ]]
+    says "$TB_WORK/$job.out" 'waiting: 1 of at least 2 nodes are there; gave up after'
+}
