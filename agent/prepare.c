@@ -160,7 +160,8 @@ bool prepare_usable(const struct leader *leader)
     for (int i = 0; i < leader->member_count; i++) {
         const struct leader_member *m = leader->members[i];
 
-        usable += m->next_position >= 0 && m->link != NULL && !m->leaving && !m->released;
+        usable += m->next_position >= 0 && m->link != NULL && !m->leaving && !m->released &&
+                  leader_now(leader) >= m->shunned_until;
     }
     return leader->next.world != NULL && usable == leader->next.world->node_count;
 }
