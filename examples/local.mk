@@ -10,6 +10,12 @@ dist_digits_DATA = \
     examples/digits/train_elastic.py \
     examples/digits/train_restart.py
 
+lightningdir = $(examplesdir)/lightning
+dist_lightning_DATA = \
+    examples/lightning/README.md \
+    examples/lightning/elastic_lightning.py \
+    examples/lightning/train.py
+
 worldsdir = $(examplesdir)/worlds
 dist_worlds_DATA = \
     examples/worlds/README.md \

@@ -11,6 +11,8 @@ EXTRA_DIST += \
     tests/system/elastic.bash \
     tests/system/endings.bats \
     tests/system/faults.bats \
+    tests/system/frameworks.bats \
+    tests/system/frameworks.py \
     tests/system/gpus.bats \
     tests/system/helpers.bash \
     tests/system/hosts.bats \

@@ -75,6 +75,7 @@ class State:
                  when it begins or receives the state. Those that stay go on with theirs. "shared": all ranks draw the same ones (layers that are dropped
                  at random need that), who receives the state those of who sends it; they are part of state_dict(). None: nothing
                  is done about them. It is about the default generators of Python, numpy and PyTorch.
+    wrap         False: `ddp` stays the model, for frameworks that wrap it themselves.
     values       plain values by name, attributes of the state: State(model, best=0.0) has state.best.
 
     All of it must be the same on all ranks: one gives it to those that lack it. Raises TypeError for what is known to be
@@ -89,6 +90,7 @@ class State:
         *parts: Any,
         ddp_options: Optional[Dict[str, Any]] = None,
         rng: Optional[str] = "own",
+        wrap: bool = True,
         **values: Any,
     ) -> None:
         for part in parts:
@@ -110,6 +112,7 @@ class State:
         self._ddp_options = dict(ddp_options or {})
         self._rng = rng
         self._seed = torch.initial_seed()
+        self._wrap = wrap
         self._names = sorted(values)
         self._callbacks: List[Callable[[State], None]] = []
         self._steps = 0
@@ -583,7 +586,7 @@ def _begin(state: State) -> None:
     is_shared = _share(state)
     for sampler in state._samplers:
         sampler.set_world(dist.get_rank(), dist.get_world_size())
-    if any(each.requires_grad for each in state.model.parameters()):
+    if state._wrap and any(each.requires_grad for each in state.model.parameters()):
         _wrap(state, is_shared)
     for callback in state._callbacks:
         callback(state)

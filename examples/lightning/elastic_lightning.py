@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Lightning's Trainer in worlds that grow and shrink around it: a Trainer for each world, the module and its optimizer for all.
+
+    state = live.State(module, optimizer, sampler, wrap=False)   # the Trainer wraps the module itself
+    live.run(lambda state: new_trainer(state, sampler, max_epochs=10).fit(module, loader), state)
+"""
+
+import os
+
+import torch.distributed as dist
+
+try:
+    from lightning.pytorch import Callback, Trainer
+    from lightning.pytorch.plugins.environments import TorchElasticEnvironment
+    from lightning.pytorch.strategies import DDPStrategy
+except ImportError:
+    from pytorch_lightning import Callback, Trainer
+    from pytorch_lightning.plugins.environments import TorchElasticEnvironment
+    from pytorch_lightning.strategies import DDPStrategy
+
+
+class Elastic(Callback):
+    """Takes the sampler through its epochs and commits each step. Give it last: a change of worlds leaves the Trainer from here."""
+
+    def __init__(self, state, sampler):
+        self._state = state
+        self._sampler = sampler
+
+    def on_train_epoch_start(self, trainer, module):
+        self._sampler.set_epoch(trainer.current_epoch)
+
+    def on_train_batch_end(self, trainer, module, outputs, batch, batch_idx):
+        self._state.commit()
+
+
+def new_trainer(state, sampler, callbacks=(), **options):
+    """A Trainer for the world that this process is in, which goes on where the sampler is.
+
+    options  of the Trainer. Batches are not accumulated: the global batch is the sampler's, whatever the world's size.
+    """
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    if dist.is_initialized():
+        options["strategy"] = DDPStrategy(cluster_environment=TorchElasticEnvironment())
+    trainer = Trainer(
+        devices=local,
+        num_nodes=dist.get_world_size() // local if dist.is_initialized() else 1,
+        use_distributed_sampler=False,
+        callbacks=[*callbacks, Elastic(state, sampler)],
+        **options,
+    )
+    go_on(trainer.fit_loop, sampler.epoch, sampler.step, state.steps)
+    return trainer
+
+
+def go_on(loop, epoch, step, steps):
+    """Tell a new Trainer's loop that so many steps of this epoch, and of all, have been made."""
+    place(loop.epoch_progress.current, begun=epoch + (step > 0), done=epoch)
+    place(loop.epoch_loop.batch_progress.current, begun=step, done=step)
+    loop.epoch_loop._batches_that_stepped = steps
+    loop.epoch_loop.automatic_optimization.optim_progress.optimizer.step.total.completed = steps
+    loop.restarting = step > 0
+
+
+def place(progress, begun, done):
+    progress.ready = progress.started = begun
+    progress.processed = progress.completed = done

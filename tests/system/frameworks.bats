@@ -1,0 +1,53 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The examples for frameworks. These are not in Debian: where they can be imported, perhaps from $ELASTIC_TEST_PACKAGES, they are tried.
+
+# shellcheck disable=SC2034
+BATS_TEST_TIMEOUT=180
+load helpers
+load elastic
+
+setup_file() {
+    export ELASTIC_TEST_PACKAGES=${ELASTIC_TEST_PACKAGES:-}
+    has lightning.pytorch || has pytorch_lightning || return 0
+    testbed_up --nodes 5
+    cp "$TREE"/examples/lightning/*.py "$TREE/tests/system/frameworks.py" "$TB_WORK/"
+}
+
+teardown_file() { [[ -z ${TB_DIR:-} ]] || testbed_down; }
+
+teardown() { [[ -z ${TB_DIR:-} ]] || cancel_all; }
+
+has() { PYTHONPATH=$ELASTIC_TEST_PACKAGES /usr/bin/python3 -c "import $1" 2>/dev/null; }
+
+check() { as_user /usr/bin/python3 "$TB_WORK/frameworks.py" "$@"; }
+
+made_by() { grep -hqs "\"world\": $2," "$TB_WORK/log-$1"/*; }
+
+# resize JOB SIZE: until a step was made by so many.
+resize() {
+    as_user selastic resize "$1" "$2"
+    wait_for 60 made_by "$1" "$2"
+}
+
+@test "Lightning lives through worlds: the processes stay, each sample once, the parameters of one process" {
+    [[ -n ${TB_DIR:-} ]] || skip "neither lightning nor pytorch_lightning can be imported"
+    job=$(submit --elastic=2:5 --elastic-grow=ask --elastic-grow-delay=0 -N2 --exclusive -t 20 --wrap \
+        "mkdir -p $TB_WORK/log-\$SLURM_JOB_ID
+         PYTHONPATH=\$PYTHONPATH:$ELASTIC_TEST_PACKAGES srun elasticrun /usr/bin/python3 train.py --epochs 80 --step-time 0.03 --log $TB_WORK/log-\$SLURM_JOB_ID")
+    wait_for 90 made_by "$job" 2
+    for size in 4 3 5; do
+        resize "$job" "$size"
+    done
+    rival=$(submit -p batch -N2 --exclusive -t 5 --wrap 'sleep 1')
+    wait_for 60 job_is "$rival" COMPLETED
+    wait_for 150 job_is "$job" COMPLETED
+    mkdir -p "$TB_WORK/log-alone"
+    chown "$TB_USER" "$TB_WORK/log-alone"
+    as_user PYTHONPATH="$prefix/share/slurm-elastic/python:$ELASTIC_TEST_PACKAGES" /usr/bin/python3 train.py --epochs 80 --log "$TB_WORK/log-alone"
+    run check "$TB_WORK/log-$job" "$TB_WORK/log-alone"
+    echo "$output"
+    [[ $status == 0 ]] || tail -n 60 "$TB_WORK/$job.out"
+    [[ $status == 0 && $output == *"2 processes have made all 560 steps"* ]]
+    [[ $output == *"sizes 2 "*"4 "*"3 "*"5 "*"3"* ]]
+}
