@@ -10,6 +10,12 @@ dist_digits_DATA = \
     examples/digits/train_elastic.py \
     examples/digits/train_restart.py
 
+huggingfacedir = $(examplesdir)/huggingface
+dist_huggingface_DATA = \
+    examples/huggingface/README.md \
+    examples/huggingface/elastic_trainer.py \
+    examples/huggingface/train.py
+
 lightningdir = $(examplesdir)/lightning
 dist_lightning_DATA = \
     examples/lightning/README.md \

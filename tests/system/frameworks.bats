@@ -9,9 +9,11 @@ load elastic
 
 setup_file() {
     export ELASTIC_TEST_PACKAGES=${ELASTIC_TEST_PACKAGES:-}
-    has lightning.pytorch || has pytorch_lightning || return 0
+    has_lightning || has_trainer || return 0
     testbed_up --nodes 5
+    mkdir "$TB_WORK/huggingface"
     cp "$TREE"/examples/lightning/*.py "$TREE/tests/system/frameworks.py" "$TB_WORK/"
+    cp "$TREE"/examples/huggingface/*.py "$TB_WORK/huggingface/"
 }
 
 teardown_file() { [[ -z ${TB_DIR:-} ]] || testbed_down; }
@@ -19,6 +21,10 @@ teardown_file() { [[ -z ${TB_DIR:-} ]] || testbed_down; }
 teardown() { [[ -z ${TB_DIR:-} ]] || cancel_all; }
 
 has() { PYTHONPATH=$ELASTIC_TEST_PACKAGES /usr/bin/python3 -c "import $1" 2>/dev/null; }
+
+has_lightning() { has lightning.pytorch || has pytorch_lightning; }
+
+has_trainer() { has transformers && has accelerate; }
 
 check() { as_user /usr/bin/python3 "$TB_WORK/frameworks.py" "$@"; }
 
@@ -31,7 +37,7 @@ resize() {
 }
 
 @test "Lightning lives through worlds: the processes stay, each sample once, the parameters of one process" {
-    [[ -n ${TB_DIR:-} ]] || skip "neither lightning nor pytorch_lightning can be imported"
+    has_lightning || skip "neither lightning nor pytorch_lightning can be imported"
     job=$(submit --elastic=2:5 --elastic-grow=ask --elastic-grow-delay=0 -N2 --exclusive -t 20 --wrap \
         "mkdir -p $TB_WORK/log-\$SLURM_JOB_ID
          PYTHONPATH=\$PYTHONPATH:$ELASTIC_TEST_PACKAGES srun elasticrun /usr/bin/python3 train.py --epochs 80 --step-time 0.03 --log $TB_WORK/log-\$SLURM_JOB_ID")
@@ -50,4 +56,18 @@ resize() {
     [[ $status == 0 ]] || tail -n 60 "$TB_WORK/$job.out"
     [[ $status == 0 && $output == *"2 processes have made all 560 steps"* ]]
     [[ $output == *"sizes 2 "*"4 "*"3 "*"5 "*"3"* ]]
+}
+
+@test "the Hugging Face Trainer is started anew in each world, and makes each step once" {
+    has_trainer || skip "transformers and accelerate cannot be imported"
+    job=$(submit --elastic=2:4 --elastic-grow=ask --elastic-grow-delay=0 -N2 --exclusive -t 20 --wrap \
+        "PYTHONPATH=\$PYTHONPATH:$ELASTIC_TEST_PACKAGES srun elasticrun --mode=restart /usr/bin/python3 $TB_WORK/huggingface/train.py \
+            $TB_WORK/output --epochs 40 --step-time 0.1")
+    for size in 2 4 3; do
+        ((size == 2)) || as_user selastic resize "$job" "$size"
+        wait_for 90 says "$TB_WORK/$job.out" "^step [0-9]+ world $size"
+    done
+    wait_for 150 job_is "$job" COMPLETED
+    diff <(sed -n 's/^step \([0-9]*\) world .*/\1/p' "$TB_WORK/$job.out") <(seq 320)
+    grep -q '^trained, parameters' "$TB_WORK/$job.out"
 }
