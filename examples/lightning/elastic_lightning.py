@@ -48,6 +48,9 @@ def new_trainer(state, sampler, callbacks=(), **options):
         callbacks=[*callbacks, Elastic(state, sampler)],
         **options,
     )
+    # Slurm's SIGTERM reaches every process of a node that it takes. slurm_elastic lets it pass, for all to stop after the same step; Lightning
+    # would leave with its next one, and take the others down.
+    trainer._signal_connector.register_signal_handlers = lambda: None
     go_on(trainer.fit_loop, sampler.epoch, sampler.step, state.steps)
     return trainer
 
