@@ -140,9 +140,8 @@ static int sum_up(uint64_t *sum)
     int rc = 0;
 
     if (world.rank > 0)
-        return send_all(peers[0], sum, sizeof(*sum)) == 0
-                   ? receive_all(peers[0], sum, sizeof(*sum))
-                   : -1;
+        return send_all(peers[0], sum, sizeof(*sum)) == 0 ? receive_all(peers[0], sum, sizeof(*sum))
+                                                          : -1;
     for (int i = 0; i < peer_count && rc == 0; i++) {
         rc = receive_all(peers[i], &theirs, sizeof(theirs));
         *sum += rc == 0 ? theirs : 0;
@@ -174,8 +173,9 @@ static int one_step(FILE *log, int milliseconds)
         return -1;
     state.value = state.value * 31 + sum;
     if (log != NULL)
-        fprintf(log, "%lld %d %d %llu %llu %016llx\n", (long long)state.step, world.rank, world.size,
-                (unsigned long long)first, (unsigned long long)end, (unsigned long long)state.value);
+        fprintf(log, "%lld %d %d %llu %llu %016llx\n", (long long)state.step, world.rank,
+                world.size, (unsigned long long)first, (unsigned long long)end,
+                (unsigned long long)state.value);
     state.step++;
     return 0;
 }
@@ -248,6 +248,7 @@ int main(int argc, char **argv)
             return 0;
     }
     if (world.rank == 0)
-        printf("%lld steps, state %016llx\n", (long long)state.step, (unsigned long long)state.value);
+        printf("%lld steps, state %016llx\n", (long long)state.step,
+               (unsigned long long)state.value);
     return 0;
 }

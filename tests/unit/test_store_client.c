@@ -166,8 +166,9 @@ static void test_a_value_is_got(void **state)
         assert_memory_equal(value, good[i].value, size);
     }
     end();
-    assert_string_equal(requests[0], "{\"id\":1,\"gen\":3,\"attempt\":7,\"op\":\"get\",\"key\":\"k\","
-                                     "\"timeout\":1.500}");
+    assert_string_equal(requests[0],
+                        "{\"id\":1,\"gen\":3,\"attempt\":7,\"op\":\"get\",\"key\":\"k\","
+                        "\"timeout\":1.500}");
 }
 
 static void test_without_a_limit_it_waits_for_long(void **state)
