@@ -33,6 +33,7 @@ static struct state state = {.step = -1};
 static struct elastic_world world = {.size = 1};
 static int peers[WORKERS_MAX]; /* sockets: of rank 0 to all others, of these to rank 0 in [0] */
 static int peer_count;
+static char fast[4096]; /* the file's name */
 
 /* ---- the others of this world ------------------------------------------------------------------ */
 
@@ -159,16 +160,23 @@ static uint64_t work(uint64_t unit)
     return unit ^ unit >> 29;
 }
 
+static void slow_down(int milliseconds)
+{
+    struct timespec pause = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
+
+    if (fast[0] == '\0' || access(fast, F_OK) != 0)
+        nanosleep(&pause, NULL);
+}
+
 static int one_step(FILE *log, int milliseconds)
 {
     uint64_t begin = (uint64_t)(state.step * UNITS), sum = 0;
     uint64_t first = begin + (uint64_t)(UNITS * world.rank / world.size);
     uint64_t end = begin + (uint64_t)(UNITS * (world.rank + 1) / world.size);
-    struct timespec pause = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
 
     for (uint64_t unit = first; unit < end; unit++)
         sum += work(unit);
-    nanosleep(&pause, NULL);
+    slow_down(milliseconds);
     if (sum_up(&sum) != 0)
         return -1;
     state.value = state.value * 31 + sum;
@@ -180,25 +188,39 @@ static int one_step(FILE *log, int milliseconds)
     return 0;
 }
 
+/* Connect to the others and get the newest state. Connections that are opened in here are shut down when a worker is lost, so that nobody waits on
+ * one for ever. */
+static int meet(void)
+{
+    int rc;
+
+    if (world.size > WORKERS_MAX)
+        return -1;
+    elastic_world_forms();
+    rc = world.size == 1 ? 0 : world.rank == 0 ? invite() : join();
+    elastic_world_formed();
+    if (rc == 0)
+        rc = share_state();
+    if (rc == 0 && world.rank == 0)
+        printf("generation %d: %d workers, from step %lld\n", world.generation, world.size,
+               (long long)state.step);
+    return rc;
+}
+
 /* Steps, until this world or the work ends. 1: it is the world; -1: the others cannot be reached. */
 static int live(FILE *log, int64_t steps, int milliseconds)
 {
-    struct elastic_event event;
-    int rc;
+    int rc = meet();
 
-    if ((world.size > 1 && (world.rank == 0 ? invite() : join()) != 0) || share_state() != 0)
-        return -1;
-    if (world.rank == 0)
-        printf("generation %d: %d workers, from step %lld\n", world.generation, world.size,
-               (long long)state.step);
-    while (state.step < steps) {
-        if (one_step(log, milliseconds) != 0)
-            return -1;
-        rc = elastic_event_test(&event);
-        if (rc != 0)
-            return rc;
+    while (rc == 0 && state.step < steps) {
+        rc = one_step(log, milliseconds);
+        if (rc == 0 && state.step < steps)
+            rc = elastic_event_test(NULL);
     }
-    return 0;
+    if (rc == 0)
+        rc = elastic_finish(NULL); /* a change that has begun comes before the end */
+    /* Connections tell of a loss sooner than elasticrun, or it is none. */
+    return rc < 0 && elastic_torn(-1) == 1 ? 1 : rc;
 }
 
 static FILE *open_log(const char *directory)
@@ -206,6 +228,7 @@ static FILE *open_log(const char *directory)
     char path[4096];
     FILE *log;
 
+    snprintf(fast, sizeof(fast), "%s/fast", directory);
     snprintf(path, sizeof(path), "%s/%d", directory, (int)getpid());
     log = fopen(path, "w");
     if (log == NULL) {
@@ -234,18 +257,22 @@ int main(int argc, char **argv)
     }
     elastic_world(&world); /* else it is the one of one process, as above */
     for (;;) {
-        rc = world.size > WORKERS_MAX ? -1 : live(log, steps, milliseconds);
+        rc = live(log, steps, milliseconds);
         hang_up();
-        if (rc == 0)
+        if (rc != 1)
             break;
-        /* After an event the next world is named already; if the others are gone, it will be. */
-        rc = elastic_next_world(&world, rc == 1 ? 0 : PATIENCE_MS);
+        rc = elastic_next_world(
+            &world, elastic_torn(0) == 1 ? -1 : 0); /* after an event it is named already */
         if (rc != 1) {
             fprintf(stderr, "worlds: no next world: %s\n", elastic_error());
             return 1; /* a real program saves here, and is started anew */
         }
         if (world.size == 0)
             return 0;
+    }
+    if (rc != 0) {
+        fprintf(stderr, "worlds: the others cannot be reached: %s\n", elastic_error());
+        return 1;
     }
     if (world.rank == 0)
         printf("%lld steps, state %016llx\n", (long long)state.step,

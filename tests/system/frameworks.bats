@@ -3,7 +3,7 @@
 # The examples for frameworks. These are not in Debian: where they can be imported, perhaps from $ELASTIC_TEST_PACKAGES, they are tried.
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=180
+BATS_TEST_TIMEOUT=300
 load helpers
 load elastic
 
@@ -40,21 +40,22 @@ resize() {
     has_lightning || skip "neither lightning nor pytorch_lightning can be imported"
     job=$(submit --elastic=2:5 --elastic-grow=ask --elastic-grow-delay=0 -N2 --exclusive -t 20 --wrap \
         "mkdir -p $TB_WORK/log-\$SLURM_JOB_ID
-         PYTHONPATH=\$PYTHONPATH:$ELASTIC_TEST_PACKAGES srun elasticrun /usr/bin/python3 train.py --epochs 80 --step-time 0.03 --log $TB_WORK/log-\$SLURM_JOB_ID")
+         PYTHONPATH=\$PYTHONPATH:$ELASTIC_TEST_PACKAGES srun elasticrun /usr/bin/python3 train.py --epochs 200 --step-time 0.1 --log $TB_WORK/log-\$SLURM_JOB_ID")
     wait_for 90 made_by "$job" 2
     for size in 4 3 5; do
         resize "$job" "$size"
     done
     rival=$(submit -p batch -N2 --exclusive -t 5 --wrap 'sleep 1')
     wait_for 60 job_is "$rival" COMPLETED
+    touch "$TB_WORK/log-$job/fast"
     wait_for 150 job_is "$job" COMPLETED
     mkdir -p "$TB_WORK/log-alone"
     chown "$TB_USER" "$TB_WORK/log-alone"
-    as_user PYTHONPATH="$prefix/share/slurm-elastic/python:$ELASTIC_TEST_PACKAGES" /usr/bin/python3 train.py --epochs 80 --log "$TB_WORK/log-alone"
+    as_user PYTHONPATH="$prefix/share/slurm-elastic/python:$ELASTIC_TEST_PACKAGES" /usr/bin/python3 train.py --epochs 200 --log "$TB_WORK/log-alone"
     run check "$TB_WORK/log-$job" "$TB_WORK/log-alone"
     echo "$output"
     [[ $status == 0 ]] || tail -n 60 "$TB_WORK/$job.out"
-    [[ $status == 0 && $output == *"2 processes have made all 560 steps"* ]]
+    [[ $status == 0 && $output == *"2 processes have made all 1400 steps"* ]]
     [[ $output == *"sizes 2 "*"4 "*"3 "*"5 "*"3"* ]]
 }
 

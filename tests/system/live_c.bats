@@ -60,18 +60,37 @@ stayed() { wc -l "$LOG"/* | awk -v steps="$1" '$2 != "total" && $1 == steps { n+
 state_alone() { as_user "$TB_WORK/worlds" "$1" 0 | sed -n 's/.* steps, state //p'; }
 
 @test "grown, shrunk and preempted: two processes make every step, each unit once, and the state is that of one process" {
-    worlds 600
+    worlds 3000
     for size in 4 5 3 5; do
         resize "$size"
     done
     rival=$(submit -p batch -N2 --exclusive -t 5 --wrap 'sleep 1')
     wait_for 60 job_is "$rival" COMPLETED
+    touch "$LOG/fast"
     wait_for 120 job_is "$job" COMPLETED
-    each_unit_once 600
-    [[ $(stayed 600) == 2 ]]
-    grep -q "^600 steps, state $(state_alone 600)\$" "$TB_WORK/$job.out"
+    each_unit_once 3000
+    [[ $(stayed 3000) == 2 ]]
+    grep -q "^3000 steps, state $(state_alone 3000)\$" "$TB_WORK/$job.out"
     grep -q '^generation 3: 5 workers, from step [1-9]' "$TB_WORK/$job.out"
 }
+
+@test "a worker is killed: the others go on, in the same processes, to the same state" {
+    worlds 3000
+    resize 3
+    victim=$(awk '$2 == 2 { print FILENAME; exit }' "$LOG"/[0-9]*)
+    seen=$(cat "$LOG"/* | sort -n | tail -1 | cut -d" " -f1)
+    kill -9 "${victim##*/}"
+    wait_for 60 others_go_on
+    touch "$LOG/fast"
+    wait_for 120 job_is "$job" COMPLETED
+    grep -q "^3000 steps, state $(state_alone 3000)\$" "$TB_WORK/$job.out"
+    [[ $(history_json "$job" | json_value '" ".join(g["kind"] for g in s["generations"])') == *fault* ]]
+    # A step that was torn may be made by some and given to the others.
+    (($(wc -l "$LOG"/* | awk '$2 != "total" && $1 >= 2999 { n++ } END { print n + 0 }') == 2))
+}
+
+# A step after number $seen, by who was there before.
+others_go_on() { cat "$LOG"/* | awk -v seen="$seen" '$1 > seen + 1 && $2 == 0 { found = 1 } END { exit !found }'; }
 
 @test "in restart mode there is no next world, and the program says so" {
     worlds 100000 --mode=restart --max-restarts=0
