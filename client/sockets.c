@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The connections of a world, and their end (sockets.h). */
 #include "client/sockets.h"
 
 #include <dirent.h>

@@ -16,8 +16,8 @@
 step() makes the step of everything that the state has and commits it; commit() is for loops that make it
 themselves.
 
-The same script runs in restart mode, under torchrun and alone. Why it is done so, and what is not there
-yet (faults end a world as in restart mode): doc/live.md.
+When a worker or a node is lost, the others go on from the last step that one of them has committed. The same
+script runs in restart mode, under torchrun and alone. Why it is done so: doc/live.md.
 """
 
 from __future__ import annotations
