@@ -15,7 +15,7 @@ setup_file() {
     testbed_up --nodes 6
     cp "$TREE/tests/system/live.py" "$TB_WORK/"
     # A cluster on which newcomers have not the usual minute.
-    { echo 'newcomer_timeout = 15' && cat "$TB_DIR/etc/elastic.conf"; } >"$TB_WORK/impatient.conf"
+    { echo 'newcomer_timeout = 10' && cat "$TB_DIR/etc/elastic.conf"; } >"$TB_WORK/impatient.conf"
     echo '{"scale_config": {"2": {"nodes": 2}, "3": {"nodes": 3}, "4": {"nodes": 4}, "5": {"nodes": 5}, "6": {"nodes": 6}}}' \
         >"$TB_WORK/policy.json"
 }
@@ -68,10 +68,9 @@ no_checkpoint() { [[ -z $(find "$TB_DIR/jobs/elastic-$job" -name latest) ]]; }
     training 100000
     as_user /usr/bin/python3 "$TB_WORK/live.py" resize "$job" "$LOG" "${ELASTIC_TEST_SEED:-1}" "$changes"
     finish
-    check float64 1e-10 2
-    check float32 1e-5 2
+    check 2 float64=1e-10 float32=1e-5
     # The last size is smaller than some before: with equal numbers the unweighted one would pass.
-    run -1 check unweighted 1e-5 2
+    run -1 check 2 unweighted=1e-5
     grep -q '^step [0-9]*: unweighted: loss .* would be right$' <<<"$output"
     as_user /usr/bin/python3 "$TB_WORK/live.py" leaks "$LOG"
     # Nothing was restarted, nobody read a checkpoint.
@@ -80,27 +79,32 @@ no_checkpoint() { [[ -z $(find "$TB_DIR/jobs/elastic-$job" -name latest) ]]; }
     cp -r "$LOG" "$TB_WORK/resized"
 }
 
-# refused WORDS SED-EXPRESSION: the check of the run above says these words once one of the processes that stayed has written this.
-refused() {
-    local log
-    rm -rf "$TB_WORK/doctored"
-    cp -r "$TB_WORK/resized" "$TB_WORK/doctored"
-    log=$(wc -l "$TB_WORK"/doctored/* | sort -n | tail -2 | head -1 | sed 's/^ *[0-9]* //')
-    sed -i -E "$2" "$log"
-    ! cmp -s "$log" "$TB_WORK/resized/${log##*/}"
-    LOG=$TB_WORK/doctored run -1 check float64 1e-10 2
-    grep -E -- "$1" <<<"$output" || { echo "$output" && false; }
-}
-
 @test "the same check finds a sample, a step, a state, a loss, a loader and a process that is wrong" {
-    refused '^epoch 0: 200 samples, 199 different ones' '3s/"share": \[[0-9]+, [0-9]+/"share": [5, 5/'
-    refused '^step 6: ranks \[[01]\] of worlds' 7d
-    refused '^step 8: the ranks differ' '9s/("state": ")[0-9a-f]{4}/\1wxyz/'
-    refused '^step 4: float64: loss' '5s/("float64": )/\11/'
-    refused '^1 processes have made all steps, 2' 20d
-    refused 'has had 2 sets of loader processes' '10s/("loader": \[)/\11/'
-    refused '^step 2: scale_config of 7 nodes' '3s/"config": [0-9]*/"config": 7/'
-    refused '^1 random numbers were drawn more than once' '2,3s/"draw": [^,}]*/"draw": 0.5/'
+    local log words
+    LOG=$TB_WORK/resized
+    log=$(wc -l "$LOG"/* | sort -n | tail -2 | head -1 | sed 's/^ *[0-9]* //') # of one that has stayed
+    sed -i -E '
+        3s/"share": \[[0-9]+, [0-9]+/"share": [5, 5/
+        4s/"config": [0-9]*/"config": 7/
+        5s/("float64": )/\11/
+        6,7s/"draw": [^,}]*/"draw": 0.5/
+        9s/("state": ")[0-9a-f]{4}/\1wxyz/
+        10s/("loader": \[)/\11/
+        12d' "$log"
+    run -1 check 2 float64=1e-10
+    while read -r words; do
+        grep -E -- "$words" <<<"$output" || { echo "$output" && false; }
+    done <<'WORDS'
+^epoch 0: 200 samples, 19[89] different ones
+^step 3: scale_config of .*7.* nodes
+^step 4: float64: loss
+^1 random numbers were drawn more than once
+^step 8: the ranks differ
+has had 2 sets of loader processes
+^step 11: ranks \[[01]\] of worlds of
+^1 processes have made all steps, 2 would be right
+^process [0-9]* was not there all the time
+WORDS
 }
 
 shows() { as_user selastic show "$job" | grep -q "$1"; }
@@ -115,7 +119,7 @@ milliseconds() {
 }
 
 @test "newcomers that crash or hang at import or have another model do not disturb the others, and selastic says why; preempted, they leave at once" {
-    local asked left
+    local extension rival left
     newcomers broken
     CONF=$TB_WORK/impatient.conf training 100000
     as_user selastic resize "$job" 3
@@ -123,32 +127,34 @@ milliseconds() {
     newcomers other
     wait_for 60 shows "its workers were not let in: what they train is not what the others train"
     newcomers hang
-    wait_for 90 shows "its workers were not let in: they did not come to their gates in 15 s"
+    wait_for 90 shows "its workers were not let in: they did not come to their gates in 10 s"
     newcomers good
     grown_to 3
     extension=$(extensions_of "$job")
     rival=$(submit -p batch -N4 --exclusive -t 5 --wrap 'sleep 1')
     wait_for 60 job_is "$rival" COMPLETED
-    grep -E "JobId=$extension |JobId=$extension\$" "$TB_DIR/log/slurmctld.log"
+    left=$(($(milliseconds "_job_complete: JobId=$extension done") - $(milliseconds "job_signal: 15 of running JobId=$extension ")))
+    echo "# preempted, the extension's job has ended $left ms after SIGTERM" >&3
+    ((left < 5000)) # a step and a second, and as much again for a machine that is busy
     finish
-    check float64 1e-10 2
-    check float64 1e-10 2 | grep '^sizes 2 3 2$'
+    check 2 float64=1e-10
+    check 2 float64=1e-10 | grep '^sizes 2 3 2$'
     no_checkpoint
 }
 
 @test "in restart mode the same script saves, leaves and loads" {
-    training 60 --mode=restart
+    training 40 --mode=restart
     resize 3
     resize 2
     wait_for 120 job_is "$job" COMPLETED
-    check float64 1e-10 0
+    check 0 float64=1e-10
 }
 
 @test "alone and under torchrun it is a training like any other" {
     LOG=$TB_WORK/log-alone
     as_user /usr/bin/python3 "$TB_WORK/live.py" train "$LOG" 3 0
-    check float64 1e-10 1
+    check 1 float64=1e-10
     LOG=$TB_WORK/log-torchrun
     as_user /usr/bin/python3 -m torch.distributed.run --standalone --nproc_per_node=2 --log_dir="$TB_WORK/torchrun" -r 1 -t 2 "$TB_WORK/live.py" train "$LOG" 3 0
-    check float64 1e-10 2
+    check 2 float64=1e-10
 }

@@ -227,6 +227,14 @@ tests_unit_test_store_client_SOURCES = \
     client/term_guard.c
 tests_unit_test_store_client_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_worlds
+tests_unit_test_worlds_SOURCES = \
+    tests/unit/test_worlds.c \
+    client/event.c \
+    client/term_guard.c
+tests_unit_test_worlds_CPPFLAGS = $(AGENT_CPPFLAGS)
+tests_unit_test_worlds_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+
 if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
