@@ -43,7 +43,8 @@ struct record {
 };
 
 struct world {
-    atomic_int size; /* the threads know it by the page alone, of which each side has its own mapping */
+    atomic_int
+        size; /* the threads know it by the page alone, of which each side has its own mapping */
     bool goes_on[RANKS];
     uint64_t step; /* the leader's */
     atomic_bool announced;
@@ -189,7 +190,7 @@ static bool train(struct worker *w, struct event_client *client, const struct el
         compute(&w->seed, t->batch);
         if (t->coupled && !meet(&world->collective)) {
             blame(t, "world %d: rank %d waits in step %d for a rank that has stopped",
-                 at->generation, at->rank, (int)steps);
+                  at->generation, at->rank, (int)steps);
             return false;
         }
         answer = event_client_boundary(client, &event, &err);
@@ -207,10 +208,10 @@ static bool train(struct worker *w, struct event_client *client, const struct el
         blame(t, "world %d: rank %d: %s", at->generation, at->rank, err.text);
     else if (!atomic_load(&world->announced))
         blame(t, "world %d: rank %d has stopped before the step was agreed", at->generation,
-             at->rank);
+              at->rank);
     else if (event.step != (int64_t)steps || event.generation != at->generation)
         blame(t, "world %d: rank %d has made %d steps and is told of %d in world %d",
-             at->generation, at->rank, (int)steps, (int)event.step, event.generation);
+              at->generation, at->rank, (int)steps, (int)event.step, event.generation);
     else
         return true;
     return false;
@@ -247,8 +248,7 @@ static void *work(void *arg)
         event_client_live(client);
         event_client_world(client, &at);
         if (at.generation < 1 || at.generation > WORLDS || at.rank < 0 ||
-            at.rank >= t->worlds[at.generation].size ||
-            at.size != t->worlds[at.generation].size) {
+            at.rank >= t->worlds[at.generation].size || at.size != t->worlds[at.generation].size) {
             blame(t, "rank %d of %d in world %d", at.rank, at.size, at.generation);
             break;
         }
@@ -330,8 +330,9 @@ static void send_message(struct training *t, struct message message)
 
 static void answer(struct training *t, const struct message *to, enum type type, uint64_t step)
 {
-    send_message(t, (struct message){
-                        .type = type, .node = to->node, .generation = to->generation, .step = step});
+    send_message(t,
+                 (struct message){
+                     .type = type, .node = to->node, .generation = to->generation, .step = step});
 }
 
 static void on_hold(struct training *t, struct node *node, const struct message *message)
@@ -472,8 +473,7 @@ static void plan(struct training *t, bool last)
                 continue;
             node->leaves = node->present &&
                            (last || (i != stays && random_below(&t->seed, 3) == 0));
-            node->joins = !node->present && !last &&
-                          (i == stays || random_below(&t->seed, 2) == 0);
+            node->joins = !node->present && !last && (i == stays || random_below(&t->seed, 2) == 0);
             node->next_first = next->size;
             if (node->joins)
                 node->slots = 1 + (int)random_below(&t->seed, SLOTS);
