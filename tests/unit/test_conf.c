@@ -323,12 +323,13 @@ static void test_nul_and_long_lines(void **state)
 static void test_example(void **state)
 {
     static const char *const keys[] = {
-        "max_pending", "max_nodes",    "max_grace",    "default_pool",
-        "grace",       "grow_delay",   "snooze",       "fault_wait",
-        "grow",        "port_range",   "state_dir",    "heartbeat_timeout",
-        "partition",   "snapshot_dir", "munge_socket", "epilog_flush",
-        "qos",         "constraint",   "time_min",     "wake",
-        "newcomer_timeout",
+        "max_pending",  "max_nodes",    "max_grace",
+        "default_pool", "grace",        "grow_delay",
+        "snooze",       "fault_wait",   "grow",
+        "port_range",   "state_dir",    "heartbeat_timeout",
+        "partition",    "snapshot_dir", "munge_socket",
+        "epilog_flush", "qos",          "constraint",
+        "time_min",     "wake",         "newcomer_timeout",
     };
     const char *top = getenv("top_srcdir");
     char path[4096] = "", text[16384], on[16384] = "", line[64];
