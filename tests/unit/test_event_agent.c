@@ -153,10 +153,15 @@ static void test_read(void **state)
          2,
          1,
          {.state = EVENT_STATE_TRAINING, .step = 7, .told = true}},
-        {EVENT_WORD(GENERATION, EVENT_STEP_MASK),
+        {EVENT_WORD(GENERATION, EVENT_STEP_MASK - 1),
          2,
          0,
-         {.state = EVENT_STATE_TRAINING, .step = EVENT_STEP_MASK, .told = false}},
+         {.state = EVENT_STATE_TRAINING, .step = EVENT_STEP_MASK - 1, .told = false}},
+        /* It has made its last step, and will look at nothing more. */
+        {EVENT_WORD(GENERATION, EVENT_STEP_MASK),
+         1,
+         0,
+         {.state = EVENT_STATE_TRAINING, .step = 0, .told = false, .finished = true}},
         /* What cannot be: another generation's step, a state that there is not. */
         {EVENT_WORD(GENERATION + 1, 7),
          2,
@@ -180,6 +185,7 @@ static void test_read(void **state)
         assert_int_equal(status.state, cases[i].expected.state);
         assert_int_equal(status.step, cases[i].expected.step);
         assert_int_equal(status.told, cases[i].expected.told);
+        assert_int_equal(status.finished, cases[i].expected.finished);
     }
 }
 
