@@ -43,14 +43,19 @@ def free_port():
     raise BenchError("no free port between 28999 and 32000")
 
 
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 class Cluster:
-    """A testbed with a directory `work` in which jobs run. Use as a context manager."""
+    """A testbed with a directory `work` in which jobs run. Use as a context manager: it is taken down when that is left, and
+    for that SIGTERM and SIGHUP become a KeyboardInterrupt, too."""
 
     def __init__(self, nodes, prefix):
         self._nodes, self._prefix = nodes, prefix
         self._home = None
 
     def __enter__(self):
+        self._handlers = [signal.signal(number, signal.default_int_handler) for number in ENDING]
         self._home = Path(tempfile.mkdtemp(prefix="slurm-elastic-bench."))
         try:
             self._start()
@@ -77,7 +82,7 @@ class Cluster:
         self._account = pwd.getpwnam(self._environment["TESTBED_USER"])
         os.chown(self.work, self._account.pw_uid, self._account.pw_gid)
         # The log then names each node that has become free, to the millisecond.
-        subprocess.run(["scontrol", "setdebug", "debug2"], env=self._environment, check=True)
+        self.administer("scontrol", "setdebug", "debug2")
 
     def _read_environment(self):
         script = 'eval "$("$0" env --dir "$1")" && exec env -0'
@@ -89,14 +94,14 @@ class Cluster:
 
     def _stop(self):
         # A second Ctrl-C must not leave half a cluster behind.
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        previous = [signal.signal(number, signal.SIG_IGN) for number in numbers]
+        for number in ENDING:
+            signal.signal(number, signal.SIG_IGN)
         try:
             if (self._home / "testbed").exists():
                 subprocess.run([TESTBED, "down", "--dir", self._home / "testbed"], stdout=subprocess.DEVNULL)
             shutil.rmtree(self._home, ignore_errors=True)
         finally:
-            for number, handler in zip(numbers, previous):
+            for number, handler in zip(ENDING, self._handlers):
                 signal.signal(number, handler)
 
     # ---- files -------------------------------------------------------------------------------------
@@ -105,7 +110,7 @@ class Cluster:
         """A new directory of the ordinary user, with what the jobs of all peers run."""
         path = self.work / name
         path.mkdir()
-        for source in ("train.py", "torchrun-node.sh", "torchrun_keep_alive.py", "resubmit.sh"):
+        for source in ("train.py", "boundary.py", "torchrun-node.sh", "torchrun_keep_alive.py", "resubmit.sh"):
             shutil.copy(TOP / "bench" / source, path)
         for entry in (path, *path.iterdir()):
             os.chown(entry, self._account.pw_uid, self._account.pw_gid)
@@ -165,6 +170,25 @@ class Cluster:
         output = directory / "%j.out"
         answer = self.run("sbatch", "--parsable", "--exclusive", f"--output={output}", *arguments, cwd=directory)
         return answer.strip()
+
+    def administer(self, *argv):
+        """Run a command of Slurm as its administrator."""
+        answer = subprocess.run([str(word) for word in argv], env=self._environment, capture_output=True, text=True)
+        if answer.returncode:
+            raise BenchError(f"{argv[0]}: {answer.stderr.strip() or answer.returncode}")
+
+    def processes_on(self, node):
+        """Of the steps of all jobs on one of its nodes: workers and who watches them, but not batch scripts."""
+        found = []
+        wanted = {f"SLURMD_NODENAME={node}", f"SLURM_CONF={self.configuration}"}
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                environment = set(path.read_bytes().decode(errors="replace").split("\0"))
+            except OSError:
+                continue  # it has ended, or is not ours
+            if wanted <= environment and any(item.startswith("SLURM_STEP_ID=") for item in environment):
+                found.append(int(path.parent.name))
+        return found
 
     def queue_is_empty(self):
         return not self.run("squeue", "--noheader", "--format=%A").strip()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What bench/resize computes: pauses, lost time and hand-over from logs, medians, tables. No clock, no files.
+"""What is computed of logs: pauses, lost time and hand-over, medians, tables. No clock, no files.
 
 All times are seconds; those with a date are seconds since the epoch.
 
   pause        from the end of the old world's last step to the end of the new world's first one
+  beyond a step     the pause less the median of undisturbed steps of the new world
   lost time    from the event until WINDOW seconds after the end of the first new step, less what an
                undisturbed training would have needed for the steps that were made in it: their number
                times the median of undisturbed steps in a world of that size. What is done early, and slows
@@ -142,8 +143,10 @@ def change_figures(
     first = world[0]
     after = [step for step in steps if step.begin >= event]
     inside = [save.end - save.begin for save in saves if event <= save.begin <= first.end]
+    whole = pause(steps, event, size)
     return {
-        "pause": pause(steps, event, size),
+        "pause": whole,
+        "beyond": whole - normal[size],
         "lost": lost_time(steps, event, size, normal),
         "event_to_first_step": first.end - event,
         "repeated_steps": len(after) - len([step for step in fresh(steps) if step.begin >= event]),
@@ -151,6 +154,39 @@ def change_figures(
         "normal_step": normal,
         "event": event,
     }
+
+
+# ---- long disturbances -----------------------------------------------------------------------------------
+
+
+def seconds_by_size(changes: Sequence[Tuple[float, int]], begin: float, end: float) -> Dict[int, float]:
+    """How long there were nodes for worlds of each size.
+
+    changes   (time, size from then on), in order; the first one at or before begin
+    """
+    found: Dict[int, float] = {}
+    for (since, size), until in zip(changes, [time for time, _ in changes[1:]] + [end]):
+        inside = min(until, end) - max(since, begin)
+        if inside > 0:
+            found[size] = found.get(size, 0.0) + inside
+    return found
+
+
+def bound(seconds: Dict[int, float], step: Dict[int, float]) -> float:
+    """The part of the steps of a world that always has all its nodes which one can make that loses no time, but is never larger than the
+    nodes there are.
+
+    seconds   with nodes for each size
+    step      undisturbed step time by size
+    """
+    return sum(time / step[size] for size, time in seconds.items()) * step[max(step)] / sum(seconds.values())
+
+
+def steps_made(steps: Sequence[Step], begin: float, end: float) -> float:
+    """Steps in that time, each once; one that lies partly within it counts with that part of it."""
+    return sum(
+        max(0.0, min(step.end, end) - max(step.begin, begin)) / (step.end - step.begin) for step in fresh(steps)
+    )
 
 
 # ---- Slurm's side --------------------------------------------------------------------------------------
@@ -187,8 +223,10 @@ def sigterm_to_free(lines: Iterable[str], begin: float, end: float) -> Optional[
 # What is shown of each change: (change, figure, heading)
 COLUMNS = (
     ("grow", "pause", "grow: pause"),
+    ("grow", "beyond", "grow: beyond a step"),
     ("grow", "lost", "grow: lost"),
     ("shrink", "pause", "shrink: pause"),
+    ("shrink", "beyond", "shrink: beyond a step"),
     ("shrink", "lost", "shrink: lost"),
     ("shrink", "submit_to_start", "submit to start"),
     ("shrink", "sigterm_to_free", "SIGTERM to free"),
@@ -204,33 +242,39 @@ class Spread(NamedTuple):
     rounds: int
 
     def __str__(self) -> str:
-        return f"{self.median:.1f} [{self.low:.1f}–{self.high:.1f}]"
+        digits = 2 if self.median < 9.5 else 1
+        return f"{self.median:.{digits}f} [{self.low:.{digits}f}–{self.high:.{digits}f}]"
+
+
+def _workload(record: Dict) -> Tuple[int, str]:
+    return record["megabytes"], record["step"]
 
 
 def summary(measures: Sequence[Dict], ours: str) -> List[Dict]:
-    """One record per step kind, peer and column, in the order of the measures: median, low, high, rounds
+    """One record per workload, peer and column, in the order of the measures: median, low, high, rounds
     and ratio to the peer `ours` (None where that one's median is not positive, or missing).
 
-    measures  records with "peer", "step", "change" and figures; one with "error" has none
+    measures  records with "peer", "megabytes", "step", "change" and figures; one with "error" has none
     """
-    groups: Dict[Tuple[str, str, str, str], List[float]] = {}
-    order: Dict[Tuple[str, str], None] = {}
+    groups: Dict[Tuple[Tuple[int, str], str, str, str], List[float]] = {}
+    order: Dict[Tuple[Tuple[int, str], str], None] = {}
     for measure in measures:
-        order[measure["step"], measure["peer"]] = None
+        order[_workload(measure), measure["peer"]] = None
         for change, figure, _ in COLUMNS:
             if measure["change"] == change and measure.get(figure) is not None:
-                groups.setdefault((measure["step"], measure["peer"], change, figure), []).append(measure[figure])
+                groups.setdefault((_workload(measure), measure["peer"], change, figure), []).append(measure[figure])
     records = []
-    for step, peer in order:
+    for workload, peer in order:
         for change, figure, _ in COLUMNS:
-            values = groups.get((step, peer, change, figure))
+            values = groups.get((workload, peer, change, figure))
             if not values:
                 continue
-            own = groups.get((step, ours, change, figure))
+            own = groups.get((workload, ours, change, figure))
             base = statistics.median(own) if own else 0.0
             records.append(
                 {
-                    "step": step,
+                    "megabytes": workload[0],
+                    "step": workload[1],
                     "peer": peer,
                     "change": change,
                     "figure": figure,
@@ -242,19 +286,22 @@ def summary(measures: Sequence[Dict], ours: str) -> List[Dict]:
 
 
 def markdown(records: Sequence[Dict], titles: Dict[str, str]) -> str:
-    """A table per step kind, a row per peer. Each cell: median [low–high] and, for others than the first, the
+    """A table per workload, a row per peer. Each cell: median [low–high] and, for others than the first, the
     ratio to it.
 
     titles    what to call each peer
     """
     parts = []
-    for step in dict.fromkeys(record["step"] for record in records):
-        cells = {(r["peer"], r["change"], r["figure"]): r for r in records if r["step"] == step}
+    for workload in dict.fromkeys(_workload(record) for record in records):
+        cells = {(r["peer"], r["change"], r["figure"]): r for r in records if _workload(r) == workload}
         peers = list(dict.fromkeys(peer for peer, _, _ in cells))
         rounds = sorted({record["rounds"] for record in cells.values()})
         count = str(rounds[0]) if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
-        kind = {"sleep": "Steps that sleep", "cpu": "CPU-bound steps"}.get(step, step)
-        parts.append(f"**{kind}**, {count} {'round' if count == '1' else 'rounds'}; seconds, median [min–max], × = ratio to the first row\n")
+        kind = {"sleep": "steps that sleep", "cpu": "CPU-bound steps"}.get(workload[1], workload[1])
+        parts.append(
+            f"**{workload[0]} MB, {kind}**, {count} {'round' if count == '1' else 'rounds'}; "
+            "seconds, median [min–max], × = ratio to the first row\n"
+        )
         parts.append("| | " + " | ".join(heading for _, _, heading in COLUMNS) + " |")
         parts.append("|---" * (len(COLUMNS) + 1) + "|")
         for peer in peers:
@@ -268,33 +315,48 @@ def _cell(record: Optional[Dict], first: bool) -> str:
     if record is None:
         return "–"
     text = str(Spread(*(record[field] for field in Spread._fields)))
-    if not first and record["ratio"] is not None:
+    if not first and record["ratio"] is not None and record["figure"] != "beyond":
         text += f" {record['ratio']:.1f}×"
     return text
 
 
-def verdicts(records: Sequence[Dict], measures: Sequence[Dict], ours: str) -> List[Tuple[bool, str]]:
+# What is promised: the peer, (peer it is compared with, change, share of that one's pause and lost time), by MB
+_SHARES = {
+    "elastic": {
+        1: (("torchrun", "grow", 1 / 2), ("torchrun", "shrink", 1 / 10), ("resubmit", "grow", 1), ("resubmit", "shrink", 1))
+    },
+    "live": {
+        1: tuple((peer, change, share) for peer, share in (("torchrun", 1 / 20), ("resubmit", 1 / 5)) for change in ("grow", "shrink")),
+        100: (("torchrun", "shrink", 1 / 20), ("resubmit", "grow", 1 / 3), ("resubmit", "shrink", 1 / 3)),
+    },
+}
+_BEYOND = {"live": {1: 0.3, 100: 1.0}}  # seconds of pause beyond a step
+
+
+def verdicts(records: Sequence[Dict], measures: Sequence[Dict]) -> List[Tuple[bool, str]]:
     """Whether what this project promises has been held: (held, sentence) for each promise that can be judged."""
-    medians = {(r["step"], r["peer"], r["change"], r["figure"]): r["median"] for r in records}
+    medians = {(_workload(r), r["peer"], r["change"], r["figure"]): r["median"] for r in records}
     result = []
-    limits = (("torchrun", "grow", 0.5), ("torchrun", "shrink", 0.1), ("resubmit", "grow", 1), ("resubmit", "shrink", 1))
-    for step in dict.fromkeys(record["step"] for record in records):
-        for peer, change, share in limits:
-            for figure in ("pause", "lost"):
-                own = medians.get((step, ours, change, figure))
-                other = medians.get((step, peer, change, figure))
-                if own is None or other is None:
-                    continue
-                result.append(
-                    (
-                        own <= share * other,
-                        f"{step}, {change}: {figure} {own:.2f} s, at most {share:g} of {peer}'s {other:.2f} s",
-                    )
-                )
+
+    def judge(own: Optional[float], limit: Optional[float], sentence: str) -> None:
+        if own is not None and limit is not None:
+            result.append((own <= limit, f"{sentence} {own:.2f} s, at most {limit:.2f} s"))
+
+    for workload in dict.fromkeys(_workload(record) for record in records):
+        megabytes, step = workload
+        for ours, promises in _SHARES.items():
+            for peer, change, share in promises.get(megabytes, ()):
+                for figure in ("pause", "lost"):
+                    own, other = (medians.get((workload, each, change, figure)) for each in (ours, peer))
+                    limit = None if other is None else share * other
+                    judge(own, limit, f"{megabytes} MB, {step}, {change}: {ours}, {figure}, 1/{1 / share:g} of {peer}'s:")
+        for ours, limits in _BEYOND.items():
+            for change in ("grow", "shrink"):
+                own = medians.get((workload, ours, change, "beyond"))
+                judge(own, limits.get(megabytes), f"{megabytes} MB, {step}, {change}: {ours}, pause beyond a step:")
     for measure in measures:
         free, save = measure.get("sigterm_to_free"), measure.get("save")
-        if measure["peer"] == ours and free is not None:
-            limit = (save or 0.0) + 1.0
-            what = f"{measure['step']}, round {measure['round']}: SIGTERM to free {free:.2f} s, at most {limit:.2f} s"
-            result.append((free <= limit, what))
+        if measure["peer"] in _SHARES:
+            sentence = f"{measure['megabytes']} MB, {measure['step']}, round {measure['round']}: {measure['peer']}, SIGTERM to free:"
+            judge(free, (save or 0.0) + 1.0, sentence)
     return result

@@ -2,8 +2,13 @@
 #
 # bench/: measurements, run by hand. What they compute is tested by tests/python/test_bench.py.
 EXTRA_DIST += \
+    bench/boundary.c \
+    bench/boundary.py \
+    bench/chaos \
     bench/cluster.py \
+    bench/efficiency \
     bench/figures.py \
+    bench/overhead \
     bench/page.py \
     bench/peers.py \
     bench/pmix \
@@ -14,4 +19,5 @@ EXTRA_DIST += \
     bench/torchrun-node.sh \
     bench/torchrun_keep_alive.py \
     bench/traffic \
-    bench/train.py
+    bench/train.py \
+    bench/trial.py

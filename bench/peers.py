@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The ways to change the size of a training that bench/resize compares.
+"""The ways to change the size of a training that are compared here.
 
 A peer is started where MAX nodes are free. Nobody tells it to shrink: it is preempted. Before a growth
 prepare_growth() gives it the chance to queue what is to start when nodes become free; commands_to_grow() are
@@ -15,18 +15,19 @@ MIN, MAX = 2, 4
 
 
 class Peer:
-    """One of them in one directory of a cluster. `name` is what --only takes."""
+    """One of them in one directory of a cluster, with options of train.py. `name` is what --only takes."""
 
     name = ""
     title = ""
     on_demand = False  # only if --only names it
     notice = "signal"
+    megabytes_usual = (1, 100)  # sizes of the model that it is measured with unless it is asked for
     # What is to be expected of an idle machine: start and end, and a shrink and a growth with their windows.
     start_seconds = 9
     kind_seconds = 27
 
-    def __init__(self, cluster, directory):
-        self.cluster, self.directory = cluster, directory
+    def __init__(self, cluster, directory, *options):
+        self.cluster, self.directory, self._options = cluster, directory, options
         self.log = directory / "steps"
         self.step_file = directory / "kind"
 
@@ -35,13 +36,14 @@ class Peer:
         return [
             *(self.directory / "train.py", "--notice", self.notice, "--log", self.log),
             *("--checkpoint", self.directory / "checkpoint", "--step-file", self.step_file),
+            *self._options,
         ]
 
     def start(self):
         raise NotImplementedError
 
-    def prepare_growth(self):
-        pass
+    def prepare_growth(self, nodes=MAX - MIN):
+        """So many are to become free."""
 
     def commands_to_grow(self):
         return []
@@ -56,9 +58,9 @@ def words(command):
 
 class Elastic(Peer):
     name = "elastic"
-    title = "slurm-elastic, script with a gate"
+    title = "slurm-elastic, restart mode, script with a gate"
     notice = "elastic"
-    options = []
+    options = ["--mode=restart"]
 
     def start(self):
         command = words(["srun", "elasticrun", *self.options, sys.executable, *self.training()])
@@ -66,27 +68,50 @@ class Elastic(Peer):
         self.cluster.submit(self.directory, *options, "--job-name=train", f"--wrap={command}")
 
 
+class ElasticLive(Elastic):
+    name = "live"
+    title = "slurm-elastic, live mode"
+    notice = "live"
+    options = []
+    kind_seconds = 26
+
+
+class Plain(Peer):
+    """A training that nobody can resize, beside which the others are seen."""
+
+    name = "plain"
+    title = "srun alone"
+    notice = "none"
+
+    def start(self):
+        environment = "RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS MASTER_ADDR=127.0.0.1"
+        script = f"{environment} MASTER_PORT={free_port()} exec {words([sys.executable, *self.training()])}"
+        command = words(["srun", "bash", "-c", script])
+        self.cluster.submit(self.directory, f"--nodes={MIN}", "--partition=batch", "--time=20", "--job-name=train", f"--wrap={command}")
+
+
 class ElasticCold(Elastic):
     """What a script gets that waits nowhere before it touches what the old world still uses."""
 
     name = "elastic-cold"
-    title = "slurm-elastic, script without a gate"
-    options = ["--early-start=no"]
+    title = "slurm-elastic, restart mode, script without a gate"
+    options = [*Elastic.options, "--early-start=no"]
     kind_seconds = 30
+    on_demand = True
 
 
 class ElasticLoad(Elastic):
     """As examples/digits does it, and as is possible without GPUs only."""
 
     name = "elastic-load"
-    title = "slurm-elastic, load_latest() after the rendezvous as gate"
+    title = "slurm-elastic, restart mode, load_latest() after the rendezvous as gate"
     notice = "elastic-load"
     on_demand = True
 
 
 class Torchrun(Peer):
-    """The base job is not preemptible; a second job brings the nodes above MIN, and is submitted anew after it
-    has been preempted."""
+    """The base job is not preemptible; others bring the nodes above MIN, one each, and are submitted anew after they
+    have been preempted or have lost their node."""
 
     name = "torchrun"
     title = "torchrun, default settings"
@@ -96,18 +121,19 @@ class Torchrun(Peer):
 
     def start(self):
         self._endpoint = f"127.0.0.1:{free_port()}"
-        self._submit("base", "batch")
-        self._submit("added", "elastic")
+        self._submit("base", "batch", MIN)
+        self.prepare_growth()
 
-    def prepare_growth(self):
-        self._submit("added", "elastic")
+    def prepare_growth(self, nodes=MAX - MIN):
+        for _ in range(nodes):
+            self._submit("added", "elastic", 1)
 
-    def _submit(self, role, partition):
+    def _submit(self, role, partition, nodes):
         command = [
             *("srun", "./torchrun-node.sh", role, f"{MIN}:{MAX}", self._endpoint, self.settings),
             *(sys.executable, *self.launcher, "--", *self.training()),
         ]
-        options = [f"--nodes={MIN if role == 'base' else MAX - MIN}", f"--partition={partition}", "--time=20"]
+        options = [f"--nodes={nodes}", f"--partition={partition}", "--time=20"]
         self.cluster.submit(self.directory, *options, "--job-name=train", f"--wrap={words(command)}")
 
 
@@ -115,14 +141,16 @@ class TorchrunTuned(Torchrun):
     name = "torchrun-tuned"
     title = "torchrun, monitor 0.1 s, last call 1 s"
     launcher = [*Torchrun.launcher, "--monitor_interval=0.1"]
+    megabytes_usual = (1,)
     settings = "last_call_timeout=1"
     kind_seconds = 47
 
 
 class TorchrunKeepAlive(TorchrunTuned):
     name = "torchrun-keepalive"
-    title = "the same, keep-alive 3 × 1 s"
+    title = "torchrun, the same and keep-alive 3 × 1 s"
     launcher = ["torchrun_keep_alive.py", "--monitor_interval=0.1"]
+    on_demand = True
     kind_seconds = 36
 
 
@@ -147,6 +175,6 @@ class Resubmit(Peer):
 
 PEERS = {
     peer.name: peer
-    for peer in (Elastic, ElasticLoad, ElasticCold, Torchrun, TorchrunTuned, TorchrunKeepAlive, Resubmit)
+    for peer in (ElasticLive, Elastic, ElasticLoad, ElasticCold, Torchrun, TorchrunTuned, TorchrunKeepAlive, Resubmit)
 }
 USUAL = [name for name, peer in PEERS.items() if not peer.on_demand]

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The arithmetic of bench/resize, on logs with known pauses."""
+"""The arithmetic of benchmarks, on logs with known pauses."""
 
 import datetime
 import json
@@ -181,11 +181,13 @@ something without a time
 
 class Tables(unittest.TestCase):
     MEASURES = [
-        {"round": number, "peer": peer, "step": "sleep", "change": change, "pause": pause, "lost": pause + 1}
+        {"round": number, "peer": peer, "megabytes": 1, "step": "sleep", "change": change, "pause": pause, "beyond": pause - 0.5, "lost": pause + 1}
         for peer, pauses in (("elastic", (1.0, 2.0, 9.0)), ("torchrun", (20.0, 30.0, 40.0)))
         for change in ("grow", "shrink")
         for number, pause in enumerate(pauses, 1)
-    ] + [{"round": 3, "peer": "elastic", "step": "sleep", "change": "shrink", "sigterm_to_free": 1.2, "save": 0.1}]
+    ] + [
+        {"round": 3, "peer": "elastic", "megabytes": 1, "step": "sleep", "change": "shrink", "sigterm_to_free": 1.2, "save": 0.1}
+    ]
 
     def test_summary(self):
         records = figures.summary(self.MEASURES, "elastic")
@@ -205,9 +207,11 @@ class Tables(unittest.TestCase):
     def test_markdown(self):
         text = figures.markdown(figures.summary(self.MEASURES, "elastic"), {"torchrun": "torchrun, as it is"})
         lines = text.splitlines()
-        self.assertIn("| elastic | 2.0 [1.0–9.0] | 3.0 [2.0–10.0] | 2.0 [1.0–9.0] | 3.0 [2.0–10.0] | – | 1.2 [1.2–1.2] |", lines)
-        self.assertIn("| torchrun, as it is | 30.0 [20.0–40.0] 15.0× | 31.0 [21.0–41.0] 10.3×", text)
-        self.assertEqual({line.count("|") for line in lines if line.startswith("|")}, {8})
+        cells = "2.00 [1.00–9.00] | 1.50 [0.50–8.50] | 3.00 [2.00–10.00]"
+        self.assertIn(f"| elastic | {cells} | {cells} | – | 1.20 [1.20–1.20] |", lines)
+        self.assertIn("| torchrun, as it is | 30.0 [20.0–40.0] 15.0× | 29.5 [19.5–39.5] | 31.0 [21.0–41.0] 10.3×", text)
+        self.assertEqual({line.count("|") for line in lines if line.startswith("|")}, {10})
+        self.assertIn("**1 MB, steps that sleep**", text)
 
     def test_placed_in_a_page(self):
         first, last = page.marks("resize")
@@ -218,21 +222,35 @@ class Tables(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "no lines"):
             page.placed(old, "pmix", "new\n")
 
+    def judged(self, measures, wanted=""):
+        found = figures.verdicts(figures.summary(measures, measures[0]["peer"]), measures)
+        return [(held, text.split(" s,")[0]) for held, text in found if wanted in text]
+
     def test_verdicts(self):
-        verdicts = figures.verdicts(figures.summary(self.MEASURES, "elastic"), self.MEASURES, "elastic")
         self.assertEqual(
-            [(held, text.split(" s,")[0]) for held, text in verdicts],
+            self.judged(self.MEASURES),
             [
-                (True, "sleep, grow: pause 2.00"),
-                (True, "sleep, grow: lost 3.00"),
-                (True, "sleep, shrink: pause 2.00"),
-                (True, "sleep, shrink: lost 3.00"),
-                (False, "sleep, round 3: SIGTERM to free 1.20"),
+                (True, "1 MB, sleep, grow: elastic, pause, 1/2 of torchrun's: 2.00"),
+                (True, "1 MB, sleep, grow: elastic, lost, 1/2 of torchrun's: 3.00"),
+                (True, "1 MB, sleep, shrink: elastic, pause, 1/10 of torchrun's: 2.00"),
+                (True, "1 MB, sleep, shrink: elastic, lost, 1/10 of torchrun's: 3.00"),
+                (False, "1 MB, sleep, round 3: elastic, SIGTERM to free: 1.20"),
             ],
         )
         slower = [{**m, "pause": 4.0} if m["peer"] == "elastic" else m for m in self.MEASURES]
-        held = [held for held, text in figures.verdicts(figures.summary(slower, "elastic"), [], "elastic") if "shrink: pause" in text]
-        self.assertEqual(held, [False])
+        self.assertEqual([held for held, _ in self.judged(slower, "shrink: elastic, pause")], [False])
+
+    def test_verdicts_of_live_mode(self):
+        live = [{**measure, "peer": "live", "megabytes": 100} for measure in self.MEASURES[:6]]
+        self.assertEqual(
+            self.judged(live, "live"),
+            [
+                (False, "100 MB, sleep, grow: live, pause beyond a step: 1.50"),
+                (False, "100 MB, sleep, shrink: live, pause beyond a step: 1.50"),
+            ],
+        )
+        with_torchrun = [*live, *({**measure, "megabytes": 100} for measure in self.MEASURES if measure["peer"] == "torchrun")]
+        self.assertIn((False, "100 MB, sleep, shrink: live, pause, 1/20 of torchrun's: 2.00"), self.judged(with_torchrun)[:2])
 
 
 if __name__ == "__main__":

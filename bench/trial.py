@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What programs that measure a training have in common: their options, one job of a peer, the end of it all."""
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import figures
+import page
+from cluster import BenchError, wait_for
+from peers import MAX, MIN, PEERS
+
+BASE = 2.0  # seconds of undisturbed steps before anything happens
+LIMIT = 180  # seconds for what should come about
+STEPS = ("sleep", "cpu")
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+# ---- options -------------------------------------------------------------------------------------------
+
+
+def at_least(low):
+    def number(text):
+        if not text.isdigit() or int(text) < low:
+            raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number from {low}")
+        return int(text)
+
+    return number
+
+
+def peer_list(text):
+    names = text.split(",")
+    for name in names:
+        if name not in PEERS:
+            raise argparse.ArgumentTypeError(f"{name!r}: must be among {', '.join(PEERS)}")
+    return names
+
+
+def add_options(parser, peers=()):
+    """Those that all have; --only, where peers are compared."""
+    if peers:
+        usual = f"default {','.join(peers)}; all there are: {', '.join(PEERS)}"
+        parser.add_argument("--only", type=peer_list, default=peers, metavar="PEER,...", help=usual)
+    parser.add_argument("--prefix", metavar="DIR", help="where slurm-elastic is installed; default as scripts/testbed")
+    parser.add_argument("--json", metavar="FILE", help="write every figure of every round")
+    parser.add_argument("--markdown", metavar="FILE", help="replace the table in this page, such as doc/benchmarks.md")
+    parser.add_argument("--keep", metavar="DIR", help="copy logs of steps and jobs there")
+
+
+# ---- one job -----------------------------------------------------------------------------------------
+
+
+class Trial:
+    """One job of a peer, which begins with steps of a kind. `with` ends it, and everything else on the cluster."""
+
+    def __init__(self, cluster, peer, kind):
+        self.cluster, self.peer = cluster, peer
+        self._rivals = 0
+        peer.step_file.write_text(kind)
+
+    def __enter__(self):
+        self.peer.start()
+        return self
+
+    def __exit__(self, *exception):
+        self.peer.stop()
+        self.cluster.cancel_all()
+
+    def log(self):
+        """Steps and checkpoints up to now."""
+        try:
+            with open(self.peer.log) as file:
+                return figures.read_log(file)
+        except FileNotFoundError:
+            return [], []
+
+    def settle(self, kind):
+        """Wait for undisturbed steps of that kind on MAX nodes."""
+        self.peer.step_file.write_text(kind)
+        wait_for(f"steps on {MAX} nodes", lambda: self._settled(kind), LIMIT)
+
+    def _settled(self, kind):
+        """Whether the present world has MAX nodes and has made steps of this kind for long enough."""
+        steps, _ = self.log()
+        if not steps:
+            return False
+        world = [step for step in steps if step.world == steps[-1].world and step.kind == kind]
+        return bool(world) and world[-1].size == MAX and world[-1].end - world[0].begin > figures.SETTLED + BASE
+
+    def preempt(self, nodes=MAX - MIN):
+        """Submit a job of higher priority that takes nodes away: (id, file in which it writes when it started)."""
+        self._rivals += 1
+        note = self.peer.directory / f"rival-{self._rivals}"
+        script = f"date +%s.%N >{note}; exec sleep 3600"
+        options = [f"--nodes={nodes}", "--partition=batch", "--job-name=rival", "--time=60"]
+        return self.cluster.submit(self.peer.directory, *options, f"--wrap={script}"), note
+
+    def give_back(self, rival):
+        """End that job, and tell the peer."""
+        self.cluster.run_at_once(["scancel", rival], *self.peer.commands_to_grow())
+
+
+def follow(begin, actions):
+    """Call each of (seconds after begin, function) at its time; a list of when that was."""
+    times = []
+    for after, action in actions:
+        time.sleep(max(0.0, begin + after - time.time()))
+        times.append(time.time())
+        action()
+    return times
+
+
+def keep(directory, target):
+    """Copy files of a job's directory."""
+    target.mkdir(parents=True, exist_ok=True)
+    for path in directory.iterdir():
+        if path.is_file():
+            shutil.copy(path, target)
+
+
+# ---- all of it -------------------------------------------------------------------------------------------
+
+
+def measured(name, args, measure_all):
+    """What a benchmark measures, and on which machine: (machine, measures, whether it came to its end).
+
+    measure_all   called with (args, machine, measures); appends every record to `measures`, so that those who lose patience
+                  still have some
+    """
+    measures, stopped, where = [], None, page.machine()
+    try:
+        import torch
+
+        where["torch"] = torch.__version__
+        if args.markdown:  # before the hour, not after it
+            page.placed(Path(args.markdown).read_text(), name, "")
+        if where["load"] > 0.5:
+            say(f"bench/{name}: load average {where['load']:.1f}: the figures will be those of a busy machine")
+        measure_all(args, where, measures)
+    except ImportError as error:
+        stopped = f"{error}: PyTorch is needed (Debian: python3-torch)"
+    except (BenchError, OSError, ValueError) as error:
+        stopped = str(error)
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+    if stopped:
+        say(f"bench/{name}: {stopped}")
+    return where, measures, not stopped and all("error" not in measure for measure in measures)
+
+
+def publish(name, args, where, complete, text, **content):
+    """Print a text, with what the machine was, and write it to the page if it is complete, and what belongs to it to the file."""
+    text = f"{page.heading(where)}, PyTorch {where['torch']}, Python {where['python']}; {where['nodes']} nodes\n\n{text}"
+    if args.json:
+        page.write(args.json, json.dumps({"machine": where, **content}, indent=1) + "\n")
+    if args.markdown and complete:
+        page.place(args.markdown, name, text)
+    print(text)
