@@ -19,11 +19,13 @@ int main(int argc, char **argv)
     long calls = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
     void *library = dlopen(getenv("ELASTIC_LIB"), RTLD_NOW);
     if (!library || calls < 1) {
-        fprintf(stderr, "usage: elasticrun %s CALLS (%s)\n", argv[0], library ? "none given" : dlerror());
+        fprintf(stderr, "usage: elasticrun %s CALLS (%s)\n", argv[0],
+                library ? "none given" : dlerror());
         return 1;
     }
     int (*init)(void) = (int (*)(void))dlsym(library, "elastic_init");
-    int (*test)(struct elastic_event *) = (int (*)(struct elastic_event *))dlsym(library, "elastic_event_test");
+    int (*test)(struct elastic_event *) = (int (*)(struct elastic_event *))dlsym(
+        library, "elastic_event_test");
     struct elastic_event event;
     if (!init || !test || init() != 0)
         return 1;

@@ -179,6 +179,25 @@ something without a time
         self.assertIsNone(figures.sigterm_to_free(self.LOG, self.at(4), self.at(5)))
 
 
+class Disturbances(unittest.TestCase):
+    def test_seconds_by_size(self):
+        changes = [(0.0, 4), (15.0, 3), (25.0, 4), (45.0, 3), (55.0, 4)]
+        self.assertEqual(figures.seconds_by_size(changes, 0.0, 60.0), {4: 40.0, 3: 20.0})
+        self.assertEqual(figures.seconds_by_size(changes, 20.0, 50.0), {3: 10.0, 4: 20.0})
+
+    def test_bound(self):
+        # A third of the time at three quarters of the rate.
+        self.assertAlmostEqual(figures.bound({4: 40.0, 3: 20.0}, {4: 0.06, 3: 0.08}), 1 - 1 / 3 / 4)
+        self.assertAlmostEqual(figures.bound({4: 60.0}, {4: 0.06, 3: 0.08}), 1)
+
+    def test_steps_that_are_made_again_count_once(self):
+        training = Training().world(4, 50, LONG)
+        training.number = 30  # it resumes from a checkpoint
+        training.world(3, 40, LONG)
+        self.assertAlmostEqual(figures.steps_made(training.steps, 1000.0, training.now), 70)
+        self.assertAlmostEqual(figures.steps_made(training.steps, 1000.0 + 1.5 * LONG, 1000.0 + 4 * LONG), 2.5)
+
+
 class Tables(unittest.TestCase):
     MEASURES = [
         {"round": number, "peer": peer, "megabytes": 1, "step": "sleep", "change": change, "pause": pause, "beyond": pause - 0.5, "lost": pause + 1}
