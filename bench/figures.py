@@ -17,7 +17,7 @@ import datetime
 import json
 import re
 import statistics
-from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 WINDOW = 10.0
 SETTLED = 1.0  # from its first step on a world counts as undisturbed after so many seconds
@@ -87,8 +87,10 @@ def window_is_over(steps: Sequence[Step], event: float, size: int) -> bool:
     return world is not None and world[-1].end >= world[0].end + WINDOW
 
 
-def undisturbed(steps: Sequence[Step], events: Sequence[float], kind: str) -> Dict[int, float]:
-    """Median step time by world size: of steps that began SETTLED after the first step of their world and
+def undisturbed(
+    steps: Sequence[Step], events: Sequence[float], kind: str, middle: Callable[[List[float]], float] = statistics.median
+) -> Dict[int, float]:
+    """Median step time by world size (or the mean, whose inverse is the rate): of steps that began SETTLED after the first step of their world and
     kind, and ended before the next event. Sizes that never settled: of all their steps."""
     settled: Dict[int, List[float]] = {}
     every: Dict[int, List[float]] = {}
@@ -99,7 +101,7 @@ def undisturbed(steps: Sequence[Step], events: Sequence[float], kind: str) -> Di
             every.setdefault(step.size, []).append(step.end - step.begin)
             if step.begin >= begin and step.end <= end:
                 settled.setdefault(step.size, []).append(step.end - step.begin)
-    return {size: statistics.median(settled.get(size, all_steps)) for size, all_steps in every.items()}
+    return {size: middle(settled.get(size, all_steps)) for size, all_steps in every.items()}
 
 
 def pause(steps: Sequence[Step], event: float, size: int) -> float:
@@ -177,7 +179,7 @@ def bound(seconds: Dict[int, float], step: Dict[int, float]) -> float:
     nodes there are.
 
     seconds   with nodes for each size
-    step      undisturbed step time by size
+    step      mean undisturbed step time by size
     """
     return sum(time / step[size] for size, time in seconds.items()) * step[max(step)] / sum(seconds.values())
 
