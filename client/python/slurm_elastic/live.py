@@ -52,6 +52,7 @@ FORM_SECONDS = 30.0  # for all ranks of a world to meet
 COLLECTIVE = datetime.timedelta(minutes=30)  # for each collective, as torch.distributed has it
 PARCEL_BYTES = 4 << 20  # of a state on its way; a rank hands one on while the next is coming
 PARCELS = 8  # on their way at once
+TOUCHED = 3  # times the parameters
 ALIGNMENT = 16  # of a tensor in a parcel, which is enough for every type
 SCHEDULER = getattr(lr_scheduler, "LRScheduler", lr_scheduler._LRScheduler)  # its name since PyTorch 2
 
@@ -117,6 +118,7 @@ class State:
         self._callbacks: List[Callable[[State], None]] = []
         self._steps = 0
         self._is_whole = False  # not the state of a process that has only begun
+        self._touched: Optional[torch.Tensor] = None
         self._complete = -1  # steps made, when only the optimizers' part of the last is known to have been
         self._stepping: Optional[Stepping] = None  # where workers can be lost
         self._boundary: Optional[Boundary] = None
@@ -581,8 +583,16 @@ def _backend() -> str:
     return "nccl" if torch.cuda.is_available() else "gloo"
 
 
+def _touch(state: State) -> torch.Tensor:
+    """As much memory as gradients, their buckets and an optimizer are going to take, to be given back just before. What a process has touched is at
+    hand then; what the machine has to find first takes a virtual one several times as long, half a second for 100 MB."""
+    trained = [each for each in state.model.parameters() if each.requires_grad and each.device.type == "cpu"]
+    return torch.ones(TOUCHED * sum(map(_size, trained)), dtype=torch.uint8)
+
+
 def _begin(state: State) -> None:
     """The group is formed."""
+    state._touched = None
     is_shared = _share(state)
     for sampler in state._samplers:
         sampler.set_world(dist.get_rank(), dist.get_world_size())
@@ -697,6 +707,7 @@ def run(train: Callable[[State], Any], state: State, *, timeout: datetime.timede
     """
     if not _events.live(_digest(state._outline())):
         return _run_in_one_world(train, state)
+    state._touched = _touch(state)
     _events.init()
     state._watch()
     world = _events.world()
