@@ -327,7 +327,7 @@ def wrong_processes(of_process, steps, survivors):
         yield f"{len(stayed)} processes have made all steps, {survivors} would be right"
     for pid, lines in of_process.items():
         made = [line["step"] for line in lines]
-        if made != list(range(made[0], made[0] + len(made))):
+        if made and made != list(range(made[0], made[0] + len(made))):
             yield f"process {pid} was not there all the time between its first and last step"
         loaders = {tuple(line["loader"]) for line in lines if "loader" in line}
         if len(loaders) > 1:
