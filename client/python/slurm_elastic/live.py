@@ -118,7 +118,6 @@ class State:
         self._callbacks: List[Callable[[State], None]] = []
         self._steps = 0
         self._is_whole = False  # not the state of a process that has only begun
-        self._touched: Optional[torch.Tensor] = None
         self._complete = -1  # steps made, when only the optimizers' part of the last is known to have been
         self._stepping: Optional[Stepping] = None  # where workers can be lost
         self._boundary: Optional[Boundary] = None
@@ -592,7 +591,6 @@ def _touch(state: State) -> torch.Tensor:
 
 def _begin(state: State) -> None:
     """The group is formed."""
-    state._touched = None
     is_shared = _share(state)
     for sampler in state._samplers:
         sampler.set_world(dist.get_rank(), dist.get_world_size())
@@ -707,8 +705,9 @@ def run(train: Callable[[State], Any], state: State, *, timeout: datetime.timede
     """
     if not _events.live(_digest(state._outline())):
         return _run_in_one_world(train, state)
-    state._touched = _touch(state)
+    touched = _touch(state)
     _events.init()
+    del touched  # before the others come to their boundary: this takes a while, too
     state._watch()
     world = _events.world()
     while True:
