@@ -52,7 +52,8 @@ FORM_SECONDS = 30.0  # for all ranks of a world to meet
 COLLECTIVE = datetime.timedelta(minutes=30)  # for each collective, as torch.distributed has it
 PARCEL_BYTES = 4 << 20  # of a state on its way; a rank hands one on while the next is coming
 PARCELS = 8  # on their way at once
-TOUCHED = 3  # times the parameters
+TOUCHED = 3  # times the parameters, …
+TOUCHED_MOST = 1 << 30  # … in bytes
 ALIGNMENT = 16  # of a tensor in a parcel, which is enough for every type
 SCHEDULER = getattr(lr_scheduler, "LRScheduler", lr_scheduler._LRScheduler)  # its name since PyTorch 2
 
@@ -583,10 +584,11 @@ def _backend() -> str:
 
 
 def _touch(state: State) -> torch.Tensor:
-    """As much memory as gradients, their buckets and an optimizer are going to take, to be given back just before. What a process has touched is at
-    hand then; what the machine has to find first takes a virtual one several times as long, half a second for 100 MB."""
+    """In a newcomer: as much memory as gradients, their buckets and an optimizer are going to take, to be given back just before. What has been touched
+    is at hand then; what a virtual machine has to get from its host first takes several times as long, half a second for 100 MB."""
     trained = [each for each in state.model.parameters() if each.requires_grad and each.device.type == "cpu"]
-    return torch.ones(TOUCHED * sum(map(_size, trained)), dtype=torch.uint8)
+    wanted = TOUCHED * sum(map(_size, trained)) if (_world.generation() or 1) > 1 else 0
+    return torch.ones(min(wanted, TOUCHED_MOST), dtype=torch.uint8)
 
 
 def _begin(state: State) -> None:
