@@ -11,7 +11,9 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/_nodes.py \
     client/python/slurm_elastic/_store.py \
     client/python/slurm_elastic/_suitable.py \
+    client/python/slurm_elastic/_transfer.py \
     client/python/slurm_elastic/_world.py \
+    client/python/slurm_elastic/_wrapper.py \
     client/python/slurm_elastic/batches.py \
     client/python/slurm_elastic/checkpoint.py \
     client/python/slurm_elastic/py.typed \

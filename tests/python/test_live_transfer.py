@@ -11,9 +11,9 @@ import tap
 RANK = """
 import sys
 import torch, torch.distributed as dist
-from slurm_elastic import live
+from slurm_elastic import _transfer, _wrapper, live
 torch.set_num_threads(1)
-live.PARCEL_BYTES, live.PARCELS = 4096, 3
+_transfer.PARCEL_BYTES, _transfer.PARCELS = 4096, 3
 have_it, older, directory = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
@@ -53,17 +53,17 @@ assert state.steps == 5 and state._is_whole and model.count == 7, state.steps
 assert not any("__deepcopy__" in vars(v) for each in optimizer.state.values() for v in each.values() if torch.is_tensor(v))
 
 calls = []
-function = live.ddp_module._sync_module_states
-live.ddp_module._sync_module_states = lambda *args, **kwargs: calls.append(1) or function(*args, **kwargs)
+function = _wrapper.ddp_module._sync_module_states
+_wrapper.ddp_module._sync_module_states = lambda *args, **kwargs: calls.append(1) or function(*args, **kwargs)
 for is_shared in (True, False):
-    live._wrap(state, is_shared)
+    _wrapper.wrap(state, is_shared)
     assert calls == ([] if is_shared else [1]), calls
     model_before = model.inner[2].weight.detach().clone()
     state.ddp(torch.ones(2, 3, 8, 8)).square().mean().backward()
     wrapper = state.ddp
-    live._unwrap(state)
+    _wrapper.unwrap(state)
     assert state.ddp is model and not hasattr(wrapper, "reducer")
-live._unwrap(state)  # without a wrapper: nothing
+_wrapper.unwrap(state)  # without a wrapper: nothing
 model(torch.ones(2, 3, 8, 8)).square().mean().backward()  # no hook of a reducer is left
 step()
 torch.save(state.state_dict(), f"{directory}/{rank}")
@@ -103,10 +103,10 @@ class Share(unittest.TestCase):
 class Lines(unittest.TestCase):
     @tap.needs_torch
     def test_each_receiver_has_one_source_and_each_rank_at_most_one_target(self):
-        from slurm_elastic import live
+        from slurm_elastic import _transfer
 
         for sources, receivers in (([0], [1, 2, 3]), ([0, 1], [2, 3, 4]), ([0, 2, 3], [1]), ([1], [])):
-            pairs = {rank: live._neighbours(rank, sources, receivers) for rank in sources + receivers}
+            pairs = {rank: _transfer.neighbours(rank, sources, receivers) for rank in sources + receivers}
             for rank, (source, target) in pairs.items():
                 self.assertEqual(source is None, rank in sources)
                 if source is not None:

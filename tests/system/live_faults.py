@@ -66,7 +66,7 @@ def train(log_dir, seconds):
         return announce
 
     live.dist.init_process_group = announced(live.dist.init_process_group, "form")
-    live._pass_state = announced(live._pass_state, "transfer")
+    live.pass_state = announced(live.pass_state, "transfer")
     training = undisturbed.Training()
     training.models.register_buffer("padding", torch.zeros(PADDING))
     sampler = training.sampler

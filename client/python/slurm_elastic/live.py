@@ -22,39 +22,30 @@ script runs in restart mode, under torchrun and alone. Why it is done so: doc/li
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import datetime
-import gc
 import hashlib
-import inspect
-import itertools
 import os
-import pickle
 import threading
 import traceback
-import weakref
-from typing import Any, Callable, ContextManager, Deque, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, ContextManager, Dict, List, Optional, Tuple
 
 import torch
 import torch.distributed as dist
-import torch.nn.parallel.distributed as ddp_module
 import torch.optim.lr_scheduler as lr_scheduler
-from torch.nn.parallel import DistributedDataParallel
 
 from . import _events, _generators, _suitable, _world, checkpoint
 from ._boundary import Boundary, Standing, Stepping, drop_gradients, newest
 from ._store import AgentStore
+from ._transfer import neighbours, pass_state, wire_of
+from ._wrapper import unwrap, wrap
 from .leaving import leave
 from .sampler import ElasticSampler
 
 FORM_SECONDS = 30.0  # for all ranks of a world to meet
 COLLECTIVE = datetime.timedelta(minutes=30)  # for each collective, as torch.distributed has it
-PARCEL_BYTES = 4 << 20  # of a state on its way; a rank hands one on while the next is coming
-PARCELS = 8  # on their way at once
 TOUCHED = 3  # times the parameters, …
 TOUCHED_MOST = 1 << 30  # … in bytes
-ALIGNMENT = 16  # of a tensor in a parcel, which is enough for every type
 SCHEDULER = getattr(lr_scheduler, "LRScheduler", lr_scheduler._LRScheduler)  # its name since PyTorch 2
 
 
@@ -331,195 +322,11 @@ def _digest(value: Any) -> int:
     return max(1, int.from_bytes(hashlib.sha256(repr(value).encode()).digest()[:7], "big"))
 
 
-# ---- a state on its way ------------------------------------------------------------------------------
-
-
-class _Hole:
-    """Where a tensor is missing in a structure that is sent without its tensors."""
-
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self.shape, self.dtype, self.device = tuple(tensor.shape), tensor.dtype, tensor.device.type
-
-    def empty(self, device: torch.device) -> torch.Tensor:
-        return torch.empty(self.shape, dtype=self.dtype, device="cpu" if self.device == "cpu" else device)
-
-
-def _replace(value: Any, kind: type, replacement: Callable[[Any], Any]) -> Any:
-    """A copy of nested dicts, lists and tuples, with what is of that kind replaced."""
-    if isinstance(value, kind):
-        return replacement(value)
-    if isinstance(value, dict):
-        copy = type(value)()
-        copy.update((key, _replace(each, kind, replacement)) for key, each in value.items())
-        return copy
-    if type(value) in (list, tuple):
-        return type(value)(_replace(each, kind, replacement) for each in value)
-    return value
-
-
-def _device(state: State) -> torch.device:
-    for tensor in state._model_tensors():
-        return tensor.device
-    return torch.device("cpu")
-
-
-def _taken_apart(value: Any) -> Tuple[Any, List[torch.Tensor]]:
-    """A structure without its tensors, and these."""
-    tensors: List[torch.Tensor] = []
-
-    def take(tensor: torch.Tensor) -> _Hole:
-        tensors.append(tensor)
-        return _Hole(tensor)
-
-    return _replace(value, torch.Tensor, take), tensors
-
-
-def _filled(value: Any, device: torch.device) -> Tuple[Any, List[torch.Tensor]]:
-    """A structure with tensors for its holes, and these."""
-    tensors: List[torch.Tensor] = []
-
-    def fill(hole: _Hole) -> torch.Tensor:
-        tensors.append(hole.empty(device))
-        return tensors[-1]
-
-    return _replace(value, _Hole, fill), tensors
-
-
-class _Parcel(NamedTuple):
-    """What goes over the wire at once. Pairs (into, from) are copied before it leaves its first rank, and after it has arrived."""
-
-    bytes: torch.Tensor
-    before: List[Tuple[torch.Tensor, torch.Tensor]]
-    after: List[Tuple[torch.Tensor, torch.Tensor]]
-
-
-def _size(tensor: torch.Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
-
-
-def _pieces(tensor: torch.Tensor, wire: torch.device) -> Iterator[_Parcel]:
-    """Of a large one, as it lies in memory if it lies well there."""
-    there = tensor.device == wire and tensor.is_contiguous()
-    whole = tensor if there else torch.empty(tensor.shape, dtype=tensor.dtype, device=wire)
-    pieces = whole.view(-1).split(PARCEL_BYTES // tensor.element_size())
-    for number, piece in enumerate(pieces, 1):
-        before = [(whole, tensor)] if number == 1 and not there else []
-        after = [(tensor, whole)] if number == len(pieces) and not there else []
-        yield _Parcel(piece.view(torch.uint8), before, after)
-
-
-def _packed(tensors: List[torch.Tensor], wire: torch.device) -> _Parcel:
-    """Several small ones."""
-    rooms = [-(-_size(tensor) // ALIGNMENT) * ALIGNMENT for tensor in tensors]
-    buffer = torch.empty(sum(rooms), dtype=torch.uint8, device=wire)
-    places = [
-        room[: _size(tensor)].view(tensor.dtype).view(tensor.shape) for tensor, room in zip(tensors, buffer.split(rooms))
-    ]
-    return _Parcel(buffer, list(zip(places, tensors)), list(zip(tensors, places)))
-
-
-def _parcels(tensors: List[torch.Tensor], wire: torch.device) -> Iterator[_Parcel]:
-    """The same ones on all ranks, wherever and however their tensors lie."""
-    small: List[torch.Tensor] = []
-    for tensor in tensors:
-        if _size(tensor) > PARCEL_BYTES // 2:
-            yield from _pieces(tensor, wire)
-        elif _size(tensor):
-            if sum(map(_size, small)) + _size(tensor) > PARCEL_BYTES:
-                yield _packed(small, wire)
-                small = []
-            small.append(tensor)
-    if small:
-        yield _packed(small, wire)
-
-
-def _pass_tensors(tensors: List[torch.Tensor], source: Optional[int], target: Optional[int], wire: torch.device) -> None:
-    """They come from the source, unless they are here, and go to the target, if any, while more come."""
-    coming: Deque[Tuple[_Parcel, Any]] = collections.deque()
-    leaving: Deque[Any] = collections.deque()
-    parcels = _parcels(tensors, wire)
-    while True:
-        for parcel in itertools.islice(parcels, PARCELS - len(coming)):
-            coming.append((parcel, None if source is None else dist.irecv(parcel.bytes, source)))
-        if not coming:
-            break
-        parcel, arrival = coming.popleft()
-        if arrival is not None:
-            arrival.wait()
-        for into, content in parcel.before if arrival is None else parcel.after:
-            into.copy_(content)
-        if target is not None:
-            leaving.append(dist.isend(parcel.bytes, target))
-            if len(leaving) > PARCELS:
-                leaving.popleft().wait()
-    for departure in leaving:
-        departure.wait()
-
-
-def _pass_text(text: bytes, source: Optional[int], target: Optional[int], wire: torch.device) -> bytes:
-    """The same with bytes of which only the source knows how many they are."""
-    length = torch.tensor([len(text)])
-    _pass_tensors([length], source, target, wire)
-    content = torch.empty(int(length), dtype=torch.uint8) if source is not None else torch.frombuffer(bytearray(text), dtype=torch.uint8)
-    _pass_tensors([content], source, target, wire)
-    return content.numpy().tobytes()
-
-
-@contextlib.contextmanager
-def _given_away(tensors: List[torch.Tensor]) -> Iterator[None]:
-    """Nobody else has them, so that an optimizer that loads them, and copies deeply what it loads, may keep them as they are."""
-    for tensor in tensors:
-        tensor.__deepcopy__ = lambda memo, tensor=tensor: tensor
-    try:
-        yield
-    finally:
-        for tensor in tensors:
-            del tensor.__deepcopy__
-
-
-def _pass_state(state: State, source: Optional[int], target: Optional[int]) -> None:
-    """The same with a whole state."""
-    wire, model = _wire(state), state._model_tensors()
-    text = b""
-    beside: List[torch.Tensor] = []
-    if source is None:
-        rest, beside = _taken_apart(state._beside_the_model())
-        text = pickle.dumps(rest)
-    text = _pass_text(text, source, target, wire)
-    aside = model
-    if source is not None:
-        rest, beside = _filled(pickle.loads(text), _device(state))
-        if state._is_whole:  # an older one, that must not be broken before the newer one is complete
-            aside = [torch.empty_like(tensor) for tensor in model]
-    _pass_tensors(aside + beside, source, target, wire)
-    if source is not None:
-        if aside is not model:
-            for tensor, newer in zip(model, aside):
-                tensor.copy_(newer)
-        with _given_away(beside):
-            state._load_beside_the_model(rest)
-
-
-def _wire(state: State) -> torch.device:
-    """Where tensors must be to be sent: gloo's on the host, NCCL's on the GPU."""
-    return _device(state) if dist.get_backend() == "nccl" else torch.device("cpu")
-
-
-def _neighbours(rank: int, sources: List[int], receivers: List[int]) -> Tuple[Optional[int], Optional[int]]:
-    """From whom this rank gets the state, and to whom it goes on. From each source goes a line of receivers."""
-    for number, source in enumerate(sources):
-        line = [source, *receivers[number :: len(sources)]]
-        if rank in line:
-            place = line.index(rank)
-            return line[place - 1] if place else None, line[place + 1] if place + 1 < len(line) else None
-    raise ValueError(f"rank {rank} neither has the state nor lacks it")
-
-
 def _share(state: State) -> bool:
     """Ranks that lack the newest state get it, each from one of those that have it. False: none has any; they have begun
     from the newest checkpoint, or anew."""
     rank, size = dist.get_rank(), dist.get_world_size()
-    mine = torch.tensor([*state._standing, _digest(state._shapes())], device=_wire(state))
+    mine = torch.tensor([*state._standing, _digest(state._shapes())], device=wire_of(state))
     gathered = [torch.empty_like(mine) for _ in range(size)]
     dist.all_gather(gathered, mine)
     table = [each.tolist() for each in gathered]
@@ -533,47 +340,14 @@ def _share(state: State) -> bool:
         raise ShapesDiffer("the model's parameters are not those of the ranks that train")
     if rank in sources:
         state._go_on_from(step)
-    source, target = _neighbours(rank, sources, receivers)
+    source, target = neighbours(rank, sources, receivers)
     if source is not None and not state._is_whole:
         state._complete = -1  # what is received replaces it piece by piece
     if source is not None or target is not None:
-        _pass_state(state, source, target)
+        pass_state(state, source, target)
     if source is not None:
         state._take_up(rank)
     return True
-
-
-# ---- the wrapper ---------------------------------------------------------------------------------------
-
-
-def _wrap(state: State, is_shared: bool) -> None:
-    """Make DistributedDataParallel, without its broadcast of what the ranks have already."""
-    options = dict(state._ddp_options)
-    function = getattr(ddp_module, "_sync_module_states", None)
-    if is_shared and "init_sync" in inspect.signature(DistributedDataParallel).parameters:  # newer releases
-        options.setdefault("init_sync", False)
-    elif is_shared and function is not None:
-        ddp_module._sync_module_states = lambda *args, **kwargs: None
-    try:
-        state.ddp = DistributedDataParallel(state.model, **options)
-    finally:
-        if function is not None:
-            ddp_module._sync_module_states = function
-
-
-def _unwrap(state: State) -> None:
-    """Drop it. Its reducer has hooks in the parameters and holds on to the group: it must be gone before the next one."""
-    wrapper, state.ddp = state.ddp, state.model
-    reducer = getattr(wrapper, "reducer", None)
-    if reducer is None:
-        return
-    reference = weakref.ref(reducer)
-    del reducer
-    for name in ("reducer", "logger", "process_group"):
-        wrapper.__dict__.pop(name, None)
-    del wrapper
-    if reference() is not None:  # held in a cycle: looking for these takes a tenth of a second
-        gc.collect()
 
 
 # ---- worlds ------------------------------------------------------------------------------------------
@@ -587,7 +361,7 @@ def _touch(state: State) -> torch.Tensor:
     """In a newcomer: as much memory as gradients, their buckets and an optimizer are going to take, to be given back just before. What has been touched
     is at hand then; what a virtual machine has to get from its host first takes several times as long, half a second for 100 MB."""
     trained = [each for each in state.model.parameters() if each.requires_grad and each.device.type == "cpu"]
-    wanted = TOUCHED * sum(map(_size, trained)) if (_world.generation() or 1) > 1 else 0
+    wanted = TOUCHED * sum(each.numel() * each.element_size() for each in trained) if (_world.generation() or 1) > 1 else 0
     return torch.ones(min(wanted, TOUCHED_MOST), dtype=torch.uint8)
 
 
@@ -597,7 +371,7 @@ def _begin(state: State) -> None:
     for sampler in state._samplers:
         sampler.set_world(dist.get_rank(), dist.get_world_size())
     if state._wrap and any(each.requires_grad for each in state.model.parameters()):
-        _wrap(state, is_shared)
+        wrap(state, is_shared)
     for callback in state._callbacks:
         callback(state)
 
@@ -605,7 +379,7 @@ def _begin(state: State) -> None:
 def _end(state: State) -> List[Any]:
     """The wrapper first, whose reducer holds on to the group, and both before another world. Returns the groups, which end when they are
     forgotten: that takes them some time."""
-    _unwrap(state)
+    unwrap(state)
     if not dist.is_initialized():
         # A group that was never formed has been counted all the same, and this count is in the names under which ranks meet.
         for holder, name in ((dist.distributed_c10d, "_group_count"), (getattr(dist.distributed_c10d, "_world", None), "group_count")):
