@@ -28,7 +28,7 @@ import hashlib
 import os
 import threading
 import traceback
-from typing import Any, Callable, ContextManager, Dict, List, Optional, Tuple
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Tuple
 
 import torch
 import torch.distributed as dist
@@ -391,6 +391,21 @@ def _end(state: State) -> List[Any]:
     return groups
 
 
+@contextlib.contextmanager
+def _without_barrier() -> Iterator[None]:
+    """init_process_group() ends with a barrier that looks every 10 ms. Where the group's connections are made at once, as gloo's are, nobody comes
+    so far alone."""
+    function = getattr(dist.distributed_c10d, "_store_based_barrier", None)
+    if function is None or _backend() != "gloo":
+        yield
+        return
+    dist.distributed_c10d._store_based_barrier = lambda *args, **kwargs: None
+    try:
+        yield
+    finally:
+        dist.distributed_c10d._store_based_barrier = function
+
+
 def _abort_when_torn(groups: List[Any], over: threading.Event) -> None:
     """What frees a rank from NCCL, whose waits do not end with connections: not tested, for want of GPUs."""
     while not over.is_set() and not _events.torn(wait=True):
@@ -416,7 +431,10 @@ class _Membership:
         _world.enter(world)
         _events.world_forms()
         self._store = AgentStore(world.generation, world.attempt, timeout=patience, longest=patience)
-        dist.init_process_group(_backend(), store=self._store, rank=world.rank, world_size=world.size, timeout=self._timeout)
+        with _without_barrier():
+            dist.init_process_group(
+                _backend(), store=self._store, rank=world.rank, world_size=world.size, timeout=self._timeout
+            )
         if dist.get_backend() == "nccl":
             self._aborting = threading.Thread(
                 target=_abort_when_torn, args=(list(dist.distributed_c10d._pg_map), self._over), daemon=True
