@@ -251,6 +251,13 @@ static void handle_ready(struct leader *leader, struct leader_member *m)
     for (int i = 0; i < leader->member_count; i++)
         if (takes_part(leader->members[i]) && !leader->members[i]->answered)
             return;
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *each = leader->members[i];
+
+        if (each->awaited)
+            each->departing = leader_now(leader); /* nobody waits for it any more */
+        each->awaited = false;
+    }
     leader_set_phase(leader, PHASE_RUNNING, 0);
     leader->ready_at = leader_now(leader);
     leader_schedule(leader, 0);
@@ -271,6 +278,12 @@ static void open_gates(struct leader *leader, const struct leader_member *first)
 void change_drain(struct leader *leader, double deadline)
 {
     leader_set_phase(leader, PHASE_DRAINING, deadline);
+}
+
+/* Its workers wait, with their state, for the next world. Those that are leaving, one of them after saving, do not wait for each other. */
+static bool is_torn(const struct leader *leader)
+{
+    return leader->torn && leader->phase == PHASE_WAITING;
 }
 
 /* The world is torn: no step can be agreed upon any more. */
@@ -296,7 +309,7 @@ static bool lost_some(const struct leader *leader)
     return false;
 }
 
-bool change_may_restart(struct leader *leader)
+bool change_count_failure(struct leader *leader)
 {
     leader->restarts++;
     report_root_cause(leader);
@@ -305,7 +318,6 @@ bool change_may_restart(struct leader *leader)
     if (!leader->fatal && leader->options->max_restarts > 0)
         log_error("job %u: %d failures: giving up (--max-restarts=%d)", leader->options->job,
                   leader->restarts, leader->options->max_restarts);
-    change_finish(leader, leader->failure_code);
     return false;
 }
 
@@ -335,8 +347,10 @@ static void drained(struct leader *leader)
         return;
     }
     if (leader->failed && !leader->stopping && !lost_some(leader)) {
-        if (!change_may_restart(leader))
+        if (!change_count_failure(leader)) {
+            change_finish(leader, leader->failure_code);
             return;
+        }
         leader->fault = true;
         snprintf(leader->next_reason, sizeof(leader->next_reason), "%s", leader->failure);
     } else if (completed == world_size(leader->world) ||
@@ -358,6 +372,15 @@ static void check_drained(struct leader *leader)
         drained(leader);
 }
 
+/* One has ended with 0 in a world that is torn, or has been: it had passed its last boundary before it was told. The others go on without it. */
+static void finished_when_torn(struct leader *leader, struct leader_member *m, int rank)
+{
+    m->failed = true; /* so far as there is nothing left of it */
+    snprintf(leader->next_reason, sizeof(leader->next_reason), "rank %d on %s has ended", rank,
+             m->node);
+    drain_after_fault(leader);
+}
+
 static void handle_exit(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     int64_t code = 0, signal = 0, slot = 0, rank;
@@ -372,6 +395,12 @@ static void handle_exit(struct leader *leader, struct leader_member *m, json_obj
     publish_rank_gone(leader, (int)rank);
     log_debug("rank %d on %s ended: code %d, signal %d%s", (int)rank, m->node, (int)code,
               (int)signal, told ? ", told" : "");
+    if (code == 0 && signal == 0 && !told &&
+        (is_torn(leader) ||
+         (leader->phase == PHASE_STARTING && leader->coming_out && !m->answered))) {
+        finished_when_torn(leader, m, (int)rank);
+        return;
+    }
     if (code == 0 && signal == 0) {
         m->told += told;
         m->completed += !told;
@@ -388,7 +417,7 @@ static void handle_exit(struct leader *leader, struct leader_member *m, json_obj
     leader->fatal = code == 126 || code == 127;
     report_failure(leader, m, msg);
     if (leader->phase == PHASE_RUNNING || leader->phase == PHASE_HOLDING ||
-        leader->phase == PHASE_STARTING || leader->torn)
+        leader->phase == PHASE_STARTING || is_torn(leader))
         drain_after_fault(leader);
 }
 
@@ -555,7 +584,7 @@ void change_on_message(struct leader *leader, struct leader_member *m, const cha
 {
     int64_t gen, started;
 
-    if (prepare_on_message(leader, m, type, msg) || live_departed(leader, m, type))
+    if (prepare_on_message(leader, m, type, msg) || live_departed(leader, m, type, msg))
         return;
     /* Whatever world its agent knows of: the one that is may have begun while this was on its way. */
     if (strcmp(type, "exit") == 0 || strcmp(type, "drained") == 0) {
@@ -643,6 +672,18 @@ void change_deadline(struct leader *leader)
     }
 }
 
+void change_leaver_gone(struct leader *leader, struct leader_member *m)
+{
+    if (!m->awaited || leader->phase != PHASE_STARTING)
+        return;
+    m->awaited = false;
+    snprintf(leader->next_reason, sizeof(leader->next_reason),
+             "node %s was lost before its last step", m->node);
+    leader->fault = true;
+    drain_after_fault(leader);
+    check_drained(leader);
+}
+
 void change_member_gone(struct leader *leader, struct leader_member *m)
 {
     if (leader->phase == PHASE_RESERVING) {
@@ -650,9 +691,11 @@ void change_member_gone(struct leader *leader, struct leader_member *m)
             change_form(leader);
         return;
     }
-    if (m->position < 0)
+    if (m->position < 0) {
+        change_leaver_gone(leader, m);
         return;
-    if (leader->torn && leader->phase == PHASE_WAITING) {
+    }
+    if (is_torn(leader)) {
         drain_after_fault(leader);
         check_drained(leader);
         return;
@@ -661,7 +704,7 @@ void change_member_gone(struct leader *leader, struct leader_member *m)
         agree_if_answered(leader);
         return;
     }
-    if (!m->torn && leader->phase == PHASE_DRAINING) {
+    if ((!m->torn || leader->torn) && leader->phase == PHASE_DRAINING) {
         check_drained(leader);
         return;
     }

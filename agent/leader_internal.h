@@ -45,6 +45,7 @@ struct leader_member {
     bool warm;   /* … and these wait at their gates */
     double
         departing; /* since when its workers are on their way out of a world that goes on without them; 0: they are not */
+    bool awaited; /* … and are still to reach the step that all run to before */
     int started; /* the attempt for which its workers have been started: what tells them from others; 0: there are none */
     bool stateful;    /* these have trained: they have a state that others can get */
     bool failed;      /* one of these has failed */
@@ -264,8 +265,10 @@ bool tear_world(struct leader *leader);
 void tear_form(struct leader *leader);
 /* The job ends while they wait, with that exit status: one of them saves. False: nobody waits. */
 bool tear_end(struct leader *leader, int code);
-/* STARTING has lasted as long as it may: give up who has not come out of the torn world. False: that is not it. */
+/* STARTING has lasted as long as it may: give up who has not come out of the world before. False: that is not it. */
 bool tear_late(struct leader *leader);
+/* The next world begins when all have reached the step that they run to: that may take them one more. */
+void tear_await_switch(struct leader *leader);
 
 /* change.c: what a new world has in common, however it begins */
 void change_update_reason(struct leader *leader);
@@ -278,8 +281,10 @@ bool change_all_stepping(const struct leader *leader);
 void change_kill(struct leader *leader, struct leader_member *m);
 /* The workers leave: give them until then. */
 void change_drain(struct leader *leader, double deadline);
-/* Count a failure of workers against --max-restarts. False: that was the last one, and the job ends. */
-bool change_may_restart(struct leader *leader);
+/* Count a failure of workers against --max-restarts. False: that was the last one, and the job is to end. */
+bool change_count_failure(struct leader *leader);
+/* One that leaves a world has ended, or is lost: the others wait for it if they have not reached their last step there. */
+void change_leaver_gone(struct leader *leader, struct leader_member *m);
 
 /* live.c */
 /* Can the present world go on in another one? */
@@ -299,7 +304,8 @@ bool live_switch(struct leader *leader, uint64_t step);
  * type, with the step, if not 0, that they run to before. */
 void live_enter(struct leader *leader, const char *type, uint64_t step);
 /* Has that member left a world that goes on? For a message that says so, and after a while. */
-bool live_departed(struct leader *leader, struct leader_member *m, const char *type);
+bool live_departed(struct leader *leader, struct leader_member *m, const char *type,
+                   json_object *msg);
 void live_watch(struct leader *leader);
 
 /* change.c */

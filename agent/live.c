@@ -167,13 +167,17 @@ void live_enter(struct leader *leader, const char *type, uint64_t step)
         json_object_object_add(msg, "next", next_of(leader, m));
         leader_send(m, msg);
         m->departing = m->next_position < 0 ? now : 0;
+        m->awaited = m->next_position < 0 && step != 0;
     }
     for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *m = leader->members[i];
+        json_object *msg;
 
         if (m->next_position < 0 || m->position >= 0)
             continue;
-        leader_send(m, live_message("start", leader, m->next_position));
+        msg = live_message("start", leader, m->next_position);
+        json_object_object_add(msg, "started", json_object_new_int(m->warming));
+        leader_send(m, msg);
         m->started = m->warming;
         m->stateful = m->failed = m->warm = false;
         m->warming = 0;
@@ -187,20 +191,25 @@ bool live_switch(struct leader *leader, uint64_t step)
         !prepare_usable(leader) || !prepare_ready(leader))
         return false;
     live_enter(leader, "run_to", step);
+    tear_await_switch(leader);
     return true;
 }
 
 static void departed(struct leader *leader, struct leader_member *m)
 {
     m->departing = 0;
+    m->awaited = false;
     change_release_idle(leader);
     leader_schedule(leader, 0);
 }
 
-bool live_departed(struct leader *leader, struct leader_member *m, const char *type)
+bool live_departed(struct leader *leader, struct leader_member *m, const char *type,
+                   json_object *msg)
 {
     if (m->departing == 0 || m->position >= 0)
         return false;
+    if (strcmp(type, "exit") == 0 && !json_get_bool(msg, "told", false))
+        change_leaver_gone(leader, m); /* it has not come to that step */
     if (strcmp(type, "drained") == 0)
         departed(leader, m);
     return true;
@@ -211,7 +220,7 @@ void live_watch(struct leader *leader)
     for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *m = leader->members[i];
 
-        if (m->departing == 0 || leader_now(leader) - m->departing < DEPART_LIMIT)
+        if (m->departing == 0 || m->awaited || leader_now(leader) - m->departing < DEPART_LIMIT)
             continue;
         departed(leader, m);
         return; /* the list may have changed */

@@ -233,6 +233,12 @@ static void handle_start(struct member *m, json_object *msg)
         (world = read_world(m, msg, &index, &attempt)) == NULL)
         return;
     m->generation = world->generation;
+    if (m->next == NULL && json_get_int(msg, "started", 1, INT32_MAX, &attempt)) {
+        world_destroy(world);
+        error_set(&err, "the workers that waited at their gates have ended");
+        report_unstartable(m, (int)attempt, &err);
+        return;
+    }
     if (m->next != NULL && json_get_bool(msg, "live", false)) {
         m->group = m->next;
         m->next = NULL;

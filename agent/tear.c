@@ -19,7 +19,8 @@
 #define OUT_LIMIT  5.0 /* seconds to come out of a torn world … */
 #define OUT_FACTOR 1.5 /* … and so many times the longest step: what computes is not stuck */
 #define OUT_MAX                                                                                    \
-    60.0 /* seconds after which not even those are waited for that alone have the state */
+    60.0 /* seconds after which not even those are waited for that alone have the state, unless a step takes longer */
+#define SWITCH_LIMIT 60.0 /* seconds beyond a step for a planned change */
 #define LEAVE_LIMIT 30.0 /* seconds to save a checkpoint and leave, when the job ends meanwhile */
 
 static bool is_left(const struct leader_member *m)
@@ -31,7 +32,7 @@ static bool can_live_on(const struct leader *leader)
 {
     int left = 0;
 
-    if (!leader->options->live || leader->world == NULL || leader->stopping ||
+    if (!leader->options->live || leader->world == NULL ||
         (!leader->torn && leader->phase != PHASE_RUNNING && leader->phase != PHASE_HOLDING &&
          leader->phase != PHASE_STARTING))
         return false;
@@ -76,14 +77,17 @@ static void drop(struct leader *leader, struct leader_member *m)
 
 bool tear_world(struct leader *leader)
 {
+    bool ends = leader->stopping;
+    int code = leader->stop_code;
+
     if (!can_live_on(leader)) {
         leader->torn = false;
         return false;
     }
-    if (leader->failed) {
+    if (leader->failed && !ends) {
         snprintf(leader->next_reason, sizeof(leader->next_reason), "%.255s", leader->failure);
-        if (!change_may_restart(leader))
-            return true;
+        ends = !change_count_failure(leader);
+        code = leader->failure_code;
     }
     if (leader->pause_from < 0)
         leader->pause_from = leader_now(leader);
@@ -95,6 +99,7 @@ bool tear_world(struct leader *leader)
     for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *m = leader->members[i];
 
+        m->awaited = false; /* nobody goes on to that step */
         if (m->position < 0)
             continue;
         if (is_left(m)) {
@@ -107,7 +112,10 @@ bool tear_world(struct leader *leader)
     }
     store_end_world(leader, &leader->exchange);
     leader_set_phase(leader, PHASE_WAITING, leader->options->policy->fault_wait + 0.1);
-    tear_form(leader);
+    if (ends)
+        tear_end(leader, code); /* what those that are left have is not lost */
+    else
+        tear_form(leader);
     return true;
 }
 
@@ -126,22 +134,41 @@ static void let_leave(struct leader *leader)
 {
     for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *m = leader->members[i];
+        bool save;
 
         if (!is_left(m) || !m->leaving)
             continue;
-        tell_leave(leader, m, m->stateful && !others_have_state(leader, m));
+        save = m->stateful && !others_have_state(leader, m);
+        tell_leave(leader, m, save);
         drop(leader, m);
+        if (save)
+            m->departing += LEAVE_LIMIT;
     }
+}
+
+/* Seconds that the longest step may still take. */
+static double rest_of_step(const struct leader *leader)
+{
+    uint32_t slowest = 0;
+
+    for (int i = 0; i < leader->member_count; i++)
+        if (is_left(leader->members[i]) && leader->members[i]->slowest > slowest)
+            slowest = leader->members[i]->slowest;
+    return OUT_FACTOR * slowest / 1000.0;
+}
+
+void tear_await_switch(struct leader *leader)
+{
+    if (leader->phase != PHASE_STARTING)
+        return;
+    leader->coming_out = true;
+    leader_restart_deadline(leader, SWITCH_LIMIT + rest_of_step(leader));
 }
 
 static void enter(struct leader *leader)
 {
-    double slowest = 0, limit;
+    double limit = OUT_LIMIT + rest_of_step(leader);
 
-    for (int i = 0; i < leader->member_count; i++)
-        if (is_left(leader->members[i]) && leader->members[i]->slowest / 1000.0 > slowest)
-            slowest = leader->members[i]->slowest / 1000.0;
-    limit = OUT_LIMIT + OUT_FACTOR * slowest;
     live_enter(leader, "next", 0);
     if (leader->phase != PHASE_STARTING)
         return;
@@ -174,6 +201,8 @@ void tear_form(struct leader *leader)
 
 bool tear_late(struct leader *leader)
 {
+    double limit = OUT_LIMIT + rest_of_step(leader);
+    char why[200] = "";
     bool safe = false;
 
     if (!leader->coming_out)
@@ -181,24 +210,29 @@ bool tear_late(struct leader *leader)
     for (int i = 0; i < leader->member_count; i++)
         safe = safe || (is_left(leader->members[i]) && leader->members[i]->answered &&
                         leader->members[i]->stateful);
-    if (!safe && leader_now(leader) - leader->phase_since < OUT_MAX) {
+    if (!safe && leader_now(leader) - leader->phase_since < (limit > OUT_MAX ? limit : OUT_MAX)) {
         leader_restart_deadline(leader, OUT_LIMIT);
         return true;
     }
     leader->coming_out = false;
+    for (int i = 0; i < leader->member_count; i++) {
+        if (!leader->members[i]->awaited)
+            continue;
+        change_leaver_gone(leader, leader->members[i]); /* what all others wait for */
+        return true;
+    }
     for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *m = leader->members[i];
 
         if (!is_left(m) || m->answered)
             continue;
         m->failed = true;
-        log_info(
-            "job %u: the workers on %s do not come out of the world that is lost: started anew",
-            leader->options->job, m->node);
-        snprintf(leader->next_reason, sizeof(leader->next_reason),
-                 "workers on %s were stuck in a world that was lost", m->node);
+        snprintf(why, sizeof(why), "workers on %s did not come out of the world before", m->node);
     }
-    return tear_world(leader);
+    if (why[0] == '\0')
+        return false;
+    change_fail(leader, why); /* so that it cannot go on for ever */
+    return true;
 }
 
 bool tear_end(struct leader *leader, int code)

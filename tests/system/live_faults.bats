@@ -41,7 +41,7 @@ went_well() {
 @test "workers are killed and stopped, in a step, while a world forms and while the state is passed on; agents and nodes are" {
     training 2 5
     suffers 4 compute:worker:KILL reduce:worker0:KILL any:workers:KILL any:worker:STOP form:worker:KILL:3 transfer:worker:KILL:5 \
-        any:agent:KILL any:agent:STOP any:member:KILL any:member:STOP
+        leave:worker:KILL:3 any:agent:KILL any:agent:STOP any:member:KILL any:member:STOP
     went_well
 }
 

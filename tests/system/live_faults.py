@@ -12,7 +12,8 @@ With a file LOGDIR.broken, workers of later worlds end at once.
 Each rank writes to LOGDIR/PID a line before a step ("share", "loss"), one after it ("state"), and one when it forms a group or passes the state on ("phase").
 
 inject: a FAULT is WHEN:WHOM:SIGNAL[:NODES], applied to the running job as its user once it has NODES nodes: WHEN compute, reduce, form, transfer (the job is resized
-to NODES of its own first), any; WHOM worker (of the node that was last to join; worker0: of the leader's node; workers: of two nodes), agent, member (an agent and all that it has started), both of an extension; SIGNAL KILL or STOP. Waits after each until the training
+to NODES of its own first), leave (the same, and it is one that
+is to leave), any; WHOM worker (of the node that was last to join; worker0: of the leader's node; workers: of two nodes), agent, member (an agent and all that it has started), both of an extension; SIGNAL KILL or STOP. Waits after each until the training
 goes on, prints how long that took and writes it to LOGDIR.faults; then lets the training end.
 
 kill: kills the worker that was last to join.
@@ -202,11 +203,10 @@ def apply(fault, job, log_dir, nodes, chance):
     before = newest(log_dir)
     wait(20, "steps", lambda: newest(log_dir)[1] > before[1] + 3)
     processes = alive(log_dir)
-    if when in ("form", "transfer"):
+    if when in ("form", "transfer", "leave"):
         begun = now()
         subprocess.run(["selastic", "resize", job, resized[0]], check=True, stdout=subprocess.DEVNULL)
-        pid = wait(60, when, lambda: in_phase(log_dir, when, begun))
-        victims = [Process(pid)]
+        victims = processes[-1:] if when == "leave" else [Process(wait(60, when, lambda: in_phase(log_dir, when, begun)))]
         time.sleep(chance.uniform(0, 0.05))
     else:
         time.sleep(chance.uniform(0, 0.3))
