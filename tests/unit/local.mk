@@ -219,6 +219,12 @@ tests_unit_test_event_SOURCES = \
 tests_unit_test_event_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
 tests_unit_test_event_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
 
+UNIT_TESTS += tests/unit/test_sockets
+tests_unit_test_sockets_SOURCES = \
+    tests/unit/test_sockets.c \
+    client/sockets.c
+tests_unit_test_sockets_LDADD = $(CMOCKA_LIBS)
+
 UNIT_TESTS += tests/unit/test_store_client
 tests_unit_test_store_client_SOURCES = \
     tests/unit/test_store_client.c \
