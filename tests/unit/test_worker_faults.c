@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/exec_worker.h"
+#include "agent/process_tree.h"
 
 /* ---- not to be executed ---------------------------------------------------------------------- */
 
@@ -305,6 +306,79 @@ static void test_stopped_worker(void **state)
     run_destroy(run);
 }
 
+/* Turn the loop for so long, and look for stopped ones as an agent does with each of its beats. */
+static void beat_for(struct run *run, uint64_t ms, double seconds)
+{
+    uint64_t until = uv_now(&run->loop) + ms;
+
+    run_await_begin(run);
+    while (uv_now(&run->loop) < until) {
+        assert_true(run_turn(run));
+        workers_end_stopped(run->workers, seconds);
+    }
+}
+
+/* As dead as one that has died, after a while; not if it goes on, or the agent was asleep as well. */
+static void test_one_that_stays_stopped_is_killed(void **state)
+{
+    struct run *run = run_create(2);
+    pid_t pids[2];
+
+    (void)state;
+    run_start_act(run, "attach", "training");
+    AWAIT(run, run_number(run, 0, "here") == 1 && run_number(run, 1, "here") == 1);
+    for (int i = 0; i < 2; i++) {
+        struct worker_process process;
+
+        assert_true(workers_process(run->workers, i, &process) && process.pid > 0);
+        pids[i] = process.pid;
+        assert_int_equal(kill(pids[i], SIGSTOP), 0);
+        AWAIT(run, process_stopped(pids[i]));
+    }
+    beat_for(run, 60, 1000);
+    workers_forgive_stopped(run->workers);
+    workers_end_stopped(run->workers, 0.05); /* seen for the first time */
+    beat_for(run, 1, 1000);
+    kill(pids[0], SIGCONT);
+    AWAIT(run, !process_stopped(pids[0]));
+    run_await_begin(run);
+    while (run->exits == 0) {
+        assert_true(run_turn(run));
+        workers_end_stopped(run->workers, 0.3);
+    }
+    assert_int_equal(run->endings[1].count, 1);
+    assert_int_equal(run->endings[1].signal, SIGKILL);
+    assert_false(run->endings[1].told);
+    assert_non_null(strstr(run->endings[1].message, "it had been stopped (SIGSTOP) for 0 s"));
+    assert_one_line(run->endings[1].message);
+    beat_for(run, 100, 0.02);
+    assert_int_equal(run->exits, 1);
+    assert_false(process_gone(pids[0]));
+    run_destroy(run);
+}
+
+static void test_states_of_processes(void **state)
+{
+    pid_t pid = fork();
+    int status;
+
+    (void)state;
+    if (pid == 0) {
+        raise(SIGSTOP);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_int_equal(process_state(pid), 'T');
+    kill(pid, SIGKILL);
+    while (process_state(pid) != 0) /* until it is a zombie */
+        usleep(1000);
+    assert_int_equal(kill(pid, 0), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(process_state(pid), 0);
+    assert_int_equal(process_state(getpid()), 'R');
+    assert_int_equal(process_state(0), 0);
+}
+
 static void test_family_is_killed(void **state)
 {
     struct run *run = run_create(1);
@@ -500,6 +574,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_ignores_term),     cmocka_unit_test(test_signalled),
         cmocka_unit_test(test_may_signal),       cmocka_unit_test(test_process),
         cmocka_unit_test(test_stopped_worker),   cmocka_unit_test(test_family_is_killed),
+        cmocka_unit_test(test_states_of_processes),
+        cmocka_unit_test(test_one_that_stays_stopped_is_killed),
         cmocka_unit_test(test_daemon_is_killed), cmocka_unit_test(test_daemon_killed_by_stop),
         cmocka_unit_test(test_destroy_running),  cmocka_unit_test(test_pipe_held_open),
         cmocka_unit_test(test_agent_is_killed),  cmocka_unit_test(test_flood),

@@ -394,6 +394,70 @@ static void test_move_on_from_a_world_not_entered(void **state)
     run_destroy(run);
 }
 
+/* One world is torn, and the next one while some have not come there, which is torn, too: from page to page they find the third. */
+static void test_torn_worlds(void **state)
+{
+    struct run *run = run_create(2);
+    struct world *first = next_world(8, 1, 1), *second = next_world(9, 2, 1);
+
+    (void)state;
+    start_live(run);
+    assert_int_equal(workers_slowest(run->workers), 993);
+    workers_tear(run->workers, "node node0 lost");
+    AWAIT(run, said(run, 0, 7, "stopped") > 0 && said(run, 1, 7, "stopped") > 0);
+    move(run, first, 3);
+    AWAIT(run, in_world(run, 2, 8)); /* the other is slow */
+    assert_int_equal(run->ready, 1);
+    assert_int_equal(files_of(run), 4);
+    workers_tear(run->workers, "node node2 lost");
+    move(run, second, 4);
+    AWAIT(run, run->ready == 2 && run->stepping == 2 && in_world(run, 2, 9) && in_world(run, 3, 9));
+    assert_place(run, 9, 2, 5);
+    assert_int_equal(files_of(run), 2);
+    assert_int_equal(workers_slowest(run->workers), 993); /* in the world before the last */
+    /* The third is whole. */
+    AWAIT(run, workers_step(run->workers) > 3);
+    assert_int_equal(run->exits, 0);
+    workers_tear(run->workers, "");
+    workers_dismiss(run->workers, true);
+    AWAIT(run, run->drained > 0);
+    for (int rank = 2; rank <= 3; rank++) {
+        assert_int_equal(run_number(run, rank, "left"), 1);
+        assert_int_equal(run_number(run, rank, "saved"), rank == 2);
+        assert_int_equal(run->endings[rank].code, 0);
+        assert_true(run->endings[rank].told);
+    }
+    world_destroy(first);
+    world_destroy(second);
+    run_destroy(run);
+}
+
+/* Whoever ends while its world is torn was not asked to: it is to live on. */
+static void test_an_end_in_a_torn_world(void **state)
+{
+    struct run *run = run_create(2);
+    struct worker_process process;
+
+    (void)state;
+    start_live(run);
+    workers_tear(run->workers, "node node0 lost");
+    AWAIT(run, said(run, 0, 7, "stopped") > 0 && said(run, 1, 7, "stopped") > 0);
+    assert_true(workers_told(run->workers, 1));
+    assert_true(workers_process(run->workers, 1, &process) && process.pid > 0);
+    assert_int_equal(kill(process.pid, SIGKILL), 0);
+    AWAIT(run, run->exits == 1);
+    assert_int_equal(run->endings[1].signal, SIGKILL);
+    assert_false(run->endings[1].told);
+    assert_false(workers_live(run->workers));
+    /* The other is told to leave, and does. */
+    workers_dismiss(run->workers, false);
+    AWAIT(run, run->drained > 0);
+    assert_int_equal(run->endings[0].code, 0);
+    assert_true(run->endings[0].told);
+    assert_int_equal(run_number(run, 0, "saved"), 0);
+    run_destroy(run);
+}
+
 /* Workers that wait at their gates are told another place than the one that they were started for. */
 static void test_place(void **state)
 {
@@ -640,6 +704,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_hold_and_run_to),
         cmocka_unit_test(test_move),
         cmocka_unit_test(test_move_on_from_a_world_not_entered),
+        cmocka_unit_test(test_torn_worlds),
+        cmocka_unit_test(test_an_end_in_a_torn_world),
         cmocka_unit_test(test_place),
         cmocka_unit_test(test_not_live),
         cmocka_unit_test(test_hold_mixed),

@@ -266,6 +266,10 @@ static bool boundary(struct event_page *page)
     for (;;) {
         uint64_t word = atomic_load(&page->word), run_to;
 
+        if (atomic_load(&page->torn) != 0) {
+            atomic_store(&page->told, 1);
+            return false;
+        }
         if ((word & EVENT_HOLD) == 0) {
             if (atomic_compare_exchange_strong(&page->word, &word, word + 1))
                 return true;
@@ -313,7 +317,9 @@ static struct event_page *next_page(const struct event_page *page)
 
     while (atomic_load(&page->next) == EVENT_NEXT_UNKNOWN)
         nap(1);
-    if (atomic_load(&page->next) == EVENT_NEXT_NONE)
+    if (atomic_load(&page->next) == EVENT_NEXT_SAVE)
+        say("saved", 1);
+    if (atomic_load(&page->next) != EVENT_NEXT_WORLD)
         return NULL;
     snprintf(path, sizeof(path), "%s", getenv("ELASTIC_EVENT_FILE"));
     snprintf(strrchr(path, '/'), sizeof(path) - strlen(path), "/%s", page->next_file);
@@ -352,6 +358,7 @@ static int act_live(const char *argument)
     atomic_store(&page->place, EVENT_PASSED_INIT);
     atomic_store(&page->state, EVENT_STATE_TRAINING);
     while (page != NULL) {
+        atomic_store(&page->slowest, 1000 - (uint32_t)EVENT_GENERATION(atomic_load(&page->word)));
         say_world("rank", page, page->rank);
         say_world("size", page, page->size);
         say_world("local", page, page->local_rank * 10 + page->local_size);
