@@ -419,6 +419,8 @@ static void handle_exit(struct leader *leader, struct leader_member *m, json_obj
     if (leader->phase == PHASE_RUNNING || leader->phase == PHASE_HOLDING ||
         leader->phase == PHASE_STARTING || is_torn(leader))
         drain_after_fault(leader);
+    else
+        tear_ending(leader);
 }
 
 void change_fail(struct leader *leader, const char *why)
@@ -704,7 +706,7 @@ void change_member_gone(struct leader *leader, struct leader_member *m)
         agree_if_answered(leader);
         return;
     }
-    if ((!m->torn || leader->torn) && leader->phase == PHASE_DRAINING) {
+    if ((!m->torn || leader->torn || tear_ending(leader)) && leader->phase == PHASE_DRAINING) {
         check_drained(leader);
         return;
     }

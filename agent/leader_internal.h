@@ -261,6 +261,8 @@ bool prepare_on_message(struct leader *leader, struct leader_member *member, con
 /* tear.c: live mode, a part of the world is lost */
 /* The present world ends, and those of its workers that are left go on in another one. False: they cannot. */
 bool tear_world(struct leader *leader);
+/* The same where the job ends, and the others cannot come to the step after which one of them would save. */
+bool tear_ending(struct leader *leader);
 /* It is torn: begin the next world, as soon as there can be one. */
 void tear_form(struct leader *leader);
 /* The job ends while they wait, with that exit status: one of them saves. False: nobody waits. */

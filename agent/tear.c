@@ -28,13 +28,19 @@ static bool is_left(const struct leader_member *m)
     return m->position >= 0 && m->link != NULL && !m->failed && !m->drained;
 }
 
+/* They run to a step, and are to save after it. */
+static bool is_ending(const struct leader *leader)
+{
+    return leader->stopping && leader->phase == PHASE_DRAINING && !leader->torn && !leader->killed;
+}
+
 static bool can_live_on(const struct leader *leader)
 {
     int left = 0;
 
     if (!leader->options->live || leader->world == NULL ||
         (!leader->torn && leader->phase != PHASE_RUNNING && leader->phase != PHASE_HOLDING &&
-         leader->phase != PHASE_STARTING))
+         leader->phase != PHASE_STARTING && !is_ending(leader)))
         return false;
     for (int i = 0; i < leader->member_count; i++) {
         const struct leader_member *m = leader->members[i];
@@ -117,6 +123,11 @@ bool tear_world(struct leader *leader)
     else
         tear_form(leader);
     return true;
+}
+
+bool tear_ending(struct leader *leader)
+{
+    return is_ending(leader) && tear_world(leader);
 }
 
 /* ---- what follows ------------------------------------------------------------------------------------------------------ */

@@ -4,6 +4,7 @@
 PYTHON_TESTS = \
     tests/python/test_batches.py \
     tests/python/test_bench.py \
+    tests/python/test_boundary.py \
     tests/python/test_checkpoint.py \
     tests/python/test_ddp.py \
     tests/python/test_digits.py \

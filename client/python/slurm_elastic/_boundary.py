@@ -111,6 +111,14 @@ def _copy(value: Any) -> Any:
     return value if isinstance(value, _CONSTANTS) else copy.deepcopy(value)
 
 
+def _put_back(group: Dict[str, Any], taken: Dict[str, Any]) -> None:
+    for key, value in taken.items():
+        if isinstance(value, torch.Tensor) and isinstance(group.get(key), torch.Tensor):
+            group[key].copy_(value)  # others may have this tensor, a graph of CUDA say
+        else:
+            group[key] = value
+
+
 def _scaler_tensors(scaler: Any) -> List[torch.Tensor]:
     found = (getattr(scaler, name, None) for name in ("_scale", "_growth_tracker"))
     return [each for each in found if torch.is_tensor(each)]
@@ -139,7 +147,7 @@ class Boundary:
         self._buffers.keep()
         self._positions = [(sampler.epoch, sampler.committed) for sampler in self._samplers]
         self._groups = [
-            {key: value for key, value in group.items() if key != "params"}
+            {key: value.clone() if isinstance(value, torch.Tensor) else value for key, value in group.items() if key != "params"}
             for optimizer in self._optimizers
             for group in optimizer.param_groups
         ]
@@ -161,7 +169,7 @@ class Boundary:
             sampler._place(*position)
         groups = (group for optimizer in self._optimizers for group in optimizer.param_groups)
         for group, taken in zip(groups, self._groups):
-            group.update(taken)
+            _put_back(group, taken)
         for scaler, taken in zip(self._scalers, self._scales):
             for tensor, value in zip(_scaler_tensors(scaler), taken):
                 tensor.copy_(value)
