@@ -45,7 +45,7 @@ struct leader_member {
     bool warm;   /* … and these wait at their gates */
     double
         departing; /* since when its workers are on their way out of a world that goes on without them; 0: they are not */
-    bool awaited; /* … and are still to reach the step that all run to before */
+    bool awaited;  /* … and are still to reach the step that all run to before */
     int started; /* the attempt for which its workers have been started: what tells them from others; 0: there are none */
     bool stateful;    /* these have trained: they have a state that others can get */
     bool failed;      /* one of these has failed */

@@ -21,7 +21,7 @@
 #define OUT_MAX                                                                                    \
     60.0 /* seconds after which not even those are waited for that alone have the state, unless a step takes longer */
 #define SWITCH_LIMIT 60.0 /* seconds beyond a step for a planned change */
-#define LEAVE_LIMIT 30.0 /* seconds to save a checkpoint and leave, when the job ends meanwhile */
+#define LEAVE_LIMIT  30.0 /* seconds to save a checkpoint and leave, when the job ends meanwhile */
 
 static bool is_left(const struct leader_member *m)
 {

@@ -1292,7 +1292,8 @@ static void test_the_longest_step_is_known(void **state)
 
     (void)state;
     assert_int_equal(elastic_event_test(NULL), 0);
-    sleep_us(40000); /* to the first boundary it is the start that takes time, from there on steps */
+    sleep_us(
+        40000); /* to the first boundary it is the start that takes time, from there on steps */
     assert_int_equal(event_read(event).slowest, 0);
     assert_int_equal(elastic_event_test(NULL), 0);
     assert_in_range(event_read(event).slowest, 39, WAIT_MS);
