@@ -277,7 +277,8 @@ static bool settling(const struct plan_input *in, struct plan_output *out, doubl
     return wait;
 }
 
-/* Joined extensions that the world does not use go back after a while. */
+/* Joined extensions that the world does not use go back after a while. Those of the world that is are used until another one has begun: their
+ * workers may be what is left of it, and wait with its state until there are enough. */
 static void drop_parked(const struct plan_input *in, struct plan_output *out)
 {
     for (int i = 0; i < in->extension_count; i++) {
@@ -289,6 +290,7 @@ static void drop_parked(const struct plan_input *in, struct plan_output *out)
         for (int k = 0; k < in->member_count && !used; k++) {
             if (in->members[k].job != ext->job || in->members[k].base)
                 continue;
+            used = in->members[k].usable && in->members[k].position >= 0;
             for (int j = 0; j < out->size; j++)
                 used = used || out->order[j] == in->members[k].id;
         }

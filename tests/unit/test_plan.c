@@ -292,6 +292,29 @@ static void test_sizes_that_are_not_allowed_are_never_formed(void **state)
     plan_clear(&out);
 }
 
+/* Below MIN, what is left of the world waits with its state: it is no surplus, however long it has been there. */
+static void test_what_is_left_of_a_world_is_kept(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    scene_init(&s, "2:4");
+    s.in.generation_since = 0;
+    add_members(&s, 1, 1, false);
+    s.members[0].usable = false; /* its worker has failed */
+    add_members(&s, 10, 1, true);
+    add_members(&s, 11, 1, false);
+    s.members[2].usable = false; /* about to be lost */
+    add_extension(&s, 10, 1, PLAN_JOINED, 100 * PLAN_PARK_LIMIT);
+    add_extension(&s, 11, 1, PLAN_JOINED, 100 * PLAN_PARK_LIMIT);
+    out = decide(&s);
+    assert_int_equal(out.size, 0);
+    assert_int_equal(out.cancel_count, 1);
+    assert_int_equal(out.cancel[0], 11);
+    plan_clear(&out);
+}
+
 static void test_resize_down(void **state)
 {
     static const struct {
@@ -640,6 +663,7 @@ int main(void)
         cmocka_unit_test(test_leaving_is_urgent),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_sizes_that_are_not_allowed_are_never_formed),
+        cmocka_unit_test(test_what_is_left_of_a_world_is_kept),
         cmocka_unit_test(test_resize_down),
         cmocka_unit_test(test_resize_down_that_does_not_fit),
         cmocka_unit_test(test_replacement_is_asked_for_before_time_runs_out),
