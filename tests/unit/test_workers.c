@@ -4,6 +4,7 @@
 #include "tests/unit/workers_fixture.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -305,6 +306,18 @@ static void move(struct run *run, const struct world *world, int attempt)
     assert_string_equal(err.text, "");
 }
 
+/* Rank 0 of the first world is slow to leave it. */
+static void slow_down(const struct run *run, bool slow)
+{
+    char path[sizeof(run->dir) + 8];
+
+    snprintf(path, sizeof(path), "%s/slow", run->dir);
+    if (slow)
+        close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    else
+        assert_int_equal(unlink(path), 0);
+}
+
 static int files_of(const struct run *run)
 {
     int count = 0;
@@ -375,15 +388,17 @@ static void test_move_on_from_a_world_not_entered(void **state)
 
     (void)state;
     start_live(run);
+    slow_down(run, true);
     step = hold(run) + 3;
     move(run, first, 3);
     workers_run_to(run->workers, step);
-    AWAIT(run, in_world(run, 2, 8)); /* the other is slow */
+    AWAIT(run, in_world(run, 2, 8));
     assert_int_equal(run->ready, 1);
-    assert_int_equal(files_of(run), 4);
+    assert_in_range(files_of(run), 3, 4); /* the old page of the one that is there may be gone */
     hold(run);
     move(run, second, 4);
     workers_run_to(run->workers, 5);
+    slow_down(run, false);
     AWAIT(run, run->ready == 2 && run->stepping == 2 && in_world(run, 2, 9) && in_world(run, 3, 9));
     assert_place(run, 9, 2, 5);
     assert_int_equal(files_of(run), 2);
@@ -403,14 +418,16 @@ static void test_torn_worlds(void **state)
     (void)state;
     start_live(run);
     assert_int_equal(workers_slowest(run->workers), 993);
+    slow_down(run, true);
     workers_tear(run->workers, "node node0 lost");
     AWAIT(run, said(run, 0, 7, "stopped") > 0 && said(run, 1, 7, "stopped") > 0);
     move(run, first, 3);
-    AWAIT(run, in_world(run, 2, 8)); /* the other is slow */
+    AWAIT(run, in_world(run, 2, 8));
     assert_int_equal(run->ready, 1);
-    assert_int_equal(files_of(run), 4);
+    assert_in_range(files_of(run), 3, 4); /* the old page of the one that is there may be gone */
     workers_tear(run->workers, "node node2 lost");
     move(run, second, 4);
+    slow_down(run, false);
     AWAIT(run, run->ready == 2 && run->stepping == 2 && in_world(run, 2, 9) && in_world(run, 3, 9));
     assert_place(run, 9, 2, 5);
     assert_int_equal(files_of(run), 2);

@@ -342,7 +342,18 @@ static void say_world(const char *name, const struct event_page *page, int numbe
     say(text, number);
 }
 
-/* Train in one world after the other; rank 0 of the first is slow to leave it. The argument is what it trains. */
+/* Wait while there is a file of that name beside the page. */
+static void wait_while(const char *name)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s", getenv("ELASTIC_EVENT_FILE"));
+    snprintf(strrchr(path, '/'), sizeof(path) - strlen(path), "/%s", name);
+    while (access(path, F_OK) == 0)
+        nap(1);
+}
+
+/* Train in one world after the other; rank 0 of the first does not leave it while there is a file "slow". The argument is what it trains. */
 static int act_live(const char *argument)
 {
     struct event_page *page = attach(EVENT_STATE_ATTACHED);
@@ -366,7 +377,8 @@ static int act_live(const char *argument)
         while (boundary(page))
             nap(2);
         say_world("stopped", page, (int)EVENT_STEP(atomic_load(&page->word)));
-        nap(slow ? 200 : 0);
+        if (slow)
+            wait_while("slow");
         page = next_page(page);
     }
     say("left", 1);
