@@ -392,7 +392,7 @@ static void test_move_on_from_a_world_not_entered(void **state)
     step = hold(run) + 3;
     move(run, first, 3);
     workers_run_to(run->workers, step);
-    AWAIT(run, in_world(run, 2, 8));
+    AWAIT(run, in_world(run, 2, 8) && said(run, 1, 7, "stopped") > 0);
     assert_int_equal(run->ready, 1);
     assert_in_range(files_of(run), 3, 4); /* the old page of the one that is there may be gone */
     hold(run);
