@@ -49,7 +49,8 @@ static bool can_live_on(const struct leader *leader)
             return false; /* the training is over where that one was */
         if (is_left(m) && !m->live)
             return false;
-        left += is_left(m) && !m->leaving && !m->released;
+        /* When the job ends all are leaving. */
+        left += is_left(m) && (leader->stopping || (!m->leaving && !m->released));
     }
     return left > 0;
 }

@@ -21,7 +21,7 @@ faults() { as_user /usr/bin/python3 "$TB_WORK/live_faults.py" "$@"; }
 # training NODES MOST OPTIONS...: starts one whose steps take 0.15 s, on so many nodes of its own.
 training() {
     job=$(submit --elastic="$1:$2" --elastic-grow-delay=0 -N"$1" --exclusive -t 20 "${@:3}" --wrap \
-        "srun elasticrun --max-restarts=20 /usr/bin/python3 $TB_WORK/live_faults.py train $TB_WORK/log-\$SLURM_JOB_ID 0.15")
+        "srun elasticrun --max-restarts=${RESTARTS:-20} /usr/bin/python3 $TB_WORK/live_faults.py train $TB_WORK/log-\$SLURM_JOB_ID 0.15")
     LOG=$TB_WORK/log-$job
 }
 
@@ -75,4 +75,19 @@ alone() {
     job_is "$job" FAILED
     [[ -n $(checkpoint) ]]
     says "$TB_WORK/$job.out" 'waiting: 1 of at least 2 nodes are there; gave up after'
+}
+
+@test "the last failure that is allowed leaves a checkpoint, and so does one that comes together with the end of the job" {
+    RESTARTS=0 training 2 2
+    wait_for 60 has_stepped
+    faults kill "$LOG"
+    wait_for 60 job_ended "$job"
+    job_is "$job" FAILED
+    [[ -n $(checkpoint) ]]
+    training 2 2
+    wait_for 60 has_stepped
+    faults kill "$LOG"
+    as_user scancel "$job"
+    wait_for 60 job_ended "$job"
+    [[ -n $(checkpoint) ]]
 }

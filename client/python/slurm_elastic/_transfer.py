@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import datetime
 import itertools
 import pickle
 from typing import Any, Callable, Deque, Iterator, List, NamedTuple, Optional, Tuple
@@ -18,6 +19,7 @@ import torch.distributed as dist
 
 PARCEL_BYTES = 4 << 20  # a rank hands one on while the next is coming
 PARCELS = 8  # on their way at once
+SENT = datetime.timedelta(seconds=20)  # for a parcel to be taken, which is a matter of milliseconds
 ALIGNMENT = 16  # of a tensor in a parcel, which is enough for every type
 
 
@@ -120,6 +122,15 @@ def _parcels(tensors: List[torch.Tensor], wire: torch.device) -> Iterator[_Parce
         yield _packed(small, wire)
 
 
+def _wait_sent(departure: Any) -> None:
+    """With a time limit: gloo does not tell of a connection that ends before the other rank was ready to receive, and who waits here may be the
+    only one that has the state."""
+    if dist.get_backend() == "gloo":
+        departure.wait(SENT)
+    else:
+        departure.wait()
+
+
 def _pass_tensors(tensors: List[torch.Tensor], source: Optional[int], target: Optional[int], wire: torch.device) -> None:
     """They come from the source, unless they are here, and go to the target, if any, while more come."""
     coming: Deque[Tuple[_Parcel, Any]] = collections.deque()
@@ -138,9 +149,9 @@ def _pass_tensors(tensors: List[torch.Tensor], source: Optional[int], target: Op
         if target is not None:
             leaving.append(dist.isend(parcel.bytes, target))
             if len(leaving) > PARCELS:
-                leaving.popleft().wait()
+                _wait_sent(leaving.popleft())
     for departure in leaving:
-        departure.wait()
+        _wait_sent(departure)
 
 
 def _pass_text(text: bytes, source: Optional[int], target: Optional[int], wire: torch.device) -> bytes:
