@@ -298,7 +298,8 @@ static void on_deadline(uv_timer_t *timer)
         return;
     }
     if (leader->torn && leader->next.world != NULL) {
-        leader_restart_deadline(leader, 1.0); /* newcomers are starting, who have a limit of their own */
+        leader_restart_deadline(leader,
+                                1.0); /* newcomers are starting, who have a limit of their own */
         return;
     }
     log_error("job %u: %s; gave up after %.0f s", leader->options->job,
