@@ -71,10 +71,10 @@ struct world_place {
     const char *event_file, *error_file, *run_dir, *state_dir, *checkpoint_dir;
     const char *scale_config;  /* JSON text */
     const char *scale_configs; /* the same of all world sizes; NULL: none */
-    const char *lib;          /* path of libelastic.so */
-    const char *store;        /* path of the agent's store; NULL: none */
-    int attempt;              /* number of this start of a world */
-    char *const *added;       /* "K=V" more, where the user has not set K; NULL: nothing */
+    const char *lib;           /* path of libelastic.so */
+    const char *store;         /* path of the agent's store; NULL: none */
+    int attempt;               /* number of this start of a world */
+    char *const *added;        /* "K=V" more, where the user has not set K; NULL: nothing */
 };
 
 /* The environment of one worker: user's (the base step's, "K=V"), cleaned; own (this member's
