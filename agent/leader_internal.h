@@ -246,9 +246,9 @@ void prepare_again(struct leader *leader);
 bool prepare_early(const struct leader *leader);
 /* Is there a next world, all of whose members can still take part? */
 bool prepare_usable(const struct leader *leader);
-/* Do all its workers wait for their turn, or has it taken too long? *wait: seconds until it will have. */
-/* … its workers, those that will be started early, wait at their gates. */
+/* Do all its workers that are started for it wait at their gates? */
 bool prepare_ready(const struct leader *leader);
+/* … or has it taken too long? *wait: seconds until it will have. */
 bool prepare_done(const struct leader *leader, double *wait);
 /* Tell the agent of node `index` to start that world's workers, early ("prepare") or because it begins ("start"). */
 json_object *prepare_message(const char *type, const struct world *world, int index, int attempt);

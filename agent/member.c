@@ -322,15 +322,21 @@ static void go_on(struct member *m, json_object *next)
     }
 }
 
-static void handle_run_to(struct member *m, json_object *msg)
+static void handle_next(struct member *m, json_object *msg)
 {
     json_object *next;
+
+    if (json_object_object_get_ex(msg, "next", &next))
+        go_on(m, next);
+}
+
+static void handle_run_to(struct member *m, json_object *msg)
+{
     int64_t step;
 
     if (!json_get_int(msg, "step", 0, INT64_MAX, &step))
         return;
-    if (json_object_object_get_ex(msg, "next", &next))
-        go_on(m, next);
+    handle_next(m, msg);
     if (m->group != NULL)
         workers_run_to(m->group->workers, (uint64_t)step);
 }
@@ -341,14 +347,6 @@ static void handle_torn(struct member *m, json_object *msg)
     const char *reason = json_get_string(msg, "reason");
 
     workers_tear(m->group->workers, reason != NULL ? reason : "");
-}
-
-static void handle_next(struct member *m, json_object *msg)
-{
-    json_object *next;
-
-    if (json_object_object_get_ex(msg, "next", &next))
-        go_on(m, next);
 }
 
 static void handle_stop(struct member *m, json_object *msg)

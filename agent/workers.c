@@ -625,8 +625,6 @@ int workers_signal(struct workers *set, int rank, int signal, bool force)
     return count;
 }
 
-/* ---- the rest -------------------------------------------------------------------------------- */
-
 /* ---- from world to world ---------------------------------------------------------------------- */
 
 bool workers_live(const struct workers *set)
@@ -734,6 +732,8 @@ uint32_t workers_slowest(const struct workers *set)
     }
     return slowest;
 }
+
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 void workers_open(struct workers *set, bool all)
 {

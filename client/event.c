@@ -196,6 +196,16 @@ static bool agent_is_gone(const struct event_client *client)
     return false;
 }
 
+/* 0, or ELASTIC_ERROR_AGENT when nobody is there any more who would answer. */
+static int check_agent(const struct event_client *client, struct event_client_error *err)
+{
+    if (!agent_is_gone(client))
+        return 0;
+    event_client_fail(err, "elasticrun on this node (process %d) has died: this worker leaves",
+                      (int)client->agent);
+    return ELASTIC_ERROR_AGENT;
+}
+
 struct event_client *event_client_open(const char *path, struct event_client_error *err)
 {
     struct event_client *client = calloc(1, sizeof(*client));
@@ -298,12 +308,8 @@ static int wait_for_answer(const struct event_client *client, uint64_t *word,
 
     while (((*word = atomic_load(&page->word)) & EVENT_HOLD) != 0 &&
            read_answer(page, *word) == ANSWER_NONE && !is_torn(page)) {
-        if (agent_is_gone(client)) {
-            event_client_fail(err,
-                              "elasticrun on this node (process %d) has died: this worker leaves",
-                              (int)client->agent);
+        if (check_agent(client, err) != 0)
             return ELASTIC_ERROR_AGENT;
-        }
         if (clock_ms(CLOCK_MONOTONIC) >= limit) {
             event_client_fail(
                 err, "elasticrun asked to wait after step %llu and said nothing more: leaving",
@@ -424,12 +430,8 @@ int event_client_wait(struct event_client *client, struct elastic_event *event, 
             rc = event_client_boundary(client, event, err);
             return rc == 0 ? ELASTIC_GO_ON : rc;
         }
-        if (agent_is_gone(client)) {
-            event_client_fail(err,
-                              "elasticrun on this node (process %d) has died: this worker leaves",
-                              (int)client->agent);
+        if (check_agent(client, err) != 0)
             return ELASTIC_ERROR_AGENT;
-        }
         if (left <= 0)
             return 0;
         wait_for_news(page, kind, left);
@@ -544,12 +546,8 @@ static int wait_for_word(const struct event_client *client, _Atomic uint32_t *wo
         int64_t left = limit - clock_ms(CLOCK_MONOTONIC);
         struct timespec look = {.tv_nsec = GATE_LOOK_NS};
 
-        if (agent_is_gone(client)) {
-            event_client_fail(err,
-                              "elasticrun on this node (process %d) has died: this worker leaves",
-                              (int)client->agent);
+        if (check_agent(client, err) != 0)
             return ELASTIC_ERROR_AGENT;
-        }
         if (left <= 0)
             return 0;
         if (left < GATE_LOOK_NS / 1000000)
