@@ -174,6 +174,18 @@ def seconds_by_size(changes: Sequence[Tuple[float, int]], begin: float, end: flo
     return found
 
 
+def usual_step(measures: Sequence[Dict]) -> Dict[int, float]:
+    """Median over all peers of their undisturbed step time by size, for one that was never undisturbed in it.
+
+    measures  records with "normal_step"
+    """
+    times: Dict[int, List[float]] = {}
+    for measure in measures:
+        for size, seconds in measure["normal_step"].items():
+            times.setdefault(size, []).append(seconds)
+    return {size: statistics.median(seconds) for size, seconds in times.items()}
+
+
 def bound(seconds: Dict[int, float], step: Dict[int, float]) -> float:
     """The part of the steps of a world that always has all its nodes which one can make that loses no time, but is never larger than the
     nodes there are.

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import figures
 import page
-from cluster import BenchError, wait_for
+from cluster import BenchError, Cluster, wait_for
 from peers import MAX, MIN, PEERS
 
 BASE = 2.0  # seconds of undisturbed steps before anything happens
 LIMIT = 180  # seconds for what should come about
+EXTRA = 25  # seconds for start and end of a peer whose training lasts some minutes
 STEPS = ("sleep", "cpu")
 
 
@@ -122,6 +123,28 @@ def keep(directory, target):
     for path in directory.iterdir():
         if path.is_file():
             shutil.copy(path, target)
+
+
+def measure_each(args, where, measures, run, said):
+    """One training of args.minutes of each peer, on a cluster of their own.
+
+    run   called with (cluster, name, directory); the record
+    said  called with a record; one line of it
+    """
+    say(f"about {len(args.only) * (args.minutes * 60 + EXTRA) / 60:.0f} minutes")
+    with Cluster(MAX, args.prefix) as cluster:
+        where["nodes"] = MAX
+        where["slurm"] = cluster.run("sinfo", "--version").strip()
+        for name in args.only:
+            directory = cluster.directory(name)
+            try:
+                found = run(cluster, name, directory)
+            except BenchError as error:
+                found = {"error": str(error)}
+            measures.append({"peer": name, **found})
+            say(f"{name:20} " + (found.get("error") or said(found)))
+            if args.keep:
+                keep(directory, Path(args.keep) / directory.name)
 
 
 # ---- all of it -------------------------------------------------------------------------------------------

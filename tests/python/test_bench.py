@@ -190,6 +190,10 @@ class Disturbances(unittest.TestCase):
         self.assertAlmostEqual(figures.bound({4: 40.0, 3: 20.0}, {4: 0.06, 3: 0.08}), 1 - 1 / 3 / 4)
         self.assertAlmostEqual(figures.bound({4: 60.0}, {4: 0.06, 3: 0.08}), 1)
 
+    def test_usual_step(self):
+        measures = [{"normal_step": {4: 1.0, 2: 5.0}}, {"normal_step": {4: 3.0}}]
+        self.assertEqual(figures.usual_step(measures), {4: 2.0, 2: 5.0})
+
     def test_steps_that_are_made_again_count_once(self):
         training = Training().world(4, 50, LONG)
         training.number = 30  # it resumes from a checkpoint
