@@ -69,6 +69,33 @@ step()
 torch.save(state.state_dict(), f"{directory}/{rank}")
 """
 
+LOST = """
+import os, signal, time
+import torch, torch.distributed as dist
+from slurm_elastic import _events, _transfer, live
+_transfer.PARCELS = 3
+dist.init_process_group("gloo")
+state = live.State(torch.nn.Linear(100, 100))
+dist.barrier()
+if dist.get_rank() == 1:
+    os.kill(os.getpid(), signal.SIGSTOP)
+begin = time.monotonic()
+_events.torn = lambda wait=True: time.monotonic() > begin + 1
+try:
+    _transfer.pass_state(state, None, 1)
+except Exception as error:
+    print(f"sender: {error}", flush=True)
+    os._exit(0 if time.monotonic() < begin + _transfer.SENT.total_seconds() / 2 else 1)
+os._exit(2)
+"""
+
+
+@tap.needs_torch
+class Lost(unittest.TestCase):
+    def test_a_sender_does_not_wait_for_a_receiver_that_does_not_take_it_once_the_world_is_torn(self):
+        with fake_agent.World(["-c", LOST], 2) as world:
+            self.assertEqual(world.workers[0].wait(50), 0)
+
 
 @tap.needs_torch
 class Share(unittest.TestCase):

@@ -12,14 +12,19 @@ import contextlib
 import datetime
 import itertools
 import pickle
+import queue
+import threading
 from typing import Any, Callable, Deque, Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
 import torch.distributed as dist
 
+from . import _events
+
 PARCEL_BYTES = 4 << 20  # a rank hands one on while the next is coming
 PARCELS = 8  # on their way at once
 SENT = datetime.timedelta(seconds=20)  # for a parcel to be taken, which is a matter of milliseconds
+LOOK = 0.05  # seconds between looks whether the world is torn
 ALIGNMENT = 16  # of a tensor in a parcel, which is enough for every type
 
 
@@ -122,23 +127,72 @@ def _parcels(tensors: List[torch.Tensor], wire: torch.device) -> Iterator[_Parce
         yield _packed(small, wire)
 
 
-def _wait_sent(departure: Any) -> None:
-    """With a time limit: gloo does not tell of a connection that ends before the other rank was ready to receive, and who waits here may be the
-    only one that has the state."""
-    if dist.get_backend() == "gloo":
-        departure.wait(SENT)
-    else:
-        departure.wait()
+class _Departures:
+    """Sends on their way, PARCELS at most.
+
+    With gloo they are waited for in a thread, which is left behind when the world is torn: a send does not end with its connection if the other
+    rank was lost in the midst of it, and this one may be the only one that has the state. The thread ends after SENT.
+    """
+
+    def __init__(self) -> None:
+        self._room = threading.Semaphore(PARCELS)
+        self._waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._error: Optional[Exception] = None
+        self._thread = threading.Thread(target=self._wait, daemon=True) if dist.get_backend() == "gloo" else None
+        if self._thread is not None:
+            self._thread.start()
+
+    def _wait(self) -> None:
+        for departure in iter(self._waiting.get, None):
+            try:
+                if self._error is None:
+                    departure.wait(SENT)
+            except Exception as error:
+                self._error = error
+            self._room.release()
+
+    def _take_room(self) -> None:
+        while not self._room.acquire(timeout=LOOK):
+            if _events.torn(wait=False):
+                raise ConnectionError("the world is torn, and a rank has not taken what was sent to it")
+        if self._error is not None:
+            raise self._error
+
+    def add(self, departure: Any) -> None:
+        if self._thread is None:
+            departure.wait()  # of NCCL, for the stream
+            return
+        self._take_room()
+        self._waiting.put(departure)
+
+    def __enter__(self) -> _Departures:
+        return self
+
+    def __exit__(self, kind: Any, *rest: Any) -> None:
+        """They have left, unless something else has gone wrong."""
+        try:
+            for _ in range(PARCELS if self._thread is not None and kind is None else 0):
+                self._take_room()
+        finally:
+            self._waiting.put(None)
 
 
-def _pass_tensors(tensors: List[torch.Tensor], source: Optional[int], target: Optional[int], wire: torch.device) -> None:
-    """They come from the source, unless they are here, and go to the target, if any, while more come."""
+class _Route(NamedTuple):
+    """Tensors come from the source, unless they are here, and go to the target, if any."""
+
+    source: Optional[int]
+    target: Optional[int]
+    departures: _Departures
+    wire: torch.device
+
+
+def _pass_tensors(tensors: List[torch.Tensor], route: _Route) -> None:
+    """They go on while more come. Those that are sent must not change before all have left."""
     coming: Deque[Tuple[_Parcel, Any]] = collections.deque()
-    leaving: Deque[Any] = collections.deque()
-    parcels = _parcels(tensors, wire)
+    parcels = _parcels(tensors, route.wire)
     while True:
         for parcel in itertools.islice(parcels, PARCELS - len(coming)):
-            coming.append((parcel, None if source is None else dist.irecv(parcel.bytes, source)))
+            coming.append((parcel, None if route.source is None else dist.irecv(parcel.bytes, route.source)))
         if not coming:
             break
         parcel, arrival = coming.popleft()
@@ -146,20 +200,17 @@ def _pass_tensors(tensors: List[torch.Tensor], source: Optional[int], target: Op
             arrival.wait()
         for into, content in parcel.before if arrival is None else parcel.after:
             into.copy_(content)
-        if target is not None:
-            leaving.append(dist.isend(parcel.bytes, target))
-            if len(leaving) > PARCELS:
-                _wait_sent(leaving.popleft())
-    for departure in leaving:
-        _wait_sent(departure)
+        if route.target is not None:
+            route.departures.add(dist.isend(parcel.bytes, route.target))
 
 
-def _pass_text(text: bytes, source: Optional[int], target: Optional[int], wire: torch.device) -> bytes:
+def _pass_text(text: bytes, route: _Route) -> bytes:
     """The same with bytes of which only the source knows how many they are."""
     length = torch.tensor([len(text)])
-    _pass_tensors([length], source, target, wire)
-    content = torch.empty(int(length), dtype=torch.uint8) if source is not None else torch.frombuffer(bytearray(text), dtype=torch.uint8)
-    _pass_tensors([content], source, target, wire)
+    _pass_tensors([length], route)
+    is_here = route.source is None
+    content = torch.frombuffer(bytearray(text), dtype=torch.uint8) if is_here else torch.empty(int(length), dtype=torch.uint8)
+    _pass_tensors([content], route)
     return content.numpy().tobytes()
 
 
@@ -175,27 +226,28 @@ def _given_away(tensors: List[torch.Tensor]) -> Iterator[None]:
             del tensor.__deepcopy__
 
 
-def pass_state(state: Any, source: Optional[int], target: Optional[int]) -> None:
-    """The same with a whole state."""
-    wire, model = wire_of(state), state._model_tensors()
-    text = b""
-    beside: List[torch.Tensor] = []
-    if source is None:
+def _pass(state: Any, route: _Route) -> None:
+    model = state._model_tensors()
+    if route.source is None:
         rest, beside = _taken_apart(state._beside_the_model())
-        text = pickle.dumps(rest)
-    text = _pass_text(text, source, target, wire)
-    aside = model
-    if source is not None:
-        rest, beside = _filled(pickle.loads(text), _device(state))
-        if state._is_whole:  # an older one, that must not be broken before the newer one is complete
-            aside = [torch.empty_like(tensor) for tensor in model]
-    _pass_tensors(aside + beside, source, target, wire)
-    if source is not None:
-        if aside is not model:
-            for tensor, newer in zip(model, aside):
-                tensor.copy_(newer)
-        with _given_away(beside):
-            state._load_beside_the_model(rest)
+        _pass_text(pickle.dumps(rest), route)
+        _pass_tensors(model + beside, route)
+        return
+    rest, beside = _filled(pickle.loads(_pass_text(b"", route)), _device(state))
+    # An older one must not be broken before the newer one is complete.
+    aside = [torch.empty_like(tensor) for tensor in model] if state._is_whole else model
+    _pass_tensors(aside + beside, route)
+    if aside is not model:
+        for tensor, newer in zip(model, aside):
+            tensor.copy_(newer)
+    with _given_away(beside):
+        state._load_beside_the_model(rest)
+
+
+def pass_state(state: Any, source: Optional[int], target: Optional[int]) -> None:
+    """The whole of it comes from the source, unless it is here, and goes to the target, if any."""
+    with _Departures() as departures:
+        _pass(state, _Route(source, target, departures, wire_of(state)))
 
 
 def wire_of(state: Any) -> torch.device:
