@@ -609,6 +609,7 @@ void change_on_message(struct leader *leader, struct leader_member *m, const cha
     } else if (strcmp(type, "stepping") == 0) {
         m->begun = m->stepping = m->stateful = true;
         live_note(m, msg);
+        live_require(leader, m);
         leader->gated = json_get_bool(msg, "gate", false);
         report_stepping(leader, json_get_bool(msg, "aware", true));
         leader_schedule(leader, 0);

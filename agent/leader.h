@@ -9,6 +9,7 @@
 
 #include <uv.h>
 
+#include "agent/options.h"
 #include "lib/conf.h"
 #include "lib/error.h"
 #include "lib/policy.h"
@@ -31,8 +32,8 @@ struct leader_options {
     int slots;      /* workers per node */
     int max_restarts;
     bool label;
+    enum worker_mode mode;
     bool pmix;        /* members have a PMIx server for their workers */
-    bool live;        /* workers that can may go from world to world */
     bool early_start; /* of the next world's workers, where the script has a gate */
 };
 

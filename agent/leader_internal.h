@@ -293,6 +293,8 @@ void change_leaver_gone(struct leader *leader, struct leader_member *m);
 bool live_possible(const struct leader *leader);
 /* What a member says of its workers when they have come to their gates, and with their first step. */
 void live_note(struct leader_member *m, json_object *msg);
+/* Ends the job if its workers must go from world to world, and those of this member cannot. */
+void live_require(struct leader *leader, const struct leader_member *m);
 /* The next world has been chosen: have workers started on the nodes that are new in it. */
 void live_prepare(struct leader *leader);
 /* Some have not been for too long: without them. */

@@ -21,8 +21,9 @@ bool live_possible(const struct leader *leader)
 {
     int there = 0;
 
-    if (!leader->options->live || leader->world == NULL || leader->stopping || leader->fault ||
-        leader->failed || (leader->phase != PHASE_RUNNING && leader->phase != PHASE_HOLDING))
+    if (leader->options->mode == MODE_RESTART || leader->world == NULL || leader->stopping ||
+        leader->fault || leader->failed ||
+        (leader->phase != PHASE_RUNNING && leader->phase != PHASE_HOLDING))
         return false;
     for (int i = 0; i < leader->member_count; i++) {
         const struct leader_member *m = leader->members[i];
@@ -41,6 +42,21 @@ void live_note(struct leader_member *m, json_object *msg)
     m->live = json_get_bool(msg, "live", false);
     if (!json_get_int(msg, "shape", 0, INT64_MAX, &m->shape))
         m->shape = 0;
+}
+
+void live_require(struct leader *leader, const struct leader_member *m)
+{
+    char why[256];
+
+    if (leader->options->mode != MODE_LIVE || m->live)
+        return;
+    snprintf(
+        why, sizeof(why),
+        "--mode=live: workers on %s have begun without slurm_elastic.live or elastic_live(), and "
+        "would be started anew at each change; --mode=auto allows that",
+        m->node);
+    leader->fatal = true;
+    change_fail(leader, why);
 }
 
 /* Would its workers' first step be that of another model? Then they end while the world forms, and that with them. */

@@ -354,7 +354,7 @@ static int start_leader(struct run *run, struct error *err)
         .max_restarts = run->options.max_restarts,
         .label = run->options.label,
         .early_start = run->options.early_start,
-        .live = run->options.live,
+        .mode = run->options.mode,
         .pmix = run->options.pmix,
     };
     run->lead.umask = umask(077);

@@ -38,9 +38,10 @@ static const char usage[] =
     "  --max-restarts=N                restarts after failures (3); resizes do not count\n"
     "  --label                         prefix each line of output with the rank\n"
     "  --bind=auto|none                bind each worker to its share of the node (auto)\n"
-    "  --mode=auto|restart             how workers get from one world to the next: auto, those\n"
+    "  --mode=auto|live|restart        how workers get from one world to the next: auto, those\n"
     "                                  of a script that uses slurm_elastic.live keep running;\n"
-    "                                  restart, all are started anew\n"
+    "                                  live, and the job ends if they cannot; restart, all are\n"
+    "                                  started anew\n"
     "  --early-start=auto|no           start the next workers before the old ones leave, if\n"
     "                                  the script waits for its turn (auto)\n"
     "  --pmix=auto|no                  a PMIx server for the workers, as MPI needs (auto)\n"
@@ -171,6 +172,20 @@ static int parse_either(const char *option, const char *text, const char *on, co
     return 0;
 }
 
+static int parse_mode(struct options *o, const char *text, struct error *err)
+{
+    static const char *const words[] = {
+        [MODE_AUTO] = "auto", [MODE_LIVE] = "live", [MODE_RESTART] = "restart"};
+
+    for (int mode = MODE_AUTO; mode <= MODE_RESTART; mode++) {
+        if (strcmp(text, words[mode]) == 0) {
+            o->mode = (enum worker_mode)mode;
+            return 0;
+        }
+    }
+    return error_set(err, "--mode=%s: must be auto, live or restart", text);
+}
+
 static int parse_policy(struct options *o, const char *name, const char *text, struct error *err)
 {
     return policy_set(&o->policy, strcmp(name, "elastic") == 0 ? name : name + strlen("elastic-"),
@@ -226,7 +241,7 @@ static int parse_one(struct options *o, int code, const char *name, struct error
     case OPT_EARLY_START:
         return parse_either("early-start", optarg, "auto", "no", &o->early_start, err);
     case OPT_MODE:
-        return parse_either("mode", optarg, "auto", "restart", &o->live, err);
+        return parse_mode(o, optarg, err);
     case OPT_PMIX:
         return parse_either("pmix", optarg, "auto", "no", &o->pmix, err);
     case OPT_STATE_DIR:
@@ -258,7 +273,8 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
     memset(o, 0, sizeof(*o));
     policy_init(&o->policy);
     o->max_restarts = 3;
-    o->bind = o->early_start = o->live = o->pmix = true;
+    o->bind = o->early_start = o->pmix = true;
+    o->mode = MODE_AUTO;
     opterr = 0;
     optind = 0; /* GNU: start over, also in the middle of a word */
     while (index = -1, (code = getopt_long(argc, argv, "+m", long_options, &index)) != -1) {

@@ -8,6 +8,13 @@
 #include "lib/error.h"
 #include "lib/policy.h"
 
+/* How workers get from one world to the next. */
+enum worker_mode {
+    MODE_AUTO,    /* those that can go on do so, others are started anew */
+    MODE_LIVE,    /* the job ends if they cannot */
+    MODE_RESTART, /* all are started anew */
+};
+
 enum nproc_kind { NPROC_DEFAULT, NPROC_NUMBER, NPROC_AUTO, NPROC_GPU, NPROC_CPU };
 
 struct options {
@@ -18,7 +25,7 @@ struct options {
     int max_restarts;
     bool label;
     bool early_start;
-    bool live;
+    enum worker_mode mode;
     bool pmix;
     bool bind;
     bool extension;                         /* internal: agent of an extension job */

@@ -38,7 +38,7 @@ static bool can_live_on(const struct leader *leader)
 {
     int left = 0;
 
-    if (!leader->options->live || leader->world == NULL ||
+    if (leader->options->mode == MODE_RESTART || leader->world == NULL ||
         (!leader->torn && leader->phase != PHASE_RUNNING && leader->phase != PHASE_HOLDING &&
          leader->phase != PHASE_STARTING && !is_ending(leader)))
         return false;

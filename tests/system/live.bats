@@ -142,6 +142,20 @@ milliseconds() {
     no_checkpoint
 }
 
+@test "with --mode=live a script that would be started anew at each change ends the job at its first step" {
+    cat >"$TB_WORK/not_live.py" <<'SCRIPT'
+import time, slurm_elastic
+slurm_elastic.init()
+while not slurm_elastic.elastic_event_detected():
+    time.sleep(0.1)
+SCRIPT
+    job=$(submit --elastic=1:2 -t 2 --wrap "srun elasticrun --mode=live /usr/bin/python3 $TB_WORK/not_live.py")
+    wait_for 60 job_ended "$job"
+    job_is "$job" FAILED
+    grep '^elasticrun: .*--mode=live: workers on n[0-9]* have begun without slurm_elastic.live' "$TB_WORK/$job.out"
+    (($(grep -c 'starting generation' "$TB_WORK/$job.out") <= 1))
+}
+
 @test "in restart mode the same script saves, leaves and loads" {
     training 40 --mode=restart
     resize 3

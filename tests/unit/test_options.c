@@ -78,7 +78,7 @@ static void test_values(void **state)
     assert_int_equal(o.policy.pool_count, 2);
     assert_int_equal(o.nproc_kind, NPROC_GPU);
     assert_int_equal(o.max_restarts, 7);
-    assert_true(o.label && !o.bind && !o.early_start && !o.live && !o.extension);
+    assert_true(o.label && !o.bind && !o.early_start && o.mode == MODE_RESTART && !o.extension);
     assert_string_equal(o.state_dir, "/s");
     assert_string_equal(o.checkpoint_dir, "/c");
     options_clear(&o);
@@ -102,7 +102,7 @@ static void test_refused(void **state)
         {"elasticrun --max-restarts= x", "--max-restarts=:"},
         {"elasticrun --bind=all x", "--bind=all: must be auto or none"},
         {"elasticrun --early-start=1 x", "--early-start=1: must be auto or no"},
-        {"elasticrun --mode=live x", "--mode=live: must be auto or restart"},
+        {"elasticrun --mode=warm x", "--mode=warm: must be auto, live or restart"},
         {"elasticrun --no-such x", "--no-such: unknown option"},
         {"elasticrun --elastic-grace", "--elastic-grace"},
     };
