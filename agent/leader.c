@@ -207,7 +207,8 @@ static void change_when_prepared(struct leader *leader, const struct plan_output
         leader_schedule(leader, 0.5);
         return;
     }
-    /* More nodes than were planned for come with the next change. */
+    /* More nodes than were planned for come with the next change, unless that costs nobody its start. */
+    prepare_widen(leader, out->size);
     if (!prepare_usable(leader) || leader->next.world->node_count > out->size)
         prepare_discard(leader);
     if (!out->urgent && leader->next.world == NULL && prepare_early(leader))

@@ -244,6 +244,8 @@ void prepare_discard(struct leader *leader);
 void prepare_again(struct leader *leader);
 /* Should workers be started before the old ones leave? */
 bool prepare_early(const struct leader *leader);
+/* In a live world: take in nodes that have come soon after the others, too, so that there is one change instead of two. */
+void prepare_widen(struct leader *leader, int size);
 /* Is there a next world, all of whose members can still take part? */
 bool prepare_usable(const struct leader *leader);
 /* Do all its workers that are started for it wait at their gates? */

@@ -17,6 +17,8 @@
 #include "common/log.h"
 #include "lib/json_get.h"
 
+#define TOGETHER 3.0 /* seconds in which nodes that come one after the other are one change */
+
 static struct world *build_world(struct leader *leader, const int *order, int size)
 {
     struct world *world = world_create(leader->generation + 1, size);
@@ -164,6 +166,18 @@ bool prepare_usable(const struct leader *leader)
                   leader_now(leader) >= m->shunned_until;
     }
     return leader->next.world != NULL && usable == leader->next.world->node_count;
+}
+
+void prepare_widen(struct leader *leader, int size)
+{
+    double since = leader->next.since;
+
+    if (leader->next.world == NULL || !leader->next.live ||
+        size <= leader->next.world->node_count || leader_now(leader) > since + TOGETHER)
+        return;
+    prepare_discard(leader); /* those that are starting start on */
+    if (prepare_begin(leader) == 0)
+        leader->next.since = since;
 }
 
 void prepare_again(struct leader *leader)

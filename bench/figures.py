@@ -4,7 +4,7 @@
 All times are seconds; those with a date are seconds since the epoch.
 
   pause        from the end of the old world's last step to the end of the new world's first one
-  beyond a step     the pause less the median of undisturbed steps of the new world
+  beyond a step     the pause less the median of undisturbed steps of the new world, and of each world between
   lost time    from the event until WINDOW seconds after the end of the first new step, less what an
                undisturbed training would have needed for the steps that were made in it: their number
                times the median of undisturbed steps in a world of that size. What is done early, and slows
@@ -104,17 +104,18 @@ def undisturbed(
     return {size: middle(settled.get(size, all_steps)) for size, all_steps in every.items()}
 
 
-def pause(steps: Sequence[Step], event: float, size: int) -> float:
-    """Seconds without a step on the way from the world at the event to the first step of the new one. If
-    there were worlds between them, the sum of the pauses."""
+def pauses(steps: Sequence[Step], event: float, size: int) -> List[Tuple[int, float]]:
+    """Of each world that begins after the event, until the first of that size: its size, and the seconds from the last step before it to the end of
+    its first one."""
     last = new_world(steps, event, size)
-    total, before = 0.0, None
+    found: List[Tuple[int, float]] = []
+    before = None
     for world in worlds(steps):
         if before is not None and world[0].begin >= event:
-            total += world[0].end - before[-1].end
+            found.append((world[0].size, world[0].end - before[-1].end))
         before = world
         if last is not None and world[0].world == last[0].world:
-            return total
+            return found
     raise ValueError(f"no world of {size} after the event")
 
 
@@ -145,10 +146,11 @@ def change_figures(
     first = world[0]
     after = [step for step in steps if step.begin >= event]
     inside = [save.end - save.begin for save in saves if event <= save.begin <= first.end]
-    whole = pause(steps, event, size)
+    found = pauses(steps, event, size)
+    whole = sum(seconds for _, seconds in found)
     return {
         "pause": whole,
-        "beyond": whole - normal[size],
+        "beyond": whole - sum(normal[each] for each, _ in found),
         "lost": lost_time(steps, event, size, normal),
         "event_to_first_step": first.end - event,
         "repeated_steps": len(after) - len([step for step in fresh(steps) if step.begin >= event]),

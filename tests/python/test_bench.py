@@ -61,21 +61,30 @@ class Log(unittest.TestCase):
 
 
 class Pause(unittest.TestCase):
+    def assert_pauses(self, training, event, *expected):
+        found = figures.pauses(training.steps, event, 4)
+        self.assertEqual([size for size, _ in found], [size for size, _ in expected])
+        for (_, seconds), (_, right) in zip(found, expected):
+            self.assertAlmostEqual(seconds, right)
+
     def test_known(self):
         training, event = grow(pause=3.0)
-        self.assertAlmostEqual(figures.pause(training.steps, event, 4), 3.0 + LONG)
+        self.assert_pauses(training, event, (4, 3.0 + LONG))
 
     def test_a_world_between_is_no_pause(self):
         training = Training().world(2, 60, SHORT)
         event = training.now
         training.idle(1).world(3, 10, SHORT).idle(2).world(4, 100, LONG)
-        self.assertAlmostEqual(figures.pause(training.steps, event, 4), 1 + SHORT + 2 + LONG)
+        self.assert_pauses(training, event, (3, 1 + SHORT), (4, 2 + LONG))
+        found = figures.change_figures(training.steps, [], event, 4, {**NORMAL, 3: SHORT})
+        self.assertAlmostEqual(found["pause"], 1 + SHORT + 2 + LONG)
+        self.assertAlmostEqual(found["beyond"], 3)
         self.assertAlmostEqual(figures.lost_time(training.steps, event, 4, {**NORMAL, 3: SHORT}), 3)
 
     def test_none_yet(self):
         training, event = grow()
         with self.assertRaisesRegex(ValueError, "no world of 3"):
-            figures.pause(training.steps, event, 3)
+            figures.pauses(training.steps, event, 3)
 
     def test_when_the_window_is_over(self):
         training, event = grow()
@@ -98,7 +107,7 @@ class LostTime(unittest.TestCase):
     def test_work_moved_before_the_pause_counts(self):
         """Two seconds of old steps at half speed lose one second, though the pause is the same."""
         training, event = grow(pause=0.5, slow=2 * SHORT, slow_steps=10)
-        self.assertAlmostEqual(figures.pause(training.steps, event, 4), 0.5 + LONG)
+        self.assertAlmostEqual(sum(seconds for _, seconds in figures.pauses(training.steps, event, 4)), 0.5 + LONG)
         self.assertAlmostEqual(figures.lost_time(training.steps, event, 4, NORMAL), 1.5)
 
     def test_work_moved_behind_the_pause_counts(self):
