@@ -10,7 +10,7 @@ All times are seconds; those with a date are seconds since the epoch.
                times the median of undisturbed steps in a world of that size. What is done early, and slows
                the old world's steps down, counts; so do steps that are made twice. It can be negative by noise
   submit to start     of the job that wants the nodes
-  SIGTERM to free     from Slurm's first SIGTERM to the end of the last epilog on the nodes given up
+  SIGTERM to free     from Slurm's SIGTERM to a job to the end of its last epilog, the longest of those that gave up nodes
 """
 
 import datetime
@@ -213,11 +213,12 @@ _FREE = re.compile(r"debug2: _slurm_rpc_epilog_complete: JobId=(\d+) Node=(\S+)"
 
 
 def sigterm_to_free(lines: Iterable[str], begin: float, end: float) -> Optional[float]:
-    """From the first SIGTERM to a job to the last epilog of the jobs that got one, within that time.
+    """From the first SIGTERM to a job to its last epilog, within that time: the longest of the jobs that got one.
 
     lines     slurmctld's log at level debug2; times are local
     """
-    first, last, victims = None, None, set()
+    asked: Dict[str, float] = {}
+    free: Dict[str, float] = {}
     for line in lines:
         stamp = _STAMP.match(line)
         if not stamp:
@@ -225,13 +226,12 @@ def sigterm_to_free(lines: Iterable[str], begin: float, end: float) -> Optional[
         time = datetime.datetime.fromisoformat(stamp[1]).timestamp()
         if not begin <= time <= end:
             continue
-        signalled, free = _SIGNALLED.match(stamp[2]), _FREE.match(stamp[2])
+        signalled, ended = _SIGNALLED.match(stamp[2]), _FREE.match(stamp[2])
         if signalled:
-            victims.add(signalled[1])
-            first = time if first is None else first
-        elif free and free[1] in victims:
-            last = time
-    return None if first is None or last is None else last - first
+            asked.setdefault(signalled[1], time)
+        elif ended and ended[1] in asked:
+            free[ended[1]] = time
+    return max((free[job] - asked[job] for job in free), default=None)
 
 
 # ---- tables --------------------------------------------------------------------------------------------
@@ -372,7 +372,10 @@ def verdicts(records: Sequence[Dict], measures: Sequence[Dict]) -> List[Tuple[bo
                 judge(own, limits.get(megabytes), f"{megabytes} MB, {step}, {change}: {ours}, pause beyond a step:")
     for measure in measures:
         free, save = measure.get("sigterm_to_free"), measure.get("save")
-        if measure["peer"] in _SHARES:
-            sentence = f"{measure['megabytes']} MB, {measure['step']}, round {measure['round']}: {measure['peer']}, SIGTERM to free:"
-            judge(free, (save or 0.0) + 1.0, sentence)
+        if measure["peer"] not in _SHARES or free is None:
+            continue
+        # Live mode saves nothing, but the step in flight is made.
+        step = max(measure["normal_step"].values()) if measure["peer"] == "live" else 0.0
+        sentence = f"{measure['megabytes']} MB, {measure['step']}, round {measure['round']}: {measure['peer']}, SIGTERM to free:"
+        judge(free, (save or 0.0) + step + 1.0, sentence)
     return result

@@ -173,6 +173,7 @@ class HandOver(unittest.TestCase):
 [2026-03-01T10:00:02.800] debug2: _slurm_rpc_epilog_complete: JobId=9 Node=n4
 [2026-03-01T10:00:03.000] debug2: _slurm_rpc_epilog_complete: JobId=10 Node=n1
 [2026-03-01T10:00:03.100] debug2: _slurm_rpc_epilog_complete: JobId=11 Node=n2
+[2026-03-01T10:00:03.300] debug2: _slurm_rpc_epilog_complete: JobId=11 Node=n4
 [2026-03-01T10:00:03.200] debug2: _slurm_rpc_epilog_complete: JobId=8 Node=n3
 something without a time
 [2026-03-01T10:00:09.000] debug2: _slurm_rpc_epilog_complete: JobId=10 Node=n1
@@ -181,8 +182,8 @@ something without a time
     def at(self, second):
         return datetime.datetime(2026, 3, 1, 10, 0, second).timestamp()
 
-    def test_from_the_first_signal_to_the_last_epilog(self):
-        self.assertAlmostEqual(figures.sigterm_to_free(self.LOG, self.at(2), self.at(4)), 0.5, places=3)
+    def test_from_its_signal_to_its_last_epilog_of_the_slowest_job(self):
+        self.assertAlmostEqual(figures.sigterm_to_free(self.LOG, self.at(2), self.at(4)), 0.6, places=3)
 
     def test_nobody_was_signalled(self):
         self.assertIsNone(figures.sigterm_to_free(self.LOG, self.at(4), self.at(5)))
@@ -271,6 +272,11 @@ class Tables(unittest.TestCase):
         )
         slower = [{**m, "pause": 4.0} if m["peer"] == "elastic" else m for m in self.MEASURES]
         self.assertEqual([held for held, _ in self.judged(slower, "shrink: elastic, pause")], [False])
+
+    def test_who_leaves_in_live_mode_makes_its_step_first(self):
+        leaving = {"round": 1, "peer": "live", "megabytes": 100, "step": "sleep", "normal_step": {2: 0.3, 4: 0.7}}
+        for free, held in ((1.6, True), (1.8, False)):
+            self.assertEqual(figures.verdicts([], [{**leaving, "sigterm_to_free": free}])[0][0], held)
 
     def test_verdicts_of_live_mode(self):
         live = [{**measure, "peer": "live", "megabytes": 100} for measure in self.MEASURES[:6]]
