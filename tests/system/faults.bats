@@ -71,8 +71,10 @@ PY
     wait_for 60 size_is "$job" 3
     extension=$(extensions_of "$job")
     wait_for 10 has_stepped "$job"
+    began=$EPOCHREALTIME
     as_user scancel "$extension"
     wait_for 6 job_ended "$extension"
+    [ "$(seconds_since "$began")" -lt 12 ] # rank 0 takes 15
     [[ $(generation_of "$job") == 2 ]]
     wait_for 30 size_is "$job" 2
     run history_json "$job"

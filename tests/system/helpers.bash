@@ -179,9 +179,9 @@ show_cluster() {
 
 # wait_for SECONDS COMMAND...: runs the command again and again until it succeeds: after 0.1 s, or after as long as it
 # has taken, so that waiting leaves the machine to those who are waited for. Fails, and says what it waited for, when the
-# time is over.
+# time is over: three times as many seconds, for the machine may have others to serve.
 wait_for() {
-    local limit=$1 begun=${EPOCHREALTIME/./} end took
+    local limit=$(($1 * 3)) begun=${EPOCHREALTIME/./} end took
     end=$((begun + limit * 1000000))
     shift
     until "$@"; do
