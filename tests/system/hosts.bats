@@ -31,15 +31,15 @@ read_right() { history_json "$1" | hosts compare 2 "$2" "${READERS[@]/#/read-}" 
 
 # all_work JOB SIZE: whether all workers of the present generation have begun.
 all_work() {
-    size_is "$1" "$2" && [[ $(compgen -G "$TB_WORK/work/worker-$(generation_of "$1")-*[0-9]" | wc -l) == $((2 * $2)) ]]
+    size_is "$1" "$2" && [[ $(compgen -G "$TB_WORK/seen/worker-$(generation_of "$1")-*[0-9]" | wc -l) == $((2 * $2)) ]]
 }
 
 @test "Horovod's driver and Open MPI's mpirun see each generation whole; workers get the overrides for their number" {
     local reader first state size
-    as_user mkdir work
+    as_user mkdir seen
     as_user tee policy.json <<<'{"scale_config": {"2": {"lr": 0.1, "note": "half \"as\" large; $HOME"}, "8": {"lr": [4, {"x": null}]}}}'
     job=$(submit --elastic=1,2,4 --elastic-grow-delay=1 --elastic-config=policy.json --exclusive -t 10 --wrap \
-        "srun elasticrun --nproc-per-node=2 /usr/bin/python3 hosts.py work work")
+        "srun elasticrun --nproc-per-node=2 /usr/bin/python3 hosts.py work seen")
     state=$TB_DIR/jobs/$TB_USER-$job
     wait_for 60 test -e "$state/hostfile.mpich" # the last one to be written
     for reader in "${READERS[@]}"; do
@@ -57,5 +57,5 @@ all_work() {
     wait_for 60 read_right "$job" "$first" || { cat "$TB_WORK/compared" && false; }
     cat "$TB_WORK/compared"
     (($(generation_count "$job") >= first + 6))
-    hosts scaled policy.json "$first" work
+    hosts scaled policy.json "$first" seen
 }
