@@ -6,6 +6,8 @@ slurm_elasticdir = $(pkgdatadir)/python/slurm_elastic
 dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/__init__.py \
     client/python/slurm_elastic/_events.py \
+    client/python/slurm_elastic/_flat.py \
+    client/python/slurm_elastic/_snapshot.py \
     client/python/slurm_elastic/_boundary.py \
     client/python/slurm_elastic/_generators.py \
     client/python/slurm_elastic/_nodes.py \

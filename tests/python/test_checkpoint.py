@@ -15,9 +15,11 @@ import sys
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 import slurm_elastic
 import tap
+from slurm_elastic import checkpoint
 
 SIZE = 20000
 SAVER = """
@@ -303,6 +305,57 @@ class Damage(Base):
         self.assertIsNone(slurm_elastic.load_latest(self.directory / "none"))
         (self.directory / "empty").mkdir()
         self.assertIsNone(slurm_elastic.load_latest(self.directory / "empty"))
+
+
+class Order(Base):
+    """Who writes last need not be the newest: a world that was believed dead may come back, and save."""
+
+    def save(self, n, incarnation, generation, keep=9):
+        with mock.patch.object(checkpoint, "incarnation", lambda: incarnation), mock.patch.object(
+            checkpoint, "generation", lambda: generation
+        ):
+            slurm_elastic.save({"n": n}, self.directory, keep=keep)
+
+    def assert_newest(self, n):
+        self.assertEqual(slurm_elastic.load_latest(self.directory)["n"], n)
+
+    def test_a_later_world_is_newer(self):
+        self.save(1, "12.0", 3)
+        self.save(2, "12.0", 5)
+        self.save(3, "12.0", 4)
+        self.assert_newest(2)
+        self.save(4, "12.0", 5)
+        self.assert_newest(4)
+
+    def test_a_later_run_of_the_job_is_newer(self):
+        self.save(1, "12.1", 1)
+        self.save(2, "12.0", 9)
+        self.assert_newest(1)
+
+    def test_another_job_begins_its_own_count(self):
+        self.save(1, "12.0", 9)
+        self.save(2, "13.0", 1)
+        self.assert_newest(2)
+        self.save(3, None, None)  # without elasticrun
+        self.assert_newest(3)
+        self.save(4, "12.0", 1)
+        self.assert_newest(3)
+
+    def test_the_newest_is_not_removed_for_a_late_one(self):
+        self.save(1, "12.0", 5)
+        for n in (2, 3, 4):
+            self.save(n, "12.0", 4, keep=2)
+        self.assert_newest(1)
+        self.save(5, "12.0", 5, keep=2)
+        self.assertEqual(self.names(), ["00000001", "00000005", "latest"])
+
+    def test_two_that_write_at_once_get_a_number_each(self):
+        numbers = checkpoint._numbers
+        with mock.patch.object(checkpoint, "_numbers", lambda base: [n for n in numbers(base) if n != 1]):
+            self.save(1, None, None)
+            self.save(2, None, None)
+        self.assertEqual(self.names(), ["00000001", "00000002", "latest"])
+        self.assert_newest(2)
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ from .checkpoint import (
 )
 from .leaving import leave
 from .sampler import ElasticSampler
+from ._snapshot import snapshot, wait_for_snapshot
 
 __version__ = "0.1.0"
 
@@ -81,7 +82,9 @@ __all__ = [
     "request_result",
     "save",
     "scale_config",
+    "snapshot",
     "wait_event",
+    "wait_for_snapshot",
 ]
 
 # At import, not at the first step: from here on Slurm's own SIGTERM, which reaches workers as well as

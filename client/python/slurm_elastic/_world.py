@@ -20,6 +20,11 @@ def generation() -> Optional[int]:
     return int(text) if text else None
 
 
+def incarnation() -> Optional[str]:
+    """The job and how often Slurm has requeued it, "12.0"; None if not elastic."""
+    return os.environ.get("ELASTIC_INCARNATION") if is_elastic() else None
+
+
 def scale_config() -> Dict[str, Any]:
     """What the policy file says under `scale_config` for this world size, {} if nothing.
 

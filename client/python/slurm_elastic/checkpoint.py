@@ -4,17 +4,19 @@
     checkpoint/
         latest -> 00000012      switched by rename, after all below it is on the disk
         00000012/complete.json  names and sizes of the files
-        00000012/state.pt       torch.save(); state.pickle if the script does not use torch
+        00000012/state.pt       torch.save(); state.pickle if the script does not use torch; state.flat by snapshot()
         00000011/...            the one before
 
 A directory gets its number by rename, when all its files are written and flushed. So a number is a
 complete checkpoint, and what is being written when the power fails has none. complete.json is
-there for file systems and people that copy half a directory.
+there for file systems and people that copy half a directory; and it tells the world that has
+written, so that one that was believed dead, and writes last, is not taken for the newest.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import inspect
 import json
 import os
@@ -23,17 +25,17 @@ import shutil
 import socket
 import sys
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Union
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Union
 
-from . import _events
-from ._world import generation, rank_and_size
+from . import _events, _flat
+from ._world import generation, incarnation, rank_and_size
 
 PathLike = Union[str, "os.PathLike[str]"]
 
 _FORMAT = 1
 _MANIFEST = "complete.json"
 _TEMPORARY = ".new-"
-_STATES = ("state.pt", "state.pickle")
+_STATES = ("state.pt", "state.flat", "state.pickle")
 
 
 class CheckpointError(RuntimeError):
@@ -97,7 +99,7 @@ def new_checkpoint(directory: Optional[PathLike] = None, *, keep: int = 2) -> It
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     _point_latest(base, number)
-    for old in _numbers(base)[keep:]:
+    for old in _newest_first(base, _numbers(base))[keep:]:
         if old < number:
             shutil.rmtree(base / _name(old), ignore_errors=True)
 
@@ -134,7 +136,8 @@ def _seal(path: Path) -> None:
     if not files:
         raise ValueError("a checkpoint without files")
     with open(path / _MANIFEST, "w") as file:
-        json.dump({"format": _FORMAT, "generation": generation(), "files": files}, file)
+        place = {"incarnation": incarnation(), "generation": generation(), "step": _events.step()}
+        json.dump({"format": _FORMAT, **place, "files": files}, file)
         file.flush()
         os.fsync(file.fileno())
     _flush(path)
@@ -143,9 +146,48 @@ def _seal(path: Path) -> None:
 def _publish(base: Path, temporary: Path) -> int:
     """Give it the next number."""
     number = max(_numbers(base), default=0) + 1
-    os.rename(temporary, base / _name(number))
+    while True:
+        try:
+            os.rename(temporary, base / _name(number))
+            break
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+            number += 1  # somebody else writes, too
     _flush(base)
     return number
+
+
+class _Written(NamedTuple):
+    """By which world."""
+
+    job: str
+    restarts: int
+    generation: int
+
+
+def _written(path: Path) -> Optional[_Written]:
+    """None: that cannot be read, or was not by an elastic job."""
+    try:
+        with open(path / _MANIFEST) as file:
+            manifest = json.load(file)
+        job, restarts = manifest["incarnation"].split(".")
+        return _Written(job, int(restarts), int(manifest["generation"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _newest_first(base: Path, numbers: List[int]) -> List[int]:
+    """By their number, but for those that a world has written when a later one of the same job had: they come last."""
+    written = {number: _written(base / _name(number)) for number in sorted(numbers)}
+    newest: Dict[str, _Written] = {}
+    late = set()
+    for number, each in written.items():
+        if each is not None:
+            newest[each.job] = max(newest.get(each.job, each), each)
+            if each < newest[each.job]:
+                late.add(number)
+    return sorted(written, key=lambda number: (number not in late, number), reverse=True)
 
 
 def _point_latest(base: Path, number: int) -> None:
@@ -185,7 +227,7 @@ def latest_checkpoint(directory: Optional[PathLike] = None) -> Optional[Path]:
         latest = int(os.readlink(base / "latest"))
         numbers = [number for number in numbers if number <= latest]
     reasons = []
-    for number in numbers:
+    for number in _newest_first(base, numbers):
         path = base / _name(number)
         reason = _incomplete(path)
         if reason is None:
@@ -238,6 +280,9 @@ def _read_state(path: Path, map_location: Any) -> Any:
         if "weights_only" in inspect.signature(torch.load).parameters:
             options["weights_only"] = False
         return torch.load(str(path / "state.pt"), **options)
+    if (path / "state.flat").exists():
+        with open(path / "state.flat", "rb") as file:
+            return _flat.read(file, map_location)
     if (path / "state.pickle").exists():
         with open(path / "state.pickle", "rb") as file:
             return pickle.load(file)

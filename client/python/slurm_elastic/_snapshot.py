@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Copies of the state in the memory of nodes, for when all that have it are lost at once.
+
+snapshot() costs the training a copy of its tensors; a thread of its own writes them to the node's run directory, which is in memory. The first
+and the last node of a world do, so that the loss of one node loses none. When the job ends in any other way than well, the epilog makes the newest one
+durable in the checkpoint directory, and load_latest() finds it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Tuple
+
+from . import _events, _flat
+from ._world import generation, incarnation, is_elastic
+from .checkpoint import checkpoint_dir
+
+_FORMAT = 1
+_STATE = "state.flat"
+_MANIFEST = "complete.json"
+_SPARE = 0.1  # of the memory that is available is left to others
+
+
+def _node_writes() -> bool:
+    """One process of the first node does, and one of the last."""
+    rank, size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    local, slots = int(os.environ.get("LOCAL_RANK", 0)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    return local == 0 and (rank == 0 or rank + slots >= size)
+
+
+def _available() -> int:
+    """Bytes of memory that this node has left."""
+    with open("/proc/meminfo") as file:
+        for line in file:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return sys.maxsize
+
+
+class _Copies:
+    """Host memory for the tensors of a state, used again by the next snapshot of the same state."""
+
+    def __init__(self) -> None:
+        self._old: List[Any] = []
+        self._new: List[Any] = []
+
+    def begin(self) -> None:
+        self._old, self._new = self._new, []
+
+    def copy(self, tensor: Any) -> Any:
+        import torch
+
+        place = self._old[len(self._new)] if len(self._new) < len(self._old) else None
+        if place is None or place.shape != tensor.shape or place.dtype != tensor.dtype:
+            place = torch.empty(tensor.shape, dtype=tensor.dtype)
+        place.copy_(tensor)
+        self._new.append(place)
+        return place
+
+
+class _Writer:
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._copies = _Copies()
+        self._thread: Optional[threading.Thread] = None
+        self._newest: Optional[Tuple[int, int]] = None  # generation and step
+        self._buffer = 0  # the next one that is written
+        self._said: Optional[str] = None
+
+    def write(self, state: Any) -> bool:
+        if self._thread is not None and self._thread.is_alive():
+            return False
+        place = {"incarnation": incarnation(), "generation": generation(), "step": _events.step()}
+        self._copies.begin()
+        found = _flat.outline(state, self._copies.copy)
+        self._thread = threading.Thread(target=self._finish, args=(found, place, str(checkpoint_dir().absolute())), daemon=True)
+        self._thread.start()
+        return True
+
+    def wait(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+
+    def _finish(self, found: _flat.Outline, place: Dict[str, Any], checkpoint: str) -> None:
+        buffer = self._directory / str(self._buffer)
+        try:
+            self._fill(buffer, found, {"format": _FORMAT, **place, "checkpoint": checkpoint})
+        except OSError as error:
+            shutil.rmtree(buffer, ignore_errors=True)
+            self._say(f"no snapshot: {error}")
+        else:
+            self._buffer = 1 - self._buffer
+            self._said = None
+
+    def _fill(self, buffer: Path, found: _flat.Outline, manifest: Dict[str, Any]) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            (buffer / _MANIFEST).unlink()  # it is not complete from here on
+        shutil.rmtree(buffer, ignore_errors=True)
+        size = _flat.size(found)
+        if size > _available() * (1 - _SPARE):
+            raise OSError(f"{size} bytes do not fit into the memory that is left")
+        self._directory.mkdir(mode=0o700, exist_ok=True)
+        buffer.mkdir(mode=0o700)
+        digest = hashlib.blake2b(digest_size=32)
+        fd = os.open(buffer / _STATE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with open(fd, "wb", buffering=0) as file:
+            os.posix_fallocate(fd, 0, size)  # a full file system says so here
+
+            def sink(piece: Any) -> None:
+                digest.update(piece)
+                view = memoryview(piece)
+                while len(view):
+                    view = view[file.write(view) :]
+
+            _flat.write(found, sink)
+        manifest["files"] = {_STATE: {"bytes": size, "blake2b": digest.hexdigest()}}
+        temporary = buffer / ("." + _MANIFEST)
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as text:
+            json.dump(manifest, text)
+        os.rename(temporary, buffer / _MANIFEST)
+
+    def _say(self, text: str) -> None:
+        if text != self._said:
+            print(f"slurm_elastic: {text}", file=sys.stderr, flush=True)
+        self._said = text
+
+
+_writer: Optional[_Writer] = None
+
+
+def snapshot(state: Any) -> bool:
+    """Keep a copy of `state`, the same on all ranks, in the memory of the world's first and last node. To be called by all ranks between two steps, as often
+    as one likes to lose no more than what was done since. No collective, nothing is written to a disk.
+
+    state   what save() takes: anything that can be pickled; tensors in it are copied to the host before this returns, the rest is done by a thread
+
+    Returns whether this process writes it: False on all others, where there is no elasticrun, and as long as the one before is still being written. A
+    snapshot that does not fit into memory is said once, and does no harm: the one before stays.
+
+    After a loss of all that had the state load_latest() returns it, if it is newer than all checkpoints. State of which each rank has another part (FSDP) is not covered.
+    """
+    global _writer
+    run_dir = os.environ.get("ELASTIC_RUN_DIR")
+    if not is_elastic() or not run_dir or not _node_writes():
+        return False
+    if _writer is None:
+        _writer = _Writer(Path(run_dir) / "snapshot")
+    return _writer.write(state)
+
+
+def wait_for_snapshot() -> None:
+    """Until the one that is being written, if any, is complete."""
+    if _writer is not None:
+        _writer.wait()
