@@ -311,13 +311,19 @@ static bool lost_some(const struct leader *leader)
 
 bool change_count_failure(struct leader *leader)
 {
+    const struct budget *budget = &leader->options->policy->restarts;
+    char text[32];
+
     leader->restarts++;
     report_root_cause(leader);
-    if (leader->restarts <= leader->options->max_restarts && !leader->fatal)
+    if (leader->fatal)
+        return false;
+    if (recovery_count(leader->recovery, leader_now(leader)))
         return true;
-    if (!leader->fatal && leader->options->max_restarts > 0)
-        log_error("job %u: %d failures: giving up (--max-restarts=%d)", leader->options->job,
-                  leader->restarts, leader->options->max_restarts);
+    if (budget->restarts > 0)
+        log_error("job %u: %d failures: giving up (--max-restarts=%s)", leader->options->job,
+                  leader->restarts, budget_format(budget, text, sizeof(text)));
+    requeue_after_fault(leader);
     return false;
 }
 
@@ -414,7 +420,8 @@ static void handle_exit(struct leader *leader, struct leader_member *m, json_obj
         return; /* the first one is the cause */
     leader->failed = true;
     leader->failure_code = code != 0 ? (int)code : 128 + (int)signal;
-    leader->fatal = code == 126 || code == 127;
+    leader->fatal = signal == 0 && recovery_is_final((int)code);
+    recovery_failed(leader->recovery, m->node, leader->world->node_count, leader_now(leader));
     report_failure(leader, m, msg);
     if (leader->phase == PHASE_RUNNING || leader->phase == PHASE_HOLDING ||
         leader->phase == PHASE_STARTING || is_torn(leader))
@@ -747,6 +754,18 @@ void change_stop_job(struct leader *leader, const char *reason)
     /* else: DRAINING ends in change_form, STARTING in handle_ready; both look at stopping */
 }
 
+void change_dismiss(struct leader *leader)
+{
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+        json_object *msg = leader_message("finish", -1);
+
+        json_object_object_add(msg, "code", json_object_new_int(m->base ? leader->exit_code : 0));
+        leader_send(m, msg);
+    }
+    leader_handle_closed(leader);
+}
+
 void change_finish(struct leader *leader, int code)
 {
     if (leader->phase == PHASE_ENDING)
@@ -755,13 +774,7 @@ void change_finish(struct leader *leader, int code)
     leader->exit_code = code;
     leader_set_phase(leader, PHASE_ENDING, FINISH_LIMIT);
     report_end(leader);
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
-        json_object *msg = leader_message("finish", -1);
-
-        json_object_object_add(msg, "code", json_object_new_int(m->base ? code : 0));
-        leader_send(m, msg);
-    }
     extensions_cancel_all(leader);
-    leader_handle_closed(leader);
+    if (!requeue_instead(leader))
+        change_dismiss(leader);
 }

@@ -168,6 +168,8 @@ static void interpret(const struct event *event, uint64_t word, struct event_sta
     status->live = atomic_load(&event->page->live) != 0;
     status->shape = atomic_load(&event->page->shape);
     status->waits = atomic_load(&event->page->waits) != 0;
+    status->stacks_pid = (int)atomic_load(&event->page->stacks_pid);
+    status->stacks_signal = (int)atomic_load(&event->page->stacks_signal);
     if (EVENT_GENERATION(word) != EVENT_GENERATION(EVENT_WORD(event->generation, 0)))
         return;
     status->state = state >= EVENT_STATE_TRAINING ? EVENT_STATE_TRAINING

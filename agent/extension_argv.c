@@ -74,16 +74,19 @@ static void add_time(struct argv *argv, const struct job_info *base, time_t now)
         argv_add(argv, "--time=%ld", minutes < 1 ? 1 : minutes);
 }
 
-static void add_exclude(struct argv *argv, char *const *exclude)
+/* Nodes that are used, as a list, and nodes to stay off, as text. Either may be NULL. */
+static void add_exclude(struct argv *argv, char *const *used, const char *avoid)
 {
-    size_t len = 1;
+    size_t len = avoid != NULL ? strlen(avoid) + 1 : 1;
     char *text;
 
-    for (char *const *node = exclude; node != NULL && *node != NULL; node++)
+    for (char *const *node = used; node != NULL && *node != NULL; node++)
         len += strlen(*node) + 1;
     if (len == 1 || (text = calloc(1, len)) == NULL)
         return;
-    for (char *const *node = exclude; *node != NULL; node++) {
+    if (avoid != NULL)
+        strcat(text, avoid);
+    for (char *const *node = used; node != NULL && *node != NULL; node++) {
         if (text[0] != '\0')
             strcat(text, ",");
         strcat(text, *node);
@@ -94,7 +97,7 @@ static void add_exclude(struct argv *argv, char *const *exclude)
 
 char **extension_argv(const struct leader_options *options, const struct job_info *base,
                       const struct pool *pool, int nodes, double delay, time_t now,
-                      char *const *exclude)
+                      char *const *used, const char *avoid)
 {
     struct argv argv = {0};
 
@@ -114,9 +117,8 @@ char **extension_argv(const struct leader_options *options, const struct job_inf
     add_time(&argv, base, now);
     if (delay > 0)
         argv_add(&argv, "--begin=now+%d", (int)(delay + 0.999));
-    /* A base that owns its nodes needs no list: Slurm cannot put anything else there. */
-    if (!base->exclusive)
-        add_exclude(&argv, exclude);
+    /* A base that owns its nodes needs none of them named: Slurm cannot put anything else there. */
+    add_exclude(&argv, base->exclusive ? NULL : used, avoid);
     if (getenv("ELASTIC_SPANK") != NULL) {
         argv_add(&argv, "--elastic-extend=%u", options->job);
         argv_add(&argv, "--elastic-pool=%s", pool->name);

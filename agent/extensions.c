@@ -206,6 +206,8 @@ struct look {
     struct submission *submission_before; /* what was being submitted when the look began */
     int extensions_before;
     double began;
+    char **nodes; /* of all members; NULL: not asked for */
+    bool *unwell; /* of each; NULL: not known */
 };
 
 static void relax(struct look *look)
@@ -221,6 +223,21 @@ static void relax(struct look *look)
         log_debug("extension job %u: %s", look->relax.job, err.text);
 }
 
+static void look_at_nodes(struct look *look)
+{
+    struct error err = {""};
+    size_t count = 0;
+
+    while (look->nodes[count] != NULL)
+        count++;
+    look->unwell = calloc(count + 1, sizeof(*look->unwell));
+    if (look->unwell == NULL || slurm_client_unwell(look->nodes, look->unwell, &err) == 0)
+        return;
+    log_debug("Slurm: %s", err.text);
+    free(look->unwell);
+    look->unwell = NULL;
+}
+
 static void look_work(void *arg)
 {
     struct look *look = arg;
@@ -231,6 +248,8 @@ static void look_work(void *arg)
         log_debug("Slurm: %s", err.text);
     else if (look->relax.job != 0)
         relax(look);
+    if (look->ok && look->nodes != NULL)
+        look_at_nodes(look);
 }
 
 static bool alive(const struct job_info *info)
@@ -421,9 +440,13 @@ static void look_done(void *arg)
                 leader->base = copy;
             }
         }
+        for (int i = 0; look->unwell != NULL && look->nodes[i] != NULL; i++)
+            avoid_unwell(leader, look->nodes[i], look->unwell[i]);
         leader_schedule(leader, 0);
     }
     job_info_free_list(look->list, look->count);
+    strings_free(look->nodes);
+    free(look->unwell);
     free(look);
     if (leader->phase == PHASE_ENDING)
         leader_handle_closed(leader);
@@ -460,6 +483,16 @@ static void choose_relaxed(struct leader *leader, struct look *look)
     }
 }
 
+static char **member_nodes(const struct leader *leader)
+{
+    char **nodes = calloc((size_t)leader->member_count + 1, sizeof(*nodes));
+
+    for (int i = 0; nodes != NULL && i < leader->member_count; i++)
+        if ((nodes[i] = strdup(leader->members[i]->node)) == NULL)
+            break;
+    return nodes;
+}
+
 void extensions_poll(struct leader *leader)
 {
     struct look *look;
@@ -477,6 +510,7 @@ void extensions_poll(struct leader *leader)
     look->extensions_before = leader->extensions_seen;
     look->began = leader_now(leader);
     choose_relaxed(leader, look);
+    look->nodes = member_nodes(leader);
     leader->polling = true;
     slurm_queue(leader->loop, &look->work);
 }

@@ -22,6 +22,7 @@
 #define STEP_WAIT      60.0 /* growth waits until the current world has made a step, at most so long */
 #define FORM_WAIT      10.0 /* and any change, until live workers have met */
 #define CLOSE_LIMIT    3.0  /* seconds for members to end when the job has ended */
+#define REQUEUE_LIMIT  60.0 /* for slurmctld to answer that the job is back in the queue */
 
 double leader_now(const struct leader *leader)
 {
@@ -78,6 +79,21 @@ void leader_setback(struct leader *leader)
 
 /* ---- deciding ---------------------------------------------------------------------------------------------------------- */
 
+/* Nodes of the base that are lost, or left out, once it has come together. */
+static int base_lost(const struct leader *leader)
+{
+    int there = 0;
+
+    for (int i = 0; i < leader->member_count; i++) {
+        const struct leader_member *m = leader->members[i];
+
+        there += m->base && m->link != NULL && !m->leaving && !avoid_member(leader, m);
+    }
+    return leader->generation > 0 && there < leader->options->base_nodes
+               ? leader->options->base_nodes - there
+               : 0;
+}
+
 static int fill_plan_input(struct leader *leader, struct plan_input *in,
                            struct plan_member **members, struct plan_extension **extensions)
 {
@@ -93,7 +109,7 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
             .job = m->job,
             .base = m->base,
             .usable = m->link != NULL && !m->leaving && !m->released && m->departing == 0 &&
-                      leader_now(leader) >= m->shunned_until &&
+                      leader_now(leader) >= m->shunned_until && !avoid_member(leader, m) &&
                       (!leader->only_warm || m->position >= 0 || m->warm),
             .position = m->position,
             .nodeid = m->nodeid,
@@ -118,6 +134,7 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
         .now = leader_now(leader),
         .sizes = &leader->options->policy->sizes,
         .base_nodes = leader->options->base_nodes,
+        .base_lost = base_lost(leader),
         .target = allocate_target(leader),
         .asks = leader->options->policy->grow == POLICY_GROW_ASK &&
                 leader->target == leader->options->base_nodes,
@@ -262,6 +279,10 @@ static void on_evaluate(uv_timer_t *timer)
     if (leader->phase == PHASE_ENDING)
         return;
     allocate_update(leader);
+    avoid_watch(leader);
+    requeue_watch(leader);
+    if (leader->phase == PHASE_ENDING)
+        return;
     if (decide(leader, &out) != 0)
         return;
     snprintf(leader->why_size, sizeof(leader->why_size), "%s", out.why_size);
@@ -306,6 +327,7 @@ static void on_deadline(uv_timer_t *timer)
     log_error("job %u: %s; gave up after %.0f s", leader->options->job,
               leader->why_size[0] ? leader->why_size : "no member has joined",
               leader_now(leader) - leader->phase_since);
+    requeue_after_fault(leader);
     if (!tear_end(leader, 1))
         change_finish(leader, 1);
 }
@@ -392,6 +414,7 @@ void leader_lose(struct leader *leader, struct leader_member *member, const char
     if (!member->leaving && !member->released) {
         log_info("job %u: node %s is lost: %s", leader->options->job, member->node, why);
         snprintf(leader->next_reason, sizeof(leader->next_reason), "node %s lost", member->node);
+        recovery_lost(leader->recovery, member->node, leader_now(leader));
         leader_setback(leader);
     }
     exchange_member_gone(leader, member);
@@ -430,7 +453,7 @@ static const char *refusal(struct leader *leader, const char *node, uint32_t job
     }
     if (!base) {
         struct extension *ext = extensions_find(leader, job);
-        int nodes = leader->options->base_nodes;
+        int nodes = leader->options->base_nodes - base_lost(leader);
 
         if (ext != NULL && ext->state == PLAN_LEAVING)
             return "this extension is no longer needed";
@@ -462,7 +485,7 @@ static void send_welcome(struct leader *leader, struct leader_member *member)
     json_object_object_add(msg, "min_nodes", json_object_new_int(o->policy->sizes.min));
     json_object_object_add(msg, "max_nodes", json_object_new_int(o->policy->sizes.max));
     json_object_object_add(msg, "pmix", json_object_new_boolean(o->pmix));
-    json_object_object_add(msg, "max_restarts", json_object_new_int(o->max_restarts));
+    json_object_object_add(msg, "max_restarts", json_object_new_int(o->policy->restarts.restarts));
     if (o->policy->scale_config != NULL)
         json_object_object_add(msg, "scale_config", json_object_get(o->policy->scale_config));
     leader_send(member, msg);
@@ -613,6 +636,8 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         const char *reason = json_get_string(msg, "reason");
 
         change_stop_job(leader, reason != NULL ? reason : "a program has asked for it");
+    } else if (strcmp(type, "reclaim") == 0) {
+        avoid_reclaimed(leader, m);
     } else if (strcmp(type, "leaving") == 0) {
         handle_leaving(leader, m, msg);
     } else if (strcmp(type, "out") == 0) {
@@ -682,6 +707,7 @@ static void on_silence(uv_timer_t *timer)
         }
     }
     live_watch(leader);
+    hang_watch(leader);
     if (!uv_is_closing((uv_handle_t *)timer)) /* all can be over now */
         watch_silence(leader);
 }
@@ -720,6 +746,10 @@ void leader_handle_closed(struct leader *leader)
 
     if (leader->server == NULL)
         return;
+    if (leader->requeueing && since < REQUEUE_LIMIT) {
+        uv_timer_start(&leader->deadline, on_deadline, 200, 0);
+        return;
+    }
     for (int i = 0; i < leader->member_count; i++)
         if (leader->members[i]->link != NULL && since < CLOSE_LIMIT)
             return;
@@ -748,6 +778,16 @@ static void init_timer(struct leader *leader, uv_timer_t *timer)
     leader->open_handles++;
 }
 
+static struct leader *discard(struct leader *leader)
+{
+    if (leader == NULL)
+        return NULL;
+    requests_destroy(leader->requests);
+    recovery_destroy(leader->recovery);
+    free(leader);
+    return NULL;
+}
+
 struct leader *leader_create(uv_loop_t *loop, const struct leader_options *options,
                              void (*done)(int code, void *arg), void *arg, struct error *err)
 {
@@ -761,10 +801,13 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
         .port_last = options->conf->port_last,
     };
 
-    if (leader == NULL || (leader->requests = requests_create()) == NULL) {
-        free(leader);
+    if (leader != NULL) {
+        leader->requests = requests_create();
+        leader->recovery = recovery_create(&options->policy->restarts, options->conf->node_backoff);
+    }
+    if (leader == NULL || leader->requests == NULL || leader->recovery == NULL) {
         error_set(err, "out of memory");
-        return NULL;
+        return discard(leader);
     }
     leader->loop = loop;
     leader->options = options;
@@ -778,11 +821,8 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     leader->submit_backoff = 2;
     leader->stop_code = 128 + SIGTERM;
     leader->server = link_server_create(loop, &server, &handlers, leader, err);
-    if (leader->server == NULL) {
-        requests_destroy(leader->requests);
-        free(leader);
-        return NULL;
-    }
+    if (leader->server == NULL)
+        return discard(leader);
     leader->output = output_create(loop, options->label, NULL, leader);
     leader->open_handles++;
     init_timer(leader, &leader->evaluate);
@@ -817,7 +857,6 @@ void leader_destroy(struct leader *leader)
     exchange_end(leader, &leader->exchange);
     exchange_end(leader, &leader->next.exchange);
     publish_free(leader);
-    requests_destroy(leader->requests);
     job_info_free(leader->base);
-    free(leader);
+    discard(leader);
 }

@@ -30,7 +30,6 @@ struct leader_options {
     uid_t slurm_user;
     int base_nodes; /* nodes of the base's step */
     int slots;      /* workers per node */
-    int max_restarts;
     bool label;
     enum worker_mode mode;
     bool pmix;        /* members have a PMIx server for their workers */

@@ -13,6 +13,7 @@
 #include "common/slurm_client.h"
 #include "lib/gather.h"
 #include "lib/plan.h"
+#include "lib/recovery.h"
 #include "lib/requests.h"
 #include "lib/world.h"
 
@@ -35,6 +36,8 @@ struct leader_member {
     int nodeid, slots;
     double joined, last_heard;
     bool leaving;
+    bool unwell;       /* Slurm takes its node out of service: drained, down */
+    bool reclaimed;    /* … or the cloud does */
     bool released;     /* has been told to go */
     int position;      /* in the current generation, -1: not in it */
     int next_position; /* in the one that is being prepared, -1: not in it */
@@ -74,6 +77,7 @@ struct extension {
     enum plan_extension_state state;
     double since, begin;
     double leaves;                 /* because of its time limit; 0: not before the base */
+    bool avoids;                   /* nodes that were left out when it was asked for */
     double relaxed;                /* when Slurm was last allowed to start it for a shorter time */
     uint32_t time_limit, time_min; /* minutes, as last seen; 0: not seen, no time_min */
     const struct pool *pool;       /* NULL: adopted, unknown */
@@ -155,6 +159,8 @@ struct leader {
     double submit_backoff;
     int extensions_seen; /* submissions so far: tells whether one fell into a look at Slurm */
     int cancelling;      /* cancellations under way */
+    bool requeue;        /* it is to go back into the queue instead of ending */
+    bool requeueing;     /* Slurm is being asked to */
     bool cleaned;        /* extensions have been cancelled at the end */
 
     enum phase phase;
@@ -184,7 +190,15 @@ struct leader {
     int carried_out;           /* the number of the last that has begun */
     char refused[256];         /* why the last one was */
     int restarts;              /* faults so far */
-    bool killed;               /* SIGKILL has been ordered in this phase */
+    struct recovery *recovery; /* … and what follows of them */
+    struct {
+        int generation;
+        uint64_t step; /* the newest of any rank */
+        double since;
+        double usual; /* seconds for a step in this world, 0: not known */
+        bool shown;   /* its workers have been asked for their stacks */
+    } hang;
+    bool killed; /* SIGKILL has been ordered in this phase */
     char change_kind[16];
     char change_reason[512];
     char next_reason[256]; /* what has happened since the last change was decided */
@@ -290,6 +304,26 @@ bool change_count_failure(struct leader *leader);
 /* One that leaves a world has ended, or is lost: the others wait for it if they have not reached their last step there. */
 void change_leaver_gone(struct leader *leader, struct leader_member *m);
 
+/* avoid.c: nodes that are left out for a while */
+bool avoid_member(const struct leader *leader, const struct leader_member *m);
+void avoid_watch(struct leader *leader);
+/* Which nodes, and for how long: "" if none. */
+void avoid_describe(const struct leader *leader, char *text, size_t size);
+/* What Slurm says of a node. */
+void avoid_unwell(struct leader *leader, const char *node, bool unwell);
+/* The cloud takes the node away in a moment. */
+void avoid_reclaimed(struct leader *leader, struct leader_member *m);
+
+/* requeue.c: the base job goes back into the queue */
+void requeue_watch(struct leader *leader);
+/* The job is about to end because of a fault. */
+void requeue_after_fault(struct leader *leader);
+/* Nobody works any more. True: Slurm is being asked, and change_dismiss() follows. */
+bool requeue_instead(struct leader *leader);
+
+/* hang.c: has the world made a step lately? */
+void hang_watch(struct leader *leader);
+
 /* live.c */
 /* Can the present world go on in another one? */
 bool live_possible(const struct leader *leader);
@@ -326,6 +360,8 @@ void change_member_gone(struct leader *leader, struct leader_member *member);
 void change_on_message(struct leader *leader, struct leader_member *member, const char *type,
                        json_object *msg);
 void change_finish(struct leader *leader, int code);
+/* All agents may go. */
+void change_dismiss(struct leader *leader);
 
 /* exchange.c */
 /* -1: out of memory. */
@@ -384,10 +420,11 @@ void submit_extension(struct leader *leader, int nodes, int increments, double d
 void submit_cancel(struct leader *leader, const uint32_t *jobs, int count, bool last);
 
 /* extension_argv.c */
-/* The sbatch command line of an extension as a NULL-terminated new array. Pure but for its inputs. */
+/* The sbatch command line of an extension as a NULL-terminated new array. It is to stay off the nodes that are used, unless the base owns its nodes, and off those in avoid,
+ * a comma list; either may be NULL. Pure but for its inputs. */
 char **extension_argv(const struct leader_options *options, const struct job_info *base,
                       const struct pool *pool, int nodes, double delay, time_t now,
-                      char *const *exclude);
+                      char *const *used, const char *avoid);
 /* The environment of sbatch, and so of the extension, as a NULL-terminated new array. */
 char **extension_environment(struct leader *leader);
 

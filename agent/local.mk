@@ -5,6 +5,7 @@ noinst_LTLIBRARIES += agent/libelasticagent.la
 
 agent_libelasticagent_la_SOURCES = \
     agent/allocate.c \
+    agent/avoid.c \
     agent/binding.c \
     agent/binding.h \
     agent/change.c \
@@ -17,6 +18,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/exchange_internal.h \
     agent/extensions.c \
     agent/group.c \
+    agent/hang.c \
     agent/leader.c \
     agent/live.c \
     agent/leader.h \
@@ -26,6 +28,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/member_control.c \
     agent/member_internal.h \
     agent/member_pmix.c \
+    agent/member_reclaim.c \
     agent/memory.c \
     agent/memory.h \
     agent/options.c \
@@ -43,7 +46,10 @@ agent_libelasticagent_la_SOURCES = \
     agent/process_tree.c \
     agent/process_tree.h \
     agent/publish.c \
+    agent/reclaim.c \
+    agent/reclaim.h \
     agent/report.c \
+    agent/requeue.c \
     agent/run_dir.c \
     agent/run_dir.h \
     agent/store.c \
@@ -54,6 +60,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/worker_error.c \
     agent/worker_error.h \
     agent/worker_start.c \
+    agent/worker_worlds.c \
     agent/workers.c \
     agent/workers.h \
     agent/workers_internal.h
@@ -61,7 +68,7 @@ AGENT_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
     -DLIBDIR='"$(libdir)"' -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
 agent_libelasticagent_la_CPPFLAGS = $(AGENT_CPPFLAGS)
 agent_libelasticagent_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-agent_libelasticagent_la_LIBADD = common/libelasticcommon.la $(HWLOC_LIBS)
+agent_libelasticagent_la_LIBADD = common/libelasticcommon.la $(HWLOC_LIBS) $(CURL_LIBS)
 
 bin_PROGRAMS += agent/elasticrun
 agent_elasticrun_SOURCES = agent/main.c

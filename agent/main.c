@@ -351,7 +351,6 @@ static int start_leader(struct run *run, struct error *err)
         .slurm_user = slurm_user,
         .base_nodes = run->place.nodes,
         .slots = run->member_options.slots,
-        .max_restarts = run->options.max_restarts,
         .label = run->options.label,
         .early_start = run->options.early_start,
         .mode = run->options.mode,

@@ -109,6 +109,7 @@ static void handle_welcome(struct member *m, json_object *msg)
     if (json_get_bool(msg, "pmix", false) && m->pmix == NULL)
         member_pmix_begin(m);
     m->welcomed = true;
+    member_reclaim_welcomed(m);
 }
 
 static void handle_reserve(struct member *m, json_object *msg)
@@ -349,6 +350,14 @@ static void handle_torn(struct member *m, json_object *msg)
     workers_tear(m->group->workers, reason != NULL ? reason : "");
 }
 
+/* Before they are started anew, because they make no steps. */
+static void handle_stacks(struct member *m, json_object *msg)
+{
+    (void)msg;
+    log_debug("%s: %d of its workers show their stacks", m->options->node,
+              workers_show_stacks(m->group->workers));
+}
+
 static void handle_stop(struct member *m, json_object *msg)
 {
     const char *kind = json_get_string(msg, "kind"), *reason = json_get_string(msg, "reason");
@@ -395,6 +404,7 @@ void member_handle(struct member *m, json_object *msg)
         {"stop", true, handle_stop},        {"release", false, handle_release},
         {"finish", false, handle_finish},   {"ack", false, handle_ack},
         {"torn", true, handle_torn},        {"next", true, handle_next},
+        {"stacks", true, handle_stacks},
     };
 
     if (type == NULL || member_control_relay(m, type, msg) ||
@@ -682,6 +692,7 @@ static void member_end(struct member *m, int code)
     uv_close((uv_handle_t *)&m->beat, beat_closed);
     member_pmix_end(m);
     close_store(m);
+    member_reclaim_end(m);
     if (m->output != NULL) {
         m->open_handles++;
         output_destroy(m->output, FLUSH_MS, output_gone, m);
@@ -746,6 +757,7 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
                    (uint64_t)(m->beat_interval * 1000));
     m->open_handles = 2; /* link, beat */
     open_store(m);
+    member_reclaim_begin(m);
     /* It takes longer to come up than this node to join. An extension's leader says whether there is one. */
     if (options->base && options->pmix)
         member_pmix_begin(m);

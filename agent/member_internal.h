@@ -43,6 +43,7 @@ struct member {
     struct group *next;         /* of the one that comes, waiting at its gate */
     struct pmix *pmix;          /* NULL: not wanted */
     struct store_server *store; /* NULL: there is none */
+    struct reclaim *reclaim;    /* NULL: nobody tells */
     int asked; /* attempt that the PMIx server is preparing, 0: none; messages wait until it has */
     json_object *waiting;     /* … these */
     json_object *space;       /* what it needs in its workers' environment; NULL: nothing */
@@ -69,6 +70,7 @@ struct member {
     bool output_paused;
 
     bool pmix_missed; /* has been said */
+    bool reclaimed;   /* the node is about to be taken away */
     bool welcomed, leaving, ending, finished;
     int open_handles; /* uv handles and other pieces that still call back */
     int exit_code;
@@ -100,6 +102,12 @@ void member_pmix_gone(struct member *m, int attempt); /* its workers */
 /* Tell the workers that want to be told by an event that they have so many seconds to save, because of a change of that kind. */
 void member_pmix_alert(struct member *m, const char *kind, const char *reason, double seconds);
 void member_pmix_end(struct member *m);
+
+/* member_reclaim.c: the node is about to be taken away */
+void member_reclaim_begin(struct member *m);
+/* The leader can be told now, if it has not been. */
+void member_reclaim_welcomed(struct member *m);
+void member_reclaim_end(struct member *m);
 
 /* member_control.c: signals from processes to others of their world */
 /* A question of this node's PMIx server, which is answered. */

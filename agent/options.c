@@ -27,6 +27,9 @@ static const char usage[] =
     "  --elastic-grow-delay=SECONDS    no growth for so long after a shrink (60)\n"
     "  --elastic-snooze=SECONDS        no growth for so long after any change (0)\n"
     "  --elastic-fault-wait=SECONDS    below MIN, wait so long for nodes (30)\n"
+    "  --elastic-requeue=limit,fault   put the job back into the queue before its time limit ends\n"
+    "                                  it, when it would end because of faults (none)\n"
+    "  --elastic-hang-wait=SECONDS     start anew after so long without a step (0: never)\n"
     "  --elastic-pool=NAME[,NAME...]   where more nodes may come from\n"
     "  --elastic-signal=SIGNAL|none    tell workers of a change by this signal\n"
     "  --elastic-grow=auto|ask         grow by itself, or only when asked to (auto)\n"
@@ -35,7 +38,8 @@ static const char usage[] =
     "Workers:\n"
     "  --nproc-per-node=N|auto|gpu|cpu workers on each node (tasks per node of srun,\n"
     "                                  else GPUs, else 1)\n"
-    "  --max-restarts=N                restarts after failures (3); resizes do not count\n"
+    "  --max-restarts=N[/SECONDS]      restarts after failures, within any so many seconds (3);\n"
+    "                                  resizes do not count\n"
     "  --label                         prefix each line of output with the rank\n"
     "  --bind=auto|none                bind each worker to its share of the node (auto)\n"
     "  --mode=auto|live|restart        how workers get from one world to the next: auto, those\n"
@@ -81,6 +85,9 @@ static const struct option long_options[] = {
     {"elastic-grow-delay", required_argument, NULL, OPT_POLICY},
     {"elastic-snooze", required_argument, NULL, OPT_POLICY},
     {"elastic-fault-wait", required_argument, NULL, OPT_POLICY},
+    {"elastic-hang-wait", required_argument, NULL, OPT_POLICY},
+    {"elastic-requeue", required_argument, NULL, OPT_POLICY},
+    {"elastic-max-restarts", required_argument, NULL, OPT_MAX_RESTARTS},
     {"elastic-pool", required_argument, NULL, OPT_POLICY},
     {"elastic-signal", required_argument, NULL, OPT_POLICY},
     {"elastic-grow", required_argument, NULL, OPT_POLICY},
@@ -232,7 +239,9 @@ static int parse_one(struct options *o, int code, const char *name, struct error
     case OPT_NPROC:
         return parse_nproc(o, optarg, err);
     case OPT_MAX_RESTARTS:
-        return parse_count("max-restarts", optarg, 0, 1000000, &o->max_restarts, err);
+        if (policy_set_value(&o->policy, "max-restarts", optarg, err) != 0)
+            return error_prefix(err, "--max-restarts=%s", optarg);
+        return 0;
     case OPT_LABEL:
         o->label = true;
         return 0;
@@ -272,7 +281,6 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
 
     memset(o, 0, sizeof(*o));
     policy_init(&o->policy);
-    o->max_restarts = 3;
     o->bind = o->early_start = o->pmix = true;
     o->mode = MODE_AUTO;
     opterr = 0;

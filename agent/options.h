@@ -22,7 +22,6 @@ struct options {
     const char *config;   /* --elastic-config, NULL */
     enum nproc_kind nproc_kind;
     int nproc;
-    int max_restarts;
     bool label;
     bool early_start;
     enum worker_mode mode;

@@ -129,6 +129,21 @@ uint64_t process_tree_memory(pid_t root)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+int process_tree_signal(pid_t root, pid_t pid, int number)
+{
+    struct table table = {0};
+    size_t count = 0;
+    pid_t *found = read_table(&table) == 0 ? descendants(&table, root, &count) : NULL;
+    int rc = -1;
+
+    for (size_t i = 0; i < count; i++)
+        if (found[i] == pid)
+            rc = kill(pid, number);
+    free(found);
+    free(table.list);
+    return rc;
+}
+
 int process_tree_kill(pid_t root)
 {
     struct table table = {0};

@@ -11,6 +11,9 @@
  * only if root is a subreaper, since else an orphan is nobody's descendant. */
 int process_tree_kill(pid_t root);
 
+/* Send this signal to a process if it is a descendant of root. -1: it is not, or cannot be signalled. */
+int process_tree_signal(pid_t root, pid_t pid, int number);
+
 /* Resident memory in bytes of every descendant of root; pages that they share count for each. */
 uint64_t process_tree_memory(pid_t root);
 

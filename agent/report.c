@@ -346,7 +346,7 @@ static json_object *state_json(struct leader *leader)
 {
     const struct leader_options *o = leader->options;
     json_object *msg = leader_message("state", -1);
-    char text[256];
+    char text[256], left_out[256];
     const struct generation_record *r = last_record(leader);
 
     json_object_object_add(msg, "job", json_object_new_int64(o->job));
@@ -382,6 +382,8 @@ static json_object *state_json(struct leader *leader)
                                json_object_new_string(prepare_text(leader, text, sizeof(text))));
     json_object_object_add(msg, "why_not_more", json_object_new_string(leader->why_not_more));
     json_object_object_add(msg, "newcomers", json_object_new_string(leader->newcomer_error));
+    avoid_describe(leader, left_out, sizeof(left_out));
+    json_object_object_add(msg, "left_out", json_object_new_string(left_out));
     json_object_object_add(msg, "policy", policy_to_json(o->policy));
     json_object_object_add(msg, "state_dir", json_object_new_string(o->state_dir));
     json_object_object_add(msg, "checkpoint_dir", json_object_new_string(o->checkpoint_dir));

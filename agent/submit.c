@@ -244,7 +244,7 @@ void submit_extension(struct leader *leader, int nodes, int increments, double d
 {
     struct submission *s;
     struct extension *ext;
-    char **argv, **env, **used;
+    char **argv, **env, **used, *avoid;
 
     if (base_ends_soon(leader))
         return;
@@ -265,10 +265,14 @@ void submit_extension(struct leader *leader, int nodes, int increments, double d
     leader->submission = s;
     leader->extensions_seen++;
     used = used_nodes(leader);
-    argv = extension_argv(leader->options, leader->base, s->pool, nodes, delay, time(NULL), used);
+    avoid = recovery_avoided(leader->recovery, leader_now(leader));
+    ext->avoids = avoid != NULL && avoid[0] != '\0';
+    argv = extension_argv(leader->options, leader->base, s->pool, nodes, delay, time(NULL), used,
+                          avoid);
     env = extension_environment(leader);
     submission_spawn(s, argv, env);
     free(used);
+    free(avoid);
     strings_free(argv);
     strings_free(env);
 }

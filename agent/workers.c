@@ -20,8 +20,6 @@
 #include "agent/process_tree.h"
 #include "agent/worker_error.h"
 
-#define POLL_MS       100
-#define MOVE_MS       5 /* … for workers to enter the next world */
 #define LINGER_MS     1000
 #define KILL_AGAIN_MS 500
 #define ABORT_MS      1000
@@ -32,28 +30,11 @@ static void report_if_over(struct worker *w);
 
 /* ---- memory and files ------------------------------------------------------------------------ */
 
-/* Nobody is in the worlds before that of its page any more. */
-static void drop_older(struct worker *w, bool unlink)
-{
-    while (w->older != NULL) {
-        struct older *older = w->older;
-        struct event_status status = event_read(older->event);
-
-        if (status.slowest > w->slowest)
-            w->slowest = status.slowest;
-        w->older = older->older;
-        if (unlink)
-            event_unlink(older->event);
-        event_destroy(older->event);
-        free(older);
-    }
-}
-
 void workers_free(struct workers *set)
 {
     for (int i = 0; set->list != NULL && i < set->count; i++) {
         event_destroy(set->list[i].event);
-        drop_older(&set->list[i], false);
+        worker_drop_older(&set->list[i], false);
         free(set->list[i].error_file);
         free(set->list[i].killed);
     }
@@ -114,8 +95,6 @@ static void close_timers(struct workers *set)
         uv_close((uv_handle_t *)&set->kill, on_timer_closed);
 }
 
-static void on_poll(uv_timer_t *timer);
-
 /* ---- gate and first boundary ----------------------------------------------------------------- */
 
 static void poll_gate(struct workers *set)
@@ -126,34 +105,13 @@ static void poll_gate(struct workers *set)
     set->handlers.parked(set->arg);
 }
 
-/* Who has opened its new page is in the new world. */
-static void poll_move(struct workers *set)
-{
-    bool all = true;
-
-    for (int i = 0; i < set->count; i++) {
-        struct worker *w = &set->list[i];
-
-        if (!w->ended && w->older != NULL && event_read(w->event).state == EVENT_STATE_NONE)
-            all = false;
-        else
-            drop_older(w, true);
-    }
-    if (!all)
-        return;
-    set->moving = false;
-    set->ready_at = uv_now(set->loop);
-    uv_timer_start(&set->poll, on_poll, POLL_MS, POLL_MS);
-    set->handlers.ready(set->arg);
-}
-
 static void on_poll(uv_timer_t *timer)
 {
     struct workers *set = timer->data;
     bool attached = false, begun = true, joined = true;
 
     if (set->moving) {
-        poll_move(set);
+        workers_poll_move(set);
         return;
     }
     if (set->gated) {
@@ -182,6 +140,11 @@ static void on_poll(uv_timer_t *timer)
     set->handlers.stepping(set->arg);
 }
 
+void workers_poll_every(struct workers *set, int ms)
+{
+    uv_timer_start(&set->poll, on_poll, (uint64_t)ms, (uint64_t)ms);
+}
+
 static void check_ready(struct workers *set)
 {
     for (int i = 0; i < set->count; i++) {
@@ -195,7 +158,7 @@ static void check_ready(struct workers *set)
     set->ready = true;
     set->ready_at = uv_now(set->loop);
     if (set->unreported > 0)
-        uv_timer_start(&set->poll, on_poll, POLL_MS, POLL_MS);
+        workers_poll_every(set, POLL_MS);
     set->handlers.ready(set->arg);
 }
 
@@ -625,115 +588,22 @@ int workers_signal(struct workers *set, int rank, int signal, bool force)
     return count;
 }
 
-/* ---- from world to world ---------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
-bool workers_live(const struct workers *set)
+int workers_show_stacks(const struct workers *set)
 {
-    for (int i = 0; i < set->count; i++)
-        if (set->list[i].ended || !event_read(set->list[i].event).live)
-            return false;
-    return true;
-}
-
-uint64_t workers_shape(const struct workers *set)
-{
-    uint64_t shape = event_read(set->list[0].event).shape;
-
-    for (int i = 1; i < set->count; i++)
-        if (event_read(set->list[i].event).shape != shape)
-            return 0;
-    return shape <= INT64_MAX ? shape : 0;
-}
-
-void workers_place(struct workers *set, const struct world *world, int node_index, int attempt)
-{
-    for (int i = 0; i < set->count; i++) {
-        struct worker *w = &set->list[i];
-
-        w->rank = world_first_rank(world, node_index) + i;
-        event_set_world(w->event, &(struct event_world){.generation = world->generation,
-                                                        .rank = w->rank,
-                                                        .size = world_size(world),
-                                                        .local_rank = i,
-                                                        .local_size = set->count,
-                                                        .nodes = world->node_count,
-                                                        .attempt = attempt,
-                                                        .patience_ms = set->patience_ms});
-    }
-}
-
-int workers_move(struct workers *set, const struct world *world, int node_index, int attempt,
-                 const char *files, struct error *err)
-{
-    for (int i = 0; i < set->count; i++) {
-        struct worker *w = &set->list[i];
-        struct older *older;
-        struct event *event;
-        char *path;
-
-        if (asprintf(&path, "%s/%s-%d.event", set->run_dir, files, w->local_rank) < 0)
-            return error_set(err, "out of memory");
-        event = event_create(path, world->generation, err);
-        free(path);
-        if (event == NULL)
-            return -1;
-        older = malloc(sizeof(*older));
-        if (older == NULL) {
-            event_unlink(event);
-            event_destroy(event);
-            return error_set(err, "out of memory");
-        }
-        /* One that it has never entered stays in the chain: it may be about to. */
-        *older = (struct older){w->event, w->older};
-        w->older = older;
-        w->event = event;
-    }
-    workers_place(set, world, node_index, attempt);
-    for (int i = 0; i < set->count; i++)
-        event_set_next(set->list[i].older->event, set->list[i].event, false);
-    set->moving = true;
-    set->torn = false;
-    set->begun = set->stepping = false;
-    uv_timer_start(&set->poll, on_poll, MOVE_MS, MOVE_MS);
-    return 0;
-}
-
-void workers_dismiss(struct workers *set, bool save)
-{
-    set->torn = false;
-    for (int i = 0; i < set->count; i++)
-        event_set_next(set->list[i].event, NULL, save && i == 0);
-}
-
-void workers_tear(struct workers *set, const char *reason)
-{
-    set->torn = true;
-    for (int i = 0; i < set->count; i++) {
-        const struct worker *w = &set->list[i];
-
-        for (const struct older *each = w->older; each != NULL; each = each->older)
-            event_tear(each->event, reason);
-        event_tear(w->event, reason);
-    }
-}
-
-uint32_t workers_slowest(const struct workers *set)
-{
-    uint32_t slowest = 0;
+    int count = 0;
 
     for (int i = 0; i < set->count; i++) {
         const struct worker *w = &set->list[i];
         struct event_status status = event_read(w->event);
 
-        if (w->slowest > slowest)
-            slowest = w->slowest;
-        if (status.slowest > slowest)
-            slowest = status.slowest;
+        if (!w->ended && status.stacks_signal > 0 && status.stacks_signal <= SIGRTMAX)
+            count += process_tree_signal(w->process.pid, status.stacks_pid, status.stacks_signal) ==
+                     0;
     }
-    return slowest;
+    return count;
 }
-
-/* ---- the rest -------------------------------------------------------------------------------- */
 
 void workers_open(struct workers *set, bool all)
 {

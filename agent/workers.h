@@ -81,6 +81,8 @@ int workers_move(struct workers *workers, const struct world *world, int node_in
 void workers_dismiss(struct workers *workers, bool save);
 /* The world that they are in, or about to enter, will not go on: they come out of it, and wait for workers_move() or workers_dismiss(). */
 void workers_tear(struct workers *workers, const char *reason);
+/* Have them show what they are doing. Returns how many can. */
+int workers_show_stacks(const struct workers *workers);
 /* Milliseconds of the longest step that one of them has made. */
 uint32_t workers_slowest(const struct workers *workers);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of the workers share. worker_start.c: until they are started; workers.c: from then on. */
+/* What the files of the workers share. worker_start.c: until they are started; workers.c: from then on; worker_worlds.c: from world to world. */
 #ifndef ELASTIC_WORKERS_INTERNAL_H
 #define ELASTIC_WORKERS_INTERNAL_H
 
@@ -8,6 +8,7 @@
 #include "agent/workers.h"
 
 #define CHUNK_BYTES 65536
+#define POLL_MS     100
 
 struct pipe {
     struct worker *worker;
@@ -82,7 +83,15 @@ void worker_fail_start(struct worker *w);
 void worker_on_exit(uv_process_t *process, int64_t code, int signal);
 void worker_handle_closed(uv_handle_t *handle);
 void workers_remove_files(struct workers *set);
+/* Look at their pages so often. */
+void workers_poll_every(struct workers *set, int ms);
 /* No handle of it is left in the loop. */
 void workers_free(struct workers *set);
+
+/* worker_worlds.c */
+/* The worlds that it has left, with their files. */
+void worker_drop_older(struct worker *w, bool unlink);
+/* Have all entered the world that they are to go on in? */
+void workers_poll_move(struct workers *set);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,6 +136,18 @@ int elastic_shape(int64_t shape)
         return bad_argument("the number of what is trained must be at least 1");
     event_client_shape(worker, (uint64_t)shape);
     return 0;
+}
+
+int elastic_stacks(int number)
+{
+    int rc;
+
+    if (number < 1 || number > SIGRTMAX)
+        return bad_argument("the signal must be from 1 to SIGRTMAX");
+    rc = elastic_attach();
+    if (rc == 0)
+        event_client_stacks(worker, number);
+    return rc;
 }
 
 int elastic_world(struct elastic_world *world)
@@ -374,6 +387,11 @@ static int number_of(const char *name)
 int elastic_generation(void)
 {
     return worker != NULL ? event_client_generation(worker) : -1;
+}
+
+int64_t elastic_step(void)
+{
+    return worker != NULL ? (int64_t)event_client_step(worker) : -1;
 }
 
 int elastic_rank(void)

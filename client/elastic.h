@@ -180,6 +180,10 @@ struct elastic_world {
  * ELASTIC_STOP. Returns 0 or ELASTIC_NOT_ELASTIC. */
 int elastic_live(void);
 
+/* This process shows what it is doing when it gets that signal (a handler prints its stacks, as Python's faulthandler does): elasticrun sends it when the training has made no
+ * step for too long, before it starts the workers anew. 0, ELASTIC_NOT_ELASTIC or an error. */
+int elastic_stacks(int number);
+
 /* Say what this worker trains, as a number of the caller's that is equal in workers of which one can take over the state of the other (a hash of the
  * names and shapes of its parameters), 1 to INT64_MAX. To be called after elastic_live() and before elastic_init(): a newcomer whose number is another than that of the
  * workers that train is then sent away before they have stopped for it. Returns 0, ELASTIC_NOT_ELASTIC or ELASTIC_ERROR_ARGUMENT. */
@@ -234,6 +238,7 @@ const char *elastic_error(void);
 /* What elasticrun has set for this worker; -1 when not elastic or not set. Generations count from 1, ranks from 0; a size is
  * in workers, nodes in nodes. */
 int elastic_generation(void);
+int64_t elastic_step(void); /* boundaries passed in this world; -1 when not elastic */
 int elastic_rank(void);
 int elastic_size(void);
 int elastic_local_rank(void);

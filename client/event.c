@@ -69,6 +69,7 @@ _Static_assert(offsetof(struct event_page, unit) == 288, "the layout is a contra
 _Static_assert(offsetof(struct event_page, rank) == 312, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, shape) == 408, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, torn) == 416, "the layout is a contract");
+_Static_assert(offsetof(struct event_page, stacks_signal) == 428, "the layout is a contract");
 _Static_assert(ELASTIC_UNIT_BYTES == EVENT_UNIT_BYTES, "a unit is not cut");
 _Static_assert(sizeof(((struct elastic_event *)NULL)->reason) ==
                    sizeof(((struct event_page *)NULL)->reason),
@@ -494,6 +495,17 @@ void event_client_shape(struct event_client *client, uint64_t shape)
     atomic_store(&client->page->shape, shape);
 }
 
+uint64_t event_client_step(const struct event_client *client)
+{
+    return EVENT_STEP(atomic_load(&client->page->word));
+}
+
+void event_client_stacks(struct event_client *client, int number)
+{
+    atomic_store(&client->page->stacks_pid, (uint32_t)getpid());
+    atomic_store(&client->page->stacks_signal, (uint32_t)number);
+}
+
 void event_client_world(const struct event_client *client, struct elastic_world *world)
 {
     const struct event_page *page = client->page;
@@ -530,6 +542,7 @@ static struct event_client *open_beside(const struct event_client *client,
     if (next != NULL) {
         event_client_live(next);
         event_client_shape(next, atomic_load(&client->page->shape));
+        event_client_stacks(next, (int)atomic_load(&client->page->stacks_signal));
         event_client_training(next);
         atomic_store(&next->page->place, EVENT_PASSED_INIT);
     }

@@ -49,6 +49,10 @@ int event_client_generation(const struct event_client *client);
 /* elastic_live(), elastic_shape(), elastic_world(): live mode. */
 void event_client_live(struct event_client *client);
 void event_client_shape(struct event_client *client, uint64_t shape);
+/* Boundaries passed in its world. */
+uint64_t event_client_step(const struct event_client *client);
+/* elastic_stacks() */
+void event_client_stacks(struct event_client *client, int number);
 void event_client_world(const struct event_client *client, struct elastic_world *world);
 
 /* Wait until this world is torn. Returns 1; 0 after timeout_ms (-1: as long as it takes agents to notice); or an error. */

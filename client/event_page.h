@@ -90,6 +90,9 @@ struct event_page {
     _Atomic uint32_t slowest; /* milliseconds of the longest step so far, written by the worker */
     uint32_t
         patience_ms; /* in which agents would have noticed that one of the world is lost; written by the agent */
+    /* That signal makes this process show what it is doing; 0: none does. Written by the worker. */
+    _Atomic uint32_t stacks_signal;
+    _Atomic uint32_t stacks_pid;
 };
 
 #endif

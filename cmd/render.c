@@ -168,10 +168,11 @@ static void put_policy(FILE *out, json_object *state, int width)
     static const struct {
         const char *key, *words, *unit;
     } known[] = {
-        {"grace", "grace", " s"},   {"grow_delay", "grow delay", " s"},
-        {"snooze", "snooze", " s"}, {"fault_wait", "fault wait", " s"},
-        {"signal", "signal", ""},   {"grow", "grow", ""},
-        {"pool", "pools", ""},
+        {"grace", "grace", " s"},         {"grow_delay", "grow delay", " s"},
+        {"snooze", "snooze", " s"},       {"fault_wait", "fault wait", " s"},
+        {"hang_wait", "hang wait", " s"}, {"max_restarts", "max restarts", ""},
+        {"signal", "signal", ""},         {"grow", "grow", ""},
+        {"requeue", "requeue", ""},       {"pool", "pools", ""},
     };
     json_object *policy = NULL, *value = NULL;
     if (!json_object_object_get_ex(state, "policy", &policy) || policy == NULL)
@@ -280,6 +281,7 @@ char *render_state(json_object *state, const struct render_options *options)
     put_line(out, "Why this size", json_get_string(state, "why_size"), options->width);
     put_line(out, "Why not more", json_get_string(state, "why_not_more"), options->width);
     put_line(out, "Newcomers", json_get_string(state, "newcomers"), options->width);
+    put_line(out, "Left out", json_get_string(state, "left_out"), options->width);
     put_line(out, "Next", json_get_string(state, "next_world"), options->width);
     put_policy(out, state, options->width);
     put_line(out, "State directory", json_get_string(state, "state_dir"), options->width);

@@ -74,6 +74,7 @@ static const struct shape state_shape[] = {
     {"checkpoint_dir", KIND_TEXT, NULL},
     {"pmix", KIND_TEXT, NULL},
     {"newcomers", KIND_TEXT, NULL},
+    {"left_out", KIND_TEXT, NULL},
     {NULL, KIND_INT, NULL},
 };
 

@@ -15,10 +15,17 @@ static const struct variable {
     const char *name;
     const char *option;
 } variables[] = {
-    {"ELASTIC_SIZES", "elastic"},         {"ELASTIC_GRACE", "grace"},
-    {"ELASTIC_GROW_DELAY", "grow-delay"}, {"ELASTIC_SNOOZE", "snooze"},
-    {"ELASTIC_FAULT_WAIT", "fault-wait"}, {"ELASTIC_POOL", "pool"},
-    {"ELASTIC_SIGNAL", "signal"},         {"ELASTIC_GROW", "grow"},
+    {"ELASTIC_SIZES", "elastic"},
+    {"ELASTIC_GRACE", "grace"},
+    {"ELASTIC_GROW_DELAY", "grow-delay"},
+    {"ELASTIC_SNOOZE", "snooze"},
+    {"ELASTIC_FAULT_WAIT", "fault-wait"},
+    {"ELASTIC_HANG_WAIT", "hang-wait"},
+    {"ELASTIC_MAX_RESTARTS", "max-restarts"},
+    {"ELASTIC_POOL", "pool"},
+    {"ELASTIC_SIGNAL", "signal"},
+    {"ELASTIC_GROW", "grow"},
+    {"ELASTIC_REQUEUE", "requeue"},
 };
 
 /* A variable that is set to something, else NULL. */

@@ -356,6 +356,17 @@ int slurm_client_jobs(uid_t uid, struct job_info **list, int *count, struct erro
 
 /* --- Changing --- */
 
+int slurm_client_requeue(uint32_t job_id, struct error *err)
+{
+    int result = 0;
+
+    enter();
+    if (slurm_requeue(job_id, 0) != SLURM_SUCCESS)
+        result = failed(err, "requeue the job");
+    leave();
+    return result;
+}
+
 int slurm_client_set_time_min(uint32_t job_id, uint32_t minutes, struct error *err)
 {
     job_desc_msg_t change;
@@ -478,6 +489,33 @@ char *slurm_client_node_address(const char *node)
         return name;
     free(name);
     return address;
+}
+
+static bool node_is_unwell(const node_info_t *node)
+{
+    return (node->node_state & (NODE_STATE_DRAIN | NODE_STATE_FAIL)) != 0 ||
+           (node->node_state & NODE_STATE_BASE) == NODE_STATE_DOWN;
+}
+
+/* One by one: the list of all nodes of a large cluster is long, and asked for by every elastic job. */
+int slurm_client_unwell(char *const *nodes, bool *unwell, struct error *err)
+{
+    int rc = 0;
+
+    enter();
+    for (int i = 0; nodes[i] != NULL && rc == 0; i++) {
+        node_info_msg_t *msg = NULL;
+
+        unwell[i] = false;
+        if (slurm_load_node_single(&msg, nodes[i], QUERY_FLAGS) == SLURM_SUCCESS) {
+            unwell[i] = msg->record_count > 0 && node_is_unwell(&msg->node_array[0]);
+            slurm_free_node_info_msg(msg);
+        } else if (errno != ESLURM_INVALID_NODE_NAME) {
+            rc = failed(err, "ask for a node");
+        }
+    }
+    leave();
+    return rc;
 }
 
 static bool node_is_idle(const node_info_t *node, bool planned)

@@ -73,6 +73,9 @@ char *slurm_client_node_address(const char *node);
 /* Cancel a job. Success when it is already gone. */
 int slurm_client_cancel(uint32_t job_id, struct error *err);
 
+/* Put a running batch job back into the queue: its processes are ended, and it starts again with another incarnation. */
+int slurm_client_requeue(uint32_t job_id, struct error *err);
+
 /* Let Slurm start one's own pending job for less than its time limit, but for so many minutes at least (TimeMin). */
 int slurm_client_set_time_min(uint32_t job_id, uint32_t minutes, struct error *err);
 
@@ -83,6 +86,10 @@ int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t ui
 
 /* uid of SlurmUser and the cluster's name (new string). */
 int slurm_client_site(uid_t *slurm_user, char **cluster, struct error *err);
+
+/* Whether Slurm is taking each of these nodes (NULL-terminated) out of service: drained, down, failing. unwell has room for one answer each; a node that Slurm does not know
+ * is well. -1: nothing is known, err says why. */
+int slurm_client_unwell(char *const *nodes, bool *unwell, struct error *err);
 
 /* Nodes of a partition that could take a job right now: idle, up, not drained, powered down or
  * reserved; planned: also those that another job is going to have, which are free until then. 0 when

@@ -9,6 +9,8 @@ EXTRA_DIST += \
     doc/architecture.md \
     doc/fuzzing.md \
     doc/benchmarks.md \
+    doc/faults.md \
     doc/live.md \
     doc/pmix.md \
+    doc/takeover.md \
     doc/testbed.md

@@ -118,9 +118,13 @@ static int read_policy(const struct admission_env *env, struct policy *policy, s
         {"ELASTIC_GROW_DELAY", "_SLURM_SPANK_OPTION_elastic_elastic_grow_delay", "grow-delay"},
         {"ELASTIC_SNOOZE", "_SLURM_SPANK_OPTION_elastic_elastic_snooze", "snooze"},
         {"ELASTIC_FAULT_WAIT", "_SLURM_SPANK_OPTION_elastic_elastic_fault_wait", "fault-wait"},
+        {"ELASTIC_HANG_WAIT", "_SLURM_SPANK_OPTION_elastic_elastic_hang_wait", "hang-wait"},
+        {"ELASTIC_MAX_RESTARTS", "_SLURM_SPANK_OPTION_elastic_elastic_max_restarts",
+         "max-restarts"},
         {"ELASTIC_POOL", OPTION_POOL, "pool"},
         {"ELASTIC_SIGNAL", "_SLURM_SPANK_OPTION_elastic_elastic_signal", "signal"},
         {"ELASTIC_GROW", "_SLURM_SPANK_OPTION_elastic_elastic_grow", "grow"},
+        {"ELASTIC_REQUEUE", "_SLURM_SPANK_OPTION_elastic_elastic_requeue", "requeue"},
     };
 
     if (policy_set(policy, "elastic", sizes_text(env), err) < 0)

@@ -28,6 +28,8 @@ enum kind {
     KIND_PATTERN,    /* char *, absolute after expansion */
     KIND_WORD,       /* char *, one name */
     KIND_EXPRESSION, /* char *, no blanks */
+    KIND_URL,        /* char *, http or https */
+    KIND_TEXT,       /* char * */
     KIND_YES_NO,     /* bool */
 };
 
@@ -47,13 +49,21 @@ static const struct key site_keys[] = {
     {"grow_delay", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
     {"snooze", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
     {"fault_wait", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
+    {"hang_wait", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
+    {"max_restarts", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
     {"grow", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
+    {"requeue", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
     {"port_range", KIND_PORTS, offsetof(struct conf, port_first), 1024, 65535},
     {"heartbeat_timeout", KIND_SECONDS, offsetof(struct conf, heartbeat_timeout), 1, 3600},
     {"newcomer_timeout", KIND_SECONDS, offsetof(struct conf, newcomer_timeout), 1, 86400},
+    {"node_backoff", KIND_SECONDS, offsetof(struct conf, node_backoff), 0, 86400},
     {"state_dir", KIND_PATTERN, offsetof(struct conf, state_dir), 0, 0},
     {"snapshot_dir", KIND_PATH, offsetof(struct conf, snapshot_dir), 0, 0},
     {"munge_socket", KIND_PATH, offsetof(struct conf, munge_socket), 0, 0},
+    {"reclaim_program", KIND_PATH, offsetof(struct conf, reclaim_program), 0, 0},
+    {"reclaim_url", KIND_URL, offsetof(struct conf, reclaim_url), 0, 0},
+    {"reclaim_header", KIND_TEXT, offsetof(struct conf, reclaim_header), 0, 0},
+    {"reclaim_answer", KIND_TEXT, offsetof(struct conf, reclaim_answer), 0, 0},
     {"epilog_flush", KIND_SECONDS, offsetof(struct conf, epilog_flush), 0, 3600},
 };
 
@@ -97,6 +107,7 @@ struct conf *conf_create(void)
     conf->port_last = 27999;
     conf->heartbeat_timeout = 2;
     conf->newcomer_timeout = 60;
+    conf->node_backoff = 60;
     conf->epilog_flush = 20;
     conf->state_dir = strdup("%h/.slurm-elastic/%c-%j");
     conf->snapshot_dir = strdup("/dev/shm");
@@ -119,6 +130,10 @@ void conf_destroy(struct conf *conf)
     free(conf->state_dir);
     free(conf->snapshot_dir);
     free(conf->munge_socket);
+    free(conf->reclaim_program);
+    free(conf->reclaim_url);
+    free(conf->reclaim_header);
+    free(conf->reclaim_answer);
     policy_clear(&conf->defaults);
     free(conf);
 }
@@ -193,6 +208,14 @@ static int set_path(char **text, const char *value, struct error *err)
     return set_text(text, value, err);
 }
 
+static int set_url(char **text, const char *value, struct error *err)
+{
+    if (strncmp(value, "http://", 7) != 0 && strncmp(value, "https://", 8) != 0)
+        return error_set(err, "'%s' is not an address; write http://… or https://…",
+                         error_value(value).text);
+    return set_word(text, value, BLANKS, err);
+}
+
 static int set_pattern(char **text, const char *value, struct error *err)
 {
     const char *known =
@@ -246,6 +269,10 @@ static int set_value(const struct key *key, void *field, const char *value, stru
         return set_word(field, value, BLANKS ",", err);
     case KIND_EXPRESSION:
         return set_word(field, value, BLANKS, err);
+    case KIND_URL:
+        return set_url(field, value, err);
+    case KIND_TEXT:
+        return set_text(field, value, err);
     case KIND_YES_NO:
         return set_yes_no(field, value, err);
     }

@@ -28,10 +28,15 @@ struct conf {
     int port_first, port_last;
     int heartbeat_timeout; /* seconds */
     int newcomer_timeout;  /* seconds */
+    int node_backoff;      /* seconds, 0: no node is left out */
     int epilog_flush;      /* seconds */
     char *state_dir;       /* pattern */
     char *snapshot_dir;
     char *munge_socket; /* NULL: munge's default */
+    /* Who tells that a node is about to be taken away; NULL: nobody. */
+    char *reclaim_program, *reclaim_url;
+    char *reclaim_header; /* NULL: none */
+    char *reclaim_answer; /* is in the answer then; NULL: any answer will do */
     /* The times all set (a site without `grace` never defaults above its max_grace), signal 0, the
      * pools default_pool, else the first pool; none if there are no pools. */
     struct policy defaults;

@@ -29,6 +29,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/policy.h \
     lib/publish.c \
     lib/publish.h \
+    lib/recovery.c \
+    lib/recovery.h \
     lib/requests.c \
     lib/requests.h \
     lib/sizes.c \

@@ -137,7 +137,7 @@ static void drop_excess(const struct plan_input *in, struct plan_output *out, in
 /* Nodes that the job has or has asked for, and that it will not lose soon. */
 static int count_nodes(const struct plan_input *in, const struct plan_output *out)
 {
-    int nodes = in->base_nodes;
+    int nodes = in->base_nodes - in->base_lost;
 
     for (int i = 0; i < in->extension_count; i++) {
         const struct plan_extension *ext = &in->extensions[i];
@@ -176,7 +176,17 @@ static void drop_replaced(const struct plan_input *in, struct plan_output *out)
     }
 }
 
-/* Extensions that will not do: agents that never come, requests too large for what is free. */
+/* Has the base lost so many nodes that no world can be without new ones? Then there is nothing to be gained by waiting. */
+static bool needs_nodes(const struct plan_input *in, const struct plan_output *out)
+{
+    int usable = 0;
+
+    for (int i = 0; i < in->member_count; i++)
+        usable += eligible(in, out, &in->members[i]);
+    return in->base_lost > 0 && sizes_floor(in->sizes, usable) == 0;
+}
+
+/* Extensions that will not do: agents that never come, requests too large for what is free, or for later when they are needed now. */
 static void drop_failed(const struct plan_input *in, struct plan_output *out)
 {
     for (int i = 0; i < in->extension_count; i++) {
@@ -188,8 +198,10 @@ static void drop_failed(const struct plan_input *in, struct plan_output *out)
             else
                 wake_at(in, out, ext->since + PLAN_JOIN_LIMIT);
         }
-        if (ext->state == PLAN_PENDING &&
-            in->base_nodes + ext->nodes > sizes_next(in->sizes, in->base_nodes)) {
+        if (ext->state == PLAN_PENDING && ext->begin > in->now && needs_nodes(in, out))
+            cancel(out, ext->job, false);
+        else if (ext->state == PLAN_PENDING &&
+                 in->base_nodes + ext->nodes > sizes_next(in->sizes, in->base_nodes)) {
             double since = later(ext->since, ext->begin);
 
             if (in->now - since >= PLAN_STALE)
@@ -238,9 +250,9 @@ static void decide_submit(const struct plan_input *in, struct plan_output *out)
     if (wanted < 1)
         wanted = 1;
     out->submit = nodes_for(in, have, wanted, &out->submit_increments);
-    if (in->last_setback >= 0)
+    if (in->last_setback >= 0 && !needs_nodes(in, out))
         when = later(when, in->last_setback + in->grow_delay);
-    if (in->generation_since >= 0)
+    if (in->generation_since >= 0 && !needs_nodes(in, out))
         when = later(when, in->generation_since + in->snooze);
     out->submit_delay = when - in->now;
 }

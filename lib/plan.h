@@ -44,6 +44,7 @@ struct plan_input {
     double now;
     const struct sizes *sizes;
     int base_nodes; /* nodes of the base job */
+    int base_lost;  /* … of these, that it cannot use: others stand in for them */
     int target;     /* cap set by `selastic resize`, else sizes->max */
     bool asks;      /* that is the base, since nobody has asked for more (--elastic-grow=ask) */
     int max_pending;

@@ -13,11 +13,14 @@
 #include "lib/text.h"
 
 #define SIGNAL_MAX 64
+#define RESTARTS   3 /* after failures, unless something else is said */
 #define SIGNAL_FORM                                                                                \
     "write a name such as USR1 or SIGTERM, a number from 1 to 64, or none; KILL and STOP cannot "  \
     "be caught"
-#define GROW_FORM "write auto or ask"
-#define POOL_FORM "write NAME or NAME,NAME without blanks"
+#define REQUEUE_FORM  "write limit, fault, limit,fault or none"
+#define GROW_FORM     "write auto or ask"
+#define RESTARTS_FORM "write a number, or \"N/SECONDS\" for N within any so many seconds"
+#define POOL_FORM     "write NAME or NAME,NAME without blanks"
 
 static const char *const grow_words[] = {[POLICY_GROW_AUTO] = "auto", [POLICY_GROW_ASK] = "ask"};
 
@@ -32,6 +35,7 @@ static const struct time_field {
     {"grow-delay", "grow_delay", offsetof(struct policy, grow_delay), 60},
     {"snooze", "snooze", offsetof(struct policy, snooze), 0},
     {"fault-wait", "fault_wait", offsetof(struct policy, fault_wait), 30},
+    {"hang-wait", "hang_wait", offsetof(struct policy, hang_wait), 0},
 };
 #define TIME_FIELDS (sizeof(time_fields) / sizeof(time_fields[0]))
 
@@ -52,6 +56,8 @@ void policy_init(struct policy *policy)
         *time_of(policy, &time_fields[i]) = POLICY_UNSET;
     policy->signal = POLICY_UNSET;
     policy->grow = POLICY_UNSET;
+    policy->requeue = POLICY_UNSET;
+    policy->restarts.restarts = POLICY_UNSET;
 }
 
 void policy_clear(struct policy *policy)
@@ -111,6 +117,25 @@ static int set_grow(int *grow, const char *value, struct error *err)
             return 0;
         }
     return error_set(err, "'%s' is not allowed; " GROW_FORM, error_value(value).text);
+}
+
+static const char *const requeue_words[] = {
+    [0] = "none",
+    [POLICY_REQUEUE_LIMIT] = "limit",
+    [POLICY_REQUEUE_FAULT] = "fault",
+    [POLICY_REQUEUE_LIMIT | POLICY_REQUEUE_FAULT] = "limit,fault",
+};
+
+static int set_requeue(int *requeue, const char *value, struct error *err)
+{
+    if (strcmp(value, "fault,limit") == 0)
+        value = requeue_words[POLICY_REQUEUE_LIMIT | POLICY_REQUEUE_FAULT];
+    for (int i = 0; i <= (POLICY_REQUEUE_LIMIT | POLICY_REQUEUE_FAULT); i++)
+        if (strcmp(value, requeue_words[i]) == 0) {
+            *requeue = i;
+            return 0;
+        }
+    return error_set(err, "'%s' is not allowed; " REQUEUE_FORM, error_value(value).text);
 }
 
 /* Names become arguments of sbatch and parts of messages, so they are kept to what Slurm's own
@@ -195,6 +220,10 @@ int policy_set_value(struct policy *policy, const char *name, const char *value,
         return set_signal(&policy->signal, value, err);
     if (strcmp(name, "grow") == 0)
         return set_grow(&policy->grow, value, err);
+    if (strcmp(name, "requeue") == 0)
+        return set_requeue(&policy->requeue, value, err);
+    if (strcmp(name, "max-restarts") == 0)
+        return budget_parse(value, &policy->restarts, err);
     if (strcmp(name, "pool") == 0) {
         if (set_pools(&pools, value, err) < 0)
             return -1;
@@ -225,6 +254,10 @@ bool policy_is_set(const struct policy *policy, const char *name)
         return policy->signal != POLICY_UNSET;
     if (strcmp(name, "grow") == 0)
         return policy->grow != POLICY_UNSET;
+    if (strcmp(name, "requeue") == 0)
+        return policy->requeue != POLICY_UNSET;
+    if (strcmp(name, "max-restarts") == 0)
+        return policy->restarts.restarts != POLICY_UNSET;
     if (strcmp(name, "pool") == 0)
         return policy->pool_count > 0;
     for (size_t i = 0; i < TIME_FIELDS; i++) {
@@ -278,14 +311,16 @@ static int read_time(int *seconds, json_object *value, struct error *err)
     return 0;
 }
 
-static int read_signal(struct policy *policy, json_object *value, struct error *err)
+/* What may be written as a number, too. */
+static int read_text_or_number(struct policy *policy, const char *option, json_object *value,
+                               const char *form, struct error *err)
 {
     char digits[24];
 
     if (!json_object_is_type(value, json_type_int))
-        return read_text(policy, "signal", value, SIGNAL_FORM, err);
+        return read_text(policy, option, value, form, err);
     snprintf(digits, sizeof(digits), "%lld", (long long)json_object_get_int64(value));
-    return set_signal(&policy->signal, digits, err);
+    return policy_set_value(policy, option, digits, err);
 }
 
 static int read_pools(struct policy *policy, json_object *value, struct error *err)
@@ -357,9 +392,13 @@ static int read_member(struct policy *policy, const char *key, json_object *valu
     if (strcmp(key, "pool") == 0)
         return read_pools(policy, value, err);
     if (strcmp(key, "signal") == 0)
-        return read_signal(policy, value, err);
+        return read_text_or_number(policy, "signal", value, SIGNAL_FORM, err);
+    if (strcmp(key, "max_restarts") == 0)
+        return read_text_or_number(policy, "max-restarts", value, RESTARTS_FORM, err);
     if (strcmp(key, "grow") == 0)
         return read_text(policy, "grow", value, GROW_FORM, err);
+    if (strcmp(key, "requeue") == 0)
+        return read_text(policy, "requeue", value, REQUEUE_FORM, err);
     if (strcmp(key, "scale_config") == 0)
         return read_scale_config(policy, value, err);
     for (size_t i = 0; i < TIME_FIELDS; i++) {
@@ -367,8 +406,8 @@ static int read_member(struct policy *policy, const char *key, json_object *valu
             return read_time(time_of(policy, &time_fields[i]), value, err);
     }
     return error_set(
-        err, "unknown key; known keys: nodes, grace, grow_delay, snooze, fault_wait, pool, signal, "
-             "grow, scale_config");
+        err, "unknown key; known keys: nodes, grace, grow_delay, snooze, fault_wait, hang_wait, "
+             "max_restarts, pool, signal, grow, requeue, scale_config");
 }
 
 int policy_parse_json(struct policy *policy, const char *text, size_t len, struct error *err)
@@ -407,6 +446,14 @@ static json_object *signal_to_json(int number)
     return name != NULL ? json_object_new_string(name) : json_object_new_int(number);
 }
 
+static json_object *restarts_to_json(const struct budget *budget)
+{
+    char text[32];
+
+    return budget->seconds > 0 ? json_object_new_string(budget_format(budget, text, sizeof(text)))
+                               : json_object_new_int(budget->restarts);
+}
+
 json_object *policy_to_json(const struct policy *policy)
 {
     json_object *obj = json_object_new_object();
@@ -420,6 +467,8 @@ json_object *policy_to_json(const struct policy *policy)
             json_object_object_add(obj, time_fields[i].key,
                                    json_object_new_int(time_value(policy, &time_fields[i])));
     }
+    if (policy->restarts.restarts != POLICY_UNSET)
+        json_object_object_add(obj, "max_restarts", restarts_to_json(&policy->restarts));
     if (policy->pool_count > 0) {
         json_object *pools = json_object_new_array();
 
@@ -431,6 +480,9 @@ json_object *policy_to_json(const struct policy *policy)
         json_object_object_add(obj, "signal", signal_to_json(policy->signal));
     if (policy->grow != POLICY_UNSET)
         json_object_object_add(obj, "grow", json_object_new_string(grow_words[policy->grow]));
+    if (policy->requeue != POLICY_UNSET)
+        json_object_object_add(obj, "requeue",
+                               json_object_new_string(requeue_words[policy->requeue]));
     if (policy->scale_config != NULL)
         json_object_object_add(obj, "scale_config", json_object_get(policy->scale_config));
     return obj;
@@ -450,6 +502,10 @@ void policy_merge(struct policy *policy, const struct policy *lower)
         policy->signal = lower->signal;
     if (policy->grow == POLICY_UNSET)
         policy->grow = lower->grow;
+    if (policy->requeue == POLICY_UNSET)
+        policy->requeue = lower->requeue;
+    if (policy->restarts.restarts == POLICY_UNSET)
+        policy->restarts = lower->restarts;
     if (policy->pool_count == 0)
         copy_pools(policy, lower);
     if (policy->scale_config == NULL)
@@ -468,6 +524,10 @@ void policy_defaults(struct policy *policy)
         policy->signal = 0;
     if (policy->grow == POLICY_UNSET)
         policy->grow = POLICY_GROW_AUTO;
+    if (policy->requeue == POLICY_UNSET)
+        policy->requeue = 0;
+    if (policy->restarts.restarts == POLICY_UNSET)
+        policy->restarts = (struct budget){.restarts = RESTARTS};
 }
 
 const char *policy_scale_config(const struct policy *policy, int world_size)

@@ -10,6 +10,7 @@
 #include <json-c/json.h>
 
 #include "lib/error.h"
+#include "lib/recovery.h"
 #include "lib/sizes.h"
 
 /* An entry of scale_config travels as one environment variable, and exec allows 128 KiB for it. */
@@ -27,15 +28,25 @@ enum policy_grow {
     POLICY_GROW_ASK,  /* when a program or a user asks for it */
 };
 
+/* When the base job is put back into Slurm's queue, to go on from its checkpoint. */
+enum policy_requeue {
+    POLICY_REQUEUE_LIMIT = 1, /* before its time limit ends it */
+    POLICY_REQUEUE_FAULT =
+        2, /* when it would end because of failures, or because too few nodes are left */
+};
+
 struct policy {
     struct sizes sizes; /* sizes.min == 0: unset */
     int grace;          /* seconds, POLICY_UNSET where this layer says nothing */
     int grow_delay;
     int snooze;
     int fault_wait;
-    int signal;     /* signal number; 0 none (text "none"); POLICY_UNSET */
-    int grow;       /* enum policy_grow; POLICY_UNSET */
-    int pool_count; /* 0: unset */
+    int hang_wait;          /* 0: a world without steps is never taken for hung */
+    struct budget restarts; /* of workers, after failures; .restarts == POLICY_UNSET */
+    int signal;             /* signal number; 0 none (text "none"); POLICY_UNSET */
+    int requeue;            /* of enum policy_requeue; 0: never; POLICY_UNSET */
+    int grow;               /* enum policy_grow; POLICY_UNSET */
+    int pool_count;         /* 0: unset */
     char pools[POLICY_POOLS_MAX][POLICY_POOL_NAME_MAX + 1];
     json_object *scale_config; /* owned; NULL: unset. Object: world size in decimal → object */
 };
@@ -44,7 +55,7 @@ void policy_init(struct policy *policy);
 void policy_clear(struct policy *policy);
 
 /* Set one field by its option name without "--elastic-" ("elastic" for the sizes, "grace",
- * "grow-delay", "snooze", "fault-wait", "pool", "signal", "grow") from the user's text. The message names
+ * "grow-delay", "snooze", "fault-wait", "hang-wait", "max-restarts", "pool", "signal", "grow", "requeue") from the user's text. The message names
  * the option and the allowed values. Returns -1 with policy unchanged. */
 int policy_set(struct policy *policy, const char *name, const char *value, struct error *err);
 
@@ -71,7 +82,7 @@ json_object *policy_to_json(const struct policy *policy);
 void policy_merge(struct policy *policy, const struct policy *lower);
 
 /* Fill what is still unset from the built-in defaults (grace 600, grow_delay 60, snooze 0,
- * fault_wait 30, signal 0, grow auto). */
+ * fault_wait 30, hang_wait 0, 3 restarts, signal 0, grow auto, requeue none). */
 void policy_defaults(struct policy *policy);
 
 /* JSON text of scale_config for this world size, "{}" if none; valid until the policy changes. */

@@ -202,6 +202,7 @@ state_dir = $DIR/jobs/%u-%j
 snapshot_dir = $DIR/snapshots
 grow_delay = 3
 fault_wait = 5
+node_backoff = 1
 default_pool = elastic
 CONF
     for pool in elastic spare; do

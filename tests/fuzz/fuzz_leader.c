@@ -478,7 +478,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
              .user = "u",
              .base_nodes = 2,
              .slots = 1,
-             .max_restarts = 3,
          },
          lines, count);
     MUST(uv_loop_close(&loop) == 0);

@@ -373,15 +373,6 @@ fast_enough() {
     steps_were_made_once "$job"
 }
 
-# starts_again ID: a requeued job waits two minutes unless it is told not to. It is told now and then only.
-starts_again() {
-    if job_is "$1" PENDING && ((SECONDS >= ${ASKED:=0} + 4)); then
-        on_testbed scontrol update jobid="$1" starttime=now
-        ASKED=$SECONDS
-    fi
-    [[ $(job_field "$1" Restarts) == 1 ]] && job_is "$1" RUNNING
-}
-
 # by_hand_refused TEXT BASE [SBATCH-ARGUMENT]...
 by_hand_refused() {
     one_line "--comment=elastic-extension-of=$2: $1" sbatch --comment="elastic-extension-of=$2" "${@:3}" --wrap true

@@ -177,6 +177,19 @@ extension() {
     job_is "$user" PENDING
 }
 
+@test "extensions of a job that goes on on other nodes are not cancelled" {
+    [[ $(id -u) == 0 ]] || skip 'slurmd runs as root'
+    base=$(submit --elastic=1:4 -w n1 --wrap 'sleep 600')
+    this=$(extension "$base" 0 -H)
+    wait_for 20 job_is "$base" RUNNING
+    hook epilog "$base" 0 n4 SPANK_ELASTIC_SIZES=1:4
+    # Those of a job that is gone are, by a hook that came later.
+    other=$(extension 12 0 -H)
+    hook epilog 12 0 n4 SPANK_ELASTIC_SIZES=1:4
+    wait_for 10 job_ended "$other"
+    job_is "$this" PENDING
+}
+
 @test "extensions of a later run are not cancelled" {
     [[ $(id -u) == 0 ]] || skip 'slurmd runs as root'
     old=$(extension 12 0 -H)

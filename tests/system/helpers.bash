@@ -212,3 +212,13 @@ processes_of() {
         [[ $pid == "$BASHPID" ]] || ps -o pid=,stat=,args= -p "$pid" | awk '$2 !~ /^Z/'
     done
 }
+
+# starts_again ID: a requeued job waits two minutes unless it is told not to. It is told now and then
+# only: each time Slurm looks at it anew. True once it runs again, or has ended.
+starts_again() {
+    if job_is "$1" PENDING && ((SECONDS >= ${ASKED:=0} + 4)); then
+        on_testbed scontrol update jobid="$1" starttime=now
+        ASKED=$SECONDS
+    fi
+    [[ $(job_field "$1" Restarts) == 1 ]] && job_is "$1" RUNNING COMPLETED FAILED
+}

@@ -40,6 +40,7 @@ EXTRA_DIST += \
     tests/system/pmix_requests.bats \
     tests/system/qos.bats \
     tests/system/queue.bats \
+    tests/system/restarts.bats \
     tests/system/slow.bash \
     tests/system/slow_network.py \
     tests/system/time_limits.bats \

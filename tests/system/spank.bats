@@ -50,8 +50,9 @@ SLURM_WAIT=0'
         as_user "$command" --help >"$BATS_TEST_TMPDIR/all"
         grep -A40 '^Options provided by plugins' "$BATS_TEST_TMPDIR/all" >"$BATS_TEST_TMPDIR/help"
         for option in elastic elastic-grace elastic-grow-delay elastic-snooze elastic-fault-wait \
-            elastic-pool elastic-signal elastic-grow elastic-config elastic-extend; do
-            grep -E "^ +--$option=[A-Z,.]+ +\[elastic\] " "$BATS_TEST_TMPDIR/help"
+            elastic-hang-wait elastic-max-restarts elastic-pool elastic-signal elastic-grow elastic-requeue elastic-config elastic-extend; do
+            # A long one has its explanation on the next line.
+            tr '\n' ' ' <"$BATS_TEST_TMPDIR/help" | grep -qE " +--$option=[A-Z,.]+ +\[elastic\] "
         done
     done
 }
@@ -64,7 +65,7 @@ SLURM_WAIT=0'
 }
 
 @test "wrong times, pools and signals are refused with what is allowed" {
-    for option in grace grow-delay snooze fault-wait; do
+    for option in grace grow-delay snooze fault-wait hang-wait max-restarts; do
         for value in -1 1.5 ten 99999999999 ''; do
             refused "--elastic-$option=$value: " sbatch --elastic=1:2 --elastic-$option="$value" \
                 --wrap true
@@ -128,13 +129,17 @@ JOB
 
 @test "a script of an elastic job finds its policy, and srun finds what it needs" {
     run environment_of --elastic=2:4:2 --elastic-grace=7 --elastic-grow-delay=8 --elastic-snooze=9 \
-        --elastic-fault-wait=10 --elastic-pool=spare,elastic --elastic-signal=SIGUSR1 --elastic-grow=ask
+        --elastic-fault-wait=10 --elastic-hang-wait=11 --elastic-max-restarts=4/60 \
+        --elastic-pool=spare,elastic --elastic-signal=SIGUSR1 --elastic-grow=ask --elastic-requeue=limit,fault
     [[ $output =~ ELASTIC_SPANK=([0-9.]+) ]]
     [ "$output" = "ELASTIC_FAULT_WAIT=10
 ELASTIC_GRACE=7
 ELASTIC_GROW=ask
 ELASTIC_GROW_DELAY=8
+ELASTIC_HANG_WAIT=11
+ELASTIC_MAX_RESTARTS=4/60
 ELASTIC_POOL=spare,elastic
+ELASTIC_REQUEUE=limit,fault
 ELASTIC_SIGNAL=USR1
 ELASTIC_SIZES=2:4:2
 ELASTIC_SNOOZE=9

@@ -83,16 +83,6 @@ has() {
     [ "$got" = "$3" ]
 }
 
-# starts_again ID: a requeued job waits two minutes unless it is told not to. It is told now and then
-# only: each time Slurm looks at it anew.
-starts_again() {
-    if job_is "$1" PENDING && ((SECONDS >= ${ASKED:=0} + 4)); then
-        on_testbed scontrol update jobid="$1" starttime=now
-        ASKED=$SECONDS
-    fi
-    [[ $(job_field "$1" Restarts) == 1 ]] && job_is "$1" RUNNING
-}
-
 slurmctld_lives() { as_user scontrol ping | grep -q 'is UP'; }
 
 @test "a base gets MIN nodes, survives a node and is requeued" {

@@ -51,6 +51,14 @@ tests_unit_test_pieces_SOURCES = tests/unit/test_pieces.c
 tests_unit_test_pieces_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_pieces_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 
+UNIT_TESTS += tests/unit/test_reclaim
+tests_unit_test_reclaim_SOURCES = tests/unit/test_reclaim.c
+tests_unit_test_reclaim_LDADD = agent/libelasticagent.la $(UNIT_LIBS) $(LIBUV_LIBS)
+
+UNIT_TESTS += tests/unit/test_recovery
+tests_unit_test_recovery_SOURCES = tests/unit/test_recovery.c
+tests_unit_test_recovery_LDADD = $(UNIT_LIBS) -lm
+
 UNIT_TESTS += tests/unit/test_requests
 tests_unit_test_requests_SOURCES = tests/unit/test_requests.c
 tests_unit_test_requests_LDADD = $(UNIT_LIBS)

@@ -25,6 +25,7 @@ static void assert_builtin(const struct conf *conf)
     assert_int_equal(conf->port_last, 27999);
     assert_int_equal(conf->heartbeat_timeout, 2);
     assert_int_equal(conf->newcomer_timeout, 60);
+    assert_int_equal(conf->node_backoff, 60);
     assert_int_equal(conf->epilog_flush, 20);
     assert_string_equal(conf->state_dir, "%h/.slurm-elastic/%c-%j");
     assert_string_equal(conf->snapshot_dir, "/dev/shm");
@@ -33,6 +34,8 @@ static void assert_builtin(const struct conf *conf)
     assert_int_equal(conf->defaults.grow_delay, 60);
     assert_int_equal(conf->defaults.snooze, 0);
     assert_int_equal(conf->defaults.fault_wait, 30);
+    assert_int_equal(conf->defaults.hang_wait, 0);
+    assert_int_equal(conf->defaults.restarts.restarts, 3);
     assert_int_equal(conf->defaults.signal, 0);
     assert_int_equal(conf->defaults.pool_count, 0);
     assert_int_equal(conf->pool_count, 0);
@@ -64,13 +67,21 @@ static void test_everything(void **state)
                               "grow_delay = 10\n"
                               "snooze = 20\n"
                               "fault_wait = 5\n"
+                              "hang_wait = 1800\n"
+                              "max_restarts = 2/60\n"
                               "grow = ask\n"
+                              "requeue = limit\n"
                               "port_range = 30000-30015\n"
                               "heartbeat_timeout = 8\n"
                               "newcomer_timeout = 600\n"
+                              "node_backoff = 0\n"
                               "state_dir = /scratch/%u/a#b/%j%%\n"
                               "snapshot_dir = /run/with blank\n"
                               "munge_socket = /run/munge/m.2\n"
+                              "reclaim_program = /sbin/notice\n"
+                              "reclaim_url = https://meta/data?x=1\n"
+                              "reclaim_header = Metadata-Flavor: Google  # so they say\n"
+                              "reclaim_answer = TRUE\n"
                               "epilog_flush = 0\n"
                               "\n"
                               "[pool big]\n"
@@ -94,12 +105,21 @@ static void test_everything(void **state)
     assert_int_equal(conf->defaults.grow_delay, 10);
     assert_int_equal(conf->defaults.snooze, 20);
     assert_int_equal(conf->defaults.fault_wait, 5);
+    assert_int_equal(conf->defaults.hang_wait, 1800);
+    assert_int_equal(conf->defaults.restarts.restarts, 2);
+    assert_int_equal(conf->defaults.restarts.seconds, 60);
     assert_int_equal(conf->defaults.grow, POLICY_GROW_ASK);
+    assert_int_equal(conf->defaults.requeue, POLICY_REQUEUE_LIMIT);
     assert_int_equal(conf->port_first, 30000);
     assert_int_equal(conf->port_last, 30015);
     assert_int_equal(conf->heartbeat_timeout, 8);
     assert_int_equal(conf->newcomer_timeout, 600);
+    assert_int_equal(conf->node_backoff, 0);
     assert_int_equal(conf->epilog_flush, 0);
+    assert_string_equal(conf->reclaim_program, "/sbin/notice");
+    assert_string_equal(conf->reclaim_url, "https://meta/data?x=1");
+    assert_string_equal(conf->reclaim_header, "Metadata-Flavor: Google");
+    assert_string_equal(conf->reclaim_answer, "TRUE");
     assert_string_equal(conf->state_dir, "/scratch/%u/a#b/%j%%");
     assert_string_equal(conf->snapshot_dir, "/run/with blank");
     assert_string_equal(conf->munge_socket, "/run/munge/m.2");
@@ -144,8 +164,9 @@ static void test_derived_defaults(void **state)
 
 #define SITE_KEYS                                                                                  \
     "max_pending, max_nodes, max_grace, default_pool, grace, grow_delay, snooze, fault_wait, "     \
-    "grow, port_range, "                                                                           \
-    "heartbeat_timeout, newcomer_timeout, state_dir, snapshot_dir, munge_socket, epilog_flush"
+    "hang_wait, max_restarts, grow, requeue, port_range, "                                         \
+    "heartbeat_timeout, newcomer_timeout, node_backoff, state_dir, snapshot_dir, munge_socket, "   \
+    "reclaim_program, reclaim_url, reclaim_header, reclaim_answer, epilog_flush"
 #define POOL_KEYS "partition, qos, constraint, grace, time_min, wake"
 #define PATTERN                                                                                    \
     "write an absolute path, in which %h is the user's home, %u the user, %j the job id, %c the "  \
@@ -330,6 +351,8 @@ static void test_example(void **state)
         "partition",    "snapshot_dir", "munge_socket",
         "epilog_flush", "qos",          "constraint",
         "time_min",     "wake",         "newcomer_timeout",
+        "hang_wait",    "max_restarts", "node_backoff",
+        "requeue",
     };
     const char *top = getenv("top_srcdir");
     char path[4096] = "", text[16384], on[16384] = "", line[64];

@@ -934,6 +934,8 @@ static void test_without_elasticrun_all_answers_are_no(void **state)
     assert_int_equal(elastic_request_result(NULL, NULL, -1), ELASTIC_NOT_ELASTIC);
     assert_int_equal(elastic_checkpoint_done(), ELASTIC_NOT_ELASTIC);
     assert_int_equal(elastic_generation(), -1);
+    assert_int_equal(elastic_step(), -1);
+    assert_int_equal(elastic_stacks(SIGUSR1), ELASTIC_NOT_ELASTIC);
     setenv("RANK", "3", 1);
     assert_int_equal(elastic_rank(), -1);
     assert_string_equal(elastic_error(), "");
@@ -1069,12 +1071,19 @@ static void test_a_live_worker_goes_on_in_the_next_world(void **state)
     assert_int_equal(elastic_shape(0), ELASTIC_ERROR_ARGUMENT);
     assert_int_equal(elastic_shape(INT64_MAX), 0);
     assert_int_equal(event_read(first).shape, INT64_MAX);
+    assert_int_equal(event_read(first).stacks_signal, 0);
+    assert_int_equal(elastic_stacks(0), ELASTIC_ERROR_ARGUMENT);
+    assert_int_equal(elastic_stacks(SIGRTMAX + 1), ELASTIC_ERROR_ARGUMENT);
+    assert_int_equal(elastic_stacks(SIGUSR2), 0);
+    assert_int_equal(event_read(first).stacks_signal, SIGUSR2);
+    assert_int_equal(event_read(first).stacks_pid, getpid());
     assert_int_equal(elastic_init(), 0);
     assert_int_equal(elastic_world(&world), 0);
     assert_world(&world, 3, 1, 2);
     check_arguments_of_the_store();
     for (int i = 0; i < 3; i++)
         assert_int_equal(elastic_event_test(NULL), 0);
+    assert_int_equal(elastic_step(), 3);
     assert_int_equal(event_hold(first, EVENT_GROW, "more", 3, 0).step, 3);
     assert_int_equal(elastic_next_world(&world, 5), 0); /* not named yet */
     event_set_next(first, second, false);
@@ -1084,6 +1093,8 @@ static void test_a_live_worker_goes_on_in_the_next_world(void **state)
     assert_int_equal(elastic_next_world(&world, 0), 1);
     assert_world(&world, 4, 0, 3);
     assert_int_equal(elastic_generation(), 4);
+    assert_int_equal(elastic_step(), 0);
+    assert_int_equal(event_read(second).stacks_signal, SIGUSR2);
     /* It is at work there, and its steps are those of the new world. */
     assert_true(event_read(second).live);
     assert_int_equal(event_read(second).shape, INT64_MAX);

@@ -48,7 +48,7 @@ static void test_plain(void **state)
 {
     struct pool pool = {.name = "spot", .partition = partition, .time_min = 15};
     struct job_info base = base_info();
-    char **argv = extension_argv(&leader_options, &base, &pool, 2, 0, 1000, exclude);
+    char **argv = extension_argv(&leader_options, &base, &pool, 2, 0, 1000, exclude, NULL);
 
     (void)state;
     assert_non_null(argv);
@@ -84,7 +84,7 @@ static void test_everything_of_the_base(void **state)
     base.reservation = (char *)"maint";
     base.gres_per_node = (char *)"gpu:2";
     base.mem_per_node = 4096;
-    argv = extension_argv(&leader_options, &base, &pool, 1, 4.2, 1000 + 3600 - 600, exclude);
+    argv = extension_argv(&leader_options, &base, &pool, 1, 4.2, 1000 + 3600 - 600, exclude, NULL);
     assert_non_null(argv);
     assert_true(has(argv, "--qos=cheap"));
     assert_true(has(argv, "--constraint=(a100|h100)&(ib)"));
@@ -95,6 +95,10 @@ static void test_everything_of_the_base(void **state)
     assert_true(has(argv, "--exclusive"));
     assert_false(has_prefix(argv, "--cpus-per-task"));
     assert_false(has_prefix(argv, "--exclude=")); /* whole nodes cannot be shared anyway */
+    strings_free(argv);
+    argv = extension_argv(&leader_options, &base, &pool, 1, 4.2, 1000 + 3600 - 600, exclude,
+                          "n7,n8");
+    assert_true(has(argv, "--exclude=n7,n8")); /* … but these are to be left out */
     assert_true(has(argv, "--begin=now+5"));
     assert_true(has(argv, "--time=10")); /* the base's remainder */
     strings_free(argv);
@@ -108,7 +112,7 @@ static void test_unlimited(void **state)
 
     (void)state;
     base.time_limit = UINT32_MAX;
-    argv = extension_argv(&leader_options, &base, &pool, 1, 0, 1000, NULL);
+    argv = extension_argv(&leader_options, &base, &pool, 1, 0, 1000, NULL, NULL);
     assert_non_null(argv);
     assert_false(has_prefix(argv, "--time"));
     strings_free(argv);
@@ -123,11 +127,11 @@ static void test_levels(void **state)
 
     (void)state;
     unsetenv("ELASTIC_SPANK");
-    argv = extension_argv(&leader_options, &base, &pool, 1, 0, 1000, NULL);
+    argv = extension_argv(&leader_options, &base, &pool, 1, 0, 1000, NULL, NULL);
     assert_false(has_prefix(argv, "--elastic"));
     strings_free(argv);
     setenv("ELASTIC_SPANK", "0.1.0", 1);
-    argv = extension_argv(&leader_options, &base, &pool, 1, 0, 1000, NULL);
+    argv = extension_argv(&leader_options, &base, &pool, 1, 0, 1000, NULL, NULL);
     assert_true(has(argv, "--elastic-extend=12"));
     assert_true(has(argv, "--elastic-pool=cheap"));
     strings_free(argv);

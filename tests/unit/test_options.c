@@ -77,7 +77,7 @@ static void test_values(void **state)
     assert_int_equal(o.policy.grow, POLICY_GROW_ASK);
     assert_int_equal(o.policy.pool_count, 2);
     assert_int_equal(o.nproc_kind, NPROC_GPU);
-    assert_int_equal(o.max_restarts, 7);
+    assert_int_equal(o.policy.restarts.restarts, 7);
     assert_true(o.label && !o.bind && !o.early_start && o.mode == MODE_RESTART && !o.extension);
     assert_string_equal(o.state_dir, "/s");
     assert_string_equal(o.checkpoint_dir, "/c");
@@ -98,7 +98,7 @@ static void test_refused(void **state)
          "--nproc-per-node=0: must be a whole number from 1 to 4096, auto, gpu or cpu"},
         {"elasticrun --nproc-per-node=two x", "two"},
         {"elasticrun --max-restarts=1e9 x",
-         "--max-restarts=1e9: must be a whole number from 0 to 1000000"},
+         "--max-restarts=1e9: '1e9' is not a number of restarts"},
         {"elasticrun --max-restarts= x", "--max-restarts=:"},
         {"elasticrun --bind=all x", "--bind=all: must be auto or none"},
         {"elasticrun --early-start=1 x", "--early-start=1: must be auto or no"},

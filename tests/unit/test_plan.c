@@ -242,6 +242,42 @@ static void test_leaving_is_urgent(void **state)
     plan_clear(&out);
 }
 
+static void test_a_lost_base_node_is_replaced(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    /* At MAX: one more extension stands in for it, after the usual delay, since the world goes on. */
+    scene_init(&s, "2:3");
+    add_members(&s, 1, 1, true);
+    add_members(&s, 10, 1, true);
+    add_extension(&s, 10, 1, PLAN_JOINED, 50);
+    s.in.base_lost = 1;
+    s.in.last_setback = s.in.now;
+    out = decide(&s);
+    assert_int_equal(out.size, 2);
+    assert_int_equal(out.submit, 1);
+    assert_true(out.submit_delay == s.in.grow_delay);
+    plan_clear(&out);
+
+    /* Below MIN: at once, and what was to come later is asked for anew. */
+    scene_init(&s, "2:3");
+    add_members(&s, 1, 1, true);
+    add_extension(&s, 10, 1, PLAN_PENDING, 5)->begin = s.in.now + 50;
+    s.in.base_lost = 1;
+    s.in.last_setback = s.in.now;
+    s.in.generation_since = s.in.now;
+    s.in.snooze = 600;
+    out = decide(&s);
+    assert_int_equal(out.size, 0);
+    assert_int_equal(out.cancel_count, 1);
+    assert_int_equal(out.cancel[0], 10);
+    assert_int_equal(out.submit, 1);
+    assert_true(out.submit_delay == 0);
+    plan_clear(&out);
+}
+
 static void test_order(void **state)
 {
     struct scene s;
@@ -661,6 +697,7 @@ int main(void)
         cmocka_unit_test(test_large_request_that_stalls_is_made_smaller),
         cmocka_unit_test(test_growth_waits_for_those_about_to_join),
         cmocka_unit_test(test_leaving_is_urgent),
+        cmocka_unit_test(test_a_lost_base_node_is_replaced),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_sizes_that_are_not_allowed_are_never_formed),
         cmocka_unit_test(test_what_is_left_of_a_world_is_kept),

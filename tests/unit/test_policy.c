@@ -43,8 +43,12 @@ static void test_options(void **state)
     struct policy policy;
     struct error err = {""};
     static const char *const given[][2] = {
-        {"elastic", "2:8:2"}, {"grace", "120"},  {"grow-delay", "0"}, {"snooze", "31536000"},
-        {"fault-wait", "7"},  {"pool", "a,b-1"}, {"signal", "USR1"},  {"grow", "ask"},
+        {"elastic", "2:8:2"},       {"grace", "120"},
+        {"grow-delay", "0"},        {"snooze", "31536000"},
+        {"fault-wait", "7"},        {"hang-wait", "900"},
+        {"max-restarts", "5/3600"}, {"pool", "a,b-1"},
+        {"signal", "USR1"},         {"grow", "ask"},
+        {"requeue", "fault,limit"},
     };
 
     policy_init(&policy);
@@ -57,13 +61,18 @@ static void test_options(void **state)
     assert_policy(
         &policy,
         "{\"nodes\":\"2:8:2\",\"grace\":120,\"grow_delay\":0,\"snooze\":31536000,\"fault_wait\":7,"
-        "\"pool\":[\"a\",\"b-1\"],\"signal\":\"USR1\",\"grow\":\"ask\"}");
+        "\"hang_wait\":900,\"max_restarts\":\"5\\/"
+        "3600\",\"pool\":[\"a\",\"b-1\"],\"signal\":\"USR1\",\"grow\":\"ask\",\"requeue\":\"limit,"
+        "fault\"}");
     assert_int_equal(policy.signal, SIGUSR1);
     assert_int_equal(policy.grow, POLICY_GROW_ASK);
     policy_clear(&policy);
     assert_policy(&policy, "{}");
 }
 
+#define RESTARTS                                                                                   \
+    "is not a number of restarts; write N, from 0 to 1000000, or N/SECONDS for N within any so "   \
+    "many seconds"
 #define SECONDS "is not a number of seconds; allowed are whole numbers from 0 to 31536000"
 #define SIGNALS                                                                                    \
     "write a name such as USR1 or SIGTERM, a number from 1 to 64, or none; KILL and STOP cannot "  \
@@ -98,6 +107,14 @@ static void test_bad_options(void **state)
         {"fault-wait", "99999999999999999999",
          "--elastic-fault-wait=99999999999999999999: '99999999999999999999' " SECONDS},
         {"fault-wait", "5\n6", "--elastic-fault-wait=5?6: '5?6' " SECONDS},
+        {"requeue", "always",
+         "--elastic-requeue=always: 'always' is not allowed; write limit, fault, limit,fault or "
+         "none"},
+        {"requeue", "",
+         "--elastic-requeue=: '' is not allowed; write limit, fault, limit,fault or none"},
+        {"hang-wait", "-1", "--elastic-hang-wait=-1: '-1' " SECONDS},
+        {"max-restarts", "two", "--elastic-max-restarts=two: 'two' " RESTARTS},
+        {"max-restarts", "3/0", "--elastic-max-restarts=3/0: '3/0' " RESTARTS},
         {"signal", "", "--elastic-signal=: '' is not a signal; " SIGNALS},
         {"signal", "USR3", "--elastic-signal=USR3: 'USR3' is not a signal; " SIGNALS},
         {"signal", "SIG", "--elastic-signal=SIG: 'SIG' is not a signal; " SIGNALS},
@@ -194,12 +211,14 @@ static void test_file(void **state)
     parse_good(
         &policy,
         " {\"nodes\": \"2,4,8\", \"grace\": 30, \"grow_delay\": 1, \"snooze\": 2,\n"
-        "  \"fault_wait\": 3, \"pool\": [\"spot\", \"spare\"], \"signal\": 12,\n"
+        "  \"fault_wait\": 3, \"hang_wait\": 4, \"max_restarts\": 5, \"pool\": [\"spot\", "
+        "\"spare\"], \"signal\": 12,\n"
         "  \"scale_config\": {\"4\": {\"lr\": 0.1, \"tags\": [null, true]}, \"16\": {}}} \n");
     assert_policy(
-        &policy, "{\"nodes\":\"2,4,8\",\"grace\":30,\"grow_delay\":1,\"snooze\":2,\"fault_wait\":3,"
-                 "\"pool\":[\"spot\",\"spare\"],\"signal\":\"USR2\","
-                 "\"scale_config\":{\"4\":{\"lr\":0.1,\"tags\":[null,true]},\"16\":{}}}");
+        &policy,
+        "{\"nodes\":\"2,4,8\",\"grace\":30,\"grow_delay\":1,\"snooze\":2,\"fault_wait\":3,"
+        "\"hang_wait\":4,\"max_restarts\":5,\"pool\":[\"spot\",\"spare\"],\"signal\":\"USR2\","
+        "\"scale_config\":{\"4\":{\"lr\":0.1,\"tags\":[null,true]},\"16\":{}}}");
     assert_string_equal(policy_scale_config(&policy, 4), "{\"lr\":0.1,\"tags\":[null,true]}");
     assert_string_equal(policy_scale_config(&policy, 16), "{}");
     assert_string_equal(policy_scale_config(&policy, 8), "{}");
@@ -208,7 +227,8 @@ static void test_file(void **state)
                "{\"pool\": \"a,b\", \"scale_config\": {\"2\": {\"x\": 1}}, \"grace\": 31}");
     assert_policy(
         &policy, "{\"nodes\":\"2,4,8\",\"grace\":31,\"grow_delay\":1,\"snooze\":2,\"fault_wait\":3,"
-                 "\"pool\":[\"a\",\"b\"],\"signal\":\"USR2\",\"scale_config\":{\"2\":{\"x\":1}}}");
+                 "\"hang_wait\":4,\"max_restarts\":5,\"pool\":[\"a\",\"b\"],\"signal\":\"USR2\","
+                 "\"scale_config\":{\"2\":{\"x\":1}}}");
     parse_good(&policy, "{}");
     assert_string_equal(policy_scale_config(&policy, 2), "{\"x\":1}");
     policy_clear(&policy);
@@ -216,8 +236,8 @@ static void test_file(void **state)
 }
 
 #define KNOWN                                                                                      \
-    "unknown key; known keys: nodes, grace, grow_delay, snooze, fault_wait, pool, signal, "        \
-    "grow, scale_config"
+    "unknown key; known keys: nodes, grace, grow_delay, snooze, fault_wait, hang_wait, "           \
+    "max_restarts, pool, signal, grow, requeue, scale_config"
 #define WHOLE  "write a whole number of seconds from 0 to 31536000"
 #define OBJECT "write {\"key\": value, ...}"
 #define NODES  "write a string such as \"2:8\", \"2:8:2\" or \"2,4,8\""
@@ -468,14 +488,16 @@ static void test_layers(void **state)
         &line, "{\"nodes\":\"2:4\",\"grace\":0,\"snooze\":5,\"pool\":[\"p\"],\"signal\":\"none\","
                "\"scale_config\":{\"2\":{}}}");
     policy_defaults(&line);
-    assert_policy(
-        &line,
-        "{\"nodes\":\"2:4\",\"grace\":0,\"grow_delay\":60,\"snooze\":5,\"fault_wait\":30,"
-        "\"pool\":[\"p\"],\"signal\":\"none\",\"grow\":\"auto\",\"scale_config\":{\"2\":{}}}");
+    assert_policy(&line,
+                  "{\"nodes\":\"2:4\",\"grace\":0,\"grow_delay\":60,\"snooze\":5,\"fault_wait\":30,"
+                  "\"hang_wait\":0,\"max_restarts\":3,"
+                  "\"pool\":[\"p\"],\"signal\":\"none\",\"grow\":\"auto\",\"requeue\":\"none\","
+                  "\"scale_config\":{\"2\":{}}}");
     policy_clear(&line);
     policy_defaults(&line);
-    assert_policy(&line, "{\"grace\":600,\"grow_delay\":60,\"snooze\":0,\"fault_wait\":30,"
-                         "\"signal\":\"none\",\"grow\":\"auto\"}");
+    assert_policy(&line, "{\"grace\":600,\"grow_delay\":60,\"snooze\":0,\"fault_wait\":30,\"hang_"
+                         "wait\":0,\"max_restarts\":3,"
+                         "\"signal\":\"none\",\"grow\":\"auto\",\"requeue\":\"none\"}");
 }
 
 /* What policy_to_json writes is a policy file that says the same. */

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import faulthandler
 import math
 import os
+import signal
 import sys
 import time
 from typing import Iterator, NamedTuple, Optional
@@ -14,6 +16,7 @@ from typing import Iterator, NamedTuple, Optional
 from ._world import is_elastic
 
 INTERFACE = 1  # ELASTIC_INTERFACE of elastic.h
+STACKS = 9  # the real-time signal, counted from SIGRTMIN, for which nobody else should have a handler
 GO_ON = 3  # ELASTIC_GO_ON
 SLICE = 0.5  # seconds, after which Python looks for signals such as that of Ctrl-C
 KINDS = ("none", "grow", "shrink", "fault", "stop")
@@ -157,6 +160,18 @@ def _guard_data_loader() -> None:
     handling._set_worker_signal_handlers = install_and_guard
 
 
+def _show_stacks(library: ctypes.CDLL) -> None:
+    """When the training hangs, elasticrun has all workers print where they are."""
+    number = int(signal.SIGRTMIN) + STACKS
+    if not hasattr(library, "elastic_stacks") or signal.getsignal(number) != signal.SIG_DFL:
+        return
+    try:
+        faulthandler.register(number, all_threads=True)
+    except (RuntimeError, ValueError, OSError):  # no stderr
+        return
+    library.elastic_stacks(number)
+
+
 _library: Optional[ctypes.CDLL] = None
 _attached = False
 _forked = False  # off a worker, and none itself
@@ -172,6 +187,7 @@ def attach() -> bool:
         _attached = True
         if _library is not None:
             os.register_at_fork(after_in_child=_guard_data_loader)
+            _show_stacks(_library)
     return _library is not None
 
 
@@ -210,6 +226,14 @@ def _pass_gate(function: str) -> bool:
     if getattr(_library, function)() < 0:
         raise SystemExit("slurm_elastic: " + _error(_library))
     return True
+
+
+def step() -> Optional[int]:
+    """Boundaries that this worker has passed in its world; None if not elastic."""
+    if not attach() or not hasattr(_library, "elastic_step"):
+        return None
+    _library.elastic_step.restype = ctypes.c_int64
+    return int(_library.elastic_step())
 
 
 def training() -> None:
