@@ -35,6 +35,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/requests.h \
     lib/sizes.c \
     lib/sizes.h \
+    lib/snapshot.c \
+    lib/snapshot.h \
     lib/store.c \
     lib/store.h \
     lib/text.c \

@@ -17,6 +17,7 @@ FUZZ_TARGETS = \
     tests/fuzz/fuzz_options \
     tests/fuzz/fuzz_policy \
     tests/fuzz/fuzz_sizes \
+    tests/fuzz/fuzz_snapshot \
     tests/fuzz/fuzz_values \
     tests/fuzz/fuzz_world
 check_PROGRAMS += $(FUZZ_TARGETS)
@@ -55,6 +56,9 @@ tests_fuzz_fuzz_policy_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)
 tests_fuzz_fuzz_sizes_SOURCES = tests/fuzz/fuzz_sizes.c
 tests_fuzz_fuzz_sizes_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_sizes_LDADD = $(FUZZ_LIBS)
+tests_fuzz_fuzz_snapshot_SOURCES = tests/fuzz/fuzz_snapshot.c
+tests_fuzz_fuzz_snapshot_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_snapshot_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)
 tests_fuzz_fuzz_values_SOURCES = tests/fuzz/fuzz_values.c
 tests_fuzz_fuzz_values_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_values_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)

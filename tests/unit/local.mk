@@ -81,6 +81,11 @@ UNIT_TESTS += tests/unit/test_publish
 tests_unit_test_publish_SOURCES = tests/unit/test_publish.c
 tests_unit_test_publish_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_snapshot
+tests_unit_test_snapshot_SOURCES = tests/unit/test_snapshot.c
+tests_unit_test_snapshot_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_snapshot_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
+
 UNIT_TESTS += tests/unit/test_store
 tests_unit_test_store_SOURCES = tests/unit/test_store.c
 tests_unit_test_store_LDADD = $(UNIT_LIBS)

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Snapshots in node memory, and what was made durable of them: manifests, names, and which is newer. Pure.
+ *
+ * A buffer of a run directory is complete if complete.json is in it, which is written last:
+ *
+ *     {"format": 1, "incarnation": "12.0", "generation": 3, "step": 1234,
+ *      "checkpoint": "/absolute/directory",
+ *      "files": {"state.pt": {"bytes": 4711, "blake2b": "64 hex digits"}}}
+ *
+ * The complete.json of a checkpoint has the sizes only ("files": {"state.pt": 4711}); one that was not made of a
+ * snapshot has no "step". Both are written by users' programs, so nothing in them is believed. */
+#ifndef ELASTIC_SNAPSHOT_H
+#define ELASTIC_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <json-c/json.h>
+
+#include "lib/error.h"
+
+#define SNAPSHOT_MANIFEST     "complete.json"
+#define SNAPSHOT_MANIFEST_MAX ((size_t)64 << 10) /* bytes of a buffer's */
+#define SNAPSHOT_FILES_MAX    64
+#define SNAPSHOT_DIGEST       32                 /* bytes of the BLAKE2b of a file */
+#define SNAPSHOT_BYTES_MAX    ((int64_t)1 << 60) /* of one file: below what json-c saturates */
+#define SNAPSHOT_NODE_MAX     128
+#define SNAPSHOT_NAME_SIZE    256 /* fits every name that is made here */
+
+/* Which state it is. Within one job, a larger (restarts, generation, step) is newer. */
+struct snapshot_key {
+    uint32_t job;
+    uint32_t restarts;
+    int generation;
+    int64_t step; /* SNAPSHOT_NO_STEP: newer than every snapshot of the generation */
+};
+
+#define SNAPSHOT_NO_STEP INT64_MAX
+
+/* Below, equal to or above 0 as a is older than, the same as or newer than b, which is of the same job. */
+int snapshot_key_compare(const struct snapshot_key *a, const struct snapshot_key *b);
+
+/* Who has `has` needs no `key`: it is of the same job, and as new or newer. */
+bool snapshot_key_covers(const struct snapshot_key *has, const struct snapshot_key *key);
+
+struct snapshot_file {
+    char *name;
+    int64_t bytes;
+    uint8_t digest[SNAPSHOT_DIGEST];
+};
+
+/* What a buffer holds. */
+struct snapshot {
+    struct snapshot_key key;
+    char *checkpoint; /* absolute */
+    int64_t bytes;    /* of all files */
+    int count;        /* of files, at least 1 */
+    struct snapshot_file files[SNAPSHOT_FILES_MAX];
+};
+
+/* Parse the manifest of a buffer. NULL with err. Free with snapshot_destroy. */
+struct snapshot *snapshot_parse(const char *text, size_t len, struct error *err);
+
+/* NULL is accepted. */
+void snapshot_destroy(struct snapshot *snapshot);
+
+/* The complete.json of the checkpoint that a snapshot becomes; a new string, NULL without memory. */
+char *snapshot_checkpoint_manifest(const struct snapshot *snapshot);
+
+/* Parse the complete.json of a checkpoint. Returns its root, for json_object_put, with *key and *files, an object
+ * of names and sizes that is part of root and has not been looked into; NULL with err. */
+json_object *snapshot_parse_checkpoint(const char *text, size_t len, struct snapshot_key *key,
+                                       json_object **files, struct error *err);
+
+/* A file name that a snapshot may contain: one component of at most 255 bytes, not hidden, not the manifest's. */
+bool snapshot_file_name_ok(const char *name);
+
+/* A run directory's name: elastic-UID-JOB.RESTARTS-NODE. */
+struct snapshot_run {
+    uint32_t uid;
+    uint32_t job;
+    uint32_t restarts;
+    char node[SNAPSHOT_NODE_MAX + 1]; /* letters, digits, '.', '_' and '-' */
+};
+
+/* Parse the last component of its path. -1 with err. */
+int snapshot_run_parse(const char *name, struct snapshot_run *run, struct error *err);
+
+/* Names within the checkpoint directory: what is being written, and what is complete. */
+void snapshot_flushing_name(char name[SNAPSHOT_NAME_SIZE], const struct snapshot_key *key,
+                            const char *node, int pid);
+void snapshot_flushed_name(char name[SNAPSHOT_NAME_SIZE], const struct snapshot_key *key,
+                           const char *node);
+
+/* The process that has made .flushing-...-PID on this node; 0 if the name is another. */
+int snapshot_flushing_pid(const char *name, const char *node);
+
+/* Whether the name can be that of a checkpoint or of something flushed: 00000012, .flushed-... */
+bool snapshot_is_checkpoint_name(const char *name);
+
+#endif
