@@ -9,6 +9,7 @@ PYTHON_TESTS = \
     tests/python/test_ddp.py \
     tests/python/test_digits.py \
     tests/python/test_events.py \
+    tests/python/test_flush.py \
     tests/python/test_live.py \
     tests/python/test_live_transfer.py \
     tests/python/test_sampler.py \

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* elastic-flush: makes the newest complete snapshot of a run directory durable, in the job's checkpoint directory.
+ *
+ * Started by the epilog and others when a run has ended, as the job's user: all that it reads was written by that user's
+ * programs, and the directory that it writes into is named by them. It shall do nothing that they could not do, and
+ * nobody waits for it longer than they want: hence a session of its own, which outlives the process group of a script. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "flush/buffer.h"
+#include "flush/stop.h"
+#include "flush/target.h"
+#include "lib/number.h"
+
+enum { STATUS_OK = 0, STATUS_ERROR = 1, STATUS_USAGE = 2, STATUS_TIME = 3 };
+
+#define SECONDS_MAX 86400
+
+struct options {
+    char *run_dir;
+    int64_t limit; /* bytes; 0: none */
+    int seconds;   /* 0: no limit */
+};
+
+static const char help[] =
+    "Usage: elastic-flush [--limit=BYTES] [--keep-time=SECONDS] RUN_DIR\n"
+    "\n"
+    "Copies the newest complete snapshot of a run directory (elastic-UID-JOB.RESTARTS-NODE) to\n"
+    "CHECKPOINT/.flushed-RESTARTS.GENERATION.STEP-NODE, unless the checkpoint directory of the "
+    "job\n"
+    "has a state that is as new or newer. Run it as the job's user, when nobody writes any more.\n"
+    "RUN_DIR stays as it is.\n"
+    "\n"
+    "  --limit=BYTES        take no snapshot of more bytes than this (default: any)\n"
+    "  --keep-time=SECONDS  stop after this time, and remove what was written (default: no limit)\n"
+    "  --help               print this\n"
+    "\n"
+    "Exit status: 0 flushed, or there is nothing to flush (one line says which); 1 an error;\n"
+    "2 wrong usage; 3 out of time.\n";
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+static int parse_bytes(const char *text, int64_t *bytes)
+{
+    char *end;
+
+    errno = 0;
+    *bytes = strtoll(text, &end, 10);
+    return text[0] >= '1' && text[0] <= '9' && *end == '\0' && errno == 0 ? 0 : -1;
+}
+
+static int parse_option(int option, struct options *options, struct error *err)
+{
+    switch (option) {
+    case 'l':
+        if (parse_bytes(optarg, &options->limit) == 0)
+            return 0;
+        return error_set(err, "--limit=%s: must be a number of bytes, at least 1",
+                         error_value(optarg).text);
+    case 'k':
+        if (number_parse(optarg, strlen(optarg), 1, SECONDS_MAX, &options->seconds) == 0)
+            return 0;
+        return error_set(err, "--keep-time=%s: must be 1 to %d seconds", error_value(optarg).text,
+                         SECONDS_MAX);
+    default:
+        return error_set(err, "unknown option, or one without its value; see elastic-flush --help");
+    }
+}
+
+static int parse_options(int argc, char **argv, struct options *options, struct error *err)
+{
+    static const struct option known[] = {
+        {"limit", required_argument, NULL, 'l'},
+        {"keep-time", required_argument, NULL, 'k'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    int option;
+
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        if (option == 'h') {
+            fputs(help, stdout);
+            exit(STATUS_OK);
+        }
+        if (parse_option(option, options, err) != 0)
+            return -1;
+    }
+    if (argc - optind != 1)
+        return error_set(err, "exactly one run directory is needed; see elastic-flush --help");
+    options->run_dir = argv[optind];
+    return 0;
+}
+
+/* Sets run to what the directory's name says. A slash at the end goes: it would make open() follow a link. */
+static int parse_run_dir(char *path, struct snapshot_run *run, struct error *err)
+{
+    size_t len = strlen(path);
+    const char *slash;
+
+    while (len > 1 && path[len - 1] == '/')
+        path[--len] = '\0';
+    slash = strrchr(path, '/');
+    return snapshot_run_parse(slash != NULL ? slash + 1 : path, run, err);
+}
+
+/* ---- the run directory ---------------------------------------------------------------------- */
+
+static int check_owner(const char *path, uid_t owner, const struct snapshot_run *run,
+                       struct error *err)
+{
+    if (owner != geteuid())
+        return error_set(err, "%s belongs to uid %u: run this as that user, not as uid %u",
+                         error_path(path).text, (unsigned int)owner, (unsigned int)geteuid());
+    if (owner != run->uid)
+        return error_set(err, "%s belongs to uid %u, not to that of its name",
+                         error_path(path).text, (unsigned int)owner);
+    return 0;
+}
+
+static int open_run_dir(const char *path, const struct snapshot_run *run, struct error *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0)
+        return error_set(err, "cannot open %s: %s", error_path(path).text, strerror(errno));
+    if (fstat(fd, &st) != 0)
+        error_set(err, "cannot open %s: %s", error_path(path).text, strerror(errno));
+    else if (check_owner(path, st.st_uid, run, err) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Another flush of the same directory is waited for, so that the later one finds what that has done. Where the file system
+ * has no such locks, both write. */
+static void wait_for_others(int fd)
+{
+    while (!stop_asked() && flock(fd, LOCK_EX) != 0 && errno == EINTR)
+        ;
+}
+
+/* ---- flushing ------------------------------------------------------------------------------- */
+
+static enum flush_result copy_files(const struct buffer *buffer, struct target *target,
+                                    struct error *err)
+{
+    const struct snapshot *snapshot = buffer->snapshot;
+    enum flush_result result = FLUSH_DONE;
+
+    for (int i = 0; result == FLUSH_DONE && i < snapshot->count; i++) {
+        int fd = buffer_open_file(buffer, &snapshot->files[i], err);
+
+        if (fd < 0)
+            return FLUSH_TORN;
+        result = target_add(target, fd, &snapshot->files[i], err);
+        close(fd);
+    }
+    return result;
+}
+
+/* err is the reason for anything but FLUSH_DONE, and then what was done. */
+static enum flush_result flush_buffer(const struct buffer *buffer, const struct snapshot_run *run,
+                                      struct error *err)
+{
+    const struct snapshot *snapshot = buffer->snapshot;
+    const char *name = NULL;
+    struct target *target = target_open(snapshot->checkpoint, &snapshot->key, run->node, err);
+    enum flush_result result = FLUSH_FAILED;
+
+    if (target != NULL)
+        result = target_begin(target, err);
+    if (result == FLUSH_DONE)
+        result = copy_files(buffer, target, err);
+    if (result == FLUSH_DONE)
+        result = target_publish(target, snapshot, &name, err);
+    if (result == FLUSH_DONE)
+        error_set(err, "%" PRId64 " bytes in %s/%s", snapshot->bytes,
+                  error_path(snapshot->checkpoint).text, name);
+    target_close(target);
+    return result;
+}
+
+/* "flushed: snapshot/1 of 12.0, generation 3, step 1234: WHY; TORN", where TORN is what was found before. */
+static void say(struct error *line, const char *what, const struct buffer *buffer,
+                const char *reason, const struct error *torn)
+{
+    const struct snapshot_key *key = &buffer->snapshot->key;
+
+    error_set(line, "%s: snapshot/%d of %u.%u, generation %d, step %" PRId64 ": %s%s%s", what,
+              buffer->index, key->job, key->restarts, key->generation, key->step, reason,
+              torn->text[0] != '\0' ? "; not used: " : "", torn->text);
+}
+
+static int out_of_time(int seconds, struct error *line)
+{
+    int number = stop_asked();
+
+    if (number == SIGALRM) {
+        error_set(line, "out of time after %d s; nothing was flushed", seconds);
+        return STATUS_TIME;
+    }
+    error_set(line, "ended by signal %d; nothing was flushed", number);
+    return STATUS_ERROR;
+}
+
+/* Returns the exit status with the line to print. */
+static int flush_newest(const struct buffer *buffers, int count, const struct snapshot_run *run,
+                        struct error *torn, struct error *line)
+{
+    for (int i = 0; i < count && !stop_asked(); i++) {
+        struct error err = {""};
+
+        switch (flush_buffer(&buffers[i], run, &err)) {
+        case FLUSH_DONE:
+            say(line, "flushed", &buffers[i], err.text, torn);
+            return STATUS_OK;
+        case FLUSH_COVERED:
+            say(line, "dropped", &buffers[i], err.text, torn);
+            return STATUS_OK;
+        case FLUSH_TORN:
+            buffer_add_reason(torn, buffers[i].index, err.text);
+            break;
+        case FLUSH_STOPPED:
+            return STATUS_ERROR;
+        case FLUSH_FAILED:
+        default:
+            say(line, "not flushed", &buffers[i], err.text, torn);
+            return STATUS_ERROR;
+        }
+    }
+    if (stop_asked())
+        return STATUS_ERROR;
+    if (torn->text[0] != '\0') {
+        error_set(line, "no snapshot can be used: %s", torn->text);
+        return STATUS_ERROR;
+    }
+    error_set(line, "nothing to flush: there is no complete snapshot");
+    return STATUS_OK;
+}
+
+static int flush(const struct options *options, const struct snapshot_run *run, struct error *line)
+{
+    struct buffer buffers[BUFFERS];
+    struct error torn = {""};
+    int status, count, fd = open_run_dir(options->run_dir, run, line);
+
+    if (fd < 0)
+        return STATUS_ERROR;
+    wait_for_others(fd);
+    count = buffers_open(fd, run, options->limit, buffers, &torn);
+    status = flush_newest(buffers, count, run, &torn, line);
+    buffers_close(buffers, count);
+    close(fd);
+    if (status != STATUS_OK && stop_asked())
+        return out_of_time(options->seconds, line);
+    return status;
+}
+
+/* Signals that tell what a failed call says as well: a file of more bytes than are allowed, a reader of our line that
+ * has gone. */
+static void prepare_process(int seconds)
+{
+    umask(077);
+    signal(SIGXFSZ, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+    setsid(); /* fails where a shell with job control has begun a group for it, which serves, too */
+    stop_watch(seconds);
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = {0};
+    struct snapshot_run run;
+    struct error line = {""};
+    int status = STATUS_USAGE;
+
+    if (parse_options(argc, argv, &options, &line) == 0 &&
+        parse_run_dir(options.run_dir, &run, &line) == 0) {
+        prepare_process(options.seconds);
+        status = STATUS_ERROR;
+        if (sodium_init() < 0)
+            error_set(&line, "libsodium cannot be used");
+        else
+            status = flush(&options, &run, &line);
+    }
+    if (status == STATUS_OK)
+        printf("%s\n", line.text);
+    else
+        fprintf(stderr, "elastic-flush: %s\n", line.text);
+    return status;
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A directory that is being written (target.h). */
+#include "flush/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "flush/checkpoints.h"
+#include "flush/entry.h"
+#include "flush/stop.h"
+
+#define BLOCK ((size_t)1 << 20) /* read and written at once */
+/* Written before the disk is waited for: an fsync() of all could not be stopped. */
+#define UNSYNCED_MAX ((size_t)64 << 20)
+
+struct target {
+    struct snapshot_key key;
+    char *path;
+    int dir;
+    int fd;       /* of the temporary directory */
+    bool written; /* there is one */
+    char temporary[SNAPSHOT_NAME_SIZE];
+    char flushed[SNAPSHOT_NAME_SIZE];
+    char *block;
+};
+
+static enum flush_result failed(const struct target *target, const char *what, struct error *err)
+{
+    error_set(err, "cannot %s in %s: %s", what, error_path(target->path).text, strerror(errno));
+    return FLUSH_FAILED;
+}
+
+/* ---- the checkpoint directory --------------------------------------------------------------- */
+
+/* Some file systems cannot sync a directory (EINVAL), and need not. */
+static int sync_directory(int fd)
+{
+    return fsync(fd) == 0 || errno == EINVAL ? 0 : -1;
+}
+
+/* Go down one component, making it if it is missing; dir is closed. */
+static int descend(int dir, const char *component)
+{
+    int reason = mkdirat(dir, component, 0700) == 0 ? 0 : errno;
+    int next = openat(dir, component, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (next < 0 && errno != ENOENT) /* else it is why it could not be made */
+        reason = errno;
+    if (reason == 0) {
+        int readable = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        if (readable >= 0) {
+            sync_directory(readable);
+            close(readable);
+        }
+    }
+    close(dir);
+    errno = reason;
+    return next;
+}
+
+/* The path is the user's word, symlinks and all, and this is a process of the user. Returns a descriptor for reading. */
+static int open_checkpoint(const char *path)
+{
+    int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = -1, reason;
+    char *copy, *rest, *component;
+
+    if (dir >= 0 || errno != ENOENT || (copy = strdup(path)) == NULL)
+        return dir;
+    rest = copy;
+    dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    while (dir >= 0 && (component = strsep(&rest, "/")) != NULL)
+        if (component[0] != '\0')
+            dir = descend(dir, component);
+    if (dir >= 0)
+        fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    reason = errno;
+    if (dir >= 0)
+        close(dir);
+    free(copy);
+    errno = reason;
+    return fd;
+}
+
+struct target *target_open(const char *checkpoint, const struct snapshot_key *key, const char *node,
+                           struct error *err)
+{
+    struct target *target = calloc(1, sizeof(*target));
+
+    if (target == NULL) {
+        error_set(err, "out of memory");
+        return NULL;
+    }
+    target->key = *key;
+    target->fd = -1;
+    target->path = strdup(checkpoint);
+    target->block = malloc(BLOCK);
+    target->dir = open_checkpoint(checkpoint);
+    snapshot_flushing_name(target->temporary, key, node, getpid());
+    snapshot_flushed_name(target->flushed, key, node);
+    if (target->dir >= 0 && target->path != NULL && target->block != NULL) {
+        checkpoints_remove_leftovers(target->dir, node);
+        return target;
+    }
+    error_set(err, "cannot open the checkpoint directory %s: %s", error_path(checkpoint).text,
+              strerror(errno));
+    target_close(target);
+    return NULL;
+}
+
+static enum flush_result covered(const struct target *target, const char *name, struct error *err)
+{
+    error_set(err, "%s/%s is as new or newer", error_path(target->path).text,
+              error_value(name).text);
+    return FLUSH_COVERED;
+}
+
+enum flush_result target_begin(struct target *target, struct error *err)
+{
+    char name[SNAPSHOT_NAME_SIZE] = "";
+
+    if (checkpoints_cover(target->dir, &target->key, name))
+        return covered(target, name, err);
+    if (stop_asked())
+        return FLUSH_STOPPED;
+    if (mkdirat(target->dir, target->temporary, 0700) != 0)
+        return failed(target, "make a directory", err);
+    target->written = true;
+    target->fd = openat(target->dir, target->temporary,
+                        O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return target->fd >= 0 ? FLUSH_DONE : failed(target, "open the new directory", err);
+}
+
+/* ---- its files ------------------------------------------------------------------------------ */
+
+static int write_all(int fd, const char *data, size_t len)
+{
+    while (len > 0) {
+        ssize_t wrote = write(fd, data, len);
+
+        if (wrote < 0 && (errno != EINTR || stop_asked()))
+            return -1;
+        data += wrote > 0 ? wrote : 0;
+        len -= wrote > 0 ? (size_t)wrote : 0;
+    }
+    return 0;
+}
+
+/* len bytes, fewer at the end of the file, or -1. */
+static ssize_t read_block(int fd, char *block, size_t len)
+{
+    ssize_t got;
+
+    do {
+        got = read(fd, block, len);
+    } while (got < 0 && errno == EINTR && !stop_asked());
+    return got;
+}
+
+static enum flush_result torn(const struct snapshot_file *file, const char *reason,
+                              struct error *err)
+{
+    error_set(err, "%s: %s", error_value(file->name).text, reason);
+    return FLUSH_TORN;
+}
+
+/* A file on its way. */
+struct copy {
+    const struct snapshot_file *file;
+    int from;
+    int to;
+    size_t unsynced;
+    crypto_generichash_state state;
+};
+
+/* Go on with at most len bytes; *len is how many there were. What is written is what goes into the digest, whatever
+ * happens to the file meanwhile. */
+static enum flush_result copy_block(struct target *target, struct copy *copy, size_t *len,
+                                    struct error *err)
+{
+    ssize_t got = read_block(copy->from, target->block, *len);
+
+    if (got <= 0)
+        return torn(copy->file, got < 0 ? strerror(errno) : "it has become shorter", err);
+    *len = (size_t)got;
+    crypto_generichash_update(&copy->state, (unsigned char *)target->block, *len);
+    if (write_all(copy->to, target->block, *len) != 0)
+        return failed(target, "write", err);
+    copy->unsynced += *len;
+    if (copy->unsynced < UNSYNCED_MAX)
+        return FLUSH_DONE;
+    copy->unsynced = 0;
+    return fdatasync(copy->to) == 0 ? FLUSH_DONE : failed(target, "write", err);
+}
+
+static enum flush_result copy_file(struct target *target, struct copy *copy, struct error *err)
+{
+    uint8_t digest[SNAPSHOT_DIGEST];
+    int64_t left = copy->file->bytes;
+
+    crypto_generichash_init(&copy->state, NULL, 0, sizeof(digest));
+    while (left > 0) {
+        size_t len = left < (int64_t)BLOCK ? (size_t)left : BLOCK;
+        enum flush_result result = copy_block(target, copy, &len, err);
+
+        if (stop_asked())
+            return FLUSH_STOPPED;
+        if (result != FLUSH_DONE)
+            return result;
+        left -= (int64_t)len;
+    }
+    crypto_generichash_final(&copy->state, digest, sizeof(digest));
+    if (memcmp(digest, copy->file->digest, sizeof(digest)) != 0)
+        return torn(copy->file, "its BLAKE2b is not that of the manifest", err);
+    return fsync(copy->to) == 0 ? FLUSH_DONE : failed(target, "write", err);
+}
+
+static int create(const struct target *target, const char *name)
+{
+    return openat(target->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC,
+                  0600);
+}
+
+enum flush_result target_add(struct target *target, int from, const struct snapshot_file *file,
+                             struct error *err)
+{
+    struct copy copy = {.file = file, .from = from, .to = create(target, file->name)};
+    enum flush_result result;
+
+    if (copy.to < 0)
+        return failed(target, "make a file", err);
+    result = copy_file(target, &copy, err);
+    /* Network file systems report a full disk or quota here. */
+    if (close(copy.to) != 0 && result == FLUSH_DONE)
+        result = failed(target, "write", err);
+    return stop_asked() ? FLUSH_STOPPED : result;
+}
+
+static int write_manifest(const struct target *target, const char *text)
+{
+    int fd = create(target, SNAPSHOT_MANIFEST);
+    int rc, reason;
+
+    if (fd < 0)
+        return -1;
+    rc = write_all(fd, text, strlen(text)) == 0 && fsync(fd) == 0 ? 0 : -1;
+    reason = errno;
+    if (close(fd) != 0 && rc == 0)
+        return -1;
+    errno = reason;
+    return rc;
+}
+
+/* ---- its name ------------------------------------------------------------------------------- */
+
+static enum flush_result rename_it(struct target *target, struct error *err)
+{
+    struct snapshot_key has;
+
+    if (renameat(target->dir, target->temporary, target->dir, target->flushed) == 0)
+        return FLUSH_DONE;
+    if (errno != EEXIST && errno != ENOTEMPTY)
+        return failed(target, "rename", err);
+    if (checkpoint_is_complete(target->dir, target->flushed, &has)) {
+        if (snapshot_key_covers(&has, &target->key))
+            return covered(target, target->flushed, err);
+        error_set(err, "%s/%s is there, of job %u", error_path(target->path).text, target->flushed,
+                  has.job);
+        return FLUSH_FAILED;
+    }
+    /* Somebody's removal of it has ended half-way. */
+    if (entry_remove(target->dir, target->flushed) != 0 ||
+        renameat(target->dir, target->temporary, target->dir, target->flushed) != 0)
+        return failed(target, "replace what is incomplete", err);
+    return FLUSH_DONE;
+}
+
+enum flush_result target_publish(struct target *target, const struct snapshot *snapshot,
+                                 const char **name, struct error *err)
+{
+    char *text = snapshot_checkpoint_manifest(snapshot);
+    int rc = text != NULL ? write_manifest(target, text) : -1;
+    enum flush_result result;
+
+    free(text);
+    if (rc == 0)
+        rc = sync_directory(target->fd);
+    if (stop_asked())
+        return FLUSH_STOPPED;
+    if (rc != 0)
+        return failed(target, "write " SNAPSHOT_MANIFEST, err);
+    result = rename_it(target, err);
+    if (result != FLUSH_DONE)
+        return result;
+    target->written = false;
+    *name = target->flushed;
+    return sync_directory(target->dir) == 0 ? FLUSH_DONE : failed(target, "sync", err);
+}
+
+void target_close(struct target *target)
+{
+    if (target == NULL)
+        return;
+    if (target->fd >= 0)
+        close(target->fd);
+    if (target->written)
+        entry_remove(target->dir, target->temporary);
+    if (target->dir >= 0)
+        close(target->dir);
+    free(target->block);
+    free(target->path);
+    free(target);
+}

@@ -1,0 +1,709 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""elastic-flush: the newest complete snapshot becomes durable, and nothing else looks as if it were one, whatever lies in
+the run directory and whenever the program ends."""
+
+import contextlib
+import ctypes
+import ctypes.util
+import fcntl
+import hashlib
+import itertools
+import json
+import os
+import pathlib
+import pickle
+import random
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import slurm_elastic
+import tap
+
+FLUSH = pathlib.Path(os.environ.get("top_builddir", "."), "flush/elastic-flush").absolute()
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+LARGE = 48 << 20
+STRANGER = 54321  # nobody's uid
+
+
+def digest(data):
+    return hashlib.blake2b(data, digest_size=32).hexdigest()
+
+
+def manifest(files, generation=3, step=1, incarnation="12.0", **more):
+    listed = {name: {"bytes": len(data), "blake2b": digest(data)} for name, data in files.items()}
+    text = {"format": 1, "incarnation": incarnation, "generation": generation, "step": step}
+    return {**text, "files": listed, **more}
+
+
+class Base(unittest.TestCase):
+    where = None
+
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory(prefix="elastic-flush-", dir=self.where)
+        self.addCleanup(temporary.cleanup)
+        self.directory = pathlib.Path(temporary.name)
+        self.run_dir = self.directory / f"elastic-{os.getuid()}-12.0-n1"
+        self.run_dir.mkdir(0o700)
+        self.checkpoint = self.directory / "checkpoint"
+
+    def buffer(self, index, files=None, **more):
+        """Write a complete buffer, instead of what it was."""
+        path = self.run_dir / "snapshot" / str(index)
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir(0o700, parents=True)
+        files = {"state.pt": b"state"} if files is None else files
+        for name, data in files.items():
+            (path / name).write_bytes(data)
+        text = manifest(files, **{"checkpoint": str(self.checkpoint), **more})
+        (path / "complete.json").write_text(json.dumps(text))
+        return path
+
+    def existing(self, name, files={"state.pt": b"xy"}, **more):
+        """Write a checkpoint."""
+        path = self.checkpoint / name
+        path.mkdir(0o700, parents=True)
+        text = {"format": 1, "incarnation": "12.0", "generation": 3, **more}
+        text["files"] = {file: len(data) for file, data in files.items()}
+        for file, data in files.items():
+            (path / file).write_bytes(data)
+        (path / "complete.json").write_text(json.dumps(text))
+        return path
+
+    def flush(self, *options, status=0, says="", run_dir=None, **more):
+        """Run it; what it says is one line, to the right stream."""
+        done = subprocess.run(
+            [str(FLUSH), *options, str(run_dir or self.run_dir)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=50,
+            **more,
+        )
+        out, err = done.stdout.decode(), done.stderr.decode()
+        self.assertEqual(done.returncode, status, out + err)
+        line, other = (out, err) if status == 0 else (err, out)
+        self.assertEqual(other, "")
+        self.assertRegex(line, r"\A[^\x00-\x1f\x7f]+\n\Z")
+        self.assertIn(says, line)
+        return line
+
+    def names(self):
+        try:
+            return sorted(os.listdir(self.checkpoint))
+        except FileNotFoundError:
+            return []
+
+    def content(self, name):
+        path = self.checkpoint / name
+        return {file.name: file.read_bytes() for file in path.iterdir() if file.name != "complete.json"}
+
+    def assert_flushed(self, name, files):
+        self.assertIn(name, self.names())
+        self.assertEqual(self.content(name), files)
+        text = json.loads((self.checkpoint / name / "complete.json").read_text())
+        self.assertEqual(text["files"], {file: len(data) for file, data in files.items()})
+
+
+class Flushing(Base):
+    def test_what_is_flushed_is_a_checkpoint(self):
+        state = pickle.dumps({"n": 7})
+        self.buffer(0, {"state.pickle": b"older"}, step=6)
+        self.buffer(1, {"state.pickle": state, "empty": b""}, step=7)
+        line = self.flush(says="flushed: snapshot/1 of 12.0, generation 3, step 7: ")
+        self.assertIn(f" {len(state)} bytes in {self.checkpoint}/.flushed-0.3.7-n1\n", line)
+        self.assertEqual(self.names(), [".flushed-0.3.7-n1"])
+        self.assert_flushed(".flushed-0.3.7-n1", {"state.pickle": state, "empty": b""})
+        path = self.checkpoint / ".flushed-0.3.7-n1"
+        self.assertEqual(self.checkpoint.stat().st_mode & 0o777, 0o700)
+        self.assertEqual(path.stat().st_mode & 0o777, 0o700)
+        self.assertEqual({f.stat().st_mode & 0o777 for f in path.iterdir()}, {0o600})
+        text = json.loads((path / "complete.json").read_text())
+        files = {"state.pickle": len(state), "empty": 0}
+        expected = {"format": 1, "incarnation": "12.0", "generation": 3, "step": 7, "files": files}
+        self.assertEqual(text, expected)
+        # The package reads it, under a checkpoint's name.
+        path.rename(self.checkpoint / "00000001")
+        latest = slurm_elastic.latest_checkpoint(self.checkpoint)
+        self.assertEqual(latest, self.checkpoint / "00000001")
+        self.assertEqual(slurm_elastic.load_latest(self.checkpoint), {"n": 7})
+
+    def test_the_run_directory_stays(self):
+        self.buffer(0)
+        before = sorted(self.run_dir.rglob("*"))
+        self.flush(says="flushed")
+        self.flush(says="dropped: snapshot/0 of 12.0, generation 3, step 1: ")
+        self.flush(says=f"{self.checkpoint}/.flushed-0.3.1-n1 is as new or newer")
+        self.assertEqual(sorted(self.run_dir.rglob("*")), before)
+
+    def test_the_newest(self):
+        keys = [("12.0", 1, 9), ("12.0", 2, 0), ("12.0", 2, 10), ("12.1", 0, 3), ("12.10", 0, 0)]
+        for (i, old), (j, new) in itertools.combinations(enumerate(keys), 2):
+            for index in (0, 1):
+                with self.subTest(old=old, new=new, index=index):
+                    shutil.rmtree(self.checkpoint, ignore_errors=True)
+                    for which, key in ((index, new), (1 - index, old)):
+                        names = ("incarnation", "generation", "step")
+                        self.buffer(which, **dict(zip(names, key)))
+                    self.flush(says=f"flushed: snapshot/{index}")
+                    restarts = new[0].split(".")[1]
+                    name = f".flushed-{restarts}.{new[1]}.{new[2]}-n1"
+                    self.assertEqual(self.names(), [name])
+
+    def test_nothing(self):
+        nothing = "nothing to flush: there is no complete snapshot"
+        self.flush(says=nothing)
+        (self.run_dir / "snapshot").mkdir()
+        self.flush(says=nothing)
+        # Being written.
+        (self.buffer(0) / "complete.json").unlink()
+        self.flush(says=nothing)
+        self.assertFalse(self.checkpoint.exists())
+
+    def test_many_and_strange_names(self):
+        strange = ["two\nlines", "-rf", "ä", "a b", "$(touch x)", "*", "x" * 255, "\x1b[31m", "\\"]
+        files = {name: name.encode() for name in strange + [f"f{i}" for i in range(64 - len(strange))]}
+        path = self.buffer(0, files)
+        # Of what is not listed nothing is touched.
+        os.mkfifo(path / "fifo")
+        (path / "link").symlink_to("/etc/passwd")
+        (path / "\n").write_text("x")
+        self.flush(says="flushed")
+        self.assert_flushed(".flushed-0.3.1-n1", files)
+
+    def test_the_checkpoint_directory(self):
+        self.checkpoint = self.directory / "a" / "b b" / "c"
+        self.buffer(0)
+        self.flush(says="flushed")
+        for path in (self.checkpoint, *self.checkpoint.parents[:2]):
+            self.assertEqual(path.stat().st_mode & 0o777, 0o700)
+        # The user's own links are meant.
+        (self.directory / "link").symlink_to("other")
+        (self.directory / "other").mkdir()
+        self.checkpoint = self.directory / "link"
+        self.buffer(0)
+        self.flush(says="flushed")
+        self.assertTrue((self.directory / "other" / ".flushed-0.3.1-n1").is_dir())
+        for path in (self.run_dir / "snapshot/0/state.pt", self.run_dir / "snapshot/0/state.pt/x"):
+            self.checkpoint = path
+            self.buffer(0)
+            self.flush(status=1, says="Not a directory")
+
+
+class Existing(Base):
+    """Whether a snapshot of generation 3, step 5, is needed beside what is there."""
+
+    def check(self, needed, *remaining):
+        self.buffer(0, step=5)
+        self.flush(says="flushed" if needed else "dropped")
+        expected = [".flushed-0.3.5-n1"] if needed else []
+        self.assertEqual(self.names(), sorted([*remaining, *expected]))
+        shutil.rmtree(self.checkpoint)
+
+    def test_which_covers_it(self):
+        for dropped, key in (
+            (True, {}),  # without a step
+            (True, {"step": 5}),
+            (True, {"step": 6}),
+            (False, {"step": 4}),
+            (False, {"generation": 2}),
+            (False, {"generation": 2, "step": 99}),
+            (True, {"generation": 4, "step": 0}),
+            (True, {"incarnation": "12.1", "generation": 0, "step": 0}),
+            (False, {"incarnation": "13.0", "generation": 9}),
+            (False, {"incarnation": None}),
+            (False, {"format": 2, "step": 9}),
+            (False, {"step": "9"}),
+        ):
+            for name in ("00000007", ".flushed-0.1.1-n9"):
+                with self.subTest(key=key, name=name):
+                    self.existing(name, **key)
+                    self.check(not dropped, name)
+
+    def test_what_is_not_complete_does_not_count(self):
+        (self.existing("00000001") / "state.pt").unlink()
+        (self.existing("00000002") / "state.pt").write_bytes(b"x")
+        (self.existing("00000003") / "complete.json").write_text("{")
+        (self.existing("00000004") / "complete.json").unlink()
+        fifo = self.existing("00000005") / "complete.json"
+        fifo.unlink()
+        os.mkfifo(fifo)
+        elsewhere = self.existing("elsewhere")
+        (self.checkpoint / "00000006").symlink_to(elsewhere)
+        link = self.existing("00000007") / "complete.json"
+        link.unlink()
+        link.symlink_to(elsewhere / "complete.json")
+        (self.checkpoint / "00000008").write_text("x")
+        os.mkfifo(self.checkpoint / "00000009")
+        with open(self.existing("00000010") / "complete.json", "w") as file:
+            file.truncate(1 << 40)
+        self.check(True, "elsewhere", *(f"{n:08d}" for n in range(1, 11)))
+
+    def test_files_in_directories(self):
+        path = self.existing("00000001", {})
+        (path / "shards").mkdir()
+        (path / "shards/0").write_bytes(b"xy")
+        text = {"format": 1, "incarnation": "12.0", "generation": 3, "files": {"shards/0": 2}}
+        (path / "complete.json").write_text(json.dumps(text))
+        self.check(False, "00000001")
+
+    def test_half_of_what_was_flushed_is_replaced(self):
+        (self.existing(".flushed-0.3.5-n1", step=5) / "state.pt").unlink()
+        self.check(True)
+
+    def test_another_job_has_flushed_to_the_same_name(self):
+        self.existing(".flushed-0.3.5-n1", step=5, incarnation="11.0")
+        self.buffer(0, step=5)
+        self.flush(status=1, says=".flushed-0.3.5-n1 is there, of job 11")
+        self.assertEqual(self.names(), [".flushed-0.3.5-n1"])
+        self.assertEqual(self.content(".flushed-0.3.5-n1"), {"state.pt": b"xy"})
+
+    def test_leftovers(self):
+        with subprocess.Popen([sys.executable, "-c", ""]) as dead:
+            dead.wait()
+        alive = os.getpid()
+        for name in (f"n1-{dead.pid}", f"n2-{dead.pid}", f"n1-{alive}", f"n1-{dead.pid}x"):
+            (self.checkpoint / f".flushing-0.3.1-{name}").mkdir(parents=True)
+            (self.checkpoint / f".flushing-0.3.1-{name}" / "state.pt").write_text("x")
+        # It can be removed by hand only; it is in nobody's way.
+        (self.checkpoint / f".flushing-0.1.1-n1-{dead.pid}" / "sub").mkdir(parents=True)
+        victim = self.directory / "victim"
+        victim.mkdir()
+        (victim / "file").write_text("x")
+        (self.checkpoint / f".flushing-0.2.1-n1-{dead.pid}").symlink_to(victim)
+        self.check(
+            True,
+            f".flushing-0.1.1-n1-{dead.pid}",
+            f".flushing-0.2.1-n1-{dead.pid}",
+            f".flushing-0.3.1-n2-{dead.pid}",
+            f".flushing-0.3.1-n1-{alive}",
+            f".flushing-0.3.1-n1-{dead.pid}x",
+        )
+        self.assertTrue((victim / "file").exists())
+
+
+def edit(change):
+    """Something that changes the manifest of a buffer."""
+
+    def do(path):
+        file = path / "complete.json"
+        text = json.loads(file.read_text())
+        change(text)
+        file.write_text(json.dumps(text))
+
+    return do
+
+
+def instead(make, name="state.pt"):
+    """Something that puts another kind of file in the place of one."""
+
+    def do(path):
+        (path / name).rename(path / "moved")
+        make(path / name)
+
+    return do
+
+
+def sparse(path):
+    with open(path, "wb") as file:
+        file.truncate(1 << 43)
+
+
+def sparse_of_its_size(path):
+    with open(path / "state.pt", "wb") as file:
+        file.truncate(1 << 30)
+    edit(lambda text: text["files"]["state.pt"].update(bytes=1 << 30))(path)
+
+
+def listen(path):
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as server:
+        directory = os.open(path.parent, os.O_RDONLY)
+        server.bind(f"/proc/self/fd/{directory}/{path.name}")
+        os.close(directory)
+
+
+def append(path):
+    with open(path / "state.pt", "ab") as file:
+        file.write(b"x")
+
+
+TORN = {
+    "another byte": (lambda p: (p / "state.pt").write_bytes(b"Xewer"), "BLAKE2b is not that"),
+    "shorter": (lambda p: (p / "state.pt").write_bytes(b"newe"), "4 bytes of 5"),
+    "longer": (append, "6 bytes of 5"),
+    "missing": (lambda p: (p / "state.pt").unlink(), "No such file"),
+    "symlink": (instead(lambda f: f.symlink_to("moved")), "it is a symlink"),
+    "FIFO": (instead(os.mkfifo), "no regular file"),
+    "socket": (instead(listen), "state.pt: "),
+    "directory": (instead(os.mkdir), "no regular file"),
+    "terabytes": (instead(sparse), "8796093022208 bytes of 5"),
+    "holes": (sparse_of_its_size, "there are holes in it"),
+    "another job": (edit(lambda t: t.update(incarnation="13.0")), "of job 13, not 12"),
+    "path": (edit(lambda t: t["files"].update({"../x": t["files"]["state.pt"]})), "not allowed"),
+    "manifest in it": (
+        edit(lambda t: t["files"].update({"complete.json": t["files"]["state.pt"]})),
+        "not allowed",
+    ),
+    "no files": (edit(lambda t: t.update(files={})), "1 to 64"),
+    "too many files": (
+        edit(lambda t: t.update(files={f"{i}": t["files"]["state.pt"] for i in range(65)})),
+        "1 to 64",
+    ),
+    "relative": (edit(lambda t: t.update(checkpoint="checkpoint")), "absolute"),
+    "no JSON": (lambda p: (p / "complete.json").write_bytes(b"\x00\xff{"), "complete.json: "),
+    "half a manifest": (lambda p: os.truncate(p / "complete.json", 100), "ends too early"),
+    "empty manifest": (lambda p: os.truncate(p / "complete.json", 0), "nothing in it"),
+    "huge manifest": (lambda p: os.truncate(p / "complete.json", 1 << 43), "more than 65536 bytes"),
+    "manifest is a FIFO": (instead(os.mkfifo, "complete.json"), "no regular file"),
+    "manifest is a link": (instead(lambda f: f.symlink_to("moved"), "complete.json"), "it is a symlink"),
+}
+
+
+class Torn(Base):
+    def test_the_other_one_is_taken(self):
+        for name, (tear, says) in TORN.items():
+            with self.subTest(name):
+                shutil.rmtree(self.checkpoint, ignore_errors=True)
+                self.buffer(0, {"state.pt": b"older"}, step=1)
+                tear(self.buffer(1, {"state.pt": b"newer"}, step=2))
+                line = self.flush(says="flushed: snapshot/0 of 12.0")
+                self.assertIn("; not used: snapshot/1: ", line)
+                self.assertIn(says, line)
+                self.assertEqual(self.names(), [".flushed-0.3.1-n1"])
+                self.assert_flushed(".flushed-0.3.1-n1", {"state.pt": b"older"})
+
+    def test_alone_it_is_an_error(self):
+        for name, (tear, says) in TORN.items():
+            with self.subTest(name):
+                tear(self.buffer(1, {"state.pt": b"newer"}, step=2))
+                line = self.flush(status=1, says="no snapshot can be used: snapshot/1: ")
+                self.assertIn(says, line)
+                self.assertEqual(self.names(), [])
+
+    def test_both(self):
+        for index in (0, 1):
+            TORN["another byte"][0](self.buffer(index, {"state.pt": b"newer"}, step=index))
+        line = self.flush(status=1, says="snapshot/1: state.pt: its BLAKE2b")
+        self.assertIn("snapshot/0: state.pt: its BLAKE2b", line)
+        self.assertEqual(self.names(), [])
+
+    def test_the_other_one_is_not_needed(self):
+        self.existing("00000001", step=1)
+        self.buffer(0, step=1)
+        TORN["shorter"][0](self.buffer(1, {"state.pt": b"newer"}, step=2))
+        self.assertIn("not used: snapshot/1", self.flush(says="dropped: snapshot/0"))
+
+    def test_links_in_the_place_of_directories(self):
+        elsewhere = self.directory / "elsewhere"
+        for path in ("snapshot/0", "snapshot"):
+            self.buffer(0)
+            (self.run_dir / path).rename(elsewhere)
+            (self.run_dir / path).symlink_to(elsewhere)
+            self.flush(status=1, says="no snapshot can be used")
+            (self.run_dir / path).unlink()
+            shutil.rmtree(elsewhere)
+        self.buffer(0)
+        self.run_dir.rename(elsewhere)
+        self.run_dir.symlink_to(elsewhere)
+        for slashes in ("", "/", "//"):
+            self.flush(status=1, says="cannot open", run_dir=f"{self.run_dir}{slashes}")
+        self.assertEqual(self.names(), [])
+
+
+class Options(Base):
+    def test_help(self):
+        done = subprocess.run([str(FLUSH), "--help"], stdout=subprocess.PIPE, timeout=20)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"Usage: elastic-flush [--limit=BYTES] [--keep-time=SECONDS] RUN_DIR\n", done.stdout)
+
+    def test_wrong_usage(self):
+        for options, says in (
+            (["--limit=0"], "--limit=0"),
+            (["--limit=1k"], "--limit=1k"),
+            (["--limit=-1"], "--limit=-1"),
+            (["--limit=99999999999999999999"], "--limit=999"),
+            (["--keep-time=0"], "--keep-time=0"),
+            (["--keep-time=1.5"], "1 to 86400"),
+            (["--keep-time=99999999"], "1 to 86400"),
+            (["--colour"], "unknown option"),
+            (["other"], "exactly one"),
+        ):
+            with self.subTest(options):
+                self.flush(*options, status=2, says=says)
+        for name in ("elastic-0-12.0", "other", "elastic-0-12.0-n\n1", "/", "."):
+            self.flush(status=2, says="elastic-UID-JOB.RESTARTS-NODE", run_dir=name)
+        self.flush(status=1, says="No such file", run_dir=self.directory / "elastic-0-12.0-n9")
+
+    def test_the_name_says_whose_it_is(self):
+        other = self.directory / f"elastic-{os.getuid() + 1}-12.0-n1"
+        other.mkdir()
+        self.flush(status=1, says="not to that of its name", run_dir=other)
+
+    def test_limit(self):
+        self.buffer(0, {"a": b"x" * 60, "b": b"x" * 40}, step=1)
+        self.buffer(1, {"a": b"x" * 61, "b": b"x" * 40}, step=2)
+        self.flush("--limit=99", status=1, says="101 bytes, and 99 are allowed")
+        self.flush("--limit=100", says="flushed: snapshot/0")
+        self.flush("--limit=101", says="flushed: snapshot/1")
+
+
+class Users(Base):
+    def setUp(self):
+        super().setUp()
+        if os.getuid() != 0:
+            self.skipTest("only root can be somebody else")
+        self.directory.chmod(0o755)
+        # The directory that it was built in may be root's only.
+        self.program = shutil.copy(FLUSH, self.directory)
+        self.run_dir = self.directory / f"elastic-{STRANGER}-12.0-n1"
+        self.run_dir.mkdir(0o700)
+        self.checkpoint.mkdir(0o700)
+        os.chown(self.checkpoint, STRANGER, STRANGER)
+
+    def give(self, owner):
+        for path in (self.run_dir, *self.run_dir.rglob("*")):
+            os.chown(path, owner, owner, follow_symlinks=False)
+
+    @staticmethod
+    def become_stranger():
+        os.setgroups([])
+        os.setgid(STRANGER)
+        os.setuid(STRANGER)
+
+    def flush_as_stranger(self, **expected):
+        return self.flush(executable=self.program, preexec_fn=self.become_stranger, **expected)
+
+    def test_root_does_nothing_for_others(self):
+        self.buffer(0)
+        self.give(STRANGER)
+        self.flush(status=1, says=f"belongs to uid {STRANGER}: run this as that user, not as uid 0")
+        self.assertEqual(self.names(), [])
+        self.flush_as_stranger(says="flushed")
+        self.assertEqual((self.checkpoint / ".flushed-0.3.1-n1/state.pt").stat().st_uid, STRANGER)
+
+    def test_nobody_does_it_for_root(self):
+        self.buffer(0)
+        self.run_dir.chmod(0o755)
+        self.flush_as_stranger(status=1, says="belongs to uid 0")
+
+    def test_files_of_others(self):
+        for name in ("state.pt", "complete.json", ".", ".."):
+            with self.subTest(name):
+                path = self.buffer(0)
+                self.give(STRANGER)
+                path.chmod(0o755)
+                os.chown(path / name, 0, 0)
+                (path / name).chmod(0o755)
+                self.flush_as_stranger(status=1, says=f"belongs to uid 0, not to uid {STRANGER}")
+        self.assertEqual(self.names(), [])
+
+    def test_a_checkpoint_directory_of_others(self):
+        self.buffer(0)
+        self.give(STRANGER)
+        os.chown(self.checkpoint, 0, 0)
+        self.flush_as_stranger(status=1, says="Permission denied")
+
+    def test_full_disk(self):
+        """On a file system of its own that only the children of this test see."""
+        self.run_dir = self.directory / "elastic-0-12.0-n1"
+        mount = f"mount -t tmpfs -o size=1m none {self.checkpoint}"
+        if subprocess.run(["unshare", "--mount", "sh", "-c", mount], stderr=subprocess.DEVNULL).returncode:
+            self.skipTest("no file system can be mounted here")
+        self.buffer(0, {"small": b"x" * 1000, "large": b"x" * (2 << 20)})
+        code = f'{mount} && "$@"; echo $? "$(ls -A {self.checkpoint})"'
+        done = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", code, "sh", str(FLUSH), str(self.run_dir)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=50,
+        )
+        self.assertEqual(done.stdout, b"1 \n")
+        self.assertIn(b"not flushed: snapshot/0 of 12.0, generation 3, step 1: cannot write in ", done.stderr)
+        self.assertIn(b"No space left on device\n", done.stderr)
+
+
+class Interrupted(Base):
+    where = MEMORY
+
+    def start(self, *options):
+        return subprocess.Popen(
+            [str(FLUSH), *options, str(self.run_dir)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+
+    def temporaries(self):
+        return [name for name in self.names() if name.startswith(".flushing-")]
+
+    def stopped_while_it_writes(self, *options):
+        """A process that was stopped in the middle; a fast one may be through before."""
+        for _ in range(50):
+            shutil.rmtree(self.checkpoint, ignore_errors=True)
+            process = self.start(*options)
+            self.addCleanup(process.kill)
+            while process.poll() is None:
+                if self.temporaries():
+                    process.send_signal(signal.SIGSTOP)
+                    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+                    if self.temporaries() and process.poll() is None:
+                        return process
+                    process.send_signal(signal.SIGCONT)
+            process.communicate()
+        self.fail("it is always through before it can be stopped")
+
+    def finish(self, process):
+        out, err = process.communicate(timeout=50)
+        return process.returncode, out, err
+
+    def test_sigterm(self):
+        self.buffer(0, {"state.pt": b"x" * LARGE})
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            process = self.stopped_while_it_writes()
+            process.send_signal(number)
+            process.send_signal(signal.SIGCONT)
+            line = b"elastic-flush: ended by signal %d; nothing was flushed\n" % number
+            self.assertEqual(self.finish(process), (1, b"", line))
+            self.assertEqual(self.names(), [])
+
+    def test_out_of_time(self):
+        self.buffer(0, {"state.pt": b"x" * LARGE})
+        process = self.stopped_while_it_writes("--keep-time=1")
+        status = pathlib.Path(f"/proc/{process.pid}/status")
+        pending = 0
+        while not pending & 1 << (signal.SIGALRM - 1):
+            fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines())
+            pending = int(fields["ShdPnd"], 16) | int(fields["SigPnd"], 16)
+            time.sleep(0.01)
+        process.send_signal(signal.SIGCONT)
+        line = b"elastic-flush: out of time after 1 s; nothing was flushed\n"
+        self.assertEqual(self.finish(process), (3, b"", line))
+        self.assertEqual(self.names(), [])
+
+    def test_out_of_time_behind_another(self):
+        self.buffer(0)
+        fd = os.open(self.run_dir, os.O_RDONLY)
+        self.addCleanup(os.close, fd)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        self.flush("--keep-time=1", status=3, says="out of time after 1 s")
+        self.assertEqual(self.names(), [])
+
+    def test_two_at_once(self):
+        self.buffer(0, {"state.pt": b"x" * (4 << 20)})
+        for _ in range(5):
+            done = [self.finish(each) for each in [self.start() for _ in range(4)]]
+            self.assertEqual([status for status, _, _ in done], [0] * 4, done)
+            said = sorted(out.split(b":")[0] for _, out, _ in done)
+            self.assertEqual(said, [b"dropped"] * 3 + [b"flushed"])
+            self.assertEqual(self.names(), [".flushed-0.3.1-n1"])
+            shutil.rmtree(self.checkpoint)
+
+    def test_file_size_limit(self):
+        self.buffer(0, {"state.pt": b"x" * (2 << 20)})
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+        self.flush(status=1, says="File too large", preexec_fn=limit)
+        self.assertEqual(self.names(), [])
+
+    def test_killed_at_random_moments(self):
+        """What looks complete is; what was left goes with the next one."""
+        rng = random.Random(5)
+        files = {"a": b"a" * (6 << 20), "b": b"b" * (2 << 20)}
+        self.buffer(0, files)
+        began = time.monotonic()
+        self.flush(says="flushed")
+        usual = time.monotonic() - began
+        left = complete = 0
+        for _ in range(60):
+            shutil.rmtree(self.checkpoint / ".flushed-0.3.1-n1", ignore_errors=True)
+            process = self.start()
+            time.sleep(rng.random() * usual)
+            process.kill()
+            self.finish(process)
+            left += len(self.temporaries())
+            self.assertLessEqual(len(self.temporaries()), 1)
+            if ".flushed-0.3.1-n1" in self.names():
+                complete += 1
+                self.assert_flushed(".flushed-0.3.1-n1", files)
+        self.assertGreater(left, 0, "it was never killed while it wrote")
+        shutil.rmtree(self.checkpoint / ".flushed-0.3.1-n1", ignore_errors=True)
+        self.flush(says="flushed")
+        self.assertEqual(self.names(), [".flushed-0.3.1-n1"])
+
+    def meanwhile(self, change):
+        """Flush again and again while somebody changes the newest buffer: what is flushed is what one of the manifests says."""
+        older, newer = {"state.pt": b"o" * 1000}, {"state.pt": b"n" * (3 << 20)}
+        self.buffer(0, older, step=1)
+        path = self.buffer(1, newer, step=2)
+        through = threading.Event()
+        changes = 0
+
+        def changing():
+            nonlocal changes
+            while not through.is_set():
+                change(path)
+                changes += 1
+
+        thread = threading.Thread(target=changing)
+        thread.start()
+        try:
+            for _ in range(40):
+                self.flush(says="flushed")
+                (name,) = self.names()
+                self.assert_flushed(name, older if name == ".flushed-0.3.1-n1" else newer)
+                shutil.rmtree(self.checkpoint)
+        finally:
+            through.set()
+            thread.join()
+        self.assertGreater(changes, 40)
+
+    def test_growing_and_shrinking(self):
+        def change(path):
+            os.truncate(path / "state.pt", 4 << 20)
+            os.truncate(path / "state.pt", 3 << 20)
+            os.truncate(path / "state.pt", 2 << 20)
+            (path / "state.pt").write_bytes(b"n" * (3 << 20))
+
+        self.meanwhile(change)
+
+    def test_content_changing(self):
+        def change(path):
+            with open(path / "state.pt", "r+b", buffering=0) as file:
+                file.seek(1 << 20)
+                file.write(b"X")
+                file.seek(1 << 20)
+                file.write(b"n")
+
+        self.meanwhile(change)
+
+    def test_exchanged(self):
+        """The file with a link to a secret, its directory, and the manifest with one of other files."""
+        libc = ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
+        secret = self.directory / "secret"
+        secret.write_bytes(b"s" * (3 << 20))
+        elsewhere = self.directory / "elsewhere"
+        elsewhere.mkdir()
+        (elsewhere / "state.pt").symlink_to(secret)
+        (elsewhere / "complete.json").write_text("{}")
+
+        def exchange(one, other):
+            if libc.renameat2(-100, bytes(one), -100, bytes(other), 2) != 0:  # RENAME_EXCHANGE
+                raise OSError(ctypes.get_errno(), "renameat2")
+
+        def change(path):
+            for name in ("state.pt", "complete.json", ""):
+                exchange(path / name, elsewhere / name)
+                exchange(path / name, elsewhere / name)
+
+        self.meanwhile(change)
+
+
+if __name__ == "__main__":
+    tap.main()
