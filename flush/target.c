@@ -119,6 +119,9 @@ struct target *target_open(const char *checkpoint, const struct snapshot_key *ke
 
 static enum flush_result covered(const struct target *target, const char *name, struct error *err)
 {
+    /* Whoever has given it its name may have been killed, or told that it could not be synced. */
+    if (sync_directory(target->dir) != 0)
+        return failed(target, "sync", err);
     error_set(err, "%s/%s is as new or newer", error_path(target->path).text,
               error_value(name).text);
     return FLUSH_COVERED;
