@@ -261,6 +261,21 @@ int slurm_client_cancel(uint32_t job_id, struct error *err)
     return 0;
 }
 
+int slurm_client_requeue(uint32_t job_id, struct error *err)
+{
+    (void)job_id;
+    (void)err;
+    return 0;
+}
+
+int slurm_client_unwell(char *const *nodes, bool *unwell, struct error *err)
+{
+    (void)err;
+    for (int i = 0; nodes[i] != NULL; i++)
+        unwell[i] = nodes[i][strlen(nodes[i]) - 1] == '3';
+    return 0;
+}
+
 int slurm_client_set_time_min(uint32_t job_id, uint32_t minutes, struct error *err)
 {
     (void)job_id;
