@@ -68,8 +68,7 @@ static int read_manifest(struct buffer *buffer, struct error *err)
 }
 
 /* The same. */
-static int open_buffer(struct buffer *buffer, int parent, const struct snapshot_run *run,
-                       int64_t limit, struct error *err)
+static int open_buffer(struct buffer *buffer, int parent, int64_t limit, struct error *err)
 {
     const char name[] = {(char)('0' + buffer->index), '\0'};
     struct stat st;
@@ -79,9 +78,6 @@ static int open_buffer(struct buffer *buffer, int parent, const struct snapshot_
     if (buffer->dir < 0)
         return errno == ENOENT ? 0 : -1;
     rc = read_manifest(buffer, err);
-    if (rc > 0 && buffer->snapshot->key.job != run->job)
-        rc = error_set(err, "it is of job %" PRIu32 ", not %" PRIu32, buffer->snapshot->key.job,
-                       run->job);
     return rc > 0 && check_files(buffer, limit, err) != 0 ? -1 : rc;
 }
 
@@ -98,8 +94,7 @@ static int newest_first(const void *a, const void *b)
     return snapshot_key_compare(&other->snapshot->key, &one->snapshot->key);
 }
 
-int buffers_open(int run_dir, const struct snapshot_run *run, int64_t limit,
-                 struct buffer buffers[BUFFERS], struct error *torn)
+int buffers_open(int run_dir, int64_t limit, struct buffer buffers[BUFFERS], struct error *torn)
 {
     struct error err = {""};
     struct stat st;
@@ -116,7 +111,7 @@ int buffers_open(int run_dir, const struct snapshot_run *run, int64_t limit,
         int rc;
 
         *buffer = (struct buffer){.index = i, .dir = -1};
-        rc = open_buffer(buffer, parent, run, limit, &err);
+        rc = open_buffer(buffer, parent, limit, &err);
         if (rc > 0) {
             count++;
             continue;

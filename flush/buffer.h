@@ -16,11 +16,9 @@ struct buffer {
     struct snapshot *snapshot;
 };
 
-/* Open the buffers below the run directory of which all but the files' content checks out: they are of run's job, and each file is there
- * with the size that it should have, limit bytes in all at most. Returns how many, the newest first; why others are not used is said in
+/* Open the buffers below the run directory of which all but the files' content checks out: each file is there with the size that it should have, limit bytes in all at most. Returns how many, the newest first; why others are not used is said in
  * torn, which stays as it is for one that was never complete. */
-int buffers_open(int run_dir, const struct snapshot_run *run, int64_t limit,
-                 struct buffer buffers[BUFFERS], struct error *torn);
+int buffers_open(int run_dir, int64_t limit, struct buffer buffers[BUFFERS], struct error *torn);
 
 void buffers_close(struct buffer *buffers, int count);
 

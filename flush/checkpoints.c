@@ -59,16 +59,33 @@ bool checkpoint_is_complete(int dir, const char *name, struct snapshot_key *key)
     return complete;
 }
 
+/* The number that `latest` points to: what is above it was never announced, and is read by nobody. Without the link, or one that can be
+ * read: INT64_MAX. */
+static int64_t latest_number(int dir)
+{
+    char target[32];
+    ssize_t len = readlinkat(dir, "latest", target, sizeof(target));
+    int64_t number;
+
+    if (len <= 0 || (size_t)len == sizeof(target))
+        return INT64_MAX;
+    target[len] = '\0';
+    number = snapshot_checkpoint_number(target);
+    return number >= 0 ? number : INT64_MAX;
+}
+
 bool checkpoints_cover(int dir, const struct snapshot_key *key, char name[SNAPSHOT_NAME_SIZE])
 {
     DIR *list = entry_list(dir);
+    int64_t latest = latest_number(dir);
     const char *entry;
     bool found = false;
 
     while (list != NULL && !found && !stop_asked() && (entry = entry_next(list)) != NULL) {
         struct snapshot_key has;
 
-        if (!snapshot_is_checkpoint_name(entry) || !checkpoint_is_complete(dir, entry, &has) ||
+        if (!snapshot_is_checkpoint_name(entry) || snapshot_checkpoint_number(entry) > latest ||
+            !checkpoint_is_complete(dir, entry, &has) ||
             !snapshot_key_covers(&has, key))
             continue;
         snprintf(name, SNAPSHOT_NAME_SIZE, "%s", entry);

@@ -7,6 +7,8 @@ flush_elastic_flush_SOURCES = \
     flush/buffer.h \
     flush/checkpoints.c \
     flush/checkpoints.h \
+    flush/clear.c \
+    flush/clear.h \
     flush/entry.c \
     flush/entry.h \
     flush/main.c \

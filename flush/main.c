@@ -18,11 +18,14 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <sodium.h>
 
 #include "flush/buffer.h"
+#include "flush/clear.h"
+#include "flush/entry.h"
 #include "flush/stop.h"
 #include "flush/target.h"
 #include "lib/number.h"
@@ -30,24 +33,33 @@
 enum { STATUS_OK = 0, STATUS_ERROR = 1, STATUS_USAGE = 2, STATUS_TIME = 3 };
 
 #define SECONDS_MAX 86400
+#define AGE_MAX     (100 * 86400)
+#define REMOVE_LIMIT 10 /* seconds, when all others are over */
+#define LOCK_NAME   "agent.lock" /* held by an agent for as long as it lives */
 
 struct options {
     char *run_dir;
     int64_t limit; /* bytes; 0: none */
     int seconds;   /* 0: no limit */
+    int max_age;   /* seconds; 0: for ever */
+    bool remove, sweep, background;
 };
 
 static const char help[] =
-    "Usage: elastic-flush [--limit=BYTES] [--keep-time=SECONDS] RUN_DIR\n"
+    "Usage: elastic-flush [OPTION]... RUN_DIR\n"
     "\n"
     "Copies the newest complete snapshot of a run directory (elastic-UID-JOB.RESTARTS-NODE) to\n"
-    "CHECKPOINT/.flushed-RESTARTS.GENERATION.STEP-NODE, unless the checkpoint directory of the "
+    "CHECKPOINT/.flushed-JOB.RESTARTS.GENERATION.STEP-NODE, unless the checkpoint directory of the "
     "job\n"
     "has a state that is as new or newer. Run it as the job's user, when nobody writes any more.\n"
-    "RUN_DIR stays as it is.\n"
+    "RUN_DIR stays as it is, unless an option says otherwise.\n"
     "\n"
     "  --limit=BYTES        take no snapshot of more bytes than this (default: any)\n"
     "  --keep-time=SECONDS  stop after this time, and remove what was written (default: no limit)\n"
+    "  --remove             remove RUN_DIR after status 0\n"
+    "  --sweep              the same, but do nothing while its agent lives or if it has never had one\n"
+    "  --max-age=SECONDS    with these: also after an error, if it was not used for so long\n"
+    "  --background         return at once; the work is done by a process of its own\n"
     "  --help               print this\n"
     "\n"
     "Exit status: 0 flushed, or there is nothing to flush (one line says which); 1 an error;\n"
@@ -77,6 +89,20 @@ static int parse_option(int option, struct options *options, struct error *err)
             return 0;
         return error_set(err, "--keep-time=%s: must be 1 to %d seconds", error_value(optarg).text,
                          SECONDS_MAX);
+    case 'a':
+        if (number_parse(optarg, strlen(optarg), 1, AGE_MAX, &options->max_age) == 0)
+            return 0;
+        return error_set(err, "--max-age=%s: must be 1 to %d seconds", error_value(optarg).text,
+                         AGE_MAX);
+    case 's':
+        options->sweep = true;
+        /* fall through */
+    case 'r':
+        options->remove = true;
+        return 0;
+    case 'b':
+        options->background = true;
+        return 0;
     default:
         return error_set(err, "unknown option, or one without its value; see elastic-flush --help");
     }
@@ -87,6 +113,10 @@ static int parse_options(int argc, char **argv, struct options *options, struct 
     static const struct option known[] = {
         {"limit", required_argument, NULL, 'l'},
         {"keep-time", required_argument, NULL, 'k'},
+        {"max-age", required_argument, NULL, 'a'},
+        {"remove", no_argument, NULL, 'r'},
+        {"sweep", no_argument, NULL, 's'},
+        {"background", no_argument, NULL, 'b'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
@@ -255,6 +285,41 @@ static int flush_newest(const struct buffer *buffers, int count, const struct sn
     return STATUS_OK;
 }
 
+/* ---- and then ------------------------------------------------------------------------------- */
+
+/* Whether the agent has died; its lock is ours then, until this process ends. */
+static bool has_ended(int dir)
+{
+    struct stat st;
+    int fd = entry_open_own(dir, LOCK_NAME, S_IFREG, &st, NULL);
+
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return true;
+    if (fd >= 0)
+        close(fd);
+    return false;
+}
+
+/* Where root has made it, what is left is an empty directory. */
+static void remove_if_done(int dir, const struct options *options, int *status, struct error *line)
+{
+    struct error err = {""};
+
+    if (*status != STATUS_OK) {
+        if (options->max_age == 0 || time(NULL) - clear_last_use(dir) <= options->max_age)
+            return;
+        error_set(line, "%s; given up after %d s", line->text, options->max_age);
+        if (*status == STATUS_TIME)
+            stop_watch(REMOVE_LIMIT);
+    }
+    if (clear_directory(dir, &err) != 0) {
+        error_set(line, "%s; %s", line->text, err.text);
+        *status = STATUS_ERROR;
+    } else {
+        rmdir(options->run_dir);
+    }
+}
+
 static int flush(const struct options *options, const struct snapshot_run *run, struct error *line)
 {
     struct buffer buffers[BUFFERS];
@@ -263,13 +328,20 @@ static int flush(const struct options *options, const struct snapshot_run *run, 
 
     if (fd < 0)
         return STATUS_ERROR;
+    if (options->sweep && !has_ended(fd)) {
+        close(fd);
+        error_set(line, "nothing to flush: it is in use");
+        return STATUS_OK;
+    }
     wait_for_others(fd);
-    count = buffers_open(fd, run, options->limit, buffers, &torn);
+    count = buffers_open(fd, options->limit, buffers, &torn);
     status = flush_newest(buffers, count, run, &torn, line);
     buffers_close(buffers, count);
-    close(fd);
     if (status != STATUS_OK && stop_asked())
-        return out_of_time(options->seconds, line);
+        status = out_of_time(options->seconds, line);
+    if (options->remove)
+        remove_if_done(fd, options, &status, line);
+    close(fd);
     return status;
 }
 
@@ -293,6 +365,8 @@ int main(int argc, char **argv)
 
     if (parse_options(argc, argv, &options, &line) == 0 &&
         parse_run_dir(options.run_dir, &run, &line) == 0) {
+        if (options.background && fork() > 0)
+            return STATUS_OK;
         prepare_process(options.seconds);
         status = STATUS_ERROR;
         if (sodium_init() < 0)

@@ -22,6 +22,7 @@ void stop_watch(int seconds)
     struct sigaction action = {.sa_handler = on_signal};
     sigset_t set;
 
+    asked = 0;
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         sigaction(numbers[i], &action, NULL);

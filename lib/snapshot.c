@@ -21,6 +21,10 @@
 #define FLUSHED        ".flushed-"
 #define DIGITS         "0123456789"
 
+/* JOB.RESTARTS.GENERATION.STEP: jobs may share a checkpoint directory */
+#define KEY_FORMAT      "%" PRIu32 ".%" PRIu32 ".%d.%" PRId64
+#define KEY_VALUES(key) (key)->job, (key)->restarts, (key)->generation, (key)->step
+
 /* ---- which is newer ------------------------------------------------------------------------- */
 
 int snapshot_key_compare(const struct snapshot_key *a, const struct snapshot_key *b)
@@ -100,15 +104,15 @@ bool snapshot_file_name_ok(const char *name)
 void snapshot_flushing_name(char name[SNAPSHOT_NAME_SIZE], const struct snapshot_key *key,
                             const char *node, int pid)
 {
-    snprintf(name, SNAPSHOT_NAME_SIZE, FLUSHING "%" PRIu32 ".%d.%" PRId64 "-%.*s-%d", key->restarts,
-             key->generation, key->step, SNAPSHOT_NODE_MAX, node, pid);
+    snprintf(name, SNAPSHOT_NAME_SIZE, FLUSHING KEY_FORMAT "-%.*s-%d", KEY_VALUES(key),
+             SNAPSHOT_NODE_MAX, node, pid);
 }
 
 void snapshot_flushed_name(char name[SNAPSHOT_NAME_SIZE], const struct snapshot_key *key,
                            const char *node)
 {
-    snprintf(name, SNAPSHOT_NAME_SIZE, FLUSHED "%" PRIu32 ".%d.%" PRId64 "-%.*s", key->restarts,
-             key->generation, key->step, SNAPSHOT_NODE_MAX, node);
+    snprintf(name, SNAPSHOT_NAME_SIZE, FLUSHED KEY_FORMAT "-%.*s", KEY_VALUES(key), SNAPSHOT_NODE_MAX,
+             node);
 }
 
 int snapshot_flushing_pid(const char *name, const char *node)
@@ -118,9 +122,9 @@ int snapshot_flushing_pid(const char *name, const char *node)
 
     if (!take_text(&at, FLUSHING))
         return 0;
-    for (int i = 0; i < 3; i++) { /* RESTARTS.GENERATION.STEP- */
+    for (int i = 0; i < 4; i++) { /* JOB.RESTARTS.GENERATION.STEP- */
         at += strspn(at, DIGITS);
-        if (!take_text(&at, i < 2 ? "." : "-"))
+        if (!take_text(&at, i < 3 ? "." : "-"))
             return 0;
     }
     if (!take_text(&at, node) || !take_text(&at, "-"))
@@ -128,9 +132,27 @@ int snapshot_flushing_pid(const char *name, const char *node)
     return number_parse(at, strlen(at), 1, INT_MAX, &pid) == 0 ? pid : 0;
 }
 
+bool snapshot_is_flushed_name(const char *name, uint32_t job)
+{
+    uint32_t of;
+
+    return take_text(&name, FLUSHED) && take_number(&name, &of) && of == job &&
+           take_text(&name, ".");
+}
+
+int64_t snapshot_checkpoint_number(const char *name)
+{
+    size_t len = strspn(name, DIGITS);
+
+    if (len == 0 || name[len] != '\0')
+        return -1;
+    name += strspn(name, "0");
+    return strlen(name) > 18 ? INT64_MAX : strtoll(name, NULL, 10);
+}
+
 bool snapshot_is_checkpoint_name(const char *name)
 {
-    return take_text(&name, FLUSHED) || (name[0] != '\0' && name[strspn(name, DIGITS)] == '\0');
+    return take_text(&name, FLUSHED) || snapshot_checkpoint_number(name) >= 0;
 }
 
 /* ---- manifests ------------------------------------------------------------------------------ */

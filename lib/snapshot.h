@@ -96,6 +96,12 @@ void snapshot_flushed_name(char name[SNAPSHOT_NAME_SIZE], const struct snapshot_
 /* The process that has made .flushing-...-PID on this node; 0 if the name is another. */
 int snapshot_flushing_pid(const char *name, const char *node);
 
+/* The number of a checkpoint, 00000012; INT64_MAX if it has more than 18 digits; -1 if the name is another. */
+int64_t snapshot_checkpoint_number(const char *name);
+
+/* Whether the name is that of something of the job that was flushed: .flushed-JOB.… */
+bool snapshot_is_flushed_name(const char *name, uint32_t job);
+
 /* Whether the name can be that of a checkpoint or of something flushed: 00000012, .flushed-... */
 bool snapshot_is_checkpoint_name(const char *name);
 

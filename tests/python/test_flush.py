@@ -119,10 +119,10 @@ class Flushing(Base):
         self.buffer(0, {"state.pickle": b"older"}, step=6)
         self.buffer(1, {"state.pickle": state, "empty": b""}, step=7)
         line = self.flush(says="flushed: snapshot/1 of 12.0, generation 3, step 7: ")
-        self.assertIn(f" {len(state)} bytes in {self.checkpoint}/.flushed-0.3.7-n1\n", line)
-        self.assertEqual(self.names(), [".flushed-0.3.7-n1"])
-        self.assert_flushed(".flushed-0.3.7-n1", {"state.pickle": state, "empty": b""})
-        path = self.checkpoint / ".flushed-0.3.7-n1"
+        self.assertIn(f" {len(state)} bytes in {self.checkpoint}/.flushed-12.0.3.7-n1\n", line)
+        self.assertEqual(self.names(), [".flushed-12.0.3.7-n1"])
+        self.assert_flushed(".flushed-12.0.3.7-n1", {"state.pickle": state, "empty": b""})
+        path = self.checkpoint / ".flushed-12.0.3.7-n1"
         self.assertEqual(self.checkpoint.stat().st_mode & 0o777, 0o700)
         self.assertEqual(path.stat().st_mode & 0o777, 0o700)
         self.assertEqual({f.stat().st_mode & 0o777 for f in path.iterdir()}, {0o600})
@@ -141,7 +141,7 @@ class Flushing(Base):
         before = sorted(self.run_dir.rglob("*"))
         self.flush(says="flushed")
         self.flush(says="dropped: snapshot/0 of 12.0, generation 3, step 1: ")
-        self.flush(says=f"{self.checkpoint}/.flushed-0.3.1-n1 is as new or newer")
+        self.flush(says=f"{self.checkpoint}/.flushed-12.0.3.1-n1 is as new or newer")
         self.assertEqual(sorted(self.run_dir.rglob("*")), before)
 
     def test_the_newest(self):
@@ -155,7 +155,7 @@ class Flushing(Base):
                         self.buffer(which, **dict(zip(names, key)))
                     self.flush(says=f"flushed: snapshot/{index}")
                     restarts = new[0].split(".")[1]
-                    name = f".flushed-{restarts}.{new[1]}.{new[2]}-n1"
+                    name = f".flushed-12.{restarts}.{new[1]}.{new[2]}-n1"
                     self.assertEqual(self.names(), [name])
 
     def test_nothing(self):
@@ -177,7 +177,7 @@ class Flushing(Base):
         (path / "link").symlink_to("/etc/passwd")
         (path / "\n").write_text("x")
         self.flush(says="flushed")
-        self.assert_flushed(".flushed-0.3.1-n1", files)
+        self.assert_flushed(".flushed-12.0.3.1-n1", files)
 
     def test_the_checkpoint_directory(self):
         self.checkpoint = self.directory / "a" / "b b" / "c"
@@ -191,7 +191,7 @@ class Flushing(Base):
         self.checkpoint = self.directory / "link"
         self.buffer(0)
         self.flush(says="flushed")
-        self.assertTrue((self.directory / "other" / ".flushed-0.3.1-n1").is_dir())
+        self.assertTrue((self.directory / "other" / ".flushed-12.0.3.1-n1").is_dir())
         for path in (self.run_dir / "snapshot/0/state.pt", self.run_dir / "snapshot/0/state.pt/x"):
             self.checkpoint = path
             self.buffer(0)
@@ -204,7 +204,7 @@ class Existing(Base):
     def check(self, needed, *remaining):
         self.buffer(0, step=5)
         self.flush(says="flushed" if needed else "dropped")
-        expected = [".flushed-0.3.5-n1"] if needed else []
+        expected = [".flushed-12.0.3.5-n1"] if needed else []
         self.assertEqual(self.names(), sorted([*remaining, *expected]))
         shutil.rmtree(self.checkpoint)
 
@@ -223,7 +223,7 @@ class Existing(Base):
             (False, {"format": 2, "step": 9}),
             (False, {"step": "9"}),
         ):
-            for name in ("00000007", ".flushed-0.1.1-n9"):
+            for name in ("00000007", ".flushed-12.0.1.1-n9"):
                 with self.subTest(key=key, name=name):
                     self.existing(name, **key)
                     self.check(not dropped, name)
@@ -247,6 +247,15 @@ class Existing(Base):
             file.truncate(1 << 40)
         self.check(True, "elsewhere", *(f"{n:08d}" for n in range(1, 11)))
 
+    def test_what_was_never_announced_does_not_count(self):
+        """What is above `latest` nobody reads."""
+        for latest, needed in (("00000001", True), ("00000002", False), ("00000009", False), ("x", False), ("0" * 40, False)):
+            with self.subTest(latest):
+                self.existing("00000001", step=4)
+                self.existing("00000002", step=5)
+                (self.checkpoint / "latest").symlink_to(latest)
+                self.check(needed, "00000001", "00000002", "latest")
+
     def test_files_in_directories(self):
         path = self.existing("00000001", {})
         (path / "shards").mkdir()
@@ -256,36 +265,36 @@ class Existing(Base):
         self.check(False, "00000001")
 
     def test_half_of_what_was_flushed_is_replaced(self):
-        (self.existing(".flushed-0.3.5-n1", step=5) / "state.pt").unlink()
+        (self.existing(".flushed-12.0.3.5-n1", step=5) / "state.pt").unlink()
         self.check(True)
 
     def test_another_job_has_flushed_to_the_same_name(self):
-        self.existing(".flushed-0.3.5-n1", step=5, incarnation="11.0")
+        self.existing(".flushed-12.0.3.5-n1", step=5, incarnation="11.0")
         self.buffer(0, step=5)
-        self.flush(status=1, says=".flushed-0.3.5-n1 is there, of job 11")
-        self.assertEqual(self.names(), [".flushed-0.3.5-n1"])
-        self.assertEqual(self.content(".flushed-0.3.5-n1"), {"state.pt": b"xy"})
+        self.flush(status=1, says=".flushed-12.0.3.5-n1 is there, of job 11")
+        self.assertEqual(self.names(), [".flushed-12.0.3.5-n1"])
+        self.assertEqual(self.content(".flushed-12.0.3.5-n1"), {"state.pt": b"xy"})
 
     def test_leftovers(self):
         with subprocess.Popen([sys.executable, "-c", ""]) as dead:
             dead.wait()
         alive = os.getpid()
         for name in (f"n1-{dead.pid}", f"n2-{dead.pid}", f"n1-{alive}", f"n1-{dead.pid}x"):
-            (self.checkpoint / f".flushing-0.3.1-{name}").mkdir(parents=True)
-            (self.checkpoint / f".flushing-0.3.1-{name}" / "state.pt").write_text("x")
+            (self.checkpoint / f".flushing-12.0.3.1-{name}").mkdir(parents=True)
+            (self.checkpoint / f".flushing-12.0.3.1-{name}" / "state.pt").write_text("x")
         # It can be removed by hand only; it is in nobody's way.
-        (self.checkpoint / f".flushing-0.1.1-n1-{dead.pid}" / "sub").mkdir(parents=True)
+        (self.checkpoint / f".flushing-12.0.1.1-n1-{dead.pid}" / "sub").mkdir(parents=True)
         victim = self.directory / "victim"
         victim.mkdir()
         (victim / "file").write_text("x")
-        (self.checkpoint / f".flushing-0.2.1-n1-{dead.pid}").symlink_to(victim)
+        (self.checkpoint / f".flushing-12.0.2.1-n1-{dead.pid}").symlink_to(victim)
         self.check(
             True,
-            f".flushing-0.1.1-n1-{dead.pid}",
-            f".flushing-0.2.1-n1-{dead.pid}",
-            f".flushing-0.3.1-n2-{dead.pid}",
-            f".flushing-0.3.1-n1-{alive}",
-            f".flushing-0.3.1-n1-{dead.pid}x",
+            f".flushing-12.0.1.1-n1-{dead.pid}",
+            f".flushing-12.0.2.1-n1-{dead.pid}",
+            f".flushing-12.0.3.1-n2-{dead.pid}",
+            f".flushing-12.0.3.1-n1-{alive}",
+            f".flushing-12.0.3.1-n1-{dead.pid}x",
         )
         self.assertTrue((victim / "file").exists())
 
@@ -346,7 +355,6 @@ TORN = {
     "directory": (instead(os.mkdir), "no regular file"),
     "terabytes": (instead(sparse), "8796093022208 bytes of 5"),
     "holes": (sparse_of_its_size, "there are holes in it"),
-    "another job": (edit(lambda t: t.update(incarnation="13.0")), "of job 13, not 12"),
     "path": (edit(lambda t: t["files"].update({"../x": t["files"]["state.pt"]})), "not allowed"),
     "manifest in it": (
         edit(lambda t: t["files"].update({"complete.json": t["files"]["state.pt"]})),
@@ -377,8 +385,8 @@ class Torn(Base):
                 line = self.flush(says="flushed: snapshot/0 of 12.0")
                 self.assertIn("; not used: snapshot/1: ", line)
                 self.assertIn(says, line)
-                self.assertEqual(self.names(), [".flushed-0.3.1-n1"])
-                self.assert_flushed(".flushed-0.3.1-n1", {"state.pt": b"older"})
+                self.assertEqual(self.names(), [".flushed-12.0.3.1-n1"])
+                self.assert_flushed(".flushed-12.0.3.1-n1", {"state.pt": b"older"})
 
     def test_alone_it_is_an_error(self):
         for name, (tear, says) in TORN.items():
@@ -418,11 +426,102 @@ class Torn(Base):
         self.assertEqual(self.names(), [])
 
 
+class Removing(Base):
+    """--remove, --sweep, --max-age, --background."""
+
+    def lock(self):
+        path = self.run_dir / "agent.lock"
+        path.touch()
+        return path
+
+    def test_after_success(self):
+        self.buffer(0)
+        self.flush("--remove", says="flushed")
+        self.assertFalse(self.run_dir.exists())
+        self.run_dir.mkdir(0o700)
+        self.flush("--remove", says="nothing to flush")
+        self.assertFalse(self.run_dir.exists())
+
+    def test_whatever_lies_there(self):
+        victim = self.directory / "victim"
+        victim.mkdir()
+        (victim / "file").write_text("x")
+        self.buffer(0)
+        deep = self.run_dir / "a" / "b\n" / "-rf"
+        deep.mkdir(parents=True)
+        for path in (self.run_dir, deep):
+            os.mkfifo(path / "fifo")
+            (path / "link").symlink_to(victim)
+            (path / "dangling").symlink_to("nowhere")
+            listen(path / "socket")
+            os.link(victim / "file", path / "file")
+        for path in (deep, deep.parent, self.run_dir / "snapshot"):
+            path.chmod(0o500)
+        deep.chmod(0)
+        self.flush("--remove", says="flushed")
+        self.assertFalse(self.run_dir.exists())
+        self.assertEqual([file.name for file in victim.iterdir()], ["file"])
+        self.assertEqual((victim / "file").read_text(), "x")
+
+    def test_not_after_an_error(self):
+        TORN["another byte"][0](self.buffer(0, {"state.pt": b"newer"}))
+        self.flush("--remove", "--max-age=50", status=1, says="no snapshot can be used")
+        self.assertTrue((self.run_dir / "snapshot/0/complete.json").exists())
+        for path in (self.run_dir, *self.run_dir.rglob("*")):
+            os.utime(path, (0, 0))  # its user may say so, and nobody believes it
+        self.flush("--remove", "--max-age=50", status=1, says="no snapshot can be used")
+        self.assertTrue((self.run_dir / "snapshot/0/complete.json").exists())
+        time.sleep(2.1)
+        self.flush("--remove", "--max-age=1", status=1, says="; given up after 1 s")
+        self.assertFalse(self.run_dir.exists())
+
+    def test_out_of_time_and_old(self):
+        self.buffer(0)
+        fd = os.open(self.run_dir, os.O_RDONLY)
+        self.addCleanup(os.close, fd)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        self.flush("--remove", "--keep-time=1", "--max-age=50", status=3, says="out of time after 1 s")
+        self.assertTrue(self.run_dir.exists())
+        time.sleep(1.1)
+        self.flush("--remove", "--keep-time=1", "--max-age=1", status=3, says="; given up after 1 s")
+        self.assertFalse(self.run_dir.exists())
+
+    def test_sweep(self):
+        self.buffer(0)
+        self.flush("--sweep", says="nothing to flush: it is in use")
+        with open(self.lock()) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.flush("--sweep", says="nothing to flush: it is in use")
+            self.assertEqual(self.names(), [])
+        self.flush("--sweep", says="flushed")
+        self.assertFalse(self.run_dir.exists())
+        self.assertEqual(self.names(), [".flushed-12.0.3.1-n1"])
+
+    def test_sweep_is_not_held_up(self):
+        for make in (os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero"), listen):
+            make(self.run_dir / "agent.lock")
+            self.flush("--sweep", says="it is in use")
+            os.rename(self.run_dir / "agent.lock", self.directory / f"moved-{time.monotonic()}")
+
+    def test_background(self):
+        self.buffer(0)
+        fd = os.open(self.run_dir, os.O_RDONLY)
+        self.addCleanup(os.close, fd)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        command = [str(FLUSH), "--background", "--remove", "--keep-time=50", str(self.run_dir)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            self.assertEqual(process.wait(timeout=20), 0)
+            self.assertEqual(self.names(), [])
+            fcntl.flock(fd, fcntl.LOCK_UN)
+            self.assertIn(b"flushed: snapshot/0", process.stdout.read())
+        self.assertFalse(self.run_dir.exists())
+
+
 class Options(Base):
     def test_help(self):
         done = subprocess.run([str(FLUSH), "--help"], stdout=subprocess.PIPE, timeout=20)
         self.assertEqual(done.returncode, 0)
-        self.assertIn(b"Usage: elastic-flush [--limit=BYTES] [--keep-time=SECONDS] RUN_DIR\n", done.stdout)
+        self.assertIn(b"Usage: elastic-flush [OPTION]... RUN_DIR\n", done.stdout)
 
     def test_wrong_usage(self):
         for options, says in (
@@ -433,6 +532,7 @@ class Options(Base):
             (["--keep-time=0"], "--keep-time=0"),
             (["--keep-time=1.5"], "1 to 86400"),
             (["--keep-time=99999999"], "1 to 86400"),
+            (["--max-age=0"], "1 to 8640000"),
             (["--colour"], "unknown option"),
             (["other"], "exactly one"),
         ):
@@ -487,7 +587,7 @@ class Users(Base):
         self.flush(status=1, says=f"belongs to uid {STRANGER}: run this as that user, not as uid 0")
         self.assertEqual(self.names(), [])
         self.flush_as_stranger(says="flushed")
-        self.assertEqual((self.checkpoint / ".flushed-0.3.1-n1/state.pt").stat().st_uid, STRANGER)
+        self.assertEqual((self.checkpoint / ".flushed-12.0.3.1-n1/state.pt").stat().st_uid, STRANGER)
 
     def test_nobody_does_it_for_root(self):
         self.buffer(0)
@@ -600,7 +700,7 @@ class Interrupted(Base):
             self.assertEqual([status for status, _, _ in done], [0] * 4, done)
             said = sorted(out.split(b":")[0] for _, out, _ in done)
             self.assertEqual(said, [b"dropped"] * 3 + [b"flushed"])
-            self.assertEqual(self.names(), [".flushed-0.3.1-n1"])
+            self.assertEqual(self.names(), [".flushed-12.0.3.1-n1"])
             shutil.rmtree(self.checkpoint)
 
     def test_file_size_limit(self):
@@ -622,20 +722,20 @@ class Interrupted(Base):
         usual = time.monotonic() - began
         left = complete = 0
         for _ in range(60):
-            shutil.rmtree(self.checkpoint / ".flushed-0.3.1-n1", ignore_errors=True)
+            shutil.rmtree(self.checkpoint / ".flushed-12.0.3.1-n1", ignore_errors=True)
             process = self.start()
             time.sleep(rng.random() * usual)
             process.kill()
             self.finish(process)
             left += len(self.temporaries())
             self.assertLessEqual(len(self.temporaries()), 1)
-            if ".flushed-0.3.1-n1" in self.names():
+            if ".flushed-12.0.3.1-n1" in self.names():
                 complete += 1
-                self.assert_flushed(".flushed-0.3.1-n1", files)
+                self.assert_flushed(".flushed-12.0.3.1-n1", files)
         self.assertGreater(left, 0, "it was never killed while it wrote")
-        shutil.rmtree(self.checkpoint / ".flushed-0.3.1-n1", ignore_errors=True)
+        shutil.rmtree(self.checkpoint / ".flushed-12.0.3.1-n1", ignore_errors=True)
         self.flush(says="flushed")
-        self.assertEqual(self.names(), [".flushed-0.3.1-n1"])
+        self.assertEqual(self.names(), [".flushed-12.0.3.1-n1"])
 
     def meanwhile(self, change):
         """Flush again and again while somebody changes the newest buffer: what is flushed is what one of the manifests says."""
@@ -659,7 +759,7 @@ class Interrupted(Base):
                     break
                 self.flush(says="flushed")
                 (name,) = self.names()
-                self.assert_flushed(name, older if name == ".flushed-0.3.1-n1" else newer)
+                self.assert_flushed(name, older if name == ".flushed-12.0.3.1-n1" else newer)
                 shutil.rmtree(self.checkpoint)
         finally:
             through.set()

@@ -396,17 +396,24 @@ static void test_file_names(void **state)
 static void test_directory_names(void **state)
 {
     const struct snapshot_key largest = {
-        .restarts = UINT32_MAX, .generation = INT32_MAX, .step = SNAPSHOT_NO_STEP - 1};
+        .job = UINT32_MAX,
+        .restarts = UINT32_MAX,
+        .generation = INT32_MAX,
+        .step = SNAPSHOT_NO_STEP - 1,
+    };
     const struct snapshot_key small = key(0, 3, 1234);
     char name[SNAPSHOT_NAME_SIZE], node[SNAPSHOT_NODE_MAX + 1] = "";
 
     (void)state;
     snapshot_flushed_name(name, &small, "n1");
-    assert_string_equal(name, ".flushed-0.3.1234-n1");
+    assert_string_equal(name, ".flushed-12.0.3.1234-n1");
     assert_true(snapshot_is_checkpoint_name(name));
+    assert_true(snapshot_is_flushed_name(name, 12));
+    assert_false(snapshot_is_flushed_name(name, 1));
+    assert_false(snapshot_is_flushed_name(name, 0));
     assert_int_equal(snapshot_flushing_pid(name, "n1"), 0);
     snapshot_flushing_name(name, &small, "n1", 77);
-    assert_string_equal(name, ".flushing-0.3.1234-n1-77");
+    assert_string_equal(name, ".flushing-12.0.3.1234-n1-77");
     assert_false(snapshot_is_checkpoint_name(name));
     assert_int_equal(snapshot_flushing_pid(name, "n1"), 77);
     assert_int_equal(snapshot_flushing_pid(name, "n"), 0);
@@ -421,15 +428,15 @@ static void test_other_directory_names(void **state)
 {
     static const char *const no_temporary[] = {"",
                                                ".flushing-",
-                                               ".flushing-0.3.1-n1",
-                                               ".flushing-0.3.1-n1-",
-                                               ".flushing-0.3.1-n1-0",
-                                               ".flushing-0.3.1-n1--5",
-                                               ".flushing-0.3.1-n1-5x",
-                                               ".flushing-0.3-n1-5",
-                                               ".flushing-0.3.1-n1-99999999999",
-                                               ".flushing-x.3.1-n1-5",
-                                               ".flushing-0.3.1-n2-n1-5 "};
+                                               ".flushing-12.0.3.1-n1",
+                                               ".flushing-12.0.3.1-n1-",
+                                               ".flushing-12.0.3.1-n1-0",
+                                               ".flushing-12.0.3.1-n1--5",
+                                               ".flushing-12.0.3.1-n1-5x",
+                                               ".flushing-12.0.3-n1-5",
+                                               ".flushing-12.0.3.1-n1-99999999999",
+                                               ".flushing-12.x.3.1-n1-5",
+                                               ".flushing-12.0.3.1-n2-n1-5 "};
     static const char *const no_checkpoint[] = {"", "latest", "1a", "-1", ".new-1", "1 "};
 
     (void)state;
@@ -438,9 +445,15 @@ static void test_other_directory_names(void **state)
     for (size_t i = 0; i < COUNT(no_checkpoint); i++)
         assert_false(snapshot_is_checkpoint_name(no_checkpoint[i]));
     assert_true(snapshot_is_checkpoint_name("00000012"));
-    assert_int_equal(snapshot_flushing_pid(".flushing-0.3.1-a-1-5", "a-1"), 5);
+    assert_int_equal(snapshot_checkpoint_number("00000012"), 12);
+    assert_int_equal(snapshot_checkpoint_number("999999999999999999"), 999999999999999999);
+    assert_int_equal(snapshot_checkpoint_number("9999999999999999999"), INT64_MAX);
+    assert_int_equal(snapshot_checkpoint_number("0000000000000000000000001"), 1);
+    assert_int_equal(snapshot_checkpoint_number("1a"), -1);
+    assert_int_equal(snapshot_checkpoint_number(".flushed-12.0.3.1-n1"), -1);
+    assert_int_equal(snapshot_flushing_pid(".flushing-12.0.3.1-a-1-5", "a-1"), 5);
     /* Of the node "a" it would be the process "1-5". */
-    assert_int_equal(snapshot_flushing_pid(".flushing-0.3.1-a-1-5", "a"), 0);
+    assert_int_equal(snapshot_flushing_pid(".flushing-12.0.3.1-a-1-5", "a"), 0);
 }
 
 int main(void)

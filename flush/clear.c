@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Removal of a run directory (clear.h). */
+#include "flush/clear.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "flush/entry.h"
+#include "flush/stop.h"
+
+#define DEPTH_MAX 100 /* each level holds two descriptors */
+#define TRIES     3   /* some file systems leave names out of a list while others of it are removed */
+
+static int failed(const char *name, struct error *err)
+{
+    int reason = errno;
+
+    error_set(err, "cannot remove %s: %s", error_value(name).text, strerror(reason));
+    errno = reason;
+    return -1;
+}
+
+static int clear(int dir, dev_t device, int depth, struct error *err);
+
+/* A directory that its user has closed to himself can be opened by him. */
+static int open_directory(int dir, const char *name, struct stat *st, struct error *err)
+{
+    int fd = entry_open(dir, name, S_IFDIR, st, err);
+
+    if (fd >= 0 || errno != EACCES || fchmodat(dir, name, 0700, 0) != 0)
+        return fd;
+    return entry_open(dir, name, S_IFDIR, st, err);
+}
+
+static int clear_below(int dir, const char *name, dev_t device, int depth, struct error *err)
+{
+    struct stat st;
+    int rc, fd = open_directory(dir, name, &st, err);
+
+    if (fd < 0)
+        return errno == ENOENT ? 0 : -1;
+    if (depth >= DEPTH_MAX || st.st_dev != device) {
+        close(fd);
+        errno = depth >= DEPTH_MAX ? ELOOP : EBUSY;
+        return failed(name, err);
+    }
+    rc = clear(fd, device, depth + 1, err);
+    close(fd);
+    return rc;
+}
+
+static int remove_entry(int dir, const char *name, dev_t device, int depth, struct error *err)
+{
+    struct stat st;
+
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? 0 : failed(name, err);
+    if (!S_ISDIR(st.st_mode))
+        return unlinkat(dir, name, 0) == 0 || errno == ENOENT ? 0 : failed(name, err);
+    if (clear_below(dir, name, device, depth, err) != 0)
+        return -1;
+    return unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : failed(name, err);
+}
+
+/* Goes on after a failure, so that as little as possible stays. Sets *found if there was anything. */
+static int clear_once(int dir, dev_t device, int depth, bool *found, struct error *err)
+{
+    DIR *list = entry_list(dir);
+    const char *name;
+    int rc = list != NULL ? 0 : failed(".", err), reason = errno;
+
+    while (list != NULL && !stop_asked() && (name = entry_next(list)) != NULL) {
+        *found = true;
+        if (remove_entry(dir, name, device, depth, rc == 0 ? err : NULL) != 0 && rc == 0) {
+            rc = -1;
+            reason = errno;
+        }
+    }
+    if (list != NULL)
+        closedir(list);
+    if (!stop_asked()) {
+        errno = reason;
+        return rc;
+    }
+    errno = EINTR;
+    return failed("all", err);
+}
+
+static int clear(int dir, dev_t device, int depth, struct error *err)
+{
+    bool found = true;
+    int rc = 0;
+
+    fchmod(dir, 0700); /* it may be one that cannot be written to */
+    for (int i = 0; i < TRIES && rc == 0 && found; i++) {
+        found = false;
+        rc = clear_once(dir, device, depth, &found, err);
+    }
+    return rc;
+}
+
+int clear_directory(int dir, struct error *err)
+{
+    struct stat st;
+
+    if (fstat(dir, &st) != 0)
+        return failed(".", err);
+    return clear(dir, st.st_dev, 0, err);
+}
+
+time_t clear_last_use(int dir)
+{
+    static const char *const places[] = {".", "snapshot", "snapshot/0", "snapshot/1"};
+    time_t last = 0;
+    struct stat st;
+
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        if (fstatat(dir, places[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ctime > last)
+            last = st.st_ctime;
+    return last;
+}
