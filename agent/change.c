@@ -761,6 +761,7 @@ void change_dismiss(struct leader *leader)
         json_object *msg = leader_message("finish", -1);
 
         json_object_object_add(msg, "code", json_object_new_int(m->base ? leader->exit_code : 0));
+        json_object_object_add(msg, "well", json_object_new_boolean(leader->exit_code == 0));
         leader_send(m, msg);
     }
     leader_handle_closed(leader);

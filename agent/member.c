@@ -378,6 +378,7 @@ static void handle_finish(struct member *m, json_object *msg)
 {
     int64_t code;
 
+    m->orderly = json_get_bool(msg, "well", false);
     member_end(m, json_get_int(msg, "code", 0, 255, &code) ? (int)code : 1);
 }
 
@@ -386,6 +387,7 @@ static void handle_release(struct member *m, json_object *msg)
     const char *reason = json_get_string(msg, "reason");
 
     log_debug("%s: released: %s", m->options->node, reason ? reason : "");
+    m->orderly = true;
     member_end(m, 0);
 }
 
@@ -623,7 +625,7 @@ void member_piece_gone(struct member *m)
     if (--m->open_handles > 0 || !m->ending || m->finished)
         return;
     m->finished = true;
-    run_dir_remove(m->run_dir);
+    run_dir_leave(m->run_dir, m->orderly);
     m->done(m->exit_code, m->arg);
 }
 
@@ -735,8 +737,7 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
     m->arg = arg;
     m->reserved_fd = -1;
     m->heartbeat = options->conf->heartbeat_timeout;
-    m->run_dir = run_dir_make(options->conf->snapshot_dir, options->job, options->restarts,
-                              options->node, err);
+    m->run_dir = run_dir_make(options->conf, options->job, options->restarts, options->node, err);
     if (m->run_dir == NULL ||
         asprintf(&m->incarnation, "%u.%u", options->base_job, options->base_restarts) < 0) {
         m->incarnation = NULL;
@@ -745,7 +746,7 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
     }
     m->link = link_connect(loop, &client, &link_handlers, m, err);
     if (m->link == NULL) {
-        run_dir_remove(m->run_dir);
+        run_dir_leave(m->run_dir, true);
         member_destroy(m);
         return NULL;
     }

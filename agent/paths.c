@@ -57,6 +57,15 @@ const char *paths_library(void)
     return find(path, candidates);
 }
 
+const char *paths_flush(void)
+{
+    static char path[PATH_MAX];
+    static const char *const candidates[] = {"../libexec/slurm-elastic/elastic-flush",
+                                             PKGLIBEXECDIR "/elastic-flush", NULL};
+
+    return find(path, candidates);
+}
+
 const char *paths_pmix(void)
 {
     static char path[PATH_MAX];

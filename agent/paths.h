@@ -7,6 +7,7 @@
 const char *paths_program(void);          /* this elasticrun */
 const char *paths_extension_script(void); /* batch script of extension jobs */
 const char *paths_library(void);          /* libelastic.so.0 */
+const char *paths_flush(void);            /* elastic-flush */
 const char *paths_pmix(void);             /* elasticrun-pmix */
 
 #endif

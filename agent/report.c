@@ -333,8 +333,7 @@ static json_object *pmix_json(const struct leader *leader)
         char text[1024];
 
         if (!m->base || m->nodeid != 0 ||
-            run_dir_name(path, sizeof(path), o->conf->snapshot_dir, o->job, o->restarts, m->node) !=
-                0)
+            run_dir_find(path, sizeof(path), o->conf, o->job, o->restarts, m->node) != 0)
             continue;
         snprintf(text, sizeof(text), "on each node; on %s: PMIX_SYSTEM_TMPDIR=%s", m->node, path);
         return json_object_new_string(text);

@@ -4,100 +4,187 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdbool.h>
+#include <fcntl.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/paths.h"
 #include "common/files.h"
+#include "common/log.h"
+#include "lib/snapshot.h"
+
+#define PATH_SIZE 512
+#define ROOTS     2
 
 /* The agent holds a lock on this file for as long as it lives; who can take the lock knows that the agent has died. */
 #define LOCK_NAME "agent.lock"
 
-static bool agent_lives(const char *dir)
-{
-    char path[512];
-    int fd;
-    bool lives;
+#define BACKGROUND_LIMIT 3600 /* seconds for a flush that nobody waits for */
 
-    snprintf(path, sizeof(path), "%s/%s", dir, LOCK_NAME);
-    fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    lives = flock(fd, LOCK_EX | LOCK_NB) != 0;
-    close(fd);
-    return lives;
+static const char *root_of(const struct conf *conf, int index)
+{
+    return index == 0 ? conf->snapshot_dir : RUN_DIR_FALLBACK;
 }
 
-/* Remove what killed agents of this user have left on this node (name given) or under this name. */
-static void sweep(const char *root, const char *node)
+/* -1: it does not fit. */
+static int path_of(char *path, const char *root, uint32_t job, uint32_t restarts, const char *node)
 {
-    char prefix[64], path[512];
-    size_t node_len = strlen(node);
-    DIR *dir = opendir(root);
-    struct dirent *entry;
-    struct stat st;
-
-    if (dir == NULL)
-        return;
-    snprintf(prefix, sizeof(prefix), "elastic-%u-", (unsigned)getuid());
-    while ((entry = readdir(dir)) != NULL) {
-        size_t len = strlen(entry->d_name);
-
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 || len < node_len + 1 ||
-            strcmp(entry->d_name + len - node_len, node) != 0 ||
-            entry->d_name[len - node_len - 1] != '-')
-            continue;
-        snprintf(path, sizeof(path), "%s/%s", root, entry->d_name);
-        if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != getuid() ||
-            agent_lives(path))
-            continue;
-        dir_remove(path, NULL);
-    }
-    closedir(dir);
-}
-
-int run_dir_name(char *path, size_t size, const char *root, uint32_t job, uint32_t restarts,
-                 const char *node)
-{
-    int len = snprintf(path, size, "%s/elastic-%u-%u.%u-%s", root, (unsigned)getuid(), job,
+    int len = snprintf(path, PATH_SIZE, "%s/elastic-%u-%u.%u-%s", root, (unsigned)getuid(), job,
                        restarts, node);
 
-    return len < 0 || (size_t)len >= size ? -1 : 0;
+    return len < 0 || len >= PATH_SIZE ? -1 : 0;
 }
 
-char *run_dir_make(const char *root, uint32_t job, uint32_t restarts, const char *node,
-                   struct error *err)
+static bool is_own_directory(const char *path)
 {
-    char path[512], lock[600];
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == getuid();
+}
+
+int run_dir_find(char *path, size_t size, const struct conf *conf, uint32_t job, uint32_t restarts,
+                 const char *node)
+{
+    char found[PATH_SIZE];
+
+    for (int i = 0; i < ROOTS; i++)
+        if (path_of(found, root_of(conf, i), job, restarts, node) == 0 && is_own_directory(found) &&
+            (size_t)snprintf(path, size, "%s", found) < size)
+            return 0;
+    return -1;
+}
+
+/* ---- what others have left ----------------------------------------------------------------------------------------------- */
+
+/* Flush and remove a directory whose agent has died, and wait for that if seconds are given. Its output would be that of the job. */
+static void flush(const char *path, const struct conf *conf, int seconds)
+{
+    char keep[32], age[32];
+    const char *argv[] = {paths_flush(), "--sweep", keep, age, path, "--background", NULL};
+    posix_spawn_file_actions_t actions;
+    pid_t pid;
+    int rc;
+
+    if (seconds > 0)
+        argv[5] = NULL;
+    snprintf(keep, sizeof(keep), "--keep-time=%d", seconds > 0 ? seconds : BACKGROUND_LIMIT);
+    snprintf(age, sizeof(age), "--max-age=%d", conf->snapshot_keep);
+    if (posix_spawn_file_actions_init(&actions) != 0)
+        return;
+    for (int fd = 0; fd <= 2; fd++)
+        posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+    rc = posix_spawn(&pid, argv[0], &actions, NULL, (char *const *)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (rc != 0)
+        log_error("cannot start %s: %s", argv[0], strerror(rc));
+    else
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+}
+
+/* Did an agent use it that has died? Where there was none it may be one that is about to start. */
+static bool is_left(const char *dir)
+{
+    char path[PATH_SIZE + sizeof(LOCK_NAME) + 1];
+    int fd;
+    bool left;
+
+    snprintf(path, sizeof(path), "%s/%s", dir, LOCK_NAME);
+    fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    left = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    close(fd);
+    return left;
+}
+
+/* What killed agents of this user have left on this node. */
+static void sweep(const char *root, const struct conf *conf, uint32_t job, const char *node)
+{
+    DIR *dir = opendir(root); /* where the prolog has made it only root may */
+    struct dirent *entry;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        struct snapshot_run run;
+        char path[PATH_SIZE];
+
+        if (snapshot_run_parse(entry->d_name, &run, NULL) != 0 || run.uid != getuid() ||
+            strcmp(run.node, node) != 0 ||
+            snprintf(path, sizeof(path), "%s/%s", root, entry->d_name) >= (int)sizeof(path) ||
+            !is_own_directory(path) || !is_left(path))
+            continue;
+        flush(path, conf, run.job != job ? 0 : conf->epilog_flush > 0 ? conf->epilog_flush : 1);
+    }
+    if (dir != NULL)
+        closedir(dir);
+}
+
+/* ---- one's own ----------------------------------------------------------------------------------------------------------- */
+
+static int make(const char *root, const char *path, const struct conf *conf, struct error *err)
+{
+    struct stat st;
+
+    if (stat(root, &st) != 0 && errno == ENOENT)
+        return error_set(err, "there is no %s", root);
+    if (is_own_directory(path) && is_left(path)) {
+        /* An elasticrun of this run of the job, in an earlier step. */
+        flush(path, conf, conf->epilog_flush > 0 ? conf->epilog_flush : 1);
+        dir_remove(path, NULL);
+    }
+    return dir_make(path, err);
+}
+
+static int lock(const char *path, struct error *err)
+{
+    char name[PATH_SIZE + sizeof(LOCK_NAME) + 1];
     int fd;
 
-    if (run_dir_name(path, sizeof(path), root, job, restarts, node) != 0) {
-        error_set(err, "snapshot_dir '%s' is too long", root);
-        return NULL;
-    }
-    sweep(root, node);
-    if (dir_make(path, err) != 0)
-        return NULL;
-    snprintf(lock, sizeof(lock), "%s/%s", path, LOCK_NAME);
-    fd = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        error_set(err, "%s: %s: another elasticrun of this job runs on this node", path,
-                  strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return NULL;
-    }
-    /* fd stays open: the lock is held until this process ends. */
-    return strdup(path);
+    snprintf(name, sizeof(name), "%s/%s", path, LOCK_NAME);
+    fd = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    /* It stays open: the lock is held until this process ends. */
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    error_set(err, "%s: %s: another elasticrun of this job runs on this node", path,
+              strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return -1;
 }
 
-void run_dir_remove(const char *path)
+char *run_dir_make(const struct conf *conf, uint32_t job, uint32_t restarts, const char *node,
+                   struct error *err)
 {
-    if (path != NULL)
+    for (int i = 0; i < ROOTS; i++) {
+        const char *root = root_of(conf, i);
+        char path[PATH_SIZE];
+
+        if (path_of(path, root, job, restarts, node) != 0) {
+            error_set(err, "snapshot_dir '%s' is too long", error_path(root).text);
+            return NULL;
+        }
+        sweep(root, conf, job, node);
+        if (make(root, path, conf, err) == 0)
+            return lock(path, err) == 0 ? strdup(path) : NULL;
+        log_debug("%s: %s", node, err->text);
+    }
+    return NULL;
+}
+
+void run_dir_leave(const char *path, bool needless)
+{
+    char snapshot[PATH_SIZE + 16];
+
+    if (path == NULL)
+        return;
+    snprintf(snapshot, sizeof(snapshot), "%s/snapshot", path);
+    /* Where root has made it, it stays, empty. */
+    if (needless || !is_own_directory(snapshot))
         dir_remove(path, NULL);
 }

@@ -326,8 +326,11 @@ static int flush(const struct options *options, const struct snapshot_run *run, 
     struct error torn = {""};
     int status, count, fd = open_run_dir(options->run_dir, run, line);
 
-    if (fd < 0)
+    if (fd < 0) {
+        if (options->remove)
+            unlink(options->run_dir); /* whatever it is, if it is no directory */
         return STATUS_ERROR;
+    }
     if (options->sweep && !has_ended(fd)) {
         close(fd);
         error_set(line, "nothing to flush: it is in use");

@@ -65,6 +65,7 @@ static const struct key site_keys[] = {
     {"reclaim_header", KIND_TEXT, offsetof(struct conf, reclaim_header), 0, 0},
     {"reclaim_answer", KIND_TEXT, offsetof(struct conf, reclaim_answer), 0, 0},
     {"epilog_flush", KIND_SECONDS, offsetof(struct conf, epilog_flush), 0, 3600},
+    {"snapshot_keep", KIND_SECONDS, offsetof(struct conf, snapshot_keep), 60, 8640000},
 };
 
 static const struct key pool_keys[] = {
@@ -109,8 +110,9 @@ struct conf *conf_create(void)
     conf->newcomer_timeout = 60;
     conf->node_backoff = 60;
     conf->epilog_flush = 20;
+    conf->snapshot_keep = 86400;
     conf->state_dir = strdup("%h/.slurm-elastic/%c-%j");
-    conf->snapshot_dir = strdup("/dev/shm");
+    conf->snapshot_dir = strdup("/run/slurm-elastic");
     if (conf->state_dir != NULL && conf->snapshot_dir != NULL)
         return conf;
     conf_destroy(conf);
@@ -300,7 +302,7 @@ static size_t find_key(const struct section *section, const char *name)
 static int unknown_key(const struct parser *parser, const char *name, struct error *err)
 {
     const struct section *site = &parser->site;
-    char names[320];
+    char names[400];
 
     if (parser->current != site && find_key(site, name) < site->count)
         return error_set(

@@ -30,6 +30,7 @@ struct conf {
     int newcomer_timeout;  /* seconds */
     int node_backoff;      /* seconds, 0: no node is left out */
     int epilog_flush;      /* seconds */
+    int snapshot_keep;     /* seconds */
     char *state_dir;       /* pattern */
     char *snapshot_dir;
     char *munge_socket; /* NULL: munge's default */

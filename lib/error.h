@@ -5,7 +5,7 @@
 #define ELASTIC_ERROR_H
 
 struct error {
-    char text[512];
+    char text[640];
 };
 
 /* Format a message into err (which may be NULL). Always returns -1, so that a failure is one

@@ -463,6 +463,13 @@ class Removing(Base):
         self.assertEqual([file.name for file in victim.iterdir()], ["file"])
         self.assertEqual((victim / "file").read_text(), "x")
 
+    def test_what_is_no_directory(self):
+        victim = self.run_dir.rename(self.directory / "victim")
+        self.run_dir.symlink_to(victim)
+        self.flush("--remove", status=1, says="cannot open")
+        self.assertFalse(self.run_dir.is_symlink())
+        self.assertTrue(victim.is_dir())
+
     def test_not_after_an_error(self):
         TORN["another byte"][0](self.buffer(0, {"state.pt": b"newer"}))
         self.flush("--remove", "--max-age=50", status=1, says="no snapshot can be used")

@@ -27,8 +27,9 @@ static void assert_builtin(const struct conf *conf)
     assert_int_equal(conf->newcomer_timeout, 60);
     assert_int_equal(conf->node_backoff, 60);
     assert_int_equal(conf->epilog_flush, 20);
+    assert_int_equal(conf->snapshot_keep, 86400);
     assert_string_equal(conf->state_dir, "%h/.slurm-elastic/%c-%j");
-    assert_string_equal(conf->snapshot_dir, "/dev/shm");
+    assert_string_equal(conf->snapshot_dir, "/run/slurm-elastic");
     assert_null(conf->munge_socket);
     assert_int_equal(conf->defaults.grace, 600);
     assert_int_equal(conf->defaults.grow_delay, 60);
@@ -83,6 +84,7 @@ static void test_everything(void **state)
                               "reclaim_header = Metadata-Flavor: Google  # so they say\n"
                               "reclaim_answer = TRUE\n"
                               "epilog_flush = 0\n"
+                              "snapshot_keep = 60\n"
                               "\n"
                               "[pool big]\n"
                               "# a pool without keys is the partition of that name\n"
@@ -116,6 +118,7 @@ static void test_everything(void **state)
     assert_int_equal(conf->newcomer_timeout, 600);
     assert_int_equal(conf->node_backoff, 0);
     assert_int_equal(conf->epilog_flush, 0);
+    assert_int_equal(conf->snapshot_keep, 60);
     assert_string_equal(conf->reclaim_program, "/sbin/notice");
     assert_string_equal(conf->reclaim_url, "https://meta/data?x=1");
     assert_string_equal(conf->reclaim_header, "Metadata-Flavor: Google");
@@ -166,7 +169,8 @@ static void test_derived_defaults(void **state)
     "max_pending, max_nodes, max_grace, default_pool, grace, grow_delay, snooze, fault_wait, "     \
     "hang_wait, max_restarts, grow, requeue, port_range, "                                         \
     "heartbeat_timeout, newcomer_timeout, node_backoff, state_dir, snapshot_dir, munge_socket, "   \
-    "reclaim_program, reclaim_url, reclaim_header, reclaim_answer, epilog_flush"
+    "reclaim_program, reclaim_url, reclaim_header, reclaim_answer, epilog_flush, "            \
+    "snapshot_keep"
 #define POOL_KEYS "partition, qos, constraint, grace, time_min, wake"
 #define PATTERN                                                                                    \
     "write an absolute path, in which %h is the user's home, %u the user, %j the job id, %c the "  \
@@ -352,7 +356,7 @@ static void test_example(void **state)
         "epilog_flush", "qos",          "constraint",
         "time_min",     "wake",         "newcomer_timeout",
         "hang_wait",    "max_restarts", "node_backoff",
-        "requeue",
+        "requeue",      "snapshot_keep",
     };
     const char *top = getenv("top_srcdir");
     char path[4096] = "", text[16384], on[16384] = "", line[64];
