@@ -237,10 +237,10 @@ void change_form(struct leader *leader)
         if (rc < 0)
             return;
     }
-    if (leader->next.reserved)
-        start_world(leader);
-    else
+    if (!leader->next.reserved)
         leader_set_phase(leader, PHASE_RESERVING, RESERVE_LIMIT);
+    else if (!promote_first(leader))
+        start_world(leader);
 }
 
 static void handle_ready(struct leader *leader, struct leader_member *m)

@@ -162,6 +162,8 @@ struct leader {
     bool requeue;        /* it is to go back into the queue instead of ending */
     bool requeueing;     /* Slurm is being asked to */
     bool cleaned;        /* extensions have been cancelled at the end */
+    bool promoting;      /* promote.c is at work */
+    bool promoted;       /* … and has been, for the world that comes */
 
     enum phase phase;
     double phase_since;
@@ -313,6 +315,10 @@ void avoid_describe(const struct leader *leader, char *text, size_t size);
 void avoid_unwell(struct leader *leader, const char *node, bool unwell);
 /* The cloud takes the node away in a moment. */
 void avoid_reclaimed(struct leader *leader, struct leader_member *m);
+
+/* promote.c: a flushed snapshot becomes a checkpoint */
+/* A world is about to start from the newest checkpoint. True: that is being looked for, in PHASE_RESERVING, and change_form() follows. */
+bool promote_first(struct leader *leader);
 
 /* requeue.c: the base job goes back into the queue */
 void requeue_watch(struct leader *leader);

@@ -42,6 +42,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/port.c \
     agent/port.h \
     agent/prepare.c \
+    agent/promote.c \
     agent/question_state.c \
     agent/process_tree.c \
     agent/process_tree.h \
@@ -68,7 +69,7 @@ AGENT_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
     -DLIBDIR='"$(libdir)"' -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
 agent_libelasticagent_la_CPPFLAGS = $(AGENT_CPPFLAGS)
 agent_libelasticagent_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-agent_libelasticagent_la_LIBADD = common/libelasticcommon.la $(HWLOC_LIBS) $(CURL_LIBS)
+agent_libelasticagent_la_LIBADD = common/libelasticcommon.la flush/libelasticcheckpoints.la $(HWLOC_LIBS) $(CURL_LIBS)
 
 bin_PROGRAMS += agent/elasticrun
 agent_elasticrun_SOURCES = agent/main.c

@@ -59,9 +59,7 @@ bool checkpoint_is_complete(int dir, const char *name, struct snapshot_key *key)
     return complete;
 }
 
-/* The number that `latest` points to: what is above it was never announced, and is read by nobody. Without the link, or one that can be
- * read: INT64_MAX. */
-static int64_t latest_number(int dir)
+int64_t checkpoints_latest(int dir)
 {
     char target[32];
     ssize_t len = readlinkat(dir, "latest", target, sizeof(target));
@@ -77,7 +75,7 @@ static int64_t latest_number(int dir)
 bool checkpoints_cover(int dir, const struct snapshot_key *key, char name[SNAPSHOT_NAME_SIZE])
 {
     DIR *list = entry_list(dir);
-    int64_t latest = latest_number(dir);
+    int64_t latest = checkpoints_latest(dir);
     const char *entry;
     bool found = false;
 

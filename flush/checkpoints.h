@@ -11,6 +11,10 @@
  * job: its manifest says so, and the files have the sizes that it names. *key is which. */
 bool checkpoint_is_complete(int dir, const char *name, struct snapshot_key *key);
 
+/* The number that the link `latest` names: what is above it was never announced, and is read by nobody. INT64_MAX without a link
+ * that does. */
+int64_t checkpoints_latest(int dir);
+
 /* Whether one of those in the directory makes a snapshot needless; name is which. */
 bool checkpoints_cover(int dir, const struct snapshot_key *key, char name[SNAPSHOT_NAME_SIZE]);
 

@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# flush/: elastic-flush, which the epilog starts to make a snapshot durable. It has no part in Slurm, PMIx or the agent.
+# flush/: elastic-flush, which the epilog starts to make a snapshot durable. It has no part in Slurm, PMIx or the agent,
+# which reads checkpoint directories in the same way.
+noinst_LTLIBRARIES += flush/libelasticcheckpoints.la
+flush_libelasticcheckpoints_la_SOURCES = \
+    flush/checkpoints.c \
+    flush/checkpoints.h \
+    flush/entry.c \
+    flush/entry.h \
+    flush/stop.c \
+    flush/stop.h
+flush_libelasticcheckpoints_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+flush_libelasticcheckpoints_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+
 pkglibexec_PROGRAMS += flush/elastic-flush
 flush_elastic_flush_SOURCES = \
     flush/buffer.c \
     flush/buffer.h \
-    flush/checkpoints.c \
-    flush/checkpoints.h \
     flush/clear.c \
     flush/clear.h \
-    flush/entry.c \
-    flush/entry.h \
     flush/main.c \
-    flush/stop.c \
-    flush/stop.h \
     flush/target.c \
     flush/target.h
 flush_elastic_flush_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
 flush_elastic_flush_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 flush_elastic_flush_LDFLAGS = $(PROGRAM_LDFLAGS)
-flush_elastic_flush_LDADD = lib/libelasticcore.la $(JSONC_LIBS) $(SODIUM_LIBS)
+flush_elastic_flush_LDADD = flush/libelasticcheckpoints.la lib/libelasticcore.la $(JSONC_LIBS) $(SODIUM_LIBS)

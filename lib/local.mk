@@ -27,6 +27,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/plan.h \
     lib/policy.c \
     lib/policy.h \
+    lib/promotion.c \
+    lib/promotion.h \
     lib/publish.c \
     lib/publish.h \
     lib/recovery.c \

@@ -11,6 +11,7 @@ EXTRA_DIST += \
     tests/system/elastic.bash \
     tests/system/endings.bats \
     tests/system/faults.bats \
+    tests/system/flush.bats \
     tests/system/frameworks.bats \
     tests/system/frameworks.py \
     tests/system/gpus.bats \
@@ -44,6 +45,7 @@ EXTRA_DIST += \
     tests/system/slow.bash \
     tests/system/slow_network.py \
     tests/system/time_limits.bats \
+    tests/system/snapshots.py \
     tests/system/steps.py \
     tests/system/epilog.bats \
     tests/system/selastic.bats \

@@ -81,6 +81,11 @@ UNIT_TESTS += tests/unit/test_publish
 tests_unit_test_publish_SOURCES = tests/unit/test_publish.c
 tests_unit_test_publish_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_promotion
+tests_unit_test_promotion_SOURCES = tests/unit/test_promotion.c
+tests_unit_test_promotion_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_promotion_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_snapshot
 tests_unit_test_snapshot_SOURCES = tests/unit/test_snapshot.c
 tests_unit_test_snapshot_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
 from typing import Any, BinaryIO, Callable, Dict, List, NamedTuple, Tuple
 
 MAGIC = b"ELSTATE1"
@@ -39,9 +40,8 @@ class _Pickler(pickle.Pickler):
         self._known: Dict[int, Tuple[Any, int]] = {}  # by id; the tensor is kept, so that no other gets the id
 
     def persistent_id(self, value: Any) -> Any:
-        import torch
-
-        if type(value) not in (torch.Tensor, torch.nn.Parameter) or not _is_plain(value):
+        torch = sys.modules.get("torch")  # without it there is no tensor
+        if torch is None or type(value) not in (torch.Tensor, torch.nn.Parameter) or not _is_plain(value):
             return None
         if id(value) not in self._known:
             self._known[id(value)] = (value, len(self.tensors))
