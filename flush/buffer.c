@@ -59,6 +59,7 @@ static int read_manifest(struct buffer *buffer, struct error *err)
 
     if (fd < 0)
         return errno == ENOENT ? 0 : -1;
+    buffer->written = st.st_mtim;
     text = entry_text(fd, SNAPSHOT_MANIFEST_MAX, &len, err);
     if (text != NULL)
         buffer->snapshot = snapshot_parse(text, len, err);
@@ -91,7 +92,16 @@ static int newest_first(const void *a, const void *b)
 {
     const struct buffer *one = a, *other = b;
 
-    return snapshot_key_compare(&other->snapshot->key, &one->snapshot->key);
+    int order = snapshot_key_compare(&other->snapshot->key, &one->snapshot->key);
+
+    /* The same if the program does not tell of its steps, or not any more. */
+    if (order == 0)
+        order = other->written.tv_sec != one->written.tv_sec
+                    ? (other->written.tv_sec > one->written.tv_sec) -
+                          (other->written.tv_sec < one->written.tv_sec)
+                    : (other->written.tv_nsec > one->written.tv_nsec) -
+                          (other->written.tv_nsec < one->written.tv_nsec);
+    return order;
 }
 
 int buffers_open(int run_dir, int64_t limit, struct buffer buffers[BUFFERS], struct error *torn)

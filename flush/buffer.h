@@ -4,6 +4,7 @@
 #define ELASTIC_FLUSH_BUFFER_H
 
 #include <stdint.h>
+#include <time.h>
 
 #include "lib/error.h"
 #include "lib/snapshot.h"
@@ -13,6 +14,7 @@
 struct buffer {
     int index; /* snapshot/INDEX */
     int dir;
+    struct timespec written; /* its manifest */
     struct snapshot *snapshot;
 };
 

@@ -158,6 +158,16 @@ class Flushing(Base):
                     name = f".flushed-12.{restarts}.{new[1]}.{new[2]}-n1"
                     self.assertEqual(self.names(), [name])
 
+    def test_the_newest_of_one_step(self):
+        for index in (0, 1):
+            for seconds, nanoseconds in ((1, 0), (0, 10**7)):
+                shutil.rmtree(self.checkpoint, ignore_errors=True)
+                for each in (0, 1):
+                    path = self.buffer(each, {"state.pt": b"%d" % each})
+                    time_ns = 10**18 + (seconds * 10**9 + nanoseconds) * (each == index)
+                    os.utime(path / "complete.json", ns=(time_ns, time_ns))
+                self.flush(says=f"flushed: snapshot/{index}")
+
     def test_nothing(self):
         nothing = "nothing to flush: there is no complete snapshot"
         self.flush(says=nothing)

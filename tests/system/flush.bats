@@ -7,10 +7,12 @@
 BATS_TEST_TIMEOUT=150
 load helpers
 load elastic
+load hook
 
 setup_file() {
-    testbed_up --nodes 4 --grace 2
+    testbed_up --nodes 5 --grace 2
     cp "$TREE/tests/system/snapshots.py" "$TB_WORK/"
+    find_hook
     export MEMORY=$TB_DIR/snapshots
     if ((UID == 0)); then
         # As on a site: only the prolog can make anything there.
@@ -74,14 +76,16 @@ nothing_is_in_memory_of() {
 # refuse them.
 start_again() {
     local job
-    job_is "$1" PENDING && job_is "$2" PENDING && all_nodes_are_idle || return
-    sleep 1.5
+    for job; do
+        job_is "$job" PENDING || return
+    done
+    sleep 2
     for job; do
         on_testbed scontrol update jobid="$job" starttime=now
     done
 }
 
-all_nodes_are_idle() { nodes_are 4 idle; }
+all_nodes_are_idle() { nodes_are 5 idle; }
 
 @test "after the loss of everything a job goes on from its snapshot; a checkpoint that is newer wins" {
     local lost saved
@@ -97,7 +101,7 @@ all_nodes_are_idle() { nodes_are 4 idle; }
     wait_for 40 has_begun_again "$saved"
     cat "$TB_WORK/$lost.out"
     echo "lost: $(ended_with "$lost") -> $(began_again "$lost"); saved: $(ended_with "$saved") -> $(began_again "$saved")"
-    (($(began_again "$lost") >= 30 && $(ended_with "$lost") - $(began_again "$lost") < 10))
+    (($(began_again "$lost") >= 30 && $(ended_with "$lost") - $(began_again "$lost") <= 10))
     (($(began_again "$saved") == 25))
     grep -q "goes on from a snapshot of run 0, generation 1, step $(began_again "$lost")" "$TB_WORK/$lost.out"
     [[ $(checkpoints_of "$lost") != *flush* && $(checkpoints_of "$saved") != *flush* ]]
@@ -110,4 +114,137 @@ all_nodes_are_idle() { nodes_are 4 idle; }
     nothing_is_in_memory_of "$saved"
     cat "$TB_WORK/$lost.out"
     [[ $(checkpoints_of "$lost") == $'00000001\n00000002\nlatest' ]]
+}
+
+# lost_less_than JOB STEPS: what was flushed of this job can be loaded, and is so much older, at the most, than what it had.
+lost_less_than() {
+    local dir=$TB_DIR/jobs/$TB_USER-$1/checkpoint step name
+    name=$(ls -A "$dir")
+    [[ $name == .flushed-"$1".0.1.*-n[1-5] ]] || { echo "job $1: $name" && return 1; }
+    as_user mv "$dir/$name" "$dir/00000001"
+    step=$(as_user /usr/bin/python3 -c 'import slurm_elastic as s, sys; print(s.load_latest(sys.argv[1])["step"])' "$dir")
+    echo "job $1 ($(job_state "$1")): step $(last_step "$1"), $name has $step"
+    (($(last_step "$1") - step <= $2))
+}
+
+@test "a job that does not save is flushed after scancel, its time limit and a preemption; one that loses a node goes on from the queue" {
+    local cancelled limited preempted lost job node
+    cancelled=$(keeper 1:1 5 deaf -- --elastic-grace=1)
+    limited=$(keeper 1:1 5 deaf -- --elastic-grace=1 -t 1)
+    preempted=$(keeper 1:1 5 deaf -- -p elastic --elastic-grace=1)
+    lost=$(keeper 2:2 5 -- --elastic-fault-wait=1 --elastic-requeue=fault)
+    for job in "$cancelled" "$limited" "$preempted" "$lost"; do
+        wait_for 40 made "$job" 12
+    done
+    on_testbed scontrol update jobid="$limited" endtime=now+1
+    as_user scancel "$cancelled"
+    submit -w "$(job_field "$preempted" NodeList)" --exclusive --wrap true
+    node=$(as_user scontrol show hostnames "$(job_field "$lost" NodeList)" | tail -n 1)
+    job_processes "$lost" "$node" | xargs kill -KILL || true # some end by themselves
+    wait_for 30 job_ended "$cancelled"
+    lost_less_than "$cancelled" 5
+    wait_for 30 job_ended "$preempted"
+    lost_less_than "$preempted" 5
+    wait_for 40 start_again "$lost"
+    wait_for 40 has_begun_again "$lost"
+    echo "lost: $(ended_with "$lost") -> $(began_again "$lost")"
+    grep -q "goes on from a snapshot of run 0, generation 1, step $(began_again "$lost")" "$TB_WORK/$lost.out"
+    (($(ended_with "$lost") - $(began_again "$lost") <= 5))
+    as_user scancel "$lost"
+    wait_for 70 job_ended "$limited"
+    lost_less_than "$limited" 5
+    wait_for 30 all_nodes_are_idle
+    for job in "$cancelled" "$limited" "$preempted" "$lost"; do
+        nothing_is_in_memory_of "$job"
+    done
+}
+
+# leave NAME STEP [CHECKPOINT [ROOT]]: makes a run directory as a killed agent leaves it, with a snapshot for that directory.
+leave() {
+    local dir=${4:-$MEMORY}/$1 checkpoint=${3:-$TB_WORK/checkpoint}
+    ((UID)) || install -d -m 700 -o "$TB_USER" -g "$(id -g "$TB_USER")" "$dir"
+    as_user python3 - "$dir" "$2" "$checkpoint" <<'PY'
+import hashlib, json, os, sys
+run_dir, step, checkpoint = sys.argv[1:]
+os.makedirs(run_dir + "/snapshot/0", 0o700, exist_ok=True)
+os.makedirs(checkpoint, exist_ok=True)
+open(run_dir + "/agent.lock", "w").close()
+state = b"x" * 100000
+with open(run_dir + "/snapshot/0/state.flat", "wb") as file:
+    file.write(state)
+job = os.path.basename(run_dir).split("-")[2]
+files = {"state.flat": {"bytes": len(state), "blake2b": hashlib.blake2b(state, digest_size=32).hexdigest()}}
+with open(run_dir + "/snapshot/0/complete.json", "w") as file:
+    json.dump({"format": 1, "incarnation": job, "generation": 1, "step": int(step), "checkpoint": checkpoint, "files": files}, file)
+PY
+}
+
+gone() { [[ ! -e $1 && ! -L $1 ]]; }
+
+# held DIR: somebody lives there, until the test ends.
+hold() {
+    # shellcheck disable=SC2016
+    as_user setsid -f flock "$1/$2" sh -c 'echo $$ >>pids; exec sleep 300'
+}
+
+release() {
+    while read -r pid; do kill -KILL "$pid" 2>/dev/null || true; done < <(cat "$TB_WORK/pids" 2>/dev/null)
+    rm -f "$TB_WORK/pids"
+}
+
+@test "what a crashed node has left is flushed by the prolog of anybody's next job, and by the next elasticrun" {
+    local stranger=(SLURM_JOB_UID=65534 SLURM_JOB_GID=65534) checkpoint=$TB_WORK/checkpoint conf=$TB_WORK/level0.conf job
+    ((UID == 0)) || stranger=()
+    leave "elastic-$(uid)-70.0-n1" 7
+    leave "elastic-$(uid)-71.0-n1" 8
+    hold "$MEMORY/elastic-$(uid)-71.0-n1" agent.lock
+    leave "elastic-$(uid)-72.0-n1" 9
+    rm "$MEMORY/elastic-$(uid)-72.0-n1/agent.lock"
+    wait_for 10 test -s "$TB_WORK/pids"
+    hook prolog 900 0 n1 "${stranger[@]}"
+    wait_for 20 gone "$MEMORY/elastic-$(uid)-70.0-n1"
+    [[ $(ls -A "$checkpoint") == .flushed-70.0.1.7-n1 ]]
+    # That one's agent lives, and this one's is about to begin.
+    [[ -e $MEMORY/elastic-$(uid)-71.0-n1/snapshot/0/complete.json && -e $MEMORY/elastic-$(uid)-72.0-n1 ]]
+    # An earlier run of the same job: before the script of the next one starts.
+    leave "elastic-$(uid)-73.0-n1" 3
+    hook prolog 73 1 n1
+    [[ -d $checkpoint/.flushed-73.0.1.3-n1 ]]
+    gone "$MEMORY/elastic-$(uid)-73.0-n1"
+    release
+    # Without prolog and epilog it is elasticrun that finds them.
+    sed "s|^snapshot_dir = .*|snapshot_dir = $TB_DIR/snapshots|" "$TB_DIR/etc/elastic.conf" >"$conf"
+    leave "elastic-$(uid)-74.0-n2" 4 "$checkpoint" "$TB_DIR/snapshots"
+    job=$(ELASTIC_CONF=$conf as_user ELASTIC_CONF="$conf" sbatch --parsable -w n2 --export=ALL -o "$TB_WORK/%j.out" --wrap \
+        "srun elasticrun --elastic=1:1 sh -c 'echo \$ELASTIC_RUN_DIR; sleep 1'")
+    wait_for 30 job_is "$job" COMPLETED
+    grep -qx "$TB_DIR/snapshots/elastic-$(uid)-$job.0-n2" "$TB_WORK/$job.out" || { cat "$TB_WORK/$job.out" && false; }
+    wait_for 10 test -d "$checkpoint/.flushed-74.0.1.4-n2"
+    wait_for 10 gone "$TB_DIR/snapshots/elastic-$(uid)-74.0-n2"
+    wait_for 10 gone "$TB_DIR/snapshots/elastic-$(uid)-$job.0-n2"
+}
+
+@test "a file system that hangs does not hold the epilog, and what waits for it is flushed when it goes on" {
+    local began dir
+    dir=$MEMORY/elastic-$(uid)-80.0-n1
+    leave "${dir##*/}" 7
+    # Stands in for a file system: elastic-flush waits for the lock of the directory as it would there.
+    hold "$dir" .
+    wait_for 10 test -s "$TB_WORK/pids"
+    sed -i 's/^epilog_flush.*//; s/^munge_socket/epilog_flush = 2\n&/' "$TB_DIR/etc/elastic.conf"
+    began=$EPOCHREALTIME
+    hook epilog 80 0 n1
+    (($(seconds_since "$began") >= 2 && $(seconds_since "$began") < 20))
+    [[ -e $dir/snapshot/0/complete.json && ! -d $TB_WORK/checkpoint/.flushed-80.0.1.7-n1 ]]
+    release
+    wait_for 20 test -d "$TB_WORK/checkpoint/.flushed-80.0.1.7-n1"
+    wait_for 20 gone "$dir/snapshot"
+    # What cannot be flushed stays for the next prolog …
+    rm -rf "$dir"
+    leave "${dir##*/}" 8
+    as_user sh -c "echo y >>'$dir/snapshot/0/state.flat'"
+    hook epilog 80 0 n1
+    hook prolog 901 0 n1
+    [[ -e $dir/snapshot/0/complete.json && ! -e $TB_WORK/checkpoint/.flushed-80.0.1.8-n1 ]]
+    rm -rf "$dir"
 }

@@ -16,6 +16,7 @@ EXTRA_DIST += \
     tests/system/frameworks.py \
     tests/system/gpus.bats \
     tests/system/helpers.bash \
+    tests/system/hook.bash \
     tests/system/hosts.bats \
     tests/system/hosts.py \
     tests/system/level0.bats \
