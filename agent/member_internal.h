@@ -71,7 +71,8 @@ struct member {
 
     bool pmix_missed; /* has been said */
     bool reclaimed;   /* the node is about to be taken away */
-    bool orderly; /* nobody needs what is in its run directory: the others have it, or the job is through */
+    bool
+        orderly; /* nobody needs what is in its run directory: the others have it, or the job is through */
     bool welcomed, leaving, ending, finished;
     int open_handles; /* uv handles and other pieces that still call back */
     int exit_code;

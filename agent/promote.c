@@ -31,8 +31,8 @@ struct promoting {
 
 static int add_entry(struct promoting *promoting, const char *name)
 {
-    struct promotion_entry *grown = realloc(
-        promoting->entries, ((size_t)promoting->count + 1) * sizeof(*grown));
+    struct promotion_entry *grown = realloc(promoting->entries,
+                                            ((size_t)promoting->count + 1) * sizeof(*grown));
 
     if (grown == NULL)
         return -1;
@@ -53,8 +53,7 @@ static int list(struct promoting *promoting, int dir)
     while (rc == 0 && (name = entry_next(entries)) != NULL) {
         bool ours = snapshot_is_flushed_name(name, promoting->job);
 
-        if (strlen(name) >= SNAPSHOT_NAME_SIZE ||
-            (!ours && snapshot_checkpoint_number(name) < 0))
+        if (strlen(name) >= SNAPSHOT_NAME_SIZE || (!ours && snapshot_checkpoint_number(name) < 0))
             continue;
         flushed += ours;
         rc = add_entry(promoting, name);
@@ -83,8 +82,7 @@ static int point_latest(int dir, const char *number)
 static int give_number(int dir, const struct promotion *promotion, char number[32])
 {
     snprintf(number, 32, "%08" PRId64, promotion->number);
-    if (point_latest(dir, number) != 0 ||
-        renameat(dir, promotion->chosen->name, dir, number) != 0)
+    if (point_latest(dir, number) != 0 || renameat(dir, promotion->chosen->name, dir, number) != 0)
         return -1;
     return fsync(dir) == 0 || errno == EINVAL ? 0 : -1;
 }
@@ -110,10 +108,10 @@ static int carry_out(struct promoting *promoting, int dir)
             return error_set(&promoting->said, "%s: %s cannot become a checkpoint: %s",
                              error_path(promoting->path).text, promotion.chosen->name,
                              strerror(errno));
-        error_set(&promoting->said,
-                  "goes on from a snapshot of run %" PRIu32 ", generation %d, step %" PRId64 ": %s/%s",
-                  key->restarts, key->generation, key->step, error_path(promoting->path).text,
-                  number);
+        error_set(
+            &promoting->said,
+            "goes on from a snapshot of run %" PRIu32 ", generation %d, step %" PRId64 ": %s/%s",
+            key->restarts, key->generation, key->step, error_path(promoting->path).text, number);
     }
     for (int i = 0; i < promoting->count; i++)
         if (promoting->entries[i].remove)

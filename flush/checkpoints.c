@@ -83,8 +83,7 @@ bool checkpoints_cover(int dir, const struct snapshot_key *key, char name[SNAPSH
         struct snapshot_key has;
 
         if (!snapshot_is_checkpoint_name(entry) || snapshot_checkpoint_number(entry) > latest ||
-            !checkpoint_is_complete(dir, entry, &has) ||
-            !snapshot_key_covers(&has, key))
+            !checkpoint_is_complete(dir, entry, &has) || !snapshot_key_covers(&has, key))
             continue;
         snprintf(name, SNAPSHOT_NAME_SIZE, "%s", entry);
         found = true;

@@ -13,7 +13,7 @@
 #include "flush/stop.h"
 
 #define DEPTH_MAX 100 /* each level holds two descriptors */
-#define TRIES     3   /* some file systems leave names out of a list while others of it are removed */
+#define TRIES     3 /* some file systems leave names out of a list while others of it are removed */
 
 static int failed(const char *name, struct error *err)
 {

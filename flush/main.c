@@ -32,10 +32,10 @@
 
 enum { STATUS_OK = 0, STATUS_ERROR = 1, STATUS_USAGE = 2, STATUS_TIME = 3 };
 
-#define SECONDS_MAX 86400
-#define AGE_MAX     (100 * 86400)
-#define REMOVE_LIMIT 10 /* seconds, when all others are over */
-#define LOCK_NAME   "agent.lock" /* held by an agent for as long as it lives */
+#define SECONDS_MAX  86400
+#define AGE_MAX      (100 * 86400)
+#define REMOVE_LIMIT 10           /* seconds, when all others are over */
+#define LOCK_NAME    "agent.lock" /* held by an agent for as long as it lives */
 
 struct options {
     char *run_dir;
@@ -57,7 +57,8 @@ static const char help[] =
     "  --limit=BYTES        take no snapshot of more bytes than this (default: any)\n"
     "  --keep-time=SECONDS  stop after this time, and remove what was written (default: no limit)\n"
     "  --remove             remove RUN_DIR after status 0\n"
-    "  --sweep              the same, but do nothing while its agent lives or if it has never had one\n"
+    "  --sweep              the same, but do nothing while its agent lives or if it has never had "
+    "one\n"
     "  --max-age=SECONDS    with these: also after an error, if it was not used for so long\n"
     "  --background         return at once; the work is done by a process of its own\n"
     "  --help               print this\n"
@@ -111,14 +112,10 @@ static int parse_option(int option, struct options *options, struct error *err)
 static int parse_options(int argc, char **argv, struct options *options, struct error *err)
 {
     static const struct option known[] = {
-        {"limit", required_argument, NULL, 'l'},
-        {"keep-time", required_argument, NULL, 'k'},
-        {"max-age", required_argument, NULL, 'a'},
-        {"remove", no_argument, NULL, 'r'},
-        {"sweep", no_argument, NULL, 's'},
-        {"background", no_argument, NULL, 'b'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"limit", required_argument, NULL, 'l'},   {"keep-time", required_argument, NULL, 'k'},
+        {"max-age", required_argument, NULL, 'a'}, {"remove", no_argument, NULL, 'r'},
+        {"sweep", no_argument, NULL, 's'},         {"background", no_argument, NULL, 'b'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
     };
     int option;
 

@@ -111,8 +111,8 @@ void snapshot_flushing_name(char name[SNAPSHOT_NAME_SIZE], const struct snapshot
 void snapshot_flushed_name(char name[SNAPSHOT_NAME_SIZE], const struct snapshot_key *key,
                            const char *node)
 {
-    snprintf(name, SNAPSHOT_NAME_SIZE, FLUSHED KEY_FORMAT "-%.*s", KEY_VALUES(key), SNAPSHOT_NODE_MAX,
-             node);
+    snprintf(name, SNAPSHOT_NAME_SIZE, FLUSHED KEY_FORMAT "-%.*s", KEY_VALUES(key),
+             SNAPSHOT_NODE_MAX, node);
 }
 
 int snapshot_flushing_pid(const char *name, const char *node)

@@ -60,7 +60,7 @@ kill_all() {
     {
         grep -lzE "^slurmstepd: \[$job\." /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 | while read -r pid; do
             # Another testbed has jobs of the same number.
-            ! ls -l "/proc/$pid/fd" 2>/dev/null | grep -qF "$TB_DIR/" || echo "$pid"
+            [[ -z $(find "/proc/$pid/fd" -lname "$TB_DIR/*" -print -quit 2>/dev/null) ]] || echo "$pid"
         done
         job_processes "$job"
     } | sort -u | xargs -r kill -KILL
@@ -247,4 +247,107 @@ release() {
     hook prolog 901 0 n1
     [[ -e $dir/snapshot/0/complete.json && ! -e $TB_WORK/checkpoint/.flushed-80.0.1.8-n1 ]]
     rm -rf "$dir"
+}
+
+# swap DIR: until the test ends the user exchanges the buffer, its files and their directory with links to a secret and a FIFO.
+swap() {
+    as_user setsid -f python3 - "$@" <<'PY'
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+run_dir, secret = sys.argv[1:]
+with open("pids", "a") as file:
+    print(os.getpid(), file=file)
+other = os.path.join(run_dir, "other")
+os.mkdir(other)
+os.symlink(os.path.dirname(secret), other + "/0")
+os.symlink(secret, other + "/state.flat")
+os.mkfifo(other + "/fifo")
+pairs = [("snapshot/0", "other/0"), ("snapshot/0/state.flat", "other/state.flat"), ("snapshot/0/state.flat", "other/fifo"), ("snapshot", "other")]
+while os.path.exists(run_dir):
+    for one, two in pairs:
+        for _ in range(2):
+            libc.renameat2(-100, os.path.join(run_dir, one).encode(), -100, os.path.join(run_dir, two).encode(), 2)
+PY
+}
+
+@test "hostile run directories: nothing outside of them is read, written or removed, and the node stays in service" {
+    [[ $(id -u) == 0 ]] || skip 'needs root to be another user'
+    local secrets=$TB_WORK/secrets user checkpoint=$TB_WORK/out dir before
+    user=$(uid)
+    # What only root may read, in the user's own directory, and what root alone may change.
+    install -d -m 755 "$secrets" "$secrets/0"
+    head -c 100000 /dev/zero | tr '\0' s >"$secrets/state.flat"
+    cp "$secrets/state.flat" "$secrets/0/state.flat"
+    chmod 600 "$secrets/state.flat" "$secrets/0/state.flat"
+    before=$(cd "$secrets" && find . -printf '%p %u %m %s %T@\n' | sort)
+    # Where anybody can make something, too: in the place of the directory.
+    sed -i "s|^snapshot_dir = .*|snapshot_dir = $TB_DIR/snapshots|" "$TB_DIR/etc/elastic.conf"
+    MEMORY=$TB_DIR/snapshots
+    as_user ln -s "$secrets" "$MEMORY/elastic-$user-60.0-n1"
+    mkdir -m 755 "$MEMORY/elastic-$user-60.1-n1"
+    touch "$MEMORY/elastic-$user-60.1-n1/of-root"
+    leave "elastic-$user-60.2-n1" 1 "$secrets"
+    leave "elastic-$user-60.3-n1" 1 /etc
+    leave "elastic-$user-60.4-n1" 1 "$checkpoint"
+    dir=$MEMORY/elastic-$user-60.4-n1
+    as_user sh -c "rm '$dir/snapshot/0/state.flat' && ln -s '$secrets/state.flat' '$dir/snapshot/0/' && mkfifo '$dir/fifo' &&
+        rm '$dir/agent.lock' && mkfifo '$dir/agent.lock' && truncate -s 8T '$dir/huge' && touch '$dir/two
+lines' '$dir/-rf' && ln -s '$secrets' '$dir/link' && mkdir -p '$dir/a/b' && touch '$dir/a/b/c' && chmod 500 '$dir/a/b' '$dir/a'"
+    leave "elastic-$user-60.5-n1" 1 "$checkpoint"
+    dir=$MEMORY/elastic-$user-60.5-n1
+    as_user sh -c "rm -r '$dir/snapshot/0' && ln -s '$secrets/0' '$dir/snapshot/0'"
+    as_user sh -c "mkfifo '$MEMORY/elastic-$user-60.6-n1'"
+    as_user mkdir "$MEMORY/elastic-$user-60.7-n1"$'\n'"x" "$MEMORY/elastic-$user-60.7-../n1"  2>/dev/null || true
+    leave "elastic-$user-60.8-n1" 1 "$checkpoint"
+    swap "$MEMORY/elastic-$user-60.8-n1" "$secrets/state.flat"
+    wait_for 10 test -s "$TB_WORK/pids"
+    for _ in 1 2 3 4 5 6 7 8; do
+        hook epilog 60 8 n1
+        hook prolog 61 0 n1
+        hook prolog 60 9 n1
+        [[ $(cd "$secrets" && find . -printf '%p %u %m %s %T@\n' | sort) == "$before" ]]
+        ! grep -rqs sss "$checkpoint"
+        [[ ! -e $MEMORY/elastic-$user-60.8-n1 ]] || break
+        leave "elastic-$user-60.8-n1" 1 "$checkpoint" 2>/dev/null || true
+    done
+    release
+    [[ -e $MEMORY/elastic-$user-60.1-n1/of-root ]]
+    gone "$MEMORY/elastic-$user-60.0-n1"
+    gone "$MEMORY/elastic-$user-60.6-n1"
+    [[ -z $(find /etc -maxdepth 1 -name '.flush*') ]]
+    # All that was flushed is whole and the user's own.
+    find "$checkpoint" -name state.flat -exec sh -c 'tr -d x <"$1" | grep -q . && exit 1; true' _ {} \;
+    [[ -z $(find "$checkpoint" ! -user "$user") ]]
+    # The same in jobs, whose epilogs slurmd runs.
+    job=$(submit -w n1,n2 -N2 --wrap "srun sh -c 'for i in 0 1 2; do ln -s $secrets $MEMORY/elastic-$user-\$SLURM_JOB_ID.\$i-\$SLURMD_NODENAME; done'")
+    wait_for 30 job_is "$job" COMPLETED
+    wait_for 30 all_nodes_are_idle
+    [[ $(cd "$secrets" && find . -printf '%p %u %m %s %T@\n' | sort) == "$before" ]]
+}
+
+@test "the prolog makes the place of all run directories once, as a file system of its own" {
+    [[ $(id -u) == 0 ]] || skip 'needs root to mount'
+    export CONF=$TB_WORK/default.conf
+    printf 'epilog_flush = 5\n' >"$CONF"
+    chmod 755 "$TB_WORK"
+    hooks() {
+        hook prolog 50 0 n1 ELASTIC_CONF="$CONF" # a rigid job
+        [[ -e /run/slurm-elastic ]] && echo made
+        hook prolog 50 1 n1 ELASTIC_CONF="$CONF" SPANK_ELASTIC_SIZES=1:2
+        hook prolog 51 0 n1 ELASTIC_CONF="$CONF" SPANK_ELASTIC_EXTEND=50
+        hook prolog 51 0 n1 ELASTIC_CONF="$CONF" SPANK_ELASTIC_EXTEND=50
+        findmnt -n -o FSTYPE /run/slurm-elastic
+        find /run/slurm-elastic -printf '%P %u %m\n' | sort
+        hook epilog 51 0 n1 ELASTIC_CONF="$CONF"
+        find /run/slurm-elastic -mindepth 1 -printf '%P\n'
+    }
+    export -f hooks hook uid as_user testbed_env
+    # /run of the machine is not touched.
+    unshare --mount true 2>/dev/null || skip 'no file system can be mounted here'
+    run unshare --mount bash -c 'mount -t tmpfs none /run && hooks'
+    [ "$output" = "tmpfs
+ root 711
+elastic-$(uid)-50.1-n1 $TB_USER 700
+elastic-$(uid)-51.0-n1 $TB_USER 700
+elastic-$(uid)-50.1-n1" ]
 }

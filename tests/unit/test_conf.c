@@ -169,7 +169,7 @@ static void test_derived_defaults(void **state)
     "max_pending, max_nodes, max_grace, default_pool, grace, grow_delay, snooze, fault_wait, "     \
     "hang_wait, max_restarts, grow, requeue, port_range, "                                         \
     "heartbeat_timeout, newcomer_timeout, node_backoff, state_dir, snapshot_dir, munge_socket, "   \
-    "reclaim_program, reclaim_url, reclaim_header, reclaim_answer, epilog_flush, "            \
+    "reclaim_program, reclaim_url, reclaim_header, reclaim_answer, epilog_flush, "                 \
     "snapshot_keep"
 #define POOL_KEYS "partition, qos, constraint, grace, time_min, wake"
 #define PATTERN                                                                                    \
@@ -348,14 +348,14 @@ static void test_nul_and_long_lines(void **state)
 static void test_example(void **state)
 {
     static const char *const keys[] = {
-        "max_pending",  "max_nodes",    "max_grace",
-        "default_pool", "grace",        "grow_delay",
-        "snooze",       "fault_wait",   "grow",
-        "port_range",   "state_dir",    "heartbeat_timeout",
-        "partition",    "snapshot_dir", "munge_socket",
-        "epilog_flush", "qos",          "constraint",
-        "time_min",     "wake",         "newcomer_timeout",
-        "hang_wait",    "max_restarts", "node_backoff",
+        "max_pending",  "max_nodes",     "max_grace",
+        "default_pool", "grace",         "grow_delay",
+        "snooze",       "fault_wait",    "grow",
+        "port_range",   "state_dir",     "heartbeat_timeout",
+        "partition",    "snapshot_dir",  "munge_socket",
+        "epilog_flush", "qos",           "constraint",
+        "time_min",     "wake",          "newcomer_timeout",
+        "hang_wait",    "max_restarts",  "node_backoff",
         "requeue",      "snapshot_keep",
     };
     const char *top = getenv("top_srcdir");

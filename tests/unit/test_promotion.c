@@ -60,7 +60,12 @@ static const struct example examples[] = {
      1,
      4,
      "1001"},
-    {"of two copies one", NO_LATEST, {FLUSHED("12.0.1.5", "n1"), FLUSHED("12.0.1.5", "n2")}, 0, 1, "01"},
+    {"of two copies one",
+     NO_LATEST,
+     {FLUSHED("12.0.1.5", "n1"), FLUSHED("12.0.1.5", "n2")},
+     0,
+     1,
+     "01"},
     {"what is not complete is not chosen, and goes",
      1,
      {".flushed-12.0.9.9-n1", "00000001:12.0.1.1", FLUSHED("12.0.1.2", "n2")},
@@ -118,8 +123,8 @@ static void test_examples(void **state)
 
         for (; count < ENTRIES && example->entries[count] != NULL; count++)
             fill(&entries[count], example->entries[count]);
-        assert_int_equal(
-            promotion_decide(JOB, example->latest, entries, count, &promotion, &err), 0);
+        assert_int_equal(promotion_decide(JOB, example->latest, entries, count, &promotion, &err),
+                         0);
         if ((promotion.chosen == NULL ? -1 : promotion.chosen - entries) != example->chosen ||
             promotion.number != example->number)
             fail_msg("%s: entry %d gets number %d", example->what,
