@@ -820,6 +820,7 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     leader->started = unix_now();
     leader->submit_backoff = 2;
     leader->stop_code = 128 + SIGTERM;
+    leader->last_generation = report_last_generation(options);
     leader->server = link_server_create(loop, &server, &handlers, leader, err);
     if (leader->server == NULL)
         return discard(leader);

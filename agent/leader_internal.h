@@ -168,6 +168,7 @@ struct leader {
     enum phase phase;
     double phase_since;
     int generation;
+    int last_generation; /* of an elasticrun before this one in the same run of the job */
     struct world *world;
     struct exchange exchange;
     struct publish *published; /* NULL: nothing yet */
@@ -435,6 +436,8 @@ char **extension_argv(const struct leader_options *options, const struct job_inf
 char **extension_environment(struct leader *leader);
 
 /* report.c */
+/* The last one that generation.json tells of in this run of the job: from an elasticrun before. 0: there was none. */
+int report_last_generation(const struct leader_options *options);
 int report_generation(struct leader *leader); /* a generation has been formed: files and history */
 /* The first step of the generation has been made; not aware: by a script of whose steps nothing is known, so that all that is known is when its
  * workers were ready. */

@@ -21,7 +21,8 @@
 
 static struct world *build_world(struct leader *leader, const int *order, int size)
 {
-    struct world *world = world_create(leader->generation + 1, size);
+    struct world *world = world_create(
+        (leader->generation > 0 ? leader->generation : leader->last_generation) + 1, size);
     const struct leader_member *first = leader_member_by_id(leader, order[0]);
 
     if (world == NULL)

@@ -13,6 +13,9 @@
 #include "common/files.h"
 #include "common/log.h"
 #include "lib/json_get.h"
+#include "lib/json_text.h"
+
+#define GENERATION_MAX ((size_t)16 << 20) /* bytes of generation.json */
 
 /* ---- files ------------------------------------------------------------------------------------------------------------- */
 
@@ -93,6 +96,28 @@ static int add_record(struct leader *leader)
     for (int i = 0; r->nodes != NULL && i < world->node_count; i++)
         r->nodes[i] = strdup(world->nodes[i].name);
     return 0;
+}
+
+int report_last_generation(const struct leader_options *options)
+{
+    char path[PATH_MAX], incarnation[32], *text = NULL;
+    json_object *root = NULL;
+    const char *of;
+    int64_t generation = 0;
+    size_t len = 0;
+
+    snprintf(path, sizeof(path), "%s/generation.json", options->state_dir);
+    snprintf(incarnation, sizeof(incarnation), "%u.%u", options->job, options->restarts);
+    text = file_read(path, GENERATION_MAX, &len, NULL);
+    if (text != NULL)
+        root = json_text_parse(text, len, NULL);
+    of = json_get_string(root, "incarnation");
+    if (of == NULL || strcmp(of, incarnation) != 0 ||
+        !json_get_int(root, "generation", 1, EVENT_GENERATION_MASK / 2, &generation))
+        generation = 0;
+    json_object_put(root);
+    free(text);
+    return (int)generation;
 }
 
 int report_generation(struct leader *leader)

@@ -96,8 +96,8 @@ static int parse_option(int option, struct options *options, struct error *err)
         return error_set(err, "--max-age=%s: must be 1 to %d seconds", error_value(optarg).text,
                          AGE_MAX);
     case 's':
-        options->sweep = true;
-        /* fall through */
+        options->sweep = options->remove = true;
+        return 0;
     case 'r':
         options->remove = true;
         return 0;

@@ -158,6 +158,11 @@ class Flushing(Base):
                     name = f".flushed-12.{restarts}.{new[1]}.{new[2]}-n1"
                     self.assertEqual(self.names(), [name])
 
+    def test_of_the_base_on_a_node_of_an_extension(self):
+        self.buffer(0, incarnation="11.2")
+        self.flush(says="flushed: snapshot/0 of 11.2")
+        self.assertEqual(self.names(), [".flushed-11.2.3.1-n1"])
+
     def test_the_newest_of_one_step(self):
         for index in (0, 1):
             for seconds, nanoseconds in ((1, 0), (0, 10**7)):

@@ -63,7 +63,7 @@ kill_all() {
             [[ -z $(find "/proc/$pid/fd" -lname "$TB_DIR/*" -print -quit 2>/dev/null) ]] || echo "$pid"
         done
         job_processes "$job"
-    } | sort -u | xargs -r kill -KILL
+    } | sort -u | xargs -r kill -KILL || true # some have ended by themselves
 }
 
 nothing_is_in_memory_of() {
@@ -157,6 +157,26 @@ lost_less_than() {
     for job in "$cancelled" "$limited" "$preempted" "$lost"; do
         nothing_is_in_memory_of "$job"
     done
+}
+
+@test "an elasticrun that follows another in the same job goes on from its checkpoints" {
+    local counts job
+    counts=$(script counts.py <<'PY'
+#!/usr/bin/python3
+import os, sys
+import slurm_elastic
+before = slurm_elastic.load_latest()
+slurm_elastic.save((before or 0) + 1)
+print("generation", os.environ["ELASTIC_GENERATION"], "goes on from", before, flush=True)
+sys.exit(os.environ["ELASTIC_GENERATION"] == "1")
+PY
+    )
+    job=$(submit --elastic=1:1 -t 5 --wrap "srun elasticrun $counts; srun elasticrun $counts; srun elasticrun $counts")
+    wait_for 60 job_is "$job" COMPLETED
+    [[ $(grep '^generation' "$TB_WORK/$job.out") == "generation 1 goes on from None
+generation 2 goes on from 1
+generation 3 goes on from 2
+generation 4 goes on from 3" ]] || { cat "$TB_WORK/$job.out" && false; }
 }
 
 # leave NAME STEP [CHECKPOINT [ROOT]]: makes a run directory as a killed agent leaves it, with a snapshot for that directory.
