@@ -202,6 +202,10 @@ static void send_exit(struct group *group, const struct worker_exit *ended)
     json_object *msg = member_generation_message("exit", group->world->generation);
     json_object *error = json_object_get(ended->error);
 
+    /* What live workers have the others have, too. */
+    group->torn = group->torn || (!workers_live(group->workers) &&
+                                  (ended->signal == SIGKILL ||
+                                   (!ended->told && (ended->code != 0 || ended->signal != 0))));
     if (error == NULL && (ended->code != 0 || ended->signal != 0) &&
         tail_of(group, ended->rank) != NULL) {
         error = json_object_new_object();
@@ -250,7 +254,8 @@ static void on_drained(void *arg)
             member_send(m, attempt_message(group, "listening"));
         m->group = NULL;
         m->output_paused = false;
-        member_send_drained(m, group->started);
+        if (!group->torn || !keep_snapshot(m, group->started))
+            member_send_drained(m, group->started);
     } else {
         m->next = NULL;
     }

@@ -20,6 +20,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/group.c \
     agent/hang.c \
     agent/leader.c \
+    agent/keep.c \
     agent/live.c \
     agent/leader.h \
     agent/leader_internal.h \

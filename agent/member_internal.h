@@ -28,6 +28,7 @@ struct group {
     int started; /* … of the one that its workers have been started for: PMIx knows them by that */
     bool gated;  /* its world has not begun */
     bool ready;  /* all have been executed */
+    bool torn;   /* one has ended as it should not, with what it had */
     uv_timer_t look; /* for rank 0 to listen */
     uint64_t look_until;
     bool first_passed; /* rank 0 its gate */
@@ -104,6 +105,10 @@ void member_pmix_gone(struct member *m, int attempt); /* its workers */
 /* Tell the workers that want to be told by an event that they have so many seconds to save, because of a change of that kind. */
 void member_pmix_alert(struct member *m, const char *kind, const char *reason, double seconds);
 void member_pmix_end(struct member *m);
+
+/* keep.c: a snapshot that the next world may start from */
+/* True: it is flushed if it is needed, and the leader is told after that by member_send_drained(). */
+bool keep_snapshot(struct member *m, int started);
 
 /* member_reclaim.c: the node is about to be taken away */
 void member_reclaim_begin(struct member *m);

@@ -159,6 +159,20 @@ lost_less_than() {
     done
 }
 
+@test "workers that are started again after a failure go on from the snapshot of a node that is left" {
+    local job node
+    job=$(keeper 2:2 5)
+    wait_for 40 made "$job" 12
+    node=$(as_user scontrol show hostnames "$(job_field "$job" NodeList)" | tail -n 1)
+    # shellcheck disable=SC2046
+    grep -lz "^RANK=1$" $(job_processes "$job" "$node" | sed 's|.*|/proc/&/environ|') 2>/dev/null | cut -d/ -f3 | xargs kill -KILL || true
+    wait_for 40 grep -q '^start .* 2 ' "$TB_WORK/log-$job"
+    cat "$TB_WORK/$job.out"
+    awk '/^start/ && $3 == 2 { print "goes on from", $4, "after", last; exit last - $4 > 5 || $4 < 5 } /^step/ { last = $2 }' "$TB_WORK/log-$job"
+    as_user scancel "$job"
+    wait_for 30 job_ended "$job"
+}
+
 @test "an elasticrun that follows another in the same job goes on from its checkpoints" {
     local counts job
     counts=$(script counts.py <<'PY'
