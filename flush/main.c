@@ -333,6 +333,8 @@ static int flush(const struct options *options, const struct snapshot_run *run, 
         error_set(line, "nothing to flush: it is in use");
         return STATUS_OK;
     }
+    if (options->remove && !options->sweep)
+        has_ended(fd); /* so that no sweep begins the same */
     wait_for_others(fd);
     count = buffers_open(fd, options->limit, buffers, &torn);
     status = flush_newest(buffers, count, run, &torn, line);

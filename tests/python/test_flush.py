@@ -525,8 +525,17 @@ class Removing(Base):
             self.flush("--sweep", says="it is in use")
             os.rename(self.run_dir / "agent.lock", self.directory / f"moved-{time.monotonic()}")
 
+    def is_locked(self, path):
+        with open(path) as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
+
     def test_background(self):
         self.buffer(0)
+        lock = self.lock()
         fd = os.open(self.run_dir, os.O_RDONLY)
         self.addCleanup(os.close, fd)
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -534,6 +543,9 @@ class Removing(Base):
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             self.assertEqual(process.wait(timeout=20), 0)
             self.assertEqual(self.names(), [])
+            while not self.is_locked(lock):
+                time.sleep(0.01)
+            self.flush("--sweep", says="it is in use")  # by that one
             fcntl.flock(fd, fcntl.LOCK_UN)
             self.assertIn(b"flushed: snapshot/0", process.stdout.read())
         self.assertFalse(self.run_dir.exists())
