@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The commands up, down, env and status.
+# The commands that concern the cluster as a whole.
 # shellcheck shell=bash
 
 # fail TEXT [LOG]: for up: shows the end of a log, takes everything down, ends with an error.
@@ -49,6 +49,16 @@ check_programs() {
     ((${#missing[@]} == 0)) || die "not installed: ${missing[*]}; scripts/setup installs them"
 }
 
+# Whether namespaces can be made here is tried, since a container may forbid it to root.
+check_netns() {
+    [[ $opt_netns == yes ]] || return 0
+    ((UID == 0)) || die "--netns: needs root"
+    ((opt_nodes <= MAX_NETNS_NODES)) || die "--netns: with $MAX_NETNS_NODES nodes at most"
+    command -v ip >/dev/null || die "not installed: ip; scripts/setup installs it"
+    unshare --net --mount --uts -- ip link add type veth >/dev/null 2>&1 ||
+        die "--netns: network namespaces cannot be made on this machine"
+}
+
 # Takes the directory, atomically: of two ups for one directory the second is refused.
 claim_directory() {
     if [[ -e $DIR/.claimed ]]; then
@@ -94,10 +104,10 @@ munge_answers() {
 
 start_slurm() {
     local i
-    start_daemon slurmctld slurmctld -D -f "$CONF"
+    start_controller
     wait_until 15 controller_answers || fail "slurmctld does not answer" slurmctld.out
     for ((i = 1; i <= opt_nodes; i++)); do
-        start_daemon "slurmd.n$i" slurmd -D -N "n$i" -f "$CONF"
+        start_node "n$i"
     done
     wait_until 30 nodes_idle || fail_nodes
 }
@@ -121,6 +131,7 @@ fail_nodes() {
 command_up() {
     local began=$EPOCHREALTIME
     check_programs
+    check_netns
     choose_submitter
     choose_prefix
     claim_directory
@@ -133,6 +144,7 @@ command_up() {
     lock_ports
     choose_ports "$(port_count)"
     NODES=$opt_nodes
+    [[ $opt_netns == no ]] || make_network
     write_configuration
     write_record
     if [[ $opt_dbd == yes ]]; then
@@ -177,6 +189,7 @@ remove_cluster() {
     wait_until 3 no_daemon_alive || signal_daemons KILL
     kill_job_processes || say "some processes of $DIR cannot be killed" >&2
     wait_until 5 no_daemon_alive || say "some daemons of $DIR cannot be killed" >&2
+    remove_network
     rm -rf --one-file-system -- "$DIR"
 }
 
@@ -224,7 +237,7 @@ command_start_controller() {
     read_record
     ! daemon_alive slurmctld || die "slurmctld is running"
     sed -i '/^slurmctld /d' "$PIDS"
-    start_daemon slurmctld slurmctld -D -f "$CONF"
+    start_controller
     wait_until 15 controller_answers || fail "slurmctld does not answer" slurmctld.out
     say "slurmctld on port $(controller_port)"
 }

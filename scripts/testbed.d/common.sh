@@ -5,7 +5,10 @@
 MAX_NODES=512 MAX_CPUS=256 MAX_GPUS=16
 
 # What run/testbed keeps from up for the other commands.
-RECORD=(NODES SUBMITTER PREFIX LIBRARY_DIR PYTHON_DIR PORT)
+RECORD=(NODES SUBMITTER PREFIX LIBRARY_DIR PYTHON_DIR PORT NETWORK)
+
+# The first three parts of the addresses of a testbed with --netns.
+NETWORK=
 
 say() {
     printf 'testbed: %s\n' "$*"

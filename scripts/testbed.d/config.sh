@@ -101,15 +101,14 @@ plugins_conf() {
 }
 
 nodes_conf() {
-    local i host gres=
-    host=$(host_name)
+    local i gres=
     if ((opt_gpus)); then
         printf 'GresTypes=gpu\n'
         gres=" Gres=gpu:$opt_gpus"
     fi
     for ((i = 1; i <= opt_nodes; i++)); do
-        printf 'NodeName=n%d NodeHostname=%s NodeAddr=127.0.0.1 Port=%d Sockets=1' "$i" \
-            "$host" "$(node_port "$i")"
+        printf 'NodeName=n%d NodeHostname=%s NodeAddr=%s Port=%d Sockets=1' "$i" \
+            "$(node_host "$i")" "$(node_address "$i")" "$(node_port "$i")"
         printf ' CoresPerSocket=%d ThreadsPerCore=1 RealMemory=%d%s State=UNKNOWN\n' "$opt_cpus" \
             $((opt_cpus * 1000)) "$gres"
     done
@@ -118,16 +117,17 @@ nodes_conf() {
 # Jobs share nodes unless they say --exclusive: both kinds can be tried. Memory is shared out as
 # well (1000 MB to each CPU; nothing is enforced), so that jobs are counted as on a real cluster.
 slurm_conf() {
-    local host
-    host=$(host_name)
+    local bind=NoInAddrAny,NoCtldInAddrAny
+    # A node's srun would listen where its host name points to; in a namespace nobody minds if it listens everywhere.
+    [[ -z $NETWORK ]] || bind=NoCtldInAddrAny
     cat <<CONF
 # Made by scripts/testbed.
 ClusterName=testbed
-SlurmctldHost=$host(127.0.0.1)
+SlurmctldHost=$(host_name)($(controller_address))
 SlurmctldPort=$(controller_port)
 SlurmUser=$(id -un)
 SlurmdUser=$(id -un)
-CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
+CommunicationParameters=$bind
 AuthType=auth/munge
 AuthInfo=socket=$MUNGE_SOCKET
 CredType=cred/munge
@@ -164,7 +164,7 @@ MinJobAge=300
 MessageTimeout=10
 ReturnToService=2
 SlurmctldTimeout=60
-SlurmdTimeout=300
+SlurmdTimeout=$opt_slurmd_timeout
 UnkillableStepTimeout=60
 
 $(preemption_conf)

@@ -25,6 +25,7 @@ start_daemon() {
     (
         trap - EXIT INT TERM HUP
         [[ -z ${LOCK_FD:-} ]] || exec {LOCK_FD}>&-
+        exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- # of whoever has called us, and may wait for their end
         cd /
         exec setsid env -i PATH="$PATH" LC_ALL=C SLURM_CONF="$CONF" "${DAEMON_ENV[@]}" "$@" \
             </dev/null >>"$DIR/log/$name.out" 2>&1

@@ -234,6 +234,55 @@ JOB
     nothing_left_of "$TB_DIR"
 }
 
+# reaches FROM TO: whether something on one node can connect to the slurmd of another.
+reaches() {
+    as_user srun --quiet --overlap -w "$1" timeout 3 bash -c "exec 3<>/dev/tcp/$2/$(sed -n "s/^NodeName=$2 .* Port=\\([0-9]*\\) .*/\\1/p" "$TB_DIR/etc/slurm.conf")" 2>"$TB_HOME/reaches"
+}
+
+@test "a node can be cut off, and be killed with all that is on it" {
+    unshare --net --mount --uts true || skip "no network namespaces on this machine"
+    other --stock --nodes 3 --netns --slurmd-timeout 10
+    port=$(sed -n 's/^SlurmctldPort=//p' "$TB_DIR/etc/slurm.conf")
+    run -0 as_user srun -N3 --label hostname
+    [ "$(sort <<<"$output")" = $'0: n1\n1: n2\n2: n3' ]
+    reaches n1 n2
+    "$TESTBED" cut --dir "$TB_DIR" n2
+    ! reaches n1 n2
+    "$TESTBED" mend --dir "$TB_DIR" n2
+    wait_for 5 reaches n1 n2
+    id=$(submit -w n3 "$(polite_job)")
+    wait_for 15 tasks_are "$id" 1 ready
+    [ -n "$(ip netns pids "elastic-$port-n3")" ]
+    mkdir -p "$TB_DIR/snapshots/elastic-0-1.0-n"{2,3}
+    "$TESTBED" crash --dir "$TB_DIR" n3
+    [ -z "$(ip netns pids "elastic-$port-n3")" ]
+    [ "$(cd "$TB_DIR/snapshots" && echo *)" = elastic-0-1.0-n2 ]
+    refused crash --dir "$TB_DIR" n4
+    [ "$output" = "testbed: node n4: want one of n1 to n3" ]
+    "$TESTBED" boot --dir "$TB_DIR" n3
+    as_user scancel "$id" # Slurm does not look for what has just begun
+    wait_for 30 nodes_are 3 idle
+    run -0 as_user srun -w n3 hostname
+    "$TESTBED" down --dir "$TB_DIR"
+    nothing_left_of "$TB_DIR"
+    [[ $(ip netns list) != *"elastic-$port"* && $(ip link show) != *"elastic$port"* ]]
+}
+
+@test "in the usual form a node can be killed as well, but not cut off" {
+    id=$(submit -w n4 "$(polite_job)")
+    wait_for 15 tasks_are "$id" 1 ready
+    refused cut --dir "$TB_DIR" n4
+    [ "$output" = "testbed: cut needs a testbed that was started with --netns" ]
+    refused boot --dir "$TB_DIR" n4
+    "$TESTBED" crash --dir "$TB_DIR" n4
+    [ -z "$(job_processes "$id" n4)" ]
+    [[ $("$TESTBED" status --dir "$TB_DIR") == *"slurmd.n4 "*dead* ]]
+    "$TESTBED" boot --dir "$TB_DIR" n4
+    cancel_all
+    wait_for 30 nodes_are 4 idle
+    run -0 as_user srun -w n4 true
+}
+
 @test "an installation that the user cannot reach is copied" {
     mkdir -m 0700 "$TB_HOME/hidden"
     mkdir -p "$TB_HOME/hidden/inst/bin"
@@ -313,6 +362,10 @@ JOB
     refused up --stock --dir /nonexistent/parent/dir
     refused up --stock --dir "/tmp/$(printf 'x%.0s' {1..90})"
     refused down --nodes 4
+    refused up --slurmd-timeout 1
+    refused up --netns --nodes 251
+    refused crash
+    refused crash n1 n2
     refused sideways
     refused
     run -0 "$TESTBED" --help
