@@ -38,7 +38,7 @@ static bool takes_part(const struct leader_member *m)
 static void stop_member(struct leader *leader, struct leader_member *m, int signal, double grace,
                         bool notice)
 {
-    json_object *msg = leader_message("stop", leader->generation);
+    json_object *msg = leader_message("stop", m->generation);
 
     json_object_object_add(msg, "signal", json_object_new_int(signal));
     json_object_object_add(msg, "grace", json_object_new_double(grace));
@@ -92,7 +92,7 @@ void change_release_idle(struct leader *leader)
 
 /* ---- forming ----------------------------------------------------------------------------------------------------------- */
 
-static void wait_for_members(struct leader *leader)
+static void wait_for_members(struct leader *leader, const char *why)
 {
     prepare_discard(leader);
     world_destroy(leader->world);
@@ -100,7 +100,7 @@ static void wait_for_members(struct leader *leader)
     for (int i = 0; i < leader->member_count; i++)
         leader->members[i]->position = -1;
     change_release_idle(leader);
-    log_info("job %u: below MIN: waiting up to %d s for nodes", leader->options->job,
+    log_info("job %u: %s: waiting up to %d s for nodes", leader->options->job, why,
              leader->options->policy->fault_wait);
     leader_set_phase(leader, PHASE_WAITING, leader->options->policy->fault_wait + 0.1);
     leader_schedule(leader, 0);
@@ -149,6 +149,8 @@ static void take_places(struct leader *leader)
 
         m->position = m->next_position;
         m->next_position = -1;
+        if (m->position >= 0)
+            m->generation = leader->generation;
         m->parked = m->drained = m->torn = m->begun = m->stepping = false;
         memset(&m->held, 0, sizeof(m->held));
         m->step = 0;
@@ -223,13 +225,18 @@ void change_form(struct leader *leader)
         change_finish(leader, leader->stop_code);
         return;
     }
+    if (!lease_may_act(leader)) {
+        if (leader->phase != PHASE_WAITING)
+            wait_for_members(leader, "another node may lead now");
+        return;
+    }
     if (!prepare_usable(leader)) {
         int rc;
 
         prepare_discard(leader);
         rc = prepare_begin(leader);
         if (rc == -1)
-            wait_for_members(leader);
+            wait_for_members(leader, "below MIN");
         if (rc == -2) {
             log_error("job %u: out of memory", leader->options->job);
             change_finish(leader, 1);
@@ -770,6 +777,10 @@ void change_dismiss(struct leader *leader)
 void change_finish(struct leader *leader, int code)
 {
     if (leader->phase == PHASE_ENDING)
+        return;
+    leader->finish_due = !leader->stopping && !lease_may_act(leader);
+    leader->finish_code = code;
+    if (leader->finish_due)
         return;
     prepare_discard(leader);
     leader->exit_code = code;

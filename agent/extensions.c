@@ -100,6 +100,7 @@ void extensions_joined(struct leader *leader, struct leader_member *member)
         ext = extensions_add(leader, member->job, 1, PLAN_STARTING);
         if (ext == NULL)
             return;
+        ext->pool = extensions_pool(leader);
     }
     if (ext->state == PLAN_PENDING || ext->state == PLAN_SUBMITTING)
         extensions_set_state(leader, ext, PLAN_STARTING);
@@ -363,17 +364,21 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
 }
 
 /* At the first look nothing has been submitted yet: what there is comes from an earlier incarnation, or from an earlier elasticrun of this job
- * that was killed. */
+ * that was killed. A leader that follows another one keeps what that
+ * has got: those that still wait would look for the other one. */
 static void cancel_leftovers(struct leader *leader, struct look *look)
 {
     uint32_t *jobs = calloc((size_t)look->count + 1, sizeof(*jobs));
-    char marker[64];
+    char marker[64], own[96];
     int count = 0;
 
     snprintf(marker, sizeof(marker), "elastic-extension-of=%u.", leader->options->job);
+    snprintf(own, sizeof(own), "%s%u", marker, leader->options->restarts);
     for (int i = 0; jobs != NULL && i < look->count; i++)
         if (alive(&look->list[i]) && look->list[i].comment != NULL &&
-            strncmp(look->list[i].comment, marker, strlen(marker)) == 0)
+            strncmp(look->list[i].comment, marker, strlen(marker)) == 0 &&
+            (leader->options->term == 0 || look->list[i].state == JOB_KIND_PENDING ||
+             strcmp(look->list[i].comment, own) != 0))
             jobs[count++] = look->list[i].id;
     if (count > 0)
         submit_cancel(leader, jobs, count, false);

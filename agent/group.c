@@ -167,6 +167,7 @@ static void on_stepping(void *arg)
     struct group *group = arg;
     json_object *msg = member_generation_message("stepping", group->world->generation);
 
+    group->stateful = true;
     json_object_object_add(msg, "aware", json_object_new_boolean(workers_step(group->workers) > 0));
     json_object_object_add(msg, "gate", json_object_new_boolean(passed_gate(group)));
     say_live(group, msg);
@@ -231,6 +232,7 @@ static void on_exited(const struct worker_exit *ended, void *arg)
     json_object *msg;
 
     if (!group->gated) {
+        group->completed += ended->code == 0 && ended->signal == 0 && !ended->told;
         send_exit(group, ended);
         return;
     }
@@ -254,6 +256,8 @@ static void on_drained(void *arg)
             member_send(m, attempt_message(group, "listening"));
         m->group = NULL;
         m->output_paused = false;
+        if (group->completed == group->tail_count)
+            m->completed = group->world->generation;
         if (!group->torn || !keep_snapshot(m, group->started))
             member_send_drained(m, group->started);
     } else {

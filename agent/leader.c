@@ -22,6 +22,7 @@
 #define STEP_WAIT      60.0 /* growth waits until the current world has made a step, at most so long */
 #define FORM_WAIT      10.0 /* and any change, until live workers have met */
 #define CLOSE_LIMIT    3.0  /* seconds for members to end when the job has ended */
+#define LEASE_PATIENCE 6 /* times heartbeat_timeout for others to claim the lead: they notice after three */
 #define REQUEUE_LIMIT  60.0 /* for slurmctld to answer that the job is back in the queue */
 
 double leader_now(const struct leader *leader)
@@ -89,7 +90,8 @@ static int base_lost(const struct leader *leader)
 
         there += m->base && m->link != NULL && !m->leaving && !avoid_member(leader, m);
     }
-    return leader->generation > 0 && there < leader->options->base_nodes
+    return (leader->generation > 0 || leader->lease.term > 0) &&
+                   there < leader->options->base_nodes
                ? leader->options->base_nodes - there
                : 0;
 }
@@ -190,7 +192,7 @@ static bool assembled(const struct leader *leader)
 
     for (int i = 0; i < leader->member_count; i++)
         base += leader->members[i]->base;
-    return base >= leader->options->base_nodes;
+    return base >= leader->options->base_nodes || leader->lease.term > 0;
 }
 
 /* A world that ends need not grow any more. */
@@ -276,8 +278,11 @@ static void on_evaluate(uv_timer_t *timer)
     struct leader *leader = timer->data;
     struct plan_output out;
 
-    if (leader->phase == PHASE_ENDING)
+    if (leader->phase == PHASE_ENDING || !lease_may_act(leader) || takeover_assembles(leader))
         return;
+    if (leader->finish_due)
+        change_finish(leader, leader->finish_code);
+    lease_watch_heritage(leader);
     allocate_update(leader);
     avoid_watch(leader);
     requeue_watch(leader);
@@ -313,6 +318,10 @@ static void on_deadline(uv_timer_t *timer)
 
     if (leader->phase == PHASE_ENDING) {
         leader_handle_closed(leader);
+        return;
+    }
+    if (!lease_may_act(leader) || takeover_assembles(leader)) {
+        leader_restart_deadline(leader, 1.0);
         return;
     }
     if (leader->phase != PHASE_WAITING) {
@@ -362,6 +371,7 @@ static struct leader_member *member_of(struct leader *leader, struct link *link)
 
 static void member_free(struct leader_member *member)
 {
+    world_destroy(member->was_in);
     free(member->node);
     free(member);
 }
@@ -402,8 +412,9 @@ void leader_lose(struct leader *leader, struct leader_member *member, const char
     if (member->link != NULL) {
         struct link *link = member->link;
 
-        /* If it can still read this it leaves in order, and does not take the leader for dead. */
-        send_release(member, why);
+        /* If it can still read this it leaves in order, and does not take the leader for dead. One of the base comes back. */
+        if (!member->base)
+            send_release(member, why);
         member->link = NULL;
         link_close(link, why);
     }
@@ -417,6 +428,7 @@ void leader_lose(struct leader *leader, struct leader_member *member, const char
         recovery_lost(leader->recovery, member->node, leader_now(leader));
         leader_setback(leader);
     }
+    leader->lost_base = leader->lost_base || member->base;
     exchange_member_gone(leader, member);
     member->torn = member->position >= 0 && !member->drained;
     member->drained = true;
@@ -470,13 +482,13 @@ static const char *refusal(struct leader *leader, const char *node, uint32_t job
     return NULL;
 }
 
-static void send_welcome(struct leader *leader, struct leader_member *member)
+static void send_welcome(struct leader *leader, struct leader_member *member, bool keep)
 {
     const struct leader_options *o = leader->options;
     json_object *msg = leader_message("welcome", -1);
 
     json_object_object_add(msg, "argv", json_from_strings(o->argv));
-    json_object_object_add(msg, "env", json_from_strings(environ));
+    json_object_object_add(msg, "env", json_from_strings(o->env));
     json_object_object_add(msg, "cwd", json_object_new_string(o->cwd));
     json_object_object_add(msg, "umask", json_object_new_int((int)o->umask));
     json_object_object_add(msg, "label", json_object_new_boolean(o->label));
@@ -488,14 +500,35 @@ static void send_welcome(struct leader *leader, struct leader_member *member)
     json_object_object_add(msg, "max_restarts", json_object_new_int(o->policy->restarts.restarts));
     if (o->policy->scale_config != NULL)
         json_object_object_add(msg, "scale_config", json_object_get(o->policy->scale_config));
+    json_object_object_add(msg, "term", json_object_new_int(leader->lease.term));
+    json_object_object_add(msg, "address", json_object_new_string(o->address));
+    json_object_object_add(msg, "port", json_object_new_int(leader_port(leader)));
+    json_object_object_add(msg, "successors", json_object_get(leader->successors));
+    json_object_object_add(msg, "keep", json_object_new_boolean(keep));
     leader_send(member, msg);
+    if (member->base)
+        lease_tell_heritage(leader, member);
+    orphan_tell(leader, member);
+}
+
+/* An agent that has lost its link to us comes back before we have noticed. */
+static void lose_former(struct leader *leader, const char *node, uint32_t job, int64_t pid)
+{
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+
+        if (m->link == NULL || m->job != job || m->pid != pid || strcmp(m->node, node) != 0)
+            continue;
+        leader_lose(leader, m, "it has joined again");
+        return;
+    }
 }
 
 static void handle_join(struct leader *leader, struct link *link, json_object *msg)
 {
     const char *node = json_get_string(msg, "node");
     bool base = json_get_bool(msg, "base", false);
-    int64_t job, restarts, nodeid, slots;
+    int64_t job, restarts, nodeid, slots, pid = 0;
     const char *refused;
     struct leader_member *m, **grown;
 
@@ -506,6 +539,8 @@ static void handle_join(struct leader *leader, struct link *link, json_object *m
         link_close(link, "a join that cannot be understood");
         return;
     }
+    if (json_get_int(msg, "pid", 1, INT32_MAX, &pid))
+        lose_former(leader, node, (uint32_t)job, pid);
     refused = refusal(leader, node, (uint32_t)job, base, json_get_bool(msg, "leaving", false));
     if (refused != NULL) {
         json_object *answer = leader_message("refuse", -1);
@@ -531,11 +566,13 @@ static void handle_join(struct leader *leader, struct link *link, json_object *m
     m->base = base;
     m->nodeid = (int)nodeid;
     m->slots = (int)slots;
-    m->joined = m->last_heard = leader_now(leader);
+    m->pid = pid;
+    m->joined = m->last_heard = m->seen = leader_now(leader);
+    m->heard = true; /* if it is not any more when that is looked at first, it has been lost */
     m->position = m->next_position = -1;
     leader->members[leader->member_count++] = m;
     log_debug("node %s of job %u joins", m->node, m->job);
-    send_welcome(leader, m);
+    send_welcome(leader, m, takeover_joined(leader, m, msg));
     if (!base)
         extensions_joined(leader, m);
     leader_schedule(leader, 0);
@@ -650,7 +687,9 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         if (json_get_int(msg, "slowest", 0, UINT32_MAX, &slowest))
             m->slowest = (uint32_t)slowest;
         report_progress(leader, m, msg);
-        leader_send(m, leader_message("beat", -1));
+        lease_beat(leader, m, msg);
+    } else if (strcmp(type, "listen") == 0) {
+        lease_listens(leader, m, msg);
     } else if (!store_on_message(leader, m, type, msg) &&
                !exchange_on_message(leader, m, type, msg)) {
         change_on_message(leader, m, type, msg);
@@ -753,12 +792,18 @@ void leader_handle_closed(struct leader *leader)
     for (int i = 0; i < leader->member_count; i++)
         if (leader->members[i]->link != NULL && since < CLOSE_LIMIT)
             return;
+    if (leader->looking_for_srun) {
+        uv_timer_start(&leader->deadline, on_deadline, 200, 0);
+        return;
+    }
     if ((!leader->cleaned || leader->cancelling > 0 || leader->polling ||
          leader->submission != NULL) &&
         since < 4 * CLOSE_LIMIT) {
         uv_timer_start(&leader->deadline, on_deadline, 200, 0);
         return;
     }
+    if (orphan_ends(leader))
+        return;
     link_server_destroy(leader->server);
     leader->server = NULL;
     uv_close((uv_handle_t *)&leader->evaluate, handle_closed);
@@ -784,6 +829,7 @@ static struct leader *discard(struct leader *leader)
         return NULL;
     requests_destroy(leader->requests);
     recovery_destroy(leader->recovery);
+    json_object_put(leader->successors);
     free(leader);
     return NULL;
 }
@@ -805,6 +851,8 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
         leader->requests = requests_create();
         leader->recovery = recovery_create(&options->policy->restarts, options->conf->node_backoff);
     }
+    if (leader != NULL)
+        leader->successors = json_object_new_array();
     if (leader == NULL || leader->requests == NULL || leader->recovery == NULL) {
         error_set(err, "out of memory");
         return discard(leader);
@@ -821,9 +869,15 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     leader->submit_backoff = 2;
     leader->stop_code = 128 + SIGTERM;
     leader->last_generation = report_last_generation(options);
-    leader->server = link_server_create(loop, &server, &handlers, leader, err);
+    leader->lease.nodes = options->base_nodes;
+    leader->lease.patience = LEASE_PATIENCE * options->conf->heartbeat_timeout;
+    leader->server = options->server != NULL
+                         ? options->server
+                         : link_server_create(loop, &server, &handlers, leader, err);
     if (leader->server == NULL)
         return discard(leader);
+    if (options->server != NULL)
+        link_server_lead(leader->server, &handlers, leader);
     leader->output = output_create(loop, options->label, NULL, leader);
     leader->open_handles++;
     init_timer(leader, &leader->evaluate);
@@ -835,7 +889,15 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     watch_silence(leader);
     uv_timer_start(&leader->poll, on_poll, 0, 1000);
     leader_set_phase(leader, PHASE_WAITING, ASSEMBLE_LIMIT);
+    if (options->server != NULL)
+        takeover_begin(leader);
     return leader;
+}
+
+void leader_adopt(struct leader *leader, struct link *link, json_object *said)
+{
+    for (size_t i = 0; i < json_object_array_length(said); i++)
+        on_message(link, json_object_array_get_idx(said, i), leader);
 }
 
 int leader_port(const struct leader *leader)
@@ -847,6 +909,7 @@ void leader_destroy(struct leader *leader)
 {
     if (leader == NULL)
         return;
+    claim_forget(leader->claim);
     store_free(leader);
     for (int i = 0; i < leader->member_count; i++)
         member_free(leader->members[i]);

@@ -15,6 +15,8 @@
 #include "lib/policy.h"
 
 struct leader;
+struct link;
+struct link_server;
 
 struct leader_options {
     uint32_t job, restarts; /* of the base */
@@ -28,12 +30,20 @@ struct leader_options {
     const char *state_dir, *checkpoint_dir; /* exist */
     const char *user;
     uid_t slurm_user;
+    char *const *env;      /* the user's, as the step has got it */
+    const char *step;      /* Slurm's id of it */
+    const char *node;      /* Slurm's name of this node */
+    int nodeid;            /* … and its number in the step */
     int base_nodes; /* nodes of the base's step */
     int slots;      /* workers per node */
     bool label;
     enum worker_mode mode;
     bool pmix;        /* members have a PMIx server for their workers */
     bool early_start; /* of the next world's workers, where the script has a gate */
+    /* Of one that follows another leader. */
+    struct link_server *server; /* where its voters are; taken over; NULL: the job's first leader */
+    int term;
+    int target, faults; /* what is known of the job: the size asked for (0: not known), failures so far */
 };
 
 /* Listen and wait for the base's members. done(code, arg) is called once, from the loop, when the job has ended, all members have been told and
@@ -41,6 +51,8 @@ struct leader_options {
 struct leader *leader_create(uv_loop_t *loop, const struct leader_options *options,
                              void (*done)(int code, void *arg), void *arg, struct error *err);
 int leader_port(const struct leader *leader);
+/* A voter's link, which link_server_lead() is still to be called for, and what it has said. */
+void leader_adopt(struct leader *leader, struct link *link, json_object *said);
 
 /* Free; only after done. */
 void leader_destroy(struct leader *leader);

@@ -6,8 +6,10 @@
 
 #include <json-c/json.h>
 
+#include "agent/claim.h"
 #include "agent/leader.h"
 #include "agent/output.h"
+#include "agent/successor.h"
 #include "client/event_page.h"
 #include "common/link.h"
 #include "common/slurm_client.h"
@@ -15,6 +17,7 @@
 #include "lib/plan.h"
 #include "lib/recovery.h"
 #include "lib/requests.h"
+#include "lib/succession.h"
 #include "lib/world.h"
 
 enum phase {
@@ -68,6 +71,12 @@ struct leader_member {
     } held;
     uint64_t step;        /* last heard */
     double shunned_until; /* its workers could not be let in: not to be tried again before */
+    int64_t pid;          /* of its agent */
+    int generation;       /* of the world that its workers know */
+    double seen;          /* the newest time of ours that it has sent back */
+    bool heard;           /* … was not long ago when that was last looked at */
+    struct world *was_in; /* under the leader before this one; NULL: in none, or it is known */
+    int completed_world;  /* the last one there whose workers here were through, 0: none */
     int unwritten;        /* pieces of its output that the leader's output holds */
 };
 
@@ -229,6 +238,21 @@ struct leader {
     int history_count;
     double started; /* Unix time */
 
+    struct lease lease;
+    json_object *successors;            /* those that may lead next: nodeid, address, port */
+    struct claim *claim;                /* under way; NULL: none is */
+    double claim_after;                 /* not to be tried before */
+    bool claim_said;                    /* the user has been told why it fails */
+    bool lost_base;                     /* a node of the base has been since the lease was looked at */
+    bool deposed;                       /* another node leads */
+    double assembling;                  /* until then voters of this term join; 0: that is over */
+    bool looking_for_srun;              /* … which is under way */
+    bool orphaned;                      /* there is no srun any more */
+    bool completing, completed_job;     /* Slurm is being told that the job has ended; has been */
+    bool finish_due;                    /* … once that may be done: */
+    int finish_code;
+    int told_target, told_restarts;     /* of the heritage */
+
     int exit_code;
     bool done_called;
     void (*done)(int code, void *arg);
@@ -320,6 +344,30 @@ void avoid_reclaimed(struct leader *leader, struct leader_member *m);
 /* promote.c: a flushed snapshot becomes a checkpoint */
 /* A world is about to start from the newest checkpoint. True: that is being looked for, in PHASE_RESERVING, and change_form() follows. */
 bool promote_first(struct leader *leader);
+
+/* lease.c: may this leader lead? */
+/* Nothing that cannot be taken back may be done otherwise. If not: it will be decided again by itself. */
+bool lease_may_act(struct leader *leader);
+void lease_beat(struct leader *leader, struct leader_member *m, json_object *msg);
+void lease_listens(struct leader *leader, struct leader_member *m, json_object *msg);
+void lease_tell_all(struct leader *leader);
+/* What only the leader knows, for the one after it. */
+void lease_tell_heritage(struct leader *leader, struct leader_member *m);
+void lease_watch_heritage(struct leader *leader);
+
+/* takeover.c: a leader that follows another one */
+void takeover_begin(struct leader *leader);
+/* What the join says of the workers there. True: they may be of use in the next world. */
+bool takeover_joined(struct leader *leader, struct leader_member *m, json_object *join);
+/* Is it still to be seen who is left? Decided again by itself. */
+bool takeover_assembles(struct leader *leader);
+
+/* orphan.c: srun and the batch script are lost with the node that led */
+void orphan_look(struct leader *leader);
+/* Its output goes through the leader, then. */
+void orphan_tell(struct leader *leader, struct leader_member *m);
+/* All is over: Slurm is still to be told. Then leader_handle_closed() follows. */
+bool orphan_ends(struct leader *leader);
 
 /* requeue.c: the base job goes back into the queue */
 void requeue_watch(struct leader *leader);

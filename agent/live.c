@@ -177,7 +177,7 @@ void live_enter(struct leader *leader, const char *type, uint64_t step)
 
         if (m->position < 0)
             continue;
-        msg = leader_message(type, leader->generation);
+        msg = leader_message(type, m->generation);
         if (step != 0)
             json_object_object_add(msg, "step", json_object_new_int64((int64_t)step));
         json_object_object_add(msg, "next", next_of(leader, m));

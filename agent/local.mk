@@ -9,6 +9,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/binding.c \
     agent/binding.h \
     agent/change.c \
+    agent/claim.c \
+    agent/claim.h \
     agent/event.c \
     agent/event.h \
     agent/exec_worker.c \
@@ -21,18 +23,21 @@ agent_libelasticagent_la_SOURCES = \
     agent/hang.c \
     agent/leader.c \
     agent/keep.c \
+    agent/lease.c \
     agent/live.c \
     agent/leader.h \
     agent/leader_internal.h \
     agent/member.c \
     agent/member.h \
     agent/member_control.c \
+    agent/member_join.c \
     agent/member_internal.h \
     agent/member_pmix.c \
     agent/member_reclaim.c \
     agent/memory.c \
     agent/memory.h \
     agent/options.c \
+    agent/orphan.c \
     agent/options.h \
     agent/output.c \
     agent/output.h \
@@ -58,6 +63,9 @@ agent_libelasticagent_la_SOURCES = \
     agent/store_server.c \
     agent/store_server.h \
     agent/submit.c \
+    agent/successor.c \
+    agent/successor.h \
+    agent/takeover.c \
     agent/tear.c \
     agent/worker_error.c \
     agent/worker_error.h \

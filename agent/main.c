@@ -24,6 +24,7 @@
 #include "agent/member.h"
 #include "agent/options.h"
 #include "agent/paths.h"
+#include "agent/successor.h"
 #include "agent/workers.h"
 #include "common/conf_file.h"
 #include "common/files.h"
@@ -53,8 +54,14 @@ struct run {
     struct leader *leader;
     struct member *member;
     struct member_options member_options;
+    struct successor *successor; /* NULL: this agent cannot follow the leader */
+    struct successor_options follow;
+    struct member_command command; /* of the leader before this one */
+    struct leader *former;         /* has ended: another node led; freed at the end */
     uv_signal_t term, interrupt;
     char *address, *state_dir, *checkpoint_dir, *cluster, *user;
+    char *own_address; /* by which others reach this node */
+    uid_t slurm_user;
     char cwd[PATH_MAX];
     bool agreed; /* what all tasks of the step find alike is right */
     int pending; /* leader and member still to end */
@@ -261,6 +268,13 @@ static int check_size(struct run *run, struct error *err)
     return 0;
 }
 
+static char *user_name(void)
+{
+    const struct passwd *pw = getpwuid(getuid());
+
+    return strdup(pw != NULL ? pw->pw_name : "?");
+}
+
 static int make_directories(struct run *run, struct error *err)
 {
     const struct passwd *pw = getpwuid(getuid());
@@ -268,7 +282,7 @@ static int make_directories(struct run *run, struct error *err)
     char job[16];
 
     snprintf(job, sizeof(job), "%u", run->place.job);
-    run->user = strdup(pw != NULL ? pw->pw_name : "?");
+    run->user = user_name();
     if (run->options.state_dir != NULL)
         run->state_dir = strdup(run->options.state_dir);
     else
@@ -305,6 +319,15 @@ static void part_done(int code, void *arg)
     finish_if_idle(run);
 }
 
+static void member_done(int code, void *arg)
+{
+    struct run *run = arg;
+
+    successor_destroy(run->successor);
+    run->successor = NULL;
+    part_done(code, run);
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct run *run = handle->data;
@@ -325,30 +348,30 @@ static char *first_step_node(void)
     return first;
 }
 
-static int start_leader(struct run *run, struct error *err)
+static const char *step_id(void)
 {
-    uid_t slurm_user = 0;
-    struct error ignored;
+    const char *id = getenv("SLURM_STEP_ID");
 
-    if (slurm_client_site(&slurm_user, &run->cluster, &ignored) != 0)
-        slurm_user = 0;
-    if (make_directories(run, err) != 0)
-        return -1;
-    if (getcwd(run->cwd, sizeof(run->cwd)) == NULL)
-        return error_set(err, "current directory: %s", strerror(errno));
+    return id != NULL ? id : "batch";
+}
+
+/* What is the same for whoever leads the job. */
+static void describe_lead(struct run *run)
+{
     run->lead = (struct leader_options){
         .job = run->place.job,
         .restarts = run->place.restarts,
         .conf = run->conf,
         .policy = &run->policy,
         .argv = run->options.argv,
-        .cwd = run->cwd,
-        .address = run->address,
+        .env = environ,
+        .address = run->own_address,
         .program = paths_program(),
-        .state_dir = run->state_dir,
-        .checkpoint_dir = run->checkpoint_dir,
         .user = run->user,
-        .slurm_user = slurm_user,
+        .slurm_user = run->slurm_user,
+        .step = step_id(),
+        .node = run->place.node,
+        .nodeid = run->place.nodeid,
         .base_nodes = run->place.nodes,
         .slots = run->member_options.slots,
         .label = run->options.label,
@@ -356,12 +379,128 @@ static int start_leader(struct run *run, struct error *err)
         .mode = run->options.mode,
         .pmix = run->options.pmix,
     };
+}
+
+static void leader_done(int code, void *arg)
+{
+    struct run *run = arg;
+
+    run->former = run->leader;
+    run->leader = NULL;
+    part_done(code, run);
+}
+
+static int start_leader(struct run *run, struct error *err)
+{
+    struct error ignored;
+
+    if (slurm_client_site(&run->slurm_user, &run->cluster, &ignored) != 0)
+        run->slurm_user = 0;
+    if (make_directories(run, err) != 0)
+        return -1;
+    if (getcwd(run->cwd, sizeof(run->cwd)) == NULL)
+        return error_set(err, "current directory: %s", strerror(errno));
+    run->own_address = strdup(run->address);
+    if (run->own_address == NULL)
+        return error_set(err, "out of memory");
+    describe_lead(run);
+    run->lead.cwd = run->cwd;
+    run->lead.state_dir = run->state_dir;
+    run->lead.checkpoint_dir = run->checkpoint_dir;
     run->lead.umask = umask(077);
-    run->leader = leader_create(&run->loop, &run->lead, part_done, run, err);
+    run->leader = leader_create(&run->loop, &run->lead, leader_done, run, err);
     if (run->leader == NULL)
         return -1;
     run->pending++;
     return 0;
+}
+
+/* ---- another node leads, and may be lost (doc/takeover.md) ----------------------------------------------------------------- */
+
+static void lead(struct link_server *server, int term, const struct vote *votes, int count,
+                 void *arg)
+{
+    struct run *run = arg;
+    struct error err = {""};
+
+    describe_lead(run);
+    run->lead.argv = run->command.argv;
+    run->lead.env = run->command.env;
+    run->lead.cwd = run->command.cwd;
+    run->lead.umask = run->command.umask;
+    run->lead.state_dir = run->command.state_dir;
+    run->lead.checkpoint_dir = run->command.checkpoint_dir;
+    run->lead.target = run->command.target;
+    run->lead.faults = run->command.restarts;
+    run->lead.server = server;
+    run->lead.term = term;
+    leader_destroy(run->former); /* of an earlier term that this node has led */
+    run->former = NULL;
+    run->leader = leader_create(&run->loop, &run->lead, leader_done, run, &err);
+    if (run->leader == NULL) {
+        log_error("%s: cannot lead: %s", run->place.node, err.text);
+        link_server_destroy(server);
+    } else {
+        run->pending++;
+        for (int i = 0; i < count; i++)
+            leader_adopt(run->leader, votes[i].link, votes[i].said);
+    }
+    successor_destroy(run->successor);
+    run->successor = NULL;
+}
+
+static struct successor *start_successor(struct run *run)
+{
+    struct error err = {""};
+    struct successor *successor;
+
+    if (slurm_client_site(&run->slurm_user, &run->cluster, &err) != 0)
+        run->slurm_user = 0;
+    if (run->user == NULL)
+        run->user = user_name();
+    if (run->own_address == NULL &&
+        (run->own_address = slurm_client_node_address(run->place.node)) == NULL)
+        return NULL;
+    run->follow = (struct successor_options){
+        .job = run->place.job,
+        .restarts = run->place.restarts,
+        .step = step_id(),
+        .node = run->place.node,
+        .state_dir = run->command.state_dir,
+        .base_nodes = run->place.nodes,
+        .slurm_user = run->slurm_user,
+        .conf = run->conf,
+    };
+    successor = successor_create(&run->loop, &run->follow, lead, run, &err);
+    if (successor == NULL)
+        log_error("%s: cannot lead if the leader is lost: %s", run->place.node, err.text);
+    return successor;
+}
+
+static int followed(struct member *member, void *arg)
+{
+    struct run *run = arg;
+    const char *address;
+    int port, term;
+
+    if (run->leader != NULL || run->place.nodes < 2 || run->place.nodeid > SUCCESSORS_MAX)
+        return 0;
+    member_command(member, &run->command);
+    member_leader(member, &address, &port, &term);
+    if (run->successor == NULL)
+        run->successor = start_successor(run);
+    if (run->successor == NULL)
+        return 0;
+    successor_follow(run->successor, address, port, term);
+    return successor_port(run->successor);
+}
+
+static void lost(void *arg)
+{
+    struct run *run = arg;
+
+    if (run->successor != NULL)
+        successor_seek(run->successor);
 }
 
 /* ELASTIC_LEADER=ADDRESS:PORT and ELASTIC_BASE=JOB.RESTARTS, from the leader that submitted us. */
@@ -422,7 +561,9 @@ static int start(struct run *run, struct error *err)
         m->port = leader_port(run->leader);
     }
     m->address = run->address;
-    run->member = member_create(&run->loop, m, part_done, run, err);
+    if (m->base)
+        m->hooks = (struct member_hooks){.followed = followed, .lost = lost, .arg = run};
+    run->member = member_create(&run->loop, m, member_done, run, err);
     if (run->member == NULL)
         return -1;
     run->pending++;
@@ -449,6 +590,7 @@ static int run_loop(struct run *run)
     uv_run(&run->loop, UV_RUN_DEFAULT);
     member_destroy(run->member);
     leader_destroy(run->leader);
+    leader_destroy(run->former);
     uv_loop_close(&run->loop);
     return run->code;
 }
@@ -507,6 +649,7 @@ int main(int argc, char **argv)
     options_clear(&run.options);
     conf_destroy(run.conf);
     free(run.address);
+    free(run.own_address);
     free(run.state_dir);
     free(run.checkpoint_dir);
     free(run.cluster);

@@ -20,12 +20,11 @@
 #include "lib/json_get.h"
 
 #define FLUSH_MS    2000 /* for the last output before exit */
-#define FATAL_GRACE 3.0  /* seconds for workers when the leader is gone */
-#define PATIENCE    5 /* times heartbeat_timeout: without its leader a member can do nothing but end */
+/* Times heartbeat_timeout: a leader that nobody has heard for so long may be followed by another. It knows earlier that it has not been heard,
+ * and does nothing from then on (lib/succession.h). */
+#define PATIENCE 3
 
-static void member_end(struct member *m, int code);
-
-static double now_seconds(struct member *m)
+double member_now(const struct member *m)
 {
     return (double)uv_now(m->loop) / 1000.0;
 }
@@ -80,8 +79,10 @@ static void handle_welcome(struct member *m, json_object *msg)
                *checkpoint = json_get_string(msg, "checkpoint_dir");
     json_object *scale;
 
-    if (m->welcomed)
+    if (m->welcomed) {
+        member_join_welcomed(m, msg); /* of another leader, which knows no more than the first did */
         return;
+    }
     m->argv = json_get_strings(msg, "argv", 65536);
     m->user_env = json_get_strings(msg, "env", 65536);
     if (m->argv == NULL || m->argv[0] == NULL || m->user_env == NULL || cwd == NULL ||
@@ -109,7 +110,42 @@ static void handle_welcome(struct member *m, json_object *msg)
     if (json_get_bool(msg, "pmix", false) && m->pmix == NULL)
         member_pmix_begin(m);
     m->welcomed = true;
+    member_join_welcomed(m, msg);
     member_reclaim_welcomed(m);
+}
+
+/* What the next leader is to know. */
+static void handle_heritage(struct member *m, json_object *msg)
+{
+    int64_t target, restarts;
+
+    if (json_get_int(msg, "target", 0, SIZES_NODES_MAX, &target))
+        m->target = (int)target;
+    if (json_get_int(msg, "restarts", 0, INT32_MAX, &restarts))
+        m->faults = (int)restarts;
+}
+
+static void output_closed(void *arg)
+{
+    member_piece_gone(arg);
+}
+
+/* Nobody reads what this node writes: the leader has a file. */
+static void handle_relay(struct member *m, json_object *msg)
+{
+    (void)msg;
+    if (m->output == NULL)
+        return;
+    m->open_handles++;
+    output_destroy(m->output, 0, output_closed, m);
+    m->output = NULL;
+    if (m->output_paused)
+        member_pause_output(m, false);
+}
+
+static void handle_beat(struct member *m, json_object *msg)
+{
+    json_get_int(msg, "now", 0, INT64_MAX, &m->leader_time);
 }
 
 static void handle_reserve(struct member *m, json_object *msg)
@@ -152,7 +188,7 @@ static struct world *read_world(struct member *m, json_object *msg, int64_t *ind
     return NULL;
 }
 
-static void drop_next(struct member *m)
+void member_drop_next(struct member *m)
 {
     struct group *next = m->next;
 
@@ -179,7 +215,7 @@ static void handle_prepare(struct member *m, json_object *msg)
 
     if (!m->welcomed || m->ending || (world = read_world(m, msg, &index, &attempt)) == NULL)
         return;
-    drop_next(m);
+    member_drop_next(m);
     if (m->group != NULL && !group_fits_twice(m->group, why, sizeof(why))) {
         world_destroy(world);
         say_unprepared(m, attempt, why);
@@ -196,7 +232,7 @@ static void handle_discard(struct member *m, json_object *msg)
 
     if (m->next != NULL && json_get_int(msg, "attempt", 0, INT32_MAX, &attempt) &&
         attempt == m->next->attempt)
-        drop_next(m);
+        member_drop_next(m);
 }
 
 void member_send_drained(struct member *m, int started)
@@ -251,7 +287,7 @@ static void handle_start(struct member *m, json_object *msg)
         m->group = m->next;
         m->next = NULL;
     } else {
-        drop_next(m);
+        member_drop_next(m);
         m->group = group_start(m, world, (int)index, (int)attempt,
                                json_get_bool(msg, "gate", false), &err);
     }
@@ -406,7 +442,9 @@ void member_handle(struct member *m, json_object *msg)
         {"stop", true, handle_stop},        {"release", false, handle_release},
         {"finish", false, handle_finish},   {"ack", false, handle_ack},
         {"torn", true, handle_torn},        {"next", true, handle_next},
-        {"stacks", true, handle_stacks},
+        {"stacks", true, handle_stacks},    {"successors", false, member_join_successors},
+        {"redirect", false, member_join_redirect}, {"heritage", false, handle_heritage},
+        {"beat", false, handle_beat},       {"relay", false, handle_relay},
     };
 
     if (type == NULL || member_control_relay(m, type, msg) ||
@@ -423,12 +461,12 @@ void member_handle(struct member *m, json_object *msg)
             table[i].handle(m, msg);
 }
 
-static void on_message(struct link *link, json_object *msg, void *arg)
+void member_on_message(struct link *link, json_object *msg, void *arg)
 {
     struct member *m = arg;
 
     (void)link;
-    m->last_heard = now_seconds(m);
+    m->last_heard = member_now(m);
     /* Workers wait for it, whatever those that are being started wait for. */
     if (m->store != NULL && store_server_on_message(m->store, msg))
         return;
@@ -436,137 +474,12 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         member_handle(m, msg);
 }
 
-/* ---- joining and leaving ----------------------------------------------------------------------------------------------- */
-
-/* Slurm's signal is lost when it comes before our handlers exist: ask about our own job. */
-struct preempt_check {
-    struct slurm_work work;
-    struct member *member;
-    uint32_t job;
-    bool preempted;
-};
-
-static void preempt_ask(void *arg)
-{
-    struct preempt_check *check = arg;
-    struct job_info *info = NULL;
-    struct error err;
-
-    if (slurm_client_job(check->job, &info, &err) == 0 && info != NULL)
-        check->preempted = info->preempt_time != 0;
-    job_info_free(info);
-}
-
-static void preempt_answer(void *arg)
-{
-    struct preempt_check *check = arg;
-    struct member *m = check->member;
-
-    if (check->preempted && !m->leaving && !m->ending)
-        member_leave(m, "preempted");
-    free(check);
-    member_piece_gone(m);
-}
-
-static void check_preempted(struct member *m)
-{
-    struct preempt_check *check;
-
-    if (m->options->base || (check = calloc(1, sizeof(*check))) == NULL)
-        return;
-    check->work = (struct slurm_work){.work = preempt_ask, .done = preempt_answer, .arg = check};
-    check->member = m;
-    check->job = m->options->job;
-    m->open_handles++;
-    slurm_queue(m->loop, &check->work);
-}
-
-static void on_open(struct link *link, void *arg)
-{
-    struct member *m = arg;
-    json_object *msg = member_message("join");
-
-    (void)link;
-    m->last_heard = now_seconds(m);
-    json_object_object_add(msg, "node", json_object_new_string(m->options->node));
-    json_object_object_add(msg, "job", json_object_new_int64(m->options->job));
-    json_object_object_add(msg, "restarts", json_object_new_int64(m->options->restarts));
-    json_object_object_add(msg, "base", json_object_new_boolean(m->options->base));
-    json_object_object_add(msg, "nodeid", json_object_new_int(m->options->nodeid));
-    json_object_object_add(msg, "slots", json_object_new_int(m->options->slots));
-    json_object_object_add(msg, "pid", json_object_new_int(getpid()));
-    json_object_object_add(msg, "leaving", json_object_new_boolean(m->leaving));
-    member_send(m, msg);
-    check_preempted(m);
-}
-
-/* The leader is gone without a word: what it has asked Slurm for must not stay in the queue. Each member of the base that is left does this. */
-struct sweep {
-    struct slurm_work work;
-    struct member *member;
-};
-
-static void sweep_work(void *arg)
-{
-    struct sweep *sweep = arg;
-    const struct member_options *options = sweep->member->options;
-    struct error err;
-
-    if (slurm_client_cancel_extensions(options->base_job, options->base_restarts, getuid(), &err) <
-        0)
-        log_debug("cancelling extensions: %s", err.text);
-}
-
-static void sweep_done(void *arg)
-{
-    struct sweep *sweep = arg;
-    struct member *m = sweep->member;
-
-    free(sweep);
-    member_piece_gone(m);
-}
-
-static void cancel_extensions(struct member *m)
-{
-    struct sweep *sweep = calloc(1, sizeof(*sweep));
-
-    if (sweep == NULL)
-        return;
-    sweep->work = (struct slurm_work){.work = sweep_work, .done = sweep_done, .arg = sweep};
-    sweep->member = m;
-    m->open_handles++;
-    slurm_queue(m->loop, &sweep->work);
-}
-
-static void on_closed(struct link *link, const char *why, void *arg)
-{
-    struct member *m = arg;
-
-    (void)link;
-    m->link = NULL;
-    if (m->store != NULL)
-        store_server_lost(m->store);
-    if (!m->ending) {
-        /* A leader that ends well says finish or release first. For an extension this is the way in which a finished base looks. */
-        if (m->welcomed || m->options->base)
-            log_error("%s: lost the leader: %s", m->options->node, why);
-        else
-            log_info("%s: no leader of job %u answers (%s): nothing to do", m->options->node,
-                     m->options->base_job, why);
-        if (m->options->base && m->welcomed)
-            cancel_extensions(m);
-        member_end(m, m->options->base ? 1 : 0);
-    }
-    member_piece_gone(m);
-}
-
-static const struct link_handlers link_handlers = {
-    .open = on_open, .message = on_message, .closed = on_closed};
+/* ---- beats, and leaving ------------------------------------------------------------------------------------------------ */
 
 static void on_beat(uv_timer_t *timer)
 {
     struct member *m = timer->data;
-    double now = now_seconds(m);
+    double now = member_now(m);
     bool late = m->last_beat > 0 && now - m->last_beat > 2 * m->beat_interval;
     json_object *msg;
 
@@ -575,7 +488,7 @@ static void on_beat(uv_timer_t *timer)
         workers_forgive_stopped(m->group->workers);
     else if (m->group != NULL)
         workers_end_stopped(m->group->workers, m->heartbeat);
-    if (m->link == NULL || !m->welcomed || m->ending)
+    if (m->link == NULL || !m->welcomed || m->ending || member_seeks(m))
         return;
     if (late)
         m->last_heard =
@@ -585,6 +498,7 @@ static void on_beat(uv_timer_t *timer)
         return;
     }
     msg = member_generation_message("beat", m->generation);
+    json_object_object_add(msg, "seen", json_object_new_int64(m->leader_time));
     json_object_object_add(
         msg, "step",
         json_object_new_int64(m->group != NULL ? (int64_t)workers_step(m->group->workers) : 0));
@@ -608,9 +522,9 @@ void member_leave(struct member *m, const char *reason)
         member_end(m, 0);
         return;
     }
-    if (m->last_heard == 0 && m->options->nodeid != 0) {
-        /* No leader yet, and it has been told to end as we have. */
-        member_end(m, 128 + SIGTERM);
+    if ((m->last_heard == 0 && m->options->nodeid != 0) || member_seeks(m)) {
+        /* No leader, and whoever may become it has been told to end as we have. */
+        member_end(m, m->options->base ? 128 + SIGTERM : 0);
         return;
     }
     msg = member_message("leaving");
@@ -678,7 +592,7 @@ static void close_store(struct member *m)
 /* ---- end, and the beginning ------------------------------------------------------------------------------------------------ */
 
 /* First the workers, then the output, then the link: what workers wrote last is still handed on. */
-static void member_end(struct member *m, int code)
+void member_end(struct member *m, int code)
 {
     if (!m->ending)
         m->exit_code = code;
@@ -686,12 +600,13 @@ static void member_end(struct member *m, int code)
     if (m->next != NULL)
         group_kill(m->next);
     if (m->group != NULL)
-        workers_stop(m->group->workers, SIGTERM, FATAL_GRACE);
+        workers_stop(m->group->workers, SIGTERM, MEMBER_FATAL_GRACE);
     if (m->next != NULL || m->group != NULL)
         return; /* member_drained comes back here */
     if (m->finished || uv_is_closing((uv_handle_t *)&m->beat))
         return;
     uv_close((uv_handle_t *)&m->beat, beat_closed);
+    member_join_end(m);
     member_pmix_end(m);
     close_store(m);
     member_reclaim_end(m);
@@ -714,18 +629,6 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
                              void (*done)(int code, void *arg), void *arg, struct error *err)
 {
     struct member *m = calloc(1, sizeof(*m));
-    struct link_client_options client = {
-        .role = LINK_ROLE_AGENT,
-        .job_id = options->base_job,
-        .restarts = options->base_restarts,
-        .leader_uid = getuid(),
-        .munge_socket = options->conf->munge_socket,
-        .address = options->address,
-        .port = options->port,
-        .port_first = options->conf->port_first,
-        .port_last = options->conf->port_last,
-        .timeout_ms = options->connect_timeout_ms,
-    };
 
     if (m == NULL) {
         error_set(err, "out of memory");
@@ -744,8 +647,7 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
         member_destroy(m);
         return NULL;
     }
-    m->link = link_connect(loop, &client, &link_handlers, m, err);
-    if (m->link == NULL) {
+    if (member_join(m, err) != 0) {
         run_dir_leave(m->run_dir, true);
         member_destroy(m);
         return NULL;
@@ -756,13 +658,35 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
     m->beat_interval = m->heartbeat / (options->base && options->nodeid == 0 ? 2 : 4);
     uv_timer_start(&m->beat, on_beat, (uint64_t)(m->beat_interval * 1000),
                    (uint64_t)(m->beat_interval * 1000));
-    m->open_handles = 2; /* link, beat */
+    m->open_handles++; /* besides the link */
+    member_join_begin(m);
     open_store(m);
     member_reclaim_begin(m);
     /* It takes longer to come up than this node to join. An extension's leader says whether there is one. */
     if (options->base && options->pmix)
         member_pmix_begin(m);
     return m;
+}
+
+void member_command(const struct member *m, struct member_command *command)
+{
+    *command = (struct member_command){
+        .argv = m->argv,
+        .env = m->user_env,
+        .cwd = m->cwd,
+        .umask = m->umask,
+        .state_dir = m->state_dir,
+        .checkpoint_dir = m->checkpoint_dir,
+        .target = m->target,
+        .restarts = m->faults,
+    };
+}
+
+void member_leader(const struct member *m, const char **address, int *port, int *term)
+{
+    *address = m->leader_address;
+    *port = m->leader_port;
+    *term = m->term;
 }
 
 void member_destroy(struct member *m)
@@ -774,6 +698,7 @@ void member_destroy(struct member *m)
     strings_free(m->argv);
     strings_free(m->user_env);
     json_object_put(m->scale);
+    member_join_free(m);
     free(m->cwd);
     free(m->state_dir);
     free(m->checkpoint_dir);

@@ -14,6 +14,14 @@
 
 struct member;
 
+/* What is done where a member has another leader. Each may be NULL. */
+struct member_hooks {
+    /* The member follows a leader. Returns the port at which it can be reached by others that lose theirs, 0: at none. */
+    int (*followed)(struct member *member, void *arg);
+    void (*lost)(void *arg); /* … and does not any more */
+    void *arg;
+};
+
 struct member_options {
     const char *node;       /* Slurm's name of this node */
     uint32_t job, restarts; /* of this member's own job */
@@ -29,6 +37,16 @@ struct member_options {
     const char *lib;     /* path of libelastic.so */
     bool bind;
     bool pmix; /* of a base member: its workers will have a PMIx server */
+    struct member_hooks hooks;
+};
+
+/* What the leader has said of the job: all that another one has to know. */
+struct member_command {
+    char *const *argv, *const *env;
+    const char *cwd;
+    mode_t umask;
+    const char *state_dir, *checkpoint_dir;
+    int target, restarts;
 };
 
 /* Join. done(code, arg) is called once, from the loop, when this member has nothing left to do: its workers are gone, its files removed and
@@ -38,6 +56,11 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
 
 /* Slurm sent SIGTERM (or the user SIGINT): tell the leader and go when it says so. */
 void member_leave(struct member *member, const char *reason);
+
+/* Known once followed() has been called; borrowed. */
+void member_command(const struct member *member, struct member_command *command);
+/* Whom it follows, or did last; address NULL: not known. */
+void member_leader(const struct member *member, const char **address, int *port, int *term);
 
 /* Free; only after done. */
 void member_destroy(struct member *member);

@@ -9,12 +9,16 @@
 #include "agent/output.h"
 #include "agent/pmix.h"
 #include "agent/store_server.h"
+#include "agent/successor.h"
 #include "agent/workers.h"
 #include "common/link.h"
 #include "lib/world.h"
 
 struct control;
+struct successor_place;
 struct tail;
+
+#define MEMBER_FATAL_GRACE 3.0 /* seconds for workers when the leader is gone */
 
 /* The workers of one generation on this node. */
 struct group {
@@ -29,6 +33,8 @@ struct group {
     bool gated;  /* its world has not begun */
     bool ready;  /* all have been executed */
     bool torn;   /* one has ended as it should not, with what it had */
+    bool stateful; /* they have made a step */
+    int completed; /* those that have ended by themselves, with 0 */
     uv_timer_t look; /* for rank 0 to listen */
     uint64_t look_until;
     bool first_passed; /* rank 0 its gate */
@@ -53,9 +59,26 @@ struct member {
     int64_t control_number;   /* of the last of them */
     int alerted;              /* attempt whose workers have been asked to save, by an event */
     int generation;           /* the last one begun here */
+    int completed;            /* the last one whose workers have all ended by themselves, with 0; 0: none */
+    int term;                 /* of the leader that it follows, or did last */
+    char *leader_address;     /* of that; NULL: it has not said it */
+    int leader_port;
+    struct successor_place *successors;
+    int successor_count;
+    struct {
+        bool active;
+        bool torn; /* the workers live on, and wait for the next world */
+        double since;
+        int target;    /* whom to dial next */
+        char *address; /* … where one of them has sent us; NULL: nobody has */
+        int port;
+        uv_timer_t timer;
+        uv_timer_cb on_time;
+    } seek;
     uv_timer_t beat;
     double last_heard;
     double last_beat;
+    int64_t leader_time; /* the newest that its beats have said: it is sent back */
     double beat_interval;
     double heartbeat; /* seconds of silence after which a member is lost */
     char *run_dir;
@@ -65,6 +88,7 @@ struct member {
     json_object *scale; /* world size → JSON text */
     mode_t umask;
     int min_nodes, max_nodes, max_restarts;
+    int target, faults; /* the job's, for the next leader; 0: not known */
 
     int reserved_port, reserved_fd; /* for the next group that starts */
     size_t unacked;
@@ -87,10 +111,26 @@ struct member {
 json_object *member_message(const char *type);
 json_object *member_generation_message(const char *type, int generation);
 void member_send(struct member *m, json_object *msg);
+double member_now(const struct member *m); /* seconds */
+void member_drop_next(struct member *m);
+void member_on_message(struct link *link, json_object *msg, void *arg);
+/* Stop the workers, and leave when they have. */
+void member_end(struct member *m, int code);
 /* A group has no worker left. */
 void member_drained(struct member *m);
 /* … which the leader is told by the attempt that they were started for. */
 void member_send_drained(struct member *m, int started);
+
+/* member_join.c: its leader, and whoever follows that one */
+void member_join_begin(struct member *m);
+int member_join(struct member *m, struct error *err);
+void member_join_welcomed(struct member *m, json_object *msg);
+void member_join_successors(struct member *m, json_object *msg);
+/* The one that was asked does not lead. */
+void member_join_redirect(struct member *m, json_object *msg);
+bool member_seeks(const struct member *m);
+void member_join_end(struct member *m);
+void member_join_free(struct member *m);
 
 /* member_pmix.c: the node's PMIx server between workers and leader */
 void member_pmix_begin(struct member *m);
@@ -104,6 +144,8 @@ void member_pmix_free(char ***added);
 void member_pmix_gone(struct member *m, int attempt); /* its workers */
 /* Tell the workers that want to be told by an event that they have so many seconds to save, because of a change of that kind. */
 void member_pmix_alert(struct member *m, const char *kind, const char *reason, double seconds);
+/* The leader is lost: what was to be started is not. */
+void member_pmix_forget(struct member *m);
 void member_pmix_end(struct member *m);
 
 /* keep.c: a snapshot that the next world may start from */

@@ -220,6 +220,13 @@ static void on_gone(void *arg)
     member_piece_gone(arg);
 }
 
+void member_pmix_forget(struct member *m)
+{
+    m->asked = 0;
+    json_object_put(m->waiting);
+    m->waiting = NULL;
+}
+
 void member_pmix_end(struct member *m)
 {
     struct pmix *pmix = m->pmix;

@@ -31,6 +31,7 @@ struct sink {
     struct output *output;
     int fd;
     bool file; /* written with uv_fs_write */
+    bool redirected; /* fd is another file now; what is being written still goes to the one before */
     bool broken;
     bool writing; /* the head of the queue is under way */
     bool open;    /* its handle, if it has one, is not closed yet */
@@ -103,6 +104,10 @@ static void after_write(uv_write_t *request, int status)
 
     sink->writing = false;
     sink->broken |= status < 0;
+    if (sink->redirected) {
+        sink->file = true;
+        sink->broken = false;
+    }
     retire(sink);
     pump(sink);
     finish_if_empty(sink->output);
@@ -305,6 +310,18 @@ void output_end_rank(struct output *output, int rank)
         fclose(out);
         queue(output, fd, text, size, 0, NULL, NULL);
         free(text);
+    }
+}
+
+void output_redirect(struct output *output)
+{
+    for (int i = 0; i < 2; i++) {
+        struct sink *sink = &output->sinks[i];
+
+        sink->redirected = true;
+        sink->file = sink->file || !sink->writing;
+        sink->broken = false;
+        pump(sink);
     }
 }
 

@@ -23,6 +23,9 @@ struct output *output_create(uv_loop_t *loop, bool label, void (*drained)(void *
 bool output_write(struct output *output, int rank, int fd, const char *data, size_t len,
                   void (*written)(size_t, void *), void *arg);
 
+/* Descriptors 1 and 2 have been replaced by those of a regular file. */
+void output_redirect(struct output *output);
+
 /* Flush partial lines of a rank (labels). */
 void output_end_rank(struct output *output, int rank);
 

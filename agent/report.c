@@ -408,6 +408,8 @@ static json_object *state_json(struct leader *leader)
     json_object_object_add(msg, "newcomers", json_object_new_string(leader->newcomer_error));
     avoid_describe(leader, left_out, sizeof(left_out));
     json_object_object_add(msg, "left_out", json_object_new_string(left_out));
+    json_object_object_add(msg, "leader", json_object_new_string(o->node));
+    json_object_object_add(msg, "term", json_object_new_int(leader->lease.term));
     json_object_object_add(msg, "policy", policy_to_json(o->policy));
     json_object_object_add(msg, "state_dir", json_object_new_string(o->state_dir));
     json_object_object_add(msg, "checkpoint_dir", json_object_new_string(o->checkpoint_dir));
@@ -428,6 +430,11 @@ static json_object *history_json(struct leader *leader)
         json_object_object_add(obj, "until",
                                r->until >= 0 ? json_object_new_double(r->until) : NULL);
         json_object_array_add(array, obj);
+    }
+    /* What was before is in the file that both have written: that is read instead. */
+    if (leader->options->term > 0) {
+        json_object_put(array);
+        array = NULL;
     }
     json_object_object_add(msg, "generations", array);
     return msg;

@@ -57,15 +57,15 @@ static bool can_live_on(const struct leader *leader)
 
 static void tell_torn(struct leader *leader, struct leader_member *m)
 {
-    json_object *msg = leader_message("torn", leader->generation);
+    json_object *msg = leader_message("torn", m->generation);
 
     json_object_object_add(msg, "reason", json_object_new_string(leader->change_reason));
     leader_send(m, msg);
 }
 
-static void tell_leave(struct leader *leader, struct leader_member *m, bool save)
+static void tell_leave(struct leader_member *m, bool save)
 {
-    json_object *msg = leader_message("next", leader->generation);
+    json_object *msg = leader_message("next", m->generation);
     json_object *next = json_object_new_object();
 
     json_object_object_add(next, "leave", json_object_new_boolean(true));
@@ -151,7 +151,7 @@ static void let_leave(struct leader *leader)
         if (!is_left(m) || !m->leaving)
             continue;
         save = m->stateful && !others_have_state(leader, m);
-        tell_leave(leader, m, save);
+        tell_leave(m, save);
         drop(leader, m);
         if (save)
             m->departing += LEAVE_LIMIT;
@@ -192,7 +192,8 @@ void tear_form(struct leader *leader)
 {
     double wait;
 
-    if (!leader->torn || leader->phase != PHASE_WAITING)
+    if (!leader->torn || leader->phase != PHASE_WAITING || leader->assembling > 0 ||
+        !lease_may_act(leader))
         return;
     if (leader->next.world != NULL && !prepare_usable(leader))
         prepare_discard(leader);
@@ -259,7 +260,7 @@ bool tear_end(struct leader *leader, int code)
 
         if (!is_left(m))
             continue;
-        tell_leave(leader, m, m->stateful && saved == 0);
+        tell_leave(m, m->stateful && saved == 0);
         saved += m->stateful;
     }
     change_drain(leader, LEAVE_LIMIT);

@@ -270,6 +270,19 @@ static void put_extensions(FILE *out, json_object *state, const struct render_op
     table_destroy(table);
 }
 
+/* That it is the first node needs no words. */
+static void put_leader(FILE *out, json_object *state, int width)
+{
+    const char *leader = json_get_string(state, "leader");
+    int64_t term = field_int(state, "term", 0);
+    char text[320];
+    if (leader == NULL || term <= 0)
+        return;
+    snprintf(text, sizeof(text), "%.250s, since the leading node was lost (term %lld)", leader,
+             (long long)term);
+    put_line(out, "Leader", text, width);
+}
+
 char *render_state(json_object *state, const struct render_options *options)
 {
     char *text = NULL;
@@ -281,6 +294,7 @@ char *render_state(json_object *state, const struct render_options *options)
     put_line(out, "Why this size", json_get_string(state, "why_size"), options->width);
     put_line(out, "Why not more", json_get_string(state, "why_not_more"), options->width);
     put_line(out, "Newcomers", json_get_string(state, "newcomers"), options->width);
+    put_leader(out, state, options->width);
     put_line(out, "Left out", json_get_string(state, "left_out"), options->width);
     put_line(out, "Next", json_get_string(state, "next_world"), options->width);
     put_policy(out, state, options->width);

@@ -75,6 +75,8 @@ static const struct shape state_shape[] = {
     {"pmix", KIND_TEXT, NULL},
     {"newcomers", KIND_TEXT, NULL},
     {"left_out", KIND_TEXT, NULL},
+    {"leader", KIND_TEXT, NULL},
+    {"term", KIND_INT, NULL},
     {NULL, KIND_INT, NULL},
 };
 

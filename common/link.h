@@ -34,6 +34,8 @@ struct link_handlers {
 
 #define LINK_ROLE_AGENT   "agent"
 #define LINK_ROLE_CONTROL "control"
+/* An agent that has lost its leader, to one that may lead next. */
+#define LINK_ROLE_VOTER "voter"
 
 struct link_server_options {
     uint32_t job_id;
@@ -41,15 +43,20 @@ struct link_server_options {
     const char *munge_socket; /* NULL: default */
     uid_t slurm_user;         /* accepted for control besides the own uid and root */
     int port_first, port_last;
+    bool successor; /* only voters are let in, until link_server_lead() */
 };
 
 /* Listen on the first free candidate port of the incarnation (all interfaces). handlers.open is
- * called with each authenticated link; set its own argument with link_set_arg. NULL with err when
- * no candidate is free. */
+ * called with each authenticated link; set its own argument with link_set_arg. A successor takes the
+ * last free one: those who look for the leader begin with the first. NULL with err when no candidate
+ * is free. */
 struct link_server *link_server_create(uv_loop_t *loop, const struct link_server_options *options,
                                        const struct link_handlers *handlers, void *arg,
                                        struct error *err);
 int link_server_port(const struct link_server *server);
+/* A successor leads from now on: everybody is let in, and these handlers are called, for the links
+ * that there are as well. */
+void link_server_lead(struct link_server *server, const struct link_handlers *handlers, void *arg);
 /* Stop listening and close every link of the server. Asynchronous: run the loop until it has
  * nothing to do. */
 void link_server_destroy(struct link_server *server);

@@ -151,8 +151,12 @@ static void received_hello(struct link *link, json_object *msg)
          * other */
         snprintf(why, sizeof(why), "this is the leader of job %s", server->base);
         refuse(link, why);
-    } else if (strcmp(role, LINK_ROLE_AGENT) != 0 && strcmp(role, LINK_ROLE_CONTROL) != 0) {
-        refuse(link, "the role is neither " LINK_ROLE_AGENT " nor " LINK_ROLE_CONTROL);
+    } else if (strcmp(role, LINK_ROLE_AGENT) != 0 && strcmp(role, LINK_ROLE_CONTROL) != 0 &&
+               strcmp(role, LINK_ROLE_VOTER) != 0) {
+        refuse(link, "the role is none of " LINK_ROLE_AGENT ", " LINK_ROLE_CONTROL
+                     " and " LINK_ROLE_VOTER);
+    } else if (server->options.successor && strcmp(role, LINK_ROLE_VOTER) != 0) {
+        refuse(link, "does not lead the job"); /* those who look for the leader go on to the next */
     } else {
         snprintf(link->role, sizeof(link->role), "%s", role);
         randombytes_buf(link->nonce, sizeof(link->nonce));
@@ -445,7 +449,8 @@ static int listen_on_candidate(struct link_server *server, struct error *err)
     int code = 0;
 
     for (int k = 0; k < LINK_CANDIDATES; k++) {
-        server->port = link_candidate_port(options->job_id, options->restarts, k,
+        server->port = link_candidate_port(options->job_id, options->restarts,
+                                           options->successor ? LINK_CANDIDATES - 1 - k : k,
                                            options->port_first, options->port_last);
         server->fd = listen_on(server->port);
         if (server->fd >= 0)
@@ -511,6 +516,23 @@ struct link_server *link_server_create(uv_loop_t *loop, const struct link_server
 int link_server_port(const struct link_server *server)
 {
     return server->port;
+}
+
+void link_server_lead(struct link_server *server, const struct link_handlers *handlers, void *arg)
+{
+    struct link *link;
+
+    server->options.successor = false;
+    server->handlers = *handlers;
+    server->arg = arg;
+    TAILQ_FOREACH (link, &server->pending, entry) {
+        link->handlers = *handlers;
+        link->arg = arg;
+    }
+    TAILQ_FOREACH (link, &server->open, entry) {
+        link->handlers = *handlers;
+        link->arg = arg;
+    }
 }
 
 static void handle_closed(uv_handle_t *handle)

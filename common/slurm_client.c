@@ -9,6 +9,7 @@
 #include "common/slurm_client.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -363,6 +364,39 @@ int slurm_client_requeue(uint32_t job_id, struct error *err)
     enter();
     if (slurm_requeue(job_id, 0) != SLURM_SUCCESS)
         result = failed(err, "requeue the job");
+    leave();
+    return result;
+}
+
+int slurm_client_complete(uint32_t job_id, int code, struct error *err)
+{
+    int result = 0;
+
+    enter();
+    if (slurm_complete_job(job_id, (uint32_t)code << 8) != SLURM_SUCCESS)
+        result = failed(err, "end the job");
+    leave();
+    return result;
+}
+
+int slurm_client_stdout(uint32_t job_id, char **path, struct error *err)
+{
+    job_info_msg_t *msg = NULL;
+    char text[PATH_MAX] = "";
+    int result = -1;
+
+    *path = NULL;
+    enter();
+    if (slurm_load_job(&msg, job_id, QUERY_FLAGS) != SLURM_SUCCESS || msg->record_count == 0) {
+        failed(err, "find the job");
+    } else {
+        slurm_get_job_stdout(text, sizeof(text), &msg->job_array[0]);
+        if (text[0] == '/' && (*path = strdup(text)) != NULL)
+            result = 0;
+        else
+            error_set(err, "job %u has no output file", job_id);
+    }
+    slurm_free_job_info_msg(msg);
     leave();
     return result;
 }

@@ -75,6 +75,11 @@ int slurm_client_cancel(uint32_t job_id, struct error *err);
 
 /* Put a running batch job back into the queue: its processes are ended, and it starts again with another incarnation. */
 int slurm_client_requeue(uint32_t job_id, struct error *err);
+/* End a job whose batch script cannot do so any more, with that exit status. Its steps, that of the
+ * caller among them, are ended. */
+int slurm_client_complete(uint32_t job_id, int code, struct error *err);
+/* Where the batch script's output goes: a new string. -1: there is no such job, or no such file. */
+int slurm_client_stdout(uint32_t job_id, char **path, struct error *err);
 
 /* Let Slurm start one's own pending job for less than its time limit, but for so many minutes at least (TimeMin). */
 int slurm_client_set_time_min(uint32_t job_id, uint32_t minutes, struct error *err);

@@ -41,6 +41,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/snapshot.h \
     lib/store.c \
     lib/store.h \
+    lib/succession.c \
+    lib/succession.h \
     lib/text.c \
     lib/text.h \
     lib/world.c \

@@ -137,12 +137,16 @@ node_processes() {
 }
 
 # The processes of a node in the order in which they can be killed one by one as if at once: an srun is two
-# processes, and the second cancels the step when it sees the first one end.
+# processes, and the second cancels the step when it sees the first one end; slurmstepd says that a batch script has ended.
 in_killing_order() {
     local pid name
     while read -r pid; do
         read -r name 2>/dev/null <"/proc/$pid/comm" || continue
-        [[ $name == srun ]] && printf '0 %s\n' "$pid" || printf '1 %s\n' "$pid"
+        case $name in
+            slurmd | slurmstepd) printf '0 %s\n' "$pid" ;;
+            srun) printf '1 %s\n' "$pid" ;;
+            *) printf '2 %s\n' "$pid" ;;
+        esac
     done | sort -k1,1n -k2,2nr | cut -d' ' -f2
 }
 

@@ -3,7 +3,8 @@
  * have left.
  *
  * The input is text, a line for each event: "a" an agent connects, "c" a control connection; "3{...}" the fourth
- * connection sends this; "x3" it breaks; "t25" 2.5 s pass. Connections, Slurm, files, processes and the clock are
+ * connection sends this; "x3" it breaks; "t25" 2.5 s pass; "l" another node has claimed the next term; "T" as the first line: this
+ * leader follows another one. Connections, Slurm, files, processes and the clock are
  * replaced (the linker takes what is defined here first), so that each run is the same. */
 #include <errno.h>
 #include <stdbool.h>
@@ -12,6 +13,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
+#include "agent/claim.h"
 #include "agent/leader.h"
 #include "agent/output.h"
 #include "common/files.h"
@@ -130,6 +132,13 @@ int link_server_port(const struct link_server *server)
 {
     (void)server;
     return 23000;
+}
+
+void link_server_lead(struct link_server *server, const struct link_handlers *handlers, void *arg)
+{
+    (void)server;
+    link_handlers = *handlers;
+    server_arg = arg;
 }
 
 void link_server_destroy(struct link_server *server)
@@ -268,6 +277,20 @@ int slurm_client_requeue(uint32_t job_id, struct error *err)
     return 0;
 }
 
+int slurm_client_complete(uint32_t job_id, int code, struct error *err)
+{
+    (void)job_id;
+    (void)code;
+    (void)err;
+    return 0;
+}
+
+int slurm_client_stdout(uint32_t job_id, char **path, struct error *err)
+{
+    *path = NULL;
+    return error_set(err, "job %u has no output file", job_id);
+}
+
 int slurm_client_unwell(char *const *nodes, bool *unwell, struct error *err)
 {
     (void)err;
@@ -342,6 +365,11 @@ bool output_write(struct output *output, int rank, int fd, const char *data, siz
     return true;
 }
 
+void output_redirect(struct output *output)
+{
+    (void)output;
+}
+
 void output_end_rank(struct output *output, int rank)
 {
     (void)output;
@@ -392,6 +420,40 @@ static void finish_work(void)
     }
 }
 
+/* ---- claims ---------------------------------------------------------------------------------- */
+
+static struct {
+    void (*done)(enum claim_result result, const char *why, void *arg); /* NULL: none is under way */
+    void *arg;
+    enum claim_result result;
+} claims;
+
+struct claim *claim_begin(uv_loop_t *loop, const struct claim_options *options,
+                          void (*handler)(enum claim_result result, const char *why, void *arg),
+                          void *arg)
+{
+    (void)loop;
+    MUST(options->term > 0 && claims.done == NULL);
+    claims.done = handler;
+    claims.arg = arg;
+    return (struct claim *)&claims;
+}
+
+void claim_forget(struct claim *claim)
+{
+    if (claim != NULL)
+        claims.done = NULL;
+}
+
+static void finish_claim(void)
+{
+    void (*handler)(enum claim_result, const char *, void *) = claims.done;
+
+    claims.done = NULL;
+    if (handler != NULL)
+        handler(claims.result, "why", claims.arg);
+}
+
 /* ---- the leader ------------------------------------------------------------------------------ */
 
 static void done(int code, void *arg)
@@ -408,6 +470,7 @@ static void pass(uv_loop_t *loop, uint64_t ms)
     do {
         end_links();
         finish_work();
+        finish_claim();
         next = next_timer(until);
         if (next != NULL) {
             uv_timer_t *timer = next->timer;
@@ -433,6 +496,8 @@ static void happen(uv_loop_t *loop, char *line)
         open_link(line[0] == 'a' ? LINK_ROLE_AGENT : LINK_ROLE_CONTROL);
     else if (line[0] == 'x' && number >= 0 && number < link_count)
         links[number].closing = links[number].used;
+    else if (line[0] == 'l')
+        claims.result = CLAIM_LOST;
     else if (line[0] >= '0' && line[0] <= '9' && line[0] - '0' < link_count)
         deliver(&links[line[0] - '0'], line + 1);
     else if (line[0] == 't' && number > 0 && number <= 300)
@@ -463,8 +528,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const argv[] = {"true", NULL};
     static struct conf *conf;
+    static int server;
     char *text = fuzz_text(data, size), *lines[LINES_MAX + 1];
     int count = fuzz_lines(text, lines, LINES_MAX);
+    bool follows = count > 0 && lines[0][0] == 'T';
     struct policy policy;
     uv_loop_t loop;
 
@@ -479,6 +546,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(timers, 0, sizeof(timers));
     link_count = 0;
     clock_ms = 1000000;
+    claims.done = NULL;
+    claims.result = CLAIM_MADE;
     lead(&loop,
          &(struct leader_options){
              .job = 12,
@@ -491,6 +560,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
              .state_dir = "/nowhere",
              .checkpoint_dir = "/nowhere",
              .user = "u",
+             .env = (char *const *)argv,
+             .step = "0",
+             .node = "n1",
+             .server = follows ? (struct link_server *)&server : NULL,
+             .term = follows,
              .base_nodes = 2,
              .slots = 1,
          },

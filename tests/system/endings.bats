@@ -49,11 +49,14 @@ grown_job() {
     steps_were_made_once "$job"
 }
 
-@test "a leader that is killed with SIGKILL" {
+@test "all agents of the base are killed with SIGKILL" {
     grown_job 100000
-    leader=$(agent_of "$job" "$(job_field "$job" BatchHost)")
-    [[ -n $leader ]]
-    kill -KILL "$leader"
+    local -a agents=()
+    for node in $(on_testbed scontrol show hostnames "$(job_field "$job" NodeList)"); do
+        agents+=("$(agent_of "$job" "$node")")
+    done
+    ((${#agents[@]} == 2))
+    kill -KILL "${agents[@]}"
     wait_for 10 nothing_is_left_of "$job"
     wait_for 10 job_is "$job" FAILED CANCELLED COMPLETED NODE_FAIL
 }

@@ -30,7 +30,7 @@ teardown() { cancel_all; }
     [[ $(generation_of "$job") == "$before" ]]
 }
 
-@test "a base member that stands still is lost, and does not take the extensions with it" {
+@test "a base member that stands still is lost, does not take the extensions with it, and comes back" {
     job=$(train 2:3 100000 0.2)
     wait_for 30 size_is "$job" 3
     extension=$(extensions_of "$job")
@@ -39,14 +39,13 @@ teardown() { cancel_all; }
     kill -STOP "$agent"
     wait_for 20 size_is "$job" 2
     kill -CONT "$agent"
-    wait_for 10 is_gone "$agent"
+    wait_for 20 size_is "$job" 3
+    [[ $(agent_of "$job" n2) == "$agent" ]]
     [[ $(extensions_of "$job") == *"$extension"* ]]
     job_is "$extension" RUNNING
     steps=$(steps_of "$job")
     wait_for 20 steps_exceed "$job" "$steps"
 }
-
-is_gone() { [[ ! -d /proc/$1 ]]; }
 
 # Makes steps; rank 0 takes 15 s to save.
 slow_saver() {

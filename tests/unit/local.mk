@@ -55,6 +55,10 @@ UNIT_TESTS += tests/unit/test_reclaim
 tests_unit_test_reclaim_SOURCES = tests/unit/test_reclaim.c
 tests_unit_test_reclaim_LDADD = agent/libelasticagent.la $(UNIT_LIBS) $(LIBUV_LIBS)
 
+UNIT_TESTS += tests/unit/test_succession
+tests_unit_test_succession_SOURCES = tests/unit/test_succession.c
+tests_unit_test_succession_LDADD = $(UNIT_LIBS) -lm
+
 UNIT_TESTS += tests/unit/test_recovery
 tests_unit_test_recovery_SOURCES = tests/unit/test_recovery.c
 tests_unit_test_recovery_LDADD = $(UNIT_LIBS) -lm

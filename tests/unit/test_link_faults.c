@@ -110,8 +110,8 @@ static void test_refused_hellos(void **state)
                    "version 2 of the protocol is not known here, only 1");
     expect_refusal(scene, 1, "agent", "4711.1", "this is the leader of job 4711.0");
     expect_refusal(scene, 1, "agent", "04711.0", "this is the leader of job 4711.0");
-    expect_refusal(scene, 1, "leader", "4711.0", "the role is neither agent nor control");
-    expect_refusal(scene, 1, "", "4711.0", "the role is neither agent nor control");
+    expect_refusal(scene, 1, "leader", "4711.0", "the role is none of agent, control and voter");
+    expect_refusal(scene, 1, "", "4711.0", "the role is none of agent, control and voter");
 }
 
 static void expect_refused_proof(struct scene *scene, struct raw *raw)

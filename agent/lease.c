@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A leader's right to lead, and those who may lead after it (lib/succession.h, doc/takeover.md).
+ *
+ * Whatever the leader is about to begin (a world, an extension, the end of the job), it asks here first. Each beat that it answers carries its time, which
+ * the member sends back with the next: so it knows who has heard from it, and when. */
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/leader_internal.h"
+#include "common/log.h"
+#include "lib/json_get.h"
+
+#define RETRY 1.0 /* seconds until a claim is tried again that could not be made */
+
+static bool is_own(const struct leader *leader, const struct leader_member *m)
+{
+    return m->base && m->nodeid == leader->options->nodeid;
+}
+
+static bool is_heard(const struct leader *leader, const struct leader_member *m)
+{
+    return m->link != NULL && (is_own(leader, m) || leader_now(leader) - m->seen <=
+                                                        leader->options->conf->heartbeat_timeout);
+}
+
+void lease_beat(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    int64_t seen;
+    json_object *answer = leader_message("beat", -1);
+
+    if (json_get_int(msg, "seen", 0, INT64_MAX, &seen) && (double)seen / 1000 > m->seen &&
+        (double)seen / 1000 <= leader_now(leader))
+        m->seen = (double)seen / 1000;
+    json_object_object_add(answer, "now",
+                           json_object_new_int64((int64_t)(leader_now(leader) * 1000)));
+    leader_send(m, answer);
+}
+
+static void depose(struct leader *leader)
+{
+    log_info("job %u: another node leads term %d: this one follows it", leader->options->job,
+             leader->lease.term + 1);
+    leader->deposed = leader->cleaned = true;
+    leader->exit_code = 0;
+    leader_set_phase(leader, PHASE_ENDING, 1);
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->link != NULL)
+            link_close(leader->members[i]->link, "another node leads the job");
+    leader_handle_closed(leader);
+}
+
+static void claimed(enum claim_result result, const char *why, void *arg)
+{
+    struct leader *leader = arg;
+
+    leader->claim = NULL;
+    if (leader->phase == PHASE_ENDING)
+        return;
+    switch (result) {
+    case CLAIM_MADE:
+        lease_claimed(&leader->lease);
+        log_debug("job %u: leads term %d", leader->options->job, leader->lease.term);
+        leader->claim_said = false;
+        lease_tell_all(leader);
+        break;
+    case CLAIM_LOST:
+        depose(leader);
+        return;
+    default:
+        leader->claim_after = leader_now(leader) + RETRY;
+        if (!leader->claim_said)
+            log_error("job %u: nothing can be done until term %d is claimed: %s",
+                      leader->options->job, leader->lease.term + 1, why);
+        leader->claim_said = true;
+    }
+    leader_schedule(leader, 0);
+}
+
+static void claim(struct leader *leader)
+{
+    const struct leader_options *o = leader->options;
+
+    if (leader->claim != NULL || leader_now(leader) < leader->claim_after)
+        return;
+    leader->claim = claim_begin(leader->loop,
+                                &(struct claim_options){.state_dir = o->state_dir,
+                                                        .job = o->job,
+                                                        .restarts = o->restarts,
+                                                        .step = o->step,
+                                                        .node = o->node,
+                                                        .term = leader->lease.term + 1},
+                                claimed, leader);
+    if (leader->claim == NULL)
+        leader->claim_after = leader_now(leader) + RETRY;
+}
+
+bool lease_may_act(struct leader *leader)
+{
+    bool lost = leader->lost_base;
+    enum lease_state state;
+    double wait;
+    int heard = 0;
+
+    leader->lost_base = false;
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+        bool is = m->base && is_heard(leader, m);
+
+        lost = lost || (m->heard && !is);
+        m->heard = is;
+        heard += is;
+    }
+    state = lease_look(&leader->lease, leader_now(leader), heard, lost, &wait);
+    if (state == LEASE_HOLDS)
+        return true;
+    if (state == LEASE_CLAIM)
+        claim(leader);
+    leader_schedule(leader, 0.2);
+    return false;
+}
+
+/* ---- who may lead next ----------------------------------------------------------------------------------------------------- */
+
+void lease_tell_all(struct leader *leader)
+{
+    for (int i = 0; i < leader->member_count; i++) {
+        json_object *msg = leader_message("successors", -1);
+
+        json_object_object_add(msg, "term", json_object_new_int(leader->lease.term));
+        json_object_object_add(msg, "successors", json_object_get(leader->successors));
+        leader_send(leader->members[i], msg);
+    }
+}
+
+/* Its place in the list, which is in the order of nodes. */
+static size_t place_of(const struct leader *leader, int nodeid, bool *known)
+{
+    size_t at = 0;
+    int64_t other = -1;
+
+    while (at < json_object_array_length(leader->successors)) {
+        json_get_int(json_object_array_get_idx(leader->successors, at), "nodeid", 0, INT32_MAX,
+                     &other);
+        if (other >= nodeid)
+            break;
+        at++;
+    }
+    *known = other == nodeid;
+    return at;
+}
+
+/* One that is lost stays in the list: it may only have been cut off from us. */
+void lease_listens(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    json_object *place;
+    int64_t port;
+    bool known;
+    size_t at;
+
+    if (!m->base || !json_get_int(msg, "port", 1, 65535, &port))
+        return;
+    at = place_of(leader, m->nodeid, &known);
+    if (!known && json_object_array_length(leader->successors) > SUCCESSORS_MAX)
+        return;
+    place = json_object_new_object();
+    json_object_object_add(place, "nodeid", json_object_new_int(m->nodeid));
+    json_object_object_add(place, "address", json_object_new_string(link_peer_address(m->link)));
+    json_object_object_add(place, "port", json_object_new_int64(port));
+    for (size_t i = json_object_array_length(leader->successors); !known && i > at; i--)
+        json_object_array_put_idx(
+            leader->successors, i,
+            json_object_get(json_object_array_get_idx(leader->successors, i - 1)));
+    json_object_array_put_idx(leader->successors, at, place);
+    lease_tell_all(leader);
+}
+
+void lease_tell_heritage(struct leader *leader, struct leader_member *m)
+{
+    json_object *msg = leader_message("heritage", -1);
+
+    json_object_object_add(msg, "target", json_object_new_int(leader->target));
+    json_object_object_add(msg, "restarts", json_object_new_int(leader->restarts));
+    leader_send(m, msg);
+}
+
+void lease_watch_heritage(struct leader *leader)
+{
+    if (leader->told_target == leader->target && leader->told_restarts == leader->restarts)
+        return;
+    leader->told_target = leader->target;
+    leader->told_restarts = leader->restarts;
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->base)
+            lease_tell_heritage(leader, leader->members[i]);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The leading node was lost, and with it srun and the batch script: nobody writes down what workers say, and nobody ends the job (doc/takeover.md).
+ *
+ * A leader that follows another one asks whether srun still listens. If not, the members' output goes through it to the job's output file, and when all is
+ * over it tells Slurm that the job has ended. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/leader_internal.h"
+#include "common/log.h"
+#include "common/slurm_queue.h"
+
+#define CONNECT_MS 1500 /* for srun's host to answer */
+
+struct orphan {
+    struct slurm_work work;
+    struct leader *leader;
+    uint32_t job;
+    char *host, *port, *state_dir;
+    bool there; /* srun is */
+    int fd;     /* the job's output file, -1: none could be opened */
+    char *path;
+};
+
+static bool connects(const struct addrinfo *address)
+{
+    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), failed = 1;
+    socklen_t len = sizeof(failed);
+    struct pollfd wait = {.fd = fd, .events = POLLOUT};
+    bool there;
+
+    if (fd < 0)
+        return true; /* cannot be said */
+    there = connect(fd, address->ai_addr, address->ai_addrlen) == 0 ||
+            (errno == EINPROGRESS && poll(&wait, 1, CONNECT_MS) == 1 &&
+             getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &len) == 0 && failed == 0);
+    close(fd);
+    return there;
+}
+
+static bool srun_listens(const char *host, const char *port)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list = NULL;
+    bool there;
+
+    if (host == NULL || port == NULL || getaddrinfo(host, port, &hints, &list) != 0)
+        return true;
+    there = connects(list);
+    freeaddrinfo(list);
+    return there;
+}
+
+/* Only a regular file: whatever else there is (a pipe, a device) went with its reader. */
+static int open_output(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+
+    if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static void look(void *arg)
+{
+    struct orphan *orphan = arg;
+    struct error err = {""};
+
+    orphan->there = srun_listens(orphan->host, orphan->port);
+    if (orphan->there)
+        return;
+    if (slurm_client_stdout(orphan->job, &orphan->path, &err) == 0)
+        orphan->fd = open_output(orphan->path);
+    else
+        log_debug("%s", err.text);
+    if (orphan->fd >= 0)
+        return;
+    free(orphan->path);
+    if (asprintf(&orphan->path, "%s/output.log", orphan->state_dir) < 0)
+        orphan->path = NULL;
+    else
+        orphan->fd = open_output(orphan->path);
+}
+
+void orphan_tell(struct leader *leader, struct leader_member *m)
+{
+    if (leader->orphaned)
+        leader_send(m, leader_message("relay", -1));
+}
+
+static void looked(void *arg)
+{
+    struct orphan *orphan = arg;
+    struct leader *leader = orphan->leader;
+
+    leader->looking_for_srun = false;
+    if (!orphan->there && leader->phase != PHASE_ENDING) {
+        leader->orphaned = true;
+        if (orphan->fd >= 0) {
+            dup2(orphan->fd, STDOUT_FILENO);
+            dup2(orphan->fd, STDERR_FILENO);
+            output_redirect(leader->output);
+        }
+        log_info("job %u: srun is lost with its node: output goes on in %s", orphan->job,
+                 orphan->fd >= 0 ? orphan->path : "no file");
+        for (int i = 0; i < leader->member_count; i++)
+            orphan_tell(leader, leader->members[i]);
+    }
+    if (orphan->fd >= 0)
+        close(orphan->fd);
+    free(orphan->path);
+    free(orphan->host);
+    free(orphan->port);
+    free(orphan->state_dir);
+    free(orphan);
+    if (leader->phase == PHASE_ENDING)
+        leader_handle_closed(leader);
+}
+
+static char *copy_of(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value != NULL ? strdup(value) : NULL;
+}
+
+void orphan_look(struct leader *leader)
+{
+    struct orphan *orphan = calloc(1, sizeof(*orphan));
+
+    if (orphan == NULL)
+        return;
+    *orphan = (struct orphan){
+        .work = {.work = look, .done = looked, .arg = orphan},
+        .leader = leader,
+        .job = leader->options->job,
+        .host = copy_of("SLURM_SRUN_COMM_HOST"),
+        .port = copy_of("SLURM_SRUN_COMM_PORT"),
+        .state_dir = strdup(leader->options->state_dir),
+        .fd = -1,
+    };
+    leader->looking_for_srun = true;
+    slurm_queue(leader->loop, &orphan->work);
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------------------------------- */
+
+struct ending {
+    struct slurm_work work;
+    struct leader *leader;
+    uint32_t job;
+    int code;
+    struct error err;
+    bool done;
+};
+
+static void end_job(void *arg)
+{
+    struct ending *ending = arg;
+
+    ending->done = slurm_client_complete(ending->job, ending->code, &ending->err) == 0;
+}
+
+static void job_ended(void *arg)
+{
+    struct ending *ending = arg;
+    struct leader *leader = ending->leader;
+
+    if (!ending->done)
+        log_error("job %u: has ended, and cannot tell Slurm: %s", ending->job, ending->err.text);
+    leader->completing = false;
+    free(ending);
+    leader_handle_closed(leader);
+}
+
+bool orphan_ends(struct leader *leader)
+{
+    struct ending *ending;
+
+    if (leader->completing)
+        return true;
+    if (!leader->orphaned || leader->deposed || leader->completed_job || leader->requeue ||
+        (ending = calloc(1, sizeof(*ending))) == NULL)
+        return false;
+    leader->completing = leader->completed_job = true;
+    *ending = (struct ending){.work = {.work = end_job, .done = job_ended, .arg = ending},
+                              .leader = leader,
+                              .job = leader->options->job,
+                              .code = leader->exit_code};
+    slurm_queue(leader->loop, &ending->work);
+    return true;
+}

@@ -1,0 +1,121 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The leading agent, or its node, is lost: another one of the base leads.
+
+# shellcheck disable=SC2034
+BATS_TEST_TIMEOUT=300
+load helpers
+load elastic
+
+setup_file() {
+    testbed_up --nodes 6
+    cp "$TREE"/tests/system/{live,live_faults,steps}.py "$TB_WORK/"
+}
+
+teardown_file() { testbed_down; }
+
+teardown() {
+    [[ -z $crashed ]] || on_testbed "$TREE/scripts/testbed" boot --dir "$TB_DIR" "$crashed" || true
+    cancel_all
+    [[ -z $job ]] || cat "$TB_WORK/$job.out"
+}
+
+setup() { crashed=; }
+
+faults() { as_user /usr/bin/python3 "$TB_WORK/live_faults.py" "$@"; }
+
+# training SIZES: a live one, on MIN nodes of its own.
+training() {
+    job=$(submit --elastic="$1" --elastic-grow-delay=0 --exclusive -t 20 --wrap \
+        "ELASTIC_DEBUG=1 srun elasticrun --max-restarts=20 /usr/bin/python3 $TB_WORK/live_faults.py train $TB_WORK/log-\$SLURM_JOB_ID 0.15")
+    LOG=$TB_WORK/log-$job
+}
+
+losses() { cat "$LOG"/* 2>/dev/null | grep -c '"loss"'; }
+losses_exceed() { (($(losses) > $1)); }
+trains_on() { wait_for 20 losses_exceed $(($(losses) + 20)) || { cat "$TB_WORK/$job.out" && false; }; }
+is_ending() { [[ $(job_field "$job" JobState) != RUNNING ]]; }
+
+# went_well [LOST]: no step is lost, or made twice but for those in flight when so many leaders were.
+went_well() {
+    local lost=${1:-1}
+    as_user touch "$LOG.enough"
+    wait_for 60 is_ending
+    for ((; lost > 0; lost--)); do
+        echo '{"fault": "leader", "seconds": 0}'
+    done >"$LOG.faults"
+    chmod 0644 "$LOG.faults"
+    faults check "$LOG" 1e-10 30 || { cat "$TB_WORK/$job.out" && false; }
+}
+
+led_by() { as_user selastic show "$job" --json 2>/dev/null | json_value 's["leader"]' | grep -qx "$1"; }
+
+# killed_agent NODE
+killed_agent() {
+    as_user kill -KILL "$(agent_of "$job" "$1")"
+    trains_on
+}
+
+@test "live: the leading agent is killed, and so is the one that leads then; the extensions stay" {
+    training 4:6
+    wait_for 30 size_is "$job" 6
+    trains_on
+    killed_agent n1
+    wait_for 20 led_by n2
+    killed_agent n2
+    wait_for 20 led_by n3
+    size_is "$job" 4
+    went_well 2
+    [[ $(grep -c 'the leading node is lost' "$TB_WORK/$job.out") == 2 ]]
+    wait_for 20 nothing_is_left_of "$job"
+}
+
+@test "the leading node is lost for good: output goes on in the job's file, and the job ends" {
+    training 2:4
+    wait_for 30 size_is "$job" 4
+    trains_on
+    crashed=n1
+    on_testbed "$TREE/scripts/testbed" crash --dir "$TB_DIR" n1
+    trains_on
+    wait_for 20 led_by n2
+    went_well
+    says "$TB_WORK/$job.out" "srun is lost with its node: output goes on in .*/$job.out"
+    says "$TB_WORK/$job.out" 'generation [0-9]+: 3 nodes, 3 workers \(fault: the leading node was lost\)'
+    # Slurm waits for the lost node, or until it takes it for down.
+    on_testbed "$TREE/scripts/testbed" boot --dir "$TB_DIR" n1
+    crashed=
+    wait_for 60 job_is "$job" COMPLETED
+    [[ $(job_field "$job" ExitCode) == 0:0 ]]
+    # The next job on that node finds what is left there.
+    as_user srun -w n1 true
+    wait_for 20 nothing_is_left_of "$job"
+}
+
+@test "a leader that is silent is followed by another one, and follows that when it is back" {
+    training 3:4
+    wait_for 30 size_is "$job" 4
+    trains_on
+    agent=$(agent_of "$job" n1)
+    as_user kill -STOP "$agent"
+    wait_for 20 led_by n2
+    trains_on
+    as_user kill -CONT "$agent"
+    wait_for 30 says "$TB_WORK/$job.out" 'another node leads term 1: this one follows it'
+    wait_for 30 size_is "$job" 4
+    led_by n2
+    trains_on
+    went_well
+    wait_for 60 job_is "$job" COMPLETED
+    wait_for 20 nothing_is_left_of "$job"
+}
+
+@test "restart mode: the leading one of two agents is killed, and the training goes on from its checkpoint" {
+    job=$(train 2:3 100000 0.1 -- --elastic-snooze=60)
+    wait_for 30 steps_exceed "$job" 10
+    as_user kill -KILL "$(agent_of "$job" n1)"
+    goes_on "$job"
+    says "$TB_WORK/$job.out" 'the leading node is lost: n2 leads now'
+    as_user scancel "$job"
+    wait_for 60 job_ended "$job"
+    wait_for 20 nothing_is_left_of "$job"
+}
