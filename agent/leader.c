@@ -22,8 +22,9 @@
 #define STEP_WAIT      60.0 /* growth waits until the current world has made a step, at most so long */
 #define FORM_WAIT      10.0 /* and any change, until live workers have met */
 #define CLOSE_LIMIT    3.0  /* seconds for members to end when the job has ended */
-#define LEASE_PATIENCE 6 /* times heartbeat_timeout for others to claim the lead: they notice after three */
-#define REQUEUE_LIMIT  60.0 /* for slurmctld to answer that the job is back in the queue */
+#define LEASE_PATIENCE                                                                             \
+    6 /* times heartbeat_timeout for others to claim the lead: they notice after three */
+#define REQUEUE_LIMIT 60.0 /* for slurmctld to answer that the job is back in the queue */
 
 double leader_now(const struct leader *leader)
 {
@@ -90,8 +91,7 @@ static int base_lost(const struct leader *leader)
 
         there += m->base && m->link != NULL && !m->leaving && !avoid_member(leader, m);
     }
-    return (leader->generation > 0 || leader->lease.term > 0) &&
-                   there < leader->options->base_nodes
+    return (leader->generation > 0 || leader->lease.term > 0) && there < leader->options->base_nodes
                ? leader->options->base_nodes - there
                : 0;
 }

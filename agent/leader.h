@@ -30,12 +30,12 @@ struct leader_options {
     const char *state_dir, *checkpoint_dir; /* exist */
     const char *user;
     uid_t slurm_user;
-    char *const *env;      /* the user's, as the step has got it */
-    const char *step;      /* Slurm's id of it */
-    const char *node;      /* Slurm's name of this node */
-    int nodeid;            /* … and its number in the step */
-    int base_nodes; /* nodes of the base's step */
-    int slots;      /* workers per node */
+    char *const *env; /* the user's, as the step has got it */
+    const char *step; /* Slurm's id of it */
+    const char *node; /* Slurm's name of this node */
+    int nodeid;       /* … and its number in the step */
+    int base_nodes;   /* nodes of the base's step */
+    int slots;        /* workers per node */
     bool label;
     enum worker_mode mode;
     bool pmix;        /* members have a PMIx server for their workers */
@@ -43,7 +43,8 @@ struct leader_options {
     /* Of one that follows another leader. */
     struct link_server *server; /* where its voters are; taken over; NULL: the job's first leader */
     int term;
-    int target, faults; /* what is known of the job: the size asked for (0: not known), failures so far */
+    int target,
+        faults; /* what is known of the job: the size asked for (0: not known), failures so far */
 };
 
 /* Listen and wait for the base's members. done(code, arg) is called once, from the loop, when the job has ended, all members have been told and

@@ -239,19 +239,19 @@ struct leader {
     double started; /* Unix time */
 
     struct lease lease;
-    json_object *successors;            /* those that may lead next: nodeid, address, port */
-    struct claim *claim;                /* under way; NULL: none is */
-    double claim_after;                 /* not to be tried before */
-    bool claim_said;                    /* the user has been told why it fails */
-    bool lost_base;                     /* a node of the base has been since the lease was looked at */
-    bool deposed;                       /* another node leads */
-    double assembling;                  /* until then voters of this term join; 0: that is over */
-    bool looking_for_srun;              /* … which is under way */
-    bool orphaned;                      /* there is no srun any more */
-    bool completing, completed_job;     /* Slurm is being told that the job has ended; has been */
-    bool finish_due;                    /* … once that may be done: */
+    json_object *successors;        /* those that may lead next: nodeid, address, port */
+    struct claim *claim;            /* under way; NULL: none is */
+    double claim_after;             /* not to be tried before */
+    bool claim_said;                /* the user has been told why it fails */
+    bool lost_base;                 /* a node of the base has been since the lease was looked at */
+    bool deposed;                   /* another node leads */
+    double assembling;              /* until then voters of this term join; 0: that is over */
+    bool looking_for_srun;          /* … which is under way */
+    bool orphaned;                  /* there is no srun any more */
+    bool completing, completed_job; /* Slurm is being told that the job has ended; has been */
+    bool finish_due;                /* … once that may be done: */
     int finish_code;
-    int told_target, told_restarts;     /* of the heritage */
+    int told_target, told_restarts; /* of the heritage */
 
     int exit_code;
     bool done_called;

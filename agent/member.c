@@ -19,7 +19,7 @@
 #include "common/slurm_queue.h"
 #include "lib/json_get.h"
 
-#define FLUSH_MS    2000 /* for the last output before exit */
+#define FLUSH_MS 2000 /* for the last output before exit */
 /* Times heartbeat_timeout: a leader that nobody has heard for so long may be followed by another. It knows earlier that it has not been heard,
  * and does nothing from then on (lib/succession.h). */
 #define PATIENCE 3
@@ -80,7 +80,8 @@ static void handle_welcome(struct member *m, json_object *msg)
     json_object *scale;
 
     if (m->welcomed) {
-        member_join_welcomed(m, msg); /* of another leader, which knows no more than the first did */
+        member_join_welcomed(m,
+                             msg); /* of another leader, which knows no more than the first did */
         return;
     }
     m->argv = json_get_strings(msg, "argv", 65536);
@@ -435,16 +436,26 @@ void member_handle(struct member *m, json_object *msg)
         bool current; /* only for the generation that runs */
         void (*handle)(struct member *m, json_object *msg);
     } table[] = {
-        {"welcome", false, handle_welcome}, {"reserve", false, handle_reserve},
-        {"prepare", false, handle_prepare}, {"discard", false, handle_discard},
-        {"start", false, handle_start},     {"open", true, handle_open},
-        {"hold", true, handle_hold},        {"run_to", true, handle_run_to},
-        {"stop", true, handle_stop},        {"release", false, handle_release},
-        {"finish", false, handle_finish},   {"ack", false, handle_ack},
-        {"torn", true, handle_torn},        {"next", true, handle_next},
-        {"stacks", true, handle_stacks},    {"successors", false, member_join_successors},
-        {"redirect", false, member_join_redirect}, {"heritage", false, handle_heritage},
-        {"beat", false, handle_beat},       {"relay", false, handle_relay},
+        {"welcome", false, handle_welcome},
+        {"reserve", false, handle_reserve},
+        {"prepare", false, handle_prepare},
+        {"discard", false, handle_discard},
+        {"start", false, handle_start},
+        {"open", true, handle_open},
+        {"hold", true, handle_hold},
+        {"run_to", true, handle_run_to},
+        {"stop", true, handle_stop},
+        {"release", false, handle_release},
+        {"finish", false, handle_finish},
+        {"ack", false, handle_ack},
+        {"torn", true, handle_torn},
+        {"next", true, handle_next},
+        {"stacks", true, handle_stacks},
+        {"successors", false, member_join_successors},
+        {"redirect", false, member_join_redirect},
+        {"heritage", false, handle_heritage},
+        {"beat", false, handle_beat},
+        {"relay", false, handle_relay},
     };
 
     if (type == NULL || member_control_relay(m, type, msg) ||

@@ -33,8 +33,8 @@ struct group {
     bool gated;  /* its world has not begun */
     bool ready;  /* all have been executed */
     bool torn;   /* one has ended as it should not, with what it had */
-    bool stateful; /* they have made a step */
-    int completed; /* those that have ended by themselves, with 0 */
+    bool stateful;   /* they have made a step */
+    int completed;   /* those that have ended by themselves, with 0 */
     uv_timer_t look; /* for rank 0 to listen */
     uint64_t look_until;
     bool first_passed; /* rank 0 its gate */
@@ -59,9 +59,9 @@ struct member {
     int64_t control_number;   /* of the last of them */
     int alerted;              /* attempt whose workers have been asked to save, by an event */
     int generation;           /* the last one begun here */
-    int completed;            /* the last one whose workers have all ended by themselves, with 0; 0: none */
-    int term;                 /* of the leader that it follows, or did last */
-    char *leader_address;     /* of that; NULL: it has not said it */
+    int completed; /* the last one whose workers have all ended by themselves, with 0; 0: none */
+    int term;      /* of the leader that it follows, or did last */
+    char *leader_address; /* of that; NULL: it has not said it */
     int leader_port;
     struct successor_place *successors;
     int successor_count;

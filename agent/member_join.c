@@ -21,12 +21,12 @@
 #include "lib/json_get.h"
 #include "lib/sizes.h"
 
-#define DIAL_MS        1500 /* for one of them to answer */
-#define VOTE_MS        6000 /* … and to become, or find, the leader */
-#define ROUND_MS       300  /* pause when all have been tried */
-#define BASE_LIMIT     60.0 /* seconds without a leader */
+#define DIAL_MS         1500 /* for one of them to answer */
+#define VOTE_MS         6000 /* … and to become, or find, the leader */
+#define ROUND_MS        300  /* pause when all have been tried */
+#define BASE_LIMIT      60.0 /* seconds without a leader */
 #define EXTENSION_LIMIT 15.0 /* nodes that nobody may need: a base that is over is silent, too */
-#define OLD_LEADER     (-1)
+#define OLD_LEADER      (-1)
 
 struct successor_place {
     int nodeid;
@@ -128,7 +128,8 @@ static void add_group(const struct member *m, json_object *join)
         return;
     said = world_to_json(group->world);
     json_object_object_add(said, "started", json_object_new_int(group->started));
-    json_object_object_add(said, "live", json_object_new_boolean(m->seek.torn && workers_live(group->workers)));
+    json_object_object_add(said, "live",
+                           json_object_new_boolean(m->seek.torn && workers_live(group->workers)));
     json_object_object_add(said, "stateful", json_object_new_boolean(group->stateful));
     json_object_object_add(said, "shape",
                            json_object_new_int64((int64_t)workers_shape(group->workers)));
@@ -403,7 +404,8 @@ void member_join_welcomed(struct member *m, json_object *msg)
         log_info("%s: joins the leader of term %d at %s", m->options->node, m->term,
                  m->leader_address);
     if (found && m->group != NULL && !json_get_bool(msg, "keep", false))
-        workers_stop(m->group->workers, SIGKILL, 0); /* they are of no use to the new leader's world */
+        workers_stop(m->group->workers, SIGKILL,
+                     0); /* they are of no use to the new leader's world */
     if (m->options->hooks.followed != NULL) {
         int listening = m->options->hooks.followed(m, m->options->hooks.arg);
 

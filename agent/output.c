@@ -31,7 +31,8 @@ struct sink {
     struct output *output;
     int fd;
     bool file; /* written with uv_fs_write */
-    bool redirected; /* fd is another file now; what is being written still goes to the one before */
+    bool
+        redirected; /* fd is another file now; what is being written still goes to the one before */
     bool broken;
     bool writing; /* the head of the queue is under way */
     bool open;    /* its handle, if it has one, is not closed yet */

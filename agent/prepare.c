@@ -36,8 +36,9 @@ static struct world *build_world(struct leader *leader, const int *order, int si
         }
     }
     /* The leader's own: its address is the one that members came by. */
-    world->master_addr = strdup(first->base && first->nodeid == leader->options->nodeid ? leader->options->address
-                                                                  : link_peer_address(first->link));
+    world->master_addr = strdup(first->base && first->nodeid == leader->options->nodeid
+                                    ? leader->options->address
+                                    : link_peer_address(first->link));
     world->kind = strdup(leader->change_kind);
     world->reason = strdup(leader->change_reason);
     world->restarts = leader->restarts;

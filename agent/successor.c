@@ -35,7 +35,7 @@ struct successor {
     int term; /* the last one that is known to have been led, or claimed by somebody else */
     struct claim *claim;
     int claimed; /* the term that it is for */
-    int owned;   /* a term that this agent has claimed, and does not lead: it had found a leader meanwhile; 0: none */
+    int owned; /* a term that this agent has claimed, and does not lead: it had found a leader meanwhile; 0: none */
     uv_timer_t retry;
     struct vote *votes;
     int count;
@@ -330,4 +330,3 @@ void successor_destroy(struct successor *s)
     }
     uv_close((uv_handle_t *)&s->retry, closed);
 }
-

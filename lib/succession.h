@@ -21,8 +21,9 @@ bool succession_may_claim(int nodes, int votes);
 
 /* What a leader knows of its right to lead. */
 struct lease {
-    int nodes;       /* of the base */
-    double patience; /* for which one that has lost more than half of it leaves it to others to claim the next term */
+    int nodes; /* of the base */
+    double
+        patience; /* for which one that has lost more than half of it leaves it to others to claim the next term */
     int term;
     bool lapsed;  /* somebody else may be about to lead */
     double since; /* when it has */

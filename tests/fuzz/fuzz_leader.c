@@ -423,7 +423,8 @@ static void finish_work(void)
 /* ---- claims ---------------------------------------------------------------------------------- */
 
 static struct {
-    void (*done)(enum claim_result result, const char *why, void *arg); /* NULL: none is under way */
+    void (*done)(enum claim_result result, const char *why,
+                 void *arg); /* NULL: none is under way */
     void *arg;
     enum claim_result result;
 } claims;

@@ -24,7 +24,8 @@ static void test_a_lease(void **state)
         enum lease_state state;
         double wait;
     } table[] = {
-        {0, 1, false, false, LEASE_HOLDS, 0}, /* the base comes together: there is nobody who could vote */
+        {0, 1, false, false, LEASE_HOLDS,
+         0}, /* the base comes together: there is nobody who could vote */
         {1, 4, false, false, LEASE_HOLDS, 0},
         {2, 3, true, false, LEASE_HOLDS, 0},
         {3, 2, true, false, LEASE_CLAIM, 0},
@@ -45,9 +46,8 @@ static void test_a_lease(void **state)
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         if (table[i].claimed)
             lease_claimed(&lease);
-        assert_int_equal(
-            lease_look(&lease, table[i].now, table[i].heard, table[i].lost, &wait),
-            table[i].state);
+        assert_int_equal(lease_look(&lease, table[i].now, table[i].heard, table[i].lost, &wait),
+                         table[i].state);
         assert_float_equal(wait, table[i].wait, 1e-9);
     }
     assert_int_equal(lease.term, 2);
