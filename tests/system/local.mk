@@ -43,6 +43,7 @@ EXTRA_DIST += \
     tests/system/qos.bats \
     tests/system/queue.bats \
     tests/system/restarts.bats \
+    tests/system/takeover.bats \
     tests/system/slow.bash \
     tests/system/slow_network.py \
     tests/system/time_limits.bats \
