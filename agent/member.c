@@ -132,7 +132,7 @@ static void output_closed(void *arg)
 }
 
 /* Nobody reads what this node writes: the leader has a file. */
-static void handle_relay(struct member *m, json_object *msg)
+static void handle_forward(struct member *m, json_object *msg)
 {
     (void)msg;
     if (m->output == NULL)
@@ -455,7 +455,7 @@ void member_handle(struct member *m, json_object *msg)
         {"redirect", false, member_join_redirect},
         {"heritage", false, handle_heritage},
         {"beat", false, handle_beat},
-        {"relay", false, handle_relay},
+        {"forward", false, handle_forward},
     };
 
     if (type == NULL || member_control_relay(m, type, msg) ||

@@ -96,7 +96,7 @@ static void look(void *arg)
 void orphan_tell(struct leader *leader, struct leader_member *m)
 {
     if (leader->orphaned)
-        leader_send(m, leader_message("relay", -1));
+        leader_send(m, leader_message("forward", -1));
 }
 
 static void looked(void *arg)

@@ -10,6 +10,10 @@ load elastic
 setup_file() {
     testbed_up --nodes 6
     cp "$TREE"/tests/system/{live,live_faults,steps}.py "$TB_WORK/"
+    script says <<SH
+#!/bin/bash
+/usr/bin/python3 $TB_WORK/live_faults.py train "\$1" 0.15 && echo "through on \$SLURMD_NODENAME"
+SH
 }
 
 teardown_file() { testbed_down; }
@@ -27,7 +31,7 @@ faults() { as_user /usr/bin/python3 "$TB_WORK/live_faults.py" "$@"; }
 # training SIZES: a live one, on MIN nodes of its own.
 training() {
     job=$(submit --elastic="$1" --elastic-grow-delay=0 --exclusive -t 20 --wrap \
-        "ELASTIC_DEBUG=1 srun elasticrun --max-restarts=20 /usr/bin/python3 $TB_WORK/live_faults.py train $TB_WORK/log-\$SLURM_JOB_ID 0.15")
+        "srun elasticrun --max-restarts=20 $TB_WORK/says $TB_WORK/log-\$SLURM_JOB_ID")
     LOG=$TB_WORK/log-$job
 }
 
@@ -71,8 +75,8 @@ killed_agent() {
 }
 
 @test "the leading node is lost for good: output goes on in the job's file, and the job ends" {
-    training 2:4
-    wait_for 30 size_is "$job" 4
+    training 3:5
+    wait_for 30 size_is "$job" 5
     trains_on
     crashed=n1
     on_testbed "$TREE/scripts/testbed" crash --dir "$TB_DIR" n1
@@ -80,7 +84,10 @@ killed_agent() {
     wait_for 20 led_by n2
     went_well
     says "$TB_WORK/$job.out" "srun is lost with its node: output goes on in .*/$job.out"
-    says "$TB_WORK/$job.out" 'generation [0-9]+: 3 nodes, 3 workers \(fault: the leading node was lost\)'
+    says "$TB_WORK/$job.out" 'generation [0-9]+: 4 nodes, 4 workers \(fault: the leading node was lost\)'
+    for node in n2 n3 n4 n5; do
+        says "$TB_WORK/$job.out" "^through on $node"
+    done
     # Slurm waits for the lost node, or until it takes it for down.
     on_testbed "$TREE/scripts/testbed" boot --dir "$TB_DIR" n1
     crashed=
