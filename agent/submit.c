@@ -314,8 +314,12 @@ static void cancel_done(void *arg)
 
 void submit_cancel(struct leader *leader, const uint32_t *jobs, int count, bool last)
 {
-    struct cancelling *c = calloc(1, sizeof(*c));
+    struct cancelling *c;
 
+    /* Another node may lead now, and work with them. If not, it will be seen again that they linger. */
+    if (!last && !lease_may_act(leader))
+        return;
+    c = calloc(1, sizeof(*c));
     if (c == NULL)
         return;
     c->jobs = calloc((size_t)count + 1, sizeof(*c->jobs));
