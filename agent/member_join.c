@@ -175,7 +175,7 @@ static const struct link_handlers handlers = {
     .open = on_open, .message = member_on_message, .closed = on_closed};
 
 static int dial(struct member *m, const char *role, const char *address, int port, int timeout_ms,
-                struct error *err)
+                bool once, struct error *err)
 {
     const struct member_options *o = m->options;
     struct link_client_options client = {
@@ -189,6 +189,7 @@ static int dial(struct member *m, const char *role, const char *address, int por
         .port_first = o->conf->port_first,
         .port_last = o->conf->port_last,
         .timeout_ms = timeout_ms,
+        .once = once,
     };
 
     m->link = link_connect(m->loop, &client, &handlers, m, err);
@@ -201,7 +202,7 @@ static int dial(struct member *m, const char *role, const char *address, int por
 int member_join(struct member *m, struct error *err)
 {
     return dial(m, LINK_ROLE_AGENT, m->options->address, m->options->port,
-                m->options->connect_timeout_ms, err);
+                m->options->connect_timeout_ms, false, err);
 }
 
 /* ---- seeking ------------------------------------------------------------------------------------------------------------------- */
@@ -237,14 +238,14 @@ static void dial_next(struct member *m)
         return;
     }
     if (m->seek.address != NULL) {
-        rc = dial(m, LINK_ROLE_AGENT, m->seek.address, m->seek.port, DIAL_MS, &err);
+        rc = dial(m, LINK_ROLE_AGENT, m->seek.address, m->seek.port, DIAL_MS, true, &err);
         forget_redirect(m);
     } else if (m->seek.target == OLD_LEADER) {
         m->seek.target++;
-        rc = dial(m, LINK_ROLE_AGENT, m->leader_address, m->leader_port, DIAL_MS, &err);
+        rc = dial(m, LINK_ROLE_AGENT, m->leader_address, m->leader_port, DIAL_MS, true, &err);
     } else if (m->seek.target < m->successor_count) {
         place = &m->successors[m->seek.target++];
-        rc = dial(m, LINK_ROLE_VOTER, place->address, place->port, DIAL_MS, &err);
+        rc = dial(m, LINK_ROLE_VOTER, place->address, place->port, DIAL_MS, true, &err);
     } else {
         m->seek.target = OLD_LEADER;
         uv_timer_start(&m->seek.timer, m->seek.on_time, ROUND_MS, 0);

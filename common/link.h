@@ -70,7 +70,8 @@ struct link_client_options {
     const char *address; /* host name or numeric address */
     int port;            /* 0: try the candidate ports of the incarnation in turn */
     int port_first, port_last;
-    int timeout_ms; /* for everything until open; retries refused connections within it */
+    int timeout_ms; /* for everything until open; retries refused connections within it … */
+    bool once;      /* … or does not: each port and address is tried once */
 };
 
 /* Connect and authenticate; handlers.open or handlers.closed follows. NULL with err when nothing

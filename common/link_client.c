@@ -368,6 +368,8 @@ void link_client_next(struct link *link)
 
     if (remaining(link) == 0) {
         give_up(link);
+    } else if (dialer->pause && dialer->options.once) {
+        give_up(link);
     } else if (dialer->pause) {
         uint64_t pause = dialer->rounds < 8 ? (uint64_t)PAUSE_FIRST_MS << (dialer->rounds - 1)
                                             : PAUSE_MAX_MS;
