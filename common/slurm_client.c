@@ -490,12 +490,13 @@ char **slurm_client_expand(const char *expression)
     return names;
 }
 
+/* Without the mutex, which another thread may hold for many seconds while slurmctld is down: the leader's loop calls this between two worlds. A list of our
+ * own is nobody else's, and libslurm's lists lock themselves. */
 char *slurm_client_compress(char *const *names, int count)
 {
     hostlist *list;
     char *text = NULL;
 
-    enter();
     list = slurm_hostlist_create(NULL);
     for (int i = 0; list && i < count; i++)
         slurm_hostlist_push_host(list, names[i]);
@@ -503,7 +504,6 @@ char *slurm_client_compress(char *const *names, int count)
         text = slurm_hostlist_ranged_string_malloc(list);
         slurm_hostlist_destroy(list);
     }
-    leave();
     return text;
 }
 

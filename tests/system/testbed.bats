@@ -247,7 +247,7 @@ reaches() {
     [ "$(sort <<<"$output")" = $'0: n1\n1: n2\n2: n3' ]
     reaches n1 n2
     "$TESTBED" cut --dir "$TB_DIR" n2
-    ! reaches n1 n2
+    run ! reaches n1 n2
     "$TESTBED" mend --dir "$TB_DIR" n2
     wait_for 5 reaches n1 n2
     id=$(submit -w n3 "$(polite_job)")
