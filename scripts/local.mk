@@ -12,8 +12,10 @@ EXTRA_DIST += \
     scripts/build.sh \
     scripts/check \
     scripts/demo \
+    scripts/faults \
     scripts/fuzz \
     scripts/setup \
+    scripts/soak \
     scripts/testbed \
     scripts/testbed.d/commands.sh \
     scripts/testbed.d/common.sh \

@@ -45,7 +45,7 @@ def now():
 # ---- training ------------------------------------------------------------------------------------
 
 
-def train(log_dir, seconds):
+def train(log_dir, seconds, each_step=lambda: None):
     if int(os.environ.get("ELASTIC_GENERATION", "1")) > 1 and os.path.exists(log_dir + ".broken"):
         sys.exit("broken")
     faulthandler.register(signal.SIGUSR1)  # where it is, for whoever wonders why it does not go on
@@ -82,6 +82,7 @@ def train(log_dir, seconds):
             if sampler.committed == 0 and undisturbed.enough(log_dir):
                 break
             for x, y, index in loader:
+                each_step()
                 if not os.path.exists(log_dir + ".enough"):
                     time.sleep(seconds if sampler.rank == 0 else seconds / 5)
                 share = index.tolist() if sampler.loss_scale() else []
@@ -250,7 +251,8 @@ def inject(job, log_dir, nodes, faults):
 # ---- checking ------------------------------------------------------------------------------------
 
 
-def check(log_dir, tolerance, limit):
+def differences(log_dir, tolerance):
+    """From a training that was never disturbed: (lines about them, steps, steps repeated, steps of which not all have written a loss, largest difference)."""
     wrong = []
     begun, ended, losses = (collections.defaultdict(list) for _ in range(3))
     for lines in undisturbed.read(log_dir).values():
@@ -293,6 +295,11 @@ def check(log_dir, tolerance, limit):
     for epoch, samples in sorted(seen.items()):
         if samples != collections.Counter(range(undisturbed.SAMPLES)):
             wrong.append(f"epoch {epoch}: {sum(samples.values())} samples, {len(samples)} different ones")
+    return wrong, len(expected), repeated, unheard, largest
+
+
+def check(log_dir, tolerance, limit):
+    wrong, steps, repeated, unheard, largest = differences(log_dir, tolerance)
     with open(log_dir + ".faults") as file:
         faults = [json.loads(line) for line in file]
     wrong += (f"{each['fault']}: {each['seconds']:.1f} s" for each in faults if each["seconds"] > limit)
@@ -300,7 +307,7 @@ def check(log_dir, tolerance, limit):
         wrong.append(f"{unheard} steps without the losses of all, for {len(faults)} faults")
     if repeated > 2 * len(faults):  # a world that follows may be torn as well
         wrong.append(f"{repeated} steps were repeated, for {len(faults)} faults")
-    print(f"{len(expected)} steps, {len(faults)} faults, {repeated} steps repeated, largest difference {largest:.1e}")
+    print(f"{steps} steps, {len(faults)} faults, {repeated} steps repeated, largest difference {largest:.1e}")
     print("\n".join(wrong[:20]) if wrong else "ok")
     return 1 if wrong else 0
 

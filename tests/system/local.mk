@@ -10,6 +10,9 @@ EXTRA_DIST += \
     tests/system/early_start.bats \
     tests/system/elastic.bash \
     tests/system/endings.bats \
+    tests/system/fault_table.bats \
+    tests/system/fault_table.py \
+    tests/system/faults.bash \
     tests/system/faults.bats \
     tests/system/flush.bats \
     tests/system/frameworks.bats \
@@ -45,6 +48,7 @@ EXTRA_DIST += \
     tests/system/restarts.bats \
     tests/system/takeover.bats \
     tests/system/slow.bash \
+    tests/system/soak.py \
     tests/system/slow_network.py \
     tests/system/time_limits.bats \
     tests/system/snapshots.py \

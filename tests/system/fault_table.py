@@ -1,0 +1,631 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What follows each fault: a real training for each mode, which suffers one row of the table after another.
+
+    fault_table.py run DIR [--only PATTERN]... [--write FILE]
+    fault_table.py train MODE LOGDIR STEP_SECONDS
+    fault_table.py load CHECKPOINT_DIR
+
+run: with a testbed of 7 nodes with namespaces, of whose directory and work directory the environment tells (TB_DIR, TB_WORK, TB_USER). Uses live.py and
+live_faults.py, which must lie beside it, in TB_WORK. Prints a line per row, TAP at the end of each; exit status 1 if a row failed. --only: rows that contain PATTERN.
+--write: puts the table between the marks in FILE.
+
+train: the training of live_faults.py in live mode; in restart mode the same, with a checkpoint every SAVE_EVERY steps. A worker leaves too early when a file
+LOGDIR.exit-PID appears.
+"""
+
+import argparse
+import collections
+import glob
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import live as undisturbed
+import live_faults
+from live_faults import newest, now
+
+SAVE_EVERY = 10
+BASE, MOST = 3, 5  # nodes of the base, which are also the fewest that train, and with extensions
+
+# fault, mode, node on which it happens, what follows, seconds and steps allowed. A fault on a node of the base that takes its agent loses the node for
+# this training, so these come last.
+TABLE = """
+worker killed                       live     base       goes-on    5   1
+worker killed                       live     extension  goes-on    5   1
+worker stopped                      live     base       goes-on    8   1
+worker stopped                      live     extension  goes-on    8   1
+worker exits with 0                 live     base       goes-on    5   1
+worker exits with 0                 live     extension  goes-on    5   1
+worker hangs with its lock held     live     extension  goes-on   20   1
+two workers killed                  live     base       goes-on    5   1
+slurmctld down, worker killed       live     base       goes-on    5   1
+slurmctld down 30 s                 live     base       undisturbed 5  0
+node drained                        live     base       goes-on   15   0
+node drained                        live     extension  goes-on   15   0
+agent killed                        live     extension  goes-on    5   1
+slurmstepd killed                   live     extension  undisturbed 5  0
+node crashed                        live     extension  goes-on    5   1
+node cut off                        live     extension  goes-on    5   1
+node reclaimed                      live     extension  goes-on   15   0
+worker killed, node crashed         live     extension  goes-on    5   1
+agent killed                        live     base       goes-on    5   1
+node crashed                        live     base       goes-on    5   1
+crashed node comes back             live     base       undisturbed 5  0
+node cut off                        live     base       goes-on    5   1
+cut-off node comes back             live     base       undisturbed 5  0
+node reclaimed                      live     base       goes-on   15   0
+slurmstepd killed                   live     base       undisturbed 5  0
+worker killed                       restart  base       goes-on   40  11
+worker killed                       restart  extension  goes-on   40  11
+worker stopped                      restart  base       goes-on   60  11
+worker exits with 0                 restart  base       goes-on   40  11
+worker exits with 0                 restart  extension  goes-on   40  11
+two workers killed                  restart  base       goes-on   40  11
+slurmctld down, worker killed       restart  base       goes-on   40  11
+newest checkpoint corrupt           restart  base       goes-on   40  22
+disk of the checkpoints full        restart  base       goes-on   60  33
+node drained                        restart  base       goes-on   40   1
+node drained                        restart  extension  goes-on   40   1
+agent killed                        restart  extension  goes-on   40  11
+slurmstepd killed                   restart  extension  undisturbed 5  0
+node crashed                        restart  extension  goes-on   40  11
+node cut off                        restart  extension  goes-on   40  11
+node reclaimed                      restart  extension  goes-on   40   1
+worker killed, node crashed         restart  extension  goes-on   40  11
+agent killed                        restart  base       goes-on   40  11
+node crashed                        restart  base       goes-on   40  11
+crashed node comes back             restart  base       undisturbed 5  0
+node cut off                        restart  base       goes-on   40  11
+cut-off node comes back             restart  base       undisturbed 5  0
+node reclaimed                      restart  base       goes-on   40   1
+slurmstepd killed                   restart  base       undisturbed 5  0
+agent killed                        live     leader     goes-on   10   1
+srun killed                         live     leader     goes-on   10   1
+node crashed                        live     leader     goes-on   10   1
+node cut off                        live     leader     goes-on   10   1
+node crashed, back after 40 s       live     leader     requeues 240   1
+agent killed                        restart  leader     goes-on   60  11
+srun killed                         restart  leader     goes-on   60  11
+node crashed                        restart  leader     goes-on   60  11
+node cut off                        restart  leader     goes-on   60  11
+node crashed, back after 40 s       restart  leader     requeues 240  11
+all nodes crashed                   live     leader     requeues 240  11
+all nodes crashed                   restart  leader     requeues 240  11
+"""
+
+# Rows that are not run, by a part of the row.
+NOT_YET = {" leader ": "takeover is not built"}
+
+MARKS = ("<!-- table of scripts/faults: begin -->", "<!-- table of scripts/faults: end -->")
+Row = collections.namedtuple("Row", "fault mode where expected seconds steps")
+
+
+def rows():
+    for line in TABLE.strip().splitlines():
+        fault, mode, where, expected, seconds, steps = re.match(r"(.*?)\s{2,}(\S+)\s+(\S+)\s+(\S+)\s+(\d+)\s+(\d+)$", line).groups()
+        yield Row(fault, mode, where, expected, float(seconds), int(steps))
+
+
+class Failed(Exception):
+    pass
+
+
+# ---- training ------------------------------------------------------------------------------------
+
+
+def train(mode, log_dir, seconds):
+    undisturbed.import_torch()
+    early = f"{log_dir}.exit-{os.getpid()}"
+
+    def may_leave():
+        if os.path.exists(early):
+            os._exit(0)
+        if os.path.exists(f"{log_dir}.hang-{os.getpid()}"):
+            hang()
+
+    if mode == "live":
+        live_faults.train(log_dir, seconds, each_step=may_leave)
+    else:
+        train_anew(log_dir, seconds, may_leave)
+
+
+def hang():
+    """In C, with the interpreter's lock."""
+    import ctypes
+
+    library = ctypes.PyDLL(None)
+    while True:  # the signal for the stacks wakes it up
+        library.sleep(1000)
+
+
+def train_anew(log_dir, seconds, each_step):
+    torch, slurm_elastic = undisturbed.torch, undisturbed.slurm_elastic
+    os.makedirs(log_dir, exist_ok=True)
+    torch.distributed.init_process_group("gloo")
+    training = undisturbed.Training()
+    state, sampler = training.state, training.sampler
+    saved = slurm_elastic.load_latest()
+    if saved is not None:
+        state.load_state_dict(saved)
+    state.ddp = torch.nn.parallel.DistributedDataParallel(state.model, broadcast_buffers=False)
+    log = open(os.path.join(log_dir, str(os.getpid())), "a", buffering=1)
+
+    def write(**line):
+        log.write(json.dumps({"time": now(), "generation": slurm_elastic.generation(), **line}) + "\n")
+
+    for epoch in range(sampler.epoch, 10**6):
+        sampler.set_epoch(epoch)
+        if sampler.committed == 0 and undisturbed.enough(log_dir):
+            break
+        for x, y, index in training.loaders[1]:
+            each_step()
+            if not os.path.exists(log_dir + ".enough"):
+                time.sleep(seconds)
+            share = index.tolist() if sampler.loss_scale() else []
+            line = {"step": state.steps, "epoch": epoch, "rank": sampler.rank, "size": sampler.world_size}
+            write(**line, share=share)
+            losses = training.gradients(x, y, parts=1)
+            write(step=line["step"], loss=losses["float64"])
+            state.losses += losses["float64"]
+            try:
+                state.step()
+            except undisturbed.live.WorldChanged:
+                write(step=line["step"], state=training.digest())
+                slurm_elastic.save(state.state_dict())
+                slurm_elastic.leave()
+            write(step=line["step"], state=training.digest())
+            if state.steps % SAVE_EVERY == 0:
+                slurm_elastic.save(state.state_dict())
+    if sampler.rank == 0:
+        print(f"trained {state.steps} steps", flush=True)
+
+
+# ---- the testbed ---------------------------------------------------------------------------------
+
+
+def testbed(*words):
+    subprocess.run([os.environ["TESTBED"], words[0], "--dir", os.environ["TB_DIR"], *words[1:]], check=True, stdout=subprocess.DEVNULL)
+
+
+def as_user(*words, **options):
+    user = os.environ["TB_USER"]
+    return subprocess.run(
+        ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--", *words],
+        check=True, text=True, stdout=subprocess.PIPE, cwd=os.environ["TB_WORK"], **options,
+    ).stdout.strip()
+
+
+def slurm(*words):
+    return subprocess.run(words, check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+
+
+def wait(limit, what, condition):
+    """Slow machines get three times as long; what is promised is judged by what was measured."""
+    until = now() + 3 * limit
+    while now() < until:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise Failed(f"not within {3 * limit:.0f} s: {what}")
+
+
+def environment(pid):
+    with open(f"/proc/{pid}/environ", "rb") as file:
+        return dict(each.split("=", 1) for each in file.read().decode().split("\0") if "=" in each)
+
+
+def send(pids, name):
+    for pid in pids:
+        try:
+            os.kill(pid, getattr(signal, "SIG" + name))
+        except ProcessLookupError:
+            pass
+
+
+class Training:
+    """A job that is trained, and all that can be done to it."""
+
+    def __init__(self, mode):
+        work = os.environ["TB_WORK"]
+        command = f"{'ELASTIC_DEBUG=1 ' if 'FAULTS_DEBUG' in os.environ else ''}srun elasticrun --max-restarts=1000 --checkpoint-dir={work}/disk/$SLURM_JOB_ID"
+        command += f" /usr/bin/python3 {work}/fault_table.py train {mode} {work}/log-$SLURM_JOB_ID 0.1"
+        options = [f"--elastic={BASE}:{MOST}", "--elastic-grow-delay=0", "--elastic-hang-wait=5"]
+        self.mode = mode
+        self.job = as_user("sbatch", "--parsable", *options, f"-N{BASE}", "--exclusive", "-t60", f"--output={work}/%j.out", "--wrap", command)
+        self.log, self.output, self.checkpoints = f"{work}/log-{self.job}", f"{work}/{self.job}.out", f"{work}/disk/{self.job}"
+        self.lost = 0  # nodes of the base
+        self.away = []  # what brings these back, if that has not been tried: when the job has ended
+        self.settle()
+
+    def settle(self):
+        """Until all are there that can be, and have made some steps."""
+        size = MOST - self.lost
+        wait(60, f"{size} nodes", lambda: newest(self.log)[2] == size)
+        generation, step, _ = newest(self.log)
+        wait(20, "steps", lambda: newest(self.log)[0] == generation and newest(self.log)[1] > step + 3 or newest(self.log)[0] > generation)
+        if newest(self.log)[0] != generation or newest(self.log)[2] != size:
+            self.settle()
+
+    def member(self, where):
+        """The last of its kind."""
+        kinds = collections.defaultdict(list)
+        for each in live_faults.alive(self.log):
+            of_base = each.of_job(self.job)
+            kinds["extension" if not of_base else "leader" if environment(each.agent)["SLURM_PROCID"] == "0" else "base"].append(each)
+        return kinds[where][-1]
+
+    def wait_for_step(self, row, before):
+        """Until a step counts that none had made before. Returns when."""
+        generation, step, _ = before
+
+        def made():
+            found = newest(self.log)
+            return found[1] > step and (found[0] > generation or row.expected == "undisturbed")
+
+        wait(max(20, row.seconds), "a step after it", made)
+        when = now()
+        if row.expected == "undisturbed" and newest(self.log)[0] != generation:
+            raise Failed("there is a new world")
+        return when
+
+    def repeated(self, generation):
+        """Steps begun before that world was torn, and again after it."""
+        before, after = set(), set()
+        for lines in undisturbed.read(self.log).values():
+            for line in lines:
+                if "share" in line:
+                    (before if line["generation"] <= generation else after).add(line["step"])
+        return len(before & after)
+
+    def suffer(self, row):
+        self.settle()
+        member, before = self.member(row.where), newest(self.log)
+        self.hit = now()
+        undo = FAULTS[row.fault](self, row, member) or (lambda: None)
+        try:
+            took = self.wait_for_step(row, before) - self.hit
+        finally:
+            undo()
+        steps = self.repeated(before[0])
+        return took, steps
+
+    def end(self):
+        """What must hold of the whole of it; lines about what does not."""
+        self.settle()
+        open(self.log + ".enough", "w").close()
+        wait(40, "the end of the job", lambda: self.state() not in ("RUNNING", "COMPLETING"))
+        self.repair()
+        wrong = [] if self.state() == "COMPLETED" else [f"the job ends as {self.state()}"]
+        wrong += live_faults.differences(self.log, 1e-10)[0]
+        if glob.glob(self.checkpoints + "/*"):
+            try:
+                as_user("/usr/bin/python3", os.environ["TB_WORK"] + "/fault_table.py", "load", self.checkpoints)
+            except subprocess.CalledProcessError:
+                wrong.append("the checkpoint directory does not load")
+        return wrong + self.remains()
+
+    def repair(self):
+        while self.away:
+            testbed(*self.away.pop())
+
+    def state(self):
+        return re.search(r"JobState=(\S+)", slurm("scontrol", "-o", "show", "job", self.job))[1]
+
+    def remains(self):
+        """Jobs, processes and files that should have gone with it: at once, or when Slurm has run the epilogs."""
+        limit = now() + 60
+        while True:
+            left = [f"job {line}" for line in slurm("squeue", "-h", "-o", "%A %k %T").splitlines() if f"elastic-extension-of={self.job}." in line]
+            for path in glob.glob("/proc/[0-9]*"):
+                try:
+                    values = environment(os.path.basename(path))
+                except OSError:
+                    continue
+                if values.get("ELASTIC_JOB_ID") == self.job and values.get("SLURM_CONF") == os.environ["SLURM_CONF"]:
+                    left.append(f"process {os.path.basename(path)} on {values.get('SLURMD_NODENAME')}")
+            left += [path for path in glob.glob(f"{os.environ['TB_DIR']}/snapshots/elastic-*-{self.job}.*")]
+            if not left or now() > limit:
+                return left
+            time.sleep(0.5)
+
+    def last_words(self):
+        """What elasticrun has said of late."""
+        try:
+            with open(self.output) as file:
+                lines = [line for line in file.read().splitlines() if line.startswith(("elasticrun:", "srun:"))]
+            return " | ".join(lines[-12:])
+        except OSError:
+            return "no output"
+
+    def cancel(self):
+        slurm("scancel", self.job)
+        self.repair()
+        wait(60, "the job to end", lambda: self.state() not in ("RUNNING", "COMPLETING", "PENDING"))
+
+
+# ---- faults: each does it, and returns what undoes it ---------------------------------------------
+
+
+def node_of(member):
+    return environment(member.agent)["SLURMD_NODENAME"]
+
+
+def kill_worker(training, row, member):
+    send([member.worker], "KILL")
+
+
+def kill_two_workers(training, row, member):
+    send([each.worker for each in live_faults.alive(training.log)[-2:]], "KILL")
+
+
+def stop_worker(training, row, member):
+    send([member.worker], "STOP")
+
+
+def leave_early(training, row, member):
+    open(f"{training.log}.exit-{member.worker}", "w").close()
+
+
+def hang_worker(training, row, member):
+    open(f"{training.log}.hang-{member.worker}", "w").close()
+
+
+def lose_base(training, row):
+    training.lost += row.where == "base"
+
+
+def kill_agent(training, row, member):
+    lose_base(training, row)
+    send([member.agent], "KILL")
+
+
+def kill_stepd(training, row, member):
+    """Its agent goes on, and Slurm does not notice."""
+    send([live_faults.parent(member.agent)], "KILL")
+
+
+def crash(training, row, member):
+    node = node_of(member)
+    testbed("crash", node)
+    return comes_back(training, row, "boot", node)
+
+
+def cut(training, row, member):
+    node = node_of(member)
+    testbed("cut", node)
+    return comes_back(training, row, "mend", node)
+
+
+def comes_back(training, row, *how):
+    """A node of an extension at once, one of the base in a row of its own, or in the end."""
+    if row.where == "extension":
+        return lambda: testbed(*how)
+    lose_base(training, row)
+    training.away.append(how)
+    return None
+
+
+def bring_back(training, row, member):
+    """Before Slurm has called it down."""
+    testbed(*training.away.pop())
+    time.sleep(15)  # in which nothing may happen
+    training.hit = now()
+
+
+def crash_and_kill(training, row, member):
+    victims = [each for each in live_faults.alive(training.log)[1:] if each.worker != member.worker]
+    undo = crash(training, row, member)
+    send([victims[0].worker], "KILL")
+    return undo
+
+
+def drain(training, row, member):
+    node = node_of(member)
+    slurm("scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
+
+    def resume():
+        # Refused while slurmctld has not heard of the node yet, and when it is no longer drained.
+        subprocess.run(["scontrol", "update", f"nodename={node}", "state=resume"], stderr=subprocess.DEVNULL)
+        return "DRAIN" not in slurm("sinfo", "-h", "-n", node, "-o", "%T").upper()
+
+    return lambda: wait(20, f"{node} to be resumed", resume)
+
+
+def reclaim(training, row, member):
+    notice = f"{os.environ['TB_WORK']}/reclaim.{node_of(member)}"
+    lose_base(training, row)
+    open(notice, "w").close()
+    return lambda: os.unlink(notice)
+
+
+def without_slurmctld(training, row, member):
+    testbed("stop-controller")
+    time.sleep(30 if row.expected == "undisturbed" else 2)  # how long it is away is what is tried
+    training.hit = now()
+    if row.expected != "undisturbed":
+        send([member.worker], "KILL")
+    return lambda: testbed("start-controller")
+
+
+def corrupt(training, row, member):
+    newest_one = os.path.realpath(training.checkpoints + "/latest")
+    for path in glob.glob(newest_one + "/*"):
+        if not path.endswith(".json"):
+            with open(path, "r+b") as file:
+                file.seek(os.path.getsize(path) // 2)
+                file.write(b"\0" * 64)
+    send([member.worker], "KILL")
+
+
+def fill_disk(training, row, member):
+    ballast = os.environ["TB_WORK"] + "/disk/ballast"
+    subprocess.run(["dd", "if=/dev/zero", f"of={ballast}", "bs=64k"], stderr=subprocess.DEVNULL)
+    generation = newest(training.log)[0]
+    time.sleep(3)  # in which a checkpoint fails
+    os.unlink(ballast)
+    if newest(training.log)[0] == generation:
+        send([each.worker for each in live_faults.alive(training.log)[-1:]], "KILL")
+
+
+FAULTS = {
+    "worker killed": kill_worker,
+    "two workers killed": kill_two_workers,
+    "worker stopped": stop_worker,
+    "worker exits with 0": leave_early,
+    "worker hangs with its lock held": hang_worker,
+    "agent killed": kill_agent,
+    "slurmstepd killed": kill_stepd,
+    "node crashed": crash,
+    "node cut off": cut,
+    "worker killed, node crashed": crash_and_kill,
+    "crashed node comes back": bring_back,
+    "cut-off node comes back": bring_back,
+    "node drained": drain,
+    "node reclaimed": reclaim,
+    "slurmctld down 30 s": without_slurmctld,
+    "slurmctld down, worker killed": without_slurmctld,
+    "newest checkpoint corrupt": corrupt,
+    "disk of the checkpoints full": fill_disk,
+}
+
+
+# ---- the run -------------------------------------------------------------------------------------
+
+
+class Run:
+    """Rows one after another, in a training per mode as long as it lives."""
+
+    def __init__(self, selected):
+        self.rows = selected
+        self.results = []  # (row, what was found, seconds, steps, what is wrong)
+        self.training = None
+        self.of_training = []
+
+    def add(self, row, found, seconds, steps, wrong):
+        number = len(self.results) + 1
+        self.results.append([row, found, seconds, steps, wrong])
+        what = f"{row.fault}, {row.mode}, {row.where}"
+        if found == "not run":
+            print(f"ok {number} - {what} # SKIP {wrong}", flush=True)
+            return
+        measured = "" if seconds is None else f": {row.expected} after {seconds:.1f} s, {steps} steps repeated"
+        print(f"{'not ok' if wrong else 'ok'} {number} - {what}{measured}", flush=True)
+        if wrong:
+            print(f"# {wrong}", flush=True)
+
+    def one(self, row):
+        full = self.training and row.where == "base" and self.training.lost == BASE - 1 and "comes back" not in row.fault
+        if self.training and (self.training.mode != row.mode or full):
+            self.close()
+        try:
+            self.training = self.training or Training(row.mode)
+            seconds, steps = self.training.suffer(row)
+        except (Failed, IndexError, OSError, subprocess.CalledProcessError) as error:
+            self.add(row, "failed", None, None, f"{type(error).__name__} {error}; {self.last_words()}")
+            self.give_up()
+            return
+        late = seconds > row.seconds
+        self.add(row, row.expected, seconds, steps, f"{steps} steps repeated, {row.steps} are allowed" if steps > row.steps else None)
+        if late:
+            print(f"# slower than the {row.seconds:.0f} s that are promised", flush=True)
+        if late or steps > row.steps:
+            self.show()
+        self.of_training.append(len(self.results))
+
+    def last_words(self):
+        return self.training.last_words() if self.training else "no job"
+
+    def show(self):
+        print("# " + self.last_words().replace(" | ", "\n# "), flush=True)
+
+    def give_up(self):
+        """This training is of no more use."""
+        if self.training:
+            self.training.cancel()
+        self.training, self.of_training = None, []
+
+    def close(self):
+        """The end of a training, which is about all its rows."""
+        if not self.training:
+            return
+        number = len(self.results) + 1
+        try:
+            wrong = self.training.end()
+        except Failed as error:
+            wrong = [str(error), self.last_words()]
+            self.training.cancel()
+        row = Row(f"(end of a training after {len(self.of_training)} faults)", self.training.mode, "all", "goes-on", 0, 0)
+        self.results.append([row, "end", None, None, "; ".join(wrong[:5]) or None])
+        print(f"{'not ok' if wrong else 'ok'} {number} - {row.fault}, {row.mode}", flush=True)
+        for line in wrong[:20]:
+            print(f"# {line}", flush=True)
+        self.training, self.of_training = None, []
+
+    def all(self):
+        for row in self.rows:
+            reason = next((why for part, why in NOT_YET.items() if part in f" {' '.join(row[:4])} "), None)
+            if reason:
+                self.add(row, "not run", None, None, reason)
+            else:
+                self.one(row)
+        self.close()
+        print(f"1..{len(self.results)}")
+        return any(wrong for _, found, _, _, wrong in self.results if found != "not run")
+
+
+def table(results):
+    yield "| fault | mode | node | what follows | within | steps repeated |"
+    yield "|---|---|---|---|---|---|"
+    for row, found, seconds, steps, wrong in results:
+        if found == "end":
+            continue
+        words = row.expected.replace("-", " ")
+        if found == "not run":
+            yield f"| {row.fault} | {row.mode} | {row.where} | {words} | {wrong} | |"
+        elif found == "failed":
+            yield f"| {row.fault} | {row.mode} | {row.where} | **not: {words}** | | |"
+        else:
+            yield f"| {row.fault} | {row.mode} | {row.where} | {words} | {seconds:.1f} s | {steps} |"
+
+
+def write_table(path, results):
+    with open(path) as file:
+        text = file.read()
+    before, rest = text.split(MARKS[0])
+    _, after = rest.split(MARKS[1])
+    with open(path + ".new", "w") as file:
+        file.write(before + MARKS[0] + "\n" + "\n".join(table(results)) + "\n" + MARKS[1] + after)
+    os.rename(path + ".new", path)
+
+
+def main():
+    if sys.argv[1:2] == ["train"]:
+        train(sys.argv[2], sys.argv[3], float(sys.argv[4]))
+        return 0
+    if sys.argv[1:2] == ["load"]:
+        undisturbed.import_torch()
+        print(undisturbed.slurm_elastic.load_latest(sys.argv[2])["steps"], "steps")
+        return 0
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("command", choices=["run"])
+    parser.add_argument("--only", action="append", default=[], metavar="PATTERN")
+    parser.add_argument("--write", metavar="FILE")
+    args = parser.parse_args()
+    chosen = [row for row in rows() if not args.only or any(each in f"{row.fault}, {row.mode}, {row.where}" for each in args.only)]
+    if not chosen:
+        sys.exit(f"no row contains {args.only}")
+    run = Run(chosen)
+    failed = run.all()
+    if args.write:
+        write_table(args.write, run.results)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,162 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Random faults and changes of size, of a fixed seed, for some minutes; in the end the model must be the right one.
+
+    soak.py [--minutes M] [--seed N] [--mode live|restart]
+
+Runs where fault_table.py runs. Does not wait until one thing is over before the next begins, but for a step of the training that is made after it within
+a minute. What is random is what happens, to whom, and when; how long things take is the machine's affair, so that two runs of a seed differ.
+"""
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import time
+
+import fault_table
+import live_faults
+from fault_table import BASE, MOST, SAVE_EVERY, Failed, node_of, send, slurm, testbed
+from live_faults import newest, now
+
+PATIENCE = 60  # seconds without a new step
+
+
+class Soak:
+    def __init__(self, mode, seed):
+        self.chance = random.Random(seed)
+        self.begun = now()
+        self.training = fault_table.Training(mode)
+        self.undone = {}  # node: (when, what undoes it)
+        self.count = 0
+
+    def say(self, text):
+        generation, step, size = newest(self.training.log)
+        print(f"# {now() - self.begun:6.1f} s, step {step}, world {generation} of {size}: {text}", flush=True)
+
+    def members(self, kind):
+        """Without those that are just coming or going."""
+        found = []
+        for each in live_faults.alive(self.training.log):
+            try:
+                if kind == "any" or each.of_job(self.training.job) == (kind == "base"):
+                    found.append((node_of(each), each))
+            except (OSError, KeyError):
+                pass
+        return found
+
+    def one(self, kind):
+        members = [each for each in self.members(kind) if each[0] not in self.undone]
+        return self.chance.choice(members) if members else (None, None)
+
+    def later(self, node, seconds, *undo):
+        self.undone[node] = (now() + seconds, undo)
+
+    def repair(self, all_of_it=False):
+        for node, (when, undo) in list(self.undone.items()):
+            if all_of_it or now() > when:
+                self.say(f"{' '.join(undo)}")
+                try:
+                    testbed(*undo) if undo[0] in ("boot", "mend") else slurm(*undo)
+                except subprocess.CalledProcessError:
+                    continue  # Slurm is not ready to: next time
+                del self.undone[node]
+
+    # ---- what may happen ----
+
+    def kill_worker(self):
+        node, member = self.one("any")
+        if member:
+            self.say(f"the worker on {node} is killed")
+            send([member.worker], "KILL")
+
+    def stop_worker(self):
+        node, member = self.one("any")
+        if member:
+            self.say(f"the worker on {node} is stopped")
+            send([member.worker], "STOP")
+
+    def kill_agent(self):
+        node, member = self.one("extension")
+        if member:
+            self.say(f"the agent on {node} is killed")
+            send([member.agent], "KILL")
+
+    def crash(self):
+        node, member = self.one("extension")
+        if member:
+            self.say(f"{node} crashes")
+            testbed("crash", node)
+            self.later(node, self.chance.uniform(0, 20), "boot", node)
+
+    def cut(self):
+        node, member = self.one("extension")
+        if member:
+            self.say(f"{node} is cut off")
+            testbed("cut", node)
+            self.later(node, self.chance.uniform(0.5, 15), "mend", node)
+
+    def drain(self):
+        node, member = self.one("extension")
+        if member:
+            self.say(f"{node} is drained")
+            slurm("scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
+            self.later(node, self.chance.uniform(5, 15), "scontrol", "update", f"nodename={node}", "state=resume")
+
+    def resize(self):
+        size = self.chance.randint(BASE, MOST)
+        self.say(f"to {size} nodes")
+        fault_table.as_user("selastic", "resize", self.training.job, str(size))
+
+    # ---- the run ----
+
+    def run(self, minutes):
+        events = [self.kill_worker] * 3 + [self.stop_worker, self.kill_agent, self.crash, self.cut, self.drain] + [self.resize] * 3
+        if self.training.mode == "restart":
+            events.remove(self.stop_worker)  # a matter of --elastic-hang-wait: too slow for this
+        while now() - self.begun < 60 * minutes:
+            time.sleep(self.chance.choice([0.1, 0.5, 2, 5]) * self.chance.random())
+            before = newest(self.training.log)
+            self.chance.choice(events)()
+            self.count += 1
+            if self.chance.random() < 0.3:
+                continue  # and another one at once
+            fault_table.wait(PATIENCE, "a step", lambda: self.repair() or newest(self.training.log)[1] > before[1] + 1)
+        self.repair(all_of_it=True)
+        while self.undone:
+            time.sleep(1)
+            self.repair(all_of_it=True)
+        fault_table.as_user("selastic", "resize", self.training.job, str(MOST))
+        wrong = self.training.end()
+        steps, repeated = live_faults.differences(self.training.log, 1e-10)[1:3]
+        allowed = self.count * (2 if self.training.mode == "live" else 2 * SAVE_EVERY)
+        if repeated > allowed:
+            wrong.append(f"{repeated} steps repeated, {allowed} are allowed")
+        print(f"# {self.count} events, {newest(self.training.log)[0]} worlds, {steps} steps, {repeated} of them repeated")
+        return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--mode", choices=["live", "restart"], default="live")
+    args = parser.parse_args()
+    soak = Soak(args.mode, args.seed)
+    try:
+        wrong = soak.run(args.minutes)
+    except Failed as error:
+        wrong = [str(error)]
+        soak.training.cancel()
+    print(f"{'not ok' if wrong else 'ok'} 1 - {args.minutes:g} minutes, seed {args.seed}, {args.mode}")
+    for line in wrong[:20]:
+        print(f"# {line}")
+    if wrong:
+        print("# " + soak.training.last_words().replace(" | ", "\n# "))
+    print("1..1")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
