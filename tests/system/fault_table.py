@@ -8,7 +8,7 @@
 
 run: with a testbed of 7 nodes with namespaces, of whose directory and work directory the environment tells (TB_DIR, TB_WORK, TB_USER). Uses live.py and
 live_faults.py, which must lie beside it, in TB_WORK. Prints a line per row, TAP at the end of each; exit status 1 if a row failed. --only: rows that contain PATTERN.
---write: puts the table between the marks in FILE.
+--write: puts the rows that were run into the table between the marks in FILE.
 
 train: the training of live_faults.py in live mode; in restart mode the same, with a checkpoint every SAVE_EVERY steps. A worker leaves too early when a file
 LOGDIR.exit-PID appears.
@@ -414,7 +414,7 @@ def comes_back(training, row, *how):
 def bring_back(training, row, member):
     """Before Slurm has called it down."""
     testbed(*training.away.pop())
-    time.sleep(15)  # in which nothing may happen
+    time.sleep(30)  # in which nothing may happen; srun takes its time
     training.hit = now()
 
 
@@ -579,28 +579,33 @@ class Run:
         return any(wrong for _, found, _, _, wrong in self.results if found != "not run")
 
 
-def table(results):
-    yield "| fault | mode | node | what follows | within | steps repeated |"
-    yield "|---|---|---|---|---|---|"
-    for row, found, seconds, steps, wrong in results:
-        if found == "end":
-            continue
-        words = row.expected.replace("-", " ")
-        if found == "not run":
-            yield f"| {row.fault} | {row.mode} | {row.where} | {words} | {wrong} | |"
-        elif found == "failed":
-            yield f"| {row.fault} | {row.mode} | {row.where} | **not: {words}** | | |"
-        else:
-            yield f"| {row.fault} | {row.mode} | {row.where} | {words} | {seconds:.1f} s | {steps} |"
+def begin_of_line(row):
+    return f"| {row.fault} | {row.mode} | {row.where} | "
+
+
+def line(row, found, seconds, steps, wrong):
+    words = row.expected.replace("-", " ")
+    if found == "not run":
+        return f"{begin_of_line(row)}{words} | {wrong} | |"
+    if found == "failed":
+        return f"{begin_of_line(row)}**not: {words}** | | |"
+    measured = f"{seconds:.1f} s | {steps} |"
+    return f"{begin_of_line(row)}{words} | {measured}" if not wrong else f"{begin_of_line(row)}**not as promised** | {measured}"
 
 
 def write_table(path, results):
+    """Lines of rows that were not run now stay as they are."""
     with open(path) as file:
         text = file.read()
     before, rest = text.split(MARKS[0])
-    _, after = rest.split(MARKS[1])
+    old, after = rest.split(MARKS[1])
+    new = {result[0]: line(*result) for result in results if result[1] != "end"}
+    lines = ["| fault | mode | node | what follows | next new step after | steps repeated |", "|---|---|---|---|---|---|"]
+    for row in rows():
+        kept = [each for each in old.splitlines() if each.startswith(begin_of_line(row))]
+        lines += [new[row]] if row in new else kept
     with open(path + ".new", "w") as file:
-        file.write(before + MARKS[0] + "\n" + "\n".join(table(results)) + "\n" + MARKS[1] + after)
+        file.write(before + MARKS[0] + "\n" + "\n".join(lines) + "\n" + MARKS[1] + after)
     os.rename(path + ".new", path)
 
 
