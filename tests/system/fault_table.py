@@ -253,12 +253,12 @@ class Training:
             self.settle()
 
     def member(self, where):
-        """The last of its kind."""
+        """The last of its kind, None without any."""
         kinds = collections.defaultdict(list)
         for each in live_faults.alive(self.log):
             of_base = each.of_job(self.job)
             kinds["extension" if not of_base else "leader" if environment(each.agent)["SLURM_PROCID"] == "0" else "base"].append(each)
-        return kinds[where][-1]
+        return kinds[where][-1] if kinds[where] else None
 
     def wait_for_step(self, row, before):
         """Until a step counts that none had made before. Returns when."""
@@ -526,7 +526,7 @@ class Run:
         try:
             self.training = self.training or Training(row.mode)
             seconds, steps = self.training.suffer(row)
-        except (Failed, IndexError, OSError, subprocess.CalledProcessError) as error:
+        except (Failed, AttributeError, IndexError, OSError, subprocess.CalledProcessError) as error:
             self.add(row, "failed", None, None, f"{type(error).__name__} {error}; {self.last_words()}")
             self.give_up()
             return
