@@ -23,10 +23,6 @@ teardown() { cancel_all; }
     on_nodes fault_table.py run --only "worker stopped, live, base" --only "slurmctld down, worker killed, live" --only "node cut off, live, extension"
 }
 
-@test "anew in each world: a node crashes" {
-    on_nodes fault_table.py run --only "node crashed, restart, extension"
-}
-
 @test "random faults and changes of size end with the right model" {
     on_nodes soak.py --minutes 0.3 --seed 2
 }
