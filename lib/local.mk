@@ -23,6 +23,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/number.h \
     lib/pieces.c \
     lib/pieces.h \
+    lib/placement.c \
+    lib/placement.h \
     lib/plan.c \
     lib/plan.h \
     lib/policy.c \
@@ -35,6 +37,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/recovery.h \
     lib/requests.c \
     lib/requests.h \
+    lib/shapes.c \
+    lib/shapes.h \
     lib/sizes.c \
     lib/sizes.h \
     lib/snapshot.c \

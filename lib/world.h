@@ -58,6 +58,9 @@ char *world_fold_slots(const struct world *world);
  * nodes than SIZES_NODES_MAX is refused before it takes memory. Names may be there twice. */
 struct world *world_unfold(int generation, const char *names, const char *slots, struct error *err);
 
+/* The same of names alone: each node has one worker, the generation is 0. */
+struct world *world_unfold_names(const char *names, struct error *err);
+
 /* What a worker's environment takes besides the world. Strings may be NULL where they do not
  * apply. */
 struct world_place {

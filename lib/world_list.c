@@ -303,20 +303,34 @@ static int take_slots(struct world *world, const char *text, struct error *err)
     return 0;
 }
 
-struct world *world_unfold(int generation, const char *names, const char *slots, struct error *err)
+struct world *world_unfold_names(const char *names, struct error *err)
 {
     struct names counted = {0}, made = {0};
 
     if (take_names(&counted, names, err) != 0)
         return NULL;
-    made.world = world_create(generation, counted.count);
+    made.world = world_create(0, counted.count);
     if (made.world == NULL) {
         error_set(err, "out of memory");
         return NULL;
     }
-    if (take_names(&made, names, err) != 0 || take_slots(made.world, slots, err) != 0) {
+    if (take_names(&made, names, err) != 0) {
         world_destroy(made.world);
         return NULL;
     }
     return made.world;
+}
+
+struct world *world_unfold(int generation, const char *names, const char *slots, struct error *err)
+{
+    struct world *world = world_unfold_names(names, err);
+
+    if (world == NULL)
+        return NULL;
+    world->generation = generation;
+    if (take_slots(world, slots, err) != 0) {
+        world_destroy(world);
+        return NULL;
+    }
+    return world;
 }

@@ -51,6 +51,14 @@ tests_unit_test_pieces_SOURCES = tests/unit/test_pieces.c
 tests_unit_test_pieces_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_pieces_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 
+UNIT_TESTS += \
+    tests/unit/test_placement \
+    tests/unit/test_shapes
+tests_unit_test_placement_SOURCES = tests/unit/test_placement.c
+tests_unit_test_placement_LDADD = $(UNIT_LIBS)
+tests_unit_test_shapes_SOURCES = tests/unit/test_shapes.c
+tests_unit_test_shapes_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_reclaim
 tests_unit_test_reclaim_SOURCES = tests/unit/test_reclaim.c
 tests_unit_test_reclaim_LDADD = agent/libelasticagent.la $(UNIT_LIBS) $(LIBUV_LIBS)

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Where elastic jobs go, and which extension jobs leave first (placement.h). */
+#include "lib/placement.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the map --------------------------------------------------------------------------------- */
+
+/* The switch so many levels above a node, the top one where there are not so many. */
+static int switch_above(const struct placement_map *map, int node, int level)
+{
+    int at = map->switch_count > 0 ? map->leaf[node] : PLACEMENT_NONE;
+
+    while (at != PLACEMENT_NONE && level-- > 0 && map->parent[at] != PLACEMENT_NONE)
+        at = map->parent[at];
+    return at;
+}
+
+int placement_levels(const struct placement_map *map)
+{
+    int most = 1;
+
+    for (int i = 0; i < map->switch_count; i++) {
+        int levels = 1;
+
+        for (int at = map->parent[i]; at != PLACEMENT_NONE; at = map->parent[at])
+            levels++;
+        if (levels > most)
+            most = levels;
+    }
+    return most;
+}
+
+int placement_distance(const struct placement_map *map, int a, int b)
+{
+    int levels = placement_levels(map);
+
+    for (int level = 0; level < levels; level++)
+        if (switch_above(map, a, level) == switch_above(map, b, level))
+            return level;
+    return levels;
+}
+
+static int count_nodes(const struct placement_map *map, const bool *nodes)
+{
+    int count = 0;
+
+    for (int i = 0; i < map->node_count; i++)
+        count += nodes[i];
+    return count;
+}
+
+/* ---- tiers ----------------------------------------------------------------------------------- */
+
+void placement_tiers_clear(struct placement_tiers *tiers)
+{
+    for (int i = 0; i < tiers->count; i++)
+        free(tiers->tier[i].nodes);
+    *tiers = (struct placement_tiers){0};
+}
+
+/* Takes the tier's nodes, which are freed where they are no use: too few, all that there are, or those
+ * of a tier before. */
+static void add_tier(const struct placement_map *map, struct placement_tiers *tiers,
+                     const struct placement_tier *tier, int min, int all)
+{
+    bool useful = tier->count >= min && tier->count < all && tiers->count < PLACEMENT_TIERS_MAX;
+
+    for (int i = 0; i < tiers->count && useful; i++)
+        useful = memcmp(tiers->tier[i].nodes, tier->nodes, (size_t)map->node_count) != 0;
+    if (useful)
+        tiers->tier[tiers->count++] = *tier;
+    else
+        free(tier->nodes);
+}
+
+/* ---- bases ----------------------------------------------------------------------------------- */
+
+/* Free nodes of one shape below one switch. */
+struct group {
+    int level, above, shape;
+    int free;
+};
+
+struct search {
+    const struct placement_map *map;
+    const bool *free;
+    int *counts; /* of free nodes, by switch and shape */
+    int shapes;
+};
+
+static int search_begin(struct search *search, const struct placement_map *map, const bool *free)
+{
+    int most = PLACEMENT_NONE;
+
+    for (int i = 0; i < map->node_count; i++)
+        if (map->shape[i] > most)
+            most = map->shape[i];
+    *search = (struct search){.map = map, .free = free, .shapes = most + 2};
+    /* One more of each, for what is not known. */
+    search->counts = calloc((size_t)(map->switch_count + 1) * (size_t)search->shapes,
+                            sizeof(*search->counts));
+    return search->counts ? 0 : -1;
+}
+
+static void count_level(struct search *search, int level)
+{
+    const struct placement_map *map = search->map;
+
+    memset(search->counts, 0,
+           (size_t)(map->switch_count + 1) * (size_t)search->shapes * sizeof(*search->counts));
+    for (int i = 0; i < map->node_count; i++)
+        if (search->free[i])
+            search
+                ->counts[(switch_above(map, i, level) + 1) * search->shapes + map->shape[i] + 1]++;
+}
+
+static bool is_below(const struct placement_map *map, int at, const struct group *group)
+{
+    if (!group)
+        return true;
+    for (; at != PLACEMENT_NONE; at = map->parent[at])
+        if (at == group->above)
+            return true;
+    return group->above == PLACEMENT_NONE;
+}
+
+/* The group with the fewest free nodes, but at least need; or, with most, the most. Of equal ones the
+ * first. within: below that group and of its shape; NULL: anywhere. */
+static bool find_group(struct search *search, int level, int need, bool most,
+                       const struct group *within, struct group *found)
+{
+    bool any = false;
+
+    count_level(search, level);
+    for (int above = -1; above < search->map->switch_count; above++) {
+        if (!is_below(search->map, above, within))
+            continue;
+        for (int shape = -1; shape < search->shapes - 1; shape++) {
+            int free = search->counts[(above + 1) * search->shapes + shape + 1];
+
+            if (free < need || free == 0 || (within && shape != within->shape))
+                continue;
+            if (!any || (most ? free > found->free : free < found->free))
+                *found = (struct group){level, above, shape, free};
+            any = true;
+        }
+    }
+    return any;
+}
+
+static int add_group(const struct placement_map *map, struct placement_tiers *tiers,
+                     const bool *usable, const struct group *group, int min)
+{
+    struct placement_tier tier = {
+        .level = group->level, .above = group->above, .shape = group->shape, .free = group->free};
+
+    if (!(tier.nodes = calloc((size_t)map->node_count + 1, sizeof(bool))))
+        return -1;
+    for (int i = 0; i < map->node_count; i++)
+        tier.nodes[i] = usable[i] && map->shape[i] == group->shape &&
+                        switch_above(map, i, group->level) == group->above;
+    tier.count = count_nodes(map, tier.nodes);
+    add_tier(map, tiers, &tier, min, count_nodes(map, usable));
+    return 0;
+}
+
+int placement_base(const struct placement_map *map, const bool *usable, const bool *free_nodes,
+                   int min, int max, struct placement_tiers *tiers)
+{
+    int levels = placement_levels(map), rc = 0;
+    struct group group = {0}, leaf;
+    struct search search;
+    bool found = false;
+
+    *tiers = (struct placement_tiers){0};
+    if (search_begin(&search, map, free_nodes) < 0)
+        return -1;
+    for (int level = 0; level < levels && !found; level++)
+        found = find_group(&search, level, max, false, NULL, &group);
+    if (!found)
+        found = find_group(&search, levels - 1, min, true, NULL, &group);
+    if (found && group.level > 0 && find_group(&search, 0, min, true, &group, &leaf))
+        rc = add_group(map, tiers, usable, &leaf, min);
+    if (found && rc == 0)
+        rc = add_group(map, tiers, usable, &group, min);
+    free(search.counts);
+    return rc;
+}
+
+/* ---- extensions ------------------------------------------------------------------------------ */
+
+/* The shape of most nodes of a set; of equal ones the first. */
+static int common_shape(const struct placement_map *map, const bool *nodes)
+{
+    int best = PLACEMENT_NONE, most = 0;
+
+    for (int i = 0; i < map->node_count; i++) {
+        int same = 0;
+
+        /* Each shape is counted where it is first seen. A base has few shapes, mostly one. */
+        if (!nodes[i] || (most > 0 && map->shape[i] == best))
+            continue;
+        for (int k = 0; k < map->node_count; k++)
+            same += nodes[k] && map->shape[k] == map->shape[i];
+        if (same > most || (same == most && map->shape[i] < best)) {
+            most = same;
+            best = map->shape[i];
+        }
+    }
+    return best;
+}
+
+/* Marks, for each switch, whether it is that of a level above one of the nodes. above[0]: no switch.
+ * Returns it if it is only one, else PLACEMENT_NONE. */
+static int mark_above(const struct placement_map *map, const bool *nodes, int level, bool *above)
+{
+    int only = PLACEMENT_NONE, count = 0;
+
+    memset(above, 0, ((size_t)map->switch_count + 1) * sizeof(*above));
+    for (int i = 0; i < map->node_count; i++) {
+        int at;
+
+        if (!nodes[i] || above[(at = switch_above(map, i, level)) + 1])
+            continue;
+        above[at + 1] = true;
+        only = ++count == 1 ? at : PLACEMENT_NONE;
+    }
+    return only;
+}
+
+static int add_level(const struct placement_map *map, struct placement_tiers *tiers,
+                     const bool *usable, const bool *base, bool *above,
+                     const struct placement_tier *wanted, int min)
+{
+    struct placement_tier tier = *wanted;
+
+    if (!(tier.nodes = calloc((size_t)map->node_count + 1, sizeof(bool))))
+        return -1;
+    if (tier.level != PLACEMENT_ANY)
+        tier.above = mark_above(map, base, tier.level, above);
+    for (int i = 0; i < map->node_count; i++)
+        tier.nodes[i] = usable[i] && (tier.shape == PLACEMENT_ANY || map->shape[i] == tier.shape) &&
+                        (tier.level == PLACEMENT_ANY ||
+                         above[switch_above(map, i, tier.level) + 1]);
+    tier.count = count_nodes(map, tier.nodes);
+    add_tier(map, tiers, &tier, min, count_nodes(map, usable));
+    return 0;
+}
+
+int placement_extension(const struct placement_map *map, const bool *usable, const bool *base,
+                        int min, struct placement_tiers *tiers)
+{
+    const int per_shape = PLACEMENT_TIERS_MAX / 2;
+    const int shapes[] = {common_shape(map, base), PLACEMENT_ANY};
+    int levels = placement_levels(map);
+    bool *above = calloc((size_t)map->switch_count + 1, sizeof(*above));
+    int rc = above ? 0 : -1;
+
+    *tiers = (struct placement_tiers){0};
+    for (int s = 0; s < 2 && rc == 0; s++) {
+        for (int level = 0; level < levels && level < per_shape - 1 && rc == 0; level++)
+            rc = add_level(map, tiers, usable, base, above,
+                           &(struct placement_tier){
+                               .level = level, .shape = shapes[s], .above = PLACEMENT_NONE},
+                           min);
+        if (rc == 0 && shapes[s] != PLACEMENT_ANY)
+            rc = add_level(map, tiers, usable, base, above,
+                           &(struct placement_tier){
+                               .level = PLACEMENT_ANY, .shape = shapes[s], .above = PLACEMENT_NONE},
+                           min);
+    }
+    free(above);
+    return rc;
+}
+
+/* ---- victims --------------------------------------------------------------------------------- */
+
+#define CELLS_MAX  (1 << 20)          /* of the table below: a few milliseconds, 8 MiB */
+#define BASE_COST  ((int64_t)1 << 32) /* of a base's node: more than all other nodes together */
+#define IMPOSSIBLE (INT64_MAX / 2)
+
+static int compare_numbers(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* The order in which jobs are best preempted. */
+static int compare(const struct placement_candidate *a, const struct placement_candidate *b)
+{
+    int rc = (a->kind == PLACEMENT_BASE) - (b->kind == PLACEMENT_BASE);
+
+    if (rc == 0)
+        rc = compare_numbers(a->priority, b->priority);
+    if (rc == 0)
+        rc = (a->kind != PLACEMENT_EXTENSION) - (b->kind != PLACEMENT_EXTENSION);
+    if (rc == 0)
+        rc = compare_numbers(b->distance, a->distance);
+    if (rc == 0)
+        rc = compare_numbers(b->start, a->start);
+    if (rc == 0)
+        rc = compare_numbers(b->job, a->job);
+    return rc;
+}
+
+static int compare_entries(const void *a, const void *b, void *list)
+{
+    const struct placement_candidate *candidates = list;
+
+    return compare(&candidates[*(const int *)a], &candidates[*(const int *)b]);
+}
+
+/* Of the ordered candidates, how many must be looked at: all of the lowest priorities that together
+ * have enough. Bases count as the highest one. 0: not even all have. */
+static int enough(const struct placement_candidate *list, const int *order, int count, int need)
+{
+    int64_t usable = 0;
+
+    for (int i = 0; i < count; i++) {
+        const struct placement_candidate *at = &list[order[i]];
+        const struct placement_candidate *next = i + 1 < count ? &list[order[i + 1]] : NULL;
+
+        usable += at->usable;
+        if (usable >= need && (!next || next->priority != at->priority ||
+                               (next->kind == PLACEMENT_BASE) != (at->kind == PLACEMENT_BASE)))
+            return i + 1;
+    }
+    return 0;
+}
+
+static int64_t cost_of(const struct placement_candidate *candidate)
+{
+    return candidate->nodes * (candidate->kind == PLACEMENT_BASE ? BASE_COST + 1 : 1);
+}
+
+/* The cost of the cheapest set among candidates i, i + 1, … that gives need nodes is best[i][need];
+ * with it, those that belong to the first such set in the order are picked. */
+static int pick_cheapest(const struct placement_candidate *list, const int *order, int count,
+                         int need, bool *picked)
+{
+    size_t row = (size_t)need + 1;
+    int64_t *best = calloc(((size_t)count + 1) * row, sizeof(*best));
+
+    if (!best)
+        return -1;
+    for (int want = 1; want <= need; want++)
+        best[(size_t)count * row + (size_t)want] = IMPOSSIBLE;
+    for (int i = count - 1; i >= 0; i--) {
+        const struct placement_candidate *at = &list[order[i]];
+        const int64_t *rest = &best[((size_t)i + 1) * row];
+
+        for (int want = 1; want <= need; want++) {
+            int left = want > at->usable ? want - at->usable : 0;
+            int64_t with = rest[left] + cost_of(at);
+
+            best[(size_t)i * row + (size_t)want] = with < rest[want] ? with : rest[want];
+        }
+    }
+    for (int i = 0, want = need; i < count && want > 0; i++) {
+        const struct placement_candidate *at = &list[order[i]];
+        int left = want > at->usable ? want - at->usable : 0;
+        const int64_t *rest = &best[((size_t)i + 1) * row];
+
+        /* A job that gives nothing never belongs to it, even where it costs nothing. */
+        picked[i] = at->usable > 0 &&
+                    rest[left] + cost_of(at) == best[(size_t)i * row + (size_t)want];
+        if (picked[i])
+            want = left;
+    }
+    free(best);
+    return 0;
+}
+
+/* Where there are too many: in order until it is enough, and then without those that are too much. */
+static void pick_in_order(const struct placement_candidate *list, const int *order, int count,
+                          int need, bool *picked)
+{
+    int excess = -need;
+
+    for (int i = 0; i < count && excess < 0; i++) {
+        picked[i] = list[order[i]].usable > 0;
+        excess += list[order[i]].usable;
+    }
+    for (int i = count - 1; i >= 0; i--) {
+        if (picked[i] && list[order[i]].usable <= excess) {
+            picked[i] = false;
+            excess -= list[order[i]].usable;
+        }
+    }
+}
+
+/* Moves the picked ones to the front; both parts stay in order. */
+static int move_picked(int *order, int count, const bool *picked)
+{
+    int *rest = malloc((size_t)count * sizeof(*rest)), moved = 0, kept = 0;
+
+    if (!rest)
+        return -1;
+    for (int i = 0; i < count; i++) {
+        if (picked[i])
+            order[moved++] = order[i];
+        else
+            rest[kept++] = order[i];
+    }
+    memcpy(order + moved, rest, (size_t)kept * sizeof(*rest));
+    free(rest);
+    return moved;
+}
+
+int placement_victims(const struct placement_candidate *list, int count, int need, int *order)
+{
+    int considered, rc = 0;
+    bool *picked;
+
+    for (int i = 0; i < count; i++)
+        order[i] = i;
+    if (count > 0)
+        qsort_r(order, (size_t)count, sizeof(*order), compare_entries, (void *)(uintptr_t)list);
+    considered = need > 0 ? enough(list, order, count, need) : 0;
+    if (considered == 0)
+        return 0;
+    if (!(picked = calloc((size_t)count, sizeof(*picked))))
+        return -1;
+    if (((int64_t)considered + 1) * ((int64_t)need + 1) <= CELLS_MAX)
+        rc = pick_cheapest(list, order, considered, need, picked);
+    else
+        pick_in_order(list, order, considered, need, picked);
+    if (rc == 0)
+        rc = move_picked(order, count, picked);
+    free(picked);
+    return rc;
+}

@@ -1,0 +1,630 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* lib/placement: where bases and extensions are to be tried, and which jobs leave; by table, and random
+ * clusters and candidates against a search of all that is possible. */
+#include "lib/placement.h"
+
+#include <stdbool.h>
+
+#include "tests/unit/support.h"
+
+#define NODES   16
+#define UNKNOWN PLACEMENT_NONE
+#define NONE    PLACEMENT_NONE
+
+/* Four leaf switches (1 to 4) of four nodes, two and two below a switch (5, 6), all below 0. */
+static const int tree_parent[] = {NONE, 5, 5, 6, 6, 0, 0};
+static const int tree_leaf[NODES] = {1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4};
+static const int one_shape[NODES] = {0};
+/* The third leaf has another shape, the fourth is mixed. */
+static const int shapes[NODES] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 1, 1};
+
+static const struct placement_map tree = {.node_count = NODES,
+                                          .shape = shapes,
+                                          .leaf = tree_leaf,
+                                          .switch_count = 7,
+                                          .parent = tree_parent};
+static const struct placement_map plain_tree = {.node_count = NODES,
+                                                .shape = one_shape,
+                                                .leaf = tree_leaf,
+                                                .switch_count = 7,
+                                                .parent = tree_parent};
+static const struct placement_map no_tree = {
+    .node_count = NODES, .shape = shapes, .leaf = tree_leaf, .switch_count = 0};
+
+/* "#..#": nodes of a set. */
+static void read_set(const char *text, bool *set)
+{
+    for (int i = 0; i < NODES; i++)
+        set[i] = text[i] == '#';
+}
+
+static const char *write_set(const bool *set)
+{
+    static char text[NODES + 1];
+
+    for (int i = 0; i < NODES; i++)
+        text[i] = set[i] ? '#' : '.';
+    return text;
+}
+
+static void assert_tiers(struct placement_tiers *tiers, const char *const *expected)
+{
+    for (int i = 0; expected[i]; i++) {
+        assert_true(i < tiers->count);
+        assert_string_equal(write_set(tiers->tier[i].nodes), expected[i]);
+    }
+    assert_null(expected[tiers->count]);
+    placement_tiers_clear(tiers);
+}
+
+static void test_distance(void **state)
+{
+    static const int parent[] = {NONE, 0, NONE};
+    static const int leaf[] = {1, 1, 0, 2, NONE, NONE};
+    static const struct placement_map uneven = {6, one_shape, leaf, 3, parent};
+
+    (void)state;
+    assert_int_equal(placement_levels(&tree), 3);
+    assert_int_equal(placement_distance(&tree, 0, 3), 0);
+    assert_int_equal(placement_distance(&tree, 0, 4), 1);
+    assert_int_equal(placement_distance(&tree, 3, 15), 2);
+    assert_int_equal(placement_levels(&no_tree), 1);
+    assert_int_equal(placement_distance(&no_tree, 0, 15), 0);
+    assert_int_equal(placement_distance(&uneven, 0, 2), 1);
+    assert_int_equal(placement_distance(&uneven, 0, 3), 2); /* no switch above both */
+    assert_int_equal(placement_distance(&uneven, 4, 5), 0);
+    assert_int_equal(placement_distance(&uneven, 0, 4), 2);
+}
+
+static void test_base(void **state)
+{
+    static const struct {
+        const char *what;
+        const struct placement_map *map;
+        const char *usable, *free;
+        int min, max;
+        const char *expected[4];
+    } table[] = {
+        {"the first leaf of those that hold MAX",
+         &plain_tree,
+         "################",
+         "################",
+         2,
+         4,
+         {"####............"}},
+        {"the leaf with as few more as possible",
+         &plain_tree,
+         "################",
+         "##########.#.##.",
+         1,
+         3,
+         {"........####...."}},
+        {"a leaf that holds MIN alone is not taken",
+         &plain_tree,
+         "################",
+         "##......####....",
+         2,
+         4,
+         {"........####...."}},
+        {"best fit is on MAX, not on MIN",
+         &plain_tree,
+         "################",
+         "##..###.####....",
+         2,
+         3,
+         {"....####........"}},
+        {"where no leaf holds MAX, the lowest switch, and its largest leaf",
+         &plain_tree,
+         "################",
+         "##..###.#...##..",
+         2,
+         5,
+         {"....####........", "########........"}},
+        {"its leaves may be too small",
+         &plain_tree,
+         "################",
+         "##..##..#...#...",
+         3,
+         4,
+         {"########........"}},
+        {"nothing holds MAX: the largest leaf",
+         &plain_tree,
+         "################",
+         "##..####...#....",
+         2,
+         12,
+         {"....####........"}},
+        {"not even MIN is free", &plain_tree, "################", "##..............", 3, 8, {NULL}},
+        {"of one shape", &tree, "################", "................", 1, 2, {NULL}},
+        {"shapes are not mixed",
+         &tree,
+         "################",
+         "............####",
+         2,
+         2,
+         {"............##.."}},
+        {"MAX of one shape counts",
+         &tree,
+         "################",
+         "##....##..######",
+         2,
+         3,
+         {"####............", "########........"}},
+        {"only what is usable", &tree, "##.#............", "##.#............", 2, 4, {NULL}},
+        {"shapes alone",
+         &no_tree,
+         "################",
+         "################",
+         2,
+         6,
+         {"........####..##"}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(table); i++) {
+        bool usable[NODES], free[NODES];
+        struct placement_tiers tiers;
+
+        read_set(table[i].usable, usable);
+        read_set(table[i].free, free);
+        print_message("# %s\n", table[i].what);
+        assert_int_equal(
+            placement_base(table[i].map, usable, free, table[i].min, table[i].max, &tiers), 0);
+        assert_tiers(&tiers, table[i].expected);
+    }
+}
+
+static void test_extension(void **state)
+{
+    static const struct {
+        const char *what;
+        const struct placement_map *map;
+        const char *usable, *base;
+        int min;
+        const char *expected[8];
+    } table[] = {
+        {"leaf, next switch, everywhere",
+         &plain_tree,
+         "..##############",
+         "##..............",
+         2,
+         {"..##............", "..######........"}},
+        {"tiers that are too small are left out",
+         &plain_tree,
+         "..##############",
+         "##..............",
+         3,
+         {"..######........"}},
+        {"a base on two leaves",
+         &plain_tree,
+         "..#..###########",
+         "##.##...........",
+         1,
+         {"..#..###........"}},
+        {"its shape first, as near as possible; then near",
+         &tree,
+         "..##########..##",
+         "............##..",
+         1,
+         {"..######........", "..............##", "........####..##"}},
+        {"the shape of most of its nodes, of equal ones the first",
+         &tree,
+         "##########....##",
+         "..........####..",
+         1,
+         {"########........", "........##....##"}},
+        {"without switches",
+         &no_tree,
+         "..##########..##",
+         "##..............",
+         2,
+         {"..######........"}},
+        {"all are usable", &no_tree, "..######........", "##..............", 2, {NULL}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(table); i++) {
+        bool usable[NODES], base[NODES];
+        struct placement_tiers tiers;
+
+        read_set(table[i].usable, usable);
+        read_set(table[i].base, base);
+        print_message("# %s\n", table[i].what);
+        assert_int_equal(placement_extension(table[i].map, usable, base, table[i].min, &tiers), 0);
+        assert_tiers(&tiers, table[i].expected);
+    }
+}
+
+/* ---- random clusters ------------------------------------------------------------------------- */
+
+struct cluster {
+    int shape[NODES], leaf[NODES], parent[8];
+    struct placement_map map;
+};
+
+static void make_cluster(struct cluster *cluster, uint64_t *seed)
+{
+    int switches = (int)random_below(seed, 8);
+
+    for (int i = 0; i < switches; i++) /* parents come first, so there is no circle */
+        cluster->parent[i] = (int)random_below(seed, (uint32_t)i + 1) - 1;
+    for (int i = 0; i < NODES; i++) {
+        cluster->shape[i] = (int)random_below(seed, 3) - 1;
+        cluster->leaf[i] = (int)random_below(seed, (uint32_t)switches + 1) - 1;
+    }
+    cluster->map = (struct placement_map){NODES, cluster->shape, cluster->leaf, switches,
+                                          cluster->parent};
+}
+
+static void random_set(uint64_t *seed, const bool *of, bool *set)
+{
+    for (int i = 0; i < NODES; i++)
+        set[i] = (!of || of[i]) && random_below(seed, 3) != 0;
+}
+
+/* Whether the two nodes are below one switch that is no more than level levels above each of them,
+ * by walking up from both. */
+static bool together(const struct placement_map *map, int a, int b, int level)
+{
+    int up[2] = {map->leaf[a], map->leaf[b]};
+
+    if (map->switch_count == 0 || up[0] == up[1])
+        return true;
+    for (int i = 0; i < level; i++) {
+        for (int k = 0; k < 2; k++)
+            if (up[k] != NONE && map->parent[up[k]] != NONE)
+                up[k] = map->parent[up[k]];
+        if (up[0] == up[1])
+            return true;
+    }
+    return false;
+}
+
+/* The most free nodes of one shape that are together; need: the fewest that are not less. 0: none. */
+static int best_group(const struct cluster *cluster, const bool *free, int level, int need,
+                      bool most)
+{
+    int best = 0;
+
+    for (int a = 0; a < NODES; a++) {
+        int count = 0;
+
+        for (int b = 0; free[a] && b < NODES; b++)
+            count += free[b] && cluster->shape[a] == cluster->shape[b] &&
+                     together(&cluster->map, a, b, level);
+        if (count >= need && count > 0 && (best == 0 || (most ? count > best : count < best)))
+            best = count;
+    }
+    return best;
+}
+
+static int count_set(const bool *set)
+{
+    int count = 0;
+
+    for (int i = 0; i < NODES; i++)
+        count += set[i];
+    return count;
+}
+
+static void assert_subset(const bool *set, const bool *of)
+{
+    for (int i = 0; i < NODES; i++)
+        assert_true(!set[i] || of[i]);
+}
+
+static void test_random_bases(void **state)
+{
+    uint64_t seed = 4711;
+    int narrowed = 0;
+
+    (void)state;
+    for (int round = 0; round < 20000; round++) {
+        struct cluster cluster;
+        struct placement_tiers tiers;
+        bool usable[NODES], free[NODES];
+        int min = 1 + (int)random_below(&seed, 4), max = min + (int)random_below(&seed, 6),
+            best = 0;
+        int levels;
+
+        make_cluster(&cluster, &seed);
+        random_set(&seed, NULL, usable);
+        random_set(&seed, usable, free);
+        levels = placement_levels(&cluster.map);
+        for (int level = 0; level < levels && best == 0; level++)
+            best = best_group(&cluster, free, level, max, false);
+        if (best == 0)
+            best = best_group(&cluster, free, levels - 1, min, true);
+        assert_int_equal(placement_base(&cluster.map, usable, free, min, max, &tiers), 0);
+        assert_true(tiers.count <= 2);
+        for (int i = 0; i < tiers.count; i++) {
+            const struct placement_tier *tier = &tiers.tier[i];
+
+            assert_subset(tier->nodes, usable);
+            assert_true(tier->count == count_set(tier->nodes) && tier->count >= min &&
+                        tier->count < count_set(usable));
+            for (int a = 0; a < NODES; a++)
+                for (int b = 0; tier->nodes[a] && b < NODES; b++)
+                    assert_true(!tier->nodes[b] || (cluster.shape[a] == cluster.shape[b] &&
+                                                    together(&cluster.map, a, b, tier->level)));
+        }
+        if (tiers.count > 0) {
+            const struct placement_tier *last = &tiers.tier[tiers.count - 1];
+
+            narrowed++;
+            assert_true(best > 0);
+            /* Its switch is the last one to be tried, unless that are all usable nodes. */
+            if (tiers.count == 2 || last->level > 0 || levels == 1)
+                assert_true(last->free == best || last->level == 0);
+            if (best_group(&cluster, free, 0, max, false) > 0)
+                assert_int_equal(last->free, best_group(&cluster, free, 0, max, false));
+        }
+        placement_tiers_clear(&tiers);
+    }
+    assert_true(narrowed > 5000);
+}
+
+static void test_random_extensions(void **state)
+{
+    uint64_t seed = 815;
+
+    (void)state;
+    for (int round = 0; round < 20000; round++) {
+        struct cluster cluster;
+        struct placement_tiers tiers;
+        bool usable[NODES], base[NODES] = {0};
+        int min = 1 + (int)random_below(&seed, 4), first = (int)random_below(&seed, NODES);
+        int levels;
+
+        make_cluster(&cluster, &seed);
+        levels = placement_levels(&cluster.map);
+        base[first] = true;
+        random_set(&seed, NULL, usable);
+        usable[first] = false;
+        assert_int_equal(placement_extension(&cluster.map, usable, base, min, &tiers), 0);
+        for (int level = 0; level < levels && level < 3; level++) {
+            bool expected[NODES], there = false;
+
+            for (int i = 0; i < NODES; i++)
+                expected[i] = usable[i] && cluster.shape[i] == cluster.shape[first] &&
+                              together(&cluster.map, i, first, level);
+            for (int i = 0; i < tiers.count && !there; i++)
+                there = memcmp(tiers.tier[i].nodes, expected, sizeof(expected)) == 0;
+            assert_true(there ==
+                        (count_set(expected) >= min && count_set(expected) < count_set(usable)));
+        }
+        for (int i = 1; i < tiers.count; i++) {
+            const struct placement_tier *before = &tiers.tier[i - 1], *tier = &tiers.tier[i];
+
+            if (before->shape == tier->shape)
+                assert_subset(before->nodes, tier->nodes);
+            else
+                assert_int_equal(tier->shape, PLACEMENT_ANY);
+        }
+        placement_tiers_clear(&tiers);
+    }
+}
+
+/* ---- victims --------------------------------------------------------------------------------- */
+
+#define E PLACEMENT_EXTENSION
+#define R PLACEMENT_RIGID
+#define B PLACEMENT_BASE
+
+static void test_victims(void **state)
+{
+    static const struct {
+        const char *what;
+        int need;
+        struct placement_candidate
+            list[5]; /* job, kind, priority, start, nodes, usable, distance */
+        uint32_t expected[5];
+    } table[] = {
+        {"one of the right size",
+         2,
+         {{1, E, 1, 0, 1, 1, 0}, {2, E, 1, 0, 2, 2, 0}, {3, E, 1, 0, 3, 3, 0}},
+         {2}},
+        {"two that fit, not one that is too large",
+         3,
+         {{1, E, 1, 0, 1, 1, 0}, {2, E, 1, 0, 2, 2, 0}, {3, E, 1, 0, 4, 4, 0}},
+         {2, 1}},
+        {"far before near", 2, {{1, E, 1, 9, 2, 2, 0}, {2, E, 1, 1, 2, 2, 1}}, {2}},
+        {"young before old",
+         2,
+         {{1, E, 1, 1, 2, 2, 1}, {2, E, 1, 9, 2, 2, 1}, {3, E, 1, 5, 2, 2, 1}},
+         {2}},
+        {"then the larger job id",
+         1,
+         {{1, E, 1, 1, 1, 1, 1}, {7, E, 1, 1, 1, 1, 1}, {3, E, 1, 1, 1, 1, 1}},
+         {7}},
+        {"no excess before far", 2, {{1, E, 1, 1, 3, 3, 2}, {2, E, 1, 1, 2, 2, 0}}, {2}},
+        {"never a base before an extension",
+         2,
+         {{1, B, 0, 9, 2, 2, 0}, {2, E, 1, 1, 8, 8, 0}},
+         {2}},
+        {"a base where nothing else is enough, and no more of it",
+         4,
+         {{1, B, 0, 9, 2, 2, 0}, {2, B, 0, 9, 3, 3, 0}, {3, E, 1, 1, 2, 2, 0}},
+         {3, 1}},
+        {"the site's priorities hold", 2, {{1, E, 2, 9, 2, 2, 0}, {2, E, 1, 1, 4, 4, 0}}, {2}},
+        {"two priorities together", 3, {{1, E, 2, 9, 2, 2, 0}, {2, E, 1, 1, 2, 2, 0}}, {2, 1}},
+        {"an extension before a rigid job", 2, {{1, R, 1, 9, 2, 2, 0}, {2, E, 1, 1, 2, 2, 0}}, {2}},
+        {"fewer nodes before that", 2, {{1, R, 1, 9, 2, 2, 0}, {2, E, 1, 1, 3, 3, 0}}, {1}},
+        {"a rigid job of lower priority", 2, {{1, R, 0, 9, 2, 2, 0}, {2, E, 1, 1, 2, 2, 0}}, {1}},
+        {"nodes that are no use",
+         2,
+         {{1, E, 1, 9, 5, 2, 0}, {2, E, 1, 1, 3, 2, 0}, {3, E, 1, 1, 9, 0, 3}},
+         {2}},
+        {"not enough", 9, {{1, E, 1, 9, 5, 2, 0}, {2, E, 1, 1, 3, 2, 0}}, {0}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(table); i++) {
+        int order[5], count = 0, expected = 0, got;
+
+        while (count < 5 && table[i].list[count].job)
+            count++;
+        while (expected < 5 && table[i].expected[expected])
+            expected++;
+        print_message("# %s\n", table[i].what);
+        got = placement_victims(table[i].list, count, table[i].need, order);
+        assert_int_equal(got, expected);
+        for (int k = 0; k < got; k++)
+            assert_int_equal(table[i].list[order[k]].job, table[i].expected[k]);
+    }
+}
+
+/* The acceptance of the issue, in small: extensions of 1 to 4 nodes, and 1 to 6 nodes wanted. */
+static void test_smallest_loss(void **state)
+{
+    static const struct placement_candidate list[] = {
+        {1, E, 1, 1, 1, 1, 0}, {2, E, 1, 2, 2, 2, 0}, {3, E, 1, 3, 3, 3, 0}, {4, E, 1, 4, 4, 4, 0}};
+
+    (void)state;
+    for (int need = 1; need <= 10; need++) {
+        int order[4], leave = 0, count = placement_victims(list, 4, need, order);
+
+        for (int i = 0; i < count; i++)
+            leave += list[order[i]].nodes;
+        assert_int_equal(leave, need);
+    }
+    assert_int_equal(placement_victims(list, 4, 11, (int[4]){0}), 0);
+    assert_int_equal(placement_victims(list, 0, 1, (int[4]){0}), 0);
+    assert_int_equal(placement_victims(list, 4, 0, (int[4]){0}), 0);
+}
+
+#define JOBS 9
+
+/* Of all sets of jobs that have enough, the best one: bases' nodes, priority of the highest, nodes.
+ * -1: there is none. */
+static int64_t best_set(const struct placement_candidate *list, int count, int need,
+                        int64_t values[3])
+{
+    int best = -1;
+
+    for (int set = 0; set < 1 << count; set++) {
+        int64_t value[3] = {0}, usable = 0;
+
+        for (int i = 0; i < count; i++) {
+            if (!(set >> i & 1))
+                continue;
+            usable += list[i].usable;
+            value[0] += list[i].kind == B ? list[i].nodes : 0;
+            if (list[i].kind != B && list[i].priority > value[1])
+                value[1] = list[i].priority;
+            value[2] += list[i].nodes;
+        }
+        if (usable < need)
+            continue;
+        if (value[0] > 0)
+            value[1] = 0; /* all others are of lower priority than a base */
+        if (best < 0 || memcmp(value, values, sizeof(value)) == 0 || value[0] < values[0] ||
+            (value[0] == values[0] &&
+             (value[1] < values[1] || (value[1] == values[1] && value[2] < values[2])))) {
+            memcpy(values, value, sizeof(value));
+            best = set;
+        }
+    }
+    return best;
+}
+
+static void make_candidates(struct placement_candidate *list, uint64_t *seed)
+{
+    for (int i = 0; i < JOBS; i++) {
+        list[i] = (struct placement_candidate){.job = (uint32_t)i + 1,
+                                               .kind = (enum placement_kind)random_below(seed, 3),
+                                               .priority = 1 + random_below(seed, 2),
+                                               .start = random_below(seed, 4),
+                                               .nodes = 1 + (int)random_below(seed, 5),
+                                               .distance = (int)random_below(seed, 3)};
+        list[i].usable = (int)random_below(seed, (uint32_t)list[i].nodes + 1);
+        /* Bases of one priority, so that the model above stays simple. */
+        if (list[i].kind == B)
+            list[i].priority = 1;
+    }
+}
+
+static void test_random_victims(void **state)
+{
+    uint64_t seed = 42;
+
+    (void)state;
+    for (int round = 0; round < 3000; round++) {
+        struct placement_candidate list[JOBS];
+        int order[JOBS], again[JOBS], need = 1 + (int)random_below(&seed, 16), count, usable = 0;
+        int64_t expected[3] = {0}, got[3] = {0}, best;
+        bool seen[JOBS] = {0};
+
+        make_candidates(list, &seed);
+        best = best_set(list, JOBS, need, expected);
+        count = placement_victims(list, JOBS, need, order);
+        assert_int_equal(count > 0, best >= 0);
+        for (int i = 0; i < JOBS; i++) {
+            assert_false(seen[order[i]]);
+            seen[order[i]] = true;
+        }
+        for (int i = 0; i < count; i++) {
+            const struct placement_candidate *at = &list[order[i]];
+
+            assert_true(at->usable > 0);
+            usable += at->usable;
+            got[0] += at->kind == B ? at->nodes : 0;
+            if (at->kind != B && at->priority > got[1])
+                got[1] = at->priority;
+            got[2] += at->nodes;
+        }
+        if (got[0] > 0)
+            got[1] = 0;
+        if (count > 0) {
+            assert_true(usable >= need);
+            assert_int_equal(got[0], expected[0]);
+            assert_int_equal(got[1], expected[1]);
+            assert_int_equal(got[2], expected[2]);
+        }
+        /* The order in which Slurm lists them does not matter. */
+        for (int i = 0; i < JOBS / 2; i++) {
+            struct placement_candidate other = list[i];
+
+            list[i] = list[JOBS - 1 - i];
+            list[JOBS - 1 - i] = other;
+        }
+        assert_int_equal(placement_victims(list, JOBS, need, again), count);
+        for (int i = 0; i < JOBS; i++)
+            assert_int_equal(JOBS - 1 - again[i], order[i]);
+    }
+}
+
+/* More than is looked at one by one: still enough, none too many, quickly. */
+static void test_many_victims(void **state)
+{
+    enum { MANY = 4000 };
+    struct placement_candidate *list = calloc(MANY, sizeof(*list));
+    int *order = calloc(MANY, sizeof(*order)), count, usable = 0;
+
+    (void)state;
+    assert_non_null(list);
+    assert_non_null(order);
+    for (int i = 0; i < MANY; i++)
+        list[i] = (struct placement_candidate){(uint32_t)i + 1, E, 1, i, 2, 2, 0};
+    count = placement_victims(list, MANY, 5001, order);
+    for (int i = 0; i < count; i++)
+        usable += list[order[i]].usable;
+    assert_int_equal(usable, 5002);
+    assert_int_equal(list[order[0]].job, MANY); /* the youngest */
+    free(list);
+    free(order);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_distance),          cmocka_unit_test(test_base),
+        cmocka_unit_test(test_extension),         cmocka_unit_test(test_random_bases),
+        cmocka_unit_test(test_random_extensions), cmocka_unit_test(test_victims),
+        cmocka_unit_test(test_smallest_loss),     cmocka_unit_test(test_random_victims),
+        cmocka_unit_test(test_many_victims),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("placement", tests, NULL, NULL);
+}
