@@ -36,27 +36,41 @@ static const char *variable_value(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
+/* The file of that name in the directory of path. */
+static char *beside(const char *path, const char *file)
+{
+    const char *slash = strrchr(path, '/');
+    size_t dir = slash != NULL ? (size_t)(slash - path) + 1 : 0, len = strlen(file) + 1;
+    char *name = malloc(dir + len);
+
+    if (name == NULL)
+        return NULL;
+    memcpy(name, path, dir);
+    memcpy(name + dir, file, len);
+    return name;
+}
+
 char *conf_file_path(void)
 {
-    static const char file[] = "elastic.conf";
     const char *own = variable_value("ELASTIC_CONF");
     const char *slurm = variable_value("SLURM_CONF");
-    const char *slash;
-    size_t dir;
-    char *path;
 
     if (own != NULL)
         return strdup(own);
-    if (slurm == NULL)
-        return strdup("/etc/slurm/elastic.conf");
-    slash = strrchr(slurm, '/');
-    dir = slash != NULL ? (size_t)(slash - slurm) + 1 : 0;
-    path = malloc(dir + sizeof(file));
-    if (path == NULL)
-        return NULL;
-    memcpy(path, slurm, dir);
-    memcpy(path + dir, file, sizeof(file));
-    return path;
+    return slurm != NULL ? beside(slurm, "elastic.conf") : strdup("/etc/slurm/elastic.conf");
+}
+
+char *conf_file_shapes(const struct conf *conf)
+{
+    char *path, *shapes = NULL;
+
+    if (conf != NULL && conf->shapes_file != NULL)
+        return strdup(conf->shapes_file);
+    path = conf_file_path();
+    if (path != NULL)
+        shapes = beside(path, "elastic-shapes.json");
+    free(path);
+    return shapes;
 }
 
 static struct conf *load(const char *path, struct error *err)

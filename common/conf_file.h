@@ -11,6 +11,10 @@
  * New string, NULL if out of memory. A variable that is empty counts as not set. */
 char *conf_file_path(void);
 
+/* The path of the shapes file (lib/shapes.h): shapes_file of conf, which may be NULL, else
+ * elastic-shapes.json beside elastic.conf. New string, NULL if out of memory. */
+char *conf_file_shapes(const struct conf *conf);
+
 /* Read and parse elastic.conf. path NULL: conf_file_path(). A file that does not exist gives the
  * built-in values, unless $ELASTIC_CONF names it. */
 struct conf *conf_file_load(const char *path, struct error *err);

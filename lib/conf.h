@@ -34,6 +34,7 @@ struct conf {
     char *state_dir;       /* pattern */
     char *snapshot_dir;
     char *munge_socket; /* NULL: munge's default */
+    char *shapes_file;  /* NULL: beside elastic.conf (conf_file_shapes) */
     /* Who tells that a node is about to be taken away; NULL: nobody. */
     char *reclaim_program, *reclaim_url;
     char *reclaim_header; /* NULL: none */

@@ -33,14 +33,28 @@ int placement_levels(const struct placement_map *map)
     return most;
 }
 
+/* The switch above, the same one at the top. */
+static int next_above(const struct placement_map *map, int at)
+{
+    return at == PLACEMENT_NONE || map->parent[at] == PLACEMENT_NONE ? at : map->parent[at];
+}
+
 int placement_distance(const struct placement_map *map, int a, int b)
 {
-    int levels = placement_levels(map);
+    int level = 0;
 
-    for (int level = 0; level < levels; level++)
-        if (switch_above(map, a, level) == switch_above(map, b, level))
-            return level;
-    return levels;
+    a = switch_above(map, a, 0);
+    b = switch_above(map, b, 0);
+    while (a != b) {
+        int next_a = next_above(map, a), next_b = next_above(map, b);
+
+        if (next_a == a && next_b == b)
+            return placement_levels(map);
+        a = next_a;
+        b = next_b;
+        level++;
+    }
+    return level;
 }
 
 static int count_nodes(const struct placement_map *map, const bool *nodes)

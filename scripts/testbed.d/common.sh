@@ -3,6 +3,7 @@
 # shellcheck shell=bash
 
 MAX_NODES=512 MAX_CPUS=256 MAX_GPUS=16
+LEAF_NODES=4 # below one leaf switch of --tree
 
 # What run/testbed keeps from up for the other commands.
 RECORD=(NODES SUBMITTER PREFIX LIBRARY_DIR PYTHON_DIR PORT NETWORK)

@@ -94,10 +94,49 @@ plugins_conf() {
     local prolog epilog
     [[ -z $JOB_SUBMIT_DIR ]] || printf 'PluginDir=%s:%s\nJobSubmitPlugins=elastic\n' \
         "$JOB_SUBMIT_DIR" "$(system_plugin_dir)"
+    [[ -n $JOB_SUBMIT_DIR || -z $SELECT_DIR ]] ||
+        printf 'PluginDir=%s:%s\n' "$SELECT_DIR" "$(system_plugin_dir)"
     prolog=$(link_hooks prolog)
     epilog=$(link_hooks epilog)
     [[ -z $prolog ]] || printf 'Prolog=%s\n' "$prolog"
     [[ -z $epilog ]] || printf 'Epilog=%s\n' "$epilog"
+}
+
+select_conf() {
+    if [[ $opt_select == yes ]]; then
+        printf 'SelectType=select/elastic_cons_tres\n'
+    else
+        printf 'SelectType=select/cons_tres\n'
+    fi
+    [[ $opt_tree == no ]] || printf 'TopologyPlugin=topology/tree\n'
+}
+
+# node_range FIRST LAST: such as n[5-8] or n5.
+node_range() {
+    if (($1 == $2)); then
+        printf 'n%d' "$1"
+    else
+        printf 'n[%d-%d]' "$1" "$2"
+    fi
+}
+
+topology_conf() {
+    local first last leaf=0
+    for ((first = 1; first <= opt_nodes; first += LEAF_NODES)); do
+        last=$((first + LEAF_NODES - 1))
+        printf 'SwitchName=s%d Nodes=%s\n' $((++leaf)) \
+            "$(node_range "$first" $((last < opt_nodes ? last : opt_nodes)))"
+    done
+    printf 'SwitchName=s0 Switches=s[1-%d]\n' "$leaf"
+}
+
+# As selastic topology collect writes it.
+shapes_file() {
+    local half=$(((opt_nodes + 1) / 2))
+    printf '{"format": 1, "shapes": {"a": {}, "b": {}},\n "nodes": {"%s": "a"' \
+        "$(node_range 1 "$half")"
+    ((half == opt_nodes)) || printf ', "%s": "b"' "$(node_range $((half + 1)) "$opt_nodes")"
+    printf '}}\n'
 }
 
 nodes_conf() {
@@ -149,7 +188,7 @@ JobAcctGatherType=jobacct_gather/none
 SlurmdParameters=config_overrides
 MpiDefault=none
 SwitchType=switch/none
-SelectType=select/cons_tres
+$(select_conf)
 SelectTypeParameters=CR_Core_Memory
 DefMemPerCPU=1000
 SchedulerType=sched/backfill
@@ -188,6 +227,10 @@ write_configuration() {
         [[ -z $SPANK_DIR ]] || printf 'required %s/spank_elastic.so\n' "$SPANK_DIR"
     } >"$DIR/etc/plugstack.conf"
     elastic_conf >"$DIR/etc/elastic.conf"
+    if [[ $opt_tree == yes ]]; then
+        topology_conf >"$DIR/etc/topology.conf"
+        shapes_file >"$DIR/etc/elastic-shapes.json"
+    fi
     slurm_conf >"$CONF"
 }
 

@@ -43,18 +43,21 @@ copy_hidden_prefix() {
     PREFIX=$DIR/inst
 }
 
-# Sets SPANK_DIR, JOB_SUBMIT_DIR, LIBRARY_DIR and PYTHON_DIR to where PREFIX has these parts, else
+# Sets SPANK_DIR, JOB_SUBMIT_DIR, SELECT_DIR, LIBRARY_DIR and PYTHON_DIR to where PREFIX has these parts, else
 # to nothing.
 find_parts() {
-    SPANK_DIR='' JOB_SUBMIT_DIR='' LIBRARY_DIR='' PYTHON_DIR=''
+    SPANK_DIR='' JOB_SUBMIT_DIR='' SELECT_DIR='' LIBRARY_DIR='' PYTHON_DIR=''
     if [[ -n $PREFIX ]]; then
         if [[ $opt_stock == no ]]; then
             SPANK_DIR=$(dir_of spank_elastic.so "$PREFIX")
             JOB_SUBMIT_DIR=$(dir_of job_submit_elastic.so "$PREFIX")
+            SELECT_DIR=$(dir_of select_elastic_cons_tres.so "$PREFIX")
         fi
         LIBRARY_DIR=$(dir_of libelastic.so.0 "$PREFIX")
         PYTHON_DIR=$(dir_of slurm_elastic/__init__.py "$PREFIX")
     fi
+    [[ $opt_select == no || -n $SELECT_DIR ]] ||
+        die "--select: there is no select_elastic_cons_tres.so in $PREFIX; it is built with --with-slurm-source"
     [[ -n $PYTHON_DIR || ! -e $TOP/client/python/slurm_elastic ]] || use_python_of_tree
 }
 
@@ -112,5 +115,6 @@ report_parts() {
     else
         missing+=(job_submit/elastic)
     fi
+    [[ $opt_select == no ]] || there+=(select/elastic_cons_tres)
     say "plugins: ${there[*]:-none}${missing[*]:+ (not installed: ${missing[*]})}, from $PREFIX"
 }

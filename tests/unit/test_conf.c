@@ -31,6 +31,7 @@ static void assert_builtin(const struct conf *conf)
     assert_string_equal(conf->state_dir, "%h/.slurm-elastic/%c-%j");
     assert_string_equal(conf->snapshot_dir, "/run/slurm-elastic");
     assert_null(conf->munge_socket);
+    assert_null(conf->shapes_file);
     assert_int_equal(conf->defaults.grace, 600);
     assert_int_equal(conf->defaults.grow_delay, 60);
     assert_int_equal(conf->defaults.snooze, 0);
@@ -79,6 +80,7 @@ static void test_everything(void **state)
                               "state_dir = /scratch/%u/a#b/%j%%\n"
                               "snapshot_dir = /run/with blank\n"
                               "munge_socket = /run/munge/m.2\n"
+                              "shapes_file = /etc/shapes.json\n"
                               "reclaim_program = /sbin/notice\n"
                               "reclaim_url = https://meta/data?x=1\n"
                               "reclaim_header = Metadata-Flavor: Google  # so they say\n"
@@ -126,6 +128,7 @@ static void test_everything(void **state)
     assert_string_equal(conf->state_dir, "/scratch/%u/a#b/%j%%");
     assert_string_equal(conf->snapshot_dir, "/run/with blank");
     assert_string_equal(conf->munge_socket, "/run/munge/m.2");
+    assert_string_equal(conf->shapes_file, "/etc/shapes.json");
 
     assert_int_equal(conf->pool_count, 2);
     assert_string_equal(conf_pool_names(conf, names, sizeof(names)), "big, spot");
@@ -169,6 +172,7 @@ static void test_derived_defaults(void **state)
     "max_pending, max_nodes, max_grace, default_pool, grace, grow_delay, snooze, fault_wait, "     \
     "hang_wait, max_restarts, grow, requeue, port_range, "                                         \
     "heartbeat_timeout, newcomer_timeout, node_backoff, state_dir, snapshot_dir, munge_socket, "   \
+    "shapes_file, "                                                                                \
     "reclaim_program, reclaim_url, reclaim_header, reclaim_answer, epilog_flush, "                 \
     "snapshot_keep"
 #define POOL_KEYS "partition, qos, constraint, grace, time_min, wake"
@@ -348,15 +352,15 @@ static void test_nul_and_long_lines(void **state)
 static void test_example(void **state)
 {
     static const char *const keys[] = {
-        "max_pending",  "max_nodes",     "max_grace",
-        "default_pool", "grace",         "grow_delay",
-        "snooze",       "fault_wait",    "grow",
-        "port_range",   "state_dir",     "heartbeat_timeout",
-        "partition",    "snapshot_dir",  "munge_socket",
-        "epilog_flush", "qos",           "constraint",
-        "time_min",     "wake",          "newcomer_timeout",
-        "hang_wait",    "max_restarts",  "node_backoff",
-        "requeue",      "snapshot_keep",
+        "max_pending",      "max_nodes",    "max_grace",
+        "default_pool",     "grace",        "grow_delay",
+        "snooze",           "fault_wait",   "grow",
+        "port_range",       "state_dir",    "heartbeat_timeout",
+        "partition",        "snapshot_dir", "munge_socket",
+        "shapes_file",      "epilog_flush", "qos",
+        "constraint",       "time_min",     "wake",
+        "newcomer_timeout", "hang_wait",    "max_restarts",
+        "node_backoff",     "requeue",      "snapshot_keep",
     };
     const char *top = getenv("top_srcdir");
     char path[4096] = "", text[16384], on[16384] = "", line[64];
@@ -467,6 +471,7 @@ static void test_random_files(void **state)
         "max_nodes = 7",
         "x = y",
         "munge_socket = /m",
+        "shapes_file = /s",
         "grow_delay = 8",
         "fault_wait = 7",
         "epilog_flush = 6",

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Nodes, shapes and switches of slurmctld (cluster.h). */
+#include "config.h"
+
+#include "src/common/slurm_xlator.h"
+
+#include "src/common/log.h"
+#include "src/common/node_conf.h"
+#include "src/common/read_config.h"
+#include "src/common/slurm_topology.h"
+#include "src/slurmctld/slurmctld.h"
+
+#include "plugins/select/cluster.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/conf_file.h"
+#include "common/files.h"
+#include "lib/shapes.h"
+
+/* Data, unlike functions, is bound when the plugin is loaded, which clients do as well: weak. */
+#pragma weak node_record_count
+#pragma weak node_record_table_ptr
+#pragma weak slurm_conf
+#pragma weak switch_record_cnt
+#pragma weak switch_record_table
+
+#define NAME "select/elastic_cons_tres"
+
+/* Slurm's plugin calls have no cookie. They are made under slurmctld's locks. */
+static struct placement_map map; /* node_count 0: none */
+static struct shapes *shapes;
+static time_t read_for; /* the configuration that shapes belong to; 0: none */
+
+/* What is wrong with elastic.conf is job_submit/elastic's to say; here only the path counts. */
+static char *shapes_path(void)
+{
+    struct error err;
+    struct conf *conf = conf_file_load(NULL, &err);
+    char *path = conf_file_shapes(conf);
+
+    conf_destroy(conf);
+    return path;
+}
+
+/* A site without the file is no error. One whose file is broken goes on without it. */
+static void read_shapes(void)
+{
+    struct error err = {""};
+    char *path = shapes_path(), *text;
+    size_t len;
+
+    shapes_destroy(shapes);
+    shapes = NULL;
+    if (!path)
+        return;
+    if ((text = file_read(path, SHAPES_FILE_MAX, &len, &err))) {
+        shapes = shapes_parse(text, len, &err);
+        if (!shapes)
+            error(NAME ": %s: %s; nodes count as all alike until it is repaired and 'scontrol "
+                       "reconfigure' is run",
+                  path, err.text);
+        else
+            verbose(NAME ": %s: %d shapes of %d nodes", path, shapes_count(shapes),
+                    shapes_nodes(shapes));
+    } else if (errno == ENOENT) {
+        verbose(NAME ": there is no %s: nodes count as all alike", path);
+    } else {
+        error(NAME ": %s; nodes count as all alike", err.text);
+    }
+    free(text);
+    free(path);
+}
+
+static void drop_map(void)
+{
+    free((int *)(uintptr_t)map.shape);
+    free((int *)(uintptr_t)map.leaf);
+    free((int *)(uintptr_t)map.parent);
+    map = (struct placement_map){0};
+}
+
+static int *filled(int count)
+{
+    int *array = malloc(((size_t)count + 1) * sizeof(*array));
+
+    for (int i = 0; array && i < count; i++)
+        array[i] = PLACEMENT_NONE;
+    return array;
+}
+
+/* A node on two leaf switches is taken for one on the first. */
+static void read_switches(int *leaf, int *parent)
+{
+    for (int i = 0; i < switch_record_cnt; i++) {
+        const switch_record_t *at = &switch_record_table[i];
+
+        for (int k = 0; k < at->num_switches; k++)
+            if (at->switch_index[k] < switch_record_cnt)
+                parent[at->switch_index[k]] = i;
+        if (at->level != 0 || !at->node_bitmap)
+            continue;
+        for (int node = 0; node < node_record_count && node < bit_size(at->node_bitmap); node++)
+            if (bit_test(at->node_bitmap, node) && leaf[node] == PLACEMENT_NONE)
+                leaf[node] = i;
+    }
+}
+
+static void build_map(void)
+{
+    int switches = switch_record_table ? switch_record_cnt : 0;
+    int *shape = filled(node_record_count), *leaf = filled(node_record_count);
+    int *parent = filled(switches);
+
+    drop_map();
+    if (!shape || !leaf || !parent) {
+        free(shape);
+        free(leaf);
+        free(parent);
+        return;
+    }
+    for (int i = 0; i < node_record_count; i++)
+        if (node_record_table_ptr[i])
+            shape[i] = shapes_of(shapes, node_record_table_ptr[i]->name);
+    if (switches > 0)
+        read_switches(leaf, parent);
+    map = (struct placement_map){node_record_count, shape, leaf, switches, parent};
+}
+
+void cluster_update(void)
+{
+    time_t now = time(NULL);
+
+    if (slurm_conf.last_update != read_for) {
+        read_shapes();
+        /* Slurm counts in seconds: within this one it may be configured again. */
+        read_for = now > slurm_conf.last_update ? slurm_conf.last_update : 0;
+    }
+    build_map();
+}
+
+void cluster_forget(void)
+{
+    drop_map();
+    shapes_destroy(shapes);
+    shapes = NULL;
+    read_for = 0;
+}
+
+const struct placement_map *cluster_map(void)
+{
+    return map.node_count > 0 && (map.switch_count > 0 || shapes) ? &map : NULL;
+}
+
+const char *cluster_switch_name(int at)
+{
+    if (at < 0 || at >= switch_record_cnt || !switch_record_table[at].name)
+        return "?";
+    return switch_record_table[at].name;
+}
+
+const char *cluster_shape_name(int shape)
+{
+    return shapes && shape >= 0 && shape < shapes_count(shapes) ? shapes_name(shapes, shape)
+                                                                : "unknown";
+}

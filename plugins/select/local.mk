@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# plugins/select/: select/elastic_cons_tres, only with the Slurm source. It takes what it needs of
+# lib/ and common/ by name, as job_submit/elastic does.
+EXTRA_DIST += \
+    plugins/select/cluster.c \
+    plugins/select/cluster.h \
+    plugins/select/jobs.c \
+    plugins/select/jobs.h \
+    plugins/select/plugin.c \
+    plugins/select/preempt.c \
+    plugins/select/preempt.h \
+    plugins/select/stock.c \
+    plugins/select/stock.h
+
+if HAVE_SLURM_SOURCE
+slurmplugin_LTLIBRARIES += plugins/select/select_elastic_cons_tres.la
+plugins_select_select_elastic_cons_tres_la_SOURCES = \
+    common/conf_file.c \
+    common/files.c \
+    lib/admission.c \
+    lib/conf.c \
+    lib/error.c \
+    lib/json_get.c \
+    lib/json_text.c \
+    lib/number.c \
+    lib/placement.c \
+    lib/policy.c \
+    lib/recovery.c \
+    lib/shapes.c \
+    lib/sizes.c \
+    lib/text.c \
+    lib/world.c \
+    lib/world_list.c \
+    plugins/select/cluster.c \
+    plugins/select/cluster.h \
+    plugins/select/jobs.c \
+    plugins/select/jobs.h \
+    plugins/select/plugin.c \
+    plugins/select/preempt.c \
+    plugins/select/preempt.h \
+    plugins/select/stock.c \
+    plugins/select/stock.h
+plugins_select_select_elastic_cons_tres_la_CPPFLAGS = \
+    $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
+# Slurm's headers declare globals of names such as conf, which clang finds shadowed.
+plugins_select_select_elastic_cons_tres_la_CFLAGS = $(EXPORTING_FLAGS) -Wno-shadow
+plugins_select_select_elastic_cons_tres_la_LDFLAGS = $(PLUGIN_LINKING) \
+    -export-symbols-regex '^(plugin_(name|type|version|id)|init|fini|select_p_[a-z_]+)$$'
+plugins_select_select_elastic_cons_tres_la_LIBADD = $(JSONC_LIBS)
+endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* select/elastic_cons_tres: select/cons_tres, and two decisions for elastic jobs.
+ *
+ * Which nodes they get: sets of nodes, the best first, are put before select/cons_tres one after
+ * another, so that whatever it says about memory, GRES, cores and sharing holds. And which
+ * extensions leave first when somebody is to be preempted (preempt.h). All else is its own doing.
+ *
+ * Every command of Slurm loads this plugin to read what slurmctld says about nodes: nothing is
+ * read, and nothing said, before slurmctld sets its nodes up. */
+#include "config.h"
+
+#include "src/common/slurm_xlator.h"
+
+#include "src/common/log.h"
+#include "src/common/node_conf.h"
+#include "src/slurmctld/slurmctld.h"
+
+#include <stdlib.h>
+
+#include "plugins/select/cluster.h"
+#include "plugins/select/jobs.h"
+#include "plugins/select/preempt.h"
+#include "plugins/select/stock.h"
+
+#pragma weak idle_node_bitmap
+
+#define NAME "select/elastic_cons_tres"
+
+const char plugin_name[] = "Placement of elastic jobs on top of select/cons_tres";
+const char plugin_type[] = NAME;
+/* Goes over the wire with each node: other than those of Slurm's own plugins, and at least 100. */
+const uint32_t plugin_id = 209;
+const uint32_t plugin_version = SLURM_VERSION_NUMBER;
+
+extern int init(void);
+extern int fini(void);
+extern int select_p_node_init(void);
+extern int select_p_reconfigure(void);
+extern int select_p_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes,
+                             uint32_t max_nodes, uint32_t req_nodes, uint16_t mode, List candidates,
+                             List *victims, bitstr_t *cores);
+
+int init(void)
+{
+    return stock_load();
+}
+
+int fini(void)
+{
+    cluster_forget();
+    stock_unload();
+    return SLURM_SUCCESS;
+}
+
+int select_p_node_init(void)
+{
+    int rc = stock.node_init();
+
+    cluster_update();
+    return rc;
+}
+
+int select_p_reconfigure(void)
+{
+    int rc = stock.reconfigure();
+
+    cluster_update();
+    return rc;
+}
+
+/* ---- where ----------------------------------------------------------------------------------- */
+
+static void log_tier(const struct request *request, const struct placement_tier *tier,
+                     bitstr_t *nodes)
+{
+    const char *what = tier->shape == PLACEMENT_ANY ? "any" : cluster_shape_name(tier->shape);
+    char *names;
+
+    if (get_log_level() < LOG_LEVEL_DEBUG)
+        return;
+    names = nodes ? bitmap2node_name(nodes) : NULL;
+    if (tier->above == PLACEMENT_NONE)
+        debug(NAME ": JobId=%u: %d nodes of shape %s %s: %s", request->job->job_id, tier->count,
+              what, tier->level == PLACEMENT_ANY ? "anywhere" : "below the base's switches",
+              names ? names : "no");
+    else
+        debug(NAME ": JobId=%u: %d nodes of shape %s below switch %s, level %d: %s",
+              request->job->job_id, tier->count, what, cluster_switch_name(tier->above),
+              tier->level, names ? names : "no");
+    xfree(names);
+}
+
+static bitstr_t *bitmap_of(const struct placement_map *map, const bool *nodes)
+{
+    bitstr_t *bitmap = bit_alloc(map->node_count);
+
+    for (int i = 0; i < map->node_count; i++)
+        if (nodes[i])
+            bit_set(bitmap, i);
+    return bitmap;
+}
+
+static bool *set_of(const struct placement_map *map, bitstr_t *bitmap)
+{
+    bool *nodes = calloc((size_t)map->node_count, sizeof(*nodes));
+
+    for (int i = 0; nodes && i < map->node_count; i++)
+        nodes[i] = bit_test(bitmap, i);
+    return nodes;
+}
+
+/* Where this job is to be tried. None where there is nothing to choose. */
+static void find_tiers(const struct request *request, const struct placement_map *map,
+                       enum placement_kind kind, bitstr_t *nodes, struct placement_tiers *tiers)
+{
+    const job_record_t *base = kind == PLACEMENT_EXTENSION ? jobs_base(request->job) : NULL;
+    bool *usable = set_of(map, nodes), *other = NULL;
+
+    *tiers = (struct placement_tiers){0};
+    if (kind == PLACEMENT_BASE) {
+        bitstr_t *idle = bit_copy(nodes);
+
+        bit_and(idle, idle_node_bitmap);
+        other = set_of(map, idle);
+        bit_free(idle);
+        if (usable && other)
+            placement_base(map, usable, other, (int)request->min_nodes, jobs_max(request->job),
+                           tiers);
+    } else if (base && (other = calloc((size_t)map->node_count, sizeof(*other))) && usable) {
+        jobs_nodes(map, base, other);
+        placement_extension(map, usable, other, (int)request->min_nodes, tiers);
+    }
+    free(usable);
+    free(other);
+}
+
+/* Try some of the tiers. nodes is as it was if none will do. */
+static int try_tiers(const struct request *request, const struct placement_map *map,
+                     const struct placement_tiers *tiers, int first, int end, bitstr_t *nodes)
+{
+    int rc = SLURM_ERROR;
+
+    for (int i = first; i < end && rc != SLURM_SUCCESS; i++) {
+        bitstr_t *narrow = bitmap_of(map, tiers->tier[i].nodes);
+
+        rc = request_ask_now(request, narrow, NULL);
+        log_tier(request, &tiers->tier[i], rc == SLURM_SUCCESS ? narrow : NULL);
+        if (rc == SLURM_SUCCESS)
+            bit_copybits(nodes, narrow);
+        bit_free(narrow);
+    }
+    return rc;
+}
+
+/* Can the job start now? Whether somebody must leave for it is known where it is to run. */
+static bool starts_freely(const struct request *request, time_t now)
+{
+    if (request->mode == SELECT_MODE_WILL_RUN)
+        return request->job->start_time <= now;
+    return !request->victims || !*request->victims;
+}
+
+/* The best set of nodes first. If it will not do, all nodes: a job that cannot start is tested once
+ * more than it would be, not once for each set. If it can start, the other sets in their order. */
+static int place(const struct request *request, const struct placement_map *map,
+                 const struct placement_tiers *tiers, bitstr_t *nodes)
+{
+    time_t now = time(NULL);
+    bitstr_t *all;
+    int rc;
+
+    if (try_tiers(request, map, tiers, 0, 1, nodes) == SLURM_SUCCESS)
+        return SLURM_SUCCESS;
+    all = bit_copy(nodes);
+    rc = request_ask_preempting(request, map, nodes);
+    if (rc == SLURM_SUCCESS && tiers->count > 1 && starts_freely(request, now)) {
+        bit_copybits(nodes, all);
+        if (try_tiers(request, map, tiers, 1, tiers->count, nodes) != SLURM_SUCCESS)
+            rc = request_ask_preempting(request, map, nodes);
+    }
+    bit_free(all);
+    return rc;
+}
+
+/* A user who says which nodes, or how many switches, has chosen. */
+static bool is_placed_by_user(const job_record_t *job)
+{
+    return job->details->req_node_bitmap || job->req_switch > 0 || job->details->contiguous ||
+           job->het_job_id;
+}
+
+int select_p_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes,
+                      uint32_t req_nodes, uint16_t mode, List candidates, List *victims,
+                      bitstr_t *cores)
+{
+    const struct placement_map *map = cluster_map();
+    enum placement_kind kind = jobs_kind(job);
+    struct placement_tiers tiers = {0};
+    struct request request = {.job = job,
+                              .min_nodes = min_nodes,
+                              .max_nodes = max_nodes,
+                              .req_nodes = req_nodes,
+                              .mode = mode,
+                              .candidates = candidates,
+                              .victims = victims,
+                              .cores = cores};
+    int rc;
+
+    if (!job->details || min_nodes == 0 ||
+        (mode != SELECT_MODE_RUN_NOW && mode != SELECT_MODE_WILL_RUN))
+        return stock.job_test(job, nodes, min_nodes, max_nodes, req_nodes, mode, candidates,
+                              victims, cores);
+    request.memory = job->details->pn_min_memory;
+    request.cpus = job->details->min_cpus;
+    if (map && map->node_count != bit_size(nodes))
+        map = NULL;
+    if (kind != PLACEMENT_RIGID && map && !is_placed_by_user(job))
+        find_tiers(&request, map, kind, nodes, &tiers);
+    rc = tiers.count > 0 ? place(&request, map, &tiers, nodes)
+                         : request_ask_preempting(&request, map, nodes);
+    placement_tiers_clear(&tiers);
+    return rc;
+}

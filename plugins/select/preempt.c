@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Tests of select/cons_tres, and the order of victims (preempt.h).
+ *
+ * select/cons_tres takes candidates out in the order of its list until the job fits, and preempts
+ * those whose nodes it then uses. So it is given a list of those that shall go. How many are needed
+ * is found by counting idle nodes, which is right where jobs have whole nodes; where they share nodes
+ * both lists are tried, and the one that costs fewer nodes counts. */
+#include "config.h"
+
+#include "src/common/slurm_xlator.h"
+
+#include "src/common/log.h"
+#include "src/common/node_conf.h"
+#include "src/common/read_config.h"
+#include "src/common/xstring.h"
+#include "src/slurmctld/preempt.h"
+#include "src/slurmctld/slurmctld.h"
+
+#include "plugins/select/preempt.h"
+
+#include <stdlib.h>
+
+#include "plugins/select/jobs.h"
+#include "plugins/select/stock.h"
+
+#pragma weak idle_node_bitmap
+#pragma weak node_record_table_ptr
+#pragma weak slurm_conf
+
+#define NAME "select/elastic_cons_tres"
+
+int request_ask(const struct request *request, bitstr_t *nodes, List candidates)
+{
+    struct job_details *details = request->job->details;
+
+    details->pn_min_memory = request->memory;
+    details->min_cpus = request->cpus;
+    return stock.job_test(request->job, nodes, request->min_nodes, request->max_nodes,
+                          request->req_nodes, request->mode, candidates, request->victims,
+                          request->cores);
+}
+
+int request_ask_now(const struct request *request, bitstr_t *nodes, List candidates)
+{
+    uint64_t flags = request->job->bit_flags;
+    int rc;
+
+    request->job->bit_flags |= TEST_NOW_ONLY;
+    rc = request_ask(request, nodes, candidates);
+    request->job->bit_flags = flags;
+    return rc;
+}
+
+/* ---- candidates ------------------------------------------------------------------------------ */
+
+struct candidates {
+    int count;
+    bool exact; /* counting nodes is right */
+    bool elastic, bases;
+    job_record_t **jobs;
+    struct placement_candidate *list;
+    int *order;
+};
+
+static void candidates_clear(struct candidates *all)
+{
+    free(all->jobs);
+    free(all->list);
+    free(all->order);
+}
+
+/* Its nodes among those that are asked for, and of them those that nobody else is on. */
+static int nodes_it_gives(const job_record_t *job, bitstr_t *nodes, bool *exact)
+{
+    int given = 0, last = bit_fls(job->node_bitmap);
+
+    for (int i = bit_ffs(job->node_bitmap); i >= 0 && i <= last; i++) {
+        if (!bit_test(job->node_bitmap, i) || !bit_test(nodes, i))
+            continue;
+        if (node_record_table_ptr[i]->run_job_cnt > 1)
+            *exact = false;
+        else
+            given++;
+    }
+    return given;
+}
+
+/* One that is leaving already costs nothing more. */
+static struct placement_candidate describe(job_record_t *job, const struct placement_map *map,
+                                           bitstr_t *nodes, bool *exact)
+{
+    struct placement_candidate candidate = {.job = job->job_id,
+                                            .kind = jobs_kind(job),
+                                            .priority = jobs_priority(job),
+                                            .start = (int64_t)job->start_time,
+                                            .nodes = (int)job->node_cnt,
+                                            .usable = nodes_it_gives(job, nodes, exact)};
+
+    if (job->preempt_time != 0) {
+        candidate.kind = PLACEMENT_EXTENSION;
+        candidate.priority = INT64_MIN;
+        candidate.nodes = 0;
+    } else if (candidate.kind == PLACEMENT_EXTENSION && map) {
+        candidate.distance = jobs_distance(map, job);
+    }
+    return candidate;
+}
+
+static bool can_be_removed(job_record_t *job)
+{
+    uint16_t mode = slurm_job_preempt_mode(job);
+
+    return (IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job)) && job->node_bitmap && job->details &&
+           (mode == PREEMPT_MODE_REQUEUE || mode == PREEMPT_MODE_CANCEL);
+}
+
+static int read_candidates(const struct request *request, const struct placement_map *map,
+                           bitstr_t *nodes, struct candidates *all)
+{
+    size_t most = (size_t)list_count(request->candidates) + 1;
+    ListIterator each;
+    job_record_t *job;
+
+    *all = (struct candidates){.exact = true,
+                               .jobs = calloc(most, sizeof(*all->jobs)),
+                               .list = calloc(most, sizeof(*all->list)),
+                               .order = calloc(most, sizeof(*all->order))};
+    if (!all->jobs || !all->list || !all->order)
+        return -1;
+    each = list_iterator_create(request->candidates);
+    while ((job = list_next(each))) {
+        if (!can_be_removed(job))
+            continue;
+        /* Its components leave together, on nodes that are not counted here. */
+        if (job->het_job_id)
+            all->exact = false;
+        all->jobs[all->count] = job;
+        all->list[all->count++] = describe(job, map, nodes, &all->exact);
+    }
+    list_iterator_destroy(each);
+    return 0;
+}
+
+static int find_elastic(void *item, void *unused)
+{
+    (void)unused;
+    return jobs_kind(item) == PLACEMENT_RIGID ? 0 : 1;
+}
+
+/* Nodes that are wanted and not idle, and the jobs on which are no candidates, can have room as
+ * well: then counting is not exact. */
+static int count_idle(const struct candidates *all, bitstr_t *nodes, bool *exact)
+{
+    bitstr_t *rest = bit_copy(nodes), *idle = bit_copy(nodes);
+    int count;
+
+    bit_and(idle, idle_node_bitmap);
+    count = bit_set_count(idle);
+    bit_and_not(rest, idle_node_bitmap);
+    for (int i = 0; i < all->count; i++)
+        bit_and_not(rest, all->jobs[i]->node_bitmap);
+    if (bit_ffs(rest) >= 0)
+        *exact = false;
+    bit_free(idle);
+    bit_free(rest);
+    return count;
+}
+
+/* ---- the test -------------------------------------------------------------------------------- */
+
+/* The nodes that leave if the job is to have these: all of the candidates that are on them. */
+static int64_t cost_of(const struct candidates *all, bitstr_t *nodes)
+{
+    int64_t cost = 0;
+
+    for (int i = 0; i < all->count; i++)
+        if (bit_overlap_any(nodes, all->jobs[i]->node_bitmap))
+            cost += all->list[i].nodes;
+    return cost;
+}
+
+static List list_of(const struct candidates *all, int count)
+{
+    List list = list_create(NULL);
+
+    for (int i = 0; i < count; i++) {
+        /* Where select/cons_tres has stopped in an earlier test; it would stop there again. */
+        all->jobs[all->order[i]]->details->usable_nodes = 0;
+        list_append(list, all->jobs[all->order[i]]);
+    }
+    return list;
+}
+
+static void log_victims(const struct request *request, const struct candidates *all, int count,
+                        int need)
+{
+    if (get_log_level() < LOG_LEVEL_DEBUG)
+        return;
+    debug(NAME ": JobId=%u lacks %d node%s; to leave for it, of %d jobs:", request->job->job_id,
+          need, need == 1 ? "" : "s", all->count);
+    for (int i = 0; i < count; i++) {
+        const struct placement_candidate *at = &all->list[all->order[i]];
+
+        debug(NAME ": JobId=%u lets JobId=%u go: %s of %u node%s, %d of use, %d level%s from its "
+                   "base%s",
+              request->job->job_id, at->job,
+              at->kind == PLACEMENT_EXTENSION ? "extension"
+              : at->kind == PLACEMENT_BASE    ? "base"
+                                              : "rigid job",
+              all->jobs[all->order[i]]->node_cnt,
+              all->jobs[all->order[i]]->node_cnt == 1 ? "" : "s", at->usable, at->distance,
+              at->distance == 1 ? "" : "s", at->nodes == 0 ? ", is leaving already" : "");
+    }
+}
+
+static void forget_victims(const struct request *request)
+{
+    if (request->victims && *request->victims) {
+        list_destroy(*request->victims);
+        *request->victims = NULL;
+    }
+}
+
+/* Ask with those that shall leave. nodes is as it was where they are no answer. */
+static int ask_with(const struct request *request, const struct candidates *all, int count,
+                    bitstr_t *nodes)
+{
+    bitstr_t *wanted = bit_copy(nodes);
+    List list = list_of(all, count);
+    int rc = request_ask_now(request, nodes, list);
+
+    list_destroy(list);
+    if (rc != SLURM_SUCCESS) {
+        forget_victims(request);
+        bit_copybits(nodes, wanted);
+    }
+    bit_free(wanted);
+    return rc;
+}
+
+/* Both lists; the one that costs less. What is asked last is what the job then has. */
+static int ask_both(const struct request *request, const struct candidates *all, int count,
+                    bitstr_t *nodes)
+{
+    bitstr_t *wanted = bit_copy(nodes);
+    time_t now = time(NULL);
+    int64_t ours, theirs;
+    int rc = ask_with(request, all, count, nodes);
+
+    ours = rc == SLURM_SUCCESS ? cost_of(all, nodes) : INT64_MAX;
+    if (rc != SLURM_SUCCESS || (ours > 0 && !all->exact)) {
+        forget_victims(request);
+        bit_copybits(nodes, wanted);
+        rc = request_ask(request, nodes, request->candidates);
+        theirs = rc != SLURM_SUCCESS ||
+                         (request->mode == SELECT_MODE_WILL_RUN && request->job->start_time > now)
+                     ? INT64_MAX
+                     : cost_of(all, nodes);
+        if (ours < INT64_MAX && ours <= theirs) {
+            forget_victims(request);
+            bit_copybits(nodes, wanted);
+            rc = ask_with(request, all, count, nodes);
+        } else if (rc == SLURM_SUCCESS) {
+            debug(NAME ": JobId=%u: as Slurm has chosen", request->job->job_id);
+        }
+    }
+    bit_free(wanted);
+    return rc;
+}
+
+static bool is_site_ordered(void)
+{
+    return xstrcasestr(slurm_conf.sched_params, "preempt_strict_order") ||
+           xstrcasestr(slurm_conf.sched_params, "preempt_youngest_first");
+}
+
+int request_ask_preempting(const struct request *request, const struct placement_map *map,
+                           bitstr_t *nodes)
+{
+    const struct job_details *details = request->job->details;
+    struct candidates all;
+    int rc, need, picked = 0;
+
+    if (!request->candidates || !list_find_first(request->candidates, find_elastic, NULL) ||
+        details->req_node_bitmap || is_site_ordered())
+        return request_ask(request, nodes, request->candidates);
+    if (read_candidates(request, map, nodes, &all) == 0) {
+        need = (int)request->min_nodes - count_idle(&all, nodes, &all.exact);
+        picked = placement_victims(all.list, all.count, need, all.order);
+        if (picked > 0)
+            log_victims(request, &all, picked, need);
+    }
+    rc = picked > 0 ? ask_both(request, &all, picked, nodes)
+                    : request_ask(request, nodes, request->candidates);
+    candidates_clear(&all);
+    return rc;
+}
