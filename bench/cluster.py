@@ -50,8 +50,8 @@ class Cluster:
     """A testbed with a directory `work` in which jobs run. Use as a context manager: it is taken down when that is left, and
     for that SIGTERM and SIGHUP become a KeyboardInterrupt, too."""
 
-    def __init__(self, nodes, prefix):
-        self._nodes, self._prefix = nodes, prefix
+    def __init__(self, nodes, prefix, options=()):
+        self._nodes, self._prefix, self._options = nodes, prefix, options
         self._home = None
 
     def __enter__(self):
@@ -74,6 +74,7 @@ class Cluster:
         command = [TESTBED, "up", "--nodes", str(self._nodes), "--dir", self._home / "testbed"]
         if self._prefix:
             command += ["--prefix", self._prefix]
+        command += self._options
         up = subprocess.run(command, capture_output=True, text=True)
         if up.returncode:
             raise BenchError(up.stderr.strip() or up.stdout.strip())

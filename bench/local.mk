@@ -11,6 +11,7 @@ EXTRA_DIST += \
     bench/overhead \
     bench/page.py \
     bench/peers.py \
+    bench/placement \
     bench/pmix \
     bench/pmix_client.c \
     bench/pmix_mpi.c \

@@ -90,7 +90,7 @@ static void add_tier(const struct placement_map *map, struct placement_tiers *ti
         free(tier->nodes);
 }
 
-/* ---- bases ----------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 /* Free nodes of one shape below one switch. */
 struct group {
@@ -119,6 +119,11 @@ static int search_begin(struct search *search, const struct placement_map *map, 
     return search->counts ? 0 : -1;
 }
 
+static int *count_at(const struct search *search, int above, int shape)
+{
+    return &search->counts[(above + 1) * search->shapes + shape + 1];
+}
+
 static void count_level(struct search *search, int level)
 {
     const struct placement_map *map = search->map;
@@ -127,35 +132,21 @@ static void count_level(struct search *search, int level)
            (size_t)(map->switch_count + 1) * (size_t)search->shapes * sizeof(*search->counts));
     for (int i = 0; i < map->node_count; i++)
         if (search->free[i])
-            search
-                ->counts[(switch_above(map, i, level) + 1) * search->shapes + map->shape[i] + 1]++;
-}
-
-static bool is_below(const struct placement_map *map, int at, const struct group *group)
-{
-    if (!group)
-        return true;
-    for (; at != PLACEMENT_NONE; at = map->parent[at])
-        if (at == group->above)
-            return true;
-    return group->above == PLACEMENT_NONE;
+            ++*count_at(search, switch_above(map, i, level), map->shape[i]);
 }
 
 /* The group with the fewest free nodes, but at least need; or, with most, the most. Of equal ones the
- * first. within: below that group and of its shape; NULL: anywhere. */
-static bool find_group(struct search *search, int level, int need, bool most,
-                       const struct group *within, struct group *found)
+ * first. */
+static bool find_group(struct search *search, int level, int need, bool most, struct group *found)
 {
     bool any = false;
 
     count_level(search, level);
     for (int above = -1; above < search->map->switch_count; above++) {
-        if (!is_below(search->map, above, within))
-            continue;
         for (int shape = -1; shape < search->shapes - 1; shape++) {
-            int free = search->counts[(above + 1) * search->shapes + shape + 1];
+            int free = *count_at(search, above, shape);
 
-            if (free < need || free == 0 || (within && shape != within->shape))
+            if (free < need || free == 0)
                 continue;
             if (!any || (most ? free > found->free : free < found->free))
                 *found = (struct group){level, above, shape, free};
@@ -181,11 +172,50 @@ static int add_group(const struct placement_map *map, struct placement_tiers *ti
     return 0;
 }
 
+/* Of the leaf switches with nodes of the set: the one where so many are free and as few more as
+ * possible, or else the most, if it has min. */
+static int add_leaf(const struct placement_map *map, struct placement_tiers *tiers,
+                    const bool *usable, const bool *free_nodes, const bool *set, int min, int wanted)
+{
+    bool *both = calloc((size_t)map->node_count + 1, sizeof(*both));
+    struct search search = {0};
+    struct group leaf;
+    int rc = both ? search_begin(&search, map, both) : -1;
+
+    for (int i = 0; rc == 0 && i < map->node_count; i++)
+        both[i] = free_nodes[i] && set[i];
+    if (rc == 0 && (find_group(&search, 0, wanted, false, &leaf) ||
+                    find_group(&search, 0, min, true, &leaf)))
+        rc = add_group(map, tiers, usable, &leaf, min);
+    free(search.counts);
+    free(both);
+    return rc;
+}
+
+/* ---- bases ----------------------------------------------------------------------------------- */
+
+/* The set of a group, for its leaf; the group itself is tried after it. */
+static int add_leaf_of(const struct placement_map *map, struct placement_tiers *tiers,
+                       const bool *usable, const bool *free_nodes, const struct group *group,
+                       int min, int max)
+{
+    bool *set = calloc((size_t)map->node_count + 1, sizeof(*set));
+    int rc = -1;
+
+    for (int i = 0; set && i < map->node_count; i++)
+        set[i] = map->shape[i] == group->shape &&
+                 switch_above(map, i, group->level) == group->above;
+    if (set)
+        rc = add_leaf(map, tiers, usable, free_nodes, set, min, max);
+    free(set);
+    return rc;
+}
+
 int placement_base(const struct placement_map *map, const bool *usable, const bool *free_nodes,
                    int min, int max, struct placement_tiers *tiers)
 {
     int levels = placement_levels(map), rc = 0;
-    struct group group = {0}, leaf;
+    struct group group = {0};
     struct search search;
     bool found = false;
 
@@ -193,14 +223,14 @@ int placement_base(const struct placement_map *map, const bool *usable, const bo
     if (search_begin(&search, map, free_nodes) < 0)
         return -1;
     for (int level = 0; level < levels && !found; level++)
-        found = find_group(&search, level, max, false, NULL, &group);
+        found = find_group(&search, level, max, false, &group);
     if (!found)
-        found = find_group(&search, levels - 1, min, true, NULL, &group);
-    if (found && group.level > 0 && find_group(&search, 0, min, true, &group, &leaf))
-        rc = add_group(map, tiers, usable, &leaf, min);
+        found = find_group(&search, levels - 1, min, true, &group);
+    free(search.counts);
+    if (found && group.level > 0)
+        rc = add_leaf_of(map, tiers, usable, free_nodes, &group, min, max);
     if (found && rc == 0)
         rc = add_group(map, tiers, usable, &group, min);
-    free(search.counts);
     return rc;
 }
 
@@ -214,7 +244,7 @@ static int common_shape(const struct placement_map *map, const bool *nodes)
     for (int i = 0; i < map->node_count; i++) {
         int same = 0;
 
-        /* Each shape is counted where it is first seen. A base has few shapes, mostly one. */
+        /* Each shape is counted where it is first seen. A job has few shapes, mostly one. */
         if (!nodes[i] || (most > 0 && map->shape[i] == best))
             continue;
         for (int k = 0; k < map->node_count; k++)
@@ -245,48 +275,82 @@ static int mark_above(const struct placement_map *map, const bool *nodes, int le
     return only;
 }
 
-static int add_level(const struct placement_map *map, struct placement_tiers *tiers,
-                     const bool *usable, const bool *base, bool *above,
-                     const struct placement_tier *wanted, int min)
+int placement_promise(const struct placement_map *map, const bool *free_nodes, const bool *nodes,
+                      int growth, bool *promised)
 {
-    struct placement_tier tier = *wanted;
+    bool *above = calloc((size_t)map->switch_count + 1, sizeof(*above));
+    int shape = common_shape(map, nodes);
 
-    if (!(tier.nodes = calloc((size_t)map->node_count + 1, sizeof(bool))))
+    if (!above)
         return -1;
-    if (tier.level != PLACEMENT_ANY)
-        tier.above = mark_above(map, base, tier.level, above);
-    for (int i = 0; i < map->node_count; i++)
-        tier.nodes[i] = usable[i] && (tier.shape == PLACEMENT_ANY || map->shape[i] == tier.shape) &&
-                        (tier.level == PLACEMENT_ANY ||
-                         above[switch_above(map, i, tier.level) + 1]);
-    tier.count = count_nodes(map, tier.nodes);
-    add_tier(map, tiers, &tier, min, count_nodes(map, usable));
+    mark_above(map, nodes, 0, above);
+    for (int i = 0; i < map->node_count && growth > 0; i++) {
+        if (!free_nodes[i] || promised[i] || map->shape[i] != shape ||
+            !above[switch_above(map, i, 0) + 1])
+            continue;
+        promised[i] = true;
+        growth--;
+    }
+    free(above);
     return 0;
 }
 
-int placement_extension(const struct placement_map *map, const bool *usable, const bool *base,
-                        int min, struct placement_tiers *tiers)
+/* What an extension asks for. */
+struct wish {
+    const struct placement_map *map;
+    const bool *usable, *free, *nodes;
+    int min, growth;
+    bool *above;  /* room for mark_above */
+    bool *before; /* the nodes of the level before: no leaf of those is better than all of them */
+};
+
+/* The nodes of a shape below the switches of a level, and before them those of the best leaf that is
+ * new at this level. */
+static int add_level(const struct wish *wish, struct placement_tiers *tiers, int level, int shape)
 {
-    const int per_shape = PLACEMENT_TIERS_MAX / 2;
-    const int shapes[] = {common_shape(map, base), PLACEMENT_ANY};
-    int levels = placement_levels(map);
-    bool *above = calloc((size_t)map->switch_count + 1, sizeof(*above));
-    int rc = above ? 0 : -1;
+    const struct placement_map *map = wish->map;
+    struct placement_tier tier = {.level = level, .shape = shape, .above = PLACEMENT_NONE};
+    int rc = 0;
+
+    if (!(tier.nodes = calloc((size_t)map->node_count + 1, sizeof(bool))))
+        return -1;
+    if (level != PLACEMENT_ANY)
+        tier.above = mark_above(map, wish->nodes, level, wish->above);
+    for (int i = 0; i < map->node_count; i++)
+        tier.nodes[i] = wish->usable[i] && (shape == PLACEMENT_ANY || map->shape[i] == shape) &&
+                        (level == PLACEMENT_ANY || wish->above[switch_above(map, i, level) + 1]);
+    tier.count = count_nodes(map, tier.nodes);
+    for (int i = 0; i < map->node_count; i++)
+        wish->before[i] = tier.nodes[i] && !wish->before[i];
+    if (level != 0 && shape != PLACEMENT_ANY)
+        rc = add_leaf(map, tiers, wish->usable, wish->free, wish->before, wish->min, wish->growth);
+    memcpy(wish->before, tier.nodes, (size_t)map->node_count);
+    add_tier(map, tiers, &tier, wish->min, count_nodes(map, wish->usable));
+    return rc;
+}
+
+#define LEVELS_MAX 3 /* that are tried one by one; in deeper trees all that is above them is one */
+
+int placement_extension(const struct placement_map *map, const bool *usable,
+                        const bool *free_nodes, const bool *nodes, int min, int growth,
+                        struct placement_tiers *tiers)
+{
+    const int shape = common_shape(map, nodes), levels = placement_levels(map);
+    const int tried = levels < LEVELS_MAX ? levels : LEVELS_MAX;
+    struct wish wish = {map, usable, free_nodes, nodes, min, growth < min ? min : growth,
+                        calloc((size_t)map->switch_count + 1, sizeof(bool)),
+                        calloc((size_t)map->node_count + 1, sizeof(bool))};
+    int rc = wish.above && wish.before ? 0 : -1;
 
     *tiers = (struct placement_tiers){0};
-    for (int s = 0; s < 2 && rc == 0; s++) {
-        for (int level = 0; level < levels && level < per_shape - 1 && rc == 0; level++)
-            rc = add_level(map, tiers, usable, base, above,
-                           &(struct placement_tier){
-                               .level = level, .shape = shapes[s], .above = PLACEMENT_NONE},
-                           min);
-        if (rc == 0 && shapes[s] != PLACEMENT_ANY)
-            rc = add_level(map, tiers, usable, base, above,
-                           &(struct placement_tier){
-                               .level = PLACEMENT_ANY, .shape = shapes[s], .above = PLACEMENT_NONE},
-                           min);
-    }
-    free(above);
+    for (int level = 0; level < tried && rc == 0; level++)
+        rc = add_level(&wish, tiers, level, shape);
+    if (rc == 0)
+        rc = add_level(&wish, tiers, PLACEMENT_ANY, shape);
+    for (int level = 0; level < tried && rc == 0; level++)
+        rc = add_level(&wish, tiers, level, PLACEMENT_ANY);
+    free(wish.above);
+    free(wish.before);
     return rc;
 }
 

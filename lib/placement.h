@@ -31,7 +31,7 @@ int placement_levels(const struct placement_map *map);
  * switch above both, 0 on the same one; the number of levels where no switch is above both. */
 int placement_distance(const struct placement_map *map, int a, int b);
 
-#define PLACEMENT_TIERS_MAX 8
+#define PLACEMENT_TIERS_MAX 12
 #define PLACEMENT_ANY       (-2) /* of tier.level and tier.shape: does not matter */
 
 /* Nodes to be tried. */
@@ -49,8 +49,15 @@ struct placement_tiers {
     struct placement_tier tier[PLACEMENT_TIERS_MAX];
 };
 
+/* Which of the free nodes an elastic job is to grow into: on its own leaf switches, of the shape of
+ * most of its nodes. nodes: those that it has. growth: how many more it may have. Those that are
+ * found are added to promised, where others' are already: the next base had better go elsewhere.
+ * 0, or -1 if there is no memory. */
+int placement_promise(const struct placement_map *map, const bool *free, const bool *nodes,
+                      int growth, bool *promised);
+
 /* The sets of nodes to be tried for a base job of min nodes that may grow to max. usable: the nodes
- * that it may have at all. free: those of them that are idle now.
+ * that it may have at all. free: those of them that are idle now, and not promised.
  *
  * First the leaf switch where max nodes of one shape are free, and as few more as possible; where
  * no leaf has so many, the lowest switch that has, and of the leaves below it the one with the most
@@ -61,14 +68,16 @@ struct placement_tiers {
 int placement_base(const struct placement_map *map, const bool *usable, const bool *free, int min,
                    int max, struct placement_tiers *tiers);
 
-/* The sets of nodes to be tried for an extension of min nodes, by the nodes of its base: those of
- * the base's shape on its leaf switches, then those below the next switches up, and so on; then the
- * same without regard to the shape. What the caller tries last, all of usable, is not among them,
- * nor the same set twice.
+/* The sets of nodes to be tried for an extension of min nodes of an elastic job that may have growth
+ * more (at least min) and has nodes now. First those of its shape on its leaf switches; then below
+ * the next switches up, and so on; then the same without regard to the shape. Below other than its
+ * own leaf switches, first the leaf where growth nodes of its shape are free, and as few more as
+ * possible, else the one with the most. What the caller tries last, all of usable, is not among
+ * them, nor the same set twice.
  *
- * The base's shape is that of most of its nodes. As placement_base. */
-int placement_extension(const struct placement_map *map, const bool *usable, const bool *base,
-                        int min, struct placement_tiers *tiers);
+ * A job's shape is that of most of its nodes. usable, free, result: as placement_base. */
+int placement_extension(const struct placement_map *map, const bool *usable, const bool *free,
+                        const bool *nodes, int min, int growth, struct placement_tiers *tiers);
 
 void placement_tiers_clear(struct placement_tiers *tiers);
 

@@ -9,10 +9,12 @@
 
 #include "plugins/select/jobs.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/admission.h"
 
+#pragma weak job_list
 #pragma weak slurm_conf
 
 static struct admission_env env_of(const job_record_t *job)
@@ -66,12 +68,141 @@ int64_t jobs_priority(const job_record_t *job)
     return job->part_ptr ? (int64_t)job->part_ptr->priority_tier : 0;
 }
 
-void jobs_nodes(const struct placement_map *map, const job_record_t *job, bool *nodes)
+/* ---- those that run -------------------------------------------------------------------------- */
+
+/* Slurm's plugin calls have no cookie. They are made under slurmctld's locks. */
+static uint32_t *running; /* their ids, ascending */
+static int running_count;
+
+static int find_running(uint32_t id)
 {
-    for (int i = 0; i < map->node_count; i++)
-        nodes[i] = job->node_bitmap && i < bit_size(job->node_bitmap) &&
-                   bit_test(job->node_bitmap, i);
+    int low = 0, high = running_count;
+
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+
+        if (running[middle] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
+
+void jobs_add(const job_record_t *job)
+{
+    int at = find_running(job->job_id);
+    uint32_t *grown;
+
+    if (jobs_kind(job) == PLACEMENT_RIGID || (at < running_count && running[at] == job->job_id))
+        return;
+    /* Without memory it is not seen by others that start; nothing else depends on it. */
+    if (!(grown = realloc(running, ((size_t)running_count + 1) * sizeof(*running))))
+        return;
+    running = grown;
+    memmove(running + at + 1, running + at, (size_t)(running_count - at) * sizeof(*running));
+    running[at] = job->job_id;
+    running_count++;
+}
+
+void jobs_remove(const job_record_t *job)
+{
+    int at = find_running(job->job_id);
+
+    if (at == running_count || running[at] != job->job_id)
+        return;
+    running_count--;
+    memmove(running + at, running + at + 1, (size_t)(running_count - at) * sizeof(*running));
+}
+
+void jobs_forget(void)
+{
+    free(running);
+    running = NULL;
+    running_count = 0;
+}
+
+static int add_if_running(void *item, void *unused)
+{
+    const job_record_t *job = item;
+
+    (void)unused;
+    if (IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job))
+        jobs_add(job);
+    return 0;
+}
+
+void jobs_read(void)
+{
+    jobs_forget();
+    if (job_list)
+        list_for_each(job_list, add_if_running, NULL);
+}
+
+/* One that runs and is not about to leave. */
+static job_record_t *running_job(int index)
+{
+    job_record_t *job = find_job_record(running[index]);
+
+    return job && job->node_bitmap && job->preempt_time == 0 &&
+                   (IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job))
+               ? job
+               : NULL;
+}
+
+static int add_nodes(const struct placement_map *map, const job_record_t *job, bool *nodes)
+{
+    int last = bit_fls(job->node_bitmap), count = 0;
+
+    for (int i = bit_ffs(job->node_bitmap); i >= 0 && i <= last && i < map->node_count; i++) {
+        if (!bit_test(job->node_bitmap, i))
+            continue;
+        nodes[i] = true;
+        count++;
+    }
+    return count;
+}
+
+int jobs_world(const struct placement_map *map, const job_record_t *base, bool *nodes)
+{
+    int max = jobs_max(base), count = add_nodes(map, base, nodes);
+
+    for (int i = find_running(base->job_id + 1); i < running_count; i++) {
+        const job_record_t *job = running_job(i);
+
+        if (job && jobs_kind(job) == PLACEMENT_EXTENSION && jobs_base(job) == base)
+            count += add_nodes(map, job, nodes);
+    }
+    return max > count ? max - count : 0;
+}
+
+static void keep_promise(const struct placement_map *map, const job_record_t *base,
+                         const bool *free_nodes, bool *promised)
+{
+    bool *nodes = calloc((size_t)map->node_count + 1, sizeof(*nodes));
+
+    if (nodes)
+        placement_promise(map, free_nodes, nodes, jobs_world(map, base, nodes), promised);
+    free(nodes);
+}
+
+void jobs_keep_promises(const struct placement_map *map, const job_record_t *base,
+                        bool *free_nodes)
+{
+    bool *promised = calloc((size_t)map->node_count + 1, sizeof(*promised));
+
+    for (int i = 0; promised && i < running_count; i++) {
+        const job_record_t *job = running_job(i);
+
+        if (job && job != base && jobs_kind(job) == PLACEMENT_BASE)
+            keep_promise(map, job, free_nodes, promised);
+    }
+    for (int i = 0; promised && i < map->node_count; i++)
+        free_nodes[i] = free_nodes[i] && !promised[i];
+    free(promised);
+}
+
+/* ---- distance -------------------------------------------------------------------------------- */
 
 #define LEAVES_MAX 64 /* leaf switches of a base that are looked at */
 

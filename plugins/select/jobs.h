@@ -23,8 +23,20 @@ struct job_record *jobs_base(const struct job_record *job);
 /* The order in which the site has jobs preempted, lower first. */
 int64_t jobs_priority(const struct job_record *job);
 
-/* Set those of map's nodes that a job has. */
-void jobs_nodes(const struct placement_map *map, const struct job_record *job, bool *nodes);
+/* Which elastic jobs and extensions run: all of slurmctld's jobs; one that has begun; one that has
+ * ended. So nothing is searched when a job is tested. */
+void jobs_read(void);
+void jobs_add(const struct job_record *job);
+void jobs_remove(const struct job_record *job);
+void jobs_forget(void);
+
+/* Set those of map's nodes that an elastic job has: its base's, and its extensions'. Returns how many
+ * more it may have. */
+int jobs_world(const struct placement_map *map, const struct job_record *base, bool *nodes);
+
+/* Clear those of the free nodes that elastic jobs other than base (NULL: none) are to grow into. */
+void jobs_keep_promises(const struct placement_map *map, const struct job_record *base,
+                        bool *free_nodes);
 
 /* How far the farthest node of an extension is from the nearest one of its base; 0 if it has none. */
 int jobs_distance(const struct placement_map *map, const struct job_record *job);

@@ -16,6 +16,7 @@
 #include "src/slurmctld/slurmctld.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "plugins/select/cluster.h"
 #include "plugins/select/jobs.h"
@@ -36,6 +37,9 @@ extern int init(void);
 extern int fini(void);
 extern int select_p_node_init(void);
 extern int select_p_reconfigure(void);
+extern int select_p_job_init(List jobs);
+extern int select_p_job_begin(job_record_t *job);
+extern int select_p_job_fini(job_record_t *job);
 extern int select_p_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes,
                              uint32_t max_nodes, uint32_t req_nodes, uint16_t mode, List candidates,
                              List *victims, bitstr_t *cores);
@@ -48,6 +52,7 @@ int init(void)
 int fini(void)
 {
     cluster_forget();
+    jobs_forget();
     stock_unload();
     return SLURM_SUCCESS;
 }
@@ -68,6 +73,27 @@ int select_p_reconfigure(void)
     return rc;
 }
 
+int select_p_job_init(List jobs)
+{
+    jobs_read();
+    return stock.job_init(jobs);
+}
+
+int select_p_job_begin(job_record_t *job)
+{
+    int rc = stock.job_begin(job);
+
+    if (rc == SLURM_SUCCESS)
+        jobs_add(job);
+    return rc;
+}
+
+int select_p_job_fini(job_record_t *job)
+{
+    jobs_remove(job);
+    return stock.job_fini(job);
+}
+
 /* ---- where ----------------------------------------------------------------------------------- */
 
 static void log_tier(const struct request *request, const struct placement_tier *tier,
@@ -81,7 +107,7 @@ static void log_tier(const struct request *request, const struct placement_tier 
     names = nodes ? bitmap2node_name(nodes) : NULL;
     if (tier->above == PLACEMENT_NONE)
         debug(NAME ": JobId=%u: %d nodes of shape %s %s: %s", request->job->job_id, tier->count,
-              what, tier->level == PLACEMENT_ANY ? "anywhere" : "below the base's switches",
+              what, tier->level == PLACEMENT_ANY ? "anywhere" : "below the job's switches",
               names ? names : "no");
     else
         debug(NAME ": JobId=%u: %d nodes of shape %s below switch %s, level %d: %s",
@@ -109,29 +135,62 @@ static bool *set_of(const struct placement_map *map, bitstr_t *bitmap)
     return nodes;
 }
 
+/* Those that are idle. */
+static bool *free_nodes(const struct placement_map *map, bitstr_t *nodes)
+{
+    bitstr_t *idle = bit_copy(nodes);
+    bool *set;
+
+    bit_and(idle, idle_node_bitmap);
+    set = set_of(map, idle);
+    bit_free(idle);
+    return set;
+}
+
+/* Where nobody else is to grow, if there is such a place; else where there is room. */
+static void find_tiers_of_base(const struct request *request, const struct placement_map *map,
+                               const bool *usable, bool *idle, struct placement_tiers *tiers)
+{
+    int min = (int)request->min_nodes, max = jobs_max(request->job);
+    bool *unpromised = malloc((size_t)map->node_count * sizeof(*unpromised));
+
+    if (!unpromised)
+        return;
+    memcpy(unpromised, idle, (size_t)map->node_count * sizeof(*unpromised));
+    jobs_keep_promises(map, NULL, unpromised);
+    placement_base(map, usable, unpromised, min, max, tiers);
+    if (tiers->count == 0)
+        placement_base(map, usable, idle, min, max, tiers);
+    free(unpromised);
+}
+
+static void find_tiers_of_extension(const struct request *request, const struct placement_map *map,
+                                    const bool *usable, bool *idle, struct placement_tiers *tiers)
+{
+    const job_record_t *base = jobs_base(request->job);
+    bool *nodes = base ? calloc((size_t)map->node_count, sizeof(*nodes)) : NULL;
+    int growth;
+
+    if (!nodes)
+        return;
+    growth = jobs_world(map, base, nodes);
+    jobs_keep_promises(map, base, idle);
+    placement_extension(map, usable, idle, nodes, (int)request->min_nodes, growth, tiers);
+    free(nodes);
+}
+
 /* Where this job is to be tried. None where there is nothing to choose. */
 static void find_tiers(const struct request *request, const struct placement_map *map,
                        enum placement_kind kind, bitstr_t *nodes, struct placement_tiers *tiers)
 {
-    const job_record_t *base = kind == PLACEMENT_EXTENSION ? jobs_base(request->job) : NULL;
-    bool *usable = set_of(map, nodes), *other = NULL;
+    bool *usable = set_of(map, nodes), *idle = free_nodes(map, nodes);
 
-    *tiers = (struct placement_tiers){0};
-    if (kind == PLACEMENT_BASE) {
-        bitstr_t *idle = bit_copy(nodes);
-
-        bit_and(idle, idle_node_bitmap);
-        other = set_of(map, idle);
-        bit_free(idle);
-        if (usable && other)
-            placement_base(map, usable, other, (int)request->min_nodes, jobs_max(request->job),
-                           tiers);
-    } else if (base && (other = calloc((size_t)map->node_count, sizeof(*other))) && usable) {
-        jobs_nodes(map, base, other);
-        placement_extension(map, usable, other, (int)request->min_nodes, tiers);
-    }
+    if (usable && idle && kind == PLACEMENT_BASE)
+        find_tiers_of_base(request, map, usable, idle, tiers);
+    else if (usable && idle)
+        find_tiers_of_extension(request, map, usable, idle, tiers);
     free(usable);
-    free(other);
+    free(idle);
 }
 
 /* Try some of the tiers. nodes is as it was if none will do. */

@@ -84,13 +84,10 @@ void stock_unload(void)
 
 STRAIGHT(int, state_save, state_save, (char *dir), (dir))
 STRAIGHT(int, state_restore, state_restore, (char *dir), (dir))
-STRAIGHT(int, job_init, job_init, (List jobs), (jobs))
-STRAIGHT(int, job_begin, job_begin, (job_record_t * job), (job))
 STRAIGHT(int, job_ready, job_ready, (job_record_t * job), (job))
 STRAIGHT(int, job_expand, job_expand, (job_record_t * from, job_record_t *to), (from, to))
 STRAIGHT(int, job_resized, job_resized, (job_record_t * job, node_record_t *node), (job, node))
 STRAIGHT(int, job_signal, job_signal, (job_record_t * job, int signal), (job, signal))
-STRAIGHT(int, job_fini, job_fini, (job_record_t * job), (job))
 STRAIGHT(int, job_suspend, job_suspend, (job_record_t * job, bool indefinite), (job, indefinite))
 STRAIGHT(int, job_resume, job_resume, (job_record_t * job, bool indefinite), (job, indefinite))
 STRAIGHT(bitstr_t *, step_pick_nodes, step_pick_nodes,

@@ -55,6 +55,7 @@ EXTRA_DIST += \
     tests/system/steps.py \
     tests/system/epilog.bats \
     tests/system/selastic.bats \
+    tests/system/select.bats \
     tests/system/slurm_client.bats \
     tests/system/spank.bats \
     tests/system/store.bats \
@@ -71,6 +72,10 @@ tests_system_fake_leader_LDADD = common/libelasticcommon.la $(LIBUV_LIBS) $(JSON
 check_PROGRAMS += tests/system/forge
 tests_system_forge_SOURCES = tests/system/forge.c
 tests_system_forge_LDADD = $(SLURM_LIBS)
+
+check_PROGRAMS += tests/system/placement_model
+tests_system_placement_model_SOURCES = tests/system/placement_model.c
+tests_system_placement_model_LDADD = lib/libelasticcore.la
 
 # Compiled by the tests themselves.
 EXTRA_DIST += \

@@ -180,46 +180,29 @@ static void test_extension(void **state)
         const char *what;
         const struct placement_map *map;
         const char *usable, *base;
-        int min;
+        int min, growth;
         const char *expected[8];
     } table[] = {
-        {"leaf, next switch, everywhere",
-         &plain_tree,
-         "..##############",
-         "##..............",
-         2,
-         {"..##............", "..######........"}},
-        {"tiers that are too small are left out",
-         &plain_tree,
-         "..##############",
-         "##..............",
-         3,
+        {"its leaf, the best of the others, the next switch, and so on", &plain_tree,
+         "..##############", "##..............", 2, 2,
+         {"..##............", "....####........", "..######........", "........####...."}},
+        {"the leaf where all of its growth has room", &plain_tree, "....##.#####..##",
+         "###.............", 2, 4,
+         {"....##.#........", "........####...."}},
+        {"tiers that are too small are left out", &plain_tree, "..##############",
+         "##..............", 3, 3,
+         {"....####........", "..######........", "........####...."}},
+        {"a job on two leaves", &plain_tree, "..#..###########", "##.##...........", 1, 1,
+         {"..#..###........", "........####...."}},
+        {"its shape first, as near as possible; then near", &tree, "..##########..##",
+         "............##..", 1, 1,
+         {"..##............", "..######........", "..............##", "........####..##"}},
+        {"the shape of most of its nodes, of equal ones the first", &tree, "##########....##",
+         "..........####..", 1, 1,
+         {"####............", "########........", "........##....##"}},
+        {"without switches", &no_tree, "..##########..##", "##..............", 2, 2,
          {"..######........"}},
-        {"a base on two leaves",
-         &plain_tree,
-         "..#..###########",
-         "##.##...........",
-         1,
-         {"..#..###........"}},
-        {"its shape first, as near as possible; then near",
-         &tree,
-         "..##########..##",
-         "............##..",
-         1,
-         {"..######........", "..............##", "........####..##"}},
-        {"the shape of most of its nodes, of equal ones the first",
-         &tree,
-         "##########....##",
-         "..........####..",
-         1,
-         {"########........", "........##....##"}},
-        {"without switches",
-         &no_tree,
-         "..##########..##",
-         "##..............",
-         2,
-         {"..######........"}},
-        {"all are usable", &no_tree, "..######........", "##..............", 2, {NULL}},
+        {"all are usable", &no_tree, "..######........", "##..............", 2, 2, {NULL}},
     };
 
     (void)state;
@@ -230,8 +213,46 @@ static void test_extension(void **state)
         read_set(table[i].usable, usable);
         read_set(table[i].base, base);
         print_message("# %s\n", table[i].what);
-        assert_int_equal(placement_extension(table[i].map, usable, base, table[i].min, &tiers), 0);
+        assert_int_equal(placement_extension(table[i].map, usable, usable, base, table[i].min,
+                                             table[i].growth, &tiers),
+                         0);
         assert_tiers(&tiers, table[i].expected);
+    }
+}
+
+static void test_promise(void **state)
+{
+    static const struct {
+        const char *what;
+        const struct placement_map *map;
+        const char *free, *nodes, *before;
+        int growth;
+        const char *after;
+    } table[] = {
+        {"on its leaf", &plain_tree, "..##############", "##..............", "................", 1,
+         "..#............."},
+        {"no more than there is", &plain_tree, "..##############", "##..............",
+         "................", 5, "..##............"},
+        {"what others have is theirs", &plain_tree, "..##############", "##..............",
+         "..#.............", 1, "..##............"},
+        {"of its shape", &tree, "................", "............##..", "................", 2,
+         "................"},
+        {"of its shape, of two", &tree, "..............##", "............##..", "................", 2,
+         "................"},
+        {"nothing", &plain_tree, "..##############", "##..............", "................", 0,
+         "................"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(table); i++) {
+        bool free[NODES], nodes[NODES], promised[NODES];
+
+        read_set(table[i].free, free);
+        read_set(table[i].nodes, nodes);
+        read_set(table[i].before, promised);
+        print_message("# %s\n", table[i].what);
+        assert_int_equal(placement_promise(table[i].map, free, nodes, table[i].growth, promised), 0);
+        assert_string_equal(write_set(promised), table[i].after);
     }
 }
 
@@ -374,14 +395,14 @@ static void test_random_extensions(void **state)
         struct placement_tiers tiers;
         bool usable[NODES], base[NODES] = {0};
         int min = 1 + (int)random_below(&seed, 4), first = (int)random_below(&seed, NODES);
-        int levels;
+        int levels, growth = min + (int)random_below(&seed, 4);
 
         make_cluster(&cluster, &seed);
         levels = placement_levels(&cluster.map);
         base[first] = true;
         random_set(&seed, NULL, usable);
         usable[first] = false;
-        assert_int_equal(placement_extension(&cluster.map, usable, base, min, &tiers), 0);
+        assert_int_equal(placement_extension(&cluster.map, usable, usable, base, min, growth, &tiers), 0);
         for (int level = 0; level < levels && level < 3; level++) {
             bool expected[NODES], there = false;
 
@@ -393,13 +414,16 @@ static void test_random_extensions(void **state)
             assert_true(there ==
                         (count_set(expected) >= min && count_set(expected) < count_set(usable)));
         }
-        for (int i = 1; i < tiers.count; i++) {
-            const struct placement_tier *before = &tiers.tier[i - 1], *tier = &tiers.tier[i];
+        for (int i = 0; i < tiers.count; i++) {
+            const struct placement_tier *tier = &tiers.tier[i];
 
-            if (before->shape == tier->shape)
-                assert_subset(before->nodes, tier->nodes);
-            else
-                assert_int_equal(tier->shape, PLACEMENT_ANY);
+            assert_subset(tier->nodes, usable);
+            assert_true(tier->count == count_set(tier->nodes) && tier->count >= min);
+            for (int k = 0; k < NODES; k++)
+                assert_true(!tier->nodes[k] || tier->shape == PLACEMENT_ANY ||
+                            cluster.shape[k] == cluster.shape[first]);
+            assert_true(i == 0 || tier->shape == PLACEMENT_ANY ||
+                        tiers.tier[i - 1].shape != PLACEMENT_ANY);
         }
         placement_tiers_clear(&tiers);
     }
@@ -619,7 +643,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_distance),          cmocka_unit_test(test_base),
-        cmocka_unit_test(test_extension),         cmocka_unit_test(test_random_bases),
+        cmocka_unit_test(test_extension),
+        cmocka_unit_test(test_promise),         cmocka_unit_test(test_random_bases),
         cmocka_unit_test(test_random_extensions), cmocka_unit_test(test_victims),
         cmocka_unit_test(test_smallest_loss),     cmocka_unit_test(test_random_victims),
         cmocka_unit_test(test_many_victims),
