@@ -175,7 +175,8 @@ static int add_group(const struct placement_map *map, struct placement_tiers *ti
 /* Of the leaf switches with nodes of the set: the one where so many are free and as few more as
  * possible, or else the most, if it has min. */
 static int add_leaf(const struct placement_map *map, struct placement_tiers *tiers,
-                    const bool *usable, const bool *free_nodes, const bool *set, int min, int wanted)
+                    const bool *usable, const bool *free_nodes, const bool *set, int min,
+                    int wanted)
 {
     bool *both = calloc((size_t)map->node_count + 1, sizeof(*both));
     struct search search = {0};
@@ -184,8 +185,8 @@ static int add_leaf(const struct placement_map *map, struct placement_tiers *tie
 
     for (int i = 0; rc == 0 && i < map->node_count; i++)
         both[i] = free_nodes[i] && set[i];
-    if (rc == 0 && (find_group(&search, 0, wanted, false, &leaf) ||
-                    find_group(&search, 0, min, true, &leaf)))
+    if (rc == 0 &&
+        (find_group(&search, 0, wanted, false, &leaf) || find_group(&search, 0, min, true, &leaf)))
         rc = add_group(map, tiers, usable, &leaf, min);
     free(search.counts);
     free(both);
@@ -331,13 +332,17 @@ static int add_level(const struct wish *wish, struct placement_tiers *tiers, int
 
 #define LEVELS_MAX 3 /* that are tried one by one; in deeper trees all that is above them is one */
 
-int placement_extension(const struct placement_map *map, const bool *usable,
-                        const bool *free_nodes, const bool *nodes, int min, int growth,
-                        struct placement_tiers *tiers)
+int placement_extension(const struct placement_map *map, const bool *usable, const bool *free_nodes,
+                        const bool *nodes, int min, int growth, struct placement_tiers *tiers)
 {
     const int shape = common_shape(map, nodes), levels = placement_levels(map);
     const int tried = levels < LEVELS_MAX ? levels : LEVELS_MAX;
-    struct wish wish = {map, usable, free_nodes, nodes, min, growth < min ? min : growth,
+    struct wish wish = {map,
+                        usable,
+                        free_nodes,
+                        nodes,
+                        min,
+                        growth < min ? min : growth,
                         calloc((size_t)map->switch_count + 1, sizeof(bool)),
                         calloc((size_t)map->node_count + 1, sizeof(bool))};
     int rc = wish.above && wish.before ? 0 : -1;

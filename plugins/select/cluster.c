@@ -32,7 +32,8 @@
 /* Slurm's plugin calls have no cookie. They are made under slurmctld's locks. */
 static struct placement_map map; /* node_count 0: none */
 static struct shapes *shapes;
-static time_t read_for; /* the configuration that shapes belong to; 0: none */
+static time_t read_for;      /* the configuration that shapes belong to; 0: none */
+static struct error problem; /* with the file; said once */
 
 /* What is wrong with elastic.conf is job_submit/elastic's to say; here only the path counts. */
 static char *shapes_path(void)
@@ -45,32 +46,39 @@ static char *shapes_path(void)
     return path;
 }
 
-/* A site without the file is no error. One whose file is broken goes on without it. */
+/* The shapes in the file at path. NULL with err, which is empty where there is no file: that is none. */
+static struct shapes *load_shapes(const char *path, struct error *err)
+{
+    struct shapes *loaded = NULL;
+    size_t len;
+    char *text = file_read(path, SHAPES_FILE_MAX, &len, err);
+
+    if (text && !(loaded = shapes_parse(text, len, err)))
+        error_prefix(err, "%s", error_path(path).text);
+    else if (!text && errno == ENOENT)
+        err->text[0] = '\0';
+    free(text);
+    return loaded;
+}
+
+/* A site whose file is broken goes on without it. */
 static void read_shapes(void)
 {
     struct error err = {""};
-    char *path = shapes_path(), *text;
-    size_t len;
+    char *path = shapes_path();
 
     shapes_destroy(shapes);
-    shapes = NULL;
-    if (!path)
-        return;
-    if ((text = file_read(path, SHAPES_FILE_MAX, &len, &err))) {
-        shapes = shapes_parse(text, len, &err);
-        if (!shapes)
-            error(NAME ": %s: %s; nodes count as all alike until it is repaired and 'scontrol "
-                       "reconfigure' is run",
-                  path, err.text);
-        else
-            verbose(NAME ": %s: %d shapes of %d nodes", path, shapes_count(shapes),
-                    shapes_nodes(shapes));
-    } else if (errno == ENOENT) {
+    shapes = path ? load_shapes(path, &err) : NULL;
+    if (shapes)
+        verbose(NAME ": %s: %d shapes of %d nodes", path, shapes_count(shapes),
+                shapes_nodes(shapes));
+    else if (err.text[0] != '\0' && strcmp(err.text, problem.text) != 0)
+        error(NAME ": %s; nodes count as all alike until it is repaired and 'scontrol reconfigure' "
+                   "is run",
+              err.text);
+    else if (path && err.text[0] == '\0')
         verbose(NAME ": there is no %s: nodes count as all alike", path);
-    } else {
-        error(NAME ": %s; nodes count as all alike", err.text);
-    }
-    free(text);
+    problem = err;
     free(path);
 }
 

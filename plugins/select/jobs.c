@@ -186,8 +186,7 @@ static void keep_promise(const struct placement_map *map, const job_record_t *ba
     free(nodes);
 }
 
-void jobs_keep_promises(const struct placement_map *map, const job_record_t *base,
-                        bool *free_nodes)
+void jobs_keep_promises(const struct placement_map *map, const job_record_t *base, bool *free_nodes)
 {
     bool *promised = calloc((size_t)map->node_count + 1, sizeof(*promised));
 

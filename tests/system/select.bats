@@ -1,0 +1,208 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# select/elastic_cons_tres on a testbed of 16 nodes: leaf switches s1 to s4 of four nodes, of which the
+# first two are of shape a, the others of shape b. All jobs have whole nodes, and nothing runs in them.
+
+# shellcheck disable=SC2034
+BATS_TEST_TIMEOUT=120
+load helpers
+
+setup_file() {
+    testbed_up --nodes 16 --select --grace 0
+    # They have nothing to do here, and take time.
+    sed -i -E '/^(Prolog|Epilog)=/d' "$TB_DIR/etc/slurm.conf"
+    on_testbed scontrol reconfigure
+    on_testbed scontrol setdebug debug
+}
+
+teardown_file() { testbed_down; }
+
+teardown() { cancel_all; }
+
+# allocate ARGUMENT...: a job of whole nodes, once it has them; prints its id. Its nodes are at_of's.
+allocate() {
+    local text
+    text=$(as_user salloc --no-shell --exclusive --time=60 "$@" 2>&1) || {
+        printf '%s\n' "$text" >&2
+        return 1
+    }
+    [[ $text =~ Granted\ job\ allocation\ ([0-9]+) ]] || return 1
+    printf '%s\n' "${BASH_REMATCH[1]}"
+}
+
+# extend BASE NODES: an extension of it.
+extend() {
+    allocate -N "$2" -p elastic --elastic-extend="$1" --comment="elastic-extension-of=$1.0"
+}
+
+at() { on_testbed squeue -h -j "$1" -o %N; }
+
+# is_at ID NODES
+is_at() {
+    local nodes
+    nodes=$(at "$1")
+    [[ $nodes == "$2" ]] || {
+        printf 'job %s is on %s instead of %s\n' "$1" "$nodes" "$2" >&2
+        show_cluster >&2
+        return 1
+    }
+}
+
+log() { cat "$TB_DIR/log/slurmctld.log"; }
+
+# SelectType, and which nodes there are, is read by a new slurmctld only.
+restart() {
+    "$TESTBED" stop-controller --dir "$TB_DIR"
+    "$TESTBED" start-controller --dir "$TB_DIR"
+    wait_for 30 nodes_are 0 unknown
+}
+
+@test "a base begins where MAX will have room, and its extensions come to it" {
+    # s1 has one node left, s2 two, s3 three.
+    for nodes in 'n[1-3]' 'n[5-6]' n9; do
+        allocate -w "$nodes" >/dev/null
+    done
+    base=$(allocate --elastic=1:3)
+    is_at "$base" n10
+    log | grep -q "JobId=$base: 3 nodes of shape b below switch s3, level 0: n10"
+    # Not on s3, where the first one is to grow: a leaf with room for its own MAX.
+    other=$(allocate --elastic=1:3)
+    is_at "$other" n13
+    # On s2 there is no more than MAX.
+    third=$(allocate --elastic=1:2)
+    is_at "$third" n7
+    is_at "$(extend "$base" 2)" 'n[11-12]'
+    is_at "$(extend "$third" 1)" n8
+    is_at "$(extend "$other" 1)" n14
+}
+
+@test "an extension goes to its base's leaf, then to its shape elsewhere, then anywhere" {
+    allocate -w 'n[2,3]' >/dev/null
+    base=$(allocate -w n1 --elastic=1:12)
+    is_at "$(extend "$base" 1)" n4
+    is_at "$(extend "$base" 1)" n5
+    # Where the job is by now, though the base is not.
+    is_at "$(extend "$base" 2)" 'n[6-7]'
+    is_at "$(extend "$base" 2)" 'n[9-10]'
+    is_at "$(extend "$base" 1)" n8
+    is_at "$(extend "$base" 2)" 'n[11-12]'
+}
+
+@test "who names nodes has them" {
+    base=$(allocate --elastic=1:4 -w n16)
+    is_at "$base" n16
+    is_at "$(allocate -N1 -p elastic -w n1 --elastic-extend="$base" --comment="elastic-extension-of=$base.0")" n1
+    is_at "$(allocate --elastic=1:4 --exclude='n[1-14]')" n15
+}
+
+@test "the smallest possible number of nodes leaves" {
+    local -A size
+    for wanted in 1 2 3 4 5 6; do
+        base=$(allocate --elastic=1:11)
+        allocate -N5 >/dev/null
+        size=()
+        for nodes in 1 2 3 4; do
+            size[$(extend "$base" $nodes)]=$nodes
+        done
+        preemptor=$(allocate -N "$wanted")
+        left=0
+        for job in "${!size[@]}"; do
+            job_is "$job" RUNNING || left=$((left + size[$job]))
+        done
+        printf '%d nodes wanted, %d have left\n' "$wanted" "$left"
+        [ "$left" -eq "$wanted" ]
+        job_is "$base" RUNNING
+        cancel_all
+    done
+    log | grep -qE "JobId=$preemptor lets JobId=[0-9]+ go: extension of"
+}
+
+@test "of equal extensions the far one leaves, then the young one; a base last" {
+    base=$(allocate --elastic=1:6 -p elastic)
+    is_at "$base" n1
+    near=$(extend "$base" 1)
+    young=$(extend "$base" 1)
+    is_at "$young" n3
+    far=$(allocate -N1 -p elastic -w n9 --elastic-extend="$base" --comment="elastic-extension-of=$base.0")
+    allocate -w 'n[4-8,10-16]' >/dev/null
+    for next in "$far" "$young" "$near" "$base"; do
+        job_is "$next" RUNNING
+        allocate -N1 >/dev/null
+        ! job_is "$next" RUNNING
+    done
+}
+
+@test "random jobs: as lib/placement says, rigid ones as ever, and no more nodes leave" {
+    "$TREE/bench/placement" --sequences 2 --seed 7 --prefix "$prefix" --builddir "$top_builddir"
+}
+
+@test "a running elastic job survives restarts, reconfiguration and another SelectType" {
+    conf=$TB_DIR/etc/slurm.conf
+    allocate -w 'n[1-2]' >/dev/null
+    base=$(allocate --elastic=1:6)
+    is_at "$base" n5
+    is_at "$(extend "$base" 2)" 'n[6-7]'
+    on_testbed scontrol reconfigure
+    is_at "$base" n5
+    # Our plugin goes, and comes back.
+    sed -i 's,^SelectType=.*,SelectType=select/cons_tres,' "$conf"
+    restart
+    is_at "$base" n5
+    on_testbed scontrol show config | grep -q 'SelectType *= select/cons_tres$'
+    one=$(allocate -w n16)
+    sed -i 's,^SelectType=.*,SelectType=select/elastic_cons_tres,' "$conf"
+    restart
+    job_is "$one" RUNNING
+    is_at "$base" n5
+    is_at "$(extend "$base" 1)" n8
+    on_testbed scancel "$base" "$one"
+    wait_for 10 job_ended "$base"
+    as_user srun -N2 --exclusive hostname
+}
+
+@test "without a shapes file switches count, with a broken one as well; without switches shapes do" {
+    etc=$TB_DIR/etc
+    mv "$etc/elastic-shapes.json" "$TB_HOME/shapes"
+    on_testbed scontrol reconfigure
+    allocate -w 'n[5-6]' >/dev/null
+    base=$(allocate --elastic=2:8)
+    is_at "$base" 'n[1-2]'
+    is_at "$(extend "$base" 2)" 'n[3-4]'
+    echo '{"format": 1}' >"$etc/elastic-shapes.json"
+    on_testbed scontrol reconfigure
+    wait_for 10 says "$TB_DIR/log/slurmctld.log" 'elastic-shapes.json: "shapes" is missing'
+    # Two nodes are left on s2; but four more are to come in all, and s3 has room for them.
+    is_at "$(extend "$base" 2)" 'n[9-10]'
+    cp "$TB_HOME/shapes" "$etc/elastic-shapes.json"
+    sed -i '/^TopologyPlugin/d' "$etc/slurm.conf"
+    restart
+    cancel_all
+    allocate -w 'n[1-4]' >/dev/null
+    # Of shape a there are only four nodes left.
+    is_at "$(allocate --elastic=1:5)" n9
+    # For whoever starts slurmctld next.
+    echo 'TopologyPlugin=topology/tree' >>"$etc/slurm.conf"
+}
+
+@test "a node is taken away, and comes back" {
+    etc=$TB_DIR/etc
+    base=$(allocate --elastic=1:4 -w n13)
+    cp "$etc/slurm.conf" "$etc/topology.conf" "$TB_HOME"
+    sed -i '/^NodeName=n16 /d' "$etc/slurm.conf"
+    sed -i 's/n\[13-16\]/n[13-15]/' "$etc/topology.conf"
+    restart
+    is_at "$(extend "$base" 2)" 'n[14-15]'
+    cp "$TB_HOME/slurm.conf" "$TB_HOME/topology.conf" "$etc"
+    restart
+    wait_for 30 nodes_are 13 idle
+    is_at "$(extend "$base" 1)" n16
+}
+
+@test "commands say nothing of it, also where the shapes file cannot be read" {
+    chmod 0600 "$TB_DIR/etc/elastic-shapes.json"
+    for command in sinfo squeue 'scontrol show nodes' 'scontrol show jobs' 'srun -N1 true'; do
+        # shellcheck disable=SC2086
+        run -0 --separate-stderr as_user $command
+        [ -z "$stderr" ]
+    done
+}

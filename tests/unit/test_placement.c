@@ -183,24 +183,54 @@ static void test_extension(void **state)
         int min, growth;
         const char *expected[8];
     } table[] = {
-        {"its leaf, the best of the others, the next switch, and so on", &plain_tree,
-         "..##############", "##..............", 2, 2,
+        {"its leaf, the best of the others, the next switch, and so on",
+         &plain_tree,
+         "..##############",
+         "##..............",
+         2,
+         2,
          {"..##............", "....####........", "..######........", "........####...."}},
-        {"the leaf where all of its growth has room", &plain_tree, "....##.#####..##",
-         "###.............", 2, 4,
+        {"the leaf where all of its growth has room",
+         &plain_tree,
+         "....##.#####..##",
+         "###.............",
+         2,
+         4,
          {"....##.#........", "........####...."}},
-        {"tiers that are too small are left out", &plain_tree, "..##############",
-         "##..............", 3, 3,
+        {"tiers that are too small are left out",
+         &plain_tree,
+         "..##############",
+         "##..............",
+         3,
+         3,
          {"....####........", "..######........", "........####...."}},
-        {"a job on two leaves", &plain_tree, "..#..###########", "##.##...........", 1, 1,
+        {"a job on two leaves",
+         &plain_tree,
+         "..#..###########",
+         "##.##...........",
+         1,
+         1,
          {"..#..###........", "........####...."}},
-        {"its shape first, as near as possible; then near", &tree, "..##########..##",
-         "............##..", 1, 1,
+        {"its shape first, as near as possible; then near",
+         &tree,
+         "..##########..##",
+         "............##..",
+         1,
+         1,
          {"..##............", "..######........", "..............##", "........####..##"}},
-        {"the shape of most of its nodes, of equal ones the first", &tree, "##########....##",
-         "..........####..", 1, 1,
+        {"the shape of most of its nodes, of equal ones the first",
+         &tree,
+         "##########....##",
+         "..........####..",
+         1,
+         1,
          {"####............", "########........", "........##....##"}},
-        {"without switches", &no_tree, "..##########..##", "##..............", 2, 2,
+        {"without switches",
+         &no_tree,
+         "..##########..##",
+         "##..............",
+         2,
+         2,
          {"..######........"}},
         {"all are usable", &no_tree, "..######........", "##..............", 2, 2, {NULL}},
     };
@@ -237,8 +267,8 @@ static void test_promise(void **state)
          "..#.............", 1, "..##............"},
         {"of its shape", &tree, "................", "............##..", "................", 2,
          "................"},
-        {"of its shape, of two", &tree, "..............##", "............##..", "................", 2,
-         "................"},
+        {"of its shape, of two", &tree, "..............##", "............##..", "................",
+         2, "................"},
         {"nothing", &plain_tree, "..##############", "##..............", "................", 0,
          "................"},
     };
@@ -251,7 +281,8 @@ static void test_promise(void **state)
         read_set(table[i].nodes, nodes);
         read_set(table[i].before, promised);
         print_message("# %s\n", table[i].what);
-        assert_int_equal(placement_promise(table[i].map, free, nodes, table[i].growth, promised), 0);
+        assert_int_equal(placement_promise(table[i].map, free, nodes, table[i].growth, promised),
+                         0);
         assert_string_equal(write_set(promised), table[i].after);
     }
 }
@@ -402,7 +433,8 @@ static void test_random_extensions(void **state)
         base[first] = true;
         random_set(&seed, NULL, usable);
         usable[first] = false;
-        assert_int_equal(placement_extension(&cluster.map, usable, usable, base, min, growth, &tiers), 0);
+        assert_int_equal(
+            placement_extension(&cluster.map, usable, usable, base, min, growth, &tiers), 0);
         for (int level = 0; level < levels && level < 3; level++) {
             bool expected[NODES], there = false;
 
@@ -642,12 +674,11 @@ static void test_many_victims(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_distance),          cmocka_unit_test(test_base),
-        cmocka_unit_test(test_extension),
-        cmocka_unit_test(test_promise),         cmocka_unit_test(test_random_bases),
-        cmocka_unit_test(test_random_extensions), cmocka_unit_test(test_victims),
-        cmocka_unit_test(test_smallest_loss),     cmocka_unit_test(test_random_victims),
-        cmocka_unit_test(test_many_victims),
+        cmocka_unit_test(test_distance),       cmocka_unit_test(test_base),
+        cmocka_unit_test(test_extension),      cmocka_unit_test(test_promise),
+        cmocka_unit_test(test_random_bases),   cmocka_unit_test(test_random_extensions),
+        cmocka_unit_test(test_victims),        cmocka_unit_test(test_smallest_loss),
+        cmocka_unit_test(test_random_victims), cmocka_unit_test(test_many_victims),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
