@@ -11,6 +11,7 @@ EXTRA_DIST += \
     doc/benchmarks.md \
     doc/faults.md \
     doc/live.md \
+    doc/placement.md \
     doc/pmix.md \
     doc/takeover.md \
     doc/testbed.md

@@ -25,6 +25,19 @@ needed() {
     [ "$output" = "$(printf '%s\n' fini init job_modify job_submit plugin_name plugin_type plugin_version)" ]
 }
 
+@test "select_elastic_cons_tres.so exports the same as select_cons_tres.so must, and nothing else" {
+    if ! file=$(installed select_elastic_cons_tres.so); then
+        grep -q 'HAVE_SLURM_SOURCE_TRUE = #' "$top_builddir/Makefile"
+        skip "not built without the Slurm source"
+    fi
+    nothing "$(exports "$file" | grep -vE '^(fini|init|plugin_(id|name|type|version)|select_p_[a-z_]+)$')" "exported too"
+    stock=$(find /usr/lib* -name select_cons_tres.so -print -quit)
+    diff <(exports "$file" | grep select_p_) <(exports "$stock" | grep select_p_)
+    # Data is bound when a command of Slurm loads it, which has none of slurmctld's.
+    nothing "$(nm -D --undefined-only "$file" | awk '$1 == "U" { print $2 }' |
+        grep -xE 'job_list|idle_node_bitmap|switch_record_(table|cnt)|node_record_(table_ptr|count)|slurm_conf')" "not weak"
+}
+
 @test "libelastic.so exports what elastic.h declares, and needs libc only" {
     file=$(installed libelastic.so.0)
     declared=$(grep -oE '\belastic_[a-z0-9_]+\(' "$(installed elastic.h)" | tr -d '(' | sort -u)
@@ -42,7 +55,7 @@ needed() {
 }
 
 @test "plugins bind lazily, programs at once" {
-    for name in spank_elastic.so job_submit_elastic.so; do
+    for name in spank_elastic.so job_submit_elastic.so select_elastic_cons_tres.so; do
         if file=$(installed $name 2>/dev/null); then
             run ! grep -q NOW <(readelf -d "$file")
         fi
@@ -53,7 +66,7 @@ needed() {
 }
 
 @test "plugins need none of the libraries that a daemon of Slurm should not load" {
-    for name in spank_elastic.so job_submit_elastic.so; do
+    for name in spank_elastic.so job_submit_elastic.so select_elastic_cons_tres.so; do
         if file=$(installed $name 2>/dev/null); then
             nothing "$(needed "$file" | grep -E 'slurm|pmix|curl|libuv|hwloc|python')" "$name needs"
         fi

@@ -58,9 +58,9 @@ slurm_source() {
     [[ $output == *"Install the package libpmix-dev (Debian), or run scripts/setup"* ]]
 }
 
-@test "without the Slurm source job_submit is left out, and the summary says so" {
+@test "without the Slurm source the plugins of slurmctld are left out, and the summary says so" {
     run -0 configure --prefix="$PWD/inst"
-    [[ $output == *"job_submit/elastic  no: needs --with-slurm-source=DIR"* ]]
+    [[ $output == *"job_submit, select  no: needs --with-slurm-source=DIR"* ]]
     [[ $output == *"Slurm               $installed_version"* ]]
     # Plugins stay in the prefix, unless that is Slurm's own.
     [[ $output == *'our plugins         ${libdir}/slurm'* ]]
