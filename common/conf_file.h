@@ -11,7 +11,7 @@
  * New string, NULL if out of memory. A variable that is empty counts as not set. */
 char *conf_file_path(void);
 
-/* The path of the shapes file (lib/shapes.h): shapes_file of conf, which may be NULL, else
+/* The path of the shapes file (lib/shapes.h): the one that conf, which may be NULL, names, else
  * elastic-shapes.json beside elastic.conf. New string, NULL if out of memory. */
 char *conf_file_shapes(const struct conf *conf);
 

@@ -60,7 +60,7 @@ static const struct key site_keys[] = {
     {"state_dir", KIND_PATTERN, offsetof(struct conf, state_dir), 0, 0},
     {"snapshot_dir", KIND_PATH, offsetof(struct conf, snapshot_dir), 0, 0},
     {"munge_socket", KIND_PATH, offsetof(struct conf, munge_socket), 0, 0},
-    {"shapes_file", KIND_PATH, offsetof(struct conf, shapes_file), 0, 0},
+    {"shapes", KIND_PATH, offsetof(struct conf, shapes_file), 0, 0},
     {"reclaim_program", KIND_PATH, offsetof(struct conf, reclaim_program), 0, 0},
     {"reclaim_url", KIND_URL, offsetof(struct conf, reclaim_url), 0, 0},
     {"reclaim_header", KIND_TEXT, offsetof(struct conf, reclaim_header), 0, 0},

@@ -80,7 +80,7 @@ static void test_everything(void **state)
                               "state_dir = /scratch/%u/a#b/%j%%\n"
                               "snapshot_dir = /run/with blank\n"
                               "munge_socket = /run/munge/m.2\n"
-                              "shapes_file = /etc/shapes.json\n"
+                              "shapes = /etc/shapes.json\n"
                               "reclaim_program = /sbin/notice\n"
                               "reclaim_url = https://meta/data?x=1\n"
                               "reclaim_header = Metadata-Flavor: Google  # so they say\n"
@@ -172,7 +172,7 @@ static void test_derived_defaults(void **state)
     "max_pending, max_nodes, max_grace, default_pool, grace, grow_delay, snooze, fault_wait, "     \
     "hang_wait, max_restarts, grow, requeue, port_range, "                                         \
     "heartbeat_timeout, newcomer_timeout, node_backoff, state_dir, snapshot_dir, munge_socket, "   \
-    "shapes_file, "                                                                                \
+    "shapes, "                                                                                     \
     "reclaim_program, reclaim_url, reclaim_header, reclaim_answer, epilog_flush, "                 \
     "snapshot_keep"
 #define POOL_KEYS "partition, qos, constraint, grace, time_min, wake"
@@ -357,7 +357,7 @@ static void test_example(void **state)
         "snooze",           "fault_wait",   "grow",
         "port_range",       "state_dir",    "heartbeat_timeout",
         "partition",        "snapshot_dir", "munge_socket",
-        "shapes_file",      "epilog_flush", "qos",
+        "shapes",           "epilog_flush", "qos",
         "constraint",       "time_min",     "wake",
         "newcomer_timeout", "hang_wait",    "max_restarts",
         "node_backoff",     "requeue",      "snapshot_keep",
@@ -471,7 +471,7 @@ static void test_random_files(void **state)
         "max_nodes = 7",
         "x = y",
         "munge_socket = /m",
-        "shapes_file = /s",
+        "shapes = /s",
         "grow_delay = 8",
         "fault_wait = 7",
         "epilog_flush = 6",

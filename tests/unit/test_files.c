@@ -420,6 +420,30 @@ static void test_conf_path(void **state)
     assert_conf_path("", "slurm.conf", "elastic.conf");
 }
 
+static void test_shapes_path(void **state)
+{
+    struct conf conf = {.shapes_file = (char *)"/a/shapes.json"};
+    char *path = conf_file_shapes(NULL);
+
+    (void)state;
+    assert_string_equal(path, "/etc/slurm/elastic-shapes.json");
+    free(path);
+    setenv("SLURM_CONF", "/c/d/slurm.conf", 1);
+    path = conf_file_shapes(NULL);
+    assert_string_equal(path, "/c/d/elastic-shapes.json");
+    free(path);
+    path = conf_file_shapes(&conf);
+    assert_string_equal(path, "/a/shapes.json");
+    free(path);
+    conf.shapes_file = NULL;
+    setenv("ELASTIC_CONF", "/b/my.conf", 1);
+    path = conf_file_shapes(&conf);
+    assert_string_equal(path, "/b/elastic-shapes.json");
+    free(path);
+    unsetenv("ELASTIC_CONF");
+    unsetenv("SLURM_CONF");
+}
+
 static void assert_no_conf(const char *path, const char *message)
 {
     struct error err = {""};
@@ -625,6 +649,7 @@ int main(void)
         cmocka_unit_test(test_remove_deep_tree),
         cmocka_unit_test(test_read),
         cmocka_unit_test(test_conf_path),
+        cmocka_unit_test(test_shapes_path),
         cmocka_unit_test(test_conf_load),
         cmocka_unit_test(test_policy_load),
         cmocka_unit_test(test_environment),
