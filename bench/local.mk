@@ -17,8 +17,14 @@ EXTRA_DIST += \
     bench/pmix_mpi.c \
     bench/resize \
     bench/resubmit.sh \
+    bench/sched \
     bench/torchrun-node.sh \
     bench/torchrun_keep_alive.py \
     bench/traffic \
     bench/train.py \
     bench/trial.py
+
+# The one that is compiled by make: bench/sched takes it from the build directory.
+check_PROGRAMS += bench/submit_jobs
+bench_submit_jobs_SOURCES = bench/submit_jobs.c
+bench_submit_jobs_LDADD = $(SLURM_LIBS)

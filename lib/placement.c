@@ -193,6 +193,30 @@ static int add_leaf(const struct placement_map *map, struct placement_tiers *tie
     return rc;
 }
 
+int placement_keep(const struct placement_map *map, const struct placement_claim *claims, int count,
+                   bool *free_nodes)
+{
+    struct search search; /* its counts: of nodes that are claimed */
+
+    if (search_begin(&search, map, free_nodes) < 0)
+        return -1;
+    for (int i = 0; i < count; i++)
+        if (claims[i].growth > 0)
+            *count_at(&search, switch_above(map, claims[i].node, 0),
+                      map->shape[claims[i].node]) += claims[i].growth;
+    for (int i = 0; i < map->node_count; i++) {
+        int *claimed = free_nodes[i] ? count_at(&search, switch_above(map, i, 0), map->shape[i])
+                                     : NULL;
+
+        if (claimed && *claimed > 0) {
+            free_nodes[i] = false;
+            --*claimed;
+        }
+    }
+    free(search.counts);
+    return 0;
+}
+
 /* ---- bases ----------------------------------------------------------------------------------- */
 
 /* The set of a group, for its leaf; the group itself is tried after it. */
@@ -274,26 +298,6 @@ static int mark_above(const struct placement_map *map, const bool *nodes, int le
         only = ++count == 1 ? at : PLACEMENT_NONE;
     }
     return only;
-}
-
-int placement_promise(const struct placement_map *map, const bool *free_nodes, const bool *nodes,
-                      int growth, bool *promised)
-{
-    bool *above = calloc((size_t)map->switch_count + 1, sizeof(*above));
-    int shape = common_shape(map, nodes);
-
-    if (!above)
-        return -1;
-    mark_above(map, nodes, 0, above);
-    for (int i = 0; i < map->node_count && growth > 0; i++) {
-        if (!free_nodes[i] || promised[i] || map->shape[i] != shape ||
-            !above[switch_above(map, i, 0) + 1])
-            continue;
-        promised[i] = true;
-        growth--;
-    }
-    free(above);
-    return 0;
 }
 
 /* What an extension asks for. */

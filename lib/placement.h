@@ -49,15 +49,20 @@ struct placement_tiers {
     struct placement_tier tier[PLACEMENT_TIERS_MAX];
 };
 
-/* Which of the free nodes an elastic job is to grow into: on its own leaf switches, of the shape of
- * most of its nodes. nodes: those that it has. growth: how many more it may have. Those that are
- * found are added to promised, where others' are already: the next base had better go elsewhere.
- * 0, or -1 if there is no memory. */
-int placement_promise(const struct placement_map *map, const bool *free, const bool *nodes,
-                      int growth, bool *promised);
+/* What a running elastic job may still grow by, next to its first node: that has the leaf switch and
+ * the shape of the nodes it should have. */
+struct placement_claim {
+    int node;
+    int growth; /* nodes, 0 or less: none */
+};
+
+/* Clear those of the free nodes that running jobs are to grow into, so that the next one goes
+ * elsewhere. 0, or -1 if there is no memory. */
+int placement_keep(const struct placement_map *map, const struct placement_claim *claims, int count,
+                   bool *free_nodes);
 
 /* The sets of nodes to be tried for a base job of min nodes that may grow to max. usable: the nodes
- * that it may have at all. free: those of them that are idle now, and not promised.
+ * that it may have at all. free: those of them that are idle now, and not kept for others.
  *
  * First the leaf switch where max nodes of one shape are free, and as few more as possible; where
  * no leaf has so many, the lowest switch that has, and of the leaves below it the one with the most

@@ -70,9 +70,16 @@ int64_t jobs_priority(const job_record_t *job)
 
 /* ---- those that run -------------------------------------------------------------------------- */
 
+struct entry {
+    uint32_t id, base; /* base: of an extension, else 0 */
+    int nodes;
+    struct placement_claim claim; /* of a base */
+};
+
 /* Slurm's plugin calls have no cookie. They are made under slurmctld's locks. */
-static uint32_t *running; /* their ids, ascending */
+static struct entry *running; /* ids ascend: a base comes before its extensions */
 static int running_count;
+static struct placement_claim *claims; /* room for as many */
 
 static int find_running(uint32_t id)
 {
@@ -81,7 +88,7 @@ static int find_running(uint32_t id)
     while (low < high) {
         int middle = low + (high - low) / 2;
 
-        if (running[middle] < id)
+        if (running[middle].id < id)
             low = middle + 1;
         else
             high = middle;
@@ -89,36 +96,78 @@ static int find_running(uint32_t id)
     return low;
 }
 
+static struct entry *entry_of(uint32_t id)
+{
+    int at = find_running(id);
+
+    return at < running_count && running[at].id == id ? &running[at] : NULL;
+}
+
+/* Its nodes count for its base, where that is known. */
+static void count_for_base(const struct entry *entry, int sign)
+{
+    struct entry *base = entry->base != 0 ? entry_of(entry->base) : NULL;
+
+    if (base)
+        base->claim.growth -= sign * entry->nodes;
+}
+
+static int make_room(void)
+{
+    size_t count = (size_t)running_count + 1;
+    struct entry *entries = realloc(running, count * sizeof(*running));
+    struct placement_claim *room;
+
+    if (entries)
+        running = entries;
+    room = entries ? realloc(claims, count * sizeof(*claims)) : NULL;
+    if (room)
+        claims = room;
+    return room ? 0 : -1;
+}
+
 void jobs_add(const job_record_t *job)
 {
+    enum placement_kind kind = jobs_kind(job);
+    struct entry entry = {.id = job->job_id, .nodes = (int)job->node_cnt};
+    const job_record_t *base;
     int at = find_running(job->job_id);
-    uint32_t *grown;
 
-    if (jobs_kind(job) == PLACEMENT_RIGID || (at < running_count && running[at] == job->job_id))
-        return;
     /* Without memory it is not seen by others that start; nothing else depends on it. */
-    if (!(grown = realloc(running, ((size_t)running_count + 1) * sizeof(*running))))
+    if (kind == PLACEMENT_RIGID || !job->node_bitmap || bit_ffs(job->node_bitmap) < 0 ||
+        entry_of(job->job_id) || make_room() < 0)
         return;
-    running = grown;
+    if (kind == PLACEMENT_EXTENSION && (base = jobs_base(job)))
+        entry.base = base->job_id;
+    if (kind == PLACEMENT_BASE)
+        entry.claim = (struct placement_claim){(int)bit_ffs(job->node_bitmap),
+                                               jobs_max(job) - entry.nodes};
+    for (int i = at; i < running_count; i++)
+        if (running[i].base == entry.id)
+            entry.claim.growth -= running[i].nodes;
     memmove(running + at + 1, running + at, (size_t)(running_count - at) * sizeof(*running));
-    running[at] = job->job_id;
+    running[at] = entry;
     running_count++;
+    count_for_base(&entry, 1);
 }
 
 void jobs_remove(const job_record_t *job)
 {
-    int at = find_running(job->job_id);
+    struct entry *entry = entry_of(job->job_id);
 
-    if (at == running_count || running[at] != job->job_id)
+    if (!entry)
         return;
+    count_for_base(entry, -1);
     running_count--;
-    memmove(running + at, running + at + 1, (size_t)(running_count - at) * sizeof(*running));
+    memmove(entry, entry + 1, (size_t)(running + running_count - entry) * sizeof(*running));
 }
 
 void jobs_forget(void)
 {
     free(running);
+    free(claims);
     running = NULL;
+    claims = NULL;
     running_count = 0;
 }
 
@@ -139,66 +188,39 @@ void jobs_read(void)
         list_for_each(job_list, add_if_running, NULL);
 }
 
-/* One that runs and is not about to leave. */
-static job_record_t *running_job(int index)
+static void add_nodes(const struct placement_map *map, const job_record_t *job, bool *nodes)
 {
-    job_record_t *job = find_job_record(running[index]);
+    int last = bit_fls(job->node_bitmap);
 
-    return job && job->node_bitmap && job->preempt_time == 0 &&
-                   (IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job))
-               ? job
-               : NULL;
-}
-
-static int add_nodes(const struct placement_map *map, const job_record_t *job, bool *nodes)
-{
-    int last = bit_fls(job->node_bitmap), count = 0;
-
-    for (int i = bit_ffs(job->node_bitmap); i >= 0 && i <= last && i < map->node_count; i++) {
-        if (!bit_test(job->node_bitmap, i))
-            continue;
-        nodes[i] = true;
-        count++;
-    }
-    return count;
+    for (int i = bit_ffs(job->node_bitmap); i >= 0 && i <= last && i < map->node_count; i++)
+        if (bit_test(job->node_bitmap, i))
+            nodes[i] = true;
 }
 
 int jobs_world(const struct placement_map *map, const job_record_t *base, bool *nodes)
 {
-    int max = jobs_max(base), count = add_nodes(map, base, nodes);
+    const struct entry *entry = entry_of(base->job_id);
 
-    for (int i = find_running(base->job_id + 1); i < running_count; i++) {
-        const job_record_t *job = running_job(i);
+    add_nodes(map, base, nodes);
+    for (int i = find_running(base->job_id); i < running_count; i++) {
+        const job_record_t *job = running[i].base == base->job_id ? find_job_record(running[i].id)
+                                                                  : NULL;
 
-        if (job && jobs_kind(job) == PLACEMENT_EXTENSION && jobs_base(job) == base)
-            count += add_nodes(map, job, nodes);
+        if (job && job->node_bitmap)
+            add_nodes(map, job, nodes);
     }
-    return max > count ? max - count : 0;
+    return entry && entry->claim.growth > 0 ? entry->claim.growth : 0;
 }
 
-static void keep_promise(const struct placement_map *map, const job_record_t *base,
-                         const bool *free_nodes, bool *promised)
+void jobs_keep(const struct placement_map *map, const job_record_t *base, bool *free_nodes)
 {
-    bool *nodes = calloc((size_t)map->node_count + 1, sizeof(*nodes));
+    int count = 0;
 
-    if (nodes)
-        placement_promise(map, free_nodes, nodes, jobs_world(map, base, nodes), promised);
-    free(nodes);
-}
-
-void jobs_keep_promises(const struct placement_map *map, const job_record_t *base, bool *free_nodes)
-{
-    bool *promised = calloc((size_t)map->node_count + 1, sizeof(*promised));
-
-    for (int i = 0; promised && i < running_count; i++) {
-        const job_record_t *job = running_job(i);
-
-        if (job && job != base && jobs_kind(job) == PLACEMENT_BASE)
-            keep_promise(map, job, free_nodes, promised);
-    }
-    for (int i = 0; promised && i < map->node_count; i++)
-        free_nodes[i] = free_nodes[i] && !promised[i];
-    free(promised);
+    for (int i = 0; i < running_count; i++)
+        if (running[i].base == 0 && running[i].claim.growth > 0 &&
+            running[i].claim.node < map->node_count && (!base || running[i].id != base->job_id))
+            claims[count++] = running[i].claim;
+    placement_keep(map, claims, count, free_nodes);
 }
 
 /* ---- distance -------------------------------------------------------------------------------- */

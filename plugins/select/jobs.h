@@ -35,8 +35,7 @@ void jobs_forget(void);
 int jobs_world(const struct placement_map *map, const struct job_record *base, bool *nodes);
 
 /* Clear those of the free nodes that elastic jobs other than base (NULL: none) are to grow into. */
-void jobs_keep_promises(const struct placement_map *map, const struct job_record *base,
-                        bool *free_nodes);
+void jobs_keep(const struct placement_map *map, const struct job_record *base, bool *free_nodes);
 
 /* How far the farthest node of an extension is from the nearest one of its base; 0 if it has none. */
 int jobs_distance(const struct placement_map *map, const struct job_record *job);

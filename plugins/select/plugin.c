@@ -40,6 +40,7 @@ extern int select_p_reconfigure(void);
 extern int select_p_job_init(List jobs);
 extern int select_p_job_begin(job_record_t *job);
 extern int select_p_job_fini(job_record_t *job);
+extern int select_p_job_resized(job_record_t *job, node_record_t *node);
 extern int select_p_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes,
                              uint32_t max_nodes, uint32_t req_nodes, uint16_t mode, List candidates,
                              List *victims, bitstr_t *cores);
@@ -70,6 +71,7 @@ int select_p_reconfigure(void)
     int rc = stock.reconfigure();
 
     cluster_update();
+    jobs_read();
     return rc;
 }
 
@@ -92,6 +94,15 @@ int select_p_job_fini(job_record_t *job)
 {
     jobs_remove(job);
     return stock.job_fini(job);
+}
+
+int select_p_job_resized(job_record_t *job, node_record_t *node)
+{
+    int rc = stock.job_resized(job, node);
+
+    jobs_remove(job);
+    jobs_add(job);
+    return rc;
 }
 
 /* ---- where ----------------------------------------------------------------------------------- */
@@ -152,16 +163,16 @@ static void find_tiers_of_base(const struct request *request, const struct place
                                const bool *usable, bool *idle, struct placement_tiers *tiers)
 {
     int min = (int)request->min_nodes, max = jobs_max(request->job);
-    bool *unpromised = malloc((size_t)map->node_count * sizeof(*unpromised));
+    bool *unclaimed = malloc((size_t)map->node_count * sizeof(*unclaimed));
 
-    if (!unpromised)
+    if (!unclaimed)
         return;
-    memcpy(unpromised, idle, (size_t)map->node_count * sizeof(*unpromised));
-    jobs_keep_promises(map, NULL, unpromised);
-    placement_base(map, usable, unpromised, min, max, tiers);
+    memcpy(unclaimed, idle, (size_t)map->node_count * sizeof(*unclaimed));
+    jobs_keep(map, NULL, unclaimed);
+    placement_base(map, usable, unclaimed, min, max, tiers);
     if (tiers->count == 0)
         placement_base(map, usable, idle, min, max, tiers);
-    free(unpromised);
+    free(unclaimed);
 }
 
 static void find_tiers_of_extension(const struct request *request, const struct placement_map *map,
@@ -174,7 +185,7 @@ static void find_tiers_of_extension(const struct request *request, const struct 
     if (!nodes)
         return;
     growth = jobs_world(map, base, nodes);
-    jobs_keep_promises(map, base, idle);
+    jobs_keep(map, base, idle);
     placement_extension(map, usable, idle, nodes, (int)request->min_nodes, growth, tiers);
     free(nodes);
 }

@@ -6,7 +6,7 @@
  *     map NODES SHAPE... LEAF... SWITCHES PARENT...
  *     base MIN MAX USABLE FREE            answers "N" and N sets
  *     extension MIN GROWTH USABLE FREE NODES
- *     promise GROWTH FREE NODES PROMISED  answers PROMISED with what is added
+ *     keep FREE N and for each job: NODE GROWTH     answers a set
  *     victims NEED N and for each job: JOB KIND PRIORITY START NODES USABLE DISTANCE
  *                                         answers "N" and N jobs
  *     distance A B
@@ -96,18 +96,22 @@ static void answer_tiers(bool is_base)
     write_tiers(&tiers);
 }
 
-static void answer_promise(void)
+static void answer_keep(void)
 {
-    int growth = read_number();
-    bool idle[NODES_MAX], nodes[NODES_MAX], promised[NODES_MAX];
+    struct placement_claim claims[JOBS_MAX];
+    bool idle[NODES_MAX];
+    int count;
 
     read_set(idle);
-    read_set(nodes);
-    read_set(promised);
-    if (placement_promise(&map, idle, nodes, growth, promised) < 0)
+    count = read_count(JOBS_MAX);
+    for (int i = 0; i < count; i++) {
+        claims[i].node = read_count(map.node_count - 1);
+        claims[i].growth = read_number();
+    }
+    if (placement_keep(&map, claims, count, idle) < 0)
         bad("no memory");
     for (int i = 0; i < map.node_count; i++)
-        putchar(promised[i] ? '#' : '.');
+        putchar(idle[i] ? '#' : '.');
     putchar('\n');
 }
 
@@ -153,8 +157,8 @@ int main(void)
             answer_tiers(true);
         } else if (strcmp(command, "extension") == 0) {
             answer_tiers(false);
-        } else if (strcmp(command, "promise") == 0) {
-            answer_promise();
+        } else if (strcmp(command, "keep") == 0) {
+            answer_keep();
         } else if (strcmp(command, "victims") == 0) {
             answer_victims();
         } else if (strcmp(command, "distance") == 0) {

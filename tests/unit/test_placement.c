@@ -250,40 +250,43 @@ static void test_extension(void **state)
     }
 }
 
-static void test_promise(void **state)
+static void test_keep(void **state)
 {
     static const struct {
         const char *what;
         const struct placement_map *map;
-        const char *free, *nodes, *before;
-        int growth;
+        const char *free;
+        struct placement_claim claims[3]; /* until growth is 0 */
         const char *after;
     } table[] = {
-        {"on its leaf", &plain_tree, "..##############", "##..............", "................", 1,
-         "..#............."},
-        {"no more than there is", &plain_tree, "..##############", "##..............",
-         "................", 5, "..##............"},
-        {"what others have is theirs", &plain_tree, "..##############", "##..............",
-         "..#.............", 1, "..##............"},
-        {"of its shape", &tree, "................", "............##..", "................", 2,
-         "................"},
-        {"of its shape, of two", &tree, "..............##", "............##..", "................",
-         2, "................"},
-        {"nothing", &plain_tree, "..##############", "##..............", "................", 0,
-         "................"},
+        {"on its leaf", &plain_tree, "..##############", {{0, 1}}, "...#############"},
+        {"no more than there is", &plain_tree, "..##############", {{0, 5}}, "....############"},
+        {"two on one leaf, one elsewhere",
+         &plain_tree,
+         "..##############",
+         {{0, 1}, {1, 1}, {15, 2}},
+         "....########..##"},
+        {"of its shape", &tree, "..############.#", {{14, 1}}, "..############.."},
+        {"of its shape, which is not there",
+         &tree,
+         "..##############",
+         {{8, 4}},
+         "..######....####"},
+        {"nothing", &plain_tree, "..##############", {{0, 0}}, "..##############"},
+        {"without switches", &no_tree, "..##############", {{0, 3}}, ".....###########"},
     };
 
     (void)state;
     for (size_t i = 0; i < COUNT(table); i++) {
-        bool free[NODES], nodes[NODES], promised[NODES];
+        bool free[NODES];
+        int count = 0;
 
+        while (count < 3 && table[i].claims[count].growth > 0)
+            count++;
         read_set(table[i].free, free);
-        read_set(table[i].nodes, nodes);
-        read_set(table[i].before, promised);
         print_message("# %s\n", table[i].what);
-        assert_int_equal(placement_promise(table[i].map, free, nodes, table[i].growth, promised),
-                         0);
-        assert_string_equal(write_set(promised), table[i].after);
+        assert_int_equal(placement_keep(table[i].map, table[i].claims, count, free), 0);
+        assert_string_equal(write_set(free), table[i].after);
     }
 }
 
@@ -675,7 +678,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_distance),       cmocka_unit_test(test_base),
-        cmocka_unit_test(test_extension),      cmocka_unit_test(test_promise),
+        cmocka_unit_test(test_extension),      cmocka_unit_test(test_keep),
         cmocka_unit_test(test_random_bases),   cmocka_unit_test(test_random_extensions),
         cmocka_unit_test(test_victims),        cmocka_unit_test(test_smallest_loss),
         cmocka_unit_test(test_random_victims), cmocka_unit_test(test_many_victims),
