@@ -16,6 +16,7 @@ FUZZ_TARGETS = \
     tests/fuzz/fuzz_link \
     tests/fuzz/fuzz_options \
     tests/fuzz/fuzz_policy \
+    tests/fuzz/fuzz_shapes \
     tests/fuzz/fuzz_sizes \
     tests/fuzz/fuzz_snapshot \
     tests/fuzz/fuzz_values \
@@ -53,6 +54,9 @@ tests_fuzz_fuzz_options_LDADD = cmd/libselastic.la common/libelasticcommon.la $(
 tests_fuzz_fuzz_policy_SOURCES = tests/fuzz/fuzz_policy.c
 tests_fuzz_fuzz_policy_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_policy_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)
+tests_fuzz_fuzz_shapes_SOURCES = tests/fuzz/fuzz_shapes.c
+tests_fuzz_fuzz_shapes_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_shapes_LDADD = $(FUZZ_LIBS)
 tests_fuzz_fuzz_sizes_SOURCES = tests/fuzz/fuzz_sizes.c
 tests_fuzz_fuzz_sizes_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_sizes_LDADD = $(FUZZ_LIBS)
