@@ -129,7 +129,7 @@ static int make_room(void)
 void jobs_add(const job_record_t *job)
 {
     enum placement_kind kind = jobs_kind(job);
-    struct entry entry = {.id = job->job_id, .nodes = (int)job->node_cnt};
+    struct entry entry = {.id = job->job_id};
     const job_record_t *base;
     int at = find_running(job->job_id);
 
@@ -137,6 +137,7 @@ void jobs_add(const job_record_t *job)
     if (kind == PLACEMENT_RIGID || !job->node_bitmap || bit_ffs(job->node_bitmap) < 0 ||
         entry_of(job->job_id) || make_room() < 0)
         return;
+    entry.nodes = bit_set_count(job->node_bitmap); /* node_cnt comes later */
     if (kind == PLACEMENT_EXTENSION && (base = jobs_base(job)))
         entry.base = base->job_id;
     if (kind == PLACEMENT_BASE)
