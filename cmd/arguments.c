@@ -4,15 +4,18 @@
 
 #include <ctype.h>
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/number.h"
 #include "lib/sizes.h"
 
-#define WATCH_DEFAULT 2
-#define WATCH_MAX     3600
-#define JOB_ID_MAX    0x03ffffff /* Slurm's MAX_JOB_ID: beyond are federation bits */
+#define WATCH_DEFAULT   2
+#define WATCH_MAX       3600
+#define TIMEOUT_DEFAULT 60
+#define TIMEOUT_MAX     3600
+#define JOB_ID_MAX      0x03ffffff /* Slurm's MAX_JOB_ID: beyond are federation bits */
 
 enum {
     OPTION_HELP = 'h',
@@ -21,7 +24,12 @@ enum {
     OPTION_TIMELINE,
     OPTION_WATCH,
     OPTION_USER,
-    OPTION_STATE_DIR
+    OPTION_STATE_DIR,
+    OPTION_FILE,
+    OPTION_NODES,
+    OPTION_PARTITION,
+    OPTION_TIMEOUT,
+    OPTION_PIECES
 };
 
 #define JSON                                                                                       \
@@ -50,6 +58,20 @@ static const struct option history_options[] = {
     HELP,
     END};
 
+static const struct option topology_options[] = {HELP, END};
+static const struct option collect_options[] = {
+    {"output", required_argument, NULL, OPTION_FILE},
+    {"nodes", required_argument, NULL, OPTION_NODES},
+    {"partition", required_argument, NULL, OPTION_PARTITION},
+    {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+    JSON,
+    HELP,
+    END};
+static const struct option shapes_options[] = {
+    {"file", required_argument, NULL, OPTION_FILE}, JSON, HELP, END};
+static const struct option describe_options[] = {
+    {"pieces", no_argument, NULL, OPTION_PIECES}, HELP, END};
+
 static const struct syntax {
     const char *name;
     const char *operands; /* for messages */
@@ -60,6 +82,15 @@ static const struct syntax {
     {"show", "one argument: JOB", 1, show_options},
     {"resize", "two arguments: JOB and N, +K or -K", 2, resize_options},
     {"history", "one argument: JOB", 1, history_options},
+    {"topology", "an action first: collect, show, check or describe", -1, topology_options},
+};
+
+/* By enum topology_action. */
+static const struct syntax actions[] = {
+    {"topology collect", "no arguments besides options", 0, collect_options},
+    {"topology show", "no arguments besides options", 0, shapes_options},
+    {"topology check", "no arguments besides options", 0, shapes_options},
+    {"topology describe", "no arguments besides options", 0, describe_options},
 };
 
 int arguments_parse_job(const char *text, uint32_t *job_id, struct error *err)
@@ -98,6 +129,14 @@ static int parse_watch(const char *text, double *seconds, struct error *err)
     return 0;
 }
 
+static int parse_timeout(const char *text, int *seconds, struct error *err)
+{
+    if (number_parse(text, strlen(text), 1, TIMEOUT_MAX, seconds) < 0)
+        return error_set(err, "--timeout=%s is not allowed; give seconds from 1 to %d",
+                         error_value(text).text, TIMEOUT_MAX);
+    return 0;
+}
+
 static int take_option(struct arguments *arguments, int option, const char *value,
                        struct error *err)
 {
@@ -122,6 +161,20 @@ static int take_option(struct arguments *arguments, int option, const char *valu
         return 0;
     case OPTION_WATCH:
         return parse_watch(value, &arguments->watch, err);
+    case OPTION_FILE:
+        arguments->file = value;
+        return 0;
+    case OPTION_NODES:
+        arguments->hostlist = value;
+        return 0;
+    case OPTION_PARTITION:
+        arguments->partition = value;
+        return 0;
+    case OPTION_TIMEOUT:
+        return parse_timeout(value, &arguments->timeout, err);
+    case OPTION_PIECES:
+        arguments->pieces = true;
+        return 0;
     default:
         return -1;
     }
@@ -148,6 +201,14 @@ static bool is_option(const struct option *options, int value)
     return options->name != NULL;
 }
 
+/* "topology" of "topology show". */
+static struct error_value first_word(const char *name)
+{
+    struct error_value word = {""};
+    snprintf(word.text, sizeof(word.text), "%.*s", (int)strcspn(name, " "), name);
+    return word;
+}
+
 static int parse_options(const struct syntax *syntax, int argc, char **argv,
                          struct arguments *arguments, struct error *err)
 {
@@ -162,7 +223,7 @@ static int parse_options(const struct syntax *syntax, int argc, char **argv,
             return error_set(err, "option '%s' takes no value", error_value(word).text);
         if (option == '?')
             return error_set(err, "unknown option '%s' of '%s'; see 'selastic %s --help'",
-                             error_value(word).text, syntax->name, syntax->name);
+                             error_value(word).text, syntax->name, first_word(syntax->name).text);
         if (take_option(arguments, option, optarg, err) < 0)
             return -1;
     }
@@ -183,16 +244,38 @@ static int parse_operands(const struct syntax *syntax, char **operands, int coun
                                 &arguments->nodes, err);
 }
 
+/* The syntax of the action that argv[1] names. NULL with err set if it names none. */
+static const struct syntax *find_action(const char *word, struct arguments *arguments,
+                                        struct error *err)
+{
+    for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++)
+        if (strcmp(word, strchr(actions[i].name, ' ') + 1) == 0) {
+            arguments->action = (enum topology_action)i;
+            return &actions[i];
+        }
+    error_set(err, "unknown action '%s' of 'topology'; actions: collect, show, check, describe",
+              error_value(word).text);
+    return NULL;
+}
+
 int arguments_parse(int argc, char **argv, struct arguments *arguments, struct error *err)
 {
     const struct syntax *syntax = NULL;
-    *arguments = (struct arguments){0};
+    *arguments = (struct arguments){.timeout = TIMEOUT_DEFAULT};
     for (size_t i = 0; i < sizeof(syntaxes) / sizeof(*syntaxes); i++)
         if (strcmp(argv[0], syntaxes[i].name) == 0)
             syntax = &syntaxes[i];
     if (syntax == NULL)
-        return error_set(err, "unknown command '%s'; commands: list, show, resize, history",
+        return error_set(err,
+                         "unknown command '%s'; commands: list, show, resize, history, topology",
                          error_value(argv[0]).text);
+    if (syntax->operand_count < 0 && argc > 1 && argv[1][0] != '-') {
+        syntax = find_action(argv[1], arguments, err);
+        if (syntax == NULL)
+            return -1;
+        argc--;
+        argv++;
+    }
     char *difference = syntax->operand_count == 2 ? take_difference(&argc, argv) : NULL;
     if (parse_options(syntax, argc, argv, arguments, err) < 0)
         return -1;

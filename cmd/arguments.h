@@ -8,21 +8,29 @@
 
 #include "lib/error.h"
 
+enum topology_action { TOPOLOGY_COLLECT, TOPOLOGY_SHOW, TOPOLOGY_CHECK, TOPOLOGY_DESCRIBE };
+
 struct arguments {
     bool help;
     bool json;
-    bool all;              /* list: everybody's jobs */
-    bool timeline;         /* history: draw it */
-    double watch;          /* show: seconds between two looks, 0: once */
-    const char *user;      /* history: the job's owner, NULL: ask Slurm, else oneself */
-    const char *state_dir; /* history: read this one */
-    uint32_t job_id;       /* 0: the subcommand takes none */
-    bool relative;         /* resize: nodes is a difference */
-    int nodes;             /* resize */
+    bool all;                    /* list: everybody's jobs */
+    bool timeline;               /* history: draw it */
+    double watch;                /* show: seconds between two looks, 0: once */
+    const char *user;            /* history: the job's owner, NULL: ask Slurm, else oneself */
+    const char *state_dir;       /* history: read this one */
+    uint32_t job_id;             /* 0: the subcommand takes none */
+    bool relative;               /* resize: nodes is a difference */
+    int nodes;                   /* resize */
+    enum topology_action action; /* topology, and for it: */
+    const char *file;            /* … of shapes, to be read or written; NULL: elastic.conf says */
+    const char *hostlist;        /* collect: only from these nodes */
+    const char *partition;       /* collect: with jobs in this one */
+    int timeout;                 /* collect: seconds */
+    bool pieces;                 /* describe: for collect */
 };
 
-/* Parse the arguments of a subcommand; argv[0] is its name ("list", "show", "resize", "history") and argv ends with
- * NULL. The order of argv changes, the strings stay where they are. -1 with a message that says what would be right. */
+/* Parse the arguments of a subcommand; argv[0] is its name ("list", "show", "resize", "history", "topology") and argv ends
+ * with NULL. The order of argv changes, the strings stay where they are. -1 with a message that says what would be right. */
 int arguments_parse(int argc, char **argv, struct arguments *arguments, struct error *err);
 
 /* A job id as Slurm prints it. */

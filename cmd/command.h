@@ -18,7 +18,8 @@ struct command {
     enum exit_status (*run)(const struct arguments *arguments);
 };
 
-extern const struct command list_command, show_command, resize_command, history_command;
+extern const struct command list_command, show_command, resize_command, history_command,
+    topology_command;
 
 /* Columns of the terminal on stdout, 0 if it is none. */
 int terminal_width(void);

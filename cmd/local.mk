@@ -16,9 +16,24 @@ cmd_libselastic_la_SOURCES = \
     cmd/text.c \
     cmd/text.h \
     cmd/timeline.c \
-    cmd/timeline.h
+    cmd/timeline.h \
+    cmd/topology_answers.c \
+    cmd/topology_answers.h \
+    cmd/topology_check.c \
+    cmd/topology_check.h \
+    cmd/topology_map.c \
+    cmd/topology_map.h
 cmd_libselastic_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 cmd_libselastic_la_LIBADD = lib/libelasticcore.la $(JSONC_LIBS) -lm
+
+# What a node is: hwloc, and nothing else of selastic.
+noinst_LTLIBRARIES += cmd/libmachine.la
+cmd_libmachine_la_SOURCES = \
+    cmd/machine_find.c \
+    cmd/machine_find.h \
+    cmd/machine_link.c
+cmd_libmachine_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(HWLOC_CFLAGS)
+cmd_libmachine_la_LIBADD = lib/libelasticcore.la $(HWLOC_LIBS)
 
 bin_PROGRAMS += cmd/selastic
 cmd_selastic_SOURCES = \
@@ -34,11 +49,19 @@ cmd_selastic_SOURCES = \
     cmd/query.h \
     cmd/resize.c \
     cmd/selastic.c \
-    cmd/show.c
+    cmd/show.c \
+    cmd/topology.c \
+    cmd/topology_collect.c \
+    cmd/topology_render.c \
+    cmd/topology_render.h \
+    cmd/topology_run.c \
+    cmd/topology_run.h \
+    cmd/topology_site.c \
+    cmd/topology_site.h
 cmd_selastic_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS)
 cmd_selastic_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 cmd_selastic_LDFLAGS = $(PROGRAM_LDFLAGS)
-cmd_selastic_LDADD = cmd/libselastic.la common/libelasticcommon.la $(LIBUV_LIBS) $(JSONC_LIBS)
+cmd_selastic_LDADD = cmd/libselastic.la cmd/libmachine.la common/libelasticcommon.la $(LIBUV_LIBS) $(JSONC_LIBS)
 
 # bash-completion looks for a file with the name of the command.
 completiondir = $(datadir)/bash-completion/completions

@@ -10,7 +10,7 @@
 #include "common/log.h"
 
 static const struct command *const commands[] = {&list_command, &show_command, &resize_command,
-                                                 &history_command};
+                                                 &history_command, &topology_command};
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
 static void print_usage(FILE *out)
@@ -40,7 +40,7 @@ static enum exit_status wrong_usage(const struct error *err)
 static enum exit_status unknown_command(const char *name)
 {
     struct error err;
-    error_set(&err, "unknown command '%s'; commands: list, show, resize, history, help",
+    error_set(&err, "unknown command '%s'; commands: list, show, resize, history, topology, help",
               error_value(name).text);
     return wrong_usage(&err);
 }

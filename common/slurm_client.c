@@ -23,6 +23,8 @@
 #include <slurm/slurm_errno.h>
 #undef job_info
 
+#include "lib/text.h"
+
 /* What differs between versions of Slurm. */
 #if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(22, 5, 0)
 #error "slurm-elastic needs Slurm 22.05 or newer"
@@ -608,6 +610,197 @@ int slurm_client_idle_nodes(const char *partition, bool planned, struct error *e
     count = load_idle(partition, planned, err);
     leave();
     return count;
+}
+
+/* --- Hardware --- */
+
+static const char *node_state_words(uint32_t state)
+{
+    static const struct {
+        uint32_t flags;
+        const char *words;
+    } flags[] = {
+        {NODE_STATE_POWERED_DOWN | NODE_STATE_POWERING_DOWN | NODE_STATE_POWER_DOWN,
+         "powered down"},
+        {NODE_STATE_POWERING_UP | NODE_STATE_POWER_UP, "being powered up"},
+        {NODE_STATE_FAIL, "failing"},
+        {NODE_STATE_DRAIN, "drained"},
+        {NODE_STATE_NO_RESPOND, "not responding"},
+        {NODE_STATE_REBOOT_ISSUED | NODE_STATE_REBOOT_REQUESTED, "about to reboot"},
+        {NODE_STATE_COMPLETING, "completing a job"},
+    };
+
+    if ((state & NODE_STATE_BASE) == NODE_STATE_DOWN)
+        return "down";
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+        if (state & flags[i].flags)
+            return flags[i].words;
+    switch (state & NODE_STATE_BASE) {
+    case NODE_STATE_IDLE:
+        return "idle";
+    case NODE_STATE_MIXED:
+        return "partly in use";
+    case NODE_STATE_ALLOCATED:
+        return "all of it in use";
+    default:
+        return "in an unknown state";
+    }
+}
+
+/* Comma list of names as an array. */
+static char **split_names(const char *names)
+{
+    size_t count = 0;
+    char **list, *rest = NULL, *text = strdup(names ? names : "");
+
+    for (const char *s = text; s && *s; s++)
+        count += *s == ',';
+    list = text ? calloc(count + 2, sizeof(*list)) : NULL;
+    count = 0;
+    for (char *name = list ? strtok_r(text, ",", &rest) : NULL; name;
+         name = strtok_r(NULL, ",", &rest))
+        list[count++] = strdup(name);
+    free(text);
+    return list;
+}
+
+static void fill_slurm_node(struct slurm_node *node, const node_info_t *info)
+{
+    uint32_t base = info->node_state & NODE_STATE_BASE;
+    uint32_t flags = info->node_state & NODE_STATE_FLAGS & ~NODE_FLAGS_USABLE &
+                     ~(uint32_t)NODE_STATE_PLANNED;
+    uint32_t reserved = NODE_STATE_RES | NODE_STATE_MAINT;
+
+    *node = (struct slurm_node){
+        .name = copy(info->name),
+        .features = copy(info->features),
+        .gres = copy(info->gres),
+        .partitions = split_names(info->partitions),
+        .cpus = info->cpus,
+        .sockets = info->sockets,
+        .cores = info->cores,
+        .threads = info->threads,
+        .memory = info->real_memory,
+        .ready = (base == NODE_STATE_IDLE || base == NODE_STATE_MIXED) && (flags & ~reserved) == 0,
+        .reserved = (flags & reserved) != 0,
+        .completing = (base == NODE_STATE_IDLE || base == NODE_STATE_MIXED) &&
+                      (flags & ~reserved) == NODE_STATE_COMPLETING,
+        .state = node_state_words(info->node_state),
+    };
+}
+
+/* Partitions that are down take no jobs. */
+static void drop_down_partitions(partition_info_msg_t *partitions)
+{
+    for (uint32_t i = 0; i < partitions->record_count; i++) {
+        partition_info_t *partition = &partitions->partition_array[i];
+
+        if (partition->state_up != PARTITION_UP && partition->node_inx)
+            partition->node_inx[0] = -1;
+    }
+}
+
+static int load_nodes(struct slurm_node **list, int *count, struct error *err)
+{
+    partition_info_msg_t *partitions = NULL;
+    node_info_msg_t *nodes = NULL;
+
+    if (slurm_load_partitions(0, &partitions, QUERY_FLAGS) != SLURM_SUCCESS)
+        return failed(err, "list the partitions");
+    if (slurm_load_node(0, &nodes, QUERY_FLAGS) != SLURM_SUCCESS) {
+        failed(err, "list the nodes");
+        slurm_free_partition_info_msg(partitions);
+        return -1;
+    }
+    drop_down_partitions(partitions);
+    slurm_populate_node_partitions(nodes, partitions);
+    *list = calloc((size_t)nodes->record_count + 1, sizeof(**list));
+    for (uint32_t i = 0; *list && i < nodes->record_count; i++) {
+        const node_info_t *info = &nodes->node_array[i];
+
+        if (info->name && (info->node_state & NODE_STATE_BASE) != NODE_STATE_FUTURE)
+            fill_slurm_node(&(*list)[(*count)++], info);
+    }
+    slurm_free_node_info_msg(nodes);
+    slurm_free_partition_info_msg(partitions);
+    return *list ? 0 : error_set(err, "out of memory");
+}
+
+int slurm_client_nodes(struct slurm_node **list, int *count, struct error *err)
+{
+    int rc;
+
+    *list = NULL;
+    *count = 0;
+    enter();
+    rc = load_nodes(list, count, err);
+    leave();
+    return rc;
+}
+
+void slurm_node_free_list(struct slurm_node *list, int count)
+{
+    for (int i = 0; i < count; i++) {
+        free(list[i].name);
+        free(list[i].features);
+        free(list[i].gres);
+        strings_free(list[i].partitions);
+    }
+    free(list);
+}
+
+#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 11, 0)
+static int load_switches(struct slurm_switch **list, int *count, struct error *err)
+{
+    topo_info_response_msg_t *msg = NULL;
+
+    if (slurm_load_topo(&msg) != SLURM_SUCCESS)
+        return failed(err, "tell its topology");
+    *list = calloc((size_t)msg->record_count + 1, sizeof(**list));
+    for (uint32_t i = 0; *list && i < msg->record_count; i++) {
+        const topo_info_t *info = &msg->topo_array[i];
+
+        (*list)[(*count)++] = (struct slurm_switch){
+            .name = strdup(info->name ? info->name : ""),
+            .level = info->level,
+            .nodes = copy(info->nodes),
+            .switches = copy(info->switches),
+        };
+    }
+    slurm_free_topo_info_msg(msg);
+    return *list ? 0 : error_set(err, "out of memory");
+}
+#else
+/* The answer is one of several kinds since, which only Slurm's own programs can read. */
+static int load_switches(struct slurm_switch **list, int *count, struct error *err)
+{
+    (void)list;
+    (void)count;
+    return error_set(err, "Slurm %s tells its topology to its own programs only",
+                     SLURM_VERSION_STRING);
+}
+#endif
+
+int slurm_client_switches(struct slurm_switch **list, int *count, struct error *err)
+{
+    int rc;
+
+    *list = NULL;
+    *count = 0;
+    enter();
+    rc = load_switches(list, count, err);
+    leave();
+    return rc;
+}
+
+void slurm_switch_free_list(struct slurm_switch *list, int count)
+{
+    for (int i = 0; i < count; i++) {
+        free(list[i].name);
+        free(list[i].nodes);
+        free(list[i].switches);
+    }
+    free(list);
 }
 
 /* --- The site --- */

@@ -89,6 +89,35 @@ int slurm_client_set_time_min(uint32_t job_id, uint32_t minutes, struct error *e
 int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t uid,
                                    struct error *err);
 
+/* A node as Slurm has it configured, and whether a job could be given one more CPU of it now. */
+struct slurm_node {
+    char *name;
+    char *features, *gres; /* NULL: none */
+    char **partitions;     /* that are up, as Slurm lists them; NULL-terminated */
+    int cpus, sockets, cores, threads;
+    uint64_t memory; /* MB */
+    bool ready;
+    bool reserved;     /* … but only for jobs of a reservation */
+    bool completing;   /* not ready because a job has just ended on it */
+    const char *state; /* in a few words */
+};
+
+/* All nodes, in Slurm's order. */
+int slurm_client_nodes(struct slurm_node **list, int *count, struct error *err);
+void slurm_node_free_list(struct slurm_node *list, int count);
+
+/* A switch of Slurm's topology. */
+struct slurm_switch {
+    char *name;
+    int level;      /* 0: a leaf */
+    char *nodes;    /* below it, a hostlist expression; NULL: none */
+    char *switches; /* right below it, likewise */
+};
+
+/* All switches; none where Slurm has no tree (TopologyPlugin). */
+int slurm_client_switches(struct slurm_switch **list, int *count, struct error *err);
+void slurm_switch_free_list(struct slurm_switch *list, int count);
+
 /* uid of SlurmUser and the cluster's name (new string). */
 int slurm_client_site(uid_t *slurm_user, char **cluster, struct error *err);
 

@@ -19,8 +19,13 @@ lib_libelasticcore_la_SOURCES = \
     lib/json_get.h \
     lib/json_text.c \
     lib/json_text.h \
+    lib/machine.c \
+    lib/machine.h \
+    lib/machine_json.c \
     lib/number.c \
     lib/number.h \
+    lib/pci.c \
+    lib/pci.h \
     lib/pieces.c \
     lib/pieces.h \
     lib/placement.c \

@@ -52,7 +52,7 @@ same_options() {
 }
 
 @test "selastic(1) and --help name the same options" {
-    help=$(for command in list show resize history; do "$prefix/bin/selastic" help "$command"; done
+    help=$(for command in list show resize history topology; do "$prefix/bin/selastic" help "$command"; done
         echo --version)
     same_options "$(page_of selastic)" "$help"
 }

@@ -121,6 +121,22 @@ tests_unit_test_selastic_ask_LDADD = $(SELASTIC_LIBS) $(LIBUV_LIBS)
 tests_unit_test_selastic_jobs_SOURCES = tests/unit/test_selastic_jobs.c
 tests_unit_test_selastic_jobs_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_selastic_jobs_LDADD = $(SELASTIC_LIBS)
+
+UNIT_TESTS += \
+    tests/unit/test_machine \
+    tests/unit/test_topology
+tests_unit_test_machine_SOURCES = tests/unit/test_machine.c
+tests_unit_test_machine_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(HWLOC_CFLAGS)
+tests_unit_test_machine_LDADD = cmd/libmachine.la common/libelasticcommon.la $(UNIT_LIBS) $(JSONC_LIBS) $(HWLOC_LIBS)
+tests_unit_test_topology_SOURCES = tests/unit/test_topology.c
+tests_unit_test_topology_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_topology_LDADD = cmd/libmachine.la $(SELASTIC_LIBS) $(JSONC_LIBS)
+EXTRA_DIST += \
+    tests/unit/machines/dual-socket-8gpu.xml \
+    tests/unit/machines/four-numa.xml \
+    tests/unit/machines/hybrid.xml \
+    tests/unit/machines/one-package.xml
+
 tests_unit_test_selastic_render_SOURCES = tests/unit/test_selastic_render.c
 tests_unit_test_selastic_render_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_selastic_render_LDADD = $(SELASTIC_LIBS)

@@ -77,6 +77,36 @@ static void test_watch(void **unused)
     assert_refused("show 12 --watch=", "--watch= is not allowed; give seconds from 0.5 to 3600");
 }
 
+static void test_topology(void **unused)
+{
+    assert_int_equal(good("topology collect").action, TOPOLOGY_COLLECT);
+    assert_int_equal(good("topology collect").timeout, 60);
+    assert_null(good("topology collect").file);
+    assert_int_equal(good("topology collect --timeout=5").timeout, 5);
+    assert_string_equal(good("topology collect --output /x").file, "/x");
+    assert_string_equal(good("topology collect --nodes=n[1-2] --json").hostlist, "n[1-2]");
+    assert_string_equal(good("topology collect --partition=p").partition, "p");
+    assert_int_equal(good("topology show --json").action, TOPOLOGY_SHOW);
+    assert_string_equal(good("topology check --file=/x").file, "/x");
+    assert_int_equal(good("topology check").action, TOPOLOGY_CHECK);
+    assert_true(good("topology describe --pieces").pieces);
+    assert_true(good("topology --help").help);
+    assert_true(good("topology show --help").help);
+    assert_refused("topology",
+                   "'topology' takes an action first: collect, show, check or describe");
+    assert_refused("topology --json show",
+                   "unknown option '--json' of 'topology'; see 'selastic topology --help'");
+    assert_refused("topology draw", "unknown action 'draw' of 'topology'; actions: collect, show, "
+                                    "check, describe");
+    assert_refused("topology show 12", "'topology show' takes no arguments besides options");
+    assert_refused("topology show --nodes=n1", "unknown option '--nodes=n1' of 'topology show'; "
+                                               "see 'selastic topology --help'");
+    assert_refused("topology collect --timeout=0",
+                   "--timeout=0 is not allowed; give seconds from 1 to 3600");
+    assert_refused("topology collect --timeout=1m",
+                   "--timeout=1m is not allowed; give seconds from 1 to 3600");
+}
+
 static void assert_size(const char *line, bool relative, int nodes)
 {
     struct arguments arguments = good(line);
@@ -148,16 +178,18 @@ static void test_bad_options(void **unused)
     assert_refused("show 12 --all", "unknown option '--all' of 'show'; see 'selastic show --help'");
     assert_refused("show 12 -2", "unknown option '-2' of 'show'; see 'selastic show --help'");
     assert_refused("list --json=yes", "option '--json=yes' takes no value");
-    assert_refused("delete 12", "unknown command 'delete'; commands: list, show, resize, history");
+    assert_refused("delete 12",
+                   "unknown command 'delete'; commands: list, show, resize, history, topology");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list),      cmocka_unit_test(test_show),
-        cmocka_unit_test(test_watch),     cmocka_unit_test(test_resize),
-        cmocka_unit_test(test_bad_sizes), cmocka_unit_test(test_bad_jobs),
-        cmocka_unit_test(test_history),   cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_list),        cmocka_unit_test(test_show),
+        cmocka_unit_test(test_watch),       cmocka_unit_test(test_topology),
+        cmocka_unit_test(test_resize),      cmocka_unit_test(test_bad_sizes),
+        cmocka_unit_test(test_bad_jobs),    cmocka_unit_test(test_history),
+        cmocka_unit_test(test_bad_options),
     };
     return cmocka_run_group_tests_name("selastic_arguments", tests, NULL, NULL);
 }

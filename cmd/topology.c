@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* `selastic topology`: the shapes of the nodes, and the tree of switches. This file finds the action, and has the short ones. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/command.h"
+#include "cmd/deadline.h"
+#include "cmd/machine_find.h"
+#include "cmd/text.h"
+#include "cmd/topology_answers.h"
+#include "cmd/topology_check.h"
+#include "cmd/topology_render.h"
+#include "cmd/topology_site.h"
+
+/* ---- describe -------------------------------------------------------------------------------- */
+
+/* Slurm's name of this node, where a step runs; else the machine's. */
+static char *own_node(void)
+{
+    const char *node = getenv("SLURMD_NODENAME");
+    char name[256] = "";
+    if (node)
+        return text_need(strdup(node));
+    gethostname(name, sizeof(name) - 1);
+    name[strcspn(name, ".")] = '\0';
+    return text_need(strdup(name));
+}
+
+static void print_machine(const char *node, const struct machine *machine)
+{
+    char name[MACHINE_NAME_MAX];
+    json_object *json = text_need(json_object_new_object());
+    machine_name(machine, name, sizeof(name));
+    json_object_object_add(json, "node", json_object_new_string(node));
+    json_object_object_add(json, "shape", json_object_new_string(name));
+    json_object_object_add(json, "description", machine_to_json(machine));
+    print_json(json, false);
+}
+
+enum exit_status topology_describe(const struct arguments *arguments)
+{
+    struct machine machine;
+    struct error err;
+    char *node = own_node();
+    enum exit_status status = STATUS_OK;
+    if (machine_find(NULL, &machine, &err) < 0) {
+        if (arguments->pieces)
+            topology_answer_print_error(stdout, node, err.text);
+        status = failed(&err);
+    } else if (arguments->pieces) {
+        topology_answer_print(stdout, node, &machine);
+    } else {
+        print_machine(node, &machine);
+    }
+    free(node);
+    return status;
+}
+
+/* ---- show and check --------------------------------------------------------------------------- */
+
+enum exit_status topology_show(const struct arguments *arguments)
+{
+    struct topology_site site;
+    struct error err;
+    deadline_start();
+    if (topology_site_load(&site, arguments->file, false, &err) < 0)
+        return failed(&err);
+    const char **leaves = topology_site_leaves(&site);
+    json_object *shown = topology_shown(&site, leaves);
+    free(leaves);
+    if (arguments->json) {
+        print_json(shown, false);
+    } else {
+        print_text(topology_shown_text(shown, terminal_width()));
+        json_object_put(shown);
+    }
+    topology_site_clear(&site);
+    return STATUS_OK;
+}
+
+/* Slurm adds to GRES where a node has found them: "gpu:8(S:0-1)", which may be what is odd. */
+static char *without_parentheses(const char *text)
+{
+    char *copy = text_need(strdup(text ? text : ""));
+    size_t kept = 0;
+    int depth = 0;
+    for (const char *s = copy; *s; s++) {
+        depth += *s == '(';
+        if (depth == 0)
+            copy[kept++] = *s;
+        depth -= *s == ')' && depth > 0;
+    }
+    copy[kept] = '\0';
+    return copy;
+}
+
+static char *kind_of(const struct slurm_node *node)
+{
+    char *gres = without_parentheses(node->gres), *kind = NULL;
+    if (asprintf(&kind, "%d CPUs %d:%d:%d, %llu MB, %s, %s", node->cpus, node->sockets, node->cores,
+                 node->threads, (unsigned long long)node->memory,
+                 node->features ? node->features : "", gres) < 0)
+        kind = NULL;
+    free(gres);
+    return text_need(kind);
+}
+
+static char *join(char *const *names)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = text_need(open_memstream(&text, &size));
+    for (int i = 0; names && names[i]; i++)
+        fprintf(out, "%s%s", i > 0 ? "," : "", names[i]);
+    fclose(out);
+    return text_need(text);
+}
+
+static json_object *check(const struct topology_site *site)
+{
+    struct topology_peer *peers = text_need(calloc((size_t)site->node_count + 1, sizeof(*peers)));
+    const char **leaves = topology_site_leaves(site);
+    for (int i = 0; i < site->node_count; i++)
+        peers[i] = (struct topology_peer){
+            .node = site->nodes[i].name,
+            .kind = kind_of(&site->nodes[i]),
+            .partitions = join(site->nodes[i].partitions),
+            .leaf = leaves[i],
+        };
+    json_object *found = topology_check(&site->map, peers, site->node_count, slurm_client_compress);
+    for (int i = 0; i < site->node_count; i++) {
+        free((char *)peers[i].kind);
+        free((char *)peers[i].partitions);
+    }
+    free(peers);
+    free(leaves);
+    return found;
+}
+
+enum exit_status topology_check_nodes(const struct arguments *arguments)
+{
+    struct topology_site site;
+    struct error err;
+    deadline_start();
+    if (topology_site_load(&site, arguments->file, false, &err) < 0)
+        return failed(&err);
+    json_object *found = check(&site);
+    bool odd = topology_check_odd(found);
+    if (arguments->json) {
+        print_json(found, false);
+    } else {
+        print_text(topology_check_text(found));
+        json_object_put(found);
+    }
+    topology_site_clear(&site);
+    return odd ? STATUS_FAILED : STATUS_OK;
+}
+
+/* ---- the command ------------------------------------------------------------------------------ */
+
+static enum exit_status run(const struct arguments *arguments)
+{
+    switch (arguments->action) {
+    case TOPOLOGY_COLLECT:
+        return topology_collect(arguments);
+    case TOPOLOGY_SHOW:
+        return topology_show(arguments);
+    case TOPOLOGY_CHECK:
+        return topology_check_nodes(arguments);
+    case TOPOLOGY_DESCRIBE:
+        return topology_describe(arguments);
+    }
+    return STATUS_USAGE;
+}
+
+const struct command topology_command = {
+    .name = "topology",
+    .summary = "what nodes are made of, which are alike, which is odd",
+    .help =
+        "Usage: selastic topology collect [--nodes=LIST] [--partition=NAME] [--timeout=S]\n"
+        "                                 [--output=FILE] [--json]\n"
+        "       selastic topology show [--file=FILE] [--json]\n"
+        "       selastic topology check [--file=FILE] [--json]\n"
+        "       selastic topology describe [--pieces]\n"
+        "\n"
+        "collect asks the nodes, by a short job on those that can run one now, what hardware they\n"
+        "have, and writes it into a file that Slurm's select plugin and the other actions read.\n"
+        "show prints the shapes, who has which, and the tree of switches. check finds nodes that\n"
+        "differ from those that should be like them; exit status 1 if there are any. describe\n"
+        "prints what this node is.\n"
+        "\n"
+        "      --nodes=LIST      ask these only, what is known of others stays\n"
+        "      --partition=NAME  run the job there, and ask nodes of it only\n"
+        "      --timeout=S       how long to wait for answers, seconds (60)\n"
+        "      --output=FILE     write this file instead of elastic.conf's shapes\n"
+        "      --file=FILE       read this file instead\n"
+        "      --pieces          in short lines, as collect wants it\n"
+        "      --json            as JSON\n"
+        "  -h, --help            this text\n",
+    .run = run,
+};

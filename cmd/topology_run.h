@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Jobs that ask nodes what they are: a srun for each partition that is needed, all at once, until a deadline. */
+#ifndef SELASTIC_TOPOLOGY_RUN_H
+#define SELASTIC_TOPOLOGY_RUN_H
+
+#include "cmd/topology_answers.h"
+
+struct topology_step {
+    const char *partition; /* NULL: Slurm's default */
+    char **nodes;          /* NULL-terminated; owned */
+    int count;
+};
+
+/* Run them. What the nodes say is taken by answers; those that say nothing have a reason afterwards. -1 with err if nothing could be
+ * started. */
+int topology_run(const struct topology_step *steps, int count, int timeout,
+                 struct topology_answers *answers, struct error *err);
+
+#endif

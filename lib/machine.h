@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The shape of a node: what of its hardware decides how fast a worker runs on it, and nothing else, so that
+ * nodes that are alike have the same. Pure. */
+#ifndef ELASTIC_MACHINE_H
+#define ELASTIC_MACHINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <json-c/json.h>
+
+#include "lib/error.h"
+
+#define MACHINE_DOMAINS_MAX 64  /* NUMA domains */
+#define MACHINE_DEVICES_MAX 256 /* GPUs and NICs */
+#define MACHINE_KINDS_MAX   8   /* of cores */
+#define MACHINE_CPU_MAX     64  /* bytes of the CPU's name, with its end */
+#define MACHINE_NAME_MAX    64  /* bytes of a shape's name, with its end */
+
+enum machine_device_kind { MACHINE_GPU, MACHINE_NIC };
+
+struct machine_device {
+    enum machine_device_kind kind;
+    unsigned vendor, model; /* PCI's numbers */
+    uint64_t near;          /* bit i: NUMA domain i is among the nearest */
+    int link;               /* MB/s of its PCI link, 0: not known */
+    int rate;               /* Mbit/s of a NIC's best port, 0: not known or no link */
+};
+
+struct machine_domain {
+    int cores, threads;
+    int64_t memory_mib;
+};
+
+struct machine_kind {
+    int cores, threads;
+};
+
+struct machine_cache {
+    int count;
+    int kib; /* of each; of different ones the largest */
+};
+
+struct machine {
+    char cpu[MACHINE_CPU_MAX]; /* its name, "" if not known */
+    int packages, cores, threads;
+    struct machine_cache l2, l3;
+    /* Cores of different efficiency, the slowest first; 0 or 1 kind: all are alike. */
+    struct machine_kind kinds[MACHINE_KINDS_MAX];
+    int kind_count;
+    struct machine_domain domains[MACHINE_DOMAINS_MAX];
+    int domain_count;
+    struct machine_device devices[MACHINE_DEVICES_MAX];
+    int device_count;
+};
+
+/* Bring what has been found on a node into the form that is the same for nodes that are alike: memory rounded up to what DIMMs can
+ * make of it (a kernel takes a few percent for itself, and not everywhere the same), domains without anything left out, devices in
+ * an order that does not depend on the bus, the CPU's name without what could harm a terminal. */
+void machine_reduce(struct machine *machine);
+
+/* MiB of installed memory that leave so many to be used: rounded up by 7.5 percent at most. */
+int64_t machine_round_memory(int64_t mib);
+
+/* Of a reduced one: a JSON object (new), and the way back. What is outside the bounds above is refused: -1. */
+json_object *machine_to_json(const struct machine *machine);
+int machine_from_json(json_object *object, struct machine *machine, struct error *err);
+
+/* "2x32c-512g-8gpu-1a2b3c": packages, cores of each, GiB, GPUs, and a hash of all, so that the same shape has the same name in
+ * every file. */
+void machine_name(const struct machine *machine, char *name, size_t size);
+
+/* "2 packages, 8 NUMA domains, 64 cores, 128 threads, 512 GiB, 8 GPUs, 9 NICs". Returns text. */
+char *machine_describe(const struct machine *machine, char *text, size_t size);
+
+/* What machine has otherwise than usual: each difference one line of text, in a new NULL-terminated array (strings_free); empty if there
+ * is none. NULL when out of memory. */
+char **machine_differences(const struct machine *machine, const struct machine *usual);
+
+#endif
