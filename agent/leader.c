@@ -17,6 +17,7 @@
 
 #include "common/log.h"
 #include "lib/json_get.h"
+#include "lib/tree_order.h"
 
 #define ASSEMBLE_LIMIT 120.0 /* seconds for the base's own members to join */
 #define STEP_WAIT      60.0 /* growth waits until the current world has made a step, at most so long */
@@ -115,6 +116,7 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
                       (!leader->only_warm || m->position >= 0 || m->warm),
             .position = m->position,
             .nodeid = m->nodeid,
+            .switches = m->switches,
             .joined = m->joined,
         };
     }
@@ -373,6 +375,7 @@ static void member_free(struct leader_member *member)
 {
     world_destroy(member->was_in);
     free(member->node);
+    free(member->switches);
     free(member);
 }
 
@@ -527,6 +530,7 @@ static void lose_former(struct leader *leader, const char *node, uint32_t job, i
 static void handle_join(struct leader *leader, struct link *link, json_object *msg)
 {
     const char *node = json_get_string(msg, "node");
+    const char *switches = json_get_string(msg, "switches");
     bool base = json_get_bool(msg, "base", false);
     int64_t job, restarts, nodeid, slots, pid = 0;
     const char *refused;
@@ -566,6 +570,7 @@ static void handle_join(struct leader *leader, struct link *link, json_object *m
     m->base = base;
     m->nodeid = (int)nodeid;
     m->slots = (int)slots;
+    m->switches = switches != NULL && strlen(switches) < TREE_PATH_MAX ? strdup(switches) : NULL;
     m->pid = pid;
     m->joined = m->last_heard = m->seen = leader_now(leader);
     m->heard = true; /* if it is not any more when that is looked at first, it has been lost */

@@ -37,6 +37,7 @@ struct leader_member {
     uint32_t job, restarts;
     bool base;
     int nodeid, slots;
+    char *switches; /* above its node; NULL: not known */
     double joined, last_heard;
     bool leaving;
     bool unwell;       /* Slurm takes its node out of service: drained, down */

@@ -20,6 +20,7 @@
 #include "common/slurm_queue.h"
 #include "lib/json_get.h"
 #include "lib/sizes.h"
+#include "lib/tree_order.h"
 
 #define DIAL_MS         1500 /* for one of them to answer */
 #define VOTE_MS         6000 /* … and to become, or find, the leader */
@@ -140,6 +141,7 @@ static void add_group(const struct member *m, json_object *join)
 static void send_join(struct member *m)
 {
     json_object *msg = member_message("join");
+    char switches[TREE_PATH_MAX];
 
     json_object_object_add(msg, "node", json_object_new_string(m->options->node));
     json_object_object_add(msg, "job", json_object_new_int64(m->options->job));
@@ -147,6 +149,10 @@ static void send_join(struct member *m)
     json_object_object_add(msg, "base", json_object_new_boolean(m->options->base));
     json_object_object_add(msg, "nodeid", json_object_new_int(m->options->nodeid));
     json_object_object_add(msg, "slots", json_object_new_int(m->options->slots));
+    json_object_object_add(
+        msg, "switches",
+        json_object_new_string(tree_path(getenv("SLURM_TOPOLOGY_ADDR"),
+                                         getenv("SLURM_TOPOLOGY_ADDR_PATTERN"), switches)));
     json_object_object_add(msg, "pid", json_object_new_int(getpid()));
     json_object_object_add(msg, "leaving", json_object_new_boolean(m->leaving));
     json_object_object_add(msg, "term", json_object_new_int(m->term));

@@ -54,6 +54,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/succession.h \
     lib/text.c \
     lib/text.h \
+    lib/tree_order.c \
+    lib/tree_order.h \
     lib/world.c \
     lib/world.h \
     lib/world_env.c \

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/tree_order.h"
+
 static double later(double a, double b)
 {
     return a > b ? a : b;
@@ -396,7 +398,38 @@ static void explain_more(const struct plan_input *in, struct plan_output *out)
         snprintf(buf, size, "the next extension is about to be submitted");
 }
 
-/* Fill out->order with the eligible members, best first. Returns their number, -1 when out of memory. */
+/* Those that are new in the world stand along the tree of switches, beginning near the last that stays and ending near rank 0, to which the
+ * ring returns. Who is in the world has been decided: this is only the order. Rank 0 of a first world is who was first. */
+static int place_newcomers(const struct plan_member **list, int size)
+{
+    int first = 0, count, *order;
+    const struct plan_member **placed;
+    const char **paths;
+
+    while (first < size && (first == 0 || list[first]->position >= 0))
+        first++;
+    count = size - first;
+    if (count < 2)
+        return 0;
+    order = calloc((size_t)count, sizeof(*order));
+    paths = calloc((size_t)count, sizeof(*paths));
+    placed = calloc((size_t)count, sizeof(*placed));
+    if (order != NULL && paths != NULL && placed != NULL) {
+        for (int i = 0; i < count; i++)
+            paths[i] = list[first + i]->switches;
+        tree_order(paths, count, list[first - 1]->switches, list[0]->switches, order);
+        for (int i = 0; i < count; i++)
+            placed[i] = list[first + order[i]];
+        memcpy(list + first, placed, (size_t)count * sizeof(*placed));
+        count = 0;
+    }
+    free(order);
+    free(paths);
+    free(placed);
+    return count == 0 ? 0 : -1;
+}
+
+/* Fill out->order with the eligible members, best first, and out->size. Returns their number, -1 when out of memory. */
 static int sort_members(const struct plan_input *in, struct plan_output *out,
                         double *oldest_newcomer)
 {
@@ -418,6 +451,9 @@ static int sort_members(const struct plan_input *in, struct plan_output *out,
             *oldest_newcomer = in->members[i].joined;
     }
     qsort(list, (size_t)count, sizeof(*list), compare_members);
+    out->size = sizes_floor(in->sizes, count < in->target ? count : in->target);
+    if (place_newcomers(list, out->size) != 0)
+        count = -1;
     for (int i = 0; i < count; i++)
         out->order[i] = list[i]->id;
     free(list);
@@ -439,7 +475,6 @@ int plan_decide(const struct plan_input *in, struct plan_output *out)
         plan_clear(out);
         return -1;
     }
-    out->size = sizes_floor(in->sizes, usable < in->target ? usable : in->target);
     for (int i = 0; i < in->member_count; i++) {
         current += in->members[i].position >= 0;
         lost += in->members[i].position >= 0 && !eligible(in, out, &in->members[i]);

@@ -34,10 +34,11 @@ struct plan_member {
     int id; /* the caller's handle */
     uint32_t job;
     bool base;
-    bool usable;   /* joined, alive, not leaving */
-    int position;  /* in the current generation, -1: not in it */
-    int nodeid;    /* within its job */
-    double joined; /* when */
+    bool usable;          /* joined, alive, not leaving */
+    int position;         /* in the current generation, -1: not in it */
+    int nodeid;           /* within its job */
+    const char *switches; /* above its node, as tree_path() says; NULL or "": not known */
+    double joined;        /* when */
 };
 
 struct plan_input {
@@ -76,8 +77,9 @@ struct plan_input {
 #define PLAN_CANCEL_MAX 16
 
 struct plan_output {
-    int *order;  /* ids of the members of the world that should exist now, in rank order; owned */
-    int size;    /* 0: no allowed size can be formed, the job waits */
+    int *
+        order; /* ids of the members of the world that should exist now, in rank order; owned. Behind these (size) those that are spare */
+    int size;  /* 0: no allowed size can be formed, the job waits */
     bool change; /* it differs from the current one and should be formed now */
     bool urgent; /* … because a member leaves or is lost */
     int submit;  /* nodes of a new extension, 0: none */

@@ -33,8 +33,8 @@ setup() {
 }
 
 teardown() {
-    for node in n2; do on_testbed scontrol update "nodename=$node" state=resume 2>/dev/null || true; done
     cancel_all
+    for node in n2 n7 n8; do on_testbed scontrol update "nodename=$node" state=resume 2>/dev/null || true; done
 }
 
 # Its first GPU; a DIMM of its first NUMA domain.
@@ -137,4 +137,17 @@ shapes() { json_value 's["nodes"]' <"${1:-$TB_DIR/etc/elastic-shapes.json}"; }
     run -1 as_user selastic topology collect --nodes=n1 --output="$TB_WORK/own.json"
     echo "$output"
     [[ $output == *"own.json: not a file of shapes"* ]]
+}
+
+@test "newcomers have their ranks along the tree, beginning at the leaf of the last that stays" {
+    on_testbed scontrol update nodename='n[7-8]' state=drain reason=test
+    job=$(submit --elastic=2,6 --elastic-grow-delay=2 -w 'n[4-5]' --exclusive -t 10 --wrap \
+        "srun elasticrun /usr/bin/python3 $TB_WORK/steps.py $TB_WORK/log-\$SLURM_JOB_ID 100000 0.1")
+    wait_for 60 size_is "$job" 6
+    run -0 json_value '[m["node"] for m in sorted(s["members"], key=lambda m: m["first_rank"])]' < <(show_json "$job")
+    echo "$output"
+    # Of n1 to n3 and n6, which have joined, n6 is below n5's switch.
+    [[ $output == "['n4', 'n5', 'n6', 'n1', 'n2', 'n3']" ]]
+    goes_on "$job"
+    steps_were_made_once "$job"
 }

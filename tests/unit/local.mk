@@ -42,6 +42,10 @@ tests_unit_test_admission_SOURCES = tests/unit/test_admission.c
 tests_unit_test_admission_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_admission_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_tree_order
+tests_unit_test_tree_order_SOURCES = tests/unit/test_tree_order.c
+tests_unit_test_tree_order_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_gather
 tests_unit_test_gather_SOURCES = tests/unit/test_gather.c
 tests_unit_test_gather_LDADD = $(UNIT_LIBS)

@@ -306,6 +306,103 @@ static void test_order(void **state)
     plan_clear(&out);
 }
 
+/* The order of the world as "ID ID …". */
+static const char *order_text(const struct plan_output *out)
+{
+    static char text[256];
+
+    text[0] = '\0';
+    for (int i = 0; i < out->size; i++)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%d", i > 0 ? " " : "",
+                 out->order[i]);
+    return text;
+}
+
+static void test_order_along_the_switches(void **state)
+{
+    static const struct {
+        const char *sizes;
+        int base, extension;
+        const char *world, *switches[8]; /* world: x for each member that is in it */
+        const char *expected;
+    } table[] = {
+        /* A first world: rank 0 is who was first, then its leaf. */
+        {"4", 4, 0, "    ", {"t.b", "t.a", "t.b", "t.a"}, "1 3 2 4"},
+        {"4", 4, 0, "    ", {"t.b", "", "t.b", "t.a"}, "1 3 4 2"},
+        {"4", 4, 0, "    ", {"", "t.b", "t.a", "t.b"}, "1 3 2 4"},
+        /* Without a tree: as Slurm has them. */
+        {"4", 4, 0, "    ", {NULL, NULL, NULL, NULL}, "1 2 3 4"},
+        /* Newcomers come last, next to the last that stays, and back to rank 0. */
+        {"2:6", 2, 4, "xx    ", {"t.a", "t.b", "t.a", "t.c", "t.b", "t.a"}, "1 2 5 4 3 6"},
+        {"2:6", 2, 4, "xx    ", {"t.a", "t.a", "t.c", "t.b", "t.a", "t.b"}, "1 2 5 4 6 3"},
+        /* Those that stay keep their places, wherever they are. */
+        {"4", 4, 0, "xxxx", {"t.b", "t.a", "t.b", "t.a"}, "1 2 3 4"},
+        /* Who is in the world does not depend on switches: the fourth of the extension is spare. */
+        {"2:8:3", 2, 4, "xx    ", {"t.a", "t.a", "t.b", "t.c", "t.b", "t.a"}, "1 2 3 5 4"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct scene s;
+        struct plan_output out;
+
+        scene_init(&s, table[i].sizes);
+        add_members(&s, 1, table[i].base, false);
+        if (table[i].extension > 0) {
+            add_members(&s, 7, table[i].extension, false);
+            add_extension(&s, 7, table[i].extension, PLAN_JOINED, 20);
+        }
+        for (int k = 0; k < s.in.member_count; k++) {
+            s.members[k].switches = table[i].switches[k];
+            s.members[k].position = table[i].world[k] == 'x' ? k : -1;
+        }
+        out = decide(&s);
+        assert_string_equal(order_text(&out), table[i].expected);
+        plan_clear(&out);
+    }
+}
+
+/* Survivors first and in order, then all newcomers that the same situation without switches takes, each once. */
+static void test_order_of_random_worlds(void **state)
+{
+    static const char *const switches[] = {NULL, "t.a", "t.b", "t.c", "u.a"};
+
+    (void)state;
+    srand(815);
+    for (int round = 0; round < 2000; round++) {
+        struct scene s;
+        struct plan_output out, plain;
+        int world = rand() % 9, newcomers = rand() % 9, mark[NODES_MAX] = {0};
+
+        scene_init(&s, "1:16");
+        s.in.target = 1 + rand() % 16;
+        add_members(&s, 1, 1 + world, true);
+        add_members(&s, 7, newcomers, false);
+        s.in.base_nodes = 1 + world;
+        add_extension(&s, 7, newcomers, PLAN_JOINED, 20);
+        for (int i = 0; i < s.in.member_count; i++) {
+            s.members[i].switches = NULL;
+            s.members[i].usable = rand() % 8 > 0;
+        }
+        plain = decide(&s);
+        for (int i = 0; i < s.in.member_count; i++)
+            s.members[i].switches = switches[rand() % 5];
+        out = decide(&s);
+        assert_int_equal(out.size, plain.size);
+        assert_int_equal(out.change, plain.change);
+        for (int i = 0; i < out.size; i++) {
+            mark[out.order[i]]++;
+            mark[plain.order[i]]--;
+            if (s.members[plain.order[i] - 1].position >= 0)
+                assert_int_equal(out.order[i], plain.order[i]);
+        }
+        for (int i = 0; i < NODES_MAX; i++)
+            assert_int_equal(mark[i], 0);
+        plan_clear(&out);
+        plan_clear(&plain);
+    }
+}
+
 static void test_sizes_that_are_not_allowed_are_never_formed(void **state)
 {
     struct scene s;
@@ -699,6 +796,8 @@ int main(void)
         cmocka_unit_test(test_leaving_is_urgent),
         cmocka_unit_test(test_a_lost_base_node_is_replaced),
         cmocka_unit_test(test_order),
+        cmocka_unit_test(test_order_along_the_switches),
+        cmocka_unit_test(test_order_of_random_worlds),
         cmocka_unit_test(test_sizes_that_are_not_allowed_are_never_formed),
         cmocka_unit_test(test_what_is_left_of_a_world_is_kept),
         cmocka_unit_test(test_resize_down),
