@@ -3,8 +3,8 @@
  *
  * hwloc_distrib spreads workers over the tree of packages, NUMA nodes, caches and cores, so that
  * a share lies in as few of each as possible. Where GPUs are known, the workers of those that
- * hang on the same part of the machine divide that part among them. Hyperthreads of a core
- * always stay together. */
+ * hang on the same part of the machine divide that part among them; where none are known, the first workers are those
+ * near the NIC. Hyperthreads of a core always stay together. */
 #include "agent/binding.h"
 
 #include <limits.h>
@@ -15,9 +15,9 @@
 #include <hwloc.h>
 
 #include "lib/json_get.h"
+#include "lib/pci.h"
 
-#define PCI_CLASS_DISPLAY 0x03 /* VGA and 3D controllers: the base class of GPUs */
-#define GPUS_MAX          64
+#define GPUS_MAX 64
 
 struct binding {
     hwloc_topology_t topology;
@@ -33,8 +33,9 @@ static int configure(hwloc_topology_t topology)
 
     for (size_t i = 0; i < sizeof(slow) / sizeof(slow[0]); i++)
         hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, slow[i]);
+    /* Accelerators are not among those that hwloc calls important. */
     return hwloc_topology_set_type_filter(topology, HWLOC_OBJ_PCI_DEVICE,
-                                          HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+                                          HWLOC_TYPE_FILTER_KEEP_ALL);
 }
 
 static struct binding *discard(struct binding *binding, struct error *err, const char *what)
@@ -127,7 +128,7 @@ static hwloc_obj_t part_of_gpu(const struct binding *binding, unsigned long n)
     while ((device = hwloc_get_next_pcidev(binding->topology, device)) != NULL) {
         hwloc_obj_t part;
 
-        if (device->attr->pcidev.class_id >> 8 != PCI_CLASS_DISPLAY)
+        if (!pci_is_gpu(device->attr->pcidev.class_id, device->attr->pcidev.vendor_id))
             continue;
         if (n-- > 0)
             continue;
@@ -235,6 +236,56 @@ static bool share_near_gpus(const struct binding *binding, int slots, hwloc_obj_
     return good;
 }
 
+/* ---- NICs ------------------------------------------------------------------------------------ */
+
+/* Of two, which one carries the job: InfiniBand rather than Ethernet, then the faster link where that is known. */
+static bool better_nic(hwloc_obj_t nic, hwloc_obj_t than)
+{
+    bool infiniband = !pci_is_ethernet(nic->attr->pcidev.class_id);
+
+    if (than == NULL || infiniband == pci_is_ethernet(than->attr->pcidev.class_id))
+        return than == NULL || infiniband;
+    return nic->attr->pcidev.linkspeed > than->attr->pcidev.linkspeed;
+}
+
+/* The CPUs near the best NICs; empty if there is none. */
+static void find_near_nics(const struct binding *binding, hwloc_bitmap_t near)
+{
+    hwloc_obj_t device = NULL, best = NULL;
+
+    while ((device = hwloc_get_next_pcidev(binding->topology, device)) != NULL) {
+        hwloc_obj_t part = hwloc_get_non_io_ancestor_obj(binding->topology, device);
+
+        if (!pci_is_nic(device->attr->pcidev.class_id) || part == NULL || part->cpuset == NULL)
+            continue;
+        if (better_nic(device, best)) {
+            hwloc_bitmap_zero(near);
+            best = device;
+        }
+        if (!better_nic(best, device))
+            hwloc_bitmap_or(near, near, part->cpuset);
+    }
+}
+
+/* Shares near the NIC that carries the job come first: who speaks for a node is its first worker. Those with GPUs have their places. */
+static void put_near_nics_first(const struct binding *binding, int slots, hwloc_cpuset_t *sets)
+{
+    hwloc_bitmap_t near = hwloc_bitmap_alloc();
+    int first = 0;
+
+    if (near != NULL)
+        find_near_nics(binding, near);
+    for (int i = 0; i < slots && near != NULL; i++) {
+        hwloc_cpuset_t set = sets[i];
+
+        if (!hwloc_bitmap_intersects(set, near))
+            continue;
+        memmove(sets + first + 1, sets + first, (size_t)(i - first) * sizeof(*sets));
+        sets[first++] = set;
+    }
+    hwloc_bitmap_free(near);
+}
+
 static char **to_lists(hwloc_cpuset_t *sets, int slots)
 {
     char **lists = calloc((size_t)slots + 1, sizeof(*lists));
@@ -260,8 +311,8 @@ char **binding_split(const struct binding *binding, int slots, const char *gpus)
         return NULL;
     if (gpus != NULL && slots <= GPUS_MAX && find_parts(binding, slots, gpus, parts))
         done = share_near_gpus(binding, slots, parts, sets);
-    if (!done)
-        done = share(binding, hwloc_get_root_obj(binding->topology), slots, sets);
+    if (!done && (done = share(binding, hwloc_get_root_obj(binding->topology), slots, sets)))
+        put_near_nics_first(binding, slots, sets);
     if (done)
         lists = to_lists(sets, slots);
     free_sets(sets, slots);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which CPUs each worker of a node gets: a share of the CPUs that Slurm gave this process, whole
- * cores, close together, near its GPU. */
+ * cores, close together, near its GPU, or near the NIC. */
 #ifndef ELASTIC_BINDING_H
 #define ELASTIC_BINDING_H
 
@@ -26,7 +26,7 @@ const struct binding *binding_of_machine(void);
 /* Split the CPUs among slots workers: slots + 1 new strings, each a list of CPUs ("0-3,8"), the
  * last NULL; free with strings_free. gpus is Slurm's list of the node's GPUs in the order of the
  * workers ("0,1,2,3", numbered as on the PCI bus), NULL when unknown: worker i is then put near
- * GPU i. NULL when there is nothing to bind: one worker, or fewer cores than workers. */
+ * GPU i. Without them the shares near the NIC come first. NULL when there is nothing to bind: one worker, or fewer cores than workers. */
 char **binding_split(const struct binding *binding, int slots, const char *gpus);
 
 #endif

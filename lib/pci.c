@@ -2,6 +2,7 @@
 /* What a PCI device is (pci.h). */
 #include "lib/pci.h"
 
+#define CLASS_ETHERNET   0x0200
 #define CLASS_VGA        0x0300
 #define CLASS_XGA        0x0301 /* long gone */
 #define CLASS_INFINIBAND 0x0c06
@@ -22,4 +23,9 @@ bool pci_is_gpu(unsigned class_id, unsigned vendor_id)
 bool pci_is_nic(unsigned class_id)
 {
     return class_id >> 8 == BASE_NETWORK || class_id == CLASS_INFINIBAND;
+}
+
+bool pci_is_ethernet(unsigned class_id)
+{
+    return class_id == CLASS_ETHERNET;
 }

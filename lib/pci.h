@@ -13,4 +13,7 @@ bool pci_is_gpu(unsigned class_id, unsigned vendor_id);
 /* A network controller, also an InfiniBand one. */
 bool pci_is_nic(unsigned class_id);
 
+/* A NIC for Ethernet. */
+bool pci_is_ethernet(unsigned class_id);
+
 #endif

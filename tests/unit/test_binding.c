@@ -7,6 +7,7 @@
 #include <hwloc.h>
 
 #include "agent/binding.h"
+#include "common/files.h"
 #include "lib/json_get.h"
 
 /* The shares as one text, "0-3 4-7"; "-" when nothing is bound. */
@@ -128,8 +129,16 @@ static void test_any_machine(void **state)
     "]\">"                                                                                         \
     "<object type=\"PCIDev\" pci_busid=\"0000:" bus ":00.0\" pci_type=\"" device                   \
     " [0000:0000] 00\"/></object>"
-#define GPU     "0302 [10de:20b0]"
-#define NETWORK "0200 [15b3:101b]"
+#define PCI_BUS_LINK(bus, device, link)                                                            \
+    "<object type=\"Bridge\" bridge_type=\"0-1\" depth=\"0\" bridge_pci=\"0000:[" bus "-" bus      \
+    "]\">"                                                                                         \
+    "<object type=\"PCIDev\" pci_busid=\"0000:" bus ":00.0\" pci_type=\"" device                   \
+    " [0000:0000] 00\" pci_link_speed=\"" link "\"/></object>"
+#define GPU         "0302 [10de:20b0]"
+#define CONSOLE     "0300 [1a03:2000]"
+#define ACCELERATOR "1200 [1002:740f]"
+#define NETWORK     "0200 [15b3:101b]"
+#define INFINIBAND  "0207 [15b3:101b]"
 
 /* Put PCI buses under the packages of "package:2 core:4 pu:1", in the XML that hwloc itself
  * writes of it. */
@@ -212,6 +221,99 @@ static void test_gpus_far_away(void **state)
     free(machine);
 }
 
+/* A server draws its console with a VGA controller that is no GPU; an accelerator is one. */
+static void test_what_is_a_gpu(void **state)
+{
+    char *machine = machine_with(PCI_BUS("01", CONSOLE) PCI_BUS("02", GPU),
+                                 PCI_BUS("81", ACCELERATOR) PCI_BUS("82", ACCELERATOR));
+    char text[256];
+
+    (void)state;
+    split(machine, NULL, 2, "0,1", text, sizeof(text));
+    assert_string_equal(text, "0-3 4-7");
+    split(machine, NULL, 2, "1,0", text, sizeof(text));
+    assert_string_equal(text, "4-7 0-3");
+    split(machine, NULL, 3, "2,1,0", text, sizeof(text));
+    assert_string_equal(text, "4-5 6-7 0-3");
+    free(machine);
+}
+
+/* ---- NICs ------------------------------------------------------------------------------------ */
+
+static void test_near_nics(void **state)
+{
+    static const struct {
+        const char *first, *second;
+        int slots;
+        const char *gpus, *expected;
+    } cases[] = {
+        {"", PCI_BUS("81", NETWORK), 2, NULL, "4-7 0-3"},
+        {"", PCI_BUS("81", NETWORK), 4, NULL, "4-5 6-7 0-1 2-3"},
+        {"", PCI_BUS("81", NETWORK), 3, NULL, "4-7 0-1 2-3"},
+        {PCI_BUS("02", NETWORK), "", 4, NULL, "0-1 2-3 4-5 6-7"},
+        {PCI_BUS("02", NETWORK), PCI_BUS("81", NETWORK), 2, NULL, "0-3 4-7"},
+        /* the one that carries the job */
+        {PCI_BUS("02", NETWORK), PCI_BUS("81", INFINIBAND), 2, NULL, "4-7 0-3"},
+        {PCI_BUS("02", INFINIBAND), PCI_BUS("81", NETWORK), 2, NULL, "0-3 4-7"},
+        {PCI_BUS("02", NETWORK), PCI_BUS_LINK("81", NETWORK, "31.5"), 2, NULL, "4-7 0-3"},
+        {PCI_BUS_LINK("02", NETWORK, "31.5"), PCI_BUS("81", INFINIBAND), 2, NULL, "4-7 0-3"},
+        /* no NIC, and GPUs, which come before */
+        {PCI_BUS("02", GPU), PCI_BUS("81", GPU), 2, NULL, "0-3 4-7"},
+        {PCI_BUS("02", GPU), PCI_BUS("81", NETWORK) PCI_BUS("82", GPU), 2, "0,1", "0-3 4-7"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *machine = machine_with(cases[i].first, cases[i].second), text[256];
+
+        split(machine, NULL, cases[i].slots, cases[i].gpus, text, sizeof(text));
+        if (strcmp(text, cases[i].expected) != 0)
+            fail_msg("case %zu: %s, expected %s", i, text, cases[i].expected);
+        free(machine);
+    }
+}
+
+/* Machines as they are. */
+static void test_real_machines(void **state)
+{
+    static const struct {
+        const char *file, *allowed;
+        int slots;
+        const char *gpus, *expected;
+    } cases[] = {
+        /* the console is before the GPUs on the bus */
+        {"dual-socket-8gpu", NULL, 8, "0,1,2,3,4,5,6,7",
+         "0-3 4-7 8-11 12-15 16-19 20-23 24-27 28-31"},
+        {"dual-socket-8gpu", NULL, 2, "7,0", "16-31 0-15"},
+        {"dual-socket-8gpu", "0-7,24-31", 4, "0,1,4,5", "0-3 4-7 24-27 28-31"},
+        {"four-numa", NULL, 4, "3,2,1,0", "24-31 16-23 8-15 0-7"},
+        /* NICs at domains 0 and 2 */
+        {"four-numa", NULL, 4, NULL, "0-7 16-23 8-15 24-31"},
+        {"four-numa", NULL, 2, NULL, "0-15 16-31"},
+        /* fast cores have two threads, slow ones one: six fast ones, or two and eight slow ones */
+        {"hybrid", NULL, 2, NULL, "0-11 12-16,18,20,22,24,26,28,30"},
+        {"hybrid", NULL, 2, "0,0", "0-11 12-16,18,20,22,24,26,28,30"},
+        {"one-package", NULL, 2, NULL, "0-3 4-7"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *top = getenv("top_srcdir");
+        char path[1024], text[512], *machine;
+
+        snprintf(path, sizeof(path), "%s/tests/unit/machines/%s.xml", top != NULL ? top : ".",
+                 cases[i].file);
+        machine = file_read(path, 1 << 20, NULL, NULL);
+        assert_non_null(machine);
+        split(machine, cases[i].allowed, cases[i].slots, cases[i].gpus, text, sizeof(text));
+        if (strcmp(text, cases[i].expected) != 0)
+            fail_msg("%s, GPUs %s, %d workers: %s, expected %s", cases[i].file,
+                     cases[i].gpus != NULL ? cases[i].gpus : "unknown", cases[i].slots, text,
+                     cases[i].expected);
+        free(machine);
+    }
+}
+
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 static void test_errors(void **state)
@@ -250,9 +352,11 @@ static void test_this_machine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shares),    cmocka_unit_test(test_any_machine),
-        cmocka_unit_test(test_near_gpus), cmocka_unit_test(test_gpus_far_away),
-        cmocka_unit_test(test_errors),    cmocka_unit_test(test_this_machine),
+        cmocka_unit_test(test_shares),        cmocka_unit_test(test_any_machine),
+        cmocka_unit_test(test_near_gpus),     cmocka_unit_test(test_gpus_far_away),
+        cmocka_unit_test(test_what_is_a_gpu), cmocka_unit_test(test_near_nics),
+        cmocka_unit_test(test_real_machines), cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_this_machine),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

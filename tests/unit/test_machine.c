@@ -417,6 +417,8 @@ static void test_pci(void **state)
     assert_true(pci_is_nic(0x0200));
     assert_true(pci_is_nic(0x0207));
     assert_true(pci_is_nic(0x0c06));
+    assert_true(pci_is_ethernet(0x0200));
+    assert_false(pci_is_ethernet(0x0207));
     assert_false(pci_is_nic(0x0302));
     assert_false(pci_is_nic(0x0c03));
 }
