@@ -13,5 +13,6 @@ EXTRA_DIST += \
     doc/live.md \
     doc/placement.md \
     doc/pmix.md \
+    doc/shapes.md \
     doc/takeover.md \
     doc/testbed.md
