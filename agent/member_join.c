@@ -225,8 +225,7 @@ static void give_up(struct member *m)
     uv_timer_stop(&m->seek.timer);
     log_error("%s: no other node leads job %u.%u", m->options->node, m->options->base_job,
               m->options->base_restarts);
-    if (m->options->base)
-        cancel_extensions(m);
+    /* Others of the base may have found one: extensions without any end by themselves, or with the job. */
     member_end(m, m->options->base ? 1 : 0);
 }
 
