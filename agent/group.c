@@ -28,19 +28,28 @@ struct tail {
     char line[TAIL_BYTES]; /* last non-empty line */
     char next[TAIL_BYTES]; /* the one being received */
     size_t used;
+    bool failed; /* by a line that it has written, which stays the last one */
+    struct pattern_stream streams[2];
 };
 
 /* ---- output ------------------------------------------------------------------------------------------------------------ */
 
+static struct tail *tail_find(struct group *group, int rank)
+{
+    for (int i = 0; i < group->tail_count; i++)
+        if (group->tails[i].rank == rank)
+            return &group->tails[i];
+    return NULL;
+}
+
 /* Remember the last line that a worker wrote to stderr: the reason for its end, when nothing better is known. */
 static void tail_feed(struct group *group, int rank, const char *data, size_t len)
 {
-    struct tail *tail = NULL;
+    struct tail *tail = tail_find(group, rank);
 
-    for (int i = 0; i < group->tail_count; i++)
-        if (group->tails[i].rank == rank)
-            tail = &group->tails[i];
-    for (size_t i = 0; tail != NULL && i < len; i++) {
+    if (tail == NULL || tail->failed)
+        return;
+    for (size_t i = 0; i < len; i++) {
         if (data[i] != '\n') {
             if (tail->used < TAIL_BYTES - 1)
                 tail->next[tail->used++] = data[i];
@@ -52,6 +61,23 @@ static void tail_feed(struct group *group, int rank, const char *data, size_t le
         }
         tail->used = 0;
     }
+}
+
+/* One line is enough, whatever the worker does then. */
+static void look_for_pattern(struct group *group, int rank, int fd, const char *data, size_t len)
+{
+    struct tail *tail = tail_find(group, rank);
+    const char *line;
+
+    if (group->member->fail_pattern == NULL || tail == NULL || tail->failed)
+        return;
+    line = pattern_feed(group->member->fail_pattern, &tail->streams[fd - 1], data, len);
+    if (line == NULL)
+        return;
+    tail->failed = true;
+    snprintf(tail->line, sizeof(tail->line), "%.*s", TAIL_BYTES - 1, line);
+    log_info("rank %d: ended because of this line (--fail-pattern): %s", rank, tail->line);
+    workers_signal(group->workers, rank, SIGKILL, true);
 }
 
 static void forward_output(struct member *m, int rank, int fd, const char *data, size_t len)
@@ -84,6 +110,7 @@ static void on_output(int rank, int fd, const char *data, size_t len, void *arg)
     struct group *group = arg;
     struct member *m = group->member;
 
+    look_for_pattern(group, rank, fd, data, len);
     if (fd == 2)
         tail_feed(group, rank, data, len);
     if (m->output != NULL) {

@@ -495,6 +495,8 @@ static void send_welcome(struct leader *leader, struct leader_member *member, bo
     json_object_object_add(msg, "cwd", json_object_new_string(o->cwd));
     json_object_object_add(msg, "umask", json_object_new_int((int)o->umask));
     json_object_object_add(msg, "label", json_object_new_boolean(o->label));
+    if (o->fail_pattern != NULL)
+        json_object_object_add(msg, "fail_pattern", json_object_new_string(o->fail_pattern));
     json_object_object_add(msg, "state_dir", json_object_new_string(o->state_dir));
     json_object_object_add(msg, "checkpoint_dir", json_object_new_string(o->checkpoint_dir));
     json_object_object_add(msg, "min_nodes", json_object_new_int(o->policy->sizes.min));

@@ -37,6 +37,7 @@ struct leader_options {
     int base_nodes;   /* nodes of the base's step */
     int slots;        /* workers per node */
     bool label;
+    const char *fail_pattern; /* NULL: none */
     enum worker_mode mode;
     bool pmix;        /* members have a PMIx server for their workers */
     bool early_start; /* of the next world's workers, where the script has a gate */

@@ -42,6 +42,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/output.c \
     agent/output.h \
     agent/paths.c \
+    agent/pattern.c \
+    agent/pattern.h \
     agent/paths.h \
     agent/pmix.c \
     agent/pmix.h \

@@ -375,6 +375,7 @@ static void describe_lead(struct run *run)
         .base_nodes = run->place.nodes,
         .slots = run->member_options.slots,
         .label = run->options.label,
+        .fail_pattern = run->options.fail_pattern,
         .early_start = run->options.early_start,
         .mode = run->options.mode,
         .pmix = run->options.pmix,

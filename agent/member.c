@@ -106,6 +106,8 @@ static void handle_welcome(struct member *m, json_object *msg)
     if (json_object_object_get_ex(msg, "scale_config", &scale) &&
         json_object_is_type(scale, json_type_object))
         m->scale = json_object_get(scale);
+    if (json_get_string(msg, "fail_pattern") != NULL)
+        m->fail_pattern = pattern_create(json_get_string(msg, "fail_pattern"), NULL);
     if (m->options->base)
         m->output = output_create(m->loop, json_get_bool(msg, "label", false), output_ready, m);
     if (json_get_bool(msg, "pmix", false) && m->pmix == NULL)
@@ -710,6 +712,7 @@ void member_destroy(struct member *m)
     strings_free(m->user_env);
     json_object_put(m->scale);
     member_join_free(m);
+    pattern_destroy(m->fail_pattern);
     free(m->cwd);
     free(m->state_dir);
     free(m->checkpoint_dir);

@@ -7,6 +7,7 @@
 
 #include "agent/member.h"
 #include "agent/output.h"
+#include "agent/pattern.h"
 #include "agent/pmix.h"
 #include "agent/store_server.h"
 #include "agent/successor.h"
@@ -85,7 +86,8 @@ struct member {
     /* From welcome. */
     char **argv, **user_env;
     char *cwd, *state_dir, *checkpoint_dir, *incarnation;
-    json_object *scale; /* world size → JSON text */
+    struct pattern *fail_pattern; /* NULL: none */
+    json_object *scale;           /* world size → JSON text */
     mode_t umask;
     int min_nodes, max_nodes, max_restarts;
     int target, faults; /* the job's, for the next leader; 0: not known */

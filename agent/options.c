@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/pattern.h"
 #include "common/log.h"
 #include "lib/world.h"
 
@@ -40,6 +41,7 @@ static const char usage[] =
     "                                  else GPUs, else 1)\n"
     "  --max-restarts=N[/SECONDS]      restarts after failures, within any so many seconds (3);\n"
     "                                  resizes do not count\n"
+    "  --fail-pattern=REGEX            a worker that writes such a line has failed\n"
     "  --label                         prefix each line of output with the rank\n"
     "  --bind=auto|none                bind each worker to its share of the node (auto)\n"
     "  --mode=auto|live|restart        how workers get from one world to the next: auto, those\n"
@@ -64,6 +66,7 @@ enum {
     OPT_CONFIG,
     OPT_NPROC,
     OPT_MAX_RESTARTS,
+    OPT_FAIL_PATTERN,
     OPT_LABEL,
     OPT_BIND,
     OPT_EARLY_START,
@@ -96,6 +99,7 @@ static const struct option long_options[] = {
     {"nproc_per_node", required_argument, NULL, OPT_NPROC},
     {"max-restarts", required_argument, NULL, OPT_MAX_RESTARTS},
     {"max_restarts", required_argument, NULL, OPT_MAX_RESTARTS},
+    {"fail-pattern", required_argument, NULL, OPT_FAIL_PATTERN},
     {"label", no_argument, NULL, OPT_LABEL},
     {"bind", required_argument, NULL, OPT_BIND},
     {"early-start", required_argument, NULL, OPT_EARLY_START},
@@ -193,6 +197,19 @@ static int parse_mode(struct options *o, const char *text, struct error *err)
     return error_set(err, "--mode=%s: must be auto, live or restart", text);
 }
 
+static int parse_pattern(struct options *o, const char *text, struct error *err)
+{
+    struct pattern *pattern = text[0] != '\0' ? pattern_create(text, err) : NULL;
+
+    if (text[0] == '\0')
+        return error_set(err, "--fail-pattern=: every line would match; leave it out instead");
+    if (pattern == NULL)
+        return error_prefix(err, "--fail-pattern");
+    pattern_destroy(pattern);
+    o->fail_pattern = text;
+    return 0;
+}
+
 static int parse_policy(struct options *o, const char *name, const char *text, struct error *err)
 {
     return policy_set(&o->policy, strcmp(name, "elastic") == 0 ? name : name + strlen("elastic-"),
@@ -242,6 +259,8 @@ static int parse_one(struct options *o, int code, const char *name, struct error
         if (policy_set_value(&o->policy, "max-restarts", optarg, err) != 0)
             return error_prefix(err, "--max-restarts=%s", optarg);
         return 0;
+    case OPT_FAIL_PATTERN:
+        return parse_pattern(o, optarg, err);
     case OPT_LABEL:
         o->label = true;
         return 0;

@@ -23,6 +23,7 @@ struct options {
     enum nproc_kind nproc_kind;
     int nproc;
     bool label;
+    const char *fail_pattern; /* NULL: none */
     bool early_start;
     enum worker_mode mode;
     bool pmix;

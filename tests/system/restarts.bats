@@ -97,6 +97,20 @@ PY
     says '^step .* of 2$'
 }
 
+@test "a worker that writes what --fail-pattern looks for is ended, with that line as the reason, and begins anew" {
+    nan=$(worker nan.py <<'PY'
+if step == 5 and rank == 1 and failures == 0:
+    print("loss: nan", flush=True)
+PY
+    )
+    job=$(submit --elastic=2:2 -t 5 --wrap "srun elasticrun --fail-pattern='loss: (nan|inf)\$' $nan 20")
+    wait_for 60 job_ended "$job"
+    job_is "$job" COMPLETED || { cat "$TB_WORK/$job.out" && false; }
+    says 'rank 1: ended because of this line (--fail-pattern): loss: nan'
+    says 'rank 1 on n[0-9] failed: loss: nan (SIGKILL)'
+    [[ $(sizes_of "$job") == 2,2 ]]
+}
+
 @test "a program that ends with 93 is not started again" {
     final=$(worker final.py <<<'sys.exit(93)')
     job=$(submit --elastic=1:1 -t 5 --wrap "srun elasticrun --max-restarts=5 $final 20")

@@ -63,6 +63,10 @@ tests_unit_test_placement_LDADD = $(UNIT_LIBS)
 tests_unit_test_shapes_SOURCES = tests/unit/test_shapes.c
 tests_unit_test_shapes_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_pattern
+tests_unit_test_pattern_SOURCES = tests/unit/test_pattern.c
+tests_unit_test_pattern_LDADD = agent/libelasticagent.la $(UNIT_LIBS) $(LIBUV_LIBS)
+
 UNIT_TESTS += tests/unit/test_reclaim
 tests_unit_test_reclaim_SOURCES = tests/unit/test_reclaim.c
 tests_unit_test_reclaim_LDADD = agent/libelasticagent.la $(UNIT_LIBS) $(LIBUV_LIBS)

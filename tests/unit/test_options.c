@@ -90,6 +90,8 @@ static void test_refused(void **state)
         const char *line, *says;
     } table[] = {
         {"elasticrun", "no command"},
+        {"elasticrun --fail-pattern=( x", "--fail-pattern: "},
+        {"elasticrun --fail-pattern= x", "every line would match"},
         {"elasticrun --label", "no command"},
         {"elasticrun --elastic=8:2 x", "8"},
         {"elasticrun --elastic-grace=-1 x", "-1"},
