@@ -94,6 +94,7 @@ void change_release_idle(struct leader *leader)
 
 static void wait_for_members(struct leader *leader, const char *why)
 {
+    leader->promoted = false;
     prepare_discard(leader);
     world_destroy(leader->world);
     leader->world = NULL;

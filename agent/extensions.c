@@ -398,6 +398,11 @@ static void adopt(struct leader *leader, struct look *look)
         if (!alive(info) || info->comment == NULL || strcmp(info->comment, marker) != 0 ||
             extensions_find(leader, info->id) != NULL)
             continue;
+        if (leader->options->term > 0 && info->state == JOB_KIND_PENDING) {
+            submit_cancel(leader, &info->id, 1,
+                          false); /* it would look for the leader before this one */
+            continue;
+        }
         ext = extensions_add(leader, info->id, info->num_nodes,
                              info->state == JOB_KIND_PENDING ? PLAN_PENDING : PLAN_STARTING);
         if (ext != NULL)

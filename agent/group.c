@@ -20,8 +20,9 @@
 #define LOOK_MS       5            /* for rank 0 to listen */
 #define LISTEN_MS     300          /* … which it may do much later, or never */
 #define GATE_MS       20000 /* for rank 0 to come to its gate; the others may need what it does before */
-#define PATIENCE_MS   1000 /* beyond heartbeat_timeout, for word of a loss to come */
-#define MEMORY_SPARE  (UINT64_C(256) << 20) /* left free on a node, beside a second set of workers */
+#define PATIENCE_MS                                                                                \
+    1000 /* beyond the longest time in which a loss is noticed, that of the leader, for word of it to come */
+#define MEMORY_SPARE (UINT64_C(256) << 20) /* left free on a node, beside a second set of workers */
 
 struct tail {
     int rank;
@@ -377,7 +378,7 @@ static int start_workers(struct group *group, int index, struct error *err)
         .gated = group->gated,
         .files = files,
         .attempt = group->attempt,
-        .patience_ms = (int)(m->heartbeat * 1000) + PATIENCE_MS,
+        .patience_ms = (int)(MEMBER_PATIENCE * m->heartbeat * 1000) + PATIENCE_MS,
         .place =
             {
                 .node_index = index,

@@ -326,6 +326,10 @@ static void on_deadline(uv_timer_t *timer)
         leader_restart_deadline(leader, 1.0);
         return;
     }
+    if (leader->finish_due) {
+        change_finish(leader, leader->finish_code);
+        return;
+    }
     if (leader->phase != PHASE_WAITING) {
         change_deadline(leader);
         return;
@@ -509,6 +513,8 @@ static void send_welcome(struct leader *leader, struct leader_member *member, bo
     json_object_object_add(msg, "address", json_object_new_string(o->address));
     json_object_object_add(msg, "port", json_object_new_int(leader_port(leader)));
     json_object_object_add(msg, "successors", json_object_get(leader->successors));
+    json_object_object_add(msg, "you", json_object_new_string(link_peer_address(member->link)));
+    json_object_object_add(msg, "slurm_user", json_object_new_int64(o->slurm_user));
     json_object_object_add(msg, "keep", json_object_new_boolean(keep));
     leader_send(member, msg);
     if (member->base)
@@ -574,7 +580,8 @@ static void handle_join(struct leader *leader, struct link *link, json_object *m
     m->slots = (int)slots;
     m->switches = switches != NULL && strlen(switches) < TREE_PATH_MAX ? strdup(switches) : NULL;
     m->pid = pid;
-    m->joined = m->last_heard = m->seen = leader_now(leader);
+    m->joined = m->last_heard = leader_now(leader);
+    m->seen = m->joined - leader->options->conf->heartbeat_timeout / 2.0; /* nothing of ours yet */
     m->heard = true; /* if it is not any more when that is looked at first, it has been lost */
     m->position = m->next_position = -1;
     leader->members[leader->member_count++] = m;

@@ -243,6 +243,7 @@ struct leader {
     json_object *successors;        /* those that may lead next: nodeid, address, port */
     struct claim *claim;            /* under way; NULL: none is */
     double claim_after;             /* not to be tried before */
+    double claim_failing;           /* since when claims cannot be made */
     bool claim_said;                /* the user has been told why it fails */
     bool lost_base;                 /* a node of the base has been since the lease was looked at */
     bool deposed;                   /* another node leads */

@@ -10,6 +10,8 @@
 #include "common/log.h"
 #include "lib/json_get.h"
 
+#define GIVE_UP                                                                                    \
+    120.0 /* seconds in which none could be made; an end is better than a job that does nothing */
 #define RETRY 1.0 /* seconds until a claim is tried again that could not be made */
 
 static bool is_own(const struct leader *leader, const struct leader_member *m)
@@ -36,17 +38,23 @@ void lease_beat(struct leader *leader, struct leader_member *m, json_object *msg
     leader_send(m, answer);
 }
 
+/* Without touching anything that may be another leader's. */
+static void end_without(struct leader *leader, int code)
+{
+    leader->deposed = leader->cleaned = true;
+    leader->exit_code = code;
+    leader_set_phase(leader, PHASE_ENDING, 1);
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->link != NULL)
+            link_close(leader->members[i]->link, "this node does not lead the job any more");
+    leader_handle_closed(leader);
+}
+
 static void depose(struct leader *leader)
 {
     log_info("job %u: another node leads term %d: this one follows it", leader->options->job,
              leader->lease.term + 1);
-    leader->deposed = leader->cleaned = true;
-    leader->exit_code = 0;
-    leader_set_phase(leader, PHASE_ENDING, 1);
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->link != NULL)
-            link_close(leader->members[i]->link, "another node leads the job");
-    leader_handle_closed(leader);
+    end_without(leader, 0);
 }
 
 static void claimed(enum claim_result result, const char *why, void *arg)
@@ -71,7 +79,14 @@ static void claimed(enum claim_result result, const char *why, void *arg)
         if (!leader->claim_said)
             log_error("job %u: nothing can be done until term %d is claimed: %s",
                       leader->options->job, leader->lease.term + 1, why);
+        if (!leader->claim_said)
+            leader->claim_failing = leader_now(leader);
         leader->claim_said = true;
+        if (leader_now(leader) - leader->claim_failing > GIVE_UP) {
+            log_error("job %u: gave up after %.0f s: %s", leader->options->job, GIVE_UP, why);
+            end_without(leader, 1);
+            return;
+        }
     }
     leader_schedule(leader, 0);
 }
@@ -160,7 +175,7 @@ void lease_listens(struct leader *leader, struct leader_member *m, json_object *
     if (!m->base || !json_get_int(msg, "port", 1, 65535, &port))
         return;
     at = place_of(leader, m->nodeid, &known);
-    if (!known && json_object_array_length(leader->successors) > SUCCESSORS_MAX)
+    if (!known && json_object_array_length(leader->successors) >= SUCCESSORS_MAX)
         return;
     place = json_object_new_object();
     json_object_object_add(place, "nodeid", json_object_new_int(m->nodeid));

@@ -224,6 +224,14 @@ bool live_departed(struct leader *leader, struct leader_member *m, const char *t
 {
     if (m->departing == 0 || m->position >= 0)
         return false;
+    if (m->was_in != NULL && (strcmp(type, "exit") == 0 || strcmp(type, "drained") == 0)) {
+        /* Under the leader before this one; it is still being seen who is left. The others of its node end, too. */
+        log_info("job %u: a worker on %s has ended meanwhile", leader->options->job, m->node);
+        world_destroy(m->was_in);
+        m->was_in = NULL;
+        m->live = m->stateful = false;
+        change_kill(leader, m);
+    }
     if (strcmp(type, "exit") == 0 && !json_get_bool(msg, "told", false))
         change_leaver_gone(leader, m); /* it has not come to that step */
     if (strcmp(type, "drained") == 0)

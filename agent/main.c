@@ -57,7 +57,9 @@ struct run {
     struct successor *successor; /* NULL: this agent cannot follow the leader */
     struct successor_options follow;
     struct member_command command; /* of the leader before this one */
-    struct leader *former;         /* has ended: another node led; freed at the end */
+    struct leader *
+        *formers; /* have ended, since other nodes led: work of theirs may still be in threads */
+    int former_count;
     uv_signal_t term, interrupt;
     char *address, *state_dir, *checkpoint_dir, *cluster, *user;
     char *own_address; /* by which others reach this node */
@@ -386,8 +388,16 @@ static void leader_done(int code, void *arg)
 {
     struct run *run = arg;
 
-    run->former = run->leader;
+    struct leader **grown = realloc(run->formers,
+                                    ((size_t)run->former_count + 1) * sizeof(struct leader *));
+
+    if (grown != NULL) {
+        run->formers = grown;
+        run->formers[run->former_count++] = run->leader;
+    }
     run->leader = NULL;
+    if (run->member != NULL)
+        member_listens(run->member);
     part_done(code, run);
 }
 
@@ -435,17 +445,15 @@ static void lead(struct link_server *server, int term, const struct vote *votes,
     run->lead.faults = run->command.restarts;
     run->lead.server = server;
     run->lead.term = term;
-    leader_destroy(run->former); /* of an earlier term that this node has led */
-    run->former = NULL;
     run->leader = leader_create(&run->loop, &run->lead, leader_done, run, &err);
     if (run->leader == NULL) {
+        /* Out of memory. The others find that this node is lost, and it is. */
         log_error("%s: cannot lead: %s", run->place.node, err.text);
-        link_server_destroy(server);
-    } else {
-        run->pending++;
-        for (int i = 0; i < count; i++)
-            leader_adopt(run->leader, votes[i].link, votes[i].said);
+        exit(1);
     }
+    run->pending++;
+    for (int i = 0; i < count; i++)
+        leader_adopt(run->leader, votes[i].link, votes[i].said);
     successor_destroy(run->successor);
     run->successor = NULL;
 }
@@ -455,13 +463,14 @@ static struct successor *start_successor(struct run *run)
     struct error err = {""};
     struct successor *successor;
 
-    if (slurm_client_site(&run->slurm_user, &run->cluster, &err) != 0)
-        run->slurm_user = 0;
     if (run->user == NULL)
         run->user = user_name();
-    if (run->own_address == NULL &&
-        (run->own_address = slurm_client_node_address(run->place.node)) == NULL)
+    /* Not asked of Slurm here: it may take its time. */
+    if (run->command.address == NULL || run->user == NULL)
         return NULL;
+    if (run->own_address == NULL && (run->own_address = strdup(run->command.address)) == NULL)
+        return NULL;
+    run->slurm_user = run->command.slurm_user;
     run->follow = (struct successor_options){
         .job = run->place.job,
         .restarts = run->place.restarts,
@@ -591,7 +600,9 @@ static int run_loop(struct run *run)
     uv_run(&run->loop, UV_RUN_DEFAULT);
     member_destroy(run->member);
     leader_destroy(run->leader);
-    leader_destroy(run->former);
+    for (int i = 0; i < run->former_count; i++)
+        leader_destroy(run->formers[i]);
+    free(run->formers);
     uv_loop_close(&run->loop);
     return run->code;
 }

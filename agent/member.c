@@ -22,7 +22,7 @@
 #define FLUSH_MS 2000 /* for the last output before exit */
 /* Times heartbeat_timeout: a leader that nobody has heard for so long may be followed by another. It knows earlier that it has not been heard,
  * and does nothing from then on (lib/succession.h). */
-#define PATIENCE 3
+#define PATIENCE MEMBER_PATIENCE
 
 double member_now(const struct member *m)
 {
@@ -690,6 +690,8 @@ void member_command(const struct member *m, struct member_command *command)
         .umask = m->umask,
         .state_dir = m->state_dir,
         .checkpoint_dir = m->checkpoint_dir,
+        .address = m->own_address,
+        .slurm_user = m->slurm_user,
         .target = m->target,
         .restarts = m->faults,
     };

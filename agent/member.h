@@ -46,6 +46,8 @@ struct member_command {
     const char *cwd;
     mode_t umask;
     const char *state_dir, *checkpoint_dir;
+    const char *address; /* of this node, as the leader sees it */
+    uid_t slurm_user;
     int target, restarts;
 };
 
@@ -61,6 +63,9 @@ void member_leave(struct member *member, const char *reason);
 void member_command(const struct member *member, struct member_command *command);
 /* Whom it follows, or did last; address NULL: not known. */
 void member_leader(const struct member *member, const char **address, int *port, int *term);
+
+/* followed() may have another answer now: the leader is told. */
+void member_listens(struct member *member);
 
 /* Free; only after done. */
 void member_destroy(struct member *member);

@@ -19,6 +19,7 @@ struct control;
 struct successor_place;
 struct tail;
 
+#define MEMBER_PATIENCE    3   /* times heartbeat_timeout without word from the leader */
 #define MEMBER_FATAL_GRACE 3.0 /* seconds for workers when the leader is gone */
 
 /* The workers of one generation on this node. */
@@ -64,6 +65,9 @@ struct member {
     int term;      /* of the leader that it follows, or did last */
     char *leader_address; /* of that; NULL: it has not said it */
     int leader_port;
+    char *own_address; /* as that one sees it; NULL: it has not said it */
+    uid_t slurm_user;
+    int said_port; /* where this leader knows that votes are counted, 0: nowhere */
     struct successor_place *successors;
     int successor_count;
     struct {

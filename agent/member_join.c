@@ -381,14 +381,14 @@ void member_join_successors(struct member *m, json_object *msg)
         m->successors[m->successor_count++] = (struct successor_place){
             .nodeid = (int)nodeid, .address = strdup(address), .port = (int)port};
     }
-    if (m->options->hooks.followed != NULL && !m->seek.active)
-        m->options->hooks.followed(m, m->options->hooks.arg); /* its term may be another one now */
+    member_listens(m); /* its term may be another one now */
 }
 
 void member_join_welcomed(struct member *m, json_object *msg)
 {
     const char *address = json_get_string(msg, "address");
-    int64_t term = 0, port = 0;
+    const char *own = json_get_string(msg, "you");
+    int64_t term = 0, port = 0, slurm_user;
     bool found = m->seek.active;
 
     json_get_int(msg, "term", 0, INT32_MAX / 2, &term);
@@ -403,8 +403,17 @@ void member_join_welcomed(struct member *m, json_object *msg)
         m->leader_address = strdup(address);
         m->leader_port = (int)port;
     }
+    if (own != NULL) {
+        free(m->own_address);
+        m->own_address = strdup(own);
+    }
+    if (json_get_int(msg, "slurm_user", 0, UINT32_MAX - 1, &slurm_user))
+        m->slurm_user = (uid_t)slurm_user;
     m->term = (int)term;
     m->leader_time = 0; /* of another clock */
+    m->unacked = 0;     /* what was on its way to nobody */
+    if (m->output_paused && m->output == NULL)
+        member_pause_output(m, false);
     member_join_successors(m, msg);
     if (found)
         log_info("%s: joins the leader of term %d at %s", m->options->node, m->term,
@@ -412,16 +421,24 @@ void member_join_welcomed(struct member *m, json_object *msg)
     if (found && m->group != NULL && !json_get_bool(msg, "keep", false))
         workers_stop(m->group->workers, SIGKILL,
                      0); /* they are of no use to the new leader's world */
-    if (m->options->hooks.followed != NULL) {
-        int listening = m->options->hooks.followed(m, m->options->hooks.arg);
+    m->said_port = 0;
+    member_listens(m);
+}
 
-        if (listening > 0) {
-            json_object *answer = member_message("listen");
+void member_listens(struct member *m)
+{
+    json_object *msg;
+    int port;
 
-            json_object_object_add(answer, "port", json_object_new_int(listening));
-            member_send(m, answer);
-        }
-    }
+    if (m->options->hooks.followed == NULL || m->seek.active || !m->welcomed || m->ending)
+        return;
+    port = m->options->hooks.followed(m, m->options->hooks.arg);
+    if (port == 0 || port == m->said_port)
+        return;
+    m->said_port = port;
+    msg = member_message("listen");
+    json_object_object_add(msg, "port", json_object_new_int(port));
+    member_send(m, msg);
 }
 
 bool member_seeks(const struct member *m)
@@ -453,4 +470,5 @@ void member_join_free(struct member *m)
     forget_redirect(m);
     free_successors(m);
     free(m->leader_address);
+    free(m->own_address);
 }

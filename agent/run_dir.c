@@ -62,9 +62,11 @@ int run_dir_find(char *path, size_t size, const struct conf *conf, uint32_t job,
 
 /* ---- what others have left ----------------------------------------------------------------------------------------------- */
 
-/* Flush and remove a directory whose agent has died, and wait for that if seconds are given. Its output would be that of the job. */
-static void flush(const char *path, const struct conf *conf, int seconds)
+/* Flush and remove a directory whose agent has died, and wait for that if seconds are given. Its output would be that of the job. 0: done,
+ * or not needed. */
+static int flush(const char *path, const struct conf *conf, int seconds)
 {
+    int status = -1;
     char keep[32], age[32];
     const char *argv[] = {paths_flush(), "--sweep", keep, age, path, "--background", NULL};
     posix_spawn_file_actions_t actions;
@@ -76,7 +78,7 @@ static void flush(const char *path, const struct conf *conf, int seconds)
     snprintf(keep, sizeof(keep), "--keep-time=%d", seconds > 0 ? seconds : BACKGROUND_LIMIT);
     snprintf(age, sizeof(age), "--max-age=%d", conf->snapshot_keep);
     if (posix_spawn_file_actions_init(&actions) != 0)
-        return;
+        return -1;
     for (int fd = 0; fd <= 2; fd++)
         posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
     rc = posix_spawn(&pid, argv[0], &actions, NULL, (char *const *)argv, environ);
@@ -84,8 +86,9 @@ static void flush(const char *path, const struct conf *conf, int seconds)
     if (rc != 0)
         log_error("cannot start %s: %s", argv[0], strerror(rc));
     else
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
             ;
+    return status == 0 ? 0 : -1;
 }
 
 /* Did an agent use it that has died? Where there was none it may be one that is about to start. */
@@ -135,7 +138,9 @@ static int make(const char *root, const char *path, const struct conf *conf, str
         return error_set(err, "there is no %s", root);
     if (is_own_directory(path) && is_left(path)) {
         /* An elasticrun of this run of the job, in an earlier step. */
-        flush(path, conf, conf->epilog_flush > 0 ? conf->epilog_flush : 1);
+        if (flush(path, conf, conf->epilog_flush > 0 ? conf->epilog_flush : 1) != 0)
+            return error_set(err, "%s holds a snapshot that could not be saved",
+                             error_path(path).text);
         dir_remove(path, NULL);
     }
     return dir_make(path, err);

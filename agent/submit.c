@@ -317,7 +317,7 @@ void submit_cancel(struct leader *leader, const uint32_t *jobs, int count, bool 
     struct cancelling *c;
 
     /* Another node may lead now, and work with them. If not, it will be seen again that they linger. */
-    if (!last && !lease_may_act(leader))
+    if (!last && leader->phase != PHASE_ENDING && !lease_may_act(leader))
         return;
     c = calloc(1, sizeof(*c));
     if (c == NULL)

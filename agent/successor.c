@@ -21,6 +21,7 @@
 
 #define SAID_MAX  64   /* messages of one that waits; after its join there is little to say */
 #define VOTES_MAX 4096 /* more connections of ours than any job has nodes */
+#define FRESH_MS  5000 /* a voter leaves after 6 s */
 #define RETRY_MS  1000 /* until a claim is tried again that could not be made */
 
 struct successor {
@@ -54,6 +55,12 @@ static int term_of(json_object *join)
     return json_get_int(join, "term", 0, INT32_MAX / 2, &term) ? (int)term : 0;
 }
 
+/* Who has waited for longer may be elsewhere by now, and its connection's end not here yet. */
+static bool is_fresh(const struct successor *s, const struct vote *vote)
+{
+    return uv_now(s->loop) - vote->since <= FRESH_MS;
+}
+
 /* Nodes of the base that have voted, each once. */
 static int base_votes(const struct successor *s)
 {
@@ -62,13 +69,14 @@ static int base_votes(const struct successor *s)
     for (int i = 0; i < s->count; i++) {
         json_object *join = join_of(&s->votes[i]);
         const char *node = json_get_string(join, "node");
-        bool counted = !json_get_bool(join, "base", false) || node == NULL;
+        bool counted = !json_get_bool(join, "base", false) || node == NULL ||
+                       !is_fresh(s, &s->votes[i]);
 
         for (int k = 0; k < i && !counted; k++) {
             const char *other = json_get_string(join_of(&s->votes[k]), "node");
 
             counted = json_get_bool(join_of(&s->votes[k]), "base", false) && other != NULL &&
-                      strcmp(other, node) == 0;
+                      is_fresh(s, &s->votes[k]) && strcmp(other, node) == 0;
         }
         votes += !counted;
     }
@@ -188,7 +196,8 @@ static void on_open(struct link *link, void *arg)
         return;
     }
     s->votes = grown;
-    s->votes[s->count++] = (struct vote){.link = link, .said = json_object_new_array()};
+    s->votes[s->count++] = (struct vote){
+        .link = link, .said = json_object_new_array(), .since = uv_now(s->loop)};
 }
 
 static void on_message(struct link *link, json_object *msg, void *arg)
@@ -201,12 +210,11 @@ static void on_message(struct link *link, json_object *msg, void *arg)
 
         if (vote->link != link)
             continue;
-        if (type == NULL || (join_of(vote) == NULL && strcmp(type, "join") != 0) ||
-            json_object_array_length(vote->said) >= SAID_MAX) {
+        if (type == NULL || (join_of(vote) == NULL && strcmp(type, "join") != 0)) {
             link_close(link, "a vote that cannot be understood");
         } else if (!s->seeking) {
             send_away(s, link);
-        } else {
+        } else if (json_object_array_length(vote->said) < SAID_MAX && strcmp(type, "out") != 0) {
             json_object_array_add(vote->said, json_object_get(msg));
             if (strcmp(type, "join") == 0)
                 consider(s);

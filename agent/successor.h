@@ -34,6 +34,7 @@ struct successor_options {
 struct vote {
     struct link *link;
     json_object *said;
+    uint64_t since; /* on the loop's clock, ms */
 };
 
 /* This agent leads that term from now on: server and votes are the handler's, which calls link_server_lead(); it borrows what votes have said. */

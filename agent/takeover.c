@@ -20,7 +20,7 @@ void takeover_begin(struct leader *leader)
     const struct leader_options *o = leader->options;
 
     leader->assembling = leader_now(leader) + ASSEMBLE_MAX;
-    leader->attempts = o->term << 20; /* no number is given twice */
+    leader->attempts = (o->term & 0x3ff) << 20; /* no number is given twice */
     leader->lease.term = o->term;
     leader->restarts = o->faults;
     if (o->target > 0)

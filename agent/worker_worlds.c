@@ -46,20 +46,34 @@ void workers_poll_move(struct workers *set)
     set->handlers.ready(set->arg);
 }
 
+/* What one has said of itself: one that goes to its next world says it there only when it has opened that page. */
+static struct event_status status_of(const struct worker *w)
+{
+    struct event_status status = event_read(w->event);
+
+    for (const struct older *each = w->older; each != NULL && !status.live; each = each->older) {
+        struct event_status before = event_read(each->event);
+
+        status.live = before.live;
+        status.shape = before.shape;
+    }
+    return status;
+}
+
 bool workers_live(const struct workers *set)
 {
     for (int i = 0; i < set->count; i++)
-        if (set->list[i].ended || !event_read(set->list[i].event).live)
+        if (set->list[i].ended || !status_of(&set->list[i]).live)
             return false;
     return true;
 }
 
 uint64_t workers_shape(const struct workers *set)
 {
-    uint64_t shape = event_read(set->list[0].event).shape;
+    uint64_t shape = status_of(&set->list[0]).shape;
 
     for (int i = 1; i < set->count; i++)
-        if (event_read(set->list[i].event).shape != shape)
+        if (status_of(&set->list[i]).shape != shape)
             return 0;
     return shape <= INT64_MAX ? shape : 0;
 }

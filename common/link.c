@@ -205,7 +205,10 @@ static void release(struct link *link)
 {
     if (link->tcp_live || link->timer_live)
         return;
-    if ((link->announced || link->dialer) && link->handlers.closed)
+    /* A server may have changed hands since this one was in its list. */
+    if (link->server && link->announced)
+        link->server->handlers.closed(link, link->why, link->server->arg);
+    else if ((link->announced || link->dialer) && link->handlers.closed)
         link->handlers.closed(link, link->why, link->arg);
     if (link->server)
         link_server_forget(link);

@@ -47,7 +47,7 @@ struct link_server_options {
 };
 
 /* Listen on the first free candidate port of the incarnation (all interfaces). handlers.open is
- * called with each authenticated link; set its own argument with link_set_arg. A successor takes the
+ * called with each authenticated link. A successor takes the
  * last free one: those who look for the leader begin with the first. NULL with err when no candidate
  * is free. */
 struct link_server *link_server_create(uv_loop_t *loop, const struct link_server_options *options,

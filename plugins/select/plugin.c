@@ -23,6 +23,9 @@
 #include "plugins/select/preempt.h"
 #include "plugins/select/stock.h"
 
+/* In a node's sched_weight: this bit and the next are above every weight that an admin gives (node_scheduler.c of Slurm 22.05). */
+#define LAST_RESORT_BIT 40
+
 #pragma weak idle_node_bitmap
 
 #define NAME "select/elastic_cons_tres"
@@ -196,6 +199,10 @@ static void find_tiers(const struct request *request, const struct placement_map
 {
     bool *usable = set_of(map, nodes), *idle = free_nodes(map, nodes);
 
+    /* What has to boot first, or is outside the job's reservation, is taken only where Slurm does so itself. */
+    for (int i = 0; usable && idle && i < map->node_count; i++)
+        if (!node_record_table_ptr[i] || node_record_table_ptr[i]->sched_weight >> LAST_RESORT_BIT)
+            usable[i] = idle[i] = false;
     if (usable && idle && kind == PLACEMENT_BASE)
         find_tiers_of_base(request, map, usable, idle, tiers);
     else if (usable && idle)

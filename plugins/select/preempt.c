@@ -141,10 +141,10 @@ static int read_candidates(const struct request *request, const struct placement
     return 0;
 }
 
-static int find_elastic(void *item, void *unused)
+static int find_extension(void *item, void *unused)
 {
     (void)unused;
-    return jobs_kind(item) == PLACEMENT_RIGID ? 0 : 1;
+    return jobs_kind(item) == PLACEMENT_EXTENSION ? 1 : 0;
 }
 
 /* Nodes that are wanted and not idle, and the jobs on which are no candidates, can have room as
@@ -281,8 +281,10 @@ int request_ask_preempting(const struct request *request, const struct placement
     struct candidates all;
     int rc, need, picked = 0;
 
-    if (!request->candidates || !list_find_first(request->candidates, find_elastic, NULL) ||
-        details->req_node_bitmap || is_site_ordered())
+    /* Nobody has to leave, or no extension can: then the order is Slurm's. */
+    if (!request->candidates || details->req_node_bitmap || is_site_ordered() ||
+        bit_overlap(nodes, idle_node_bitmap) >= (int)request->min_nodes ||
+        !list_find_first(request->candidates, find_extension, NULL))
         return request_ask(request, nodes, request->candidates);
     if (read_candidates(request, map, nodes, &all) == 0) {
         need = (int)request->min_nodes - count_idle(&all, nodes, &all.exact);

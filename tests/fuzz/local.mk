@@ -48,7 +48,7 @@ tests_fuzz_fuzz_link_SOURCES = tests/fuzz/fuzz_link.c tests/fuzz/quiet.c
 tests_fuzz_fuzz_link_CPPFLAGS = $(FUZZ_CPPFLAGS) $(LIBUV_CFLAGS) $(MUNGE_CFLAGS)
 tests_fuzz_fuzz_link_LDADD = common/libelasticcommon.la $(FUZZ_LIBS) $(LIBUV_LIBS) $(SODIUM_LIBS) \
     $(JSONC_LIBS)
-tests_fuzz_fuzz_options_SOURCES = tests/fuzz/fuzz_options.c tests/fuzz/quiet.c agent/options.c
+tests_fuzz_fuzz_options_SOURCES = tests/fuzz/fuzz_options.c tests/fuzz/quiet.c agent/options.c agent/pattern.c
 tests_fuzz_fuzz_options_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_options_LDADD = cmd/libselastic.la common/libelasticcommon.la $(FUZZ_LIBS)
 tests_fuzz_fuzz_policy_SOURCES = tests/fuzz/fuzz_policy.c
