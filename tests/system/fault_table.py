@@ -200,7 +200,8 @@ def as_user(*words, **options):
     user = os.environ["TB_USER"]
     return subprocess.run(
         ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--", *words],
-        check=True, text=True, stdout=subprocess.PIPE, cwd=os.environ["TB_WORK"], **options,
+        check=True, text=True, stdout=subprocess.PIPE, cwd=os.environ["TB_WORK"],
+        env={**os.environ, "TMPDIR": os.environ["TB_WORK"]}, **options,  # where loaders that are killed leave something
     ).stdout.strip()
 
 
