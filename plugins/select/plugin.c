@@ -27,6 +27,7 @@
 #define LAST_RESORT_BIT 40
 
 #pragma weak idle_node_bitmap
+#pragma weak node_record_table_ptr
 
 #define NAME "select/elastic_cons_tres"
 

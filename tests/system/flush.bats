@@ -380,7 +380,7 @@ lines' '$dir/-rf' && ln -s '$secrets' '$dir/link' && mkdir -p '$dir/a/b' && touc
         hook prolog 50 1 n1 ELASTIC_CONF="$CONF" SPANK_ELASTIC_SIZES=1:2
         hook prolog 51 0 n1 ELASTIC_CONF="$CONF" SPANK_ELASTIC_EXTEND=50
         hook prolog 51 0 n1 ELASTIC_CONF="$CONF" SPANK_ELASTIC_EXTEND=50
-        findmnt -n -o FSTYPE /run/slurm-elastic
+        findmnt -n -o FSTYPE /run/slurm-elastic | tail -n 1
         find /run/slurm-elastic -printf '%P %u %m\n' | sort
         hook epilog 51 0 n1 ELASTIC_CONF="$CONF"
         find /run/slurm-elastic -mindepth 1 -printf '%P\n'

@@ -28,9 +28,12 @@ teardown() {
 
 # site_conf <<EOF: replaces the site's elastic.conf and has slurmctld read it.
 site_conf() {
-    local before
+    local before text
     before=$(reconfigurations)
-    cat >"$TB_DIR/etc/elastic.conf"
+    text=$(cat)
+    # The default is a place in /run, for which the prolog would mount a file system on this machine.
+    [[ $text == *snapshot_dir* || $text == *color* ]] || text="snapshot_dir = $TB_DIR/snapshots"$'\n'"$text"
+    printf '%s\n' "$text" >"$TB_DIR/etc/elastic.conf"
     on_testbed scontrol reconfigure
     wait_for 10 reconfigured_since "$before"
 }
