@@ -4,7 +4,7 @@
 # Time limit: 400 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=120
+BATS_TEST_TIMEOUT=300
 load helpers
 load elastic
 
@@ -146,7 +146,7 @@ PY
     says 'told to end (its time limit is near; it goes on from the queue)'
     says 'is back in the queue'
     steps=$(steps_of "$job")
-    wait_for 30 steps_exceed "$job" "$steps"
+    wait_for 60 steps_exceed "$job" "$steps"
     as_user scancel "$job"
     wait_for 30 job_ended "$job"
     steps_were_made_once "$job"
