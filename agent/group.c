@@ -67,10 +67,13 @@ static void tail_feed(struct group *group, int rank, const char *data, size_t le
 /* One line is enough, whatever the worker does then. */
 static void look_for_pattern(struct group *group, int rank, int fd, const char *data, size_t len)
 {
-    struct tail *tail = tail_find(group, rank);
+    struct tail *tail;
     const char *line;
 
-    if (group->member->fail_pattern == NULL || tail == NULL || tail->failed)
+    if (group->member->fail_pattern == NULL)
+        return;
+    tail = tail_find(group, rank);
+    if (tail == NULL || tail->failed)
         return;
     line = pattern_feed(group->member->fail_pattern, &tail->streams[fd - 1], data, len);
     if (line == NULL)

@@ -10,9 +10,9 @@
 #include "common/log.h"
 #include "lib/json_get.h"
 
-#define GIVE_UP                                                                                    \
-    120.0 /* seconds in which none could be made; an end is better than a job that does nothing */
-#define RETRY 1.0 /* seconds until a claim is tried again that could not be made */
+/* Seconds in which none could be made: an end is better than a job that does nothing. */
+#define GIVE_UP 120.0
+#define RETRY   1.0 /* seconds until a claim is tried again that could not be made */
 
 static bool is_own(const struct leader *leader, const struct leader_member *m)
 {
@@ -76,11 +76,11 @@ static void claimed(enum claim_result result, const char *why, void *arg)
         return;
     default:
         leader->claim_after = leader_now(leader) + RETRY;
-        if (!leader->claim_said)
+        if (!leader->claim_said) {
             log_error("job %u: nothing can be done until term %d is claimed: %s",
                       leader->options->job, leader->lease.term + 1, why);
-        if (!leader->claim_said)
             leader->claim_failing = leader_now(leader);
+        }
         leader->claim_said = true;
         if (leader_now(leader) - leader->claim_failing > GIVE_UP) {
             log_error("job %u: gave up after %.0f s: %s", leader->options->job, GIVE_UP, why);
@@ -147,45 +147,40 @@ void lease_tell_all(struct leader *leader)
     }
 }
 
-/* Its place in the list, which is in the order of nodes. */
-static size_t place_of(const struct leader *leader, int nodeid, bool *known)
+static int64_t nodeid_of(json_object *place)
 {
-    size_t at = 0;
-    int64_t other = -1;
+    int64_t nodeid = -1;
 
-    while (at < json_object_array_length(leader->successors)) {
-        json_get_int(json_object_array_get_idx(leader->successors, at), "nodeid", 0, INT32_MAX,
-                     &other);
-        if (other >= nodeid)
-            break;
-        at++;
-    }
-    *known = other == nodeid;
-    return at;
+    json_get_int(place, "nodeid", 0, INT32_MAX, &nodeid);
+    return nodeid;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    int64_t left = nodeid_of(*(json_object *const *)a), right = nodeid_of(*(json_object *const *)b);
+
+    return (left > right) - (left < right);
 }
 
 /* One that is lost stays in the list: it may only have been cut off from us. */
 void lease_listens(struct leader *leader, struct leader_member *m, json_object *msg)
 {
+    size_t count = json_object_array_length(leader->successors), at = 0;
     json_object *place;
     int64_t port;
-    bool known;
-    size_t at;
 
     if (!m->base || !json_get_int(msg, "port", 1, 65535, &port))
         return;
-    at = place_of(leader, m->nodeid, &known);
-    if (!known && json_object_array_length(leader->successors) >= SUCCESSORS_MAX)
+    while (at < count && nodeid_of(json_object_array_get_idx(leader->successors, at)) != m->nodeid)
+        at++;
+    if (at == count && count >= SUCCESSORS_MAX)
         return;
     place = json_object_new_object();
     json_object_object_add(place, "nodeid", json_object_new_int(m->nodeid));
     json_object_object_add(place, "address", json_object_new_string(link_peer_address(m->link)));
     json_object_object_add(place, "port", json_object_new_int64(port));
-    for (size_t i = json_object_array_length(leader->successors); !known && i > at; i--)
-        json_object_array_put_idx(
-            leader->successors, i,
-            json_object_get(json_object_array_get_idx(leader->successors, i - 1)));
     json_object_array_put_idx(leader->successors, at, place);
+    json_object_array_sort(leader->successors, compare_places);
     lease_tell_all(leader);
 }
 

@@ -22,7 +22,6 @@
 #define FLUSH_MS 2000 /* for the last output before exit */
 /* Times heartbeat_timeout: a leader that nobody has heard for so long may be followed by another. It knows earlier that it has not been heard,
  * and does nothing from then on (lib/succession.h). */
-#define PATIENCE MEMBER_PATIENCE
 
 double member_now(const struct member *m)
 {
@@ -128,7 +127,7 @@ static void handle_heritage(struct member *m, json_object *msg)
         m->faults = (int)restarts;
 }
 
-static void output_closed(void *arg)
+static void output_gone(void *arg)
 {
     member_piece_gone(arg);
 }
@@ -140,7 +139,7 @@ static void handle_forward(struct member *m, json_object *msg)
     if (m->output == NULL)
         return;
     m->open_handles++;
-    output_destroy(m->output, 0, output_closed, m);
+    output_destroy(m->output, 0, output_gone, m);
     m->output = NULL;
     if (m->output_paused)
         member_pause_output(m, false);
@@ -506,7 +505,7 @@ static void on_beat(uv_timer_t *timer)
     if (late)
         m->last_heard =
             now; /* we have been asleep, and what the leader has sent is still to be read */
-    if (now - m->last_heard > m->heartbeat * PATIENCE) {
+    if (now - m->last_heard > m->heartbeat * MEMBER_PATIENCE) {
         link_close(m->link, "the leader is silent");
         return;
     }
@@ -559,11 +558,6 @@ void member_piece_gone(struct member *m)
 static void beat_closed(uv_handle_t *handle)
 {
     member_piece_gone(handle->data);
-}
-
-static void output_gone(void *arg)
-{
-    member_piece_gone(arg);
 }
 
 /* ---- the store ----------------------------------------------------------------------------------------------------------- */

@@ -78,7 +78,6 @@ struct member {
         char *address; /* … where one of them has sent us; NULL: nobody has */
         int port;
         uv_timer_t timer;
-        uv_timer_cb on_time;
     } seek;
     uv_timer_t beat;
     double last_heard;

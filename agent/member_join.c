@@ -30,7 +30,6 @@
 #define OLD_LEADER      (-1)
 
 struct successor_place {
-    int nodeid;
     char *address;
     int port;
 };
@@ -162,6 +161,8 @@ static void send_join(struct member *m)
     member_send(m, msg);
 }
 
+static void on_time(uv_timer_t *timer);
+
 static void on_open(struct link *link, void *arg)
 {
     struct member *m = arg;
@@ -170,7 +171,7 @@ static void on_open(struct link *link, void *arg)
     m->last_heard = member_now(m);
     send_join(m);
     if (m->seek.active)
-        uv_timer_start(&m->seek.timer, m->seek.on_time, VOTE_MS, 0);
+        uv_timer_start(&m->seek.timer, on_time, VOTE_MS, 0);
     else
         check_preempted(m);
 }
@@ -253,12 +254,12 @@ static void dial_next(struct member *m)
         rc = dial(m, LINK_ROLE_VOTER, place->address, place->port, DIAL_MS, true, &err);
     } else {
         m->seek.target = OLD_LEADER;
-        uv_timer_start(&m->seek.timer, m->seek.on_time, ROUND_MS, 0);
+        uv_timer_start(&m->seek.timer, on_time, ROUND_MS, 0);
         return;
     }
     if (rc != 0) {
         log_debug("%s", err.text);
-        uv_timer_start(&m->seek.timer, m->seek.on_time, ROUND_MS, 0);
+        uv_timer_start(&m->seek.timer, on_time, ROUND_MS, 0);
     }
 }
 
@@ -356,31 +357,35 @@ static void free_successors(struct member *m)
     m->successor_count = 0;
 }
 
-void member_join_successors(struct member *m, json_object *msg)
+static void read_successors(struct member *m, json_object *msg)
 {
     json_object *list = NULL;
-    int64_t term;
     size_t count;
 
     if (!json_object_object_get_ex(msg, "successors", &list) ||
         !json_object_is_type(list, json_type_array))
         return;
     count = json_object_array_length(list);
-    if (json_get_int(msg, "term", 0, INT32_MAX / 2, &term))
-        m->term = (int)term;
     free_successors(m);
     m->successors = calloc(count + 1, sizeof(*m->successors));
     for (size_t i = 0; m->successors != NULL && i < count && i < SUCCESSORS_MAX; i++) {
         json_object *each = json_object_array_get_idx(list, i);
         const char *address = json_get_string(each, "address");
-        int64_t port, nodeid;
+        int64_t port;
 
-        if (address == NULL || !json_get_int(each, "port", 1, 65535, &port) ||
-            !json_get_int(each, "nodeid", 0, SIZES_NODES_MAX, &nodeid))
-            continue;
-        m->successors[m->successor_count++] = (struct successor_place){
-            .nodeid = (int)nodeid, .address = strdup(address), .port = (int)port};
+        if (address != NULL && json_get_int(each, "port", 1, 65535, &port))
+            m->successors[m->successor_count++] = (struct successor_place){
+                .address = strdup(address), .port = (int)port};
     }
+}
+
+void member_join_successors(struct member *m, json_object *msg)
+{
+    int64_t term;
+
+    if (json_get_int(msg, "term", 0, INT32_MAX / 2, &term))
+        m->term = (int)term;
+    read_successors(m, msg);
     member_listens(m); /* its term may be another one now */
 }
 
@@ -414,7 +419,7 @@ void member_join_welcomed(struct member *m, json_object *msg)
     m->unacked = 0;     /* what was on its way to nobody */
     if (m->output_paused && m->output == NULL)
         member_pause_output(m, false);
-    member_join_successors(m, msg);
+    read_successors(m, msg);
     if (found)
         log_info("%s: joins the leader of term %d at %s", m->options->node, m->term,
                  m->leader_address);
@@ -450,7 +455,6 @@ void member_join_begin(struct member *m)
 {
     uv_timer_init(m->loop, &m->seek.timer);
     m->seek.timer.data = m;
-    m->seek.on_time = on_time;
     m->open_handles++;
 }
 
