@@ -179,7 +179,10 @@ def measured(name, args, measure_all):
 
 def publish(name, args, where, complete, text, **content):
     """Print a text, with what the machine was, and write it to the page if it is complete, and what belongs to it to the file."""
-    text = f"{page.heading(where)}, PyTorch {where['torch']}, Python {where['python']}; {where['nodes']} nodes\n\n{text}"
+    heading = f"{page.heading(where)}, PyTorch {where['torch']}, Python {where['python']}; {where['nodes']} nodes"
+    if where.get("own_cpus"):
+        heading += ", each on its part of the processors"
+    text = f"{heading}\n\n{text}"
     if args.json:
         page.write(args.json, json.dumps({"machine": where, **content}, indent=1) + "\n")
     if args.markdown and complete:

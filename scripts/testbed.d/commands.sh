@@ -42,6 +42,7 @@ choose_submitter() {
 check_programs() {
     local program
     local -a missing=() wanted=(munged slurmctld slurmd sinfo scancel flock setpriv)
+    [[ ! $OWN_CPUS ]] || wanted+=(hwloc-distrib taskset)
     [[ $opt_dbd == no ]] || wanted+=(mariadbd mariadb-install-db mariadb-admin slurmdbd sacctmgr)
     for program in "${wanted[@]}"; do
         command -v "$program" >/dev/null || missing+=("$program")

@@ -6,10 +6,12 @@ MAX_NODES=512 MAX_CPUS=256 MAX_GPUS=16
 LEAF_NODES=4 # below one leaf switch of --tree
 
 # What run/testbed keeps from up for the other commands.
-RECORD=(NODES SUBMITTER PREFIX LIBRARY_DIR PYTHON_DIR PORT NETWORK)
+RECORD=(NODES SUBMITTER PREFIX LIBRARY_DIR PYTHON_DIR PORT NETWORK OWN_CPUS)
 
 # The first three parts of the addresses of a testbed with --netns.
 NETWORK=
+# Not empty: each node has its part of the processors.
+OWN_CPUS=
 
 say() {
     printf 'testbed: %s\n' "$*"

@@ -105,6 +105,11 @@ start_controller() {
     start_daemon slurmctld "${within[@]}" slurmctld -D -f "$CONF"
 }
 
+# node_cpus NODE: prints the mask of its part of the processors.
+node_cpus() {
+    hwloc-distrib --taskset "$NODES" | sed -n "${1#n}p"
+}
+
 # start_node NODE: its slurmd. With a namespace it has its own host name, and finds those of the
 # others in its /etc/hosts.
 start_node() {
@@ -115,6 +120,7 @@ start_node() {
             'hostname "$1" && mount --bind "$2" /etc/hosts && shift 2 && exec "$@"' -
             "$1" "$DIR/etc/hosts")
     fi
+    [[ ! $OWN_CPUS ]] || within=(taskset "$(node_cpus "$1")" "${within[@]}")
     start_daemon "slurmd.$1" "${within[@]}" slurmd -D -N "$1" -f "$CONF"
 }
 

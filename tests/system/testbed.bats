@@ -208,12 +208,14 @@ JOB
     nothing_left_of "$TB_HOME/none"
 }
 
-@test "GPUs are granted and numbered" {
+@test "GPUs are granted and numbered, and nodes have processors of their own" {
     [ "$UID" -eq 0 ]
-    other --stock --nodes 2 --gpus-per-node 2
+    other --stock --nodes 2 --gpus-per-node 2 --own-cpus
     run -0 as_user srun -N2 --gpus-per-node=2 bash -c 'echo "gpus=$CUDA_VISIBLE_DEVICES"'
     [ "$output" = $'gpus=0,1\ngpus=0,1' ]
     run ! as_user srun -N1 --gpus-per-node=3 true
+    run -0 as_user srun -N2 nproc
+    (($(nproc) == 1 || lines[0] + lines[1] == $(nproc)))
 }
 
 @test "with accounting, QOS high displaces QOS elastic and sacct knows of it" {
