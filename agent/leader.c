@@ -22,6 +22,7 @@
 #define ASSEMBLE_LIMIT 120.0 /* seconds for the base's own members to join */
 #define STEP_WAIT      60.0 /* growth waits until the current world has made a step, at most so long */
 #define FORM_WAIT      10.0 /* and any change, until live workers have met */
+#define LEAVE_WAIT     0.05 /* for others that Slurm preempts with the first: one change for all */
 #define CLOSE_LIMIT    3.0  /* seconds for members to end when the job has ended */
 #define LEASE_PATIENCE                                                                             \
     6 /* times heartbeat_timeout for others to claim the lead: they notice after three */
@@ -220,6 +221,10 @@ static void change_when_prepared(struct leader *leader, const struct plan_output
 
     if (is_forming(leader)) {
         leader_schedule(leader, 0.5);
+        return;
+    }
+    if (leader_now(leader) < leader->leave_at) {
+        leader_schedule(leader, leader->leave_at - leader_now(leader));
         return;
     }
     if (!out->urgent && any_completed(leader))
@@ -604,6 +609,7 @@ static void handle_leaving(struct leader *leader, struct leader_member *m, json_
         return;
     }
     leader_setback(leader);
+    leader->leave_at = leader_now(leader) + LEAVE_WAIT;
     /* Slurm takes the whole job: its other nodes need not wait for their own signal. */
     for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *each = leader->members[i];

@@ -166,6 +166,7 @@ struct leader {
     struct submission *submission;
     char submit_error[256];
     double submit_after; /* no sbatch before (back-off after a refusal) */
+    double leave_at;     /* no change before: more nodes may be preempted with the first */
     double submit_backoff;
     int extensions_seen; /* submissions so far: tells whether one fell into a look at Slurm */
     int cancelling;      /* cancellations under way */
