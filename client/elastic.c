@@ -15,6 +15,7 @@
 
 #include "client/event.h"
 #include "client/nodes.h"
+#include "client/snapshot.h"
 #include "client/sockets.h"
 #include "client/store.h"
 #include "client/term_guard.h"
@@ -225,8 +226,10 @@ void elastic_guard_child(void)
 
 void elastic_finalize(void)
 {
-    if (worker != NULL)
+    if (worker != NULL) {
+        snapshot_client_close();
         nodes_close();
+    }
     elastic_world_left();
     event_client_close(worker);
     worker = NULL;
@@ -298,6 +301,48 @@ int elastic_get(const char *key, void *value, size_t *size, int timeout_ms)
     int rc = find_store(key, &store);
 
     return rc != 0 ? rc : store_client_get(&store, key, value, size, timeout_ms, &last_error);
+}
+
+/* ---- snapshots --------------------------------------------------------------------------------- */
+
+/* One worker of the first node, and one of the last. */
+static bool keeps_snapshots(const struct elastic_world *world)
+{
+    return world->local_rank == 0 &&
+           (world->rank == 0 || world->rank + world->local_size >= world->size);
+}
+
+int elastic_snapshot(const struct elastic_part *parts, int count, int flags)
+{
+    struct snapshot_place place = {.run_dir = getenv("ELASTIC_RUN_DIR"),
+                                   .checkpoint = getenv("ELASTIC_CHECKPOINT_DIR"),
+                                   .incarnation = getenv("ELASTIC_INCARNATION")};
+    struct elastic_world world;
+    int rc;
+
+    last_error.text[0] = '\0';
+    if (worker == NULL)
+        return ELASTIC_NOT_ELASTIC;
+    rc = event_client_gate(worker, EVENT_PASSED_LOAD, &last_error);
+    if (rc != 0)
+        return rc;
+    event_client_world(worker, &world);
+    if (!keeps_snapshots(&world))
+        return ELASTIC_ELSEWHERE;
+    if (place.run_dir == NULL || place.checkpoint == NULL || place.incarnation == NULL) {
+        event_client_fail(&last_error, "no snapshot: ELASTIC_RUN_DIR, ELASTIC_CHECKPOINT_DIR and "
+                                       "ELASTIC_INCARNATION must be as elasticrun has set them");
+        return ELASTIC_ERROR_SNAPSHOT;
+    }
+    place.generation = world.generation;
+    place.step = (int64_t)event_client_step(worker);
+    return snapshot_client_keep(&place, parts, count, flags, &last_error);
+}
+
+int elastic_snapshot_wait(int timeout_ms)
+{
+    last_error.text[0] = '\0';
+    return worker != NULL ? snapshot_client_wait(timeout_ms, &last_error) : ELASTIC_NOT_ELASTIC;
 }
 
 /* ---- progress, and nodes ----------------------------------------------------------------------- */

@@ -35,6 +35,7 @@ extern "C" {
 #define ELASTIC_NOT_ELASTIC    1    /* no elasticrun, or a forked child */
 #define ELASTIC_PENDING        2    /* not known yet */
 #define ELASTIC_GO_ON          3    /* a boundary was passed, and training goes on */
+#define ELASTIC_ELSEWHERE      4    /* other workers do it */
 #define ELASTIC_ERROR_PAGE     (-1) /* the event file is missing, foreign or of another version */
 #define ELASTIC_ERROR_AGENT    (-2) /* the agent of this worker is gone: leave */
 #define ELASTIC_ERROR_WAIT     (-3) /* the agent has asked to wait and was not heard of again: leave */
@@ -44,9 +45,13 @@ extern "C" {
 #define ELASTIC_ERROR_STORE                                                                        \
     (-7) /* the agent's store is not there, does not answer or does not do it */
 #define ELASTIC_ERROR_GONE (-8) /* the world is over: there is a next one, or will be */
+#define ELASTIC_ERROR_SNAPSHOT                                                                     \
+    (-9) /* it does not fit into this node's memory, or cannot be written */
 
-#define ELASTIC_ID_BYTES   64 /* of a request's id, with its NUL */
-#define ELASTIC_UNIT_BYTES 24 /* of a unit of progress, with its NUL */
+#define ELASTIC_ID_BYTES   64  /* of a request's id, with its NUL */
+#define ELASTIC_UNIT_BYTES 24  /* of a unit of progress, with its NUL */
+#define ELASTIC_NAME_BYTES 128 /* of a part of a snapshot, with its NUL */
+#define ELASTIC_PARTS_MAX  64  /* of a snapshot */
 
 enum elastic_kind {
     ELASTIC_NONE = 0,
@@ -231,6 +236,39 @@ int elastic_put(const char *key, const void *value, size_t size);
 /* The value, as soon as there is one. *size: bytes of room at value, then bytes of the value; where they are more than fit
  * ELASTIC_ERROR_ARGUMENT, and only what fits is stored. Returns 0; ELASTIC_PENDING if there was none within timeout_ms (0: looks, -1: no limit); or an error. */
 int elastic_get(const char *key, void *value, size_t *size, int timeout_ms);
+
+/* ---- a copy of the state in the memory of nodes, for when all that have it are lost at once ---------------------------
+ * One worker of the first node and one of the last keep it, so that the loss of one node loses none. When the job ends in any other way than well, the
+ * epilog makes the newest one durable; the next run of the job finds it as a checkpoint: each part is a file of its name in the directory
+ * $ELASTIC_CHECKPOINT_DIR/latest, to be looked for after elastic_init(). There a number is a checkpoint: 00000012; so a program that saves
+ * checkpoints of its own there, too, makes them as slurm_elastic.save() does (doc/faults.md), and one that saves them elsewhere compares their ages. */
+
+struct elastic_part {
+    const char *
+        name; /* of the file: 1 to 127 printable ASCII characters, no blank, '/', '"' or '\\', not beginning with '.' */
+    const void *data; /* may be NULL if there is none of it */
+    size_t size;      /* bytes */
+};
+
+/* Leave the data where it is, as in memory that the caller does not use again before elastic_snapshot_wait() returns 0. */
+#define ELASTIC_IN_PLACE 1
+
+/* Keep a copy of these parts (1 to ELASTIC_PARTS_MAX), which are the whole state, the same on all ranks. To be called by all ranks between two steps, as often
+ * as you like to lose no more than what was done since; no worker waits for another, nothing is written to a disk. flags: 0, and data may change as
+ * soon as this returns, for it is copied before; or ELASTIC_IN_PLACE. Names are copied in either case. A thread does the rest; it gets no signals.
+ *
+ * Two snapshots are in the node's memory at a time, the one that is complete and the one that is written, and with flags of 0 a third copy in that of this process:
+ * all of it counts as memory of the job. What is larger than nine tenths of the memory that the node and the job have left is not taken; the one
+ * before stays.
+ *
+ * Returns 0: it is being written; ELASTIC_ELSEWHERE: other workers keep it; ELASTIC_PENDING: the one before is still being written, and this one is
+ * not kept; ELASTIC_NOT_ELASTIC; ELASTIC_ERROR_ARGUMENT; ELASTIC_ERROR_SNAPSHOT, also if libsodium is not there; or ELASTIC_ERROR_AGENT. */
+int elastic_snapshot(const struct elastic_part *parts, int count, int flags);
+
+/* Wait until the last one of this process is complete, up to timeout_ms (0: looks, -1: no limit). Returns 0: it is, or there was none;
+ * ELASTIC_PENDING: not yet; ELASTIC_ERROR_SNAPSHOT: it could not be written, the one before is what there is; or ELASTIC_NOT_ELASTIC. elastic_finalize()
+ * waits, too; a program that ends without leaves the one before. */
+int elastic_snapshot_wait(int timeout_ms);
 
 /* The text of this thread's last error, "" if there was none. Valid until its next call into the library. */
 const char *elastic_error(void);

@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # client/: libelastic.so and elastic.h, what training code calls. It needs libc only: it is loaded into
-# users' own programs, environments and containers. libpmix is opened when it is needed (nodes.c), never linked.
+# users' own programs, environments and containers. libpmix and libsodium are opened when they are needed (nodes.c,
+# snapshot.c), never linked.
 include_HEADERS += client/elastic.h
 lib_LTLIBRARIES += client/libelastic.la
 client_libelastic_la_SOURCES = \
+    agent/memory.c \
+    agent/memory.h \
     client/elastic.c \
     client/event.c \
     client/event.h \
     client/event_page.h \
     client/nodes.c \
     client/nodes.h \
+    client/snapshot.c \
+    client/snapshot.h \
     client/sockets.c \
     client/sockets.h \
     client/store.c \
     client/store.h \
     client/term_guard.c \
     client/term_guard.h
-client_libelastic_la_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)
+client_libelastic_la_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS) $(SODIUM_CFLAGS)
 client_libelastic_la_CFLAGS = $(EXPORTING_FLAGS)
 client_libelastic_la_LDFLAGS = -version-info 0:0:0 -export-symbols-regex '^elastic_' $(MODULE_LDFLAGS)

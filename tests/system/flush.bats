@@ -12,6 +12,9 @@ load hook
 setup_file() {
     testbed_up --nodes 5 --grace 2
     cp "$TREE/tests/system/snapshots.py" "$TB_WORK/"
+    gcc -O1 -Wall -Wextra -Werror -I"$prefix/include" -o "$TB_WORK/snapshots" "$TREE/tests/system/snapshots.c" \
+        -L"$prefix/lib" -lelastic -Wl,-rpath,"$prefix/lib"
+    chmod 0755 "$TB_WORK/snapshots"
     find_hook
     export MEMORY=$TB_DIR/snapshots
     if ((UID == 0)); then
@@ -26,7 +29,7 @@ teardown_file() { testbed_down; }
 
 teardown() { cancel_all; }
 
-# keeper SIZES EVERY [WORD...] [-- SBATCH-OPTION...]: submits snapshots.py; prints the job id. Its log is TB_WORK/log-JOB.
+# keeper SIZES EVERY [WORD...] [-- SBATCH-OPTION...]: submits snapshots.py, or $TRAINING; prints the job id. Its log is TB_WORK/log-JOB.
 keeper() {
     local sizes=$1
     local -a words=("$2")
@@ -36,7 +39,7 @@ keeper() {
         shift
     done
     submit --elastic="$sizes" --elastic-grow=ask --exclusive -t 10 --requeue --open-mode=append "${@:2}" --wrap \
-        "srun elasticrun /usr/bin/python3 $TB_WORK/snapshots.py $TB_WORK/log-\$SLURM_JOB_ID ${words[*]}"
+        "srun elasticrun ${TRAINING:-/usr/bin/python3 $TB_WORK/snapshots.py} $TB_WORK/log-\$SLURM_JOB_ID ${words[*]}"
 }
 
 made() { (($(last_step "$1" 2>/dev/null || echo 0) >= $2)); }
@@ -88,18 +91,25 @@ start_again() {
 all_nodes_are_idle() { nodes_are 5 idle; }
 
 @test "after the loss of everything a job goes on from its snapshot; a checkpoint that is newer wins" {
-    local lost saved
+    local lost saved in_c
     lost=$(keeper 2:2 10)
     saved=$(keeper 2:2 10 save=25)
+    in_c=$(TRAINING=$TB_WORK/snapshots keeper 1:1 10)
     wait_for 40 made "$lost" 33
     wait_for 40 made "$saved" 33
+    wait_for 40 made "$in_c" 33
     kill_all "$lost"
     kill_all "$saved"
-    as_user scontrol requeue "$lost,$saved"
-    wait_for 40 start_again "$lost" "$saved"
+    kill_all "$in_c"
+    as_user scontrol requeue "$lost,$saved,$in_c"
+    wait_for 40 start_again "$lost" "$saved" "$in_c"
     wait_for 40 has_begun_again "$lost"
     wait_for 40 has_begun_again "$saved"
-    cat "$TB_WORK/$lost.out"
+    wait_for 40 has_begun_again "$in_c"
+    cat "$TB_WORK/$lost.out" "$TB_WORK/$in_c.out"
+    echo "in C: $(ended_with "$in_c") -> $(began_again "$in_c")"
+    (($(began_again "$in_c") >= 30 && $(ended_with "$in_c") - $(began_again "$in_c") <= 10))
+    as_user scancel "$in_c"
     echo "lost: $(ended_with "$lost") -> $(began_again "$lost"); saved: $(ended_with "$saved") -> $(began_again "$saved")"
     (($(began_again "$lost") >= 30 && $(ended_with "$lost") - $(began_again "$lost") <= 10))
     (($(began_again "$saved") == 25))

@@ -51,6 +51,7 @@ EXTRA_DIST += \
     tests/system/soak.py \
     tests/system/slow_network.py \
     tests/system/time_limits.bats \
+    tests/system/snapshots.c \
     tests/system/snapshots.py \
     tests/system/steps.py \
     tests/system/epilog.bats \

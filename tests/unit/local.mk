@@ -267,11 +267,25 @@ tests_unit_test_event_SOURCES = \
     client/elastic.c \
     client/event.c \
     client/nodes.c \
+    client/snapshot.c \
     client/sockets.c \
     client/store.c \
     client/term_guard.c
 tests_unit_test_event_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
 tests_unit_test_event_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+
+UNIT_TESTS += tests/unit/test_snapshot_client
+tests_unit_test_snapshot_client_SOURCES = \
+    tests/unit/test_snapshot_client.c \
+    client/elastic.c \
+    client/event.c \
+    client/nodes.c \
+    client/snapshot.c \
+    client/sockets.c \
+    client/store.c \
+    client/term_guard.c
+tests_unit_test_snapshot_client_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
+tests_unit_test_snapshot_client_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS) $(SODIUM_LIBS)
 
 UNIT_TESTS += tests/unit/test_sockets
 tests_unit_test_sockets_SOURCES = \
