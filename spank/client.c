@@ -241,11 +241,30 @@ static int send_base(spank_t sp, const struct options *options, struct error *er
     return rc;
 }
 
+/* Without PrologFlags=Alloc a node that does not run the script runs the prolog when a step comes to it, and it is this srun then that says what the
+ * job is. */
+static void tell_prolog(spank_t sp)
+{
+    const char *sizes = getenv(ENVIRONMENT_MARK) ? getenv(ENVIRONMENT_SIZES) : NULL;
+    const char *base = getenv("ELASTIC_BASE"); /* of an extension: JOB.RESTARTS */
+    char id[16];
+
+    if (sizes) {
+        spank_job_control_setenv(sp, ENVIRONMENT_SIZES, sizes, 1);
+    } else if (base) {
+        snprintf(id, sizeof(id), "%.*s", (int)strspn(base, "0123456789"), base);
+        spank_job_control_setenv(sp, ENVIRONMENT_EXTEND, id, 1);
+    }
+}
+
 /* srun in the script of an elastic job. --export=NONE, which the one of sbatch implies for all sruns
  * of the script, shall not part elasticrun from the policy. */
-static void pass_policy_to_step(void)
+static void pass_policy_to_step(spank_t sp)
 {
-    if (spank_context() != S_CTX_LOCAL || !getenv("SLURM_JOB_ID") || !getenv(ENVIRONMENT_MARK))
+    if (spank_context() != S_CTX_LOCAL || !getenv("SLURM_JOB_ID"))
+        return;
+    tell_prolog(sp);
+    if (!getenv(ENVIRONMENT_MARK))
         return;
     for (const struct environment_name *n = environment_names; n->name; n++) {
         const char *value = getenv(n->name);
@@ -261,7 +280,7 @@ int client_send_policy(spank_t sp)
     int rc;
 
     if (!options->first) {
-        pass_policy_to_step();
+        pass_policy_to_step(sp);
         return ESPANK_SUCCESS;
     }
     if (options->extend)
