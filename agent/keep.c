@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The workers of this node have been torn out of a world by a fault, and those of the next one start from the newest checkpoint: what they had in a
  * snapshot is flushed before the leader is told that they are gone, so that it can make that a checkpoint (promote.c). */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -12,11 +13,15 @@
 
 /* Seconds. The leader takes a node for lost if its workers are not gone within ten after they should have been killed. */
 #define LIMIT 8
+#define LATE                                                                                       \
+    1 /* more, and it waits for a file system from which no signal frees it: it does so alone */
 
 struct keeping {
     uv_process_t process;
+    uv_timer_t timer;
     struct member *member;
     int started;
+    int open; /* handles */
 };
 
 static bool has_snapshot(const struct member *m)
@@ -33,8 +38,16 @@ static void on_closed(uv_handle_t *handle)
     struct keeping *keeping = handle->data;
     struct member *m = keeping->member;
 
+    if (--keeping->open > 0)
+        return;
     free(keeping);
     member_piece_gone(m);
+}
+
+static void end(struct keeping *keeping)
+{
+    uv_close((uv_handle_t *)&keeping->timer, on_closed);
+    uv_close((uv_handle_t *)&keeping->process, on_closed);
 }
 
 static void on_ended(uv_process_t *process, int64_t status, int number)
@@ -45,7 +58,18 @@ static void on_ended(uv_process_t *process, int64_t status, int number)
         log_error("%s: its snapshot could not be brought to the checkpoints",
                   keeping->member->options->node);
     member_send_drained(keeping->member, keeping->started);
-    uv_close((uv_handle_t *)process, on_closed);
+    end(keeping);
+}
+
+static void on_late(uv_timer_t *timer)
+{
+    struct keeping *keeping = timer->data;
+
+    log_error("%s: its snapshot is not at the checkpoints after %d s: nobody waits for it",
+              keeping->member->options->node, LIMIT + LATE);
+    uv_process_kill(&keeping->process, SIGKILL);
+    member_send_drained(keeping->member, keeping->started);
+    end(keeping);
 }
 
 bool keep_snapshot(struct member *m, int started)
@@ -66,12 +90,16 @@ bool keep_snapshot(struct member *m, int started)
     snprintf(limit, sizeof(limit), "--keep-time=%d", LIMIT);
     keeping->member = m;
     keeping->started = started;
-    keeping->process.data = keeping;
-    rc = uv_spawn(m->loop, &keeping->process, &options);
+    keeping->process.data = keeping->timer.data = keeping;
+    keeping->open = 2;
     m->open_handles++;
-    if (rc == 0)
+    uv_timer_init(m->loop, &keeping->timer);
+    rc = uv_spawn(m->loop, &keeping->process, &options);
+    if (rc == 0) {
+        uv_timer_start(&keeping->timer, on_late, (LIMIT + LATE) * 1000, 0);
         return true;
+    }
     log_error("%s: %s: %s", m->options->node, args[0], uv_strerror(rc));
-    uv_close((uv_handle_t *)&keeping->process, on_closed);
+    end(keeping);
     return false;
 }

@@ -19,8 +19,8 @@ const char *paths_program(void)
     return path;
 }
 
-/* First of the candidates, relative to the program's directory or absolute, that can be read; the last one if none. */
-static const char *find(char *buf, const char *const *candidates)
+/* First of the candidates, relative to the program's directory or absolute, that can be read (R_OK) or executed (X_OK); the last one if none. */
+static const char *find(char *buf, const char *const *candidates, int mode)
 {
     const char *program = paths_program();
     const char *slash = strrchr(program, '/');
@@ -33,7 +33,7 @@ static const char *find(char *buf, const char *const *candidates)
             snprintf(buf, PATH_MAX, "%s", *c);
         else
             snprintf(buf, PATH_MAX, "%.*s/%s", dir, program, *c);
-        if (access(buf, R_OK) == 0)
+        if (access(buf, mode) == 0)
             break;
     }
     return buf;
@@ -45,7 +45,7 @@ const char *paths_extension_script(void)
     static const char *const candidates[] = {"../libexec/slurm-elastic/extension.sh",
                                              PKGLIBEXECDIR "/extension.sh", NULL};
 
-    return find(path, candidates);
+    return find(path, candidates, R_OK);
 }
 
 const char *paths_library(void)
@@ -54,7 +54,7 @@ const char *paths_library(void)
     static const char *const candidates[] = {"../lib/libelastic.so.0", LIBDIR "/libelastic.so.0",
                                              NULL};
 
-    return find(path, candidates);
+    return find(path, candidates, R_OK);
 }
 
 const char *paths_flush(void)
@@ -63,7 +63,7 @@ const char *paths_flush(void)
     static const char *const candidates[] = {"../libexec/slurm-elastic/elastic-flush",
                                              PKGLIBEXECDIR "/elastic-flush", NULL};
 
-    return find(path, candidates);
+    return find(path, candidates, X_OK);
 }
 
 const char *paths_pmix(void)
@@ -72,5 +72,5 @@ const char *paths_pmix(void)
     static const char *const candidates[] = {"../libexec/slurm-elastic/elasticrun-pmix",
                                              PKGLIBEXECDIR "/elasticrun-pmix", NULL};
 
-    return find(path, candidates);
+    return find(path, candidates, X_OK);
 }

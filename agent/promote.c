@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/leader_internal.h"
@@ -16,11 +18,21 @@
 #include "flush/entry.h"
 #include "lib/promotion.h"
 
+/* A run that was put back into the queue may start while what its predecessor had in memory is still being written. */
+#define LOOK_MS     1000
+#define LOOKS_MAX   600
+#define IDLE_MAX    30  /* looks in which nothing has become more: whoever has written is dead */
+#define RECENT_SECS 120 /* by the file server's clock, which may be another one */
+
 struct promoting {
     uv_work_t req;
+    uv_timer_t timer;
     struct leader *leader;
     const char *path;
-    uint32_t job;
+    uint32_t job, restarts;
+    uint64_t seen; /* of what is being written */
+    int looks, idle;
+    bool waits;
     struct promotion_entry *entries;
     int count;
     struct error said; /* "": nothing has been done */
@@ -119,13 +131,60 @@ static int carry_out(struct promoting *promoting, int dir)
     return 0;
 }
 
+/* A number that changes when something in the directory does; *newest is when something has last. */
+static uint64_t content_of(int dir, const char *name, time_t *newest)
+{
+    struct stat st;
+    int fd = entry_open(dir, name, S_IFDIR, &st, NULL);
+    DIR *list = fd >= 0 ? entry_list(fd) : NULL;
+    uint64_t sum = fd >= 0;
+    const char *file;
+
+    if (fd >= 0 && st.st_mtime > *newest)
+        *newest = st.st_mtime;
+    while (list != NULL && (file = entry_next(list)) != NULL) {
+        if (fstatat(fd, file, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        sum += (uint64_t)st.st_size + (uint64_t)st.st_mtim.tv_nsec + 1;
+        *newest = st.st_mtime > *newest ? st.st_mtime : *newest;
+    }
+    if (list != NULL)
+        closedir(list);
+    if (fd >= 0)
+        close(fd);
+    return sum;
+}
+
+/* Is something of an earlier run being written, as far as can be seen from here? The writer may be on any node. */
+static bool is_being_flushed(struct promoting *promoting, int dir)
+{
+    DIR *list = promoting->restarts > 0 ? entry_list(dir) : NULL;
+    uint64_t seen = 0;
+    time_t newest = 0;
+    const char *name;
+
+    while (list != NULL && (name = entry_next(list)) != NULL)
+        if (snapshot_is_flushing_name(name, promoting->job, promoting->restarts))
+            seen += content_of(dir, name, &newest);
+    if (list != NULL)
+        closedir(list);
+    promoting->idle = seen == promoting->seen ? promoting->idle + 1 : 0;
+    promoting->seen = seen;
+    return seen != 0 && promoting->looks++ < LOOKS_MAX && promoting->idle < IDLE_MAX &&
+           (promoting->looks > 1 || newest > time(NULL) - RECENT_SECS);
+}
+
 static void work(uv_work_t *req)
 {
     struct promoting *promoting = req->data;
     int dir = open(promoting->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), flushed;
 
-    if (dir < 0)
+    promoting->waits = dir >= 0 && is_being_flushed(promoting, dir);
+    if (dir < 0 || promoting->waits) {
+        if (dir >= 0)
+            close(dir);
         return; /* the workers will say so if they need it */
+    }
     flushed = list(promoting, dir);
     if (flushed < 0)
         promoting->failed = error_set(&promoting->said, "cannot read %s: %s",
@@ -137,22 +196,55 @@ static void work(uv_work_t *req)
 
 /* ---- in the loop ------------------------------------------------------------------------------------------------------- */
 
-static void done(uv_work_t *req, int status)
+static void on_closed(uv_handle_t *timer)
 {
-    struct promoting *promoting = req->data;
+    struct promoting *promoting = timer->data;
+
+    free(promoting->entries);
+    free(promoting);
+}
+
+static void finish(struct promoting *promoting)
+{
     struct leader *leader = promoting->leader;
 
-    (void)status;
     if (promoting->failed)
         log_error("job %" PRIu32 ": %s", promoting->job, promoting->said.text);
     else if (promoting->said.text[0] != '\0')
         log_info("job %" PRIu32 ": %s", promoting->job, promoting->said.text);
-    free(promoting->entries);
-    free(promoting);
+    uv_close((uv_handle_t *)&promoting->timer, on_closed);
     leader->promoting = false;
     leader->promoted = leader->phase == PHASE_RESERVING;
     if (leader->promoted)
         change_form(leader);
+}
+
+static void on_look(uv_timer_t *timer);
+
+static void done(uv_work_t *req, int status)
+{
+    struct promoting *promoting = req->data;
+
+    (void)status;
+    if (!promoting->waits || promoting->leader->phase != PHASE_RESERVING) {
+        finish(promoting);
+        return;
+    }
+    if (promoting->looks == 1)
+        log_info("job %" PRIu32 ": waits for a snapshot of an earlier run, which is being written "
+                 "to %s",
+                 promoting->job, error_path(promoting->path).text);
+    uv_timer_start(&promoting->timer, on_look, LOOK_MS, 0);
+}
+
+static void on_look(uv_timer_t *timer)
+{
+    struct promoting *promoting = timer->data;
+
+    if (promoting->leader->phase == PHASE_RESERVING)
+        uv_queue_work(promoting->leader->loop, &promoting->req, work, done);
+    else
+        finish(promoting);
 }
 
 bool promote_first(struct leader *leader)
@@ -170,7 +262,10 @@ bool promote_first(struct leader *leader)
         promoting->leader = leader;
         promoting->path = leader->options->checkpoint_dir;
         promoting->job = leader->options->job;
+        promoting->restarts = leader->options->restarts;
         promoting->req.data = promoting;
+        promoting->timer.data = promoting;
+        uv_timer_init(leader->loop, &promoting->timer);
         leader->promoting = true;
         uv_queue_work(leader->loop, &promoting->req, work, done);
     }

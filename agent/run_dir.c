@@ -20,12 +20,17 @@
 #include "lib/snapshot.h"
 
 #define PATH_SIZE 512
+#define LOCK_SIZE (PATH_SIZE + sizeof(LOCK_NAME) + 1)
 #define ROOTS     2
 
 /* The agent holds a lock on this file for as long as it lives; who can take the lock knows that the agent has died. */
 #define LOCK_NAME "agent.lock"
 
 #define BACKGROUND_LIMIT 3600 /* seconds for a flush that nobody waits for */
+
+/* Somebody who looks whether the agent of a directory has died holds its lock for a moment. */
+#define LOCK_TRIES 40
+#define LOCK_PAUSE 50000 /* microseconds */
 
 static const char *root_of(const struct conf *conf, int index)
 {
@@ -94,7 +99,7 @@ static int flush(const char *path, const struct conf *conf, int seconds)
 /* Did an agent use it that has died? Where there was none it may be one that is about to start. */
 static bool is_left(const char *dir)
 {
-    char path[PATH_SIZE + sizeof(LOCK_NAME) + 1];
+    char path[LOCK_SIZE];
     int fd;
     bool left;
 
@@ -130,37 +135,85 @@ static void sweep(const char *root, const struct conf *conf, uint32_t job, const
 
 /* ---- one's own ----------------------------------------------------------------------------------------------------------- */
 
+static void lock_path(char path[LOCK_SIZE], const char *dir)
+{
+    snprintf(path, LOCK_SIZE, "%s/%s", dir, LOCK_NAME);
+}
+
 static int make(const char *root, const char *path, const struct conf *conf, struct error *err)
 {
+    char name[LOCK_SIZE];
     struct stat st;
 
     if (stat(root, &st) != 0 && errno == ENOENT)
         return error_set(err, "there is no %s", root);
     if (is_own_directory(path) && is_left(path)) {
-        /* An elasticrun of this run of the job, in an earlier step. */
-        if (flush(path, conf, conf->epilog_flush > 0 ? conf->epilog_flush : 1) != 0)
+        /* An elasticrun of this run of the job, in an earlier step. What was flushed is gone, with its lock. */
+        lock_path(name, path);
+        if (flush(path, conf, conf->epilog_flush > 0 ? conf->epilog_flush : 1) != 0 ||
+            lstat(name, &st) == 0)
             return error_set(err, "%s holds a snapshot that could not be saved",
                              error_path(path).text);
-        dir_remove(path, NULL);
     }
     return dir_make(path, err);
 }
 
-static int lock(const char *path, struct error *err)
+/* A file that is locked before it has its name, so that nobody takes it for that of a dead agent. */
+static int make_lock(const char *name)
 {
-    char name[PATH_SIZE + sizeof(LOCK_NAME) + 1];
+    char temporary[LOCK_SIZE + 16];
     int fd;
 
-    snprintf(name, sizeof(name), "%s/%s", path, LOCK_NAME);
-    fd = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    /* It stays open: the lock is held until this process ends. */
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-        return 0;
-    error_set(err, "%s: %s: another elasticrun of this job runs on this node", path,
-              strerror(errno));
-    if (fd >= 0)
+    snprintf(temporary, sizeof(temporary), "%s-%d", name, (int)getpid());
+    unlink(temporary);
+    fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -1;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 || link(temporary, name) != 0) {
+        int reason = errno;
+
         close(fd);
+        fd = -1;
+        errno = reason;
+    }
+    unlink(temporary);
+    return fd;
+}
+
+/* The lock of an earlier agent; whoever has cleared the directory meanwhile has taken its name away. */
+static int take_lock(const char *name)
+{
+    struct stat st, named;
+    int fd = open(name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+    if (fd < 0)
+        return -1;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && lstat(name, &named) == 0 &&
+        st.st_ino == named.st_ino && st.st_dev == named.st_dev)
+        return fd;
+    close(fd);
     return -1;
+}
+
+static int lock(const char *path, struct error *err)
+{
+    char name[LOCK_SIZE];
+    int fd = -1;
+
+    lock_path(name, path);
+    for (int i = 0; fd < 0 && i < LOCK_TRIES; i++) {
+        if (i > 0)
+            usleep(LOCK_PAUSE);
+        fd = make_lock(name);
+        if (fd < 0 && errno != EEXIST)
+            return error_set(err, "%s: %s", error_path(name).text, strerror(errno));
+        if (fd < 0)
+            fd = take_lock(name);
+    }
+    /* It stays open: the lock is held until this process ends. */
+    if (fd >= 0)
+        return 0;
+    return error_set(err, "%s: another elasticrun of this job runs on this node", path);
 }
 
 char *run_dir_make(const struct conf *conf, uint32_t job, uint32_t restarts, const char *node,

@@ -140,6 +140,14 @@ bool snapshot_is_flushed_name(const char *name, uint32_t job)
            take_text(&name, ".");
 }
 
+bool snapshot_is_flushing_name(const char *name, uint32_t job, uint32_t restarts)
+{
+    uint32_t of, run;
+
+    return take_text(&name, FLUSHING) && take_incarnation(&name, &of, &run) && of == job &&
+           run < restarts && take_text(&name, ".");
+}
+
 int64_t snapshot_checkpoint_number(const char *name)
 {
     size_t len = strspn(name, DIGITS);

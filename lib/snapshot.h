@@ -102,6 +102,9 @@ int64_t snapshot_checkpoint_number(const char *name);
 /* Whether the name is that of something of the job that was flushed: .flushed-JOB.… */
 bool snapshot_is_flushed_name(const char *name, uint32_t job);
 
+/* Whether the name is that of something that is being written of an earlier run of the job than this one: .flushing-JOB.RESTARTS.… */
+bool snapshot_is_flushing_name(const char *name, uint32_t job, uint32_t restarts);
+
 /* Whether the name can be that of a checkpoint or of something flushed: 00000012, .flushed-... */
 bool snapshot_is_checkpoint_name(const char *name);
 

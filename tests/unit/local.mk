@@ -274,6 +274,10 @@ tests_unit_test_event_SOURCES = \
 tests_unit_test_event_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
 tests_unit_test_event_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
 
+UNIT_TESTS += tests/unit/test_run_dir
+tests_unit_test_run_dir_CPPFLAGS = $(AGENT_CPPFLAGS)
+tests_unit_test_run_dir_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+
 UNIT_TESTS += tests/unit/test_snapshot_client
 tests_unit_test_snapshot_client_SOURCES = \
     tests/unit/test_snapshot_client.c \

@@ -418,6 +418,11 @@ static void test_directory_names(void **state)
     assert_int_equal(snapshot_flushing_pid(name, "n1"), 77);
     assert_int_equal(snapshot_flushing_pid(name, "n"), 0);
     assert_int_equal(snapshot_flushing_pid(name, "n11"), 0);
+    assert_true(snapshot_is_flushing_name(name, 12, 1));
+    assert_false(snapshot_is_flushing_name(name, 12, 0));
+    assert_false(snapshot_is_flushing_name(name, 1, 1));
+    assert_false(snapshot_is_flushing_name(".flushed-12.0.3.1234-n1", 12, 1));
+    assert_false(snapshot_is_flushing_name(".flushing-12.0", 12, 1));
     /* The longest is whole. */
     memset(node, 'n', SNAPSHOT_NODE_MAX);
     snapshot_flushing_name(name, &largest, node, INT32_MAX);

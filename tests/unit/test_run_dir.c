@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The run directory of an agent that starts (agent/run_dir.c), while others look again and again whether its agent has died. */
+#include "tests/unit/support.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/run_dir.h"
+#include "common/files.h"
+
+#define ROUNDS  150
+#define LOOKERS 2
+
+static char root[] = "/tmp/elastic-test-run-dir-XXXXXX";
+static char path[128], lock_path[160];
+
+static struct conf *make_conf(void)
+{
+    struct conf *conf = conf_create();
+
+    assert_non_null(conf);
+    free(conf->snapshot_dir);
+    conf->snapshot_dir = strdup(root);
+    assert_non_null(conf->snapshot_dir);
+    return conf;
+}
+
+static int make_root(void **state)
+{
+    if (mkdtemp(root) == NULL)
+        return -1;
+    snprintf(path, sizeof(path), "%s/elastic-%u-12.0-n1", root, (unsigned int)getuid());
+    snprintf(lock_path, sizeof(lock_path), "%s/agent.lock", path);
+    return 0;
+}
+
+static int remove_root(void **state)
+{
+    return rmdir(root);
+}
+
+/* As a sweep does: it has the lock of what is dead for a moment, and takes away what has been left. */
+static _Noreturn void look_for_ever(void)
+{
+    alarm(60);
+    for (;;) {
+        int fd = open(lock_path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+            unlink(lock_path);
+        if (fd >= 0)
+            close(fd);
+    }
+}
+
+static bool is_locked(void)
+{
+    int fd = open(lock_path, O_RDONLY);
+    bool locked = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0;
+
+    if (fd >= 0)
+        close(fd);
+    return locked;
+}
+
+/* An agent: it has its directory, which is its own, until it ends. */
+static int agent(void)
+{
+    struct conf *conf = make_conf();
+    struct error err = {""};
+    char *made = run_dir_make(conf, 12, 0, "n1", &err);
+    int status = made != NULL && strcmp(made, path) == 0 && is_locked() ? 0 : 1;
+
+    if (status != 0)
+        fprintf(stderr, "%s: %s\n", made != NULL ? made : "nothing", err.text);
+    free(made);
+    conf_destroy(conf);
+    return status;
+}
+
+static int run_agent(void)
+{
+    int status = -1;
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(agent());
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static void test_nobody_takes_it_for_dead(void **state)
+{
+    pid_t lookers[LOOKERS];
+    int failed = 0;
+
+    for (int i = 0; i < LOOKERS; i++) {
+        lookers[i] = fork();
+        if (lookers[i] == 0)
+            look_for_ever();
+    }
+    for (int i = 0; i < ROUNDS; i++) {
+        failed += run_agent() != 0;
+        dir_remove(path, NULL);
+    }
+    for (int i = 0; i < LOOKERS; i++) {
+        kill(lookers[i], SIGKILL);
+        waitpid(lookers[i], NULL, 0);
+    }
+    assert_int_equal(failed, 0);
+}
+
+static void test_another_agent_lives(void **state)
+{
+    struct conf *conf = make_conf();
+    struct error err = {""};
+    struct stat st;
+    int fd, begun[2], status = -1;
+    char byte;
+    pid_t pid;
+
+    assert_int_equal(pipe(begun), 0);
+    pid = fork();
+    if (pid == 0) {
+        byte = (char)agent();
+        if (write(begun[1], &byte, 1) == 1)
+            pause();
+        _exit(0);
+    }
+    assert_int_equal(read(begun[0], &byte, 1), 1);
+    assert_int_equal(byte, 0);
+    assert_null(run_dir_make(conf, 12, 0, "n1", &err));
+    assert_non_null(strstr(err.text, "another elasticrun of this job runs on this node"));
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    /* What is in the place of a lock is replaced by nobody, and waited for by nobody. */
+    assert_int_equal(unlink(lock_path), 0);
+    assert_int_equal(symlink("/etc/passwd", lock_path), 0);
+    assert_null(run_dir_make(conf, 12, 0, "n1", &err));
+    assert_int_equal(unlink(lock_path), 0);
+    assert_int_equal(run_agent(), 0);
+    fd = open(lock_path, O_RDONLY);
+    assert_true(fd >= 0 && fstat(fd, &st) == 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
+    close(fd);
+    close(begun[0]);
+    close(begun[1]);
+    dir_remove(path, NULL);
+    conf_destroy(conf);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nobody_takes_it_for_dead),
+        cmocka_unit_test(test_another_agent_lives),
+    };
+
+    return cmocka_run_group_tests(tests, make_root, remove_root);
+}
