@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +16,13 @@
 #define DEPTH_MAX 100 /* each level holds two descriptors */
 #define TRIES     3 /* some file systems leave names out of a list while others of it are removed */
 
+/* A tree that is being removed. */
+struct clearing {
+    int top;
+    dev_t device;
+    unsigned int moved; /* directories that lay too deep, which the top has now */
+};
+
 static int failed(const char *name, struct error *err)
 {
     int reason = errno;
@@ -24,7 +32,7 @@ static int failed(const char *name, struct error *err)
     return -1;
 }
 
-static int clear(int dir, dev_t device, int depth, struct error *err);
+static int clear(struct clearing *clearing, int dir, int depth, struct error *err);
 
 /* A directory that its user has closed to himself can be opened by him. */
 static int open_directory(int dir, const char *name, struct stat *st, struct error *err)
@@ -36,24 +44,37 @@ static int open_directory(int dir, const char *name, struct stat *st, struct err
     return entry_open(dir, name, S_IFDIR, st, err);
 }
 
-static int clear_below(int dir, const char *name, dev_t device, int depth, struct error *err)
+/* What lies too deep goes on at the top, and is gone from here. */
+static int lift(struct clearing *clearing, int dir, const char *name, int fd, struct error *err)
+{
+    char lifted[48]; /* that nobody has made before */
+
+    fchmod(fd, 0700); /* its ".." is written to */
+    snprintf(lifted, sizeof(lifted), ".deep-%d-%u", (int)getpid(), clearing->moved++);
+    return renameat(dir, name, clearing->top, lifted) == 0 ? 0 : failed(name, err);
+}
+
+static int clear_below(struct clearing *clearing, int dir, const char *name, int depth,
+                       struct error *err)
 {
     struct stat st;
     int rc, fd = open_directory(dir, name, &st, err);
 
     if (fd < 0)
         return errno == ENOENT ? 0 : -1;
-    if (depth >= DEPTH_MAX || st.st_dev != device) {
+    if (st.st_dev != clearing->device) {
         close(fd);
-        errno = depth >= DEPTH_MAX ? ELOOP : EBUSY;
+        errno = EBUSY;
         return failed(name, err);
     }
-    rc = clear(fd, device, depth + 1, err);
+    rc = depth < DEPTH_MAX ? clear(clearing, fd, depth + 1, err)
+                           : lift(clearing, dir, name, fd, err);
     close(fd);
     return rc;
 }
 
-static int remove_entry(int dir, const char *name, dev_t device, int depth, struct error *err)
+static int remove_entry(struct clearing *clearing, int dir, const char *name, int depth,
+                        struct error *err)
 {
     struct stat st;
 
@@ -61,13 +82,13 @@ static int remove_entry(int dir, const char *name, dev_t device, int depth, stru
         return errno == ENOENT ? 0 : failed(name, err);
     if (!S_ISDIR(st.st_mode))
         return unlinkat(dir, name, 0) == 0 || errno == ENOENT ? 0 : failed(name, err);
-    if (clear_below(dir, name, device, depth, err) != 0)
+    if (clear_below(clearing, dir, name, depth, err) != 0)
         return -1;
     return unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : failed(name, err);
 }
 
 /* Goes on after a failure, so that as little as possible stays. Sets *found if there was anything. */
-static int clear_once(int dir, dev_t device, int depth, bool *found, struct error *err)
+static int clear_once(struct clearing *clearing, int dir, int depth, bool *found, struct error *err)
 {
     DIR *list = entry_list(dir);
     const char *name;
@@ -75,7 +96,7 @@ static int clear_once(int dir, dev_t device, int depth, bool *found, struct erro
 
     while (list != NULL && !stop_asked() && (name = entry_next(list)) != NULL) {
         *found = true;
-        if (remove_entry(dir, name, device, depth, rc == 0 ? err : NULL) != 0 && rc == 0) {
+        if (remove_entry(clearing, dir, name, depth, rc == 0 ? err : NULL) != 0 && rc == 0) {
             rc = -1;
             reason = errno;
         }
@@ -90,26 +111,33 @@ static int clear_once(int dir, dev_t device, int depth, bool *found, struct erro
     return failed("all", err);
 }
 
-static int clear(int dir, dev_t device, int depth, struct error *err)
+static int clear(struct clearing *clearing, int dir, int depth, struct error *err)
 {
+    unsigned int moved = clearing->moved;
     bool found = true;
     int rc = 0;
 
     fchmod(dir, 0700); /* it may be one that cannot be written to */
     for (int i = 0; i < TRIES && rc == 0 && found; i++) {
         found = false;
-        rc = clear_once(dir, device, depth, &found, err);
+        rc = clear_once(clearing, dir, depth, &found, err);
+        /* Each time another hundred levels have gone. */
+        if (depth == 0 && clearing->moved != moved)
+            i = -1;
+        moved = clearing->moved;
     }
     return rc;
 }
 
 int clear_directory(int dir, struct error *err)
 {
+    struct clearing clearing = {.top = dir};
     struct stat st;
 
     if (fstat(dir, &st) != 0)
         return failed(".", err);
-    return clear(dir, st.st_dev, 0, err);
+    clearing.device = st.st_dev;
+    return clear(&clearing, dir, 0, err);
 }
 
 time_t clear_last_use(int dir)

@@ -7,7 +7,7 @@
 
 #include "lib/error.h"
 
-/* Remove what is below the directory that is open as dir: nothing is followed, no mount is entered. 0, or -1 with err; errno is EINTR when
+/* Remove what is below the directory that is open as dir: nothing is followed, no mount is entered, and no depth is too deep. 0, or -1 with err; errno is EINTR when
  * it was asked to stop. */
 int clear_directory(int dir, struct error *err);
 

@@ -21,8 +21,14 @@ flush_elastic_flush_SOURCES = \
     flush/clear.h \
     flush/main.c \
     flush/target.c \
-    flush/target.h
+    flush/target.h \
+    flush/workers.c \
+    flush/workers.h
 flush_elastic_flush_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
 flush_elastic_flush_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 flush_elastic_flush_LDFLAGS = $(PROGRAM_LDFLAGS)
 flush_elastic_flush_LDADD = flush/libelasticcheckpoints.la lib/libelasticcore.la $(JSONC_LIBS) $(SODIUM_LIBS)
+
+# Whose code a process cannot read that process is not traced by others of its user: it may run for users outside of their jobs.
+install-exec-hook:
+	chmod 0711 $(DESTDIR)$(pkglibexecdir)/elastic-flush

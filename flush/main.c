@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@
 #include "flush/entry.h"
 #include "flush/stop.h"
 #include "flush/target.h"
+#include "flush/workers.h"
 #include "lib/number.h"
 
 enum { STATUS_OK = 0, STATUS_ERROR = 1, STATUS_USAGE = 2, STATUS_TIME = 3 };
@@ -35,14 +37,19 @@ enum { STATUS_OK = 0, STATUS_ERROR = 1, STATUS_USAGE = 2, STATUS_TIME = 3 };
 #define SECONDS_MAX  86400
 #define AGE_MAX      (100 * 86400)
 #define REMOVE_LIMIT 10           /* seconds, when all others are over */
+#define AGENT_MS     2000         /* for an agent that was killed to be gone */
 #define LOCK_NAME    "agent.lock" /* held by an agent for as long as it lives */
+
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
 
 struct options {
     char *run_dir;
     int64_t limit; /* bytes; 0: none */
     int seconds;   /* 0: no limit */
     int max_age;   /* seconds; 0: for ever */
-    bool remove, sweep, background;
+    bool remove, sweep, kill, background;
 };
 
 static const char help[] =
@@ -56,10 +63,12 @@ static const char help[] =
     "\n"
     "  --limit=BYTES        take no snapshot of more bytes than this (default: any)\n"
     "  --keep-time=SECONDS  stop after this time, and remove what was written (default: no limit)\n"
-    "  --remove             remove RUN_DIR after status 0\n"
-    "  --sweep              the same, but do nothing while its agent lives or if it has never had "
-    "one\n"
-    "  --max-age=SECONDS    with these: also after an error, if it was not used for so long\n"
+    "  --remove             remove RUN_DIR after status 0, or if no snapshot in it can be used;\n"
+    "                       do nothing while its agent lives\n"
+    "  --sweep              the same, but do nothing either if it has never had an agent\n"
+    "  --kill               with --remove: kill processes that have it as ELASTIC_RUN_DIR before\n"
+    "  --max-age=SECONDS    with these: also after an error, and if it has never had an agent, if\n"
+    "                       it was not used for so long\n"
     "  --background         return at once; the work is done by a process of its own\n"
     "  --help               print this\n"
     "\n"
@@ -101,6 +110,9 @@ static int parse_option(int option, struct options *options, struct error *err)
     case 'r':
         options->remove = true;
         return 0;
+    case 'e':
+        options->kill = true;
+        return 0;
     case 'b':
         options->background = true;
         return 0;
@@ -112,10 +124,15 @@ static int parse_option(int option, struct options *options, struct error *err)
 static int parse_options(int argc, char **argv, struct options *options, struct error *err)
 {
     static const struct option known[] = {
-        {"limit", required_argument, NULL, 'l'},   {"keep-time", required_argument, NULL, 'k'},
-        {"max-age", required_argument, NULL, 'a'}, {"remove", no_argument, NULL, 'r'},
-        {"sweep", no_argument, NULL, 's'},         {"background", no_argument, NULL, 'b'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+        {"limit", required_argument, NULL, 'l'},
+        {"keep-time", required_argument, NULL, 'k'},
+        {"max-age", required_argument, NULL, 'a'},
+        {"remove", no_argument, NULL, 'r'},
+        {"sweep", no_argument, NULL, 's'},
+        {"kill", no_argument, NULL, 'e'},
+        {"background", no_argument, NULL, 'b'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     int option;
 
@@ -247,9 +264,9 @@ static int out_of_time(int seconds, struct error *line)
     return STATUS_ERROR;
 }
 
-/* Returns the exit status with the line to print. */
+/* Returns the exit status with the line to print; *lost is set if there is nothing of which more could become another time. */
 static int flush_newest(const struct buffer *buffers, int count, const struct snapshot_run *run,
-                        struct error *torn, struct error *line)
+                        struct error *torn, bool *lost, struct error *line)
 {
     for (int i = 0; i < count && !stop_asked(); i++) {
         struct error err = {""};
@@ -276,6 +293,7 @@ static int flush_newest(const struct buffer *buffers, int count, const struct sn
         return STATUS_ERROR;
     if (torn->text[0] != '\0') {
         error_set(line, "no snapshot can be used: %s", torn->text);
+        *lost = true;
         return STATUS_ERROR;
     }
     error_set(line, "nothing to flush: there is no complete snapshot");
@@ -284,26 +302,60 @@ static int flush_newest(const struct buffer *buffers, int count, const struct sn
 
 /* ---- and then ------------------------------------------------------------------------------- */
 
-/* Whether the agent has died; its lock is ours then, until this process ends. */
-static bool has_ended(int dir)
+enum agent {
+    AGENT_LIVES,
+    AGENT_ENDED, /* its lock is ours then, until this process ends */
+    AGENT_NONE,  /* there is no lock, or something else in its place */
+};
+
+static enum agent try_lock(int dir)
 {
     struct stat st;
     int fd = entry_open_own(dir, LOCK_NAME, S_IFREG, &st, NULL);
 
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-        return true;
-    if (fd >= 0)
-        close(fd);
-    return false;
+    if (fd < 0)
+        return AGENT_NONE;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return AGENT_ENDED;
+    close(fd);
+    return AGENT_LIVES;
+}
+
+/* One that was killed may not be gone yet, and somebody may just look whether it is. */
+static enum agent look_for_agent(int dir, int wait_ms)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+    enum agent agent = try_lock(dir);
+
+    for (int ms = 0; agent == AGENT_LIVES && ms < wait_ms && !stop_asked(); ms += 20) {
+        nanosleep(&pause, NULL);
+        agent = try_lock(dir);
+    }
+    return agent;
+}
+
+static bool is_old(int dir, const struct options *options)
+{
+    return options->max_age > 0 && time(NULL) - clear_last_use(dir) > options->max_age;
+}
+
+/* Without a lock it may be that of a job that is about to begin, but not for as long as that; nor does a user keep memory by what he puts in the
+ * place of the lock. */
+static bool is_in_use(int dir, const struct options *options)
+{
+    enum agent agent = look_for_agent(dir, options->sweep ? 0 : AGENT_MS);
+
+    return agent == AGENT_LIVES || (agent == AGENT_NONE && options->sweep && !is_old(dir, options));
 }
 
 /* Where root has made it, what is left is an empty directory. */
-static void remove_if_done(int dir, const struct options *options, int *status, struct error *line)
+static void remove_if_done(int dir, const struct options *options, bool lost, int *status,
+                           struct error *line)
 {
     struct error err = {""};
 
-    if (*status != STATUS_OK) {
-        if (options->max_age == 0 || time(NULL) - clear_last_use(dir) <= options->max_age)
+    if (*status != STATUS_OK && !lost) {
+        if (!is_old(dir, options))
             return;
         error_set(line, "%s; given up after %d s", line->text, options->max_age);
         if (*status == STATUS_TIME)
@@ -317,34 +369,51 @@ static void remove_if_done(int dir, const struct options *options, int *status, 
     }
 }
 
-static int flush(const struct options *options, const struct snapshot_run *run, struct error *line)
+static int flush_open(const struct options *options, int fd, const struct snapshot_run *run,
+                      struct error *line)
 {
     struct buffer buffers[BUFFERS];
     struct error torn = {""};
-    int status, count, fd = open_run_dir(options->run_dir, run, line);
+    bool lost = false;
+    int status, count;
+
+    if (options->kill)
+        workers_kill(options->run_dir);
+    wait_for_others(fd);
+    count = buffers_open(fd, options->limit, buffers, &torn);
+    status = flush_newest(buffers, count, run, &torn, &lost, line);
+    buffers_close(buffers, count);
+    if (status != STATUS_OK && stop_asked())
+        status = out_of_time(options->seconds, line);
+    if (options->remove)
+        remove_if_done(fd, options, lost, &status, line);
+    return status;
+}
+
+static int flush(const struct options *options, const struct snapshot_run *run, struct error *line)
+{
+    int status = STATUS_OK, fd = open_run_dir(options->run_dir, run, line);
 
     if (fd < 0) {
         if (options->remove)
             unlink(options->run_dir); /* whatever it is, if it is no directory */
         return STATUS_ERROR;
     }
-    if (options->sweep && !has_ended(fd)) {
-        close(fd);
+    if (options->remove && is_in_use(fd, options))
         error_set(line, "nothing to flush: it is in use");
-        return STATUS_OK;
-    }
-    if (options->remove && !options->sweep)
-        has_ended(fd); /* so that no sweep begins the same */
-    wait_for_others(fd);
-    count = buffers_open(fd, options->limit, buffers, &torn);
-    status = flush_newest(buffers, count, run, &torn, line);
-    buffers_close(buffers, count);
-    if (status != STATUS_OK && stop_asked())
-        status = out_of_time(options->seconds, line);
-    if (options->remove)
-        remove_if_done(fd, options, &status, line);
+    else
+        status = flush_open(options, fd, run, line);
     close(fd);
     return status;
+}
+
+/* This process has the rights of a user, and is in no cgroup of a job: other processes of that user shall not be able to have it do what they want.
+ * (It is installed so that they cannot read it, which says the same from its first instruction on.) */
+static void keep_to_ourselves(void)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer)
+    prctl(PR_SET_DUMPABLE, 0); /* the sanitizer looks at itself in that way */
+#endif
 }
 
 /* Signals that tell what a failed call says as well: a file of more bytes than are allowed, a reader of our line that
@@ -365,6 +434,7 @@ int main(int argc, char **argv)
     struct error line = {""};
     int status = STATUS_USAGE;
 
+    keep_to_ourselves();
     if (parse_options(argc, argv, &options, &line) == 0 &&
         parse_run_dir(options.run_dir, &run, &line) == 0) {
         if (options.background && fork() > 0)

@@ -486,16 +486,72 @@ class Removing(Base):
         self.assertTrue(victim.is_dir())
 
     def test_not_after_an_error(self):
-        TORN["another byte"][0](self.buffer(0, {"state.pt": b"newer"}))
-        self.flush("--remove", "--max-age=50", status=1, says="no snapshot can be used")
+        self.buffer(0)
+        self.checkpoint.write_text("no directory")
+        self.flush("--remove", "--max-age=50", status=1, says="cannot open the checkpoint directory")
         self.assertTrue((self.run_dir / "snapshot/0/complete.json").exists())
         for path in (self.run_dir, *self.run_dir.rglob("*")):
             os.utime(path, (0, 0))  # its user may say so, and nobody believes it
-        self.flush("--remove", "--max-age=50", status=1, says="no snapshot can be used")
+        self.flush("--remove", "--max-age=50", status=1, says="cannot open the checkpoint directory")
         self.assertTrue((self.run_dir / "snapshot/0/complete.json").exists())
         time.sleep(2.1)
         self.flush("--remove", "--max-age=1", status=1, says="; given up after 1 s")
         self.assertFalse(self.run_dir.exists())
+
+    def test_what_can_never_be_flushed(self):
+        """Nobody keeps the memory of the node with half a snapshot."""
+        TORN["another byte"][0](self.buffer(0, {"state.pt": b"newer"}))
+        (self.run_dir / "large").write_bytes(b"x" * 1000)
+        self.flush("--remove", "--max-age=50", status=1, says="no snapshot can be used")
+        self.assertFalse(self.run_dir.exists())
+
+    def test_deep_trees(self):
+        """A directory that lies deeper than a process has descriptors, and closed ones in between."""
+        self.buffer(0)
+        fds = [os.open(self.run_dir, os.O_RDONLY)]
+        for n in range(3500):
+            os.mkdir("d", dir_fd=fds[-1])
+            fds.append(os.open("d", os.O_RDONLY, dir_fd=fds[-1]))
+            if n % 99 == 0:
+                with open(f"/proc/self/fd/{fds[-1]}/file", "w") as file:
+                    file.write("x")
+            if n % 70 == 0:
+                os.fchmod(fds[-2], 0o500)
+            os.close(fds.pop(0))
+        self.flush("--remove", says="flushed")
+        self.assertFalse(self.run_dir.exists())
+
+    def test_its_agent_lives(self):
+        self.buffer(0)
+        with open(self.lock()) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.flush("--remove", says="nothing to flush: it is in use")
+            self.assertTrue((self.run_dir / "snapshot/0/complete.json").exists())
+            # One that was killed may take a moment to end.
+            timer = threading.Timer(0.3, fcntl.flock, (lock, fcntl.LOCK_UN))
+            timer.start()
+            self.flush("--remove", says="flushed")
+            timer.join()
+        self.assertFalse(self.run_dir.exists())
+
+    def test_processes_that_are_left(self):
+        def start(run_dir, **more):
+            environment = {**more, "ELASTIC_RUN_DIR": run_dir, "X": "y" * 10000}
+            process = subprocess.Popen(["sleep", "300"], env=environment, start_new_session=True)
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+            return process
+
+        mine = [start(str(self.run_dir)), start(str(self.run_dir), A="z" * 4090)]
+        others = [start(f"{self.run_dir}{end}") for end in ("x", "/", "-ib")]
+        others.append(start("", X_ELASTIC_RUN_DIR=str(self.run_dir), N=f"\nELASTIC_RUN_DIR={self.run_dir}"))
+        self.buffer(0)
+        self.flush("--remove", says="flushed")
+        self.assertEqual([each.poll() for each in mine], [None, None])
+        self.run_dir.mkdir(0o700)
+        self.flush("--remove", "--kill", says="nothing to flush")
+        self.assertEqual([each.wait(timeout=20) for each in mine], [-signal.SIGKILL] * 2)
+        self.assertEqual([each.poll() for each in others], [None] * len(others))
 
     def test_out_of_time_and_old(self):
         self.buffer(0)
@@ -520,10 +576,20 @@ class Removing(Base):
         self.assertEqual(self.names(), [".flushed-12.0.3.1-n1"])
 
     def test_sweep_is_not_held_up(self):
-        for make in (os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero"), listen):
+        kinds = (os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero"), listen, lambda path: None)
+        for make in kinds:
             make(self.run_dir / "agent.lock")
-            self.flush("--sweep", says="it is in use")
-            os.rename(self.run_dir / "agent.lock", self.directory / f"moved-{time.monotonic()}")
+            self.flush("--sweep", "--max-age=50", says="it is in use")
+            if make is not kinds[-1]:
+                os.rename(self.run_dir / "agent.lock", self.directory / f"moved-{time.monotonic()}")
+        # What no agent has used belongs to nobody after a while.
+        for make in kinds:
+            self.run_dir.mkdir(0o700, exist_ok=True)
+            make(self.run_dir / "agent.lock")
+            (self.run_dir / "large").write_bytes(b"x")
+            time.sleep(2.1)
+            self.flush("--sweep", "--max-age=1", says="nothing to flush: there is no complete snapshot")
+            self.assertFalse(self.run_dir.exists())
 
     def is_locked(self, path):
         with open(path) as file:
@@ -622,6 +688,26 @@ class Users(Base):
         self.assertEqual(self.names(), [])
         self.flush_as_stranger(says="flushed")
         self.assertEqual((self.checkpoint / ".flushed-12.0.3.1-n1/state.pt").stat().st_uid, STRANGER)
+
+    def test_other_processes_of_the_user_cannot_trace_it(self):
+        if b"__asan_init" in FLUSH.read_bytes():
+            self.skipTest("the sanitizer has to trace it")
+        self.buffer(0)
+        self.give(STRANGER)
+        fd = os.open(self.run_dir, os.O_RDONLY)
+        self.addCleanup(os.close, fd)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        command = [self.program, "--keep-time=50", str(self.run_dir)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, preexec_fn=self.become_stranger) as process:
+            self.addCleanup(process.kill)
+            end = time.monotonic() + 20
+            # What may be traced belongs to its user.
+            while os.stat(f"/proc/{process.pid}/environ").st_uid != 0 and time.monotonic() < end:
+                time.sleep(0.01)
+            self.assertIn(f"Uid:\t{STRANGER}\t", pathlib.Path(f"/proc/{process.pid}/status").read_text())
+            self.assertEqual(os.stat(f"/proc/{process.pid}/environ").st_uid, 0)
+            fcntl.flock(fd, fcntl.LOCK_UN)
+            self.assertIn(b"flushed", process.stdout.read())
 
     def test_nobody_does_it_for_root(self):
         self.buffer(0)

@@ -122,6 +122,8 @@ run_dirs_of_those_alive() {
 
 @test "a worker's child that Slurm has lost is killed, and nobody else" {
     left "elastic-$(uid)-12.0-n1"
+    # Two lines of a name are not two names.
+    as_user mkdir "$SNAPSHOTS/elastic-1-x"$'\n'"elastic-$(uid)-12.0-n1"
     for dir in "elastic-$(uid)-12.0-n1" "elastic-$(uid)-12.0-n1x" "elastic-$(uid)-12.0-n2"; do
         # shellcheck disable=SC2016
         as_user ELASTIC_RUN_DIR="$SNAPSHOTS/$dir" setsid -f bash -c 'echo $$ >>pids; exec sleep 300'
@@ -195,9 +197,12 @@ extension() {
     foreign=$(nobody sbatch --parsable -H -o /dev/null --wrap true)
     nobody scontrol update "JobId=$foreign" Comment=elastic-extension-of=12.0
     own=$(extension 12 0 -H)
+    # A comment may have lines of its own, which look like what is asked of squeue.
+    odd=$(submit -H --comment="x"$'\n'"$foreign|elastic-extension-of=12.0" --wrap true)
     hook epilog 12 0 n1 SPANK_ELASTIC_SIZES=1:2
     wait_for 10 job_ended "$own"
     job_is "$foreign" PENDING
+    job_is "$odd" PENDING
 }
 
 @test "the first node of a job acts for all, an extension for none" {

@@ -98,12 +98,21 @@ all_nodes_are_idle() { nodes_are 5 idle; }
     wait_for 40 made "$lost" 33
     wait_for 40 made "$saved" 33
     wait_for 40 made "$in_c" 33
+    # Not in the fallback: the prolog has made the place on each of the nodes.
+    [[ $(find "$MEMORY" -maxdepth 1 -name "elastic-$(uid)-$lost.0-*" | wc -l) == 2 ]]
     kill_all "$lost"
     kill_all "$saved"
     kill_all "$in_c"
     as_user scontrol requeue "$lost,$saved,$in_c"
+    # Of that one another node has more to write than an epilog waits for.
+    as_user setsid -f sh -c "mkdir '$TB_DIR/jobs/$TB_USER-$saved/checkpoint/.flushing-$saved.0.1.1-n9-1'
+        cd '$TB_DIR/jobs/$TB_USER-$saved/checkpoint/.flushing-$saved.0.1.1-n9-1'
+        while [ ! -e '$TB_WORK/written' ]; do echo >>state; sleep 0.5; done; rm -r ../.flushing-*"
     wait_for 40 start_again "$lost" "$saved" "$in_c"
     wait_for 40 has_begun_again "$lost"
+    wait_for 40 grep -q "waits for a snapshot of an earlier run, which is being written" "$TB_WORK/$saved.out"
+    run ! has_begun_again "$saved"
+    touch "$TB_WORK/written"
     wait_for 40 has_begun_again "$saved"
     wait_for 40 has_begun_again "$in_c"
     cat "$TB_WORK/$lost.out" "$TB_WORK/$in_c.out"
@@ -179,8 +188,27 @@ lost_less_than() {
     wait_for 40 grep -q '^start .* 2 ' "$TB_WORK/log-$job"
     cat "$TB_WORK/$job.out"
     awk '/^start/ && $3 == 2 { print "goes on from", $4, "after", last; exit last - $4 > 5 || $4 < 5 } /^step/ { last = $2 }' "$TB_WORK/log-$job"
+    # A file system that hangs, where no signal ends what waits: the workers are started again all the same, and no node counts as lost.
+    hold "$MEMORY/elastic-$(uid)-$job.0-$node" .
+    wait_for 10 test -s "$TB_WORK/pids"
+    wait_for 40 has_started "$job" 2
+    # shellcheck disable=SC2046
+    grep -lz "^RANK=1$" $(job_processes "$job" "$node" | sed 's|.*|/proc/&/environ|') 2>/dev/null | cut -d/ -f3 | xargs kill -KILL || true
+    wait_for 20 flush_is_stopped "$MEMORY/elastic-$(uid)-$job.0-$node"
+    wait_for 40 has_started "$job" 3
+    release
+    cat "$TB_WORK/$job.out"
+    grep -q "$node: its snapshot is not at the checkpoints after 9 s" "$TB_WORK/$job.out"
+    run ! pgrep -f "elastic-flush.*$MEMORY/elastic-$(uid)-$job.0-$node"
     as_user scancel "$job"
     wait_for 30 job_ended "$job"
+}
+
+has_started() { grep -q "^start .* $2 " "$TB_WORK/log-$1"; }
+
+flush_is_stopped() {
+    local pid
+    pid=$(pgrep -f "elastic-flush --keep-time=8 $1") && kill -STOP "$pid"
 }
 
 @test "an elasticrun that follows another in the same job goes on from its checkpoints" {
@@ -246,6 +274,15 @@ release() {
     rm -f "$TB_WORK/pids"
 }
 
+# swept JOB...: after another prolog, with $TB_WORK/short.conf, nothing of these is left on n1.
+swept() {
+    local job
+    hook prolog 902 0 n1 ELASTIC_CONF="$TB_WORK/short.conf"
+    for job; do
+        gone "$MEMORY/elastic-$(uid)-$job.0-n1" || return
+    done
+}
+
 @test "what a crashed node has left is flushed by the prolog of anybody's next job, and by the next elasticrun" {
     local stranger=(SLURM_JOB_UID=65534 SLURM_JOB_GID=65534) checkpoint=$TB_WORK/checkpoint conf=$TB_WORK/level0.conf job
     ((UID == 0)) || stranger=()
@@ -258,8 +295,15 @@ release() {
     hook prolog 900 0 n1 "${stranger[@]}"
     wait_for 20 gone "$MEMORY/elastic-$(uid)-70.0-n1"
     [[ $(ls -A "$checkpoint") == .flushed-70.0.1.7-n1 ]]
-    # That one's agent lives, and this one's is about to begin.
-    [[ -e $MEMORY/elastic-$(uid)-71.0-n1/snapshot/0/complete.json && -e $MEMORY/elastic-$(uid)-72.0-n1 ]]
+    # That one's agent lives, and this one's is about to begin …
+    [[ -e $MEMORY/elastic-$(uid)-71.0-n1/snapshot/0/complete.json && -e $MEMORY/elastic-$(uid)-72.0-n1/snapshot ]]
+    # … but not after so long: nobody keeps memory by using it without an agent, or with something else in the place of its lock.
+    sed 's/^munge_socket/snapshot_keep = 1\n&/' "$TB_DIR/etc/elastic.conf" >"$TB_WORK/short.conf"
+    leave "elastic-$(uid)-75.0-n1" 5
+    as_user sh -c "rm '$MEMORY/elastic-$(uid)-75.0-n1/agent.lock'; mkfifo '$MEMORY/elastic-$(uid)-75.0-n1/agent.lock'"
+    wait_for 20 swept 72 75
+    [[ -e $MEMORY/elastic-$(uid)-71.0-n1/snapshot/0/complete.json ]]
+    [[ -d $checkpoint/.flushed-72.0.1.9-n1 && -d $checkpoint/.flushed-75.0.1.5-n1 ]]
     # An earlier run of the same job: before the script of the next one starts.
     leave "elastic-$(uid)-73.0-n1" 3
     hook prolog 73 1 n1
@@ -293,15 +337,65 @@ release() {
     release
     wait_for 20 test -d "$TB_WORK/checkpoint/.flushed-80.0.1.7-n1"
     wait_for 20 gone "$dir/snapshot"
-    # What cannot be flushed stays for the next prolog …
+    # What cannot be flushed stays for the next prolog, what is torn does not.
     rm -rf "$dir"
     leave "${dir##*/}" 8
-    as_user sh -c "echo y >>'$dir/snapshot/0/state.flat'"
+    as_user chmod 500 "$TB_WORK/checkpoint"
+    leave "elastic-$(uid)-81.0-n1" 8
+    as_user sh -c "echo y >>'$MEMORY/elastic-$(uid)-81.0-n1/snapshot/0/state.flat'"
     hook epilog 80 0 n1
     hook prolog 901 0 n1
+    hook epilog 81 0 n1
+    gone "$MEMORY/elastic-$(uid)-81.0-n1"
     [[ -e $dir/snapshot/0/complete.json && ! -e $TB_WORK/checkpoint/.flushed-80.0.1.8-n1 ]]
+    as_user chmod 700 "$TB_WORK/checkpoint"
+    # Who does not wait has it flushed, too.
+    sed -i 's/^epilog_flush.*/epilog_flush = 0/' "$TB_DIR/etc/elastic.conf"
+    hook epilog 80 0 n1
+    wait_for 20 test -d "$TB_WORK/checkpoint/.flushed-80.0.1.8-n1"
+    sed -i 's/^epilog_flush.*/epilog_flush = 20/' "$TB_DIR/etc/elastic.conf"
     rm -rf "$dir"
 }
+
+flushes_of() { pgrep -f "elastic-flush.* $1" | wc -l; }
+
+# It has begun to flush, or has found that it must not.
+sweep_is_settled() { (($(flushes_of "$MEMORY/elastic-$(uid)-82") > $1)) || [[ ! -e $MEMORY/elastic-1-old-n1 ]]; }
+
+@test "a later run that lives on the node is left alone; however many prologs find what hangs, few processes wait for it" {
+    local dir before
+    dir=$MEMORY/elastic-$(uid)-82.1-n1
+    leave "${dir##*/}" 8
+    hold "$dir" agent.lock
+    # shellcheck disable=SC2016
+    as_user ELASTIC_RUN_DIR="$dir" setsid -f sh -c 'echo $$ >>pids; exec sleep 300'
+    wait_for 10 lines_are 2 "$TB_WORK/pids"
+    hook epilog 82 1 n1
+    [[ -e $dir/snapshot/0/complete.json ]]
+    while read -r pid; do kill -0 "$pid"; done <"$TB_WORK/pids"
+    release
+    # Now the directory itself is locked, as by one that flushes it.
+    hold "$dir" .
+    wait_for 10 test -s "$TB_WORK/pids"
+    for _ in 1 2 3 4 5 6 7; do
+        # The end of a sweep removes that one.
+        mkdir -p "$MEMORY/elastic-1-old-n1"
+        touch -d '2 days ago' "$MEMORY/elastic-1-old-n1"
+        before=$(flushes_of "$MEMORY/elastic-$(uid)-82")
+        as_user sh -c "mv '$dir/agent.lock' '$dir/lock'; touch '$dir/agent.lock'" # the one before holds that
+        hook prolog 903 0 n1
+        wait_for 20 sweep_is_settled "$before"
+    done
+    before=$(flushes_of "$MEMORY/elastic-$(uid)-82")
+    echo "$before flushes wait"
+    ((before >= 1 && before <= 4))
+    gone "$MEMORY/elastic-1-old-n1"
+    release
+    wait_for 20 gone "$dir"
+    [[ -d $TB_WORK/checkpoint/.flushed-82.1.1.8-n1 || -d $TB_WORK/checkpoint/.flushed-82.0.1.8-n1 ]]
+}
+
+lines_are() { [[ $(wc -l 2>/dev/null <"$2") == "$1" ]]; }
 
 # swap DIR: until the test ends the user exchanges the buffer, its files and their directory with links to a secret and a FIFO.
 swap() {
@@ -345,13 +439,21 @@ PY
     leave "elastic-$user-60.4-n1" 1 "$checkpoint"
     dir=$MEMORY/elastic-$user-60.4-n1
     as_user sh -c "rm '$dir/snapshot/0/state.flat' && ln -s '$secrets/state.flat' '$dir/snapshot/0/' && mkfifo '$dir/fifo' &&
-        rm '$dir/agent.lock' && mkfifo '$dir/agent.lock' && truncate -s 8T '$dir/huge' && touch '$dir/two
+        rm '$dir/agent.lock' && mkfifo '$dir/agent.lock' && truncate -s 8T '$dir/huge' &&
+        mkdir '$dir/snapshot/1' && truncate -s 8T '$dir/snapshot/1/complete.json' && touch '$dir/two
 lines' '$dir/-rf' && ln -s '$secrets' '$dir/link' && mkdir -p '$dir/a/b' && touch '$dir/a/b/c' && chmod 500 '$dir/a/b' '$dir/a'"
     leave "elastic-$user-60.5-n1" 1 "$checkpoint"
     dir=$MEMORY/elastic-$user-60.5-n1
     as_user sh -c "rm -r '$dir/snapshot/0' && ln -s '$secrets/0' '$dir/snapshot/0'"
     as_user sh -c "mkfifo '$MEMORY/elastic-$user-60.6-n1'"
     as_user mkdir "$MEMORY/elastic-$user-60.7-n1"$'\n'"x" "$MEMORY/elastic-$user-60.7-../n1"  2>/dev/null || true
+    # Without a snapshot that can be used, and deeper than a process has descriptors.
+    leave "elastic-$user-60.9-n1" 1 "$checkpoint"
+    as_user python3 -c "import os, sys
+os.chdir(sys.argv[1])
+os.unlink('agent.lock')
+os.unlink('snapshot/0/complete.json')
+for _ in range(1500): os.mkdir('d'), os.chdir('d')" "$MEMORY/elastic-$user-60.9-n1"
     leave "elastic-$user-60.8-n1" 1 "$checkpoint"
     swap "$MEMORY/elastic-$user-60.8-n1" "$secrets/state.flat"
     wait_for 10 test -s "$TB_WORK/pids"
@@ -365,6 +467,9 @@ lines' '$dir/-rf' && ln -s '$secrets' '$dir/link' && mkdir -p '$dir/a/b' && touc
         leave "elastic-$user-60.8-n1" 1 "$checkpoint" 2>/dev/null || true
     done
     release
+    hook epilog 60 9 n1
+    gone "$MEMORY/elastic-$user-60.9-n1"
+    gone "$MEMORY/elastic-$user-60.4-n1"
     [[ -e $MEMORY/elastic-$user-60.1-n1/of-root ]]
     gone "$MEMORY/elastic-$user-60.0-n1"
     gone "$MEMORY/elastic-$user-60.6-n1"
@@ -385,14 +490,27 @@ lines' '$dir/-rf' && ln -s '$secrets' '$dir/link' && mkdir -p '$dir/a/b' && touc
     printf 'epilog_flush = 5\n' >"$CONF"
     chmod 755 "$TB_WORK"
     hooks() {
+        local job
         hook prolog 50 0 n1 ELASTIC_CONF="$CONF" # a rigid job
         [[ -e /run/slurm-elastic ]] && echo made
-        hook prolog 50 1 n1 ELASTIC_CONF="$CONF" SPANK_ELASTIC_SIZES=1:2
+        # Several at the same moment; no user can get in the way of that.
+        for job in 50 51 52 53 54 55; do
+            hook prolog "$job" 1 n1 ELASTIC_CONF="$CONF" SPANK_ELASTIC_SIZES=1:2 &
+        done
+        wait
         hook prolog 51 0 n1 ELASTIC_CONF="$CONF" SPANK_ELASTIC_EXTEND=50
         hook prolog 51 0 n1 ELASTIC_CONF="$CONF" SPANK_ELASTIC_EXTEND=50
-        findmnt -n -o FSTYPE /run/slurm-elastic | tail -n 1
+        findmnt -n -o FSTYPE /run/slurm-elastic
         find /run/slurm-elastic -printf '%P %u %m\n' | sort
-        hook epilog 51 0 n1 ELASTIC_CONF="$CONF"
+        find /run/slurm-elastic.lock -printf '%u %m\n'
+        for job in 51 52 53 54 55; do
+            hook epilog "$job" 1 n1 ELASTIC_CONF="$CONF"
+        done
+        find /run/slurm-elastic -mindepth 1 -printf '%P\n'
+        # Somebody has unmounted it.
+        umount /run/slurm-elastic
+        hook prolog 56 0 n1 ELASTIC_CONF="$CONF" SPANK_ELASTIC_SIZES=1:2
+        findmnt -n -o FSTYPE /run/slurm-elastic
         find /run/slurm-elastic -mindepth 1 -printf '%P\n'
     }
     export -f hooks hook uid as_user testbed_env
@@ -403,5 +521,13 @@ lines' '$dir/-rf' && ln -s '$secrets' '$dir/link' && mkdir -p '$dir/a/b' && touc
  root 711
 elastic-$(uid)-50.1-n1 $TB_USER 700
 elastic-$(uid)-51.0-n1 $TB_USER 700
-elastic-$(uid)-50.1-n1" ]
+elastic-$(uid)-51.1-n1 $TB_USER 700
+elastic-$(uid)-52.1-n1 $TB_USER 700
+elastic-$(uid)-53.1-n1 $TB_USER 700
+elastic-$(uid)-54.1-n1 $TB_USER 700
+elastic-$(uid)-55.1-n1 $TB_USER 700
+root 600
+elastic-$(uid)-50.1-n1
+tmpfs
+elastic-$(uid)-56.0-n1" ]
 }

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Processes of a job that have outlived it. */
+#ifndef ELASTIC_FLUSH_WORKERS_H
+#define ELASTIC_FLUSH_WORKERS_H
+
+/* Kill those of this process's user that have ELASTIC_RUN_DIR=RUN_DIR in their environment: a worker's children may have left the process group and
+ * session by which Slurm's simpler proctrack plugins find them. */
+void workers_kill(const char *run_dir);
+
+#endif
