@@ -155,7 +155,8 @@ static void take_places(struct leader *leader)
         m->parked = m->drained = m->torn = m->begun = m->stepping = false;
         memset(&m->held, 0, sizeof(m->held));
         m->step = 0;
-        m->told = m->completed = 0;
+        m->told = m->completed = m->early = 0;
+        m->asks = false;
     }
     leader->failed = leader->waited = leader->fault = leader->unprepared = leader->torn = false;
 }
@@ -294,8 +295,7 @@ static bool is_torn(const struct leader *leader)
     return leader->torn && leader->phase == PHASE_WAITING;
 }
 
-/* The world is torn: no step can be agreed upon any more. */
-static void drain_after_fault(struct leader *leader)
+void change_torn(struct leader *leader)
 {
     if (tear_world(leader))
         return;
@@ -386,19 +386,22 @@ static void check_drained(struct leader *leader)
         drained(leader);
 }
 
-/* One has ended with 0 in a world that is torn, or has been: it had passed its last boundary before it was told. The others go on without it. */
-static void finished_when_torn(struct leader *leader, struct leader_member *m, int rank)
+/* One has ended with 0 in a world that is torn, or has been. If it had passed its last boundary before it was told, that is no failure. The others go on
+ * without it. */
+static void finished_when_torn(struct leader *leader, struct leader_member *m, int rank, bool early)
 {
     m->failed = true; /* so far as there is nothing left of it */
+    if (early && !leader->failed)
+        tear_note_early(leader, m);
     snprintf(leader->next_reason, sizeof(leader->next_reason), "rank %d on %s has ended", rank,
              m->node);
-    drain_after_fault(leader);
+    change_torn(leader);
 }
 
 static void handle_exit(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     int64_t code = 0, signal = 0, slot = 0, rank;
-    bool told = json_get_bool(msg, "told", false);
+    bool told = json_get_bool(msg, "told", false), early = json_get_bool(msg, "early", false);
 
     json_get_int(msg, "code", 0, 255, &code);
     json_get_int(msg, "signal", 0, 255, &signal);
@@ -412,12 +415,14 @@ static void handle_exit(struct leader *leader, struct leader_member *m, json_obj
     if (code == 0 && signal == 0 && !told &&
         (is_torn(leader) ||
          (leader->phase == PHASE_STARTING && leader->coming_out && !m->answered))) {
-        finished_when_torn(leader, m, (int)rank);
+        finished_when_torn(leader, m, (int)rank, early);
         return;
     }
     if (code == 0 && signal == 0) {
         m->told += told;
         m->completed += !told;
+        m->early += early;
+        tear_if_early(leader);
         return;
     }
     m->told += told;
@@ -433,7 +438,7 @@ static void handle_exit(struct leader *leader, struct leader_member *m, json_obj
     report_failure(leader, m, msg);
     if (leader->phase == PHASE_RUNNING || leader->phase == PHASE_HOLDING ||
         leader->phase == PHASE_STARTING || is_torn(leader))
-        drain_after_fault(leader);
+        change_torn(leader);
     else
         tear_ending(leader);
 }
@@ -446,7 +451,7 @@ void change_fail(struct leader *leader, const char *why)
     leader->failed = true;
     leader->failure_code = 1;
     snprintf(leader->failure, sizeof(leader->failure), "%s", why);
-    drain_after_fault(leader);
+    change_torn(leader);
 }
 
 /* ---- holding ----------------------------------------------------------------------------------------------------------- */
@@ -469,7 +474,7 @@ void change_begin(struct leader *leader)
     log_debug("change: %s: %s", leader->change_kind, leader->change_reason);
     leader->pause_from = -1;
     if (leader->fault) {
-        drain_after_fault(leader);
+        change_torn(leader);
         check_drained(leader);
         return;
     }
@@ -698,7 +703,7 @@ void change_leaver_gone(struct leader *leader, struct leader_member *m)
     snprintf(leader->next_reason, sizeof(leader->next_reason),
              "node %s was lost before its last step", m->node);
     leader->fault = true;
-    drain_after_fault(leader);
+    change_torn(leader);
     check_drained(leader);
 }
 
@@ -714,7 +719,7 @@ void change_member_gone(struct leader *leader, struct leader_member *m)
         return;
     }
     if (is_torn(leader)) {
-        drain_after_fault(leader);
+        change_torn(leader);
         check_drained(leader);
         return;
     }
@@ -730,7 +735,7 @@ void change_member_gone(struct leader *leader, struct leader_member *m)
     case PHASE_HOLDING:
     case PHASE_STARTING:
         leader->fault = true;
-        drain_after_fault(leader);
+        change_torn(leader);
         check_drained(leader);
         break;
     case PHASE_DRAINING:

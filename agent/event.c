@@ -175,6 +175,7 @@ static void interpret(const struct event *event, uint64_t word, struct event_sta
     status->state = state >= EVENT_STATE_TRAINING ? EVENT_STATE_TRAINING
                                                   : (enum event_page_state)state;
     status->slowest = atomic_load(&event->page->slowest);
+    status->asks = atomic_load(&event->page->asks) != 0;
     status->finished = EVENT_STEP(word) == EVENT_STEP_MASK;
     status->step = status->finished ? 0 : EVENT_STEP(word);
     /* A step is a boundary that was passed, whatever the order in which the two words became

@@ -24,9 +24,10 @@ struct event_status {
     bool told;
     bool waits; /* it has waited for an event: a worker that makes no steps is at work as well */
     enum event_gate_place place;
-    bool live;         /* it can go on in another world */
-    bool finished;     /* it has passed its last boundary; step is 0 then */
-    uint32_t slowest;  /* milliseconds of its longest step */
+    bool live;        /* it can go on in another world */
+    bool finished;    /* it has passed its last boundary; step is 0 then */
+    uint32_t slowest; /* milliseconds of its longest step */
+    bool asks; /* an exchange with others has failed: it waits for word that its world is torn */
     uint64_t shape;    /* of what it trains, 0: not said */
     int stacks_signal; /* has it show its stacks; 0: none does. Of this process, so it says: */
     int stacks_pid;

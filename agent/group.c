@@ -250,6 +250,7 @@ static void send_exit(struct group *group, const struct worker_exit *ended)
     json_object_object_add(msg, "code", json_object_new_int(ended->code));
     json_object_object_add(msg, "signal", json_object_new_int(ended->signal));
     json_object_object_add(msg, "told", json_object_new_boolean(ended->told));
+    json_object_object_add(msg, "early", json_object_new_boolean(ended->early));
     json_object_object_add(msg, "error", error);
     member_send(m, msg);
     if (m->output != NULL)

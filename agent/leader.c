@@ -708,6 +708,7 @@ static void on_message(struct link *link, json_object *msg, void *arg)
             m->slowest = (uint32_t)slowest;
         report_progress(leader, m, msg);
         lease_beat(leader, m, msg);
+        tear_hear(leader, m, msg);
     } else if (strcmp(type, "listen") == 0) {
         lease_listens(leader, m, msg);
     } else if (!store_on_message(leader, m, type, msg) &&

@@ -62,6 +62,8 @@ struct leader_member {
     bool torn;        /* lost before that: the world around it cannot go on */
     int told,
         completed; /* its workers of this generation that have left: for an event, because they were through */
+    int early; /* … of the latter, those that had not passed their last boundary (live mode) */
+    bool asks; /* one of its workers has failed of an exchange with others, and waits to hear why */
     bool begun; /* its workers are there, whatever they do */
     bool stepping;
     struct workers_held_sum {
@@ -309,6 +311,12 @@ bool prepare_on_message(struct leader *leader, struct leader_member *member, con
 bool tear_world(struct leader *leader);
 /* The same where the job ends, and the others cannot come to the step after which one of them would save. */
 bool tear_ending(struct leader *leader);
+/* Live mode: a worker has ended with 0, or asks whether its world is torn. If both are so the first was too early: a failure. */
+void tear_if_early(struct leader *leader);
+/* What a member's beat says of that. */
+void tear_hear(struct leader *leader, struct leader_member *m, json_object *beat);
+/* It was that one of this member, which is what has torn this world. */
+void tear_note_early(struct leader *leader, const struct leader_member *m);
 /* It is torn: begin the next world, as soon as there can be one. */
 void tear_form(struct leader *leader);
 /* The job ends while they wait, with that exit status: one of them saves. False: nobody waits. */
@@ -413,6 +421,8 @@ void change_form(struct leader *leader);
 void change_stop_job(struct leader *leader, const char *reason);
 /* The world that is cannot go on, as if a worker had failed for that reason. */
 void change_fail(struct leader *leader, const char *why);
+/* No step can be agreed upon in it any more. */
+void change_torn(struct leader *leader);
 void change_deadline(struct leader *leader);
 void change_member_gone(struct leader *leader, struct leader_member *member);
 void change_on_message(struct leader *leader, struct leader_member *member, const char *type,

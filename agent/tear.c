@@ -15,6 +15,7 @@
 
 #include "agent/leader_internal.h"
 #include "common/log.h"
+#include "lib/json_get.h"
 
 #define OUT_LIMIT  5.0 /* seconds to come out of a torn world … */
 #define OUT_FACTOR 1.5 /* … and so many times the longest step: what computes is not stuck */
@@ -45,7 +46,7 @@ static bool can_live_on(const struct leader *leader)
     for (int i = 0; i < leader->member_count; i++) {
         const struct leader_member *m = leader->members[i];
 
-        if (m->position >= 0 && m->completed > 0)
+        if (m->position >= 0 && m->completed > m->early)
             return false; /* the training is over where that one was */
         if (is_left(m) && !m->live)
             return false;
@@ -78,7 +79,7 @@ static void tell_leave(struct leader_member *m, bool save)
 static void drop(struct leader *leader, struct leader_member *m)
 {
     m->position = -1;
-    if (m->link != NULL)
+    if (m->link != NULL && !m->drained)
         m->departing = leader_now(leader);
 }
 
@@ -87,6 +88,9 @@ bool tear_world(struct leader *leader)
     bool ends = leader->stopping;
     int code = leader->stop_code;
 
+    for (int i = 0; i < leader->member_count; i++)
+        leader->members[i]->failed |= leader->members[i]->position >= 0 &&
+                                      leader->members[i]->early > 0;
     if (!can_live_on(leader)) {
         leader->torn = false;
         return false;
@@ -124,6 +128,51 @@ bool tear_world(struct leader *leader)
     else
         tear_form(leader);
     return true;
+}
+
+/* ---- a worker that ends with 0 before the others ------------------------------------------------------------------------ */
+
+void tear_note_early(struct leader *leader, const struct leader_member *m)
+{
+    leader->failed = true;
+    leader->failure_code = 1;
+    leader->fatal = false;
+    snprintf(leader->failure, sizeof(leader->failure),
+             "a worker on %s has ended with status 0 while others still train", m->node);
+    recovery_failed(leader->recovery, m->node, leader->world->node_count, leader_now(leader));
+}
+
+/* It may be the end of the training: a program may end in the midst of the last step, as long as all of it does. It is not if another has failed of an exchange
+ * with it. */
+void tear_if_early(struct leader *leader)
+{
+    const struct leader_member *early = NULL;
+    bool asked = false;
+
+    for (int i = 0; i < leader->member_count; i++) {
+        const struct leader_member *m = leader->members[i];
+
+        if (m->position >= 0 && m->early > 0)
+            early = m;
+        asked = asked || (is_left(m) && m->asks);
+    }
+    if (early == NULL || !asked || leader->failed ||
+        (leader->phase != PHASE_RUNNING && leader->phase != PHASE_HOLDING &&
+         leader->phase != PHASE_STARTING))
+        return;
+    tear_note_early(leader, early);
+    change_torn(leader);
+}
+
+void tear_hear(struct leader *leader, struct leader_member *m, json_object *beat)
+{
+    int64_t generation;
+
+    m->asks = json_get_bool(beat, "asks", false) &&
+              json_get_int(beat, "gen", 0, INT32_MAX, &generation) &&
+              generation == leader->generation;
+    if (m->asks)
+        tear_if_early(leader);
 }
 
 bool tear_ending(struct leader *leader)

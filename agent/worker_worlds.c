@@ -68,6 +68,22 @@ bool workers_live(const struct workers *set)
     return true;
 }
 
+bool worker_is_early(const struct worker *w)
+{
+    for (const struct older *each = w->older; each != NULL; each = each->older)
+        if (event_read(each->event).finished)
+            return false;
+    return status_of(w).live && !event_read(w->event).finished;
+}
+
+bool workers_ask(const struct workers *set)
+{
+    for (int i = 0; i < set->count; i++)
+        if (!set->list[i].ended && event_read(set->list[i].event).asks)
+            return true;
+    return false;
+}
+
 uint64_t workers_shape(const struct workers *set)
 {
     uint64_t shape = status_of(&set->list[0]).shape;

@@ -259,6 +259,7 @@ static void report(struct worker *w)
 
     /* Who is told that its world is torn is to live on. */
     end.told = w->stop_signal != 0 || (!set->torn && event_read(w->event).told);
+    end.early = end.code == 0 && end.signal == 0 && !end.told && worker_is_early(w);
     end.local_rank = w->local_rank;
     if (w->failure.stage != 0 || w->spawn_error != 0)
         end.error = start_failure(w);

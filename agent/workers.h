@@ -23,6 +23,7 @@ struct worker_exit {
     /* It had been given an event, or was stopped by us: no failure when code is 0 or the signal
      * is ours. */
     bool told;
+    bool early;         /* live mode: with 0, and it has not passed its last boundary */
     json_object *error; /* {"message", "extra"} from torchrun's error file, else NULL; borrowed */
 };
 
@@ -69,6 +70,8 @@ struct workers *workers_start(uv_loop_t *loop, const struct world *world,
 
 /* Live mode: can all of them go on in another world? */
 bool workers_live(const struct workers *workers);
+/* Does one of them wait for word that its world is torn? */
+bool workers_ask(const struct workers *workers);
 /* What they train (elastic_shape()): 0 if they have not said it, or not all the same. */
 uint64_t workers_shape(const struct workers *workers);
 /* Which ranks of which world they are; again only while they wait at their gates. */

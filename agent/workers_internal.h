@@ -91,6 +91,8 @@ void workers_free(struct workers *set);
 /* worker_worlds.c */
 /* The worlds that it has left, with their files. */
 void worker_drop_older(struct worker *w, bool unlink);
+/* Is it live, and has not said in any world that it is through? */
+bool worker_is_early(const struct worker *w);
 /* Have all entered the world that they are to go on in? */
 void workers_poll_move(struct workers *set);
 

@@ -209,7 +209,8 @@ int elastic_finish(struct elastic_event *event);
 
 /* Has a worker or a node of this world been lost, so that the others are to go on in another one? elastic_event_test() says so, too, by an event
  * of kind ELASTIC_FAULT; this is for what fails between two boundaries because of it: an exchange with other workers, the forming of a
- * group. Waits for word of it up to timeout_ms (-1: as long as it takes agents to notice), for connections tell sooner than they do. Returns 1: it is
+ * group. Waits for word of it up to timeout_ms, for connections tell sooner than agents do. -1: as long as it takes these to notice; and it says that an exchange
+ * has failed: a worker that has ended with status 0 without elastic_finish() was too early, and counts as lost. Returns 1: it is
  * torn, call elastic_next_world(); 0: not that is known, or not elastic, at once; or ELASTIC_ERROR_AGENT. */
 int elastic_torn(int timeout_ms);
 

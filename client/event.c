@@ -70,6 +70,7 @@ _Static_assert(offsetof(struct event_page, rank) == 312, "the layout is a contra
 _Static_assert(offsetof(struct event_page, shape) == 408, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, torn) == 416, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, stacks_signal) == 428, "the layout is a contract");
+_Static_assert(offsetof(struct event_page, asks) == 436, "the layout is a contract");
 _Static_assert(ELASTIC_UNIT_BYTES == EVENT_UNIT_BYTES, "a unit is not cut");
 _Static_assert(sizeof(((struct elastic_event *)NULL)->reason) ==
                    sizeof(((struct event_page *)NULL)->reason),
@@ -573,10 +574,16 @@ static int wait_for_word(const struct event_client *client, _Atomic uint32_t *wo
 int event_client_torn(const struct event_client *client, int timeout_ms,
                       struct event_client_error *err)
 {
-    if (timeout_ms < 0)
-        timeout_ms = client->page->patience_ms != 0 ? (int)client->page->patience_ms
-                                                    : PATIENCE_DEFAULT_MS;
-    return wait_for_word(client, &client->page->torn, timeout_ms, err);
+    struct event_page *page = client->page;
+    int rc;
+
+    if (timeout_ms >= 0)
+        return wait_for_word(client, &page->torn, timeout_ms, err);
+    atomic_store(&page->asks, 1); /* what the others have failed of may have looked well so far */
+    rc = wait_for_word(client, &page->torn,
+                       page->patience_ms != 0 ? (int)page->patience_ms : PATIENCE_DEFAULT_MS, err);
+    atomic_store(&page->asks, 0);
+    return rc;
 }
 
 _Atomic uint32_t *event_client_torn_word(const struct event_client *client)

@@ -93,6 +93,8 @@ struct event_page {
     /* That signal makes this process show what it is doing; 0: none does. Written by the worker. */
     _Atomic uint32_t stacks_signal;
     _Atomic uint32_t stacks_pid;
+    /* 1 while the worker waits for word that its world is torn, since an exchange with others has failed. Written by the worker. */
+    _Atomic uint32_t asks;
 };
 
 #endif

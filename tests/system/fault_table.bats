@@ -19,8 +19,8 @@ teardown_file() { faults_down; }
 
 teardown() { cancel_all; }
 
-@test "live: a worker is stopped, one is killed while there is no slurmctld, a node is cut off" {
-    on_nodes fault_table.py run --only "worker stopped, live, base" --only "slurmctld down, worker killed, live" --only "node cut off, live, extension"
+@test "live: a worker is stopped, one ends too early, one is killed while there is no slurmctld, a node is cut off" {
+    on_nodes fault_table.py run --only "worker stopped, live, base" --only "worker exits with 0, live, base" --only "slurmctld down, worker killed, live" --only "node cut off, live, extension"
 }
 
 @test "random faults and changes of size end with the right model" {

@@ -91,3 +91,32 @@ alone() {
     wait_for 60 job_ended "$job"
     [[ -n $(checkpoint) ]]
 }
+
+@test "workers that end in the midst of train(), one long after the others, are the end of the training" {
+    script=$(script midst.py <<'PY'
+#!/usr/bin/python3
+import os, time
+import torch
+from slurm_elastic import live
+
+model = torch.nn.Linear(2, 1)
+state = live.State(model, torch.optim.SGD(model.parameters(), lr=0.1))
+
+def train(state):
+    for _ in range(5):
+        state.ddp(torch.ones(1, 2)).sum().backward()
+        state.step()
+    if os.environ["RANK"] == "0":
+        time.sleep(4)  # writes what has come out
+        print("written", flush=True)
+    os._exit(0)
+
+live.run(train, state)
+PY
+    )
+    job=$(submit --elastic=3:3 -N3 --exclusive -t 5 --wrap "srun elasticrun $script")
+    wait_for 60 job_ended "$job"
+    job_is "$job" COMPLETED || { cat "$TB_WORK/$job.out" && false; }
+    [[ $(grep -c '^written$' "$TB_WORK/$job.out") == 1 ]]
+    [[ $(sizes_of "$job") == 3 ]]
+}

@@ -1233,6 +1233,30 @@ static void test_a_torn_world_ends_a_wait_for_events(void **state)
     drop_page(event);
 }
 
+/* The agent: who asks is told. */
+static void *tear_when_asked(void *arg)
+{
+    while (!event_read(arg).asks)
+        usleep(1000);
+    event_tear(arg, "another was too early");
+    return NULL;
+}
+
+static void test_the_agent_sees_who_asks(void **state)
+{
+    struct event *event = attached_page(3);
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(elastic_torn(1), 0);
+    assert_false(event_read(event).asks);
+    assert_int_equal(pthread_create(&thread, NULL, tear_when_asked, event), 0);
+    assert_int_equal(elastic_torn(-1), 1);
+    pthread_join(thread, NULL);
+    assert_false(event_read(event).asks);
+    drop_page(event);
+}
+
 static void test_word_of_a_loss_is_waited_for(void **state)
 {
     struct event *event = attached_page(3);
@@ -1569,6 +1593,7 @@ int main(void)
         TEST(test_a_torn_world_ends_the_wait_for_an_answer),
         TEST(test_a_torn_world_ends_a_wait_for_events),
         TEST(test_word_of_a_loss_is_waited_for),
+        TEST(test_the_agent_sees_who_asks),
         TEST(test_a_worker_goes_on_from_torn_page_to_torn_page),
         TEST(test_the_longest_step_is_known),
         TEST(test_noise_is_no_world),

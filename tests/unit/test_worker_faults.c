@@ -235,6 +235,25 @@ static void test_ignores_term(void **state)
     run_destroy(run);
 }
 
+/* Only a live worker that has not passed its last boundary is too early. */
+static void test_ends_with_0(void **state)
+{
+    struct run *run = run_create(4);
+
+    (void)state;
+    run_start_act(run, "end-live", "");
+    AWAIT(run, run->exits == 3 && workers_ask(run->workers));
+    assert_false(run->endings[0].early);
+    assert_true(run->endings[1].early);
+    assert_false(run->endings[2].early);
+    workers_tear(run->workers, "one was too early");
+    AWAIT(run, run->drained > 0);
+    assert_false(workers_ask(run->workers)); /* it is not there any more */
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(run->endings[i].code, 0);
+    run_destroy(run);
+}
+
 /* Another program of the job has it signalled: that is no end of ours. */
 static void test_signalled(void **state)
 {
@@ -576,6 +595,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_error_files),
         cmocka_unit_test(test_ignores_term),
+        cmocka_unit_test(test_ends_with_0),
         cmocka_unit_test(test_signalled),
         cmocka_unit_test(test_may_signal),
         cmocka_unit_test(test_process),

@@ -63,6 +63,7 @@ static void on_exited(const struct worker_exit *ended, void *arg)
     ending->code = ended->code;
     ending->signal = ended->signal;
     ending->told = ended->told;
+    ending->early = ended->early;
     ending->at = uv_now(&run->loop);
     if (ended->error == NULL)
         return;
@@ -305,6 +306,23 @@ static int act_train(const char *argument)
         }
         nap(2 + rank);
     }
+    return 0;
+}
+
+/* Ends with 0: rank 0 after its last boundary, rank 1 before it, rank 2 is not live. Rank 3 waits to hear why, until it is let go. */
+static int act_end_live(const char *argument)
+{
+    struct event_page *page = attach(EVENT_STATE_TRAINING);
+    int rank = atoi(getenv("RANK"));
+
+    (void)argument;
+    atomic_store(&page->live, rank != 2);
+    atomic_fetch_add(&page->word, 1);
+    if (rank == 0)
+        atomic_fetch_or(&page->word, EVENT_STEP_MASK);
+    atomic_store(&page->asks, rank == 3);
+    while (rank == 3 && atomic_load(&page->torn) == 0)
+        nap(1);
     return 0;
 }
 
@@ -687,6 +705,7 @@ void run_dispatch(int argc, char **argv)
         {"reopen", act_reopen},
         {"spoil", act_spoil},
         {"stop-self", act_stop_self},
+        {"end-live", act_end_live},
         {"train", act_train},
     };
 

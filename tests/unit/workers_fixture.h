@@ -22,7 +22,7 @@
 struct ending {
     int count; /* times that it was reported */
     int code, signal;
-    bool told;
+    bool told, early;
     char message[512]; /* of the error, "" without one */
     char extra[512];   /* as JSON text */
     uint64_t at;       /* ms, of the loop */

@@ -286,9 +286,10 @@ def finish() -> Optional[Event]:
     return _event.as_event() if answer == 1 else None
 
 
-def torn(wait: bool = True) -> bool:
-    """Whether a worker or node of this world has been lost. With wait it is not taken as unlost before the agents would have noticed."""
-    answer = _library.elastic_torn(-1 if wait else 0)
+def torn(seconds: Optional[float] = None) -> bool:
+    """Whether a worker or node of this world has been lost, or is within seconds. None: an exchange with other workers has failed; it is not taken as unlost
+    before the agents would have noticed, and a worker that has ended with 0 was too early."""
+    answer = _library.elastic_torn(-1 if seconds is None else math.ceil(seconds * 1000))
     if answer < 0:
         raise SystemExit("slurm_elastic: " + _error(_library))
     return answer == 1

@@ -153,7 +153,7 @@ class _Departures:
 
     def _take_room(self) -> None:
         while not self._room.acquire(timeout=LOOK):
-            if _events.torn(wait=False):
+            if _events.torn(0):
                 raise ConnectionError("the world is torn, and a rank has not taken what was sent to it")
         if self._error is not None:
             raise self._error

@@ -408,7 +408,7 @@ def _without_barrier() -> Iterator[None]:
 
 def _abort_when_torn(groups: List[Any], over: threading.Event) -> None:
     """What frees a rank from NCCL, whose waits do not end with connections: not tested, for want of GPUs."""
-    while not over.is_set() and not _events.torn(wait=True):
+    while not over.is_set() and not _events.torn(_events.SLICE):
         pass
     for group in groups if not over.is_set() else []:
         abort = getattr(group, "abort", None) or getattr(group, "_abort", None)
