@@ -22,6 +22,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/machine.c \
     lib/machine.h \
     lib/machine_json.c \
+    lib/nearest.c \
+    lib/nearest.h \
     lib/number.c \
     lib/number.h \
     lib/pci.c \

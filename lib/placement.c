@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/nearest.h"
+
 /* ---- the map --------------------------------------------------------------------------------- */
 
 /* The switch so many levels above a node, the top one where there are not so many. */
@@ -33,8 +35,7 @@ int placement_levels(const struct placement_map *map)
     return most;
 }
 
-/* The switch above, the same one at the top. */
-static int next_above(const struct placement_map *map, int at)
+int placement_next_above(const struct placement_map *map, int at)
 {
     return at == PLACEMENT_NONE || map->parent[at] == PLACEMENT_NONE ? at : map->parent[at];
 }
@@ -46,7 +47,7 @@ int placement_distance(const struct placement_map *map, int a, int b)
     a = switch_above(map, a, 0);
     b = switch_above(map, b, 0);
     while (a != b) {
-        int next_a = next_above(map, a), next_b = next_above(map, b);
+        int next_a = placement_next_above(map, a), next_b = placement_next_above(map, b);
 
         if (next_a == a && next_b == b)
             return placement_levels(map);
@@ -101,10 +102,13 @@ struct group {
 struct search {
     const struct placement_map *map;
     const bool *free;
-    int *counts; /* of free nodes, by switch and shape */
     int shapes;
+    int *counts;  /* of free nodes, by switch and shape: a large table, of which little is in use */
+    size_t *used; /* where, at most one for each node */
+    int used_count;
 };
 
+/* Its counts: none. */
 static int search_begin(struct search *search, const struct placement_map *map, const bool *free)
 {
     int most = PLACEMENT_NONE;
@@ -116,44 +120,62 @@ static int search_begin(struct search *search, const struct placement_map *map, 
     /* One more of each, for what is not known. */
     search->counts = calloc((size_t)(map->switch_count + 1) * (size_t)search->shapes,
                             sizeof(*search->counts));
-    return search->counts ? 0 : -1;
+    search->used = calloc((size_t)map->node_count + 1, sizeof(*search->used));
+    return search->counts && search->used ? 0 : -1;
 }
 
-static int *count_at(const struct search *search, int above, int shape)
+static void search_end(struct search *search)
 {
-    return &search->counts[(above + 1) * search->shapes + shape + 1];
+    free(search->counts);
+    free(search->used);
+}
+
+static size_t cell_of(const struct search *search, int above, int shape)
+{
+    return (size_t)(above + 1) * (size_t)search->shapes + (size_t)(shape + 1);
 }
 
 static void count_level(struct search *search, int level)
 {
     const struct placement_map *map = search->map;
 
-    memset(search->counts, 0,
-           (size_t)(map->switch_count + 1) * (size_t)search->shapes * sizeof(*search->counts));
-    for (int i = 0; i < map->node_count; i++)
-        if (search->free[i])
-            ++*count_at(search, switch_above(map, i, level), map->shape[i]);
+    for (int i = 0; i < search->used_count; i++)
+        search->counts[search->used[i]] = 0;
+    search->used_count = 0;
+    for (int i = 0; i < map->node_count; i++) {
+        size_t cell;
+
+        if (!search->free[i])
+            continue;
+        cell = cell_of(search, switch_above(map, i, level), map->shape[i]);
+        if (search->counts[cell]++ == 0)
+            search->used[search->used_count++] = cell;
+    }
 }
 
 /* The group with the fewest free nodes, but at least need; or, with most, the most. Of equal ones the
  * first. */
 static bool find_group(struct search *search, int level, int need, bool most, struct group *found)
 {
-    bool any = false;
+    const size_t shapes = (size_t)search->shapes;
+    size_t at = 0;
+    int best = 0;
 
     count_level(search, level);
-    for (int above = -1; above < search->map->switch_count; above++) {
-        for (int shape = -1; shape < search->shapes - 1; shape++) {
-            int free = *count_at(search, above, shape);
+    for (int i = 0; i < search->used_count; i++) {
+        size_t cell = search->used[i];
+        int free = search->counts[cell];
 
-            if (free < need || free == 0)
-                continue;
-            if (!any || (most ? free > found->free : free < found->free))
-                *found = (struct group){level, above, shape, free};
-            any = true;
+        if (free < need)
+            continue;
+        if (best == 0 || (most ? free > best : free < best) || (free == best && cell < at)) {
+            best = free;
+            at = cell;
         }
     }
-    return any;
+    if (best > 0)
+        *found = (struct group){level, (int)(at / shapes) - 1, (int)(at % shapes) - 1, best};
+    return best > 0;
 }
 
 static int add_group(const struct placement_map *map, struct placement_tiers *tiers,
@@ -188,7 +210,7 @@ static int add_leaf(const struct placement_map *map, struct placement_tiers *tie
     if (rc == 0 &&
         (find_group(&search, 0, wanted, false, &leaf) || find_group(&search, 0, min, true, &leaf)))
         rc = add_group(map, tiers, usable, &leaf, min);
-    free(search.counts);
+    search_end(&search);
     free(both);
     return rc;
 }
@@ -197,24 +219,22 @@ int placement_keep(const struct placement_map *map, const struct placement_claim
                    bool *free_nodes)
 {
     struct search search; /* its counts: of nodes that are claimed */
+    int rc = search_begin(&search, map, free_nodes);
 
-    if (search_begin(&search, map, free_nodes) < 0)
-        return -1;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count && rc == 0; i++)
         if (claims[i].growth > 0)
-            *count_at(&search, switch_above(map, claims[i].node, 0),
-                      map->shape[claims[i].node]) += claims[i].growth;
-    for (int i = 0; i < map->node_count; i++) {
-        int *claimed = free_nodes[i] ? count_at(&search, switch_above(map, i, 0), map->shape[i])
-                                     : NULL;
+            search.counts[cell_of(&search, switch_above(map, claims[i].node, 0),
+                                  map->shape[claims[i].node])] += claims[i].growth;
+    for (int i = 0; i < map->node_count && rc == 0; i++) {
+        size_t cell = cell_of(&search, switch_above(map, i, 0), map->shape[i]);
 
-        if (claimed && *claimed > 0) {
+        if (free_nodes[i] && search.counts[cell] > 0) {
             free_nodes[i] = false;
-            --*claimed;
+            search.counts[cell]--;
         }
     }
-    free(search.counts);
-    return 0;
+    search_end(&search);
+    return rc;
 }
 
 /* ---- bases ----------------------------------------------------------------------------------- */
@@ -236,26 +256,25 @@ static int add_leaf_of(const struct placement_map *map, struct placement_tiers *
     return rc;
 }
 
-int placement_base(const struct placement_map *map, const bool *usable, const bool *free_nodes,
-                   int min, int max, struct placement_tiers *tiers)
+int placement_base(const struct placement_map *map, const struct placement_room *room, int min,
+                   int max, struct placement_tiers *tiers)
 {
-    int levels = placement_levels(map), rc = 0;
+    int levels = placement_levels(map), rc;
     struct group group = {0};
     struct search search;
     bool found = false;
 
     *tiers = (struct placement_tiers){0};
-    if (search_begin(&search, map, free_nodes) < 0)
-        return -1;
-    for (int level = 0; level < levels && !found; level++)
+    rc = search_begin(&search, map, room->free);
+    for (int level = 0; level < levels && !found && rc == 0; level++)
         found = find_group(&search, level, max, false, &group);
-    if (!found)
+    if (!found && rc == 0)
         found = find_group(&search, levels - 1, min, true, &group);
-    free(search.counts);
+    search_end(&search);
     if (found && group.level > 0)
-        rc = add_leaf_of(map, tiers, usable, free_nodes, &group, min, max);
+        rc = add_leaf_of(map, tiers, room->usable, room->free, &group, min, max);
     if (found && rc == 0)
-        rc = add_group(map, tiers, usable, &group, min);
+        rc = add_group(map, tiers, room->usable, &group, min);
     return rc;
 }
 
@@ -303,11 +322,48 @@ static int mark_above(const struct placement_map *map, const bool *nodes, int le
 /* What an extension asks for. */
 struct wish {
     const struct placement_map *map;
-    const bool *usable, *free, *nodes;
+    const struct placement_room *room;
+    const bool *nodes;
     int min, growth;
     bool *above;  /* room for mark_above */
     bool *before; /* the nodes of the level before: no leaf of those is better than all of them */
 };
+
+/* The nodes of a shape that are nearest to the job's. Below one leaf switch, all usable ones are as
+ * good; below several, these very ones, as Slurm would look for those that are near each other only. */
+static int add_nearest(const struct wish *wish, struct placement_tiers *tiers, int shape)
+{
+    const struct placement_map *map = wish->map;
+    const bool *usable = wish->room->usable;
+    struct placement_tier tier = {.level = PLACEMENT_ANY, .above = PLACEMENT_NONE, .shape = shape};
+    bool *idle = calloc((size_t)map->node_count + 1, sizeof(*idle));
+    int leaves = -1;
+
+    tier.nodes = calloc((size_t)map->node_count + 1, sizeof(bool));
+    for (int i = 0; idle && i < map->node_count; i++)
+        idle[i] = wish->room->idle[i] && (shape == PLACEMENT_ANY || map->shape[i] == shape);
+    if (idle && tier.nodes)
+        leaves = nearest_nodes(map, idle, wish->room->free, wish->nodes, wish->min,
+                               wish->growth - wish->min, tier.nodes);
+    tier.nearest = leaves > 1;
+    for (int i = 0; leaves == 1 && i < map->node_count && tier.level != 0; i++) {
+        if (tier.nodes[i]) {
+            tier.level = 0;
+            tier.above = switch_above(map, i, 0);
+        }
+    }
+    for (int i = 0; leaves == 1 && i < map->node_count; i++)
+        tier.nodes[i] = usable[i] && (shape == PLACEMENT_ANY || map->shape[i] == shape) &&
+                        switch_above(map, i, 0) == tier.above;
+    free(idle);
+    if (leaves <= 0) {
+        free(tier.nodes);
+        return leaves;
+    }
+    tier.count = count_nodes(map, tier.nodes);
+    add_tier(map, tiers, &tier, wish->min, count_nodes(map, usable));
+    return 0;
+}
 
 /* The nodes of a shape below the switches of a level, and before them those of the best leaf that is
  * new at this level. */
@@ -322,28 +378,29 @@ static int add_level(const struct wish *wish, struct placement_tiers *tiers, int
     if (level != PLACEMENT_ANY)
         tier.above = mark_above(map, wish->nodes, level, wish->above);
     for (int i = 0; i < map->node_count; i++)
-        tier.nodes[i] = wish->usable[i] && (shape == PLACEMENT_ANY || map->shape[i] == shape) &&
+        tier.nodes[i] = wish->room->usable[i] &&
+                        (shape == PLACEMENT_ANY || map->shape[i] == shape) &&
                         (level == PLACEMENT_ANY || wish->above[switch_above(map, i, level) + 1]);
     tier.count = count_nodes(map, tier.nodes);
     for (int i = 0; i < map->node_count; i++)
         wish->before[i] = tier.nodes[i] && !wish->before[i];
     if (level != 0 && shape != PLACEMENT_ANY)
-        rc = add_leaf(map, tiers, wish->usable, wish->free, wish->before, wish->min, wish->growth);
+        rc = add_leaf(map, tiers, wish->room->usable, wish->room->free, wish->before, wish->min,
+                      wish->growth);
     memcpy(wish->before, tier.nodes, (size_t)map->node_count);
-    add_tier(map, tiers, &tier, wish->min, count_nodes(map, wish->usable));
+    add_tier(map, tiers, &tier, wish->min, count_nodes(map, wish->room->usable));
     return rc;
 }
 
 #define LEVELS_MAX 3 /* that are tried one by one; in deeper trees all that is above them is one */
 
-int placement_extension(const struct placement_map *map, const bool *usable, const bool *free_nodes,
+int placement_extension(const struct placement_map *map, const struct placement_room *room,
                         const bool *nodes, int min, int growth, struct placement_tiers *tiers)
 {
     const int shape = common_shape(map, nodes), levels = placement_levels(map);
     const int tried = levels < LEVELS_MAX ? levels : LEVELS_MAX;
     struct wish wish = {map,
-                        usable,
-                        free_nodes,
+                        room,
                         nodes,
                         min,
                         growth < min ? min : growth,
@@ -352,10 +409,14 @@ int placement_extension(const struct placement_map *map, const bool *usable, con
     int rc = wish.above && wish.before ? 0 : -1;
 
     *tiers = (struct placement_tiers){0};
+    if (rc == 0)
+        rc = add_nearest(&wish, tiers, shape);
     for (int level = 0; level < tried && rc == 0; level++)
         rc = add_level(&wish, tiers, level, shape);
     if (rc == 0)
         rc = add_level(&wish, tiers, PLACEMENT_ANY, shape);
+    if (rc == 0)
+        rc = add_nearest(&wish, tiers, PLACEMENT_ANY);
     for (int level = 0; level < tried && rc == 0; level++)
         rc = add_level(&wish, tiers, level, PLACEMENT_ANY);
     free(wish.above);
@@ -374,13 +435,25 @@ static int compare_numbers(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-/* The order in which jobs are best preempted. */
-static int compare(const struct placement_candidate *a, const struct placement_candidate *b)
+struct ranking {
+    const struct placement_candidate *list;
+    int64_t top; /* the highest priority of an extension */
+};
+
+/* A base is no easier to have than any extension; among rigid jobs it has the priority that it has. */
+static int64_t priority_of(const struct ranking *ranking, const struct placement_candidate *at)
 {
-    int rc = (a->kind == PLACEMENT_BASE) - (b->kind == PLACEMENT_BASE);
+    return at->kind == PLACEMENT_BASE && at->priority < ranking->top ? ranking->top : at->priority;
+}
+
+/* The order in which jobs are best preempted. */
+static int compare(const struct ranking *ranking, const struct placement_candidate *a,
+                   const struct placement_candidate *b)
+{
+    int rc = compare_numbers(priority_of(ranking, a), priority_of(ranking, b));
 
     if (rc == 0)
-        rc = compare_numbers(a->priority, b->priority);
+        rc = (a->kind == PLACEMENT_BASE) - (b->kind == PLACEMENT_BASE);
     if (rc == 0)
         rc = (a->kind != PLACEMENT_EXTENSION) - (b->kind != PLACEMENT_EXTENSION);
     if (rc == 0)
@@ -392,25 +465,41 @@ static int compare(const struct placement_candidate *a, const struct placement_c
     return rc;
 }
 
-static int compare_entries(const void *a, const void *b, void *list)
+static int compare_entries(const void *a, const void *b, void *ranking)
 {
-    const struct placement_candidate *candidates = list;
+    const struct ranking *by = ranking;
 
-    return compare(&candidates[*(const int *)a], &candidates[*(const int *)b]);
+    return compare(by, &by->list[*(const int *)a], &by->list[*(const int *)b]);
+}
+
+/* Puts the indices of all candidates into order. */
+static void rank(struct ranking *ranking, int count, int *order)
+{
+    ranking->top = INT64_MIN;
+    for (int i = 0; i < count; i++) {
+        const struct placement_candidate *at = &ranking->list[i];
+
+        order[i] = i;
+        if (at->kind == PLACEMENT_EXTENSION && at->priority > ranking->top)
+            ranking->top = at->priority;
+    }
+    if (count > 0)
+        qsort_r(order, (size_t)count, sizeof(*order), compare_entries, ranking);
 }
 
 /* Of the ordered candidates, how many must be looked at: all of the lowest priorities that together
- * have enough. Bases count as the highest one. 0: not even all have. */
-static int enough(const struct placement_candidate *list, const int *order, int count, int need)
+ * have enough, of the highest of them bases only where the others are not. 0: not even all have. */
+static int enough(const struct ranking *ranking, const int *order, int count, int need)
 {
     int64_t usable = 0;
 
     for (int i = 0; i < count; i++) {
-        const struct placement_candidate *at = &list[order[i]];
-        const struct placement_candidate *next = i + 1 < count ? &list[order[i + 1]] : NULL;
+        const struct placement_candidate *at = &ranking->list[order[i]];
+        const struct placement_candidate *next = i + 1 < count ? &ranking->list[order[i + 1]]
+                                                               : NULL;
 
         usable += at->usable;
-        if (usable >= need && (!next || next->priority != at->priority ||
+        if (usable >= need && (!next || priority_of(ranking, next) != priority_of(ranking, at) ||
                                (next->kind == PLACEMENT_BASE) != (at->kind == PLACEMENT_BASE)))
             return i + 1;
     }
@@ -498,14 +587,12 @@ static int move_picked(int *order, int count, const bool *picked)
 
 int placement_victims(const struct placement_candidate *list, int count, int need, int *order)
 {
+    struct ranking ranking = {list, 0};
     int considered, rc = 0;
     bool *picked;
 
-    for (int i = 0; i < count; i++)
-        order[i] = i;
-    if (count > 0)
-        qsort_r(order, (size_t)count, sizeof(*order), compare_entries, (void *)(uintptr_t)list);
-    considered = need > 0 ? enough(list, order, count, need) : 0;
+    rank(&ranking, count, order);
+    considered = need > 0 ? enough(&ranking, order, count, need) : 0;
     if (considered == 0)
         return 0;
     if (!(picked = calloc((size_t)count, sizeof(*picked))))

@@ -32,7 +32,6 @@
 /* Slurm's plugin calls have no cookie. They are made under slurmctld's locks. */
 static struct placement_map map; /* node_count 0: none */
 static struct shapes *shapes;
-static time_t read_for;      /* the configuration that shapes belong to; 0: none */
 static struct error problem; /* with the file; said once */
 
 /* What is wrong with elastic.conf is job_submit/elastic's to say; here only the path counts. */
@@ -139,13 +138,12 @@ static void build_map(void)
 
 void cluster_update(void)
 {
-    time_t now = time(NULL);
+    build_map();
+}
 
-    if (slurm_conf.last_update != read_for) {
-        read_shapes();
-        /* Slurm counts in seconds: within this one it may be configured again. */
-        read_for = now > slurm_conf.last_update ? slurm_conf.last_update : 0;
-    }
+void cluster_read(void)
+{
+    read_shapes();
     build_map();
 }
 
@@ -154,7 +152,6 @@ void cluster_forget(void)
     drop_map();
     shapes_destroy(shapes);
     shapes = NULL;
-    read_for = 0;
 }
 
 const struct placement_map *cluster_map(void)

@@ -5,12 +5,13 @@
 
 #include "lib/placement.h"
 
-/* Look at nodes and switches anew, after slurmctld has read its configuration or changed its nodes.
- * The shapes file is read only if it has read its configuration since. */
+/* Look at nodes and switches anew, after slurmctld has changed them; and read the shapes file as
+ * well, after it has read its configuration. */
 void cluster_update(void);
+void cluster_read(void);
 void cluster_forget(void);
 
-/* The nodes, good until the next of the two above. NULL: there is nothing to place by (no switches
+/* The nodes, good until the next of those above. NULL: there is nothing to place by (no switches
  * and no shapes), or no memory. */
 const struct placement_map *cluster_map(void);
 

@@ -72,13 +72,14 @@ int64_t jobs_priority(const job_record_t *job)
 
 struct entry {
     uint32_t id, base; /* base: of an extension, else 0 */
+    bool is_extension; /* its base may be gone */
     int nodes;
     struct placement_claim claim; /* of a base */
 };
 
 /* Slurm's plugin calls have no cookie. They are made under slurmctld's locks. */
-static struct entry *running; /* ids ascend: a base comes before its extensions */
-static int running_count;
+static struct entry *running; /* ids ascend */
+static int running_count, extension_count;
 static struct placement_claim *claims; /* room for as many */
 
 static int find_running(uint32_t id)
@@ -138,17 +139,19 @@ void jobs_add(const job_record_t *job)
         entry_of(job->job_id) || make_room() < 0)
         return;
     entry.nodes = bit_set_count(job->node_bitmap); /* node_cnt comes later */
+    entry.is_extension = kind == PLACEMENT_EXTENSION;
     if (kind == PLACEMENT_EXTENSION && (base = jobs_base(job)))
         entry.base = base->job_id;
     if (kind == PLACEMENT_BASE)
         entry.claim = (struct placement_claim){(int)bit_ffs(job->node_bitmap),
                                                jobs_max(job) - entry.nodes};
-    for (int i = at; i < running_count; i++)
+    for (int i = 0; i < running_count && kind == PLACEMENT_BASE; i++)
         if (running[i].base == entry.id)
             entry.claim.growth -= running[i].nodes;
     memmove(running + at + 1, running + at, (size_t)(running_count - at) * sizeof(*running));
     running[at] = entry;
     running_count++;
+    extension_count += entry.is_extension;
     count_for_base(&entry, 1);
 }
 
@@ -160,6 +163,7 @@ void jobs_remove(const job_record_t *job)
         return;
     count_for_base(entry, -1);
     running_count--;
+    extension_count -= entry->is_extension;
     memmove(entry, entry + 1, (size_t)(running + running_count - entry) * sizeof(*running));
 }
 
@@ -169,7 +173,7 @@ void jobs_forget(void)
     free(claims);
     running = NULL;
     claims = NULL;
-    running_count = 0;
+    running_count = extension_count = 0;
 }
 
 static int add_if_running(void *item, void *unused)
@@ -189,6 +193,28 @@ void jobs_read(void)
         list_for_each(job_list, add_if_running, NULL);
 }
 
+bool jobs_is_extension(const job_record_t *job)
+{
+    const struct entry *entry = entry_of(job->job_id);
+
+    return entry && entry->is_extension;
+}
+
+bool jobs_have_extensions(void)
+{
+    return extension_count > 0;
+}
+
+int jobs_size(const job_record_t *base)
+{
+    int nodes = (int)base->node_cnt;
+
+    for (int i = 0; i < running_count; i++)
+        if (running[i].base == base->job_id)
+            nodes += running[i].nodes;
+    return nodes;
+}
+
 static void add_nodes(const struct placement_map *map, const job_record_t *job, bool *nodes)
 {
     int last = bit_fls(job->node_bitmap);
@@ -203,7 +229,7 @@ int jobs_world(const struct placement_map *map, const job_record_t *base, bool *
     const struct entry *entry = entry_of(base->job_id);
 
     add_nodes(map, base, nodes);
-    for (int i = find_running(base->job_id); i < running_count; i++) {
+    for (int i = 0; i < running_count; i++) {
         const job_record_t *job = running[i].base == base->job_id ? find_job_record(running[i].id)
                                                                   : NULL;
 
@@ -231,9 +257,9 @@ void jobs_keep(const struct placement_map *map, const job_record_t *base, bool *
 /* One node of the base on each of its leaf switches. */
 static int on_each_leaf(const struct placement_map *map, const job_record_t *base, int *nodes)
 {
-    int count = 0;
+    int count = 0, first = (int)bit_ffs(base->node_bitmap), last = (int)bit_fls(base->node_bitmap);
 
-    for (int i = 0; i < map->node_count && count < LEAVES_MAX; i++) {
+    for (int i = first; i >= 0 && i <= last && count < LEAVES_MAX; i++) {
         bool known = !bit_test(base->node_bitmap, i);
 
         for (int k = 0; k < count && !known; k++)
@@ -247,13 +273,13 @@ static int on_each_leaf(const struct placement_map *map, const job_record_t *bas
 int jobs_distance(const struct placement_map *map, const job_record_t *job)
 {
     const job_record_t *base = jobs_base(job);
-    int nodes[LEAVES_MAX], count, most = 0;
+    int nodes[LEAVES_MAX], count, last = (int)bit_fls(job->node_bitmap), most = 0;
 
-    if (!base || bit_size(base->node_bitmap) < map->node_count ||
-        bit_size(job->node_bitmap) < map->node_count)
+    if (!base || bit_size(base->node_bitmap) != map->node_count ||
+        bit_size(job->node_bitmap) != map->node_count)
         return 0;
     count = on_each_leaf(map, base, nodes);
-    for (int i = 0; i < map->node_count && count > 0; i++) {
+    for (int i = (int)bit_ffs(job->node_bitmap); i >= 0 && i <= last && count > 0; i++) {
         int least = INT32_MAX;
 
         for (int k = 0; k < count && bit_test(job->node_bitmap, i); k++) {

@@ -30,6 +30,13 @@ void jobs_add(const struct job_record *job);
 void jobs_remove(const struct job_record *job);
 void jobs_forget(void);
 
+/* Of those: whether a job is an extension; whether there is one. */
+bool jobs_is_extension(const struct job_record *job);
+bool jobs_have_extensions(void);
+
+/* How many nodes a running base has, with its extensions. */
+int jobs_size(const struct job_record *base);
+
 /* Set those of map's nodes that an elastic job has: its base's, and its extensions'. Returns how many
  * more it may have. */
 int jobs_world(const struct placement_map *map, const struct job_record *base, bool *nodes);

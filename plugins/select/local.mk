@@ -23,6 +23,7 @@ plugins_select_select_elastic_cons_tres_la_SOURCES = \
     lib/error.c \
     lib/json_get.c \
     lib/json_text.c \
+    lib/nearest.c \
     lib/number.c \
     lib/placement.c \
     lib/policy.c \

@@ -28,6 +28,7 @@
 
 #pragma weak idle_node_bitmap
 #pragma weak node_record_table_ptr
+#pragma weak slurm_conf
 
 #define NAME "select/elastic_cons_tres"
 
@@ -43,6 +44,7 @@ extern int select_p_node_init(void);
 extern int select_p_reconfigure(void);
 extern int select_p_job_init(List jobs);
 extern int select_p_job_begin(job_record_t *job);
+extern int select_p_job_expand(job_record_t *from, job_record_t *to);
 extern int select_p_job_fini(job_record_t *job);
 extern int select_p_job_resized(job_record_t *job, node_record_t *node);
 extern int select_p_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes,
@@ -62,14 +64,16 @@ int fini(void)
     return SLURM_SUCCESS;
 }
 
+/* At the start, and when slurmctld reads its configuration; then all else is done anew as well. */
 int select_p_node_init(void)
 {
     int rc = stock.node_init();
 
-    cluster_update();
+    cluster_read();
     return rc;
 }
 
+/* Also when somebody changes a partition or the nodes. */
 int select_p_reconfigure(void)
 {
     int rc = stock.reconfigure();
@@ -89,8 +93,20 @@ int select_p_job_begin(job_record_t *job)
 {
     int rc = stock.job_begin(job);
 
+    /* If it has begun before and could not be started after all, nobody has said that it ended. */
+    jobs_remove(job);
     if (rc == SLURM_SUCCESS)
         jobs_add(job);
+    return rc;
+}
+
+int select_p_job_expand(job_record_t *from, job_record_t *to)
+{
+    int rc = stock.job_expand(from, to);
+
+    jobs_remove(from);
+    jobs_remove(to);
+    jobs_add(to);
     return rc;
 }
 
@@ -122,7 +138,10 @@ static void log_tier(const struct request *request, const struct placement_tier 
     names = nodes ? bitmap2node_name(nodes) : NULL;
     if (tier->above == PLACEMENT_NONE)
         debug(NAME ": JobId=%u: %d nodes of shape %s %s: %s", request->job->job_id, tier->count,
-              what, tier->level == PLACEMENT_ANY ? "anywhere" : "below the job's switches",
+              what,
+              tier->nearest                  ? "nearest to the job's"
+              : tier->level == PLACEMENT_ANY ? "anywhere"
+                                             : "below the job's switches",
               names ? names : "no");
     else
         debug(NAME ": JobId=%u: %d nodes of shape %s below switch %s, level %d: %s",
@@ -162,36 +181,49 @@ static bool *free_nodes(const struct placement_map *map, bitstr_t *nodes)
     return set;
 }
 
+/* With a range of nodes (--nodes=2-4) Slurm looks for as many as it may have: a set must not keep it
+ * from having them. */
+static int nodes_wanted(const struct request *request)
+{
+    return (int)(request->req_nodes > request->min_nodes ? request->req_nodes : request->min_nodes);
+}
+
 /* Where nobody else is to grow, if there is such a place; else where there is room. */
 static void find_tiers_of_base(const struct request *request, const struct placement_map *map,
-                               const bool *usable, bool *idle, struct placement_tiers *tiers)
+                               const struct placement_room *room, struct placement_tiers *tiers)
 {
-    int min = (int)request->min_nodes, max = jobs_max(request->job);
+    int min = nodes_wanted(request), max = jobs_max(request->job);
     bool *unclaimed = malloc((size_t)map->node_count * sizeof(*unclaimed));
 
     if (!unclaimed)
         return;
-    memcpy(unclaimed, idle, (size_t)map->node_count * sizeof(*unclaimed));
+    memcpy(unclaimed, room->idle, (size_t)map->node_count * sizeof(*unclaimed));
     jobs_keep(map, NULL, unclaimed);
-    placement_base(map, usable, unclaimed, min, max, tiers);
+    placement_base(map, &(struct placement_room){room->usable, room->idle, unclaimed}, min, max,
+                   tiers);
     if (tiers->count == 0)
-        placement_base(map, usable, idle, min, max, tiers);
+        placement_base(map, room, min, max, tiers);
     free(unclaimed);
 }
 
 static void find_tiers_of_extension(const struct request *request, const struct placement_map *map,
-                                    const bool *usable, bool *idle, struct placement_tiers *tiers)
+                                    const struct placement_room *room,
+                                    struct placement_tiers *tiers)
 {
+    const size_t size = (size_t)map->node_count * sizeof(bool);
     const job_record_t *base = jobs_base(request->job);
-    bool *nodes = base ? calloc((size_t)map->node_count, sizeof(*nodes)) : NULL;
+    bool *nodes = base ? calloc(1, size) : NULL, *unclaimed = base ? malloc(size) : NULL;
     int growth;
 
-    if (!nodes)
-        return;
-    growth = jobs_world(map, base, nodes);
-    jobs_keep(map, base, idle);
-    placement_extension(map, usable, idle, nodes, (int)request->min_nodes, growth, tiers);
+    if (nodes && unclaimed) {
+        memcpy(unclaimed, room->idle, size);
+        growth = jobs_world(map, base, nodes);
+        jobs_keep(map, base, unclaimed);
+        placement_extension(map, &(struct placement_room){room->usable, room->idle, unclaimed},
+                            nodes, nodes_wanted(request), growth, tiers);
+    }
     free(nodes);
+    free(unclaimed);
 }
 
 /* Where this job is to be tried. None where there is nothing to choose. */
@@ -199,17 +231,26 @@ static void find_tiers(const struct request *request, const struct placement_map
                        enum placement_kind kind, bitstr_t *nodes, struct placement_tiers *tiers)
 {
     bool *usable = set_of(map, nodes), *idle = free_nodes(map, nodes);
+    const struct placement_room room = {usable, idle, idle};
 
     /* What has to boot first, or is outside the job's reservation, is taken only where Slurm does so itself. */
     for (int i = 0; usable && idle && i < map->node_count; i++)
-        if (!node_record_table_ptr[i] || node_record_table_ptr[i]->sched_weight >> LAST_RESORT_BIT)
+        if (usable[i] && (!node_record_table_ptr[i] ||
+                          node_record_table_ptr[i]->sched_weight >> LAST_RESORT_BIT))
             usable[i] = idle[i] = false;
     if (usable && idle && kind == PLACEMENT_BASE)
-        find_tiers_of_base(request, map, usable, idle, tiers);
+        find_tiers_of_base(request, map, &room, tiers);
     else if (usable && idle)
-        find_tiers_of_extension(request, map, usable, idle, tiers);
+        find_tiers_of_extension(request, map, &room, tiers);
     free(usable);
     free(idle);
+}
+
+/* Whether select/cons_tres may put the job onto cores that others have, side by side in time. */
+static bool may_share_cores(const job_record_t *job)
+{
+    return (slurm_conf.preempt_mode & PREEMPT_MODE_GANG) ||
+           (job->part_ptr && (job->part_ptr->max_share & ~SHARED_FORCE) > 1);
 }
 
 /* Try some of the tiers. nodes is as it was if none will do. */
@@ -221,6 +262,9 @@ static int try_tiers(const struct request *request, const struct placement_map *
     for (int i = first; i < end && rc != SLURM_SUCCESS; i++) {
         bitstr_t *narrow = bitmap_of(map, tiers->tier[i].nodes);
 
+        /* Cores of others only where there are no idle ones anywhere: in none of the sets. */
+        if (may_share_cores(request->job))
+            bit_and(narrow, idle_node_bitmap);
         rc = request_ask_now(request, narrow, NULL);
         log_tier(request, &tiers->tier[i], rc == SLURM_SUCCESS ? narrow : NULL);
         if (rc == SLURM_SUCCESS)
@@ -230,11 +274,20 @@ static int try_tiers(const struct request *request, const struct placement_map *
     return rc;
 }
 
-/* Can the job start now? Whether somebody must leave for it is known where it is to run. */
-static bool starts_freely(const struct request *request, time_t now)
+static int is_on(void *candidate, void *nodes)
+{
+    const job_record_t *job = candidate;
+
+    return job->node_bitmap && bit_overlap_any(job->node_bitmap, nodes) ? 1 : 0;
+}
+
+/* Could the job start on these nodes now, with nobody leaving for it? A test for the future names no
+ * victims, or all on the nodes, and calls it now where they leave. The time is that after the test. */
+static bool starts_freely(const struct request *request, bitstr_t *nodes)
 {
     if (request->mode == SELECT_MODE_WILL_RUN)
-        return request->job->start_time <= now;
+        return request->job->start_time <= time(NULL) &&
+               (!request->candidates || !list_find_first(request->candidates, is_on, nodes));
     return !request->victims || !*request->victims;
 }
 
@@ -243,7 +296,6 @@ static bool starts_freely(const struct request *request, time_t now)
 static int place(const struct request *request, const struct placement_map *map,
                  const struct placement_tiers *tiers, bitstr_t *nodes)
 {
-    time_t now = time(NULL);
     bitstr_t *all;
     int rc;
 
@@ -251,29 +303,28 @@ static int place(const struct request *request, const struct placement_map *map,
         return SLURM_SUCCESS;
     all = bit_copy(nodes);
     rc = request_ask_preempting(request, map, nodes);
-    if (rc == SLURM_SUCCESS && tiers->count > 1 && starts_freely(request, now)) {
+    if (rc == SLURM_SUCCESS && tiers->count > 1 && starts_freely(request, nodes)) {
         bit_copybits(nodes, all);
-        if (try_tiers(request, map, tiers, 1, tiers->count, nodes) != SLURM_SUCCESS)
+        if (try_tiers(request, map, tiers, 1, tiers->count, nodes) != SLURM_SUCCESS) {
+            request_forget_victims(request);
             rc = request_ask_preempting(request, map, nodes);
+        }
     }
     bit_free(all);
     return rc;
 }
 
-/* A user who says which nodes, or how many switches, has chosen. */
+/* A user who says which nodes, or how many switches (with --spread-job: many), has chosen. */
 static bool is_placed_by_user(const job_record_t *job)
 {
     return job->details->req_node_bitmap || job->req_switch > 0 || job->details->contiguous ||
-           job->het_job_id;
+           (job->bit_flags & SPREAD_JOB) || job->het_job_id;
 }
 
 int select_p_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes,
                       uint32_t req_nodes, uint16_t mode, List candidates, List *victims,
                       bitstr_t *cores)
 {
-    const struct placement_map *map = cluster_map();
-    enum placement_kind kind = jobs_kind(job);
-    struct placement_tiers tiers = {0};
     struct request request = {.job = job,
                               .min_nodes = min_nodes,
                               .max_nodes = max_nodes,
@@ -282,14 +333,18 @@ int select_p_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, ui
                               .candidates = candidates,
                               .victims = victims,
                               .cores = cores};
+    enum placement_kind kind = jobs_kind(job);
+    struct placement_tiers tiers = {0};
+    const struct placement_map *map;
     int rc;
 
-    if (!job->details || min_nodes == 0 ||
+    if ((kind == PLACEMENT_RIGID && !candidates) || !job->details || min_nodes == 0 ||
         (mode != SELECT_MODE_RUN_NOW && mode != SELECT_MODE_WILL_RUN))
         return stock.job_test(job, nodes, min_nodes, max_nodes, req_nodes, mode, candidates,
                               victims, cores);
     request.memory = job->details->pn_min_memory;
     request.cpus = job->details->min_cpus;
+    map = cluster_map();
     if (map && map->node_count != bit_size(nodes))
         map = NULL;
     if (kind != PLACEMENT_RIGID && map && !is_placed_by_user(job))

@@ -56,7 +56,6 @@ int request_ask_now(const struct request *request, bitstr_t *nodes, List candida
 struct candidates {
     int count;
     bool exact; /* counting nodes is right */
-    bool elastic, bases;
     job_record_t **jobs;
     struct placement_candidate *list;
     int *order;
@@ -85,7 +84,7 @@ static int nodes_it_gives(const job_record_t *job, bitstr_t *nodes, bool *exact)
     return given;
 }
 
-/* One that is leaving already costs nothing more. */
+/* One that is leaving already costs nothing more. A base takes its extensions with it. */
 static struct placement_candidate describe(job_record_t *job, const struct placement_map *map,
                                            bitstr_t *nodes, bool *exact)
 {
@@ -102,6 +101,8 @@ static struct placement_candidate describe(job_record_t *job, const struct place
         candidate.nodes = 0;
     } else if (candidate.kind == PLACEMENT_EXTENSION && map) {
         candidate.distance = jobs_distance(map, job);
+    } else if (candidate.kind == PLACEMENT_BASE) {
+        candidate.nodes = jobs_size(job);
     }
     return candidate;
 }
@@ -121,7 +122,8 @@ static int read_candidates(const struct request *request, const struct placement
     ListIterator each;
     job_record_t *job;
 
-    *all = (struct candidates){.exact = true,
+    /* A job that takes parts of nodes may find room that counting does not see. */
+    *all = (struct candidates){.exact = request->job->details->whole_node == WHOLE_NODE_REQUIRED,
                                .jobs = calloc(most, sizeof(*all->jobs)),
                                .list = calloc(most, sizeof(*all->list)),
                                .order = calloc(most, sizeof(*all->order))};
@@ -144,7 +146,7 @@ static int read_candidates(const struct request *request, const struct placement
 static int find_extension(void *item, void *unused)
 {
     (void)unused;
-    return jobs_kind(item) == PLACEMENT_EXTENSION ? 1 : 0;
+    return jobs_is_extension(item) ? 1 : 0;
 }
 
 /* Nodes that are wanted and not idle, and the jobs on which are no candidates, can have room as
@@ -168,15 +170,47 @@ static int count_idle(const struct candidates *all, bitstr_t *nodes, bool *exact
 
 /* ---- the test -------------------------------------------------------------------------------- */
 
-/* The nodes that leave if the job is to have these: all of the candidates that are on them. */
-static int64_t cost_of(const struct candidates *all, bitstr_t *nodes)
+static int64_t nodes_of(const struct candidates *all, const job_record_t *job)
 {
+    for (int i = 0; i < all->count; i++)
+        if (all->jobs[i] == job)
+            return all->list[i].nodes;
+    return job->node_cnt;
+}
+
+/* The nodes that leave if the job is to have these: those of the victims, or if nobody wants to know
+ * who they are, of all candidates there. */
+static int64_t cost_of(const struct request *request, const struct candidates *all, bitstr_t *nodes)
+{
+    const job_record_t *job;
+    ListIterator each;
     int64_t cost = 0;
 
-    for (int i = 0; i < all->count; i++)
-        if (bit_overlap_any(nodes, all->jobs[i]->node_bitmap))
-            cost += all->list[i].nodes;
+    if (!request->victims) {
+        for (int i = 0; i < all->count; i++)
+            if (bit_overlap_any(nodes, all->jobs[i]->node_bitmap))
+                cost += all->list[i].nodes;
+    } else if (*request->victims) {
+        each = list_iterator_create(*request->victims);
+        while ((job = list_next(each)))
+            cost += nodes_of(all, job);
+        list_iterator_destroy(each);
+    }
     return cost;
+}
+
+/* A base is spared before rigid jobs of its priority: whether more nodes leave then is to be seen. */
+static bool rigid_for_base(const struct candidates *all, int picked)
+{
+    bool rigid = false, base = false;
+
+    for (int i = 0; i < all->count; i++) {
+        enum placement_kind kind = all->list[all->order[i]].kind;
+
+        rigid |= i < picked && kind == PLACEMENT_RIGID;
+        base |= i >= picked && kind == PLACEMENT_BASE;
+    }
+    return rigid && base;
 }
 
 static List list_of(const struct candidates *all, int count)
@@ -213,7 +247,7 @@ static void log_victims(const struct request *request, const struct candidates *
     }
 }
 
-static void forget_victims(const struct request *request)
+void request_forget_victims(const struct request *request)
 {
     if (request->victims && *request->victims) {
         list_destroy(*request->victims);
@@ -231,7 +265,7 @@ static int ask_with(const struct request *request, const struct candidates *all,
 
     list_destroy(list);
     if (rc != SLURM_SUCCESS) {
-        forget_victims(request);
+        request_forget_victims(request);
         bit_copybits(nodes, wanted);
     }
     bit_free(wanted);
@@ -243,21 +277,21 @@ static int ask_both(const struct request *request, const struct candidates *all,
                     bitstr_t *nodes)
 {
     bitstr_t *wanted = bit_copy(nodes);
-    time_t now = time(NULL);
     int64_t ours, theirs;
     int rc = ask_with(request, all, count, nodes);
 
-    ours = rc == SLURM_SUCCESS ? cost_of(all, nodes) : INT64_MAX;
-    if (rc != SLURM_SUCCESS || (ours > 0 && !all->exact)) {
-        forget_victims(request);
+    ours = rc == SLURM_SUCCESS ? cost_of(request, all, nodes) : INT64_MAX;
+    if (rc != SLURM_SUCCESS || (ours > 0 && (!all->exact || rigid_for_base(all, count)))) {
+        request_forget_victims(request);
         bit_copybits(nodes, wanted);
         rc = request_ask(request, nodes, request->candidates);
         theirs = rc != SLURM_SUCCESS ||
-                         (request->mode == SELECT_MODE_WILL_RUN && request->job->start_time > now)
+                         (request->mode == SELECT_MODE_WILL_RUN &&
+                          request->job->start_time > time(NULL)) /* after the test, as Slurm's */
                      ? INT64_MAX
-                     : cost_of(all, nodes);
+                     : cost_of(request, all, nodes);
         if (ours < INT64_MAX && ours <= theirs) {
-            forget_victims(request);
+            request_forget_victims(request);
             bit_copybits(nodes, wanted);
             rc = ask_with(request, all, count, nodes);
         } else if (rc == SLURM_SUCCESS) {
@@ -282,8 +316,8 @@ int request_ask_preempting(const struct request *request, const struct placement
     int rc, need, picked = 0;
 
     /* Nobody has to leave, or no extension can: then the order is Slurm's. */
-    if (!request->candidates || details->req_node_bitmap || is_site_ordered() ||
-        bit_overlap(nodes, idle_node_bitmap) >= (int)request->min_nodes ||
+    if (!request->candidates || !jobs_have_extensions() || details->req_node_bitmap ||
+        bit_overlap(nodes, idle_node_bitmap) >= (int)request->min_nodes || is_site_ordered() ||
         !list_find_first(request->candidates, find_extension, NULL))
         return request_ask(request, nodes, request->candidates);
     if (read_candidates(request, map, nodes, &all) == 0) {

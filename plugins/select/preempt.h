@@ -30,6 +30,9 @@ int request_ask(const struct request *request, bitstr_t *nodes, List candidates)
 /* The same, with no future: only whether the job can start now, after candidates have left. */
 int request_ask_now(const struct request *request, bitstr_t *nodes, List candidates);
 
+/* The next test appends to the list of victims, for a test has been made that does not count. */
+void request_forget_victims(const struct request *request);
+
 /* Ask about a job that may need others to leave: those extensions first whose loss costs least
  * (placement_victims), and never more nodes than without us. Where no extension is a candidate, or
  * the site orders them itself (preempt_strict_order, preempt_youngest_first), it is request_ask. */

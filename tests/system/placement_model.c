@@ -4,8 +4,8 @@
  * Standard input, numbers and sets ("#..#", one character for each node) between blanks:
  *
  *     map NODES SHAPE... LEAF... SWITCHES PARENT...
- *     base MIN MAX USABLE FREE            answers "N" and N sets
- *     extension MIN GROWTH USABLE FREE NODES
+ *     base MIN MAX IDLE FREE            answers "N" and N sets
+ *     extension MIN GROWTH IDLE FREE NODES
  *     keep FREE N and for each job: NODE GROWTH     answers a set
  *     victims NEED N and for each job: JOB KIND PRIORITY START NODES USABLE DISTANCE
  *                                         answers "N" and N jobs
@@ -83,15 +83,16 @@ static void write_tiers(struct placement_tiers *tiers)
 static void answer_tiers(bool is_base)
 {
     int min = read_number(), more = read_number();
-    bool usable[NODES_MAX], idle[NODES_MAX], nodes[NODES_MAX];
+    bool idle[NODES_MAX], unclaimed[NODES_MAX], nodes[NODES_MAX];
+    const struct placement_room room = {idle, idle, unclaimed};
     struct placement_tiers tiers;
 
-    read_set(usable);
     read_set(idle);
+    read_set(unclaimed);
     if (!is_base)
         read_set(nodes);
-    if ((is_base ? placement_base(&map, usable, idle, min, more, &tiers)
-                 : placement_extension(&map, usable, idle, nodes, min, more, &tiers)) < 0)
+    if ((is_base ? placement_base(&map, &room, min, more, &tiers)
+                 : placement_extension(&map, &room, nodes, min, more, &tiers)) < 0)
         bad("no memory");
     write_tiers(&tiers);
 }

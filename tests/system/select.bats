@@ -83,8 +83,10 @@ restart() {
     is_at "$(extend "$base" 1)" n5
     # Where the job is by now, though the base is not.
     is_at "$(extend "$base" 2)" 'n[6-7]'
-    is_at "$(extend "$base" 2)" 'n[9-10]'
-    is_at "$(extend "$base" 1)" n8
+    # What is left there, and no more of the other shape than need be.
+    is_at "$(extend "$base" 2)" 'n[8-9]'
+    log | grep -q "2 nodes of shape any nearest to the job's: n\[8-9\]"
+    is_at "$(extend "$base" 1)" n10
     is_at "$(extend "$base" 2)" 'n[11-12]'
 }
 

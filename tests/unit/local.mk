@@ -56,8 +56,11 @@ tests_unit_test_pieces_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_pieces_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 
 UNIT_TESTS += \
+    tests/unit/test_nearest \
     tests/unit/test_placement \
     tests/unit/test_shapes
+tests_unit_test_nearest_SOURCES = tests/unit/test_nearest.c
+tests_unit_test_nearest_LDADD = $(UNIT_LIBS)
 tests_unit_test_placement_SOURCES = tests/unit/test_placement.c
 tests_unit_test_placement_LDADD = $(UNIT_LIBS)
 tests_unit_test_shapes_SOURCES = tests/unit/test_shapes.c

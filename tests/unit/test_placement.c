@@ -163,13 +163,14 @@ static void test_base(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(table); i++) {
         bool usable[NODES], free[NODES];
+        const struct placement_room room = {usable, free, free};
         struct placement_tiers tiers;
 
         read_set(table[i].usable, usable);
         read_set(table[i].free, free);
         print_message("# %s\n", table[i].what);
-        assert_int_equal(
-            placement_base(table[i].map, usable, free, table[i].min, table[i].max, &tiers), 0);
+        assert_int_equal(placement_base(table[i].map, &room, table[i].min, table[i].max, &tiers),
+                         0);
         assert_tiers(&tiers, table[i].expected);
     }
 }
@@ -197,20 +198,21 @@ static void test_extension(void **state)
          2,
          4,
          {"....##.#........", "........####...."}},
-        {"tiers that are too small are left out",
+        {"what is left on its leaf, and no more elsewhere than need be; sets that are too small "
+         "are left out",
          &plain_tree,
          "..##############",
          "##..............",
          3,
          3,
-         {"....####........", "..######........", "........####...."}},
-        {"a job on two leaves",
+         {"..###...........", "....####........", "..######........", "........####...."}},
+        {"a job on two leaves: where most of it is",
          &plain_tree,
          "..#..###########",
          "##.##...........",
          1,
          1,
-         {"..#..###........", "........####...."}},
+         {"..#.............", "..#..###........", "........####...."}},
         {"its shape first, as near as possible; then near",
          &tree,
          "..##########..##",
@@ -224,7 +226,7 @@ static void test_extension(void **state)
          "..........####..",
          1,
          1,
-         {"####............", "########........", "........##....##"}},
+         {"####............", "########........", "........##......", "........##....##"}},
         {"without switches",
          &no_tree,
          "..##########..##",
@@ -238,14 +240,15 @@ static void test_extension(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(table); i++) {
         bool usable[NODES], base[NODES];
+        const struct placement_room room = {usable, usable, usable};
         struct placement_tiers tiers;
 
         read_set(table[i].usable, usable);
         read_set(table[i].base, base);
         print_message("# %s\n", table[i].what);
-        assert_int_equal(placement_extension(table[i].map, usable, usable, base, table[i].min,
-                                             table[i].growth, &tiers),
-                         0);
+        assert_int_equal(
+            placement_extension(table[i].map, &room, base, table[i].min, table[i].growth, &tiers),
+            0);
         assert_tiers(&tiers, table[i].expected);
     }
 }
@@ -378,6 +381,7 @@ static void test_random_bases(void **state)
         struct cluster cluster;
         struct placement_tiers tiers;
         bool usable[NODES], free[NODES];
+        const struct placement_room room = {usable, free, free};
         int min = 1 + (int)random_below(&seed, 4), max = min + (int)random_below(&seed, 6),
             best = 0;
         int levels;
@@ -390,7 +394,7 @@ static void test_random_bases(void **state)
             best = best_group(&cluster, free, level, max, false);
         if (best == 0)
             best = best_group(&cluster, free, levels - 1, min, true);
-        assert_int_equal(placement_base(&cluster.map, usable, free, min, max, &tiers), 0);
+        assert_int_equal(placement_base(&cluster.map, &room, min, max, &tiers), 0);
         assert_true(tiers.count <= 2);
         for (int i = 0; i < tiers.count; i++) {
             const struct placement_tier *tier = &tiers.tier[i];
@@ -428,6 +432,7 @@ static void test_random_extensions(void **state)
         struct cluster cluster;
         struct placement_tiers tiers;
         bool usable[NODES], base[NODES] = {0};
+        const struct placement_room room = {usable, usable, usable};
         int min = 1 + (int)random_below(&seed, 4), first = (int)random_below(&seed, NODES);
         int levels, growth = min + (int)random_below(&seed, 4);
 
@@ -436,8 +441,7 @@ static void test_random_extensions(void **state)
         base[first] = true;
         random_set(&seed, NULL, usable);
         usable[first] = false;
-        assert_int_equal(
-            placement_extension(&cluster.map, usable, usable, base, min, growth, &tiers), 0);
+        assert_int_equal(placement_extension(&cluster.map, &room, base, min, growth, &tiers), 0);
         for (int level = 0; level < levels && level < 3; level++) {
             bool expected[NODES], there = false;
 
@@ -505,6 +509,14 @@ static void test_victims(void **state)
          4,
          {{1, B, 0, 9, 2, 2, 0}, {2, B, 0, 9, 3, 3, 0}, {3, E, 1, 1, 2, 2, 0}},
          {3, 1}},
+        {"a base of lower priority than a rigid job's",
+         2,
+         {{1, B, 1, 9, 2, 2, 0}, {2, R, 5, 1, 2, 2, 0}, {3, E, 1, 1, 1, 1, 0}},
+         {1}},
+        {"a base is no lower than any extension",
+         2,
+         {{1, B, 1, 9, 2, 2, 0}, {2, R, 3, 1, 2, 2, 0}, {3, E, 5, 1, 1, 1, 0}},
+         {2}},
         {"the site's priorities hold", 2, {{1, E, 2, 9, 2, 2, 0}, {2, E, 1, 1, 4, 4, 0}}, {2}},
         {"two priorities together", 3, {{1, E, 2, 9, 2, 2, 0}, {2, E, 1, 1, 2, 2, 0}}, {2, 1}},
         {"an extension before a rigid job", 2, {{1, R, 1, 9, 2, 2, 0}, {2, E, 1, 1, 2, 2, 0}}, {2}},
@@ -554,37 +566,55 @@ static void test_smallest_loss(void **state)
 
 #define JOBS 9
 
-/* Of all sets of jobs that have enough, the best one: bases' nodes, priority of the highest, nodes.
- * -1: there is none. */
-static int64_t best_set(const struct placement_candidate *list, int count, int need,
-                        int64_t values[3])
+/* What is bad about a set: the highest priority in it, where a base comes after all others of the
+ * highest priority of an extension; nodes of bases; nodes. */
+static void judge(const struct placement_candidate *list, int count, const bool *set,
+                  int64_t values[3])
 {
-    int best = -1;
+    int64_t top = 0;
 
-    for (int set = 0; set < 1 << count; set++) {
-        int64_t value[3] = {0}, usable = 0;
+    memset(values, 0, 3 * sizeof(*values));
+    for (int i = 0; i < count; i++)
+        if (list[i].kind == E && list[i].priority > top)
+            top = list[i].priority;
+    for (int i = 0; i < count; i++) {
+        int64_t priority = list[i].priority * 2;
+
+        if (!set[i])
+            continue;
+        if (list[i].kind == B)
+            priority = (list[i].priority > top ? list[i].priority : top) * 2 + 1;
+        if (priority > values[0])
+            values[0] = priority;
+        values[1] += list[i].kind == B ? list[i].nodes : 0;
+        values[2] += list[i].nodes;
+    }
+}
+
+/* The best of all sets of jobs that have enough. Whether there is one. */
+static bool best_set(const struct placement_candidate *list, int count, int need, int64_t values[3])
+{
+    bool found = false;
+
+    for (int number = 0; number < 1 << count; number++) {
+        int64_t value[3], usable = 0;
+        bool set[JOBS];
+        int at = 0;
 
         for (int i = 0; i < count; i++) {
-            if (!(set >> i & 1))
-                continue;
-            usable += list[i].usable;
-            value[0] += list[i].kind == B ? list[i].nodes : 0;
-            if (list[i].kind != B && list[i].priority > value[1])
-                value[1] = list[i].priority;
-            value[2] += list[i].nodes;
+            set[i] = number >> i & 1;
+            usable += set[i] ? list[i].usable : 0;
         }
         if (usable < need)
             continue;
-        if (value[0] > 0)
-            value[1] = 0; /* all others are of lower priority than a base */
-        if (best < 0 || memcmp(value, values, sizeof(value)) == 0 || value[0] < values[0] ||
-            (value[0] == values[0] &&
-             (value[1] < values[1] || (value[1] == values[1] && value[2] < values[2])))) {
+        judge(list, count, set, value);
+        while (at < 2 && value[at] == values[at])
+            at++;
+        if (!found || value[at] < values[at])
             memcpy(values, value, sizeof(value));
-            best = set;
-        }
+        found = true;
     }
-    return best;
+    return found;
 }
 
 static void make_candidates(struct placement_candidate *list, uint64_t *seed)
@@ -592,14 +622,11 @@ static void make_candidates(struct placement_candidate *list, uint64_t *seed)
     for (int i = 0; i < JOBS; i++) {
         list[i] = (struct placement_candidate){.job = (uint32_t)i + 1,
                                                .kind = (enum placement_kind)random_below(seed, 3),
-                                               .priority = 1 + random_below(seed, 2),
+                                               .priority = 1 + random_below(seed, 3),
                                                .start = random_below(seed, 4),
                                                .nodes = 1 + (int)random_below(seed, 5),
                                                .distance = (int)random_below(seed, 3)};
         list[i].usable = (int)random_below(seed, (uint32_t)list[i].nodes + 1);
-        /* Bases of one priority, so that the model above stays simple. */
-        if (list[i].kind == B)
-            list[i].priority = 1;
     }
 }
 
@@ -611,13 +638,13 @@ static void test_random_victims(void **state)
     for (int round = 0; round < 3000; round++) {
         struct placement_candidate list[JOBS];
         int order[JOBS], again[JOBS], need = 1 + (int)random_below(&seed, 16), count, usable = 0;
-        int64_t expected[3] = {0}, got[3] = {0}, best;
-        bool seen[JOBS] = {0};
+        int64_t expected[3] = {0}, got[3];
+        bool seen[JOBS] = {0}, leaves[JOBS] = {0}, possible;
 
         make_candidates(list, &seed);
-        best = best_set(list, JOBS, need, expected);
+        possible = best_set(list, JOBS, need, expected);
         count = placement_victims(list, JOBS, need, order);
-        assert_int_equal(count > 0, best >= 0);
+        assert_int_equal(count > 0, possible);
         for (int i = 0; i < JOBS; i++) {
             assert_false(seen[order[i]]);
             seen[order[i]] = true;
@@ -627,18 +654,12 @@ static void test_random_victims(void **state)
 
             assert_true(at->usable > 0);
             usable += at->usable;
-            got[0] += at->kind == B ? at->nodes : 0;
-            if (at->kind != B && at->priority > got[1])
-                got[1] = at->priority;
-            got[2] += at->nodes;
+            leaves[order[i]] = true;
         }
-        if (got[0] > 0)
-            got[1] = 0;
         if (count > 0) {
             assert_true(usable >= need);
-            assert_int_equal(got[0], expected[0]);
-            assert_int_equal(got[1], expected[1]);
-            assert_int_equal(got[2], expected[2]);
+            judge(list, JOBS, leaves, got);
+            assert_memory_equal(got, expected, sizeof(got));
         }
         /* The order in which Slurm lists them does not matter. */
         for (int i = 0; i < JOBS / 2; i++) {
