@@ -56,7 +56,9 @@ EXTRA_DIST += \
     tests/system/steps.py \
     tests/system/epilog.bats \
     tests/system/selastic.bats \
+    tests/system/select.bash \
     tests/system/select.bats \
+    tests/system/select_changes.bats \
     tests/system/slurm_client.bats \
     tests/system/spank.bats \
     tests/system/store.bats \

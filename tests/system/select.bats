@@ -6,6 +6,7 @@
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=120
 load helpers
+load select
 
 setup_file() {
     testbed_up --nodes 16 --select --grace 0
@@ -18,44 +19,6 @@ setup_file() {
 teardown_file() { testbed_down; }
 
 teardown() { cancel_all; }
-
-# allocate ARGUMENT...: a job of whole nodes, once it has them; prints its id. Its nodes are at_of's.
-allocate() {
-    local text
-    text=$(as_user salloc --no-shell --exclusive --time=60 "$@" 2>&1) || {
-        printf '%s\n' "$text" >&2
-        return 1
-    }
-    [[ $text =~ Granted\ job\ allocation\ ([0-9]+) ]] || return 1
-    printf '%s\n' "${BASH_REMATCH[1]}"
-}
-
-# extend BASE NODES: an extension of it.
-extend() {
-    allocate -N "$2" -p elastic --elastic-extend="$1" --comment="elastic-extension-of=$1.0"
-}
-
-at() { on_testbed squeue -h -j "$1" -o %N; }
-
-# is_at ID NODES
-is_at() {
-    local nodes
-    nodes=$(at "$1")
-    [[ $nodes == "$2" ]] || {
-        printf 'job %s is on %s instead of %s\n' "$1" "$nodes" "$2" >&2
-        show_cluster >&2
-        return 1
-    }
-}
-
-log() { cat "$TB_DIR/log/slurmctld.log"; }
-
-# SelectType, and which nodes there are, is read by a new slurmctld only.
-restart() {
-    "$TESTBED" stop-controller --dir "$TB_DIR"
-    "$TESTBED" start-controller --dir "$TB_DIR"
-    wait_for 30 nodes_are 0 unknown
-}
 
 @test "a base begins where MAX will have room, and its extensions come to it" {
     # s1 has one node left, s2 two, s3 three.
