@@ -8,6 +8,8 @@ EXTRA_DIST += \
     bench/cluster.py \
     bench/efficiency \
     bench/figures.py \
+    bench/foresight.py \
+    bench/memory \
     bench/overhead \
     bench/page.py \
     bench/peers.py \
@@ -24,7 +26,9 @@ EXTRA_DIST += \
     bench/train.py \
     bench/trial.py
 
-# The one that is compiled by make: bench/sched takes it from the build directory.
-check_PROGRAMS += bench/submit_jobs
+# Those that are compiled by make: bench/sched and bench/memory take them from the build directory.
+check_PROGRAMS += bench/start_jobs bench/submit_jobs
+bench_start_jobs_SOURCES = bench/start_jobs.c
+bench_start_jobs_LDADD = $(SLURM_LIBS)
 bench_submit_jobs_SOURCES = bench/submit_jobs.c
 bench_submit_jobs_LDADD = $(SLURM_LIBS)

@@ -253,19 +253,27 @@ static bool may_share_cores(const job_record_t *job)
            (job->part_ptr && (job->part_ptr->max_share & ~SHARED_FORCE) > 1);
 }
 
+/* Whether only idle nodes will do for a job that is to start now: it has whole nodes, or it could have
+ * cores of others as well, which it shall not where there are idle ones. */
+static bool needs_idle_nodes(const job_record_t *job)
+{
+    return job->details->whole_node == WHOLE_NODE_REQUIRED || may_share_cores(job);
+}
+
 /* Try some of the tiers. nodes is as it was if none will do. */
 static int try_tiers(const struct request *request, const struct placement_map *map,
                      const struct placement_tiers *tiers, int first, int end, bitstr_t *nodes)
 {
+    const bool idle_only = needs_idle_nodes(request->job);
     int rc = SLURM_ERROR;
 
     for (int i = first; i < end && rc != SLURM_SUCCESS; i++) {
         bitstr_t *narrow = bitmap_of(map, tiers->tier[i].nodes);
 
-        /* Cores of others only where there are no idle ones anywhere: in none of the sets. */
-        if (may_share_cores(request->job))
+        if (idle_only)
             bit_and(narrow, idle_node_bitmap);
-        rc = request_ask_now(request, narrow, NULL);
+        if (bit_set_count(narrow) >= (int)request->min_nodes)
+            rc = request_ask_now(request, narrow, NULL);
         log_tier(request, &tiers->tier[i], rc == SLURM_SUCCESS ? narrow : NULL);
         if (rc == SLURM_SUCCESS)
             bit_copybits(nodes, narrow);
