@@ -278,10 +278,20 @@ void snapshot_destroy(struct snapshot *snapshot)
     free(snapshot);
 }
 
+static json_object *digest_text(const uint8_t digest[SNAPSHOT_DIGEST])
+{
+    char text[2 * SNAPSHOT_DIGEST + 1];
+
+    for (int i = 0; i < SNAPSHOT_DIGEST; i++)
+        snprintf(text + (size_t)2 * (size_t)i, 3, "%02x", digest[i]);
+    return json_object_new_string(text);
+}
+
 char *snapshot_checkpoint_manifest(const struct snapshot *snapshot)
 {
     const struct snapshot_key *key = &snapshot->key;
     json_object *root = json_object_new_object(), *files = json_object_new_object();
+    json_object *digests = json_object_new_object();
     char incarnation[32], *text = NULL;
     const char *rendered;
 
@@ -290,10 +300,14 @@ char *snapshot_checkpoint_manifest(const struct snapshot *snapshot)
     json_object_object_add(root, "incarnation", json_object_new_string(incarnation));
     json_object_object_add(root, "generation", json_object_new_int(key->generation));
     json_object_object_add(root, "step", json_object_new_int64(key->step));
-    for (int i = 0; i < snapshot->count; i++)
-        json_object_object_add(files, snapshot->files[i].name,
-                               json_object_new_int64(snapshot->files[i].bytes));
+    for (int i = 0; i < snapshot->count; i++) {
+        const struct snapshot_file *file = &snapshot->files[i];
+
+        json_object_object_add(files, file->name, json_object_new_int64(file->bytes));
+        json_object_object_add(digests, file->name, digest_text(file->digest));
+    }
     json_object_object_add(root, "files", files);
+    json_object_object_add(root, "blake2b", digests);
     rendered = json_object_to_json_string_ext(root, JSON_C_TO_STRING_PLAIN |
                                                         JSON_C_TO_STRING_NOSLASHESCAPE);
     if (rendered != NULL)

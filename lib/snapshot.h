@@ -7,8 +7,8 @@
  *      "checkpoint": "/absolute/directory",
  *      "files": {"state.pt": {"bytes": 4711, "blake2b": "64 hex digits"}}}
  *
- * The complete.json of a checkpoint has the sizes only ("files": {"state.pt": 4711}); one that was not made of a
- * snapshot has no "step". Both are written by users' programs, so nothing in them is believed. */
+ * The complete.json of a checkpoint has the sizes ("files": {"state.pt": 4711}), and beside them "blake2b": {"state.pt": "64 hex digits"}, if
+ * that was noted; one that was not made of a snapshot may have no "step". Both are written by users' programs, so nothing in them is believed. */
 #ifndef ELASTIC_SNAPSHOT_H
 #define ELASTIC_SNAPSHOT_H
 

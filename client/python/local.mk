@@ -10,6 +10,7 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/_snapshot.py \
     client/python/slurm_elastic/_boundary.py \
     client/python/slurm_elastic/_generators.py \
+    client/python/slurm_elastic/_memory.py \
     client/python/slurm_elastic/_nodes.py \
     client/python/slurm_elastic/_store.py \
     client/python/slurm_elastic/_suitable.py \

@@ -279,6 +279,46 @@ class Damage(Base):
                 self.assertIn(f"{newest} is not complete", said)
                 shutil.rmtree(newest)
 
+    def flip(self, file, at=None):
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2 if at is None else at] ^= 4
+        file.write_bytes(data)
+
+    def test_a_bit_that_is_another_is_noticed(self):
+        for at in (0, 5, -1, None):
+            with self.subTest(at=at):
+                slurm_elastic.save({"n": 4, "data": list(range(SIZE))}, self.directory, keep=3)
+                newest = self.directory / os.readlink(self.directory / "latest")
+                self.flip(newest / "state.pickle", at)
+                number, said = self.load()
+                self.assertEqual(number, 3)
+                self.assertIn(f"{newest} is corrupt: state.pickle is not what was written", said)
+                self.assertIn("using", said)
+                shutil.rmtree(newest)
+                os.unlink(self.directory / "latest")
+
+    def test_all_files_are_looked_at(self):
+        with slurm_elastic.new_checkpoint(self.directory) as path:
+            (path / "parts").mkdir()
+            for name in ("a", "parts/b"):
+                (path / name).write_bytes(b"12345678")
+        newest = slurm_elastic.latest_checkpoint(self.directory)
+        self.assertEqual(newest.name, "00000004")
+        self.flip(newest / "parts/b")
+        checkpoint._verified.clear()  # as in another process
+        with contextlib.redirect_stderr(io.StringIO()):
+            self.assertEqual(slurm_elastic.latest_checkpoint(self.directory).name, "00000003")
+
+    def test_without_digests_only_sizes_count(self):
+        with mock.patch.dict(os.environ, ELASTIC_CHECKPOINT_DIGEST="0"):
+            path = slurm_elastic.save({"n": 1234567}, self.directory, keep=3)
+        self.assertNotIn("blake2b", (path / "complete.json").read_text())  # as packages before this one wrote them
+        self.assertEqual(self.load(), (1234567, ""))
+        path = slurm_elastic.save({"n": 4, "data": "x" * 100}, self.directory, keep=3)
+        self.flip(path / "state.pickle")
+        with mock.patch.dict(os.environ, ELASTIC_CHECKPOINT_DIGEST="0"):
+            self.assertEqual(self.load(), (4, ""))
+
     def test_none_that_is_complete_is_an_error(self):
         for name in ("00000001", "00000002", "00000003"):
             os.unlink(self.directory / name / "complete.json")

@@ -129,6 +129,7 @@ class Flushing(Base):
         text = json.loads((path / "complete.json").read_text())
         files = {"state.pickle": len(state), "empty": 0}
         expected = {"format": 1, "incarnation": "12.0", "generation": 3, "step": 7, "files": files}
+        expected["blake2b"] = {"state.pickle": digest(state), "empty": digest(b"")}
         self.assertEqual(text, expected)
         # The package reads it, under a checkpoint's name.
         path.rename(self.checkpoint / "00000001")

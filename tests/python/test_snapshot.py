@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A copy of the state in the node's memory: what is in it, who writes it, and that it is complete or absent."""
 
+import contextlib
 import hashlib
 import io
 import json
@@ -9,6 +10,7 @@ import os
 import pathlib
 import pickle
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,7 +20,7 @@ from unittest import mock
 
 import fake_agent
 import tap
-from slurm_elastic import _flat, _snapshot
+from slurm_elastic import _flat, _memory, _snapshot
 
 WRITER = """
 import json, os, sys, threading, time
@@ -151,6 +153,25 @@ class Snapshot(unittest.TestCase):
             if "snapshot" in path.parts:
                 self.assertEqual(path.stat().st_mode & 0o077, 0, path)
 
+    def test_a_process_that_follows_leaves_the_newer_one_alone(self):
+        self.assertEqual(_snapshot._older_of(self.directory / "snapshot"), 0)
+        for count in (3, 1):
+            with self.world(1, count) as world:
+                self.assertEqual(world.wait(50), [0])
+        self.assertEqual({name: state["n"] for name, (_, state) in self.buffers().items()}, {"0": 3, "1": 1})
+        self.assertEqual(_snapshot._older_of(self.directory / "snapshot"), 0)
+        (self.directory / "snapshot/1/complete.json").unlink()
+        self.assertEqual(_snapshot._older_of(self.directory / "snapshot"), 1)
+
+    def test_what_does_not_fit_is_not_begun(self):
+        writer = _snapshot._Writer(self.directory / "snapshot")
+        said = io.StringIO()
+        with mock.patch.object(_snapshot._memory, "available", return_value=1000), contextlib.redirect_stderr(said):
+            self.assertFalse(writer.write({"data": b"x" * 600}))
+            self.assertFalse(writer.write({"data": b"x" * 600}))
+        self.assertEqual(said.getvalue().count("no snapshot: twice"), 1)
+        self.assertFalse((self.directory / "snapshot").exists())
+
     def test_who_writes(self):
         with self.world(3, 1, stdout=subprocess.PIPE, text=True) as world:  # all on one node
             said = [worker.communicate(timeout=60)[0].splitlines()[-1] for worker in world.workers]
@@ -204,6 +225,46 @@ class Snapshot(unittest.TestCase):
         code = "import slurm_elastic; print(slurm_elastic.snapshot({'n': 1}), slurm_elastic.wait_for_snapshot())"
         done = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True, timeout=60)
         self.assertEqual(done.stdout, "False None\n")
+
+
+class Memory(unittest.TestCase):
+    """The same cases as tests/unit/test_memory.c has."""
+
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory(prefix="elastic-memory-")
+        self.addCleanup(temporary.cleanup)
+        self.root = temporary.name
+
+    def put(self, path, text):
+        file = pathlib.Path(self.root, path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def test_the_node(self):
+        self.put("proc/meminfo", "MemTotal:       8000 kB\nMemAvailable:   1000 kB\n")
+        self.assertEqual(_memory.available(self.root), 1000 * 1024)
+
+    def test_the_least_of_all_groups(self):
+        self.put("proc/meminfo", "MemAvailable:   1000 kB\n")
+        self.put("proc/self/cgroup", "0::/job_7/step_0\n")
+        group = "sys/fs/cgroup/job_7"
+        self.put(f"{group}/step_0/memory.max", "max\n")
+        self.put(f"{group}/step_0/memory.current", "5\n")
+        self.put(f"{group}/memory.max", "500000\n")
+        self.put(f"{group}/memory.current", "400000\n")
+        self.put(f"{group}/memory.stat", "active_file 7\ninactive_file 50000\n")
+        self.assertEqual(_memory.available(self.root), 150000)
+
+    def test_version_1(self):
+        self.put("proc/meminfo", "MemAvailable:   1000 kB\n")
+        self.put("proc/self/cgroup", "9:cpu,cpuacct:/other\n7:memory:/uid_1/job_7\n")
+        group = "sys/fs/cgroup/memory/uid_1"
+        self.put(f"{group}/job_7/memory.limit_in_bytes", "3000\n")
+        self.put(f"{group}/job_7/memory.usage_in_bytes", "4000\n")
+        self.assertEqual(_memory.available(self.root), 0)
+
+    def test_of_this_machine(self):
+        self.assertGreater(_memory.available(), 1 << 20)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,9 @@ import shutil
 import sys
 import threading
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional
 
-from . import _events, _flat
+from . import _events, _flat, _memory
 from ._world import generation, incarnation, is_elastic
 from .checkpoint import checkpoint_dir
 
@@ -35,15 +35,6 @@ def _node_writes() -> bool:
     return local == 0 and (rank == 0 or rank + slots >= size)
 
 
-def _available() -> int:
-    """Bytes of memory that this node has left."""
-    with open("/proc/meminfo") as file:
-        for line in file:
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return sys.maxsize
-
-
 class _Copies:
     """Host memory for the tensors of a state, used again by the next snapshot of the same state."""
 
@@ -53,6 +44,10 @@ class _Copies:
 
     def begin(self) -> None:
         self._old, self._new = self._new, []
+
+    @property
+    def bytes(self) -> int:
+        return sum(each.numel() * each.element_size() for each in self._new)
 
     def copy(self, tensor: Any) -> Any:
         import torch
@@ -65,24 +60,46 @@ class _Copies:
         return place
 
 
+def _older_of(directory: Path) -> int:
+    """The buffer that is not complete, or not the newer one: what a process before this one has written on this node may be all that there is."""
+    times = []
+    for number in (0, 1):
+        try:
+            times.append((directory / str(number) / _MANIFEST).stat().st_mtime_ns)
+        except OSError:
+            return number
+    return 0 if times[0] <= times[1] else 1
+
+
 class _Writer:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._copies = _Copies()
         self._thread: Optional[threading.Thread] = None
-        self._newest: Optional[Tuple[int, int]] = None  # generation and step
-        self._buffer = 0  # the next one that is written
+        self._buffer = _older_of(directory)  # the next one that is written
         self._said: Optional[str] = None
 
     def write(self, state: Any) -> bool:
         if self._thread is not None and self._thread.is_alive():
             return False
         place = {"incarnation": incarnation(), "generation": generation(), "step": _events.step()}
+        if not self._has_room_for_copies(state):
+            return False
         self._copies.begin()
         found = _flat.outline(state, self._copies.copy)
         self._thread = threading.Thread(target=self._finish, args=(found, place, str(checkpoint_dir().absolute())), daemon=True)
         self._thread.start()
         return True
+
+    def _has_room_for_copies(self, state: Any) -> bool:
+        """Beside the file, if they are still to be made."""
+        if self._copies.bytes > 0:
+            return True
+        size = _flat.size(_flat.outline(state, lambda tensor: tensor))
+        if 2 * size <= _memory.available() * (1 - _SPARE):
+            return True
+        self._say(f"no snapshot: twice {size} bytes do not fit into the memory that is left")
+        return False
 
     def wait(self) -> None:
         if self._thread is not None:
@@ -104,7 +121,7 @@ class _Writer:
             (buffer / _MANIFEST).unlink()  # it is not complete from here on
         shutil.rmtree(buffer, ignore_errors=True)
         size = _flat.size(found)
-        if size > _available() * (1 - _SPARE):
+        if size > _memory.available() * (1 - _SPARE):
             raise OSError(f"{size} bytes do not fit into the memory that is left")
         self._directory.mkdir(mode=0o700, exist_ok=True)
         buffer.mkdir(mode=0o700)
