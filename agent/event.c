@@ -19,6 +19,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/spare.h"
+
 struct event {
     char *path;
     int generation;
@@ -97,6 +99,10 @@ static int create_file(const char *path, struct error *err)
     if (fd < 0)
         return error_set(err, "%s: cannot be created: %s", path, strerror(errno));
     rc = posix_fallocate(fd, 0, EVENT_PAGE_BYTES);
+    if (rc == ENOSPC && spare_give(path, EVENT_PAGE_BYTES))
+        rc = posix_fallocate(fd, 0, EVENT_PAGE_BYTES);
+    else if (rc == 0)
+        spare_refill(path);
     if (rc != 0) {
         close(fd);
         unlink(path);

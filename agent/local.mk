@@ -61,6 +61,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/requeue.c \
     agent/run_dir.c \
     agent/run_dir.h \
+    agent/spare.c \
+    agent/spare.h \
     agent/store.c \
     agent/store_server.c \
     agent/store_server.h \

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "agent/paths.h"
+#include "agent/spare.h"
 #include "common/files.h"
 #include "common/log.h"
 #include "lib/snapshot.h"
@@ -155,7 +156,12 @@ static int make(const char *root, const char *path, const struct conf *conf, str
             return error_set(err, "%s holds a snapshot that could not be saved",
                              error_path(path).text);
     }
-    return dir_make(path, err);
+    if (dir_make(path, err) != 0)
+        return -1;
+    if (spare_make(path, err) == 0)
+        return 0;
+    rmdir(path); /* where root has made it, it stays, empty */
+    return -1;
 }
 
 /* A file that is locked before it has its name, so that nobody takes it for that of a dead agent. */

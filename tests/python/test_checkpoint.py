@@ -297,6 +297,17 @@ class Damage(Base):
                 shutil.rmtree(newest)
                 os.unlink(self.directory / "latest")
 
+    def test_what_cannot_be_used_does_not_count_as_kept(self):
+        self.flip(self.directory / "00000003/state.pickle")
+        self.assertEqual(self.load()[0], 2)
+        slurm_elastic.save({"n": 4}, self.directory, keep=2)
+        self.assertEqual(self.names(), ["00000002", "00000003", "00000004", "latest"])
+        os.unlink(self.directory / "00000004/complete.json")
+        slurm_elastic.save({"n": 5}, self.directory, keep=2)
+        self.assertEqual(self.names(), ["00000002", "00000003", "00000004", "00000005", "latest"])
+        slurm_elastic.save({"n": 6}, self.directory, keep=2)
+        self.assertEqual(self.names(), ["00000005", "00000006", "latest"])
+
     def test_all_files_are_looked_at(self):
         with slurm_elastic.new_checkpoint(self.directory) as path:
             (path / "parts").mkdir()

@@ -30,6 +30,7 @@ import live_faults
 from live_faults import newest, now
 
 SAVE_EVERY = 10
+GRACE = 8  # seconds
 BASE, MOST = 3, 5  # nodes of the base, which are also the fewest that train, and with extensions
 
 # fault, mode, node on which it happens, what follows, seconds and steps allowed. A fault on a node of the base that takes its agent loses the node for
@@ -45,21 +46,23 @@ worker hangs with its lock held     live     extension  goes-on   20   1
 two workers killed                  live     base       goes-on    5   1
 slurmctld down, worker killed       live     base       goes-on    5   1
 slurmctld down 30 s                 live     base       undisturbed 5  0
-node drained                        live     base       goes-on   15   0
-node drained                        live     extension  goes-on   15   0
+node drained                        live     base       goes-on    5   0
+node drained                        live     extension  goes-on    5   0
 agent killed                        live     extension  goes-on    5   1
 slurmstepd killed                   live     extension  undisturbed 5  0
 node crashed                        live     extension  goes-on    5   1
 node cut off                        live     extension  goes-on    5   1
-node reclaimed                      live     extension  goes-on   15   0
+node reclaimed                      live     extension  goes-on    5   0
 worker killed, node crashed         live     extension  goes-on    5   1
 agent killed                        live     base       goes-on    5   1
 node crashed                        live     base       goes-on    5   1
 crashed node comes back             live     base       undisturbed 5  0
 node cut off                        live     base       goes-on    5   1
 cut-off node comes back             live     base       undisturbed 5  0
-node reclaimed                      live     base       goes-on   15   0
+node reclaimed                      live     base       goes-on    5   0
 slurmstepd killed                   live     base       undisturbed 5  0
+memory for snapshots full           live     base       undisturbed 5  0
+memory full, worker killed          live     base       goes-on    5   1
 worker killed                       restart  base       goes-on   40  11
 worker killed                       restart  extension  goes-on   40  11
 worker stopped                      restart  base       goes-on   60  11
@@ -67,7 +70,13 @@ worker exits with 0                 restart  base       goes-on   40  11
 worker exits with 0                 restart  extension  goes-on   40  11
 two workers killed                  restart  base       goes-on   40  11
 slurmctld down, worker killed       restart  base       goes-on   40  11
-newest checkpoint corrupt           restart  base       goes-on   40  22
+newest checkpoint has flipped bit   restart  base       goes-on   40  22
+newest checkpoint is truncated      restart  base       goes-on   40  22
+newest checkpoint lacks a file      restart  base       goes-on   40  22
+its complete.json is empty          restart  base       goes-on   40  22
+checkpoint takes longer than grace  restart  extension  goes-on   40  22
+memory for snapshots full           restart  base       undisturbed 5  0
+memory full, worker killed          restart  base       goes-on   40  11
 disk of the checkpoints full        restart  base       goes-on   60  33
 node drained                        restart  base       goes-on   40   1
 node drained                        restart  extension  goes-on   40   1
@@ -132,10 +141,14 @@ def train(mode, log_dir, seconds):
         if os.path.exists(f"{log_dir}.hang-{os.getpid()}"):
             hang()
 
+    def keep_snapshot(state):
+        if state.steps % 5 == 0 and os.path.exists(log_dir + ".snapshots"):
+            undisturbed.slurm_elastic.snapshot(state.state_dict())
+
     if mode == "live":
-        live_faults.train(log_dir, seconds, each_step=may_leave)
+        live_faults.train(log_dir, seconds, each_step=may_leave, after_step=keep_snapshot)
     else:
-        train_anew(log_dir, seconds, may_leave)
+        train_anew(log_dir, seconds, may_leave, keep_snapshot)
 
 
 def hang():
@@ -147,7 +160,15 @@ def hang():
         library.sleep(1000)
 
 
-def train_anew(log_dir, seconds, each_step):
+def save_for_ever(torch, slurm_elastic, state):
+    """Half of it is written."""
+    with slurm_elastic.new_checkpoint() as path:
+        torch.save(state, str(path / "state.pt"))
+        os.truncate(path / "state.pt", os.path.getsize(path / "state.pt") // 2)
+        time.sleep(1000)
+
+
+def train_anew(log_dir, seconds, each_step, after_step):
     torch, slurm_elastic = undisturbed.torch, undisturbed.slurm_elastic
     os.makedirs(log_dir, exist_ok=True)
     torch.distributed.init_process_group("gloo")
@@ -180,9 +201,12 @@ def train_anew(log_dir, seconds, each_step):
                 state.step()
             except undisturbed.live.WorldChanged:
                 write(step=line["step"], state=training.digest())
+                if sampler.rank == 0 and os.path.exists(log_dir + ".slow"):
+                    save_for_ever(torch, slurm_elastic, state.state_dict())
                 slurm_elastic.save(state.state_dict())
                 slurm_elastic.leave()
             write(step=line["step"], state=training.digest())
+            after_step(state)
             if state.steps % SAVE_EVERY == 0:
                 slurm_elastic.save(state.state_dict())
     if sampler.rank == 0:
@@ -240,7 +264,7 @@ class Training:
         work = os.environ["TB_WORK"]
         command = f"{'ELASTIC_DEBUG=1 ' if 'FAULTS_DEBUG' in os.environ else ''}srun elasticrun --max-restarts=1000 --checkpoint-dir={work}/disk/$SLURM_JOB_ID"
         command += f" /usr/bin/python3 {work}/fault_table.py train {mode} {work}/log-$SLURM_JOB_ID 0.1"
-        options = [f"--elastic={BASE}:{MOST}", "--elastic-grow-delay=0", "--elastic-hang-wait=5"]
+        options = [f"--elastic={BASE}:{MOST}", "--elastic-grow-delay=0", "--elastic-hang-wait=5", f"--elastic-grace={GRACE}"]
         self.mode = mode
         self.job = as_user("sbatch", "--parsable", *options, f"-N{BASE}", "--exclusive", "-t60", f"--output={work}/%j.out", "--wrap", command)
         self.log, self.output, self.checkpoints = f"{work}/log-{self.job}", f"{work}/{self.job}.out", f"{work}/disk/{self.job}"
@@ -268,10 +292,16 @@ class Training:
     def wait_for_step(self, row, before):
         """Until a step counts that none had made before. Returns when."""
         generation, step, _ = before
+        last = None  # of that world, which has gone on after `before`
 
         def made():
+            nonlocal last
             found = newest(self.log)
-            return found[1] > step and (found[0] > generation or row.expected == "undisturbed")
+            if row.expected == "undisturbed":
+                return found[1] > step
+            if found[0] > generation and last is None:
+                last = max(line["step"] for lines in undisturbed.read(self.log).values() for line in lines if "state" in line and line["generation"] <= generation)
+            return found[0] > generation and found[1] > last
 
         wait(max(20, row.seconds), "a step after it", made)
         when = now()
@@ -288,17 +318,31 @@ class Training:
                     (before if line["generation"] <= generation else after).add(line["step"])
         return len(before & after)
 
+    def pause(self, begin, end):
+        """The longest time between two steps that none had made before, of which the later was made from begin to end."""
+        first = {}
+        for lines in undisturbed.read(self.log).values():
+            for line in lines:
+                if "state" in line:
+                    first[line["step"]] = min(line["time"], first.get(line["step"], line["time"]))
+        newest_step, times = -1, []
+        for when, step in sorted((when, step) for step, when in first.items()):
+            if step > newest_step:
+                newest_step = step
+                times.append(when)
+        return max((later - earlier for earlier, later in zip(times, times[1:]) if begin <= later <= end), default=0.0)
+
     def suffer(self, row):
+        """The longest pause from its begin until training goes on, and the steps that were made twice."""
         self.settle()
         member, before = self.member(row.where), newest(self.log)
-        self.hit = now()
+        begin = now()
         undo = FAULTS[row.fault](self, row, member) or (lambda: None)
         try:
-            took = self.wait_for_step(row, before) - self.hit
+            end = self.wait_for_step(row, before)
         finally:
             undo()
-        steps = self.repeated(before[0])
-        return took, steps
+        return self.pause(begin, end), self.repeated(before[0])
 
     def end(self):
         """What must hold of the whole of it; lines about what does not."""
@@ -309,6 +353,7 @@ class Training:
         wait(40, "the end of the job", lambda: self.state() != "COMPLETING")
         wrong = [] if self.state() == "COMPLETED" else [f"the job ends as {self.state()}"]
         wrong += live_faults.differences(self.log, 1e-10)[0]
+        wrong += [f"{path} is left" for path in glob.glob(self.checkpoints + "/.new-*")]
         if glob.glob(self.checkpoints + "/*"):
             try:
                 as_user("/usr/bin/python3", os.environ["TB_WORK"] + "/fault_table.py", "load", self.checkpoints)
@@ -348,6 +393,11 @@ class Training:
             return " | ".join(lines[-12:])
         except OSError:
             return "no output"
+
+    def has_said(self, pattern):
+        """How often."""
+        with open(self.output, errors="replace") as file:
+            return len(re.findall(pattern, file.read()))
 
     def cancel(self):
         slurm("scancel", self.job)
@@ -421,7 +471,6 @@ def bring_back(training, row, member):
     """Before Slurm has called it down."""
     testbed(*training.away.pop())
     time.sleep(30)  # in which nothing may happen; srun takes its time
-    training.hit = now()
 
 
 def crash_and_kill(training, row, member):
@@ -453,25 +502,84 @@ def reclaim(training, row, member):
 def without_slurmctld(training, row, member):
     testbed("stop-controller")
     time.sleep(30 if row.expected == "undisturbed" else 2)  # how long it is away is what is tried
-    training.hit = now()
     if row.expected != "undisturbed":
         send([member.worker], "KILL")
     return lambda: testbed("start-controller")
 
 
-def corrupt(training, row, member):
-    newest_one = os.path.realpath(training.checkpoints + "/latest")
-    for path in glob.glob(newest_one + "/*"):
-        if not path.endswith(".json"):
-            with open(path, "r+b") as file:
-                file.seek(os.path.getsize(path) // 2)
-                file.write(b"\0" * 64)
+def damage(training, row, member):
+    """The newest checkpoint, when it has just been written."""
+    link = training.checkpoints + "/latest"
+    before = os.path.realpath(link)
+    wait(20, "a checkpoint", lambda: os.path.realpath(link) != before)
+    path = os.path.realpath(link)
+    state, manifest = path + "/state.pt", path + "/complete.json"
+    if "truncated" in row.fault:
+        os.truncate(state, os.path.getsize(state) // 2)
+    elif "lacks" in row.fault:
+        os.unlink(state)
+    elif "empty" in row.fault:
+        os.truncate(manifest, 0)
+    else:
+        with open(state, "r+b") as file:
+            file.seek(os.path.getsize(state) // 2)
+            byte = file.read(1)
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte[0] ^ 1]))
     send([member.worker], "KILL")
+    said = r"slurm_elastic: " + re.escape(path) + (r" is not complete: .*: using " if "flipped" not in row.fault else r" is corrupt: .*: using ")
+    return lambda: wait(5, "word of it", lambda: training.has_said(said))
+
+
+def slow_checkpoint(training, row, member):
+    """Slurm takes the node, as it does for a preemption, and the one that saves takes longer than there is time."""
+    open(training.log + ".slow", "w").close()
+    job = environment(member.agent)["SLURM_JOB_ID"]
+    hit = now()
+    slurm("scancel", job)
+    wait(20, "the node to be left", lambda: job not in slurm("squeue", "-h", "-o", "%A").splitlines())
+    if now() - hit > GRACE:
+        raise Failed(f"the node was left after {now() - hit:.1f} s, its grace time are {GRACE}")
+    return lambda: os.unlink(training.log + ".slow")
+
+
+def fill(directory):
+    """To the last byte. Returns what has."""
+    ballast = f"{os.environ['TB_WORK']}/{directory}/ballast"
+    for size in ("64k", "4k"):
+        subprocess.run(["dd", "if=/dev/zero", f"of={ballast}", f"bs={size}", "oflag=append", "conv=notrunc"], stderr=subprocess.DEVNULL)
+    return ballast
+
+
+def fill_and_kill(training, row, member):
+    """Where the pages of the worlds are."""
+    ballast = fill("memory")
+    send([member.worker], "KILL")
+    return lambda: os.unlink(ballast)
+
+
+def fill_memory(training, row, member):
+    """Where snapshots are, before the first one."""
+    ballast = fill("memory")
+    complete = f"{os.environ['TB_WORK']}/memory/elastic-*-{training.job}.*/snapshot/?/complete.json"
+    generation = newest(training.log)[0]
+    open(training.log + ".snapshots", "w").close()
+    try:
+        wait(10, "word of it", lambda: training.has_said("slurm_elastic: no snapshot: "))
+        time.sleep(2)  # in which the next one fails, too
+        full = glob.glob(complete)
+    finally:
+        os.unlink(ballast)
+    wait(10, "snapshots of two nodes", lambda: len(glob.glob(complete)) > 1)
+    os.unlink(training.log + ".snapshots")
+    if full or training.has_said("slurm_elastic: no snapshot: ") > 2:  # of two processes
+        raise Failed(f"snapshots {full}; said {training.has_said('slurm_elastic: no snapshot: ')} times by two processes")
+    if newest(training.log)[0] != generation:
+        raise Failed("there is a new world")
 
 
 def fill_disk(training, row, member):
-    ballast = os.environ["TB_WORK"] + "/disk/ballast"
-    subprocess.run(["dd", "if=/dev/zero", f"of={ballast}", "bs=64k"], stderr=subprocess.DEVNULL)
+    ballast = fill("disk")
     generation = newest(training.log)[0]
     time.sleep(3)  # in which a checkpoint fails
     os.unlink(ballast)
@@ -496,7 +604,13 @@ FAULTS = {
     "node reclaimed": reclaim,
     "slurmctld down 30 s": without_slurmctld,
     "slurmctld down, worker killed": without_slurmctld,
-    "newest checkpoint corrupt": corrupt,
+    "newest checkpoint has flipped bit": damage,
+    "newest checkpoint is truncated": damage,
+    "newest checkpoint lacks a file": damage,
+    "its complete.json is empty": damage,
+    "checkpoint takes longer than grace": slow_checkpoint,
+    "memory for snapshots full": fill_memory,
+    "memory full, worker killed": fill_and_kill,
     "disk of the checkpoints full": fill_disk,
 }
 
@@ -521,7 +635,7 @@ class Run:
         if found == "not run":
             print(f"ok {number} - {what} # SKIP {wrong}", flush=True)
             return
-        measured = "" if seconds is None else f": {row.expected} after {seconds:.1f} s, {steps} steps repeated"
+        measured = "" if seconds is None else f": {row.expected}, {seconds:.1f} s without a new step, {steps} steps repeated"
         print(f"{'not ok' if wrong else 'ok'} {number} - {what}{measured}", flush=True)
         if wrong:
             print(f"# {wrong}", flush=True)
@@ -609,7 +723,7 @@ def write_table(path, results):
     before, rest = text.split(MARKS[0])
     old, after = rest.split(MARKS[1])
     new = {result[0]: line(*result) for result in results if result[1] != "end"}
-    lines = ["| fault | mode | node | what follows | next new step after | steps repeated |", "|---|---|---|---|---|---|"]
+    lines = ["| fault | mode | node | what follows | longest pause | steps repeated |", "|---|---|---|---|---|---|"]
     for row in rows():
         kept = [each for each in old.splitlines() if each.startswith(begin_of_line(row))]
         lines += [new[row]] if row in new else kept

@@ -45,7 +45,7 @@ def now():
 # ---- training ------------------------------------------------------------------------------------
 
 
-def train(log_dir, seconds, each_step=lambda: None):
+def train(log_dir, seconds, each_step=lambda: None, after_step=lambda state: None):
     if int(os.environ.get("ELASTIC_GENERATION", "1")) > 1 and os.path.exists(log_dir + ".broken"):
         sys.exit("broken")
     faulthandler.register(signal.SIGUSR1)  # where it is, for whoever wonders why it does not go on
@@ -95,6 +95,7 @@ def train(log_dir, seconds, each_step=lambda: None):
                     state.step()
                 finally:
                     write(step=line["step"], state=digest(training), losses=round(state.losses, 9) if sampler.world_size == 1 else None)
+                after_step(state)
         return state.steps
 
     steps = live.run(loop, state)

@@ -7,11 +7,13 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/event.h"
+#include "agent/spare.h"
 
 #define GENERATION 5
 
@@ -313,6 +315,67 @@ static void test_race(void **state)
     }
 }
 
+/* ---- a full file system ---------------------------------------------------------------------- */
+
+static void fill(const char *path)
+{
+    static const char block[4096];
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    while (write(fd, block, sizeof(block)) > 0)
+        ;
+    close(fd);
+}
+
+static off_t size_of(const char *path)
+{
+    struct stat st;
+
+    assert_int_equal(stat(path, &st), 0);
+    return st.st_size;
+}
+
+/* Pages have the room that was kept for them, until it is used up; it is kept again when there is some. */
+static void test_full(void **state)
+{
+    const char dir[] = "/tmp";
+    struct error err = {""};
+    struct event *events[80];
+    char path[64];
+    int made = 0;
+    off_t kept;
+
+    (void)state;
+    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("none", dir, "tmpfs", 0, "size=512k") != 0)
+        skip();
+    assert_int_equal(spare_make(dir, &err), 0);
+    kept = size_of("/tmp/spare");
+    fill("/tmp/ballast");
+    assert_int_equal(spare_make("/tmp/ballast", &err), -1);
+    for (;; made++) {
+        snprintf(path, sizeof(path), "/tmp/%d", made);
+        events[made] = event_create(path, 1, &err);
+        if (events[made] == NULL)
+            break;
+        assert_true(made < (int)(kept / EVENT_PAGE_BYTES));
+    }
+    assert_int_equal(made, kept / EVENT_PAGE_BYTES);
+    assert_non_null(strstr(err.text, "no room"));
+    assert_int_equal(size_of("/tmp/spare"), 0);
+    for (int i = 0; i < made; i++) {
+        event_unlink(events[i]);
+        event_destroy(events[i]);
+    }
+    unlink("/tmp/ballast");
+    events[0] = event_create("/tmp/0", 1, &err);
+    assert_non_null(events[0]);
+    assert_int_equal(size_of("/tmp/spare"), kept);
+    event_destroy(events[0]);
+    assert_int_equal(umount(dir), 0);
+}
+
 /* ---- a worker that takes the file away ------------------------------------------------------- */
 
 /* The page is made here and not in set_up, since cmocka puts its own SIGBUS handler in place
@@ -409,6 +472,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_hold, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_hold_without_reason, set_up, tear_down),
         cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_full),
         cmocka_unit_test_setup_teardown(test_race, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_truncated, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_truncated_before_each_call, set_up, tear_down),

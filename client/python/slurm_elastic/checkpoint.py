@@ -103,9 +103,18 @@ def new_checkpoint(directory: Optional[PathLike] = None, *, keep: int = 2) -> It
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     _point_latest(base, number)
-    for old in _newest_first(base, _numbers(base))[keep:]:
-        if old < number:
-            shutil.rmtree(base / _name(old), ignore_errors=True)
+    _prune(base, number, keep)
+
+
+def _prune(base: Path, number: int, keep: int) -> None:
+    """Remove those before that number of which `keep` newer ones can be used, as far as is known here."""
+    usable = 0
+    for each in _newest_first(base, _numbers(base)):
+        path = base / _name(each)
+        if usable >= keep and each < number:
+            shutil.rmtree(path, ignore_errors=True)
+        elif str(path.absolute()) not in _bad and _incomplete(path) is None:
+            usable += 1
 
 
 def _name(number: int) -> str:
@@ -284,7 +293,9 @@ def _incomplete(path: Path) -> Optional[str]:
     return None
 
 
-_verified: Set[Tuple[str, int, int]] = set()  # by this process
+# By this process.
+_verified: Set[Tuple[str, int, int]] = set()
+_bad: Set[str] = set()
 
 
 def _corrupt(path: Path) -> Optional[str]:
@@ -298,6 +309,7 @@ def _corrupt(path: Path) -> Optional[str]:
             return None
         for name, digest in digests.items():
             if _digest(path / name) != digest:
+                _bad.add(known[0])
                 return f"{name} is not what was written, its BLAKE2b is another"
     except (OSError, ValueError, TypeError, AttributeError) as error:
         return str(error)
