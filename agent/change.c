@@ -213,6 +213,7 @@ static void start_world(struct leader *leader)
         leader->members[i]->started = attempt;
         leader->members[i]->stateful = leader->members[i]->failed = false;
         leader->members[i]->live = false; /* they have not said so yet */
+        live_forget_newcomer(leader->members[i]);
         start = prepare_message("start", leader->world, leader->members[i]->position, attempt);
         /* Workers that start only now wait at their gates, too, for rank 0 to pass first. */
         json_object_object_add(

@@ -19,7 +19,8 @@
 
 struct claim {
     uv_work_t req;
-    char *dir, *path, *own;
+    enum claim_what what;
+    char *dir, *path, *seal, *own;
     char text[128];
     enum claim_result result;
     struct error err;
@@ -48,30 +49,42 @@ static int write_own(struct claim *claim)
     return 0;
 }
 
+static enum claim_result make(struct claim *claim, const char *path)
+{
+    enum claim_result result = CLAIM_FAILED;
+
+    if ((mkdir(claim->dir, 0700) != 0 && errno != EEXIST) ||
+        (unlink(claim->own) != 0 && errno != ENOENT) || write_own(claim) != 0) {
+        error_set(&claim->err, "%s: %s", claim->own, strerror(errno));
+        return CLAIM_FAILED;
+    }
+    if (link(claim->own, path) == 0 || is_linked(claim->own)) {
+        result = CLAIM_MADE;
+    } else {
+        if (errno == EEXIST)
+            result = CLAIM_LOST;
+        error_set(&claim->err, "%s: %s", path, strerror(errno));
+    }
+    unlink(claim->own);
+    return result;
+}
+
 static void work(uv_work_t *req)
 {
     struct claim *claim = req->data;
 
-    claim->result = CLAIM_FAILED;
-    if ((mkdir(claim->dir, 0700) != 0 && errno != EEXIST) ||
-        (unlink(claim->own) != 0 && errno != ENOENT) || write_own(claim) != 0) {
-        error_set(&claim->err, "%s: %s", claim->own, strerror(errno));
-        return;
-    }
-    if (link(claim->own, claim->path) == 0 || is_linked(claim->own)) {
-        claim->result = CLAIM_MADE;
-    } else {
-        if (errno == EEXIST)
-            claim->result = CLAIM_LOST;
-        error_set(&claim->err, "%s: %s", claim->path, strerror(errno));
-    }
-    unlink(claim->own);
+    claim->result = CLAIM_MADE;
+    if (claim->what != CLAIM_SEAL)
+        claim->result = make(claim, claim->path);
+    if (claim->result == CLAIM_MADE && claim->what != CLAIM_TERM)
+        claim->result = make(claim, claim->seal);
 }
 
 static void destroy(struct claim *claim)
 {
     free(claim->dir);
     free(claim->path);
+    free(claim->seal);
     free(claim->own);
     free(claim);
 }
@@ -95,6 +108,7 @@ struct claim *claim_begin(uv_loop_t *loop, const struct claim_options *options,
     if (claim == NULL)
         return NULL;
     claim->req.data = claim;
+    claim->what = options->what;
     claim->done = handler;
     claim->arg = arg;
     snprintf(claim->text, sizeof(claim->text), "%.100s %d\n", options->node, (int)getpid());
@@ -103,7 +117,9 @@ struct claim *claim_begin(uv_loop_t *loop, const struct claim_options *options,
     if (claim->dir == NULL || asprintf(&claim->path, "%s/%u.%u.%s.%d", claim->dir, options->job,
                                        options->restarts, options->step, options->term) < 0)
         claim->path = NULL;
-    if (claim->path == NULL ||
+    if (claim->path == NULL || asprintf(&claim->seal, "%s.led", claim->path) < 0)
+        claim->seal = NULL;
+    if (claim->seal == NULL ||
         asprintf(&claim->own, "%s/.%s.%d", claim->dir, options->node, (int)getpid()) < 0)
         claim->own = NULL;
     if (claim->own != NULL && uv_queue_work(loop, &claim->req, work, done) == 0)

@@ -148,7 +148,7 @@ void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const c
 
         if (m->job != job || m->base)
             continue;
-        m->leaving = true;
+        m->leaving = m->unneeded = true;
         if (m->position < 0 || leader->world == NULL)
             leader_release(leader, m, reason);
     }

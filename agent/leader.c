@@ -215,9 +215,30 @@ static bool is_forming(const struct leader *leader)
            !change_all_stepping(leader);
 }
 
+/* Does somebody else wait for a node of this world? We do not, for one that we give back, and Slurm does not, for one that it drains. */
+static bool is_pressed(const struct leader *leader)
+{
+    for (int i = 0; i < leader->member_count; i++) {
+        const struct leader_member *m = leader->members[i];
+
+        if (m->position >= 0 &&
+            (m->link == NULL || m->reclaimed || (m->leaving && !m->unneeded)))
+            return true;
+    }
+    return false;
+}
+
+/* Those that stay train on until newcomers are warm, if without these they would have to be started anew. */
+static bool is_urgent(struct leader *leader, const struct plan_output *out)
+{
+    return out->urgent &&
+           (is_pressed(leader) || !live_possible(leader) || prepare_warm_suffice(leader));
+}
+
 static void change_when_prepared(struct leader *leader, const struct plan_output *out)
 {
     double wait = leader->generation_since + STEP_WAIT - leader_now(leader);
+    bool urgent = is_urgent(leader, out);
 
     if (is_forming(leader)) {
         leader_schedule(leader, 0.5);
@@ -227,9 +248,9 @@ static void change_when_prepared(struct leader *leader, const struct plan_output
         leader_schedule(leader, leader->leave_at - leader_now(leader));
         return;
     }
-    if (!out->urgent && any_completed(leader))
+    if (!urgent && any_completed(leader))
         return;
-    if (!out->urgent && !change_all_stepping(leader) && wait > 0) {
+    if (!urgent && !change_all_stepping(leader) && wait > 0) {
         leader_schedule(leader, 0.5);
         return;
     }
@@ -237,9 +258,9 @@ static void change_when_prepared(struct leader *leader, const struct plan_output
     prepare_widen(leader, out->size);
     if (!prepare_usable(leader) || leader->next.world->node_count > out->size)
         prepare_discard(leader);
-    if (!out->urgent && leader->next.world == NULL && prepare_early(leader))
+    if (!urgent && leader->next.world == NULL && prepare_early(leader))
         prepare_begin(leader);
-    if (out->urgent || leader->next.world == NULL)
+    if (urgent || leader->next.world == NULL)
         change_begin(leader);
     else if (!prepare_done(leader, &wait))
         leader_schedule(leader, wait);
@@ -601,6 +622,10 @@ static void handle_leaving(struct leader *leader, struct leader_member *m, json_
 {
     const char *reason = json_get_string(msg, "reason");
 
+    if (m->leaving && m->unneeded) {
+        m->unneeded = false; /* it had time until now */
+        leader_schedule(leader, 0);
+    }
     if (m->leaving)
         return;
     m->leaving = true;

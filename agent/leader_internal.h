@@ -40,6 +40,7 @@ struct leader_member {
     char *switches; /* above its node; NULL: not known */
     double joined, last_heard;
     bool leaving;
+    bool unneeded;     /* … since we give its node back, and nobody has asked for it */
     bool unwell;       /* Slurm takes its node out of service: drained, down */
     bool reclaimed;    /* … or the cloud does */
     bool released;     /* has been told to go */
@@ -224,6 +225,7 @@ struct leader {
     bool failed;       /* a worker of this generation has failed */
     bool torn; /* live: the world is, and its workers wait with their state for the next one */
     bool coming_out; /* … and has been followed by another, in which not all are yet */
+    double out_due;  /* … and are to be then */
     bool fault;      /* the change under way is because of a failure or a lost node */
     bool waited;     /* … by a SIGTERM, and it has been waited for a reason */
     bool fatal;      /* … and it must not be started again */
@@ -245,6 +247,7 @@ struct leader {
     struct lease lease;
     json_object *successors;        /* those that may lead next: nodeid, address, port */
     struct claim *claim;            /* under way; NULL: none is */
+    bool unsealed;                  /* the present term: nothing may be done before it is */
     double claim_after;             /* not to be tried before */
     double claim_failing;           /* since when claims cannot be made */
     bool claim_said;                /* the user has been told why it fails */
@@ -292,6 +295,8 @@ void prepare_again(struct leader *leader);
 bool prepare_early(const struct leader *leader);
 /* In a live world: take in nodes that have come soon after the others, too, so that there is one change instead of two. */
 void prepare_widen(struct leader *leader, int size);
+/* Can there be a live world at once, of those that have workers? */
+bool prepare_warm_suffice(struct leader *leader);
 /* Is there a next world, all of whose members can still take part? */
 bool prepare_usable(const struct leader *leader);
 /* Do all its workers that are started for it wait at their gates? */
@@ -399,6 +404,8 @@ void live_note(struct leader_member *m, json_object *msg);
 void live_require(struct leader *leader, const struct leader_member *m);
 /* The next world has been chosen: have workers started on the nodes that are new in it. */
 void live_prepare(struct leader *leader);
+/* Its agent has no workers any more that wait for a live world to begin. */
+void live_forget_newcomer(struct leader_member *m);
 /* Some have not been for too long: without them. */
 void live_give_up(struct leader *leader);
 /* parked, unprepared: true if it was about such workers. */

@@ -53,7 +53,7 @@ static void end_without(struct leader *leader, int code)
 static void depose(struct leader *leader)
 {
     log_info("job %u: another node leads term %d: this one follows it", leader->options->job,
-             leader->lease.term + 1);
+             leader->lease.term + 1); /* or has found that nobody leads this one */
     end_without(leader, 0);
 }
 
@@ -66,6 +66,10 @@ static void claimed(enum claim_result result, const char *why, void *arg)
         return;
     switch (result) {
     case CLAIM_MADE:
+        if (leader->unsealed) {
+            leader->unsealed = leader->claim_said = false;
+            break;
+        }
         lease_claimed(&leader->lease);
         log_debug("job %u: leads term %d", leader->options->job, leader->lease.term);
         leader->claim_said = false;
@@ -91,7 +95,7 @@ static void claimed(enum claim_result result, const char *why, void *arg)
     leader_schedule(leader, 0);
 }
 
-static void claim(struct leader *leader)
+static void claim(struct leader *leader, int term, enum claim_what what)
 {
     const struct leader_options *o = leader->options;
 
@@ -103,7 +107,8 @@ static void claim(struct leader *leader)
                                                         .restarts = o->restarts,
                                                         .step = o->step,
                                                         .node = o->node,
-                                                        .term = leader->lease.term + 1},
+                                                        .term = term,
+                                                        .what = what},
                                 claimed, leader);
     if (leader->claim == NULL)
         leader->claim_after = leader_now(leader) + RETRY;
@@ -126,10 +131,12 @@ bool lease_may_act(struct leader *leader)
         heard += is;
     }
     state = lease_look(&leader->lease, leader_now(leader), heard, lost, &wait);
-    if (state == LEASE_HOLDS)
+    if (state == LEASE_HOLDS && !leader->unsealed)
         return true;
-    if (state == LEASE_CLAIM)
-        claim(leader);
+    if (leader->unsealed)
+        claim(leader, leader->lease.term, CLAIM_SEAL);
+    else if (state == LEASE_CLAIM)
+        claim(leader, leader->lease.term + 1, CLAIM_BOTH);
     leader_schedule(leader, 0.2);
     return false;
 }

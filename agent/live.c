@@ -100,8 +100,7 @@ static void refuse_newcomer(struct leader *leader, struct leader_member *m, cons
     snprintf(leader->newcomer_error, sizeof(leader->newcomer_error),
              "%s: its workers were not let in: %s", m->node, why);
     log_error("job %u: %s", leader->options->job, leader->newcomer_error);
-    m->warming = 0;
-    m->warm = false;
+    live_forget_newcomer(m);
     leader_setback(leader);
     if (!m->base) {
         leader_release(leader, m, why);
@@ -155,6 +154,12 @@ bool live_on_message(struct leader *leader, struct leader_member *m, const char 
     return true;
 }
 
+void live_forget_newcomer(struct leader_member *m)
+{
+    m->warm = false;
+    m->warming = 0;
+}
+
 static json_object *next_of(const struct leader *leader, const struct leader_member *m)
 {
     json_object *next;
@@ -195,8 +200,8 @@ void live_enter(struct leader *leader, const char *type, uint64_t step)
         json_object_object_add(msg, "started", json_object_new_int(m->warming));
         leader_send(m, msg);
         m->started = m->warming;
-        m->stateful = m->failed = m->warm = false;
-        m->warming = 0;
+        m->stateful = m->failed = false;
+        live_forget_newcomer(m);
     }
     change_enter_world(leader);
 }

@@ -74,7 +74,8 @@ struct member {
         bool active;
         bool torn; /* the workers live on, and wait for the next world */
         double since;
-        int target;    /* whom to dial next */
+        double vote_after; /* … when the leader cannot take this node for one that hears it */
+        int target;        /* whom to dial next */
         char *address; /* … where one of them has sent us; NULL: nobody has */
         int port;
         uv_timer_t timer;

@@ -235,12 +235,17 @@ static void dial_next(struct member *m)
     const struct successor_place *place;
     struct error err = {""};
     double limit = m->options->base ? BASE_LIMIT : EXTENSION_LIMIT;
+    double early = m->seek.vote_after - member_now(m);
     int rc;
 
     if (m->ending)
         return;
     if (member_now(m) - m->seek.since > limit) {
         give_up(m);
+        return;
+    }
+    if (early > 0 && m->seek.address == NULL && m->seek.target != OLD_LEADER) {
+        uv_timer_start(&m->seek.timer, m->seek.on_time, (uint64_t)(early * 1000) + 1, 0);
         return;
     }
     if (m->seek.address != NULL) {
@@ -290,8 +295,10 @@ static void leave_world(struct member *m)
         member_pause_output(m, false);
 }
 
-static void seek(struct member *m, const char *why)
+/* The connection may have ended at this side only, and then the leader counts on us until it has not heard from us for heartbeat_timeout. */
+static void seek(struct member *m, const char *why, bool leader_knows)
 {
+    m->seek.vote_after = leader_knows ? 0 : m->last_heard + m->heartbeat;
     log_info("%s: lost the leader of job %u: %s", m->options->node, m->options->base_job, why);
     m->seek.active = true;
     m->seek.since = member_now(m);
@@ -306,7 +313,6 @@ static void on_closed(struct link *link, const char *why, void *arg)
 {
     struct member *m = arg;
 
-    (void)link;
     m->link = NULL;
     if (m->store != NULL)
         store_server_lost(m->store);
@@ -316,7 +322,7 @@ static void on_closed(struct link *link, const char *why, void *arg)
         uv_timer_stop(&m->seek.timer);
         dial_next(m);
     } else if (m->welcomed && !m->leaving && m->successor_count > 0) {
-        seek(m, why);
+        seek(m, why, link_peer_closed(link));
     } else {
         /* A leader that ends well says finish or release first. For an extension this is the way in which a finished base looks. */
         if (m->welcomed || m->options->base)

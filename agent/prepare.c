@@ -100,6 +100,16 @@ static int choose(struct leader *leader, bool only_warm, int **order, int *size)
     return -1;
 }
 
+bool prepare_warm_suffice(struct leader *leader)
+{
+    int *order = NULL, size, next_size = leader->next_size;
+    bool suffice = choose(leader, true, &order, &size) == 0;
+
+    leader->next_size = next_size;
+    free(order);
+    return suffice;
+}
+
 int prepare_begin(struct leader *leader)
 {
     int *order = NULL, size = 0;
@@ -245,9 +255,11 @@ static void handle_reserved(struct leader *leader, struct leader_member *m, json
     for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *each = leader->members[i];
 
-        if (each->next_position >= 0)
-            leader_send(each, prepare_message("prepare", leader->next.world, each->next_position,
-                                              leader->next.attempt));
+        if (each->next_position < 0)
+            continue;
+        live_forget_newcomer(each); /* its agent ends those workers for these */
+        leader_send(each, prepare_message("prepare", leader->next.world, each->next_position,
+                                          leader->next.attempt));
     }
 }
 

@@ -22,6 +22,7 @@
 #define SAID_MAX  64   /* messages of one that waits; after its join there is little to say */
 #define VOTES_MAX 4096 /* more connections of ours than any job has nodes */
 #define FRESH_MS  5000 /* a voter leaves after 6 s */
+#define OVERDUE_MS 4000 /* … and goes round all others in less than that */
 #define RETRY_MS  1000 /* until a claim is tried again that could not be made */
 
 struct successor {
@@ -36,7 +37,9 @@ struct successor {
     int term; /* the last one that is known to have been led, or claimed by somebody else */
     struct claim *claim;
     int claimed; /* the term that it is for */
-    int owned; /* a term that this agent has claimed, and does not lead: it had found a leader meanwhile; 0: none */
+    uint64_t term_lost; /* when somebody else was found to have claimed it, or to lead it */
+    int void_term;      /* one that nobody will ever lead: its claimant was lost before it did */
+    int owned;          /* a term that this agent has claimed, and does not lead: it had found a leader meanwhile; 0: none */
     uv_timer_t retry;
     struct vote *votes;
     int count;
@@ -109,6 +112,7 @@ static void send_all_away(struct successor *s)
 }
 
 static void consider(struct successor *s);
+static void sealed(enum claim_result result, const char *why, void *arg);
 
 static void on_retry(uv_timer_t *timer)
 {
@@ -145,22 +149,81 @@ static void claimed(enum claim_result result, const char *why, void *arg)
     }
     log_info("%s: another node leads term %d of job %u", s->options->node, s->claimed,
              s->options->job);
-    if (s->term < s->claimed)
+    if (s->term < s->claimed) {
         s->term = s->claimed;
+        s->term_lost = uv_now(s->loop);
+    }
     send_all_away(s);
 }
 
-/* Are there votes enough? The term that somebody else has claimed is not followed by one of ours, unless a voter has followed that one. */
-static void consider(struct successor *s)
+/* The term before the one that is to be claimed has been made one that nobody leads. Or somebody does, and has not been found. */
+static void sealed(enum claim_result result, const char *why, void *arg)
+{
+    struct successor *s = arg;
+
+    s->claim = NULL;
+    if (result == CLAIM_FAILED) {
+        log_error("%s: cannot claim a term of job %u: %s", s->options->node, s->options->job, why);
+        uv_timer_start(&s->retry, on_retry, RETRY_MS, 0);
+        return;
+    }
+    s->term_lost = uv_now(s->loop);
+    if (result == CLAIM_LOST) {
+        send_all_away(s);
+        return;
+    }
+    log_info("%s: nobody leads term %d of job %u", s->options->node, s->claimed, s->options->job);
+    s->void_term = s->claimed;
+    consider(s);
+}
+
+/* The last term that was led, as far as those who vote know. */
+static int known_term(const struct successor *s)
 {
     int known = 0;
 
     for (int i = 0; i < s->count; i++)
         if (join_of(&s->votes[i]) != NULL && term_of(join_of(&s->votes[i])) > known)
             known = term_of(join_of(&s->votes[i]));
+    return known;
+}
+
+static void begin_claim(struct successor *s, int term, enum claim_what what)
+{
+    s->claimed = term;
+    s->claim = claim_begin(s->loop,
+                           &(struct claim_options){.state_dir = s->options->state_dir,
+                                                   .job = s->options->job,
+                                                   .restarts = s->options->restarts,
+                                                   .step = s->options->step,
+                                                   .node = s->options->node,
+                                                   .term = term,
+                                                   .what = what},
+                           what == CLAIM_SEAL ? sealed : claimed, s);
+    if (s->claim == NULL)
+        uv_timer_start(&s->retry, on_retry, RETRY_MS, 0);
+}
+
+/* Has whoever has claimed the last term had the time to tell those who vote here? Else it was lost, too, before it led: then nobody shall. */
+static bool is_overdue(const struct successor *s)
+{
+    return uv_now(s->loop) - s->term_lost > OVERDUE_MS;
+}
+
+/* Are there votes enough? The term that somebody else has claimed is not followed by one of ours, unless a voter has followed that one, or nobody leads it. */
+static void consider(struct successor *s)
+{
+    int known = known_term(s);
+
     if (!s->seeking || s->claim != NULL || s->server == NULL ||
         !succession_may_claim(s->options->base_nodes, base_votes(s)))
         return;
+    if (known < s->term && s->void_term == s->term)
+        known = s->term;
+    if (known < s->term && is_overdue(s)) {
+        begin_claim(s, s->term, CLAIM_SEAL);
+        return;
+    }
     if (known < s->term) {
         send_all_away(s);
         return;
@@ -169,17 +232,7 @@ static void consider(struct successor *s)
         lead(s, s->owned);
         return;
     }
-    s->claimed = known + 1;
-    s->claim = claim_begin(s->loop,
-                           &(struct claim_options){.state_dir = s->options->state_dir,
-                                                   .job = s->options->job,
-                                                   .restarts = s->options->restarts,
-                                                   .step = s->options->step,
-                                                   .node = s->options->node,
-                                                   .term = s->claimed},
-                           claimed, s);
-    if (s->claim == NULL)
-        uv_timer_start(&s->retry, on_retry, RETRY_MS, 0);
+    begin_claim(s, known + 1, CLAIM_TERM);
 }
 
 /* ---- voters ---------------------------------------------------------------------------------------------------------------- */

@@ -22,6 +22,7 @@ void takeover_begin(struct leader *leader)
     leader->assembling = leader_now(leader) + ASSEMBLE_MAX;
     leader->attempts = (o->term & 0x3ff) << 20; /* no number is given twice */
     leader->lease.term = o->term;
+    leader->unsealed = true;
     leader->restarts = o->faults;
     if (o->target > 0)
         leader->target = o->target;

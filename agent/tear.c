@@ -21,6 +21,7 @@
 #define OUT_FACTOR 1.5 /* … and so many times the longest step: what computes is not stuck */
 #define OUT_MAX                                                                                    \
     60.0 /* seconds after which not even those are waited for that alone have the state, unless a step takes longer */
+#define OUT_LATE     0.5  /* seconds by which a timer of ours is late when the loop was kept */
 #define SWITCH_LIMIT 60.0 /* seconds beyond a step for a planned change */
 #define LEAVE_LIMIT  30.0 /* seconds to save a checkpoint and leave, when the job ends meanwhile */
 
@@ -218,12 +219,20 @@ static double rest_of_step(const struct leader *leader)
     return OUT_FACTOR * slowest / 1000.0;
 }
 
+/* Whatever has kept the loop until now (files are written before a world begins) is not the workers' time. */
+static void await_all(struct leader *leader, double limit)
+{
+    uv_update_time(leader->loop);
+    leader->out_due = leader_now(leader) + limit;
+    leader_restart_deadline(leader, limit);
+}
+
 void tear_await_switch(struct leader *leader)
 {
     if (leader->phase != PHASE_STARTING)
         return;
     leader->coming_out = true;
-    leader_restart_deadline(leader, SWITCH_LIMIT + rest_of_step(leader));
+    await_all(leader, SWITCH_LIMIT + rest_of_step(leader));
 }
 
 static void enter(struct leader *leader)
@@ -234,7 +243,7 @@ static void enter(struct leader *leader)
     if (leader->phase != PHASE_STARTING)
         return;
     leader->coming_out = true;
-    leader_restart_deadline(leader, limit < OUT_MAX ? limit : OUT_MAX);
+    await_all(leader, limit < OUT_MAX ? limit : OUT_MAX);
 }
 
 void tear_form(struct leader *leader)
@@ -261,19 +270,45 @@ void tear_form(struct leader *leader)
         leader_schedule(leader, wait);
 }
 
+/* Those that the world still waits for have failed. Returns how many there are, and names them. */
+static int fail_missing(struct leader *leader, char *names, size_t size)
+{
+    int missing = 0;
+    size_t used = 0;
+
+    names[0] = '\0';
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+
+        if (!is_left(m) || m->answered)
+            continue;
+        m->failed = true;
+        if (used < size)
+            used += (size_t)snprintf(names + used, size - used, "%s%s", missing > 0 ? ", " : "",
+                                     m->node);
+        missing++;
+    }
+    return missing;
+}
+
 bool tear_late(struct leader *leader)
 {
     double limit = OUT_LIMIT + rest_of_step(leader);
-    char why[200] = "";
+    char why[200], names[128];
     bool safe = false;
 
     if (!leader->coming_out)
         return false;
+    /* Were we asleep ourselves? Then what they have said is still to be read. */
+    if (leader_now(leader) - leader->out_due > OUT_LATE) {
+        await_all(leader, OUT_LATE);
+        return true;
+    }
     for (int i = 0; i < leader->member_count; i++)
         safe = safe || (is_left(leader->members[i]) && leader->members[i]->answered &&
                         leader->members[i]->stateful);
     if (!safe && leader_now(leader) - leader->phase_since < (limit > OUT_MAX ? limit : OUT_MAX)) {
-        leader_restart_deadline(leader, OUT_LIMIT);
+        await_all(leader, OUT_LIMIT);
         return true;
     }
     leader->coming_out = false;
@@ -283,16 +318,9 @@ bool tear_late(struct leader *leader)
         change_leaver_gone(leader, leader->members[i]); /* what all others wait for */
         return true;
     }
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
-
-        if (!is_left(m) || m->answered)
-            continue;
-        m->failed = true;
-        snprintf(why, sizeof(why), "workers on %s did not come out of the world before", m->node);
-    }
-    if (why[0] == '\0')
+    if (fail_missing(leader, names, sizeof(names)) == 0)
         return false;
+    snprintf(why, sizeof(why), "workers on %s did not come out of the world before", names);
     change_fail(leader, why); /* so that it cannot go on for ever */
     return true;
 }

@@ -463,6 +463,7 @@ static void read_cb(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
     if (count == 0)
         return;
     link->heard = link->heard || count > 0;
+    link->peer_closed = count == UV_EOF;
     if (count == UV_EOF)
         link_fail(link, "closed the connection");
     else if (count < 0)
@@ -586,6 +587,11 @@ uid_t link_peer_uid(const struct link *link)
 const char *link_peer_address(const struct link *link)
 {
     return link->address;
+}
+
+bool link_peer_closed(const struct link *link)
+{
+    return link->peer_closed;
 }
 
 size_t link_queued(const struct link *link)

@@ -99,6 +99,8 @@ const char *link_role(const struct link *link);
 uid_t link_peer_uid(const struct link *link);
 /* Numeric address of the peer. */
 const char *link_peer_address(const struct link *link);
+/* Has the peer's own side ended the connection, orderly? Not if it is only known to be broken: then the peer may not know it yet. */
+bool link_peer_closed(const struct link *link);
 /* Bytes queued and not yet written. */
 size_t link_queued(const struct link *link);
 

@@ -188,8 +188,11 @@ def alive(log_dir):
     for pid, lines in tails(log_dir):
         placed = [line for line in lines if "rank" in line]
         if placed and placed[-1]["generation"] == generation and os.path.exists(f"/proc/{pid}/cmdline"):
-            found.append((placed[-1]["rank"], pid))
-    return [Process(pid) for _, pid in sorted(found)]
+            try:
+                found.append((placed[-1]["rank"], Process(pid)))
+            except (OSError, StopIteration):
+                pass  # it ends at this moment
+    return [process for _, process in sorted(found, key=lambda each: each[0])]
 
 
 def in_phase(log_dir, phase, since):

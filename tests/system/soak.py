@@ -9,6 +9,7 @@ a minute. What is random is what happens, to whom, and when; how long things tak
 """
 
 import argparse
+import collections
 import os
 import random
 import subprocess
@@ -29,7 +30,8 @@ class Soak:
         self.begun = now()
         self.training = fault_table.Training(mode)
         self.undone = {}  # node: (when, what undoes it)
-        self.count = 0
+        self.counts = collections.Counter()
+        self.longest = 0  # seconds until the training went on
 
     def say(self, text):
         generation, step, size = newest(self.training.log)
@@ -63,25 +65,28 @@ class Soak:
                     continue  # Slurm is not ready to: next time
                 del self.undone[node]
 
-    # ---- what may happen ----
+    # ---- what may happen: False if there is nobody for it ----
 
     def kill_worker(self):
         node, member = self.one("any")
         if member:
             self.say(f"the worker on {node} is killed")
             send([member.worker], "KILL")
+        return member is not None
 
     def stop_worker(self):
         node, member = self.one("any")
         if member:
             self.say(f"the worker on {node} is stopped")
             send([member.worker], "STOP")
+        return member is not None
 
     def kill_agent(self):
         node, member = self.one("extension")
         if member:
             self.say(f"the agent on {node} is killed")
             send([member.agent], "KILL")
+        return member is not None
 
     def crash(self):
         node, member = self.one("extension")
@@ -89,6 +94,7 @@ class Soak:
             self.say(f"{node} crashes")
             testbed("crash", node)
             self.later(node, self.chance.uniform(0, 20), "boot", node)
+        return member is not None
 
     def cut(self):
         node, member = self.one("extension")
@@ -96,6 +102,7 @@ class Soak:
             self.say(f"{node} is cut off")
             testbed("cut", node)
             self.later(node, self.chance.uniform(0.5, 15), "mend", node)
+        return member is not None
 
     def drain(self):
         node, member = self.one("extension")
@@ -103,11 +110,13 @@ class Soak:
             self.say(f"{node} is drained")
             slurm("scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
             self.later(node, self.chance.uniform(5, 15), "scontrol", "update", f"nodename={node}", "state=resume")
+        return member is not None
 
     def resize(self):
         size = self.chance.randint(BASE, MOST)
         self.say(f"to {size} nodes")
         fault_table.as_user("selastic", "resize", self.training.job, str(size))
+        return True
 
     # ---- the run ----
 
@@ -118,11 +127,13 @@ class Soak:
         while now() - self.begun < 60 * minutes:
             time.sleep(self.chance.choice([0.1, 0.5, 2, 5]) * self.chance.random())
             before = newest(self.training.log)
-            self.chance.choice(events)()
-            self.count += 1
+            event = self.chance.choice(events)
+            self.counts[event.__name__] += event()
             if self.chance.random() < 0.3:
                 continue  # and another one at once
+            since = now()
             fault_table.wait(PATIENCE, "a step", lambda: self.repair() or newest(self.training.log)[1] > before[1] + 1)
+            self.longest = max(self.longest, now() - since)
         self.repair(all_of_it=True)
         while self.undone:
             time.sleep(1)
@@ -130,10 +141,13 @@ class Soak:
         fault_table.as_user("selastic", "resize", self.training.job, str(MOST))
         wrong = self.training.end()
         steps, repeated = live_faults.differences(self.training.log, 1e-10)[1:3]
-        allowed = self.count * (2 if self.training.mode == "live" else 2 * SAVE_EVERY)
+        faults, resizes = sum(self.counts.values()) - self.counts["resize"], self.counts["resize"]
+        allowed = (faults + resizes) * (2 if self.training.mode == "live" else 2 * SAVE_EVERY)
         if repeated > allowed:
             wrong.append(f"{repeated} steps repeated, {allowed} are allowed")
-        print(f"# {self.count} events, {newest(self.training.log)[0]} worlds, {steps} steps, {repeated} of them repeated")
+        print(f"# {', '.join(f'{name} {count}' for name, count in sorted(self.counts.items()))}")
+        print(f"# {faults} faults, {resizes} resizes, {newest(self.training.log)[0]} worlds, {steps} steps, {repeated} of them repeated")
+        print(f"# at most {self.longest:.0f} s until the training went on")
         return wrong
 
 
@@ -146,7 +160,7 @@ def main():
     soak = Soak(args.mode, args.seed)
     try:
         wrong = soak.run(args.minutes)
-    except Failed as error:
+    except (Failed, subprocess.CalledProcessError) as error:
         wrong = [str(error)]
         soak.training.cancel()
     print(f"{'not ok' if wrong else 'ok'} 1 - {args.minutes:g} minutes, seed {args.seed}, {args.mode}")
