@@ -494,15 +494,25 @@ static json_object *resize(struct leader *leader, json_object *msg)
                   leader->target, leader->target == 1 ? "" : "s");
 }
 
+/* Who may have been followed by another leader says so with what it knows, and changes nothing. */
 void report_control(struct leader *leader, struct link *link, const char *type, json_object *msg)
 {
+    bool leads = leader->phase == PHASE_ENDING || lease_may_act(leader);
+    json_object *said;
+
     if (strcmp(type, "show") == 0)
-        link_send(link, state_json(leader));
+        said = state_json(leader);
     else if (strcmp(type, "history") == 0)
-        link_send(link, history_json(leader));
-    else if (strcmp(type, "resize") == 0)
-        link_send(link, resize(leader, msg));
+        said = history_json(leader);
+    else if (strcmp(type, "resize") != 0)
+        said = answer("error", "unknown request '%.40s'; known are show, history, resize", type);
+    else if (!leads)
+        said = answer("error", "%s may not lead the job any more, and no other node says that it "
+                               "does; try again in some seconds",
+                      leader->options->node);
     else
-        link_send(link, answer("error", "unknown request '%.40s'; known are show, history, resize",
-                               type));
+        said = resize(leader, msg);
+    if (!leads)
+        json_object_object_add(said, "elsewhere", json_object_new_boolean(true));
+    link_send(link, said);
 }

@@ -11,6 +11,7 @@
 
 #include "cmd/text.h"
 #include "common/link.h"
+#include "lib/json_get.h"
 
 #define FIRST_ALONE_MS 500
 #define CLOSING_MS     100 /* a link gives up this much earlier than the question: it can say why */
@@ -25,6 +26,8 @@ struct ask {
     int count;           /* addresses */
     int started, live;   /* links: begun so far, not yet closed */
     struct link *leader; /* the one that was asked */
+    int doubtful;        /* the address of one that was, and may not lead any more; -1: none */
+    json_object *doubted; /* … and what it has said; NULL: nothing */
     bool finished;       /* done has been called */
     uv_timer_t timer;
     bool timer_live;
@@ -37,6 +40,7 @@ static void dispose(struct ask *ask)
     if (ask->live > 0 || ask->timer_live)
         return;
     json_object_put(ask->request);
+    json_object_put(ask->doubted);
     free(ask);
 }
 
@@ -59,7 +63,10 @@ static void finish(struct ask *ask, json_object *answer, const char *why)
     if (ask->finished)
         return;
     ask->finished = true;
-    ask->done(answer, why, ask->arg);
+    if (answer == NULL && ask->doubted != NULL)
+        ask->done(ask->doubted, NULL, ask->arg); /* nobody knows better */
+    else
+        ask->done(answer, why, ask->arg);
     close_links(ask, NULL, "done");
     uv_close((uv_handle_t *)&ask->timer, timer_closed);
 }
@@ -75,20 +82,42 @@ static void on_open(struct link *link, void *arg)
         finish(ask, NULL, "the connection to the leader has broken");
 }
 
-static void on_message(struct link *link, json_object *msg, void *arg)
-{
-    struct ask *ask = arg;
-    if (link == ask->leader)
-        finish(ask, msg, NULL);
-}
-
 static int start_link(struct ask *ask, struct error *err);
 
 static void start_others(struct ask *ask)
 {
-    while (ask->started < ask->count && !ask->leader)
-        if (start_link(ask, NULL) < 0)
+    while (ask->started < ask->count && !ask->leader) {
+        if (ask->started == ask->doubtful)
+            ask->links[ask->started++] = NULL;
+        else if (start_link(ask, NULL) < 0)
             ask->count = ask->started;
+    }
+}
+
+/* An old leader that was suspended: another one may lead by now, on one of the other nodes. */
+static bool ask_elsewhere(struct ask *ask, struct link *link, json_object *msg)
+{
+    bool elsewhere = json_get_bool(msg, "elsewhere", false);
+
+    json_object_object_del(msg, "elsewhere");
+    if (!elsewhere || ask->doubted != NULL)
+        return false;
+    ask->doubted = json_object_get(msg);
+    for (int i = 0; i < ask->started; i++)
+        if (ask->links[i] == link)
+            ask->doubtful = i;
+    ask->leader = NULL;
+    ask->started = 0; /* the others were closed when this one was found */
+    start_others(ask);
+    link_close(link, "it may not lead any more");
+    return true;
+}
+
+static void on_message(struct link *link, json_object *msg, void *arg)
+{
+    struct ask *ask = arg;
+    if (link == ask->leader && !ask->finished && !ask_elsewhere(ask, link, msg))
+        finish(ask, msg, NULL);
 }
 
 static void on_closed(struct link *link, const char *why, void *arg)
@@ -170,6 +199,7 @@ int ask_leader(uv_loop_t *loop, const struct ask_options *options, ask_done done
     ask->done = done;
     ask->arg = arg;
     ask->count = count;
+    ask->doubtful = -1;
     ask->deadline = uv_now(loop) + timeout;
     if (start_link(ask, err) < 0) {
         dispose(ask);
