@@ -221,8 +221,7 @@ static bool is_pressed(const struct leader *leader)
     for (int i = 0; i < leader->member_count; i++) {
         const struct leader_member *m = leader->members[i];
 
-        if (m->position >= 0 &&
-            (m->link == NULL || m->reclaimed || (m->leaving && !m->unneeded)))
+        if (m->position >= 0 && (m->link == NULL || m->reclaimed || (m->leaving && !m->unneeded)))
             return true;
     }
     return false;

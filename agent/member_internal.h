@@ -76,7 +76,7 @@ struct member {
         double since;
         double vote_after; /* … when the leader cannot take this node for one that hears it */
         int target;        /* whom to dial next */
-        char *address; /* … where one of them has sent us; NULL: nobody has */
+        char *address;     /* … where one of them has sent us; NULL: nobody has */
         int port;
         uv_timer_t timer;
     } seek;

@@ -507,8 +507,9 @@ void report_control(struct leader *leader, struct link *link, const char *type, 
     else if (strcmp(type, "resize") != 0)
         said = answer("error", "unknown request '%.40s'; known are show, history, resize", type);
     else if (!leads)
-        said = answer("error", "%s may not lead the job any more, and no other node says that it "
-                               "does; try again in some seconds",
+        said = answer("error",
+                      "%s may not lead the job any more, and no other node says that it "
+                      "does; try again in some seconds",
                       leader->options->node);
     else
         said = resize(leader, msg);

@@ -19,11 +19,11 @@
 #include "lib/sizes.h"
 #include "lib/succession.h"
 
-#define SAID_MAX  64   /* messages of one that waits; after its join there is little to say */
-#define VOTES_MAX 4096 /* more connections of ours than any job has nodes */
-#define FRESH_MS  5000 /* a voter leaves after 6 s */
+#define SAID_MAX   64   /* messages of one that waits; after its join there is little to say */
+#define VOTES_MAX  4096 /* more connections of ours than any job has nodes */
+#define FRESH_MS   5000 /* a voter leaves after 6 s */
 #define OVERDUE_MS 4000 /* … and goes round all others in less than that */
-#define RETRY_MS  1000 /* until a claim is tried again that could not be made */
+#define RETRY_MS   1000 /* until a claim is tried again that could not be made */
 
 struct successor {
     uv_loop_t *loop;
@@ -36,10 +36,10 @@ struct successor {
     int port;
     int term; /* the last one that is known to have been led, or claimed by somebody else */
     struct claim *claim;
-    int claimed; /* the term that it is for */
+    int claimed;        /* the term that it is for */
     uint64_t term_lost; /* when somebody else was found to have claimed it, or to lead it */
     int void_term;      /* one that nobody will ever lead: its claimant was lost before it did */
-    int owned;          /* a term that this agent has claimed, and does not lead: it had found a leader meanwhile; 0: none */
+    int owned; /* a term that this agent has claimed, and does not lead: it had found a leader meanwhile; 0: none */
     uv_timer_t retry;
     struct vote *votes;
     int count;

@@ -13,7 +13,7 @@
 #include "lib/json_get.h"
 
 #define ASSEMBLE_MAX 2.0 /* seconds for all that are left to join … */
-#define ASSEMBLE_MIN 0.5 /* … of whom extensions are not counted */
+#define ASSEMBLE_MIN 0.5 /* … of whom extensions count if they were in the torn world */
 
 void takeover_begin(struct leader *leader)
 {
@@ -72,11 +72,10 @@ static int place_in(const struct world *world, const struct leader_member *m)
     return -1;
 }
 
-/* The newest world that one of them was in: they may differ by one. */
-static struct world *take_newest(struct leader *leader)
+/* Who was in the newest world that any of them was in: they may differ by one. NULL: none was in any. */
+static struct leader_member *find_newest(const struct leader *leader)
 {
     struct leader_member *newest = NULL;
-    struct world *world;
 
     for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *m = leader->members[i];
@@ -85,6 +84,26 @@ static struct world *take_newest(struct leader *leader)
             (newest == NULL || m->was_in->generation > newest->was_in->generation))
             newest = m;
     }
+    return newest;
+}
+
+/* Nodes of that world, but for the one that led, that have not joined. */
+static int count_missing(const struct leader *leader)
+{
+    const struct leader_member *newest = find_newest(leader);
+    int missing = newest != NULL ? newest->was_in->node_count - 1 : 0;
+
+    for (int i = 0; newest != NULL && i < leader->member_count; i++)
+        missing -= leader->members[i]->link != NULL &&
+                   place_in(newest->was_in, leader->members[i]) >= 0;
+    return missing;
+}
+
+static struct world *take_newest(struct leader *leader)
+{
+    struct leader_member *newest = find_newest(leader);
+    struct world *world;
+
     if (newest == NULL)
         return NULL;
     world = newest->was_in;
@@ -168,8 +187,8 @@ bool takeover_assembles(struct leader *leader)
         return false;
     for (int i = 0; i < leader->member_count; i++)
         base += leader->members[i]->base && leader->members[i]->link != NULL;
-    if (now < leader->assembling &&
-        (base < leader->options->base_nodes - 1 || now < since + ASSEMBLE_MIN)) {
+    if (now < leader->assembling && (base < leader->options->base_nodes - 1 ||
+                                     now < since + ASSEMBLE_MIN || count_missing(leader) > 0)) {
         leader_schedule(leader, 0.05);
         return true;
     }

@@ -23,12 +23,12 @@ struct ask {
     ask_done done;
     void *arg;
     struct link *links[ASK_NODES_MAX];
-    int count;           /* addresses */
-    int started, live;   /* links: begun so far, not yet closed */
-    struct link *leader; /* the one that was asked */
-    int doubtful;        /* the address of one that was, and may not lead any more; -1: none */
+    int count;            /* addresses */
+    int started, live;    /* links: begun so far, not yet closed */
+    struct link *leader;  /* the one that was asked */
+    int doubtful;         /* the address of one that was, and may not lead any more; -1: none */
     json_object *doubted; /* … and what it has said; NULL: nothing */
-    bool finished;       /* done has been called */
+    bool finished;        /* done has been called */
     uv_timer_t timer;
     bool timer_live;
     uint64_t deadline; /* of the loop's clock, ms */

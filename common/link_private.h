@@ -86,8 +86,8 @@ struct link {
     struct frame_reader *reader;
     struct frame_writer writer;
     struct auth_job *job;
-    bool job_queued; /* in the server's queue, not yet given to a thread */
-    bool heard;      /* anything at all */
+    bool job_queued;  /* in the server's queue, not yet given to a thread */
+    bool heard;       /* anything at all */
     bool peer_closed; /* its end of file was what we have read last */
     bool authenticated;
     bool announced; /* handlers.open has been called */
