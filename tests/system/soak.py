@@ -31,6 +31,7 @@ class Soak:
         self.training = fault_table.Training(mode)
         self.undone = {}  # node: (when, what undoes it)
         self.counts = collections.Counter()
+        self.hit = set()  # workers
         self.longest = 0  # seconds until the training went on
 
     def say(self, text):
@@ -48,9 +49,16 @@ class Soak:
                 pass
         return found
 
-    def one(self, kind):
+    def one(self, kind, lost=True):
         members = [each for each in self.members(kind) if each[0] not in self.undone]
-        return self.chance.choice(members) if members else (None, None)
+        node, member = self.chance.choice(members) if members else (None, None)
+        if member and lost and self.training.mode == "live":
+            # One of the world is left alone: the training writes no checkpoints, and what all have lost is lost.
+            whole = {each.worker for _, each in self.members("any")} - self.hit - {member.worker}
+            if not whole:
+                return None, None
+            self.hit.add(member.worker)
+        return node, member
 
     def later(self, node, seconds, *undo):
         self.undone[node] = (now() + seconds, undo)
@@ -105,7 +113,7 @@ class Soak:
         return member is not None
 
     def drain(self):
-        node, member = self.one("extension")
+        node, member = self.one("extension", lost=False)
         if member:
             self.say(f"{node} is drained")
             slurm("scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
