@@ -245,7 +245,7 @@ static void dial_next(struct member *m)
         return;
     }
     if (early > 0 && m->seek.address == NULL && m->seek.target != OLD_LEADER) {
-        uv_timer_start(&m->seek.timer, m->seek.on_time, (uint64_t)(early * 1000) + 1, 0);
+        uv_timer_start(&m->seek.timer, on_time, (uint64_t)(early * 1000) + 1, 0);
         return;
     }
     if (m->seek.address != NULL) {
