@@ -232,16 +232,16 @@ extension() {
     (($(seconds_since "$began") < 5))
 }
 
-# fastest CONTEXT: prints how many microseconds it takes for a rigid job, at the best.
-fastest() {
-    local best=999999 began took
+# cost CONTEXT: prints how many milliseconds of processor time it takes for a rigid job, at the best. That is less than what passes: a prolog also waits for
+# the shell of its sweep to begin, which is not counted here. But it is the same however busy the machine is.
+cost() {
+    local best=999999 took TIMEFORMAT='%3U %3S'
     local -a as_slurmd=(env -i SLURM_SCRIPT_CONTEXT="$1_slurmd" SLURM_JOB_ID=12
         SLURM_JOB_UID="$(uid)" SLURM_JOB_GID="$(id -g "$TB_USER")" SLURM_JOB_RESTART_COUNT=0
         SLURMD_NODENAME=n1 SLURM_NODELIST=n1 SLURM_CONF="$TB_DIR/etc/slurm.conf" "$HOOK")
     for _ in 1 2 3 4 5 6 7 8; do
-        began=${EPOCHREALTIME/./}
-        "${as_slurmd[@]}"
-        took=$((${EPOCHREALTIME/./} - began))
+        took=$({ time "${as_slurmd[@]}" >/dev/null 2>&1; } 2>&1)
+        took=$(awk '{ print int(($1 + $2) * 1000) }' <<<"$took")
         ((took > best)) || best=$took
     done
     echo "$best"
@@ -249,12 +249,12 @@ fastest() {
 
 @test "a rigid job pays next to nothing" {
     local prolog epilog beside
-    prolog=$(fastest prolog) epilog=$(fastest epilog)
+    prolog=$(cost prolog) epilog=$(cost epilog)
     # With elastic jobs of others on the node.
     left "elastic-$(uid)-13.0-n1" "elastic-$(uid)-14.0-n1" "elastic-$(uid)-15.0-n1"
-    beside=$(fastest prolog)
-    echo "# prolog $prolog, beside others' jobs $beside, epilog $epilog microseconds" >&3
-    ((prolog + epilog < 50000 && beside + epilog < 50000))
+    beside=$(cost prolog)
+    echo "# prolog $prolog, beside others' jobs $beside, epilog $epilog milliseconds" >&3
+    ((prolog + epilog < 50 && beside + epilog < 50))
 }
 
 @test "elastic.conf's value is read as the programs read it" {
