@@ -74,6 +74,7 @@ struct entry {
     uint32_t id, base; /* base: of an extension, else 0 */
     bool is_extension; /* its base may be gone */
     int nodes;
+    int extended;                 /* of a base: nodes of its extensions */
     struct placement_claim claim; /* of a base */
 };
 
@@ -109,8 +110,10 @@ static void count_for_base(const struct entry *entry, int sign)
 {
     struct entry *base = entry->base != 0 ? entry_of(entry->base) : NULL;
 
-    if (base)
+    if (base) {
+        base->extended += sign * entry->nodes;
         base->claim.growth -= sign * entry->nodes;
+    }
 }
 
 static int make_room(void)
@@ -147,7 +150,8 @@ void jobs_add(const job_record_t *job)
                                                jobs_max(job) - entry.nodes};
     for (int i = 0; i < running_count && kind == PLACEMENT_BASE; i++)
         if (running[i].base == entry.id)
-            entry.claim.growth -= running[i].nodes;
+            entry.extended += running[i].nodes;
+    entry.claim.growth -= entry.extended;
     memmove(running + at + 1, running + at, (size_t)(running_count - at) * sizeof(*running));
     running[at] = entry;
     running_count++;
@@ -207,12 +211,9 @@ bool jobs_have_extensions(void)
 
 int jobs_size(const job_record_t *base)
 {
-    int nodes = (int)base->node_cnt;
+    const struct entry *entry = entry_of(base->job_id);
 
-    for (int i = 0; i < running_count; i++)
-        if (running[i].base == base->job_id)
-            nodes += running[i].nodes;
-    return nodes;
+    return entry ? entry->nodes + entry->extended : (int)base->node_cnt;
 }
 
 static void add_nodes(const struct placement_map *map, const job_record_t *job, bool *nodes)

@@ -12,6 +12,7 @@ import tap
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench"))
 import figures
+import foresight
 import page
 
 SHORT, LONG = 0.1, 0.2  # step times of worlds of 2 and of 4
@@ -289,6 +290,31 @@ class Tables(unittest.TestCase):
         )
         with_torchrun = [*live, *({**measure, "megabytes": 100} for measure in self.MEASURES if measure["peer"] == "torchrun")]
         self.assertIn((False, "100 MB, sleep, shrink: live, pause, 1/20 of torchrun's: 2.00"), self.judged(with_torchrun)[:2])
+
+
+class Foresight(unittest.TestCase):
+    def test_hops(self):
+        self.assertEqual(foresight.hops((1, 0)), 0)
+        self.assertEqual(foresight.hops((4, 0)), 0)
+        self.assertAlmostEqual(foresight.hops((1, 1)), 1)
+        self.assertAlmostEqual(foresight.hops((2, 1)), 2 / 3)
+
+    def test_least(self):
+        # What is left beside it, and one elsewhere: four pairs of ten are apart; two elsewhere would be six.
+        self.assertAlmostEqual(foresight.least_hops((1, 4), (3, 0), 2), 0.4)
+
+    def test_as_slurm(self):
+        self.assertEqual(foresight.as_slurm((4, 2, 3), 2), (0, 2, 0))
+        self.assertEqual(foresight.as_slurm((4, 4, 0), 5), (4, 1, 0))
+        self.assertEqual(foresight.as_slurm((1, 2, 2), 4), (0, 2, 2))
+
+    def test_best_sum(self):
+        # Who knows that two more come does not begin where one is left.
+        sequence = [("rigid", 0, 3), ("base", 1, 1, 3), ("extension", 2, 1, 2), ("end", 0)]
+        self.assertEqual(foresight.best_sum(sequence, 2, 4, 50), 0)
+        # And whoever comes next, and needs six of the eight, cannot be on one leaf.
+        sequence = [("base", 0, 6, 6)]
+        self.assertAlmostEqual(foresight.best_sum(sequence, 2, 4, 50), 8 / 15)
 
 
 if __name__ == "__main__":

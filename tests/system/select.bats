@@ -53,6 +53,14 @@ teardown() { cancel_all; }
     is_at "$(extend "$base" 2)" 'n[11-12]'
 }
 
+@test "where jobs may share cores, an extension goes to idle nodes all the same" {
+    on_testbed scontrol update partitionname=elastic oversubscribe=FORCE:2
+    base=$(allocate -w n1 --elastic=1:4)
+    allocate -w 'n[2-4]' -p elastic >/dev/null
+    is_at "$(extend "$base" 2)" 'n[5-6]'
+    on_testbed scontrol update partitionname=elastic oversubscribe=NO
+}
+
 @test "who names nodes has them" {
     base=$(allocate --elastic=1:4 -w n16)
     is_at "$base" n16

@@ -154,6 +154,11 @@ fails_with() {
     wait_for 20 job_is "$job" CANCELLED
 }
 
+@test "valgrind finds nothing wrong with the plugin while jobs start, grow, leave and end" {
+    command -v valgrind >/dev/null || skip "there is no valgrind: scripts/setup installs it"
+    "$TREE/bench/memory" --valgrind --jobs 30 --prefix "$prefix" --builddir "$top_builddir"
+}
+
 # The last one: the plugin is gone then.
 @test "back to select/cons_tres, and then without the plugin" {
     conf=$TB_DIR/etc/slurm.conf
