@@ -791,6 +791,7 @@ void change_finish(struct leader *leader, int code)
         return;
     prepare_discard(leader);
     leader->exit_code = code;
+    srun_end(leader);
     leader_set_phase(leader, PHASE_ENDING, FINISH_LIMIT);
     report_end(leader);
     extensions_cancel_all(leader);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "agent/spare.h"
+#include "agent/supervise.h"
 
 struct event {
     char *path;
@@ -82,7 +83,7 @@ static void format_page(struct event *event, void *arg)
     page->version = EVENT_PAGE_VERSION;
     page->bytes = EVENT_PAGE_BYTES;
     page->agent_pid = (uint32_t)getpid();
-    page->stepd_pid = (uint32_t)getppid();
+    page->stepd_pid = (uint32_t)supervise_stepd();
     atomic_store(&page->word, EVENT_WORD(event->generation, 0));
     page->magic = EVENT_PAGE_MAGIC;
 }

@@ -83,8 +83,7 @@ void leader_setback(struct leader *leader)
 
 /* ---- deciding ---------------------------------------------------------------------------------------------------------- */
 
-/* Nodes of the base that are lost, or left out, once it has come together. */
-static int base_lost(const struct leader *leader)
+int leader_base_lost(const struct leader *leader)
 {
     int there = 0;
 
@@ -139,7 +138,7 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
         .now = leader_now(leader),
         .sizes = &leader->options->policy->sizes,
         .base_nodes = leader->options->base_nodes,
-        .base_lost = base_lost(leader),
+        .base_lost = leader_base_lost(leader),
         .target = allocate_target(leader),
         .asks = leader->options->policy->grow == POLICY_GROW_ASK &&
                 leader->target == leader->options->base_nodes,
@@ -497,7 +496,7 @@ static const char *refusal(struct leader *leader, const char *node, uint32_t job
     }
     if (!base) {
         struct extension *ext = extensions_find(leader, job);
-        int nodes = leader->options->base_nodes - base_lost(leader);
+        int nodes = leader->options->base_nodes - leader_base_lost(leader);
 
         if (ext != NULL && ext->state == PLAN_LEAVING)
             return "this extension is no longer needed";
@@ -717,6 +716,8 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         const char *reason = json_get_string(msg, "reason");
 
         change_stop_job(leader, reason != NULL ? reason : "a program has asked for it");
+    } else if (strcmp(type, "unwatched") == 0) {
+        srun_unwatched(leader, m, msg);
     } else if (strcmp(type, "reclaim") == 0) {
         avoid_reclaimed(leader, m);
     } else if (strcmp(type, "leaving") == 0) {
@@ -799,6 +800,7 @@ static void on_silence(uv_timer_t *timer)
 static void on_poll(uv_timer_t *timer)
 {
     extensions_poll(timer->data);
+    srun_watch(timer->data);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------------- */
@@ -837,7 +839,7 @@ void leader_handle_closed(struct leader *leader)
     for (int i = 0; i < leader->member_count; i++)
         if (leader->members[i]->link != NULL && since < CLOSE_LIMIT)
             return;
-    if (leader->looking_for_srun) {
+    if (leader->looking_for_srun || (srun_busy(leader) && since < 2 * CLOSE_LIMIT)) {
         uv_timer_start(&leader->deadline, on_deadline, 200, 0);
         return;
     }
@@ -966,6 +968,7 @@ void leader_destroy(struct leader *leader)
     exchange_end(leader, &leader->exchange);
     exchange_end(leader, &leader->next.exchange);
     publish_free(leader);
+    srun_free(leader);
     job_info_free(leader->base);
     discard(leader);
 }

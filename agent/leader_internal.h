@@ -131,6 +131,7 @@ struct preparation {
 };
 
 struct lookup;
+struct srun;
 struct publish;
 struct store;
 struct submission; /* a running sbatch */
@@ -254,6 +255,7 @@ struct leader {
     bool lost_base;                 /* a node of the base has been since the lease was looked at */
     bool deposed;                   /* another node leads */
     double assembling;              /* until then voters of this term join; 0: that is over */
+    struct srun *srun;              /* what it knows of the base's nodes; NULL: not looked at yet */
     bool looking_for_srun;          /* … which is under way */
     bool orphaned;                  /* there is no srun any more */
     bool completing, completed_job; /* Slurm is being told that the job has ended; has been */
@@ -276,6 +278,8 @@ void leader_send(struct leader_member *member, json_object *msg);
 void leader_schedule(struct leader *leader, double seconds);
 /* Decide now; with apply, the outcome is carried out. Fills order (malloced) and size of the world that should exist. */
 int leader_plan(struct leader *leader, int **order, int *size);
+/* Nodes of the base that are lost, or left out, once it has come together. */
+int leader_base_lost(const struct leader *leader);
 struct leader_member *leader_member_by_id(struct leader *leader, int id);
 void leader_set_phase(struct leader *leader, enum phase phase, double deadline);
 void leader_restart_deadline(struct leader *leader, double seconds);
@@ -379,11 +383,25 @@ bool takeover_joined(struct leader *leader, struct leader_member *m, json_object
 bool takeover_assembles(struct leader *leader);
 
 /* orphan.c: srun and the batch script are lost with the node that led */
-void orphan_look(struct leader *leader);
+/* Is there still one? If not, all output goes to the job's file. output_only: there is, but this agent's own output does not reach it. */
+void orphan_look(struct leader *leader, bool output_only);
 /* Its output goes through the leader, then. */
 void orphan_tell(struct leader *leader, struct leader_member *m);
 /* All is over: Slurm is still to be told. Then leader_handle_closed() follows. */
 bool orphan_ends(struct leader *leader);
+
+/* srun.c: what srun has to be told of lost nodes of the base */
+void srun_watch(struct leader *leader);
+/* "unwatched": the agent has no slurmstepd any more. */
+void srun_unwatched(struct leader *leader, const struct leader_member *m, json_object *msg);
+/* Does it read what that node writes? */
+bool srun_reads(const struct leader *leader, const struct leader_member *m);
+/* The job ends: it need not wait for nodes that are not there. */
+void srun_end(struct leader *leader);
+bool srun_busy(const struct leader *leader);
+/* It would not end, or with a status that is not the training's. */
+bool srun_misleads(const struct leader *leader);
+void srun_free(struct leader *leader);
 
 /* requeue.c: the base job goes back into the queue */
 void requeue_watch(struct leader *leader);

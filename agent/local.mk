@@ -66,9 +66,12 @@ agent_libelasticagent_la_SOURCES = \
     agent/store.c \
     agent/store_server.c \
     agent/store_server.h \
+    agent/srun.c \
     agent/submit.c \
     agent/successor.c \
     agent/successor.h \
+    agent/supervise.c \
+    agent/supervise.h \
     agent/takeover.c \
     agent/tear.c \
     agent/worker_error.c \

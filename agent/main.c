@@ -25,6 +25,7 @@
 #include "agent/options.h"
 #include "agent/paths.h"
 #include "agent/successor.h"
+#include "agent/supervise.h"
 #include "agent/workers.h"
 #include "common/conf_file.h"
 #include "common/files.h"
@@ -57,6 +58,7 @@ struct run {
     struct successor *successor; /* NULL: this agent cannot follow the leader */
     struct successor_options follow;
     struct member_command command; /* of the leader before this one */
+    struct legacy *legacy;         /* NULL: nobody starts this agent again */
     struct leader *
         *formers; /* have ended, since other nodes led: work of theirs may still be in threads */
     int former_count;
@@ -565,7 +567,8 @@ static int start(struct run *run, struct error *err)
             return error_set(err, "out of memory");
     }
     run->agreed = true;
-    if (m->base && run->place.nodeid == 0) {
+    m->legacy = run->legacy;
+    if (m->base && run->place.nodeid == 0 && (run->legacy == NULL || run->legacy->starts == 1)) {
         if (start_leader(run, err) != 0)
             return -1;
         m->port = leader_port(run->leader);
@@ -656,6 +659,8 @@ int main(int argc, char **argv)
     }
     if (run.place.in_step && run.place.localid > 0)
         return 0; /* the node's first task is its agent */
+    if (run.place.in_step && !run.options.extension)
+        run.legacy = supervise(run.conf->heartbeat_timeout);
     code = run_loop(&run);
     policy_clear(&run.policy);
     options_clear(&run.options);

@@ -14,6 +14,7 @@
 
 #include "agent/port.h"
 #include "agent/run_dir.h"
+#include "agent/supervise.h"
 #include "common/log.h"
 #include "common/slurm_client.h"
 #include "common/slurm_queue.h"
@@ -488,6 +489,23 @@ void member_on_message(struct link *link, json_object *msg, void *arg)
 
 /* ---- beats, and leaving ------------------------------------------------------------------------------------------------ */
 
+/* Without its slurmstepd srun hears nothing of this node any more, neither what its workers write nor that they have ended. */
+static void say_unwatched(struct member *m)
+{
+    bool spoiled;
+    json_object *msg;
+
+    if (m->unwatched_said || m->options->legacy == NULL ||
+        !supervise_lost(m->options->legacy, &spoiled))
+        return;
+    log_info("%s: %s: it goes on without", m->options->node,
+             spoiled ? "what watches the agent for Slurm was killed" : "its slurmstepd has ended");
+    msg = member_message("unwatched");
+    json_object_object_add(msg, "spoiled", json_object_new_boolean(spoiled));
+    member_send(m, msg);
+    m->unwatched_said = true;
+}
+
 static void on_beat(uv_timer_t *timer)
 {
     struct member *m = timer->data;
@@ -509,6 +527,7 @@ static void on_beat(uv_timer_t *timer)
         link_close(m->link, "the leader is silent");
         return;
     }
+    say_unwatched(m);
     msg = member_generation_message("beat", m->generation);
     json_object_object_add(msg, "seen", json_object_new_int64(m->leader_time));
     json_object_object_add(
@@ -638,6 +657,7 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
                              void (*done)(int code, void *arg), void *arg, struct error *err)
 {
     struct member *m = calloc(1, sizeof(*m));
+    bool again = options->legacy != NULL && options->legacy->starts > 1;
 
     if (m == NULL) {
         error_set(err, "out of memory");
@@ -656,7 +676,7 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
         member_destroy(m);
         return NULL;
     }
-    if (member_join(m, err) != 0) {
+    if (!again && member_join(m, err) != 0) {
         run_dir_leave(m->run_dir, true);
         member_destroy(m);
         return NULL;
@@ -664,11 +684,13 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
     uv_timer_init(loop, &m->beat);
     m->beat.data = m;
     /* That of the leader's own process only says how far its workers are. */
-    m->beat_interval = m->heartbeat / (options->base && options->nodeid == 0 ? 2 : 4);
+    m->beat_interval = m->heartbeat / (options->base && options->nodeid == 0 && !again ? 2 : 4);
     uv_timer_start(&m->beat, on_beat, (uint64_t)(m->beat_interval * 1000),
                    (uint64_t)(m->beat_interval * 1000));
     m->open_handles++; /* besides the link */
     member_join_begin(m);
+    if (again)
+        member_join_again(m);
     open_store(m);
     member_reclaim_begin(m);
     /* It takes longer to come up than this node to join. An extension's leader says whether there is one. */

@@ -12,6 +12,7 @@
 #include "lib/conf.h"
 #include "lib/error.h"
 
+struct legacy;
 struct member;
 
 /* What is done where a member has another leader. Each may be NULL. */
@@ -37,6 +38,7 @@ struct member_options {
     const char *lib;     /* path of libelastic.so */
     bool bind;
     bool pmix; /* of a base member: its workers will have a PMIx server */
+    struct legacy *legacy; /* for the agent that is started in place of this one, or of the one before; NULL: none is */
     struct member_hooks hooks;
 };
 

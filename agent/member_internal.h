@@ -100,6 +100,7 @@ struct member {
     size_t unacked;
     bool output_paused;
 
+    bool unwatched_said; /* … to this leader: slurmstepd does not watch this agent any more */
     bool pmix_missed; /* has been said */
     bool reclaimed;   /* the node is about to be taken away */
     bool
@@ -130,6 +131,8 @@ void member_send_drained(struct member *m, int started);
 /* member_join.c: its leader, and whoever follows that one */
 void member_join_begin(struct member *m);
 int member_join(struct member *m, struct error *err);
+/* … of an agent that is started in place of one that was killed: the leader that this one had, or whoever follows it. */
+void member_join_again(struct member *m);
 void member_join_welcomed(struct member *m, json_object *msg);
 void member_join_successors(struct member *m, json_object *msg);
 /* The one that was asked does not lead. */

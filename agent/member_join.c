@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "agent/member_internal.h"
+#include "agent/supervise.h"
 #include "common/log.h"
 #include "common/slurm_client.h"
 #include "common/slurm_queue.h"
@@ -295,6 +296,51 @@ static void leave_world(struct member *m)
         member_pause_output(m, false);
 }
 
+/* For an agent that is started in place of this one. */
+static void remember(struct member *m)
+{
+    struct legacy *legacy = m->options->legacy;
+    int count = 0;
+
+    if (legacy == NULL || m->leader_address == NULL)
+        return;
+    legacy->known = false;
+    snprintf(legacy->leader, sizeof(legacy->leader), "%s", m->leader_address);
+    legacy->leader_port = m->leader_port;
+    legacy->term = m->term;
+    for (int i = 0; i < m->successor_count; i++) {
+        struct legacy_successor *place = &legacy->successors[count];
+
+        if (m->successors[i].address == NULL)
+            continue;
+        place->port = m->successors[i].port;
+        snprintf(place->address, sizeof(place->address), "%s", m->successors[i].address);
+        count++;
+    }
+    legacy->count = count;
+    legacy->known = true;
+}
+
+void member_join_again(struct member *m)
+{
+    const struct legacy *legacy = m->options->legacy;
+
+    log_info("%s: its agent was killed, and is started again", m->options->node);
+    m->leader_address = strdup(legacy->leader);
+    m->leader_port = legacy->leader_port;
+    m->term = legacy->term;
+    m->successors = calloc(SUCCESSORS_MAX, sizeof(*m->successors));
+    for (int i = 0; m->successors != NULL && i < legacy->count; i++)
+        m->successors[m->successor_count++] = (struct successor_place){
+            .address = strdup(legacy->successors[i].address),
+            .port = legacy->successors[i].port};
+    uv_update_time(m->loop); /* what the other one has left was to be saved first */
+    m->seek.active = true;
+    m->seek.since = member_now(m);
+    m->seek.target = OLD_LEADER;
+    dial_next(m);
+}
+
 /* The connection may have ended at this side only, and then the leader counts on us until it has not heard from us for heartbeat_timeout. */
 static void seek(struct member *m, const char *why, bool leader_knows)
 {
@@ -392,6 +438,7 @@ void member_join_successors(struct member *m, json_object *msg)
     if (json_get_int(msg, "term", 0, INT32_MAX / 2, &term))
         m->term = (int)term;
     read_successors(m, msg);
+    remember(m);
     member_listens(m); /* its term may be another one now */
 }
 
@@ -433,6 +480,8 @@ void member_join_welcomed(struct member *m, json_object *msg)
         workers_stop(m->group->workers, SIGKILL,
                      0); /* they are of no use to the new leader's world */
     m->said_port = 0;
+    m->unwatched_said = false;
+    remember(m);
     member_listens(m);
 }
 

@@ -26,6 +26,7 @@ struct orphan {
     struct leader *leader;
     uint32_t job;
     char *host, *port, *state_dir;
+    bool output_only;
     bool there; /* srun is */
     int fd;     /* the job's output file, -1: none could be opened */
     char *path;
@@ -77,7 +78,7 @@ static void look(void *arg)
     struct orphan *orphan = arg;
     struct error err = {""};
 
-    orphan->there = srun_listens(orphan->host, orphan->port);
+    orphan->there = !orphan->output_only && srun_listens(orphan->host, orphan->port);
     if (orphan->there)
         return;
     if (slurm_client_stdout(orphan->job, &orphan->path, &err) == 0)
@@ -95,7 +96,7 @@ static void look(void *arg)
 
 void orphan_tell(struct leader *leader, struct leader_member *m)
 {
-    if (leader->orphaned)
+    if (m->base && !srun_reads(leader, m))
         leader_send(m, leader_message("forward", -1));
 }
 
@@ -106,13 +107,14 @@ static void looked(void *arg)
 
     leader->looking_for_srun = false;
     if (!orphan->there && leader->phase != PHASE_ENDING) {
-        leader->orphaned = true;
+        leader->orphaned = leader->orphaned || !orphan->output_only;
         if (orphan->fd >= 0) {
             dup2(orphan->fd, STDOUT_FILENO);
             dup2(orphan->fd, STDERR_FILENO);
             output_redirect(leader->output);
         }
-        log_info("job %u: srun is lost with its node: output goes on in %s", orphan->job,
+        log_info("job %u: srun %s: output goes on in %s", orphan->job,
+                 orphan->output_only ? "does not hear this node any more" : "is lost with its node",
                  orphan->fd >= 0 ? orphan->path : "no file");
         for (int i = 0; i < leader->member_count; i++)
             orphan_tell(leader, leader->members[i]);
@@ -135,7 +137,7 @@ static char *copy_of(const char *name)
     return value != NULL ? strdup(value) : NULL;
 }
 
-void orphan_look(struct leader *leader)
+void orphan_look(struct leader *leader, bool output_only)
 {
     struct orphan *orphan = calloc(1, sizeof(*orphan));
 
@@ -144,6 +146,7 @@ void orphan_look(struct leader *leader)
     *orphan = (struct orphan){
         .work = {.work = look, .done = looked, .arg = orphan},
         .leader = leader,
+        .output_only = output_only,
         .job = leader->options->job,
         .host = copy_of("SLURM_SRUN_COMM_HOST"),
         .port = copy_of("SLURM_SRUN_COMM_PORT"),
@@ -190,9 +193,13 @@ bool orphan_ends(struct leader *leader)
 
     if (leader->completing)
         return true;
-    if (!leader->orphaned || leader->deposed || leader->completed_job || leader->requeue ||
+    if ((!leader->orphaned && !srun_misleads(leader)) || leader->deposed || leader->completed_job || leader->requeue ||
         (ending = calloc(1, sizeof(*ending))) == NULL)
         return false;
+    if (!leader->orphaned)
+        log_info("job %u: has ended, and srun would not say so: what the batch script does after "
+                 "it is left out",
+                 leader->options->job);
     leader->completing = leader->completed_job = true;
     *ending = (struct ending){.work = {.work = end_job, .done = job_ended, .arg = ending},
                               .leader = leader,

@@ -66,6 +66,15 @@ const char *paths_flush(void)
     return find(path, candidates, X_OK);
 }
 
+const char *paths_node_fail(void)
+{
+    static char path[PATH_MAX];
+    static const char *const candidates[] = {"../libexec/slurm-elastic/elastic-node-fail",
+                                             PKGLIBEXECDIR "/elastic-node-fail", NULL};
+
+    return find(path, candidates);
+}
+
 const char *paths_pmix(void)
 {
     static char path[PATH_MAX];

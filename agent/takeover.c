@@ -28,7 +28,7 @@ void takeover_begin(struct leader *leader)
         leader->target = o->target;
     leader->pause_from = leader_now(leader);
     snprintf(leader->next_reason, sizeof(leader->next_reason), "the leading node was lost");
-    orphan_look(leader);
+    orphan_look(leader, false);
     log_info("job %u: the leading node is lost: %s leads now (term %d)", o->job, o->node, o->term);
 }
 

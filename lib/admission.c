@@ -332,6 +332,15 @@ static int check_marker(const struct admission_request *request, const struct ad
                      error_value(request->comment ? request->comment : "").text, marker);
 }
 
+/* Nodes of the base that are lost count for Slurm until it takes them for down. Its leader knows better, and MAX is the user's own. */
+static int base_nodes(const struct admission_request *request, const struct admission_job *base)
+{
+    return request->base_left != ADMISSION_UNSET && request->base_left >= 0 &&
+                   request->base_left < base->node_count
+               ? request->base_left
+               : base->node_count;
+}
+
 static int check_size(const struct admission_request *request, const struct admission_job *base,
                       const struct admission_siblings *siblings, int *nodes, struct error *err)
 {
@@ -344,12 +353,13 @@ static int check_size(const struct admission_request *request, const struct admi
                          high);
     if (admission_sizes(&base->env, &sizes, err) < 0)
         return error_prefix(err, "job %u", base->id);
-    if (base->node_count + siblings->node_count + *nodes > sizes.max)
+    if (base_nodes(request, base) + siblings->node_count + *nodes > sizes.max)
         return error_set(err,
                          "%d more nodes are too many; job %u has %d, its extensions have or wait "
                          "for %d, and its "
                          "MAX is %d",
-                         *nodes, base->id, base->node_count, siblings->node_count, sizes.max);
+                         *nodes, base->id, base_nodes(request, base), siblings->node_count,
+                         sizes.max);
     return 0;
 }
 

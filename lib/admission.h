@@ -60,6 +60,7 @@ struct admission_request {
     int requeue;    /* 0, 1 or ADMISSION_UNSET */
     int time_limit; /* minutes, ADMISSION_UNSET or ADMISSION_UNLIMITED */
     int time_min;
+    int base_left; /* of an extension: nodes that its base still works on, ADMISSION_UNSET: all that Slurm counts */
     const char *comment, *admin_comment, *excluded;
     /* The most nodes that any of its partitions lets a job have; ADMISSION_UNSET: not known. */
     int partition_nodes;

@@ -24,6 +24,7 @@
 #include <time.h>
 
 #include "lib/admission.h"
+#include "lib/number.h"
 #include "plugins/job_submit/base_job.h"
 #include "plugins/job_submit/site.h"
 
@@ -66,6 +67,21 @@ static int minutes(uint32_t value)
     return value == INFINITE ? ADMISSION_UNLIMITED : number32(value);
 }
 
+/* Of the environment that a batch script is to have. */
+static int number_in_environment(const job_desc_msg_t *desc, const char *name)
+{
+    size_t len = strlen(name);
+    int number;
+
+    for (uint32_t i = 0; desc->environment && i < desc->env_size; i++) {
+        const char *entry = desc->environment[i];
+        if (entry && strncmp(entry, name, len) == 0 && entry[len] == '=' &&
+            number_parse(entry + len + 1, strlen(entry + len + 1), 0, INT32_MAX, &number) == 0)
+            return number;
+    }
+    return ADMISSION_UNSET;
+}
+
 static void read_request(const job_desc_msg_t *desc, struct admission_request *request)
 {
     *request = (struct admission_request){
@@ -81,6 +97,7 @@ static void read_request(const job_desc_msg_t *desc, struct admission_request *r
         .requeue = number16(desc->requeue),
         .time_limit = minutes(desc->time_limit),
         .time_min = minutes(desc->time_min),
+        .base_left = ADMISSION_UNSET,
         .comment = desc->comment,
         .admin_comment = desc->admin_comment,
         .excluded = desc->exc_nodes,
@@ -214,6 +231,7 @@ static int decide_extension(const struct conf *conf, const job_desc_msg_t *desc,
     int rc;
 
     read_request(desc, &request);
+    request.base_left = number_in_environment(desc, "ELASTIC_BASE_LEFT");
     base_job_find(admission_role(&request.env) == ADMISSION_EXTENSION
                       ? admission_base_of(&request.env)
                       : admission_marked_base(request.comment),

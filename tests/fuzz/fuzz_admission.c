@@ -52,7 +52,7 @@ static void read_numbers(char *line, struct admission_request *request, struct a
     int *fields[] = {&request->min_nodes,      &request->max_nodes, &request->tasks,
                      &request->tasks_per_node, &request->min_cpus,  &request->requeue,
                      &request->time_limit,     &request->time_min,  &request->partition_nodes,
-                     &base->node_count,        &base->minutes_left};
+                     &base->node_count,        &base->minutes_left, &request->base_left};
     size_t i = 0;
 
     for (char *word; i < sizeof(fields) / sizeof(fields[0]) && (word = strsep(&line, " ")); i++) {
@@ -78,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     MUST(conf != NULL);
     request.min_nodes = request.max_nodes = request.tasks = request.tasks_per_node = -1;
     request.min_cpus = request.requeue = request.time_limit = request.time_min = -1;
-    request.partition_nodes = base.minutes_left = base.node_count = -1;
+    request.base_left = request.partition_nodes = base.minutes_left = base.node_count = -1;
     base.known = base.running = true;
     if (count > 0)
         read_numbers(lines[0], &request, &base);

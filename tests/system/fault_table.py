@@ -58,7 +58,7 @@ agent killed                        live     base       goes-on    5   1
 node crashed                        live     base       goes-on    5   1
 crashed node comes back             live     base       undisturbed 5  0
 node cut off                        live     base       goes-on    5   1
-cut-off node comes back             live     base       undisturbed 5  0
+cut-off node comes back             live     base       goes-on   15   1
 node reclaimed                      live     base       goes-on    5   0
 slurmstepd killed                   live     base       undisturbed 5  0
 memory for snapshots full           live     base       undisturbed 5  0
@@ -90,27 +90,39 @@ agent killed                        restart  base       goes-on   40  11
 node crashed                        restart  base       goes-on   40  11
 crashed node comes back             restart  base       undisturbed 5  0
 node cut off                        restart  base       goes-on   40  11
-cut-off node comes back             restart  base       undisturbed 5  0
+cut-off node comes back             restart  base       goes-on   40   1
 node reclaimed                      restart  base       goes-on   40   1
 slurmstepd killed                   restart  base       undisturbed 5  0
 agent killed                        live     leader     goes-on   10   1
-srun killed                         live     leader     goes-on   10   1
+slurmstepd killed                   live     leader     undisturbed 5  0
+srun killed                         live     leader     started-again 60 11
 node crashed                        live     leader     goes-on   10   1
 node cut off                        live     leader     goes-on   10   1
-node crashed, back after 40 s       live     leader     requeues 240   1
+node crashed, soon back             live     leader     requeues 240   1
 agent killed                        restart  leader     goes-on   60  11
-srun killed                         restart  leader     goes-on   60  11
+slurmstepd killed                   restart  leader     undisturbed 5  0
+srun killed                         restart  leader     started-again 60 11
 node crashed                        restart  leader     goes-on   60  11
 node cut off                        restart  leader     goes-on   60  11
-node crashed, back after 40 s       restart  leader     requeues 240  11
+node crashed, soon back             restart  leader     requeues 240  11
 all nodes crashed                   live     leader     requeues 240  11
 all nodes crashed                   restart  leader     requeues 240  11
 """
 
+# The batch script. An srun that is killed ends the step, not the job.
+AGAIN = """train() { %s; }
+train
+status=$?
+for again in 1 2 3; do
+    [ "$status" -eq 137 ] || break
+    train
+    status=$?
+done
+exit "$status"
+"""
+
 # Rows that are not run, by a part of the row.
 NOT_YET = {
-    "srun killed ": "Slurm ends the step with srun",
-    " back after 40 s ": "not tried",
     "all nodes crashed ": "tried by flush.bats",
 }
 
@@ -181,7 +193,7 @@ def train_anew(log_dir, seconds, each_step, after_step):
     log = open(os.path.join(log_dir, str(os.getpid())), "a", buffering=1)
 
     def write(**line):
-        log.write(json.dumps({"time": now(), "generation": slurm_elastic.generation(), **line}) + "\n")
+        log.write(json.dumps({"time": now(), "generation": live_faults.generation(), **line}) + "\n")
 
     for epoch in range(sampler.epoch, 10**6):
         sampler.set_epoch(epoch)
@@ -260,21 +272,21 @@ def send(pids, name):
 class Training:
     """A job that is trained, and all that can be done to it."""
 
-    def __init__(self, mode):
+    def __init__(self, mode, snapshots=False):
         work = os.environ["TB_WORK"]
-        command = f"{'ELASTIC_DEBUG=1 ' if 'FAULTS_DEBUG' in os.environ else ''}srun elasticrun --max-restarts=1000 --checkpoint-dir={work}/disk/$SLURM_JOB_ID"
+        command = f"{'ELASTIC_DEBUG=1 ' if 'FAULTS_DEBUG' in os.environ else ''}{f'SNAPSHOT_EVERY={SAVE_EVERY} ' if snapshots else ''}srun elasticrun --max-restarts=1000 --checkpoint-dir={work}/disk/$SLURM_JOB_ID"
         command += f" /usr/bin/python3 {work}/fault_table.py train {mode} {work}/log-$SLURM_JOB_ID 0.1"
         options = [f"--elastic={BASE}:{MOST}", "--elastic-grow-delay=0", "--elastic-hang-wait=5", f"--elastic-grace={GRACE}"]
         self.mode = mode
-        self.job = as_user("sbatch", "--parsable", *options, f"-N{BASE}", "--exclusive", "-t60", f"--output={work}/%j.out", "--wrap", command)
+        self.job = as_user("sbatch", "--parsable", *options, f"-N{BASE}", "--exclusive", "-t60", f"--output={work}/%j.out", "--open-mode=append", "--wrap", AGAIN % command)
         self.log, self.output, self.checkpoints = f"{work}/log-{self.job}", f"{work}/{self.job}.out", f"{work}/disk/{self.job}"
-        self.lost = 0  # nodes of the base
+        self.lost = 0  # nodes of the base, for good
         self.away = []  # what brings these back, if that has not been tried: when the job has ended
         self.settle()
 
     def settle(self):
         """Until all are there that can be, and have made some steps."""
-        size = MOST - self.lost
+        size = MOST  # an extension takes the place of a lost node of the base
         wait(60, f"{size} nodes", lambda: newest(self.log)[2] == size)
         generation, step, _ = newest(self.log)
         wait(20, "steps", lambda: newest(self.log)[0] == generation and newest(self.log)[1] > step + 3 or newest(self.log)[0] > generation)
@@ -299,6 +311,8 @@ class Training:
             found = newest(self.log)
             if row.expected == "undisturbed":
                 return found[1] > step
+            if row.expected == "requeues" and found[0] // live_faults.REQUEUED == generation // live_faults.REQUEUED:
+                return False
             if found[0] > generation and last is None:
                 last = max(line["step"] for lines in undisturbed.read(self.log).values() for line in lines if "state" in line and line["generation"] <= generation)
             return found[0] > generation and found[1] > last
@@ -335,14 +349,14 @@ class Training:
     def suffer(self, row):
         """The longest pause from its begin until training goes on, and the steps that were made twice."""
         self.settle()
-        member, before = self.member(row.where), newest(self.log)
-        begin = now()
+        member, self.before = self.member(row.where), newest(self.log)
+        self.hit = now()  # which a fault may put off
         undo = FAULTS[row.fault](self, row, member) or (lambda: None)
         try:
-            end = self.wait_for_step(row, before)
+            end = self.wait_for_step(row, self.before)
         finally:
             undo()
-        return self.pause(begin, end), self.repeated(before[0])
+        return self.pause(self.hit, end), self.repeated(self.before[0])
 
     def end(self):
         """What must hold of the whole of it; lines about what does not."""
@@ -437,13 +451,36 @@ def lose_base(training, row):
 
 
 def kill_agent(training, row, member):
-    lose_base(training, row)
     send([member.agent], "KILL")
+
+
+def name(pid):
+    with open(f"/proc/{pid}/comm") as file:
+        return file.read().strip()
 
 
 def kill_stepd(training, row, member):
     """Its agent goes on, and Slurm does not notice."""
-    send([live_faults.parent(member.agent)], "KILL")
+    pid = member.agent
+    while name(pid) != "slurmstepd":
+        pid = live_faults.parent(pid)
+    send([pid], "KILL")
+
+
+def kill_srun(training, row, member):
+    """The first of its two processes: the second one ends the step then."""
+    found = []
+    for path in glob.glob("/proc/[0-9]*"):
+        pid = os.path.basename(path)
+        try:
+            values = environment(pid) if name(pid) == "srun" else {}
+            if values.get("SLURM_JOB_ID") == training.job and values.get("SLURM_CONF") == os.environ["SLURM_CONF"]:
+                found += [int(pid)] if name(live_faults.parent(pid)) != "srun" else []
+        except OSError:
+            pass
+    if len(found) != 1:
+        raise Failed(f"{len(found)} sruns")
+    send(found, "KILL")
 
 
 def crash(training, row, member):
@@ -468,9 +505,22 @@ def comes_back(training, row, *how):
 
 
 def bring_back(training, row, member):
-    """Before Slurm has called it down."""
+    """Before Slurm has called it down. Is its agent still there it takes the place of an extension."""
     testbed(*training.away.pop())
-    time.sleep(30)  # in which nothing may happen; srun takes its time
+    if row.expected == "undisturbed":
+        time.sleep(30)  # in which nothing may happen; srun takes its time
+
+
+def crash_and_boot(training, row, member):
+    """Before Slurm has called it down: it finds that the batch script is gone, and requeues the job. Meanwhile the others go on."""
+    begun, before = now(), newest(training.log)
+    crash(training, row, member)
+    wait(30, "a step without it", lambda: newest(training.log)[0] > before[0] and newest(training.log)[1] > before[1])
+    time.sleep(max(0, begun + 20 - now()))
+    training.before = newest(training.log)
+    testbed(*training.away.pop())
+    training.hit = now()
+    training.lost = 0  # it begins anew
 
 
 def crash_and_kill(training, row, member):
@@ -597,6 +647,8 @@ FAULTS = {
     "slurmstepd killed": kill_stepd,
     "node crashed": crash,
     "node cut off": cut,
+    "node crashed, soon back": crash_and_boot,
+    "srun killed": kill_srun,
     "worker killed, node crashed": crash_and_kill,
     "crashed node comes back": bring_back,
     "cut-off node comes back": bring_back,
@@ -647,7 +699,7 @@ class Run:
             self.close()
         self.of_leader = row.where == "leader"
         try:
-            self.training = self.training or Training(row.mode)
+            self.training = self.training or Training(row.mode, snapshots=self.of_leader)
             seconds, steps = self.training.suffer(row)
         except (Failed, AttributeError, IndexError, OSError, subprocess.CalledProcessError) as error:
             self.add(row, "failed", None, None, f"{type(error).__name__} {error}; {self.last_words()}")

@@ -37,6 +37,7 @@ import time
 import live as undisturbed
 
 PADDING = 10_000_000  # float32
+REQUEUED = 10**6
 
 
 def now():
@@ -44,6 +45,14 @@ def now():
 
 
 # ---- training ------------------------------------------------------------------------------------
+
+
+def generation():
+    """Of the worlds of a job that was requeued the later ones have higher numbers, too."""
+    import slurm_elastic
+
+    restarts = int(os.environ.get("ELASTIC_INCARNATION", "0.0").split(".")[1])
+    return restarts * REQUEUED + slurm_elastic.generation()
 
 
 def train(log_dir, seconds, each_step=lambda: None, after_step=lambda state: None):
@@ -58,7 +67,7 @@ def train(log_dir, seconds, each_step=lambda: None, after_step=lambda state: Non
     log = open(os.path.join(log_dir, str(os.getpid())), "a", buffering=1)
 
     def write(**line):
-        log.write(json.dumps({"time": now(), "generation": slurm_elastic.generation(), **line}) + "\n")
+        log.write(json.dumps({"time": now(), "generation": generation(), **line}) + "\n")
 
     def announced(function, phase):
         def announce(*args, **kwargs):
@@ -76,6 +85,7 @@ def train(log_dir, seconds, each_step=lambda: None, after_step=lambda state: Non
     state = live.State(training.state.model, *parts, ddp_options=options, losses=0.0)
     training.state = state
     loader = training.loaders[1]
+    snapshot_every = int(os.environ.get("SNAPSHOT_EVERY", "0"))
 
     def loop(state):
         for epoch in range(sampler.epoch, 10**6):
@@ -96,6 +106,8 @@ def train(log_dir, seconds, each_step=lambda: None, after_step=lambda state: Non
                     state.step()
                 finally:
                     write(step=line["step"], state=digest(training), losses=round(state.losses, 9) if sampler.world_size == 1 else None)
+                if snapshot_every and state.steps % snapshot_every == 0:
+                    slurm_elastic.snapshot(state.state_dict())
                 after_step(state)
         return state.steps
 

@@ -139,6 +139,7 @@ static struct admission_request request_of(const char *const env[ENV_MAX])
         .requeue = ADMISSION_UNSET,
         .time_limit = ADMISSION_UNSET,
         .time_min = ADMISSION_UNSET,
+        .base_left = ADMISSION_UNSET,
         .partition_nodes = ADMISSION_UNSET,
     };
 }
@@ -562,6 +563,36 @@ static const struct bad_extension {
      .said = {"moon", "spot", "on-demand"}},
 };
 
+static void another_takes_the_place_of_a_lost_base_node(void **state)
+{
+    static const char *const env[ENV_MAX] = {EXTEND "12"};
+    static const struct {
+        int left, siblings;
+        bool fits;
+    } rows[] = {
+        {ADMISSION_UNSET, 5, true}, {ADMISSION_UNSET, 6, false}, {2, 6, false}, {1, 6, true},
+        {1, 7, false},              {0, 7, true},                {9, 6, false},
+    };
+    struct conf *conf = parse_conf(conf_text);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct admission_request request = extension_of(env, 1);
+        struct admission_job base = running_base();
+        struct admission_siblings siblings = {.node_count = rows[i].siblings};
+        struct admission_changes changes;
+        struct error err = {""};
+        int rc;
+
+        request.base_left = rows[i].left;
+        rc = admission_extension(conf, &request, &base, &siblings, &changes, &err);
+        assert_int_equal(rc, rows[i].fits ? 0 : -1);
+        if (rc == 0)
+            admission_changes_clear(&changes);
+    }
+    conf_destroy(conf);
+}
+
 static void bad_extensions_are_each_told_why(void **state)
 {
     static const char *const good_env[ENV_MAX] = {EXTEND "12"};
@@ -724,6 +755,7 @@ int main(void)
         cmocka_unit_test(an_extension_is_put_into_its_pool),
         cmocka_unit_test(the_pool_is_the_extensions_then_the_bases_then_the_sites),
         cmocka_unit_test(an_extension_ends_with_its_base),
+        cmocka_unit_test(another_takes_the_place_of_a_lost_base_node),
         cmocka_unit_test(bad_extensions_are_each_told_why),
         cmocka_unit_test(an_extension_may_be_known_by_its_comment_alone),
         cmocka_unit_test(siblings_that_own_their_nodes_need_not_be_excluded),
