@@ -67,6 +67,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/store_server.c \
     agent/store_server.h \
     agent/srun.c \
+    agent/srun_port.c \
+    agent/srun_port.h \
     agent/submit.c \
     agent/successor.c \
     agent/successor.h \

@@ -75,6 +75,8 @@ struct member {
         bool torn; /* the workers live on, and wait for the next world */
         double since;
         double vote_after; /* … when the leader cannot take this node for one that hears it */
+        double looked;     /* for srun */
+        bool cut_off;      /* … which was not there */
         int target;        /* whom to dial next */
         char *address;     /* … where one of them has sent us; NULL: nobody has */
         int port;
@@ -101,8 +103,8 @@ struct member {
     bool output_paused;
 
     bool unwatched_said; /* … to this leader: slurmstepd does not watch this agent any more */
-    bool pmix_missed; /* has been said */
-    bool reclaimed;   /* the node is about to be taken away */
+    bool pmix_missed;    /* has been said */
+    bool reclaimed;      /* the node is about to be taken away */
     bool
         orderly; /* nobody needs what is in its run directory: the others have it, or the job is through */
     bool welcomed, leaving, ending, finished;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "agent/member_internal.h"
+#include "agent/srun_port.h"
 #include "agent/supervise.h"
 #include "common/log.h"
 #include "common/slurm_client.h"
@@ -27,6 +28,10 @@
 #define VOTE_MS         6000 /* … and to become, or find, the leader */
 #define ROUND_MS        300  /* pause when all have been tried */
 #define BASE_LIMIT      60.0 /* seconds without a leader */
+/* … if this node is cut off: less than Slurm's usual 300 until it calls it down, and kills what it finds there later */
+#define CUT_LIMIT       200.0
+#define AGAIN_LIMIT     20.0 /* seconds for an agent that was killed, and started again: if all were, there is nobody to find */
+#define CUT_LOOK        10.0 /* seconds between looks for that */
 #define EXTENSION_LIMIT 15.0 /* nodes that nobody may need: a base that is over is silent, too */
 #define OLD_LEADER      (-1)
 
@@ -227,21 +232,42 @@ static void give_up(struct member *m)
     uv_timer_stop(&m->seek.timer);
     log_error("%s: no other node leads job %u.%u", m->options->node, m->options->base_job,
               m->options->base_restarts);
-    /* Others of the base may have found one: extensions without any end by themselves, or with the job. */
-    member_end(m, m->options->base ? 1 : 0);
+    /* Others of the base may have found one: extensions without any end by themselves, or with the job. What has become of the training elsewhere is not for this node to say. */
+    member_end(m, m->options->base && !m->seek.cut_off ? 1 : 0);
+}
+
+/* The job may well go on without a node from which not even srun can be reached. */
+static bool is_cut_off(struct member *m)
+{
+    double now = member_now(m);
+
+    if (m->options->base && now - m->seek.looked >= CUT_LOOK) {
+        m->seek.looked = now;
+        m->seek.cut_off = getenv("SLURM_SRUN_COMM_HOST") != NULL &&
+                          !srun_port_answers(getenv("SLURM_SRUN_COMM_HOST"),
+                                             getenv("SLURM_SRUN_COMM_PORT"));
+    }
+    return m->seek.cut_off;
+}
+
+static bool has_sought_enough(struct member *m)
+{
+    double seconds = member_now(m) - m->seek.since;
+    double limit = !m->options->base ? EXTENSION_LIMIT : m->welcomed ? BASE_LIMIT : AGAIN_LIMIT;
+
+    return seconds > limit && (!is_cut_off(m) || seconds > CUT_LIMIT);
 }
 
 static void dial_next(struct member *m)
 {
     const struct successor_place *place;
     struct error err = {""};
-    double limit = m->options->base ? BASE_LIMIT : EXTENSION_LIMIT;
     double early = m->seek.vote_after - member_now(m);
     int rc;
 
     if (m->ending)
         return;
-    if (member_now(m) - m->seek.since > limit) {
+    if (has_sought_enough(m)) {
         give_up(m);
         return;
     }
@@ -348,6 +374,7 @@ static void seek(struct member *m, const char *why, bool leader_knows)
     log_info("%s: lost the leader of job %u: %s", m->options->node, m->options->base_job, why);
     m->seek.active = true;
     m->seek.since = member_now(m);
+    m->seek.cut_off = false;
     m->seek.target = OLD_LEADER;
     leave_world(m);
     if (m->options->hooks.lost != NULL)

@@ -3,23 +3,17 @@
  *
  * A leader that follows another one asks whether srun still listens. If not, the members' output goes through it to the job's output file, and when all is
  * over it tells Slurm that the job has ended. */
-#include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/leader_internal.h"
+#include "agent/srun_port.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
-
-#define CONNECT_MS 1500 /* for srun's host to answer */
 
 struct orphan {
     struct slurm_work work;
@@ -31,34 +25,6 @@ struct orphan {
     int fd;     /* the job's output file, -1: none could be opened */
     char *path;
 };
-
-static bool connects(const struct addrinfo *address)
-{
-    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), failed = 1;
-    socklen_t len = sizeof(failed);
-    struct pollfd wait = {.fd = fd, .events = POLLOUT};
-    bool there;
-
-    if (fd < 0)
-        return true; /* cannot be said */
-    there = connect(fd, address->ai_addr, address->ai_addrlen) == 0 ||
-            (errno == EINPROGRESS && poll(&wait, 1, CONNECT_MS) == 1 &&
-             getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &len) == 0 && failed == 0);
-    close(fd);
-    return there;
-}
-
-static bool srun_listens(const char *host, const char *port)
-{
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list = NULL;
-    bool there;
-
-    if (host == NULL || port == NULL || getaddrinfo(host, port, &hints, &list) != 0)
-        return true;
-    there = connects(list);
-    freeaddrinfo(list);
-    return there;
-}
 
 /* Only a regular file: whatever else there is (a pipe, a device) went with its reader. */
 static int open_output(const char *path)
@@ -78,7 +44,7 @@ static void look(void *arg)
     struct orphan *orphan = arg;
     struct error err = {""};
 
-    orphan->there = !orphan->output_only && srun_listens(orphan->host, orphan->port);
+    orphan->there = !orphan->output_only && srun_port_answers(orphan->host, orphan->port);
     if (orphan->there)
         return;
     if (slurm_client_stdout(orphan->job, &orphan->path, &err) == 0)

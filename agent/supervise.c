@@ -100,6 +100,7 @@ struct legacy *supervise(double pause)
         agent = fork();
         if (agent <= 0)
             break;
+        prctl(PR_SET_NAME, SUPERVISE_NAME);
         status = wait_for(agent, legacy);
         if (time(NULL) - begun > LONG_LIFE)
             legacy->starts = 1;
@@ -114,6 +115,8 @@ struct legacy *supervise(double pause)
         end_like(status);
     if (agent < 0)
         prctl(PR_SET_PDEATHSIG, 0);
+    if (legacy->starts > 1)
+        prctl(PR_SET_NAME, "elasticrun");
     sigprocmask(SIG_SETMASK, &before, NULL);
     parent = agent == 0 ? self : 0;
     return agent == 0 ? legacy : NULL;

@@ -11,6 +11,9 @@
 
 #include "agent/successor.h"
 
+/* What ps calls it. */
+#define SUPERVISE_NAME "elasticrun-wait"
+
 /* What an agent leaves to the one that is started in its place. */
 struct legacy {
     int starts;      /* of agents; 1: this is the first one */

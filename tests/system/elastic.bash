@@ -107,11 +107,12 @@ waited_less() {
     ((started - asked < $2))
 }
 
-# agent_of JOB [NODE]: the pid of its elasticrun there, not of srun and not of a worker's shim.
+# agent_of JOB [NODE]: the pid of its elasticrun there, not of srun, not of the one that only waits for it and not of a worker's shim.
 agent_of() {
     local pid
     for pid in $(job_processes "$@"); do
         if [[ $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null) =~ ^[^\ ]*/bin/elasticrun\  ]] &&
+            [[ $(<"/proc/$pid/comm") != elasticrun-wait ]] &&
             grep -qz ^SLURM_STEP_ID= "/proc/$pid/environ" 2>/dev/null &&
             ! grep -qz ^ELASTIC_GENERATION= "/proc/$pid/environ" 2>/dev/null; then
             echo "$pid"

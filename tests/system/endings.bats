@@ -57,7 +57,8 @@ grown_job() {
     done
     ((${#agents[@]} == 2))
     kill -KILL "${agents[@]}"
-    wait_for 10 nothing_is_left_of "$job"
+    # They are started again, and find no leader for 20 s.
+    wait_for 60 nothing_is_left_of "$job"
     wait_for 10 job_is "$job" FAILED CANCELLED COMPLETED NODE_FAIL
 }
 

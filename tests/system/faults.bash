@@ -19,7 +19,7 @@ faults_up() {
     mount -t tmpfs -o size=300m,mode=1777 elastic-faults "$TB_WORK/disk" || return 1
     mount -t tmpfs -o size=600m,mode=1777 elastic-faults "$TB_WORK/memory" || return 1
     chown "$TB_USER" "$TB_WORK"
-    "$TESTBED" up --dir "$TB_DIR" --nodes 7 --netns --slurmd-timeout 40 --user "$TB_USER" ${prefix:+--prefix "$prefix"} || return 1
+    "$TESTBED" up --dir "$TB_DIR" --nodes 7 --netns --slurmd-timeout 120 --user "$TB_USER" ${prefix:+--prefix "$prefix"} || return 1
     for file in live.py live_faults.py fault_table.py soak.py; do
         install -m 0644 "$FAULTS_TREE/tests/system/$file" "$TB_WORK/"
     done

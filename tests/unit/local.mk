@@ -232,7 +232,8 @@ UNIT_TESTS += \
     tests/unit/test_memory \
     tests/unit/test_output \
     tests/unit/test_port \
-    tests/unit/test_store_server
+    tests/unit/test_store_server \
+    tests/unit/test_supervise
 tests_unit_test_binding_SOURCES = tests/unit/test_binding.c tests/unit/support.h
 tests_unit_test_binding_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_binding_LDADD = agent/libelasticagent.la $(HWLOC_LIBS) $(CMOCKA_LIBS)
@@ -245,6 +246,9 @@ tests_unit_test_memory_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
 tests_unit_test_port_SOURCES = tests/unit/test_port.c tests/unit/support.h
 tests_unit_test_port_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_port_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_supervise_SOURCES = tests/unit/test_supervise.c tests/unit/support.h
+tests_unit_test_supervise_CPPFLAGS = $(AGENT_CPPFLAGS)
+tests_unit_test_supervise_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
 tests_unit_test_store_server_SOURCES = tests/unit/test_store_server.c tests/unit/support.h
 tests_unit_test_store_server_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_store_server_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(JSONC_LIBS) \

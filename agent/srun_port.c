@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Is srun there (srun_port.h)? */
+#include "agent/srun_port.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define CONNECT_MS 1500 /* for srun's host to answer */
+
+static bool connects(const struct addrinfo *address)
+{
+    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), failed = 1;
+    socklen_t len = sizeof(failed);
+    struct pollfd wait = {.fd = fd, .events = POLLOUT};
+    bool there;
+
+    if (fd < 0)
+        return true; /* cannot be said */
+    there = connect(fd, address->ai_addr, address->ai_addrlen) == 0 ||
+            (errno == EINPROGRESS && poll(&wait, 1, CONNECT_MS) == 1 &&
+             getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &len) == 0 && failed == 0);
+    close(fd);
+    return there;
+}
+
+bool srun_port_answers(const char *host, const char *port)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list = NULL;
+    bool there;
+
+    if (host == NULL || port == NULL || getaddrinfo(host, port, &hints, &list) != 0)
+        return true;
+    there = connects(list);
+    freeaddrinfo(list);
+    return there;
+}
