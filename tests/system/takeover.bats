@@ -111,9 +111,9 @@ killed_agent() {
     trains_on
     as_user kill -CONT "$agent"
     # Its own word of that is not heard if srun has been told by then that it is lost.
+    wait_for 30 led_by n2
     wait_for 30 works_for_it n1
     wait_for 30 size_is "$job" 4
-    led_by n2
     trains_on
     went_well
     wait_for 60 job_is "$job" COMPLETED
