@@ -38,7 +38,8 @@ struct member_options {
     const char *lib;     /* path of libelastic.so */
     bool bind;
     bool pmix; /* of a base member: its workers will have a PMIx server */
-    struct legacy *legacy; /* for the agent that is started in place of this one, or of the one before; NULL: none is */
+    struct legacy *
+        legacy; /* for the agent that is started in place of this one, or of the one before; NULL: none is */
     struct member_hooks hooks;
 };
 

@@ -24,13 +24,14 @@
 #include "lib/sizes.h"
 #include "lib/tree_order.h"
 
-#define DIAL_MS         1500 /* for one of them to answer */
-#define VOTE_MS         6000 /* … and to become, or find, the leader */
-#define ROUND_MS        300  /* pause when all have been tried */
-#define BASE_LIMIT      60.0 /* seconds without a leader */
+#define DIAL_MS    1500 /* for one of them to answer */
+#define VOTE_MS    6000 /* … and to become, or find, the leader */
+#define ROUND_MS   300  /* pause when all have been tried */
+#define BASE_LIMIT 60.0 /* seconds without a leader */
 /* … if this node is cut off: less than Slurm's usual 300 until it calls it down, and kills what it finds there later */
-#define CUT_LIMIT       200.0
-#define AGAIN_LIMIT     20.0 /* seconds for an agent that was killed, and started again: if all were, there is nobody to find */
+#define CUT_LIMIT 200.0
+#define AGAIN_LIMIT                                                                                \
+    20.0 /* seconds for an agent that was killed, and started again: if all were, there is nobody to find */
 #define CUT_LOOK        10.0 /* seconds between looks for that */
 #define EXTENSION_LIMIT 15.0 /* nodes that nobody may need: a base that is over is silent, too */
 #define OLD_LEADER      (-1)
@@ -358,8 +359,7 @@ void member_join_again(struct member *m)
     m->successors = calloc(SUCCESSORS_MAX, sizeof(*m->successors));
     for (int i = 0; m->successors != NULL && i < legacy->count; i++)
         m->successors[m->successor_count++] = (struct successor_place){
-            .address = strdup(legacy->successors[i].address),
-            .port = legacy->successors[i].port};
+            .address = strdup(legacy->successors[i].address), .port = legacy->successors[i].port};
     uv_update_time(m->loop); /* what the other one has left was to be saved first */
     m->seek.active = true;
     m->seek.since = member_now(m);

@@ -159,8 +159,8 @@ bool orphan_ends(struct leader *leader)
 
     if (leader->completing)
         return true;
-    if ((!leader->orphaned && !srun_misleads(leader)) || leader->deposed || leader->completed_job || leader->requeue ||
-        (ending = calloc(1, sizeof(*ending))) == NULL)
+    if ((!leader->orphaned && !srun_misleads(leader)) || leader->deposed || leader->completed_job ||
+        leader->requeue || (ending = calloc(1, sizeof(*ending))) == NULL)
         return false;
     if (!leader->orphaned)
         log_info("job %u: has ended, and srun would not say so: what the batch script does after "

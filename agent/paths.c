@@ -72,7 +72,7 @@ const char *paths_node_fail(void)
     static const char *const candidates[] = {"../libexec/slurm-elastic/elastic-node-fail",
                                              PKGLIBEXECDIR "/elastic-node-fail", NULL};
 
-    return find(path, candidates);
+    return find(path, candidates, X_OK);
 }
 
 const char *paths_pmix(void)

@@ -8,7 +8,7 @@ const char *paths_program(void);          /* this elasticrun */
 const char *paths_extension_script(void); /* batch script of extension jobs */
 const char *paths_library(void);          /* libelastic.so.0 */
 const char *paths_flush(void);            /* elastic-flush */
-const char *paths_pmix(void);
-const char *paths_node_fail(void); /* may not be there */             /* elasticrun-pmix */
+const char *paths_node_fail(void);        /* elastic-node-fail; may not be there */
+const char *paths_pmix(void);             /* elasticrun-pmix */
 
 #endif

@@ -18,7 +18,7 @@
 
 struct srun_node {
     char *name;
-    double absent; /* since when; 0: it is there */
+    double absent;  /* since when; 0: it is there */
     bool unwatched; /* its slurmstepd is gone */
     bool due, told;
 };

@@ -570,8 +570,13 @@ static void another_takes_the_place_of_a_lost_base_node(void **state)
         int left, siblings;
         bool fits;
     } rows[] = {
-        {ADMISSION_UNSET, 5, true}, {ADMISSION_UNSET, 6, false}, {2, 6, false}, {1, 6, true},
-        {1, 7, false},              {0, 7, true},                {9, 6, false},
+        {ADMISSION_UNSET, 5, true},
+        {ADMISSION_UNSET, 6, false},
+        {2, 6, false},
+        {1, 6, true},
+        {1, 7, false},
+        {0, 7, true},
+        {9, 6, false},
     };
     struct conf *conf = parse_conf(conf_text);
 
