@@ -53,8 +53,8 @@ class Soak:
         members = [each for each in self.members(kind) if each[0] not in self.undone]
         node, member = self.chance.choice(members) if members else (None, None)
         if member and lost and self.training.mode == "live":
-            # One of the world is left alone: the training writes no checkpoints, and what all have lost is lost.
-            whole = {each.worker for _, each in self.members("any")} - self.hit - {member.worker}
+            # One of the world is left alone, and not one of a drained node, which leaves: the training writes no checkpoints, and what all have lost is lost.
+            whole = {each.worker for name, each in self.members("any") if name not in self.undone} - self.hit - {member.worker}
             if not whole:
                 return None, None
             self.hit.add(member.worker)
