@@ -577,6 +577,10 @@ static void handle_join(struct leader *leader, struct link *link, json_object *m
     }
     if (json_get_int(msg, "pid", 1, INT32_MAX, &pid))
         lose_former(leader, node, (uint32_t)job, pid);
+    if (leader->deposed) { /* and is not to be refused: another node leads */
+        link_close(link, "this node does not lead the job any more");
+        return;
+    }
     refused = refusal(leader, node, (uint32_t)job, base, json_get_bool(msg, "leaving", false));
     if (refused != NULL) {
         json_object *answer = leader_message("refuse", -1);
