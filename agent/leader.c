@@ -791,6 +791,7 @@ static void on_silence(uv_timer_t *timer)
         if (late)
             m->last_heard = now;
         if (now - m->last_heard >= limit) {
+            srun_silent(leader, m);
             leader_lose(leader, m, "no heartbeat");
             i = leader->member_count; /* the list has changed */
         }

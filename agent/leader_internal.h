@@ -392,6 +392,8 @@ bool orphan_ends(struct leader *leader);
 
 /* srun.c: what srun has to be told of lost nodes of the base */
 void srun_watch(struct leader *leader);
+/* It is about to be lost for want of heartbeats. */
+void srun_silent(struct leader *leader, const struct leader_member *m);
 /* "unwatched": the agent has no slurmstepd any more. */
 void srun_unwatched(struct leader *leader, const struct leader_member *m, json_object *msg);
 /* Does it read what that node writes? */

@@ -13,12 +13,15 @@
 #include "lib/json_get.h"
 
 #define LOST_AFTER 10.0 /* seconds: an agent that was killed is started again before */
-#define RETRY      10.0 /* seconds until it is tried again */
-#define TRIES_MAX  6
+#define SILENT_AFTER                                                                               \
+    2.0 /* seconds beyond its silence: who crashes can be back soon, which srun must not hear first */
+#define RETRY     10.0 /* seconds until it is tried again */
+#define TRIES_MAX 6
 
 struct srun_node {
     char *name;
     double absent;  /* since when; 0: it is there */
+    bool silent;    /* nothing has closed its link: it has crashed, or is cut off */
     bool unwatched; /* its slurmstepd is gone */
     bool due, told;
 };
@@ -186,6 +189,7 @@ static void look_for_members(struct leader *leader, double now)
         if (node == NULL || leader->members[i]->link == NULL)
             continue;
         node->absent = 0;
+        node->silent = false;
         if (node->name == NULL)
             node->name = strdup(leader->members[i]->node);
     }
@@ -195,6 +199,13 @@ static bool has_srun(const struct leader *leader)
 {
     return getenv("SLURM_STEP_ID") != NULL && !leader->orphaned && !leader->deposed &&
            (leader->generation > 0 || leader->lease.term > 0) && leader->assembling == 0;
+}
+
+static bool is_due(const struct srun_node *node, double now, double patience)
+{
+    if (node->silent && patience > SILENT_AFTER)
+        patience = SILENT_AFTER;
+    return node->unwatched || (node->absent > 0 && now - node->absent >= patience);
 }
 
 static void look(struct leader *leader, double patience)
@@ -209,8 +220,7 @@ static void look(struct leader *leader, double patience)
     for (int i = 0; i < leader->srun->count; i++) {
         struct srun_node *node = &leader->srun->nodes[i];
 
-        if (node->unwatched || (node->absent > 0 && now - node->absent >= patience))
-            node->due = true;
+        node->due = node->due || is_due(node, now, patience);
     }
     tell(leader);
 }
@@ -219,6 +229,16 @@ void srun_watch(struct leader *leader)
 {
     if (leader->phase != PHASE_ENDING && has_srun(leader) && lease_may_act(leader))
         look(leader, LOST_AFTER);
+}
+
+void srun_silent(struct leader *leader, const struct leader_member *m)
+{
+    struct srun_node *node = node_of(leader, m);
+
+    if (node == NULL)
+        return;
+    node->silent = true;
+    node->absent = leader_now(leader);
 }
 
 void srun_unwatched(struct leader *leader, const struct leader_member *m, json_object *msg)

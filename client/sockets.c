@@ -7,17 +7,23 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#define AGAIN_NS 10000000 /* between two looks for connections, when the world is torn */
+#define AGAIN_NS    10000000 /* between two looks for connections, when the world is torn */
+#define QUIET_LOOKS 3        /* in a row in which nothing has been sent or received … */
+#define LOOKS_MAX   30       /* … but one does not wait for that for ever */
 
 struct inodes {
     ino_t *list;
@@ -114,30 +120,97 @@ static int note_own(int fd, ino_t inode, void *arg)
     return has(&sockets->others, inode) ? 0 : add(&sockets->own, inode);
 }
 
-static int cut(int fd, ino_t inode, void *arg)
+static bool is_of_world(const struct sockets *sockets, ino_t inode)
 {
-    const struct sockets *sockets = arg;
+    return sockets->formed ? has(&sockets->own, inode) : !has(&sockets->others, inode);
+}
 
-    if (sockets->formed ? has(&sockets->own, inode) : !has(&sockets->others, inode))
+/* ---- their end ------------------------------------------------------------------------------------ */
+
+struct look {
+    const struct sockets *sockets;
+    uint64_t bytes; /* received, or received by the other side, since they were made */
+    uint64_t unread;
+};
+
+static int observe(int fd, ino_t inode, void *arg)
+{
+    struct look *look = arg;
+    struct tcp_info info;
+    socklen_t len = sizeof(info);
+    int unread = 0;
+
+    memset(&info, 0, sizeof(info)); /* an older kernel's is shorter */
+    if (!is_of_world(look->sockets, inode) ||
+        getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
+        return 0;
+    look->bytes += info.tcpi_bytes_received + info.tcpi_bytes_acked;
+    if (ioctl(fd, FIONREAD, &unread) == 0 && unread > 0)
+        look->unread += (uint64_t)unread;
+    return 0;
+}
+
+static int end_reading(int fd, ino_t inode, void *arg)
+{
+    if (is_of_world(arg, inode))
+        shutdown(fd, SHUT_RD);
+    return 0;
+}
+
+static int end_all(int fd, ino_t inode, void *arg)
+{
+    if (is_of_world(arg, inode))
         shutdown(fd, SHUT_RDWR);
     return 0;
 }
 
+static bool wait_for_next_look(const struct sockets *sockets)
+{
+    const struct timespec again = {.tv_nsec = AGAIN_NS};
+
+    nanosleep(&again, NULL);
+    return !atomic_load(&sockets->over);
+}
+
+static void visit_all(struct sockets *sockets, int (*visit)(int fd, ino_t inode, void *arg),
+                      void *arg)
+{
+    pthread_mutex_lock(&sockets->lock);
+    each_socket(visit, arg);
+    pthread_mutex_unlock(&sockets->lock);
+}
+
+/* What is on its way arrives first: gloo never wakes who waits for a message of which a part has arrived when the connection ends. */
+static void let_arrive(struct sockets *sockets)
+{
+    struct look before = {.sockets = sockets}, now;
+
+    for (int looks = 0, quiet = 0; looks < LOOKS_MAX && quiet < QUIET_LOOKS; looks++) {
+        now = (struct look){.sockets = sockets};
+        visit_all(sockets, observe, &now);
+        quiet = looks > 0 && now.unread == 0 && now.bytes == before.bytes ? quiet + 1 : 0;
+        before = now;
+        if (!wait_for_next_look(sockets))
+            return;
+    }
+}
+
 /* ---- the thread ----------------------------------------------------------------------------------- */
 
+/* What is written to a connection that has ended is never told to who waits for it, either: so reading ends first, which gloo takes for the end of
+ * all. */
 static void *thread_main(void *arg)
 {
     struct sockets *sockets = arg;
-    const struct timespec again = {.tv_nsec = AGAIN_NS};
 
     while (!atomic_load(&sockets->over) && atomic_load(sockets->torn) == 0)
         syscall(SYS_futex, sockets->torn, FUTEX_WAIT, 0, NULL, NULL, 0);
-    while (!atomic_load(&sockets->over)) {
-        pthread_mutex_lock(&sockets->lock);
-        each_socket(cut, sockets);
-        pthread_mutex_unlock(&sockets->lock);
-        nanosleep(&again, NULL);
-    }
+    if (atomic_load(&sockets->over))
+        return NULL;
+    let_arrive(sockets);
+    visit_all(sockets, end_reading, sockets);
+    while (wait_for_next_look(sockets))
+        visit_all(sockets, end_all, sockets);
     return NULL;
 }
 

@@ -36,7 +36,7 @@ choose_submitter() {
         SUBMITTER=${SUDO_USER:-elastic}
         id -u "$SUBMITTER" >/dev/null 2>&1 || SUBMITTER=root
     fi
-    id -u "$SUBMITTER" >/dev/null 2>&1 || die "--user $SUBMITTER: no such user on this machine"
+    id -u "$SUBMITTER" >/dev/null 2>&1 || die "--user $SUBMITTER: no such user on this machine; scripts/setup --test-user makes one"
 }
 
 check_programs() {

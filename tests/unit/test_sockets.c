@@ -364,6 +364,42 @@ static void test_many_descriptors(void **state)
         drop(before[i]);
 }
 
+/* A part of a message has arrived, and waits for whoever reads it; false if this process was kept from looking in time. */
+static bool waits_for_reader(bool read_it)
+{
+    struct sockets *sockets = sockets_watch(&torn);
+    struct connection own = connection();
+    int64_t begun;
+    bool early, late;
+    char bytes[4];
+
+    sockets_formed(sockets);
+    assert_int_equal(send(own.server, "part", sizeof(bytes), MSG_NOSIGNAL), sizeof(bytes));
+    assert_false(is_cut(own.server, QUIET_MS));
+    begun = now_ms();
+    tear();
+    early = is_cut(own.server, 2 * QUIET_MS);
+    late = now_ms() - begun > 3 * QUIET_MS;
+    if (!early && read_it)
+        assert_int_equal(recv(own.client, bytes, sizeof(bytes), 0), sizeof(bytes));
+    assert_true(is_cut(own.server, WAIT_MS)); /* in the end, even if nobody reads it */
+    sockets_leave(sockets);
+    atomic_store(&torn, 0);
+    drop(own);
+    assert_false(early && !late);
+    return !late;
+}
+
+static void test_what_has_arrived_is_read_first(void **state)
+{
+    int seen = 0;
+
+    (void)state;
+    for (int i = 0; i < 20 && seen < 2; i++)
+        seen += waits_for_reader(seen == 0);
+    assert_int_equal(seen, 2);
+}
+
 /* What a framework does in its own thread meanwhile; its calls fail when the connection is one of the world's. */
 static void *open_and_close(void *arg)
 {
@@ -431,6 +467,7 @@ int main(void)
         TEST(test_leaving_ends_the_thread),
         TEST(test_a_forked_child_forgets),
         TEST(test_many_descriptors),
+        TEST(test_what_has_arrived_is_read_first),
         TEST(test_while_others_come_and_go),
     };
 

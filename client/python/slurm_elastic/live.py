@@ -43,6 +43,7 @@ from .leaving import leave
 from .sampler import ElasticSampler
 
 FORM_SECONDS = 30.0  # for all ranks of a world to meet
+FORGET_SECONDS = 0.5  # for the groups of a torn world to end
 COLLECTIVE = datetime.timedelta(minutes=30)  # for each collective, as torch.distributed has it
 TOUCHED = 3  # times the parameters, …
 TOUCHED_MOST = 1 << 30  # … in bytes
@@ -391,6 +392,14 @@ def _end(state: State) -> List[Any]:
     return groups
 
 
+def _forget(groups: List[Any]) -> None:
+    """The end of a torn world's groups, which waits for their threads. One of gloo's can wait for the rest of a message until the collective's time is over
+    (a part of it had arrived when its connection ended), and holds nobody but a thread of its own then."""
+    ending = threading.Thread(target=groups.clear, daemon=True)
+    ending.start()
+    ending.join(FORGET_SECONDS)
+
+
 @contextlib.contextmanager
 def _without_barrier() -> Iterator[None]:
     """init_process_group() ends with a barrier that looks every 10 ms. Where the group's connections are made at once, as gloo's are, nobody comes
@@ -450,7 +459,9 @@ class _Membership:
         self._over.set()
         if self._aborting is not None:
             self._aborting.join()
-        if not torn:
+        if torn:
+            _forget(groups)
+        else:
             self._state._former.extend(groups)
         del groups
         _events.world_left()
