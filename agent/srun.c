@@ -13,10 +13,10 @@
 #include "lib/json_get.h"
 
 #define LOST_AFTER 10.0 /* seconds: an agent that was killed is started again before */
-#define SILENT_AFTER                                                                               \
-    2.0 /* seconds beyond its silence: who crashes can be back soon, which srun must not hear first */
-#define RETRY     10.0 /* seconds until it is tried again */
-#define TRIES_MAX 6
+/* Seconds beyond its silence: who crashes can be back soon, and srun must not hear that first. */
+#define SILENT_AFTER 2.0
+#define RETRY        10.0 /* seconds until it is tried again */
+#define TRIES_MAX    6
 
 struct srun_node {
     char *name;
