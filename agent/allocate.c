@@ -150,12 +150,12 @@ void allocate_update(struct leader *leader)
                  current->kind == REQUEST_EXTEND ? "more" : "less");
     }
     if (next > 0)
-        leader_schedule(leader, next - leader_now(leader));
+        decide_later(leader, next - leader_now(leader));
     if (current != NULL && current->nodes != NULL)
         release_named(leader, current);
     /* Told when there is a world that can hear it. */
     if (leader->phase == PHASE_RUNNING && !has_begun(leader))
-        leader_schedule(leader, BEGIN_LIMIT);
+        decide_later(leader, BEGIN_LIMIT);
     while (leader->phase == PHASE_RUNNING && (leader->stopping || has_begun(leader)) &&
            (ended = requests_ended(leader->requests)) != NULL) {
         if (ended->state == REQUEST_DONE &&
@@ -344,5 +344,5 @@ void allocate_on_question(const struct forum *forum, struct leader_member *m, js
         m->stepping = m->stepping || !forum->next;
     }
     forum_answer(forum, m, msg, answer);
-    leader_schedule(leader, 0);
+    decide_later(leader, 0);
 }

@@ -63,7 +63,7 @@ static void give_back(struct leader *leader)
 
         if (!m->base && is_there(m) && m->position < 0 && m->departing == 0 &&
             avoid_member(leader, m))
-            leader_release(leader, m,
+            roster_release(leader, m,
                            m->reclaimed ? "the node is about to be taken away"
                            : m->unwell  ? "Slurm takes the node out of service"
                                         : "workers have failed there again and again");
@@ -84,7 +84,7 @@ void avoid_watch(struct leader *leader)
     double next = recovery_next(leader->recovery, leader_now(leader));
 
     if (next > 0)
-        leader_schedule(leader, next);
+        decide_later(leader, next);
     else
         forgive(leader);
     give_back(leader);
@@ -116,5 +116,5 @@ void avoid_reclaimed(struct leader *leader, struct leader_member *m)
     if (m->position >= 0)
         snprintf(leader->next_reason, sizeof(leader->next_reason), "%s is about to be taken away",
                  m->node);
-    leader_schedule(leader, 0);
+    decide_later(leader, 0);
 }

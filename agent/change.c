@@ -22,8 +22,8 @@
 #define HOLD_LIMIT    5.0 /* seconds for the answer to hold: memory operations only */
 #define RESERVE_LIMIT 5.0
 #define START_LIMIT   60.0 /* to execute all workers' commands (slow file systems) */
-#define FAULT_GRACE                                                                                \
-    3.0 /* for survivors of a fault: they are stuck in a collective, SIGTERM is a courtesy */
+/* For survivors of a fault: they are stuck in a collective, SIGTERM is a courtesy. */
+#define FAULT_GRACE  3.0
 #define KILL_LIMIT   10.0 /* to reap what has been killed */
 #define GRACE_MARGIN 2.0  /* seconds kept of Slurm's grace time for leaving */
 #define FINISH_LIMIT 3.0
@@ -86,7 +86,7 @@ void change_release_idle(struct leader *leader)
 
         if (m->leaving && !m->base && !m->released && m->link != NULL && m->departing == 0 &&
             (m->position < 0 || m->drained))
-            leader_release(leader, m, "left the world");
+            roster_release(leader, m, "left the world");
     }
 }
 
@@ -104,7 +104,7 @@ static void wait_for_members(struct leader *leader, const char *why)
     log_info("job %u: %s: waiting up to %d s for nodes", leader->options->job, why,
              leader->options->policy->fault_wait);
     leader_set_phase(leader, PHASE_WAITING, leader->options->policy->fault_wait + 0.1);
-    leader_schedule(leader, 0);
+    decide_later(leader, 0);
 }
 
 /* On all nodes: where one process says that it is at work, the next may not have begun. */
@@ -270,7 +270,7 @@ static void handle_ready(struct leader *leader, struct leader_member *m)
     }
     leader_set_phase(leader, PHASE_RUNNING, 0);
     leader->ready_at = leader_now(leader);
-    leader_schedule(leader, 0);
+    decide_later(leader, 0);
     if (leader->stopping)
         change_begin(leader);
 }
@@ -591,7 +591,7 @@ static void handle_end(struct leader *leader, struct leader_member *m, const cha
         return;
     }
     m->drained = true;
-    leader_schedule(leader, 0);
+    decide_later(leader, 0);
     change_release_idle(leader);
     if (leader->phase == PHASE_RUNNING || leader->phase == PHASE_DRAINING ||
         leader->phase == PHASE_STARTING)
@@ -626,14 +626,14 @@ void change_on_message(struct leader *leader, struct leader_member *m, const cha
     } else if (strcmp(type, "begun") == 0) {
         log_debug("%s: its workers are there", m->node);
         m->begun = true;
-        leader_schedule(leader, 0);
+        decide_later(leader, 0);
     } else if (strcmp(type, "stepping") == 0) {
         m->begun = m->stepping = m->stateful = true;
         live_note(m, msg);
         live_require(leader, m);
         leader->gated = json_get_bool(msg, "gate", false);
         report_stepping(leader, json_get_bool(msg, "aware", true));
-        leader_schedule(leader, 0);
+        decide_later(leader, 0);
     } else if (strcmp(type, "held") == 0) {
         handle_held(leader, m, msg);
     }
@@ -654,7 +654,7 @@ static void lose_silent(struct leader *leader, const char *why)
 
         if (!waited_for(leader, m))
             continue;
-        leader_lose(leader, m, why);
+        roster_lose(leader, m, why);
         return; /* the list and the phase may have changed */
     }
 }

@@ -156,7 +156,7 @@ static void begin_anew(const struct forum *forum)
     if (forum->next) {
         leader->unprepared = true;
         prepare_discard(leader);
-        leader_schedule(leader, 0);
+        decide_later(leader, 0);
     } else {
         change_fail(leader, forum->exchange->without);
     }

@@ -146,9 +146,9 @@ char **extension_environment(struct leader *leader)
     argv_add(&env, "ELASTIC_LEADER=%s:%d", leader->options->address, leader_port(leader));
     argv_add(&env, "ELASTIC_BASE=%u.%u", leader->options->job, leader->options->restarts);
     argv_add(&env, "ELASTIC_SLOTS=%d", leader->options->slots);
-    if (leader_base_lost(leader) > 0) /* job_submit/elastic counts the others against MAX */
+    if (roster_base_lost(leader) > 0) /* job_submit/elastic counts the others against MAX */
         argv_add(&env, "ELASTIC_BASE_LEFT=%d",
-                 leader->options->base_nodes - leader_base_lost(leader));
+                 leader->options->base_nodes - roster_base_lost(leader));
     if (env.failed) {
         strings_free(env.list);
         return NULL;

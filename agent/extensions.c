@@ -15,8 +15,8 @@
 #define POLL_BUSY    1.0 /* seconds between looks at Slurm while something is changing */
 #define POLL_IDLE    5.0
 #define LINGER_LIMIT 10.0 /* a released extension that still runs is cancelled */
-#define LEAVE_EARLY                                                                                \
-    30 /* seconds before its time limit an extension leaves in order: Slurm's KillWait would be short */
+/* Seconds before its time limit an extension leaves in order: Slurm's KillWait would be short. */
+#define LEAVE_EARLY  30
 #define SIGNAL_LIMIT 2    /* seconds for Slurm's signal to reach its agents, and us from there */
 #define RELAX_AFTER  30.0 /* seconds in the queue after which a shorter time is accepted */
 #define RELAX_STEP   10.0 /* … and then a still shorter one */
@@ -150,10 +150,10 @@ void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const c
             continue;
         m->leaving = m->unneeded = true;
         if (m->position < 0 || leader->world == NULL)
-            leader_release(leader, m, reason);
+            roster_release(leader, m, reason);
     }
     prepare_again(leader);
-    leader_schedule(leader, 0);
+    decide_later(leader, 0);
 }
 
 void extensions_cancel_all(struct leader *leader)
@@ -452,7 +452,7 @@ static void look_done(void *arg)
         }
         for (int i = 0; look->unwell != NULL && look->nodes[i] != NULL; i++)
             avoid_unwell(leader, look->nodes[i], look->unwell[i]);
-        leader_schedule(leader, 0);
+        decide_later(leader, 0);
     }
     job_info_free_list(look->list, look->count);
     strings_free(look->nodes);

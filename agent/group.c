@@ -20,8 +20,8 @@
 #define LOOK_MS       5            /* for rank 0 to listen */
 #define LISTEN_MS     300          /* … which it may do much later, or never */
 #define GATE_MS       20000 /* for rank 0 to come to its gate; the others may need what it does before */
-#define PATIENCE_MS                                                                                \
-    1000 /* beyond the longest time in which a loss is noticed, that of the leader, for word of it to come */
+/* Beyond the longest time in which a loss is noticed, that of the leader, for word of it to come. */
+#define PATIENCE_MS  1000
 #define MEMORY_SPARE (UINT64_C(256) << 20) /* left free on a node, beside a second set of workers */
 
 struct tail {

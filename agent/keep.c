@@ -13,8 +13,8 @@
 
 /* Seconds. The leader takes a node for lost if its workers are not gone within ten after they should have been killed. */
 #define LIMIT 8
-#define LATE                                                                                       \
-    1 /* more, and it waits for a file system from which no signal frees it: it does so alone */
+/* More, and it waits for a file system from which no signal frees it: it does so alone. */
+#define LATE 1
 
 struct keeping {
     uv_process_t process;

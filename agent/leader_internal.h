@@ -275,19 +275,27 @@ json_object *leader_message(const char *type, int generation);
 void leader_send(struct leader_member *member, json_object *msg);
 
 /* leader.c */
-void leader_schedule(struct leader *leader, double seconds);
-/* Decide now; with apply, the outcome is carried out. Fills order (malloced) and size of the world that should exist. */
-int leader_plan(struct leader *leader, int **order, int *size);
-/* Nodes of the base that are lost, or left out, once it has come together. */
-int leader_base_lost(const struct leader *leader);
-struct leader_member *leader_member_by_id(struct leader *leader, int id);
 void leader_set_phase(struct leader *leader, enum phase phase, double deadline);
 void leader_restart_deadline(struct leader *leader, double seconds);
-void leader_lose(struct leader *leader, struct leader_member *member, const char *why);
-void leader_release(struct leader *leader, struct leader_member *member, const char *reason);
 void leader_setback(struct leader *leader);
 void leader_handle_closed(struct leader *leader);
 const char *phase_name(enum phase phase);
+
+/* decide.c */
+void decide_later(struct leader *leader, double seconds);
+/* Decide now, but do not carry it out. Fills order (malloced) and size of the world that should exist. */
+int decide_plan(struct leader *leader, int **order, int *size);
+
+/* roster.c: the members */
+extern const struct link_handlers roster_handlers;
+struct leader_member *roster_by_id(struct leader *leader, int id);
+/* Nodes of the base that are lost, or left out, once it has come together. */
+int roster_base_lost(const struct leader *leader);
+void roster_lose(struct leader *leader, struct leader_member *member, const char *why);
+void roster_release(struct leader *leader, struct leader_member *member, const char *reason);
+/* Who is silent for heartbeat_timeout is lost. */
+void roster_watch(struct leader *leader);
+void roster_free(struct leader *leader);
 
 /* prepare.c */
 /* Choose the next world and reserve its port. -1: there are too few nodes; -2: it cannot be built. */

@@ -92,7 +92,7 @@ static void claimed(enum claim_result result, const char *why, void *arg)
             return;
         }
     }
-    leader_schedule(leader, 0);
+    decide_later(leader, 0);
 }
 
 static void claim(struct leader *leader, int term, enum claim_what what)
@@ -137,7 +137,7 @@ bool lease_may_act(struct leader *leader)
         claim(leader, leader->lease.term, CLAIM_SEAL);
     else if (state == LEASE_CLAIM)
         claim(leader, leader->lease.term + 1, CLAIM_BOTH);
-    leader_schedule(leader, 0.2);
+    decide_later(leader, 0.2);
     return false;
 }
 

@@ -13,8 +13,8 @@
 #include "common/log.h"
 #include "lib/json_get.h"
 
-#define SHUN                                                                                       \
-    10.0 /* seconds until workers are started again on a node of the base where they have failed */
+/* Seconds until workers are started again on a node of the base where they have failed. */
+#define SHUN         10.0
 #define DEPART_LIMIT 10.0 /* seconds for workers that leave a world that goes on */
 
 bool live_possible(const struct leader *leader)
@@ -103,11 +103,11 @@ static void refuse_newcomer(struct leader *leader, struct leader_member *m, cons
     live_forget_newcomer(m);
     leader_setback(leader);
     if (!m->base) {
-        leader_release(leader, m, why);
+        roster_release(leader, m, why);
         return;
     }
     m->shunned_until = leader_now(leader) + SHUN;
-    leader_schedule(leader, SHUN);
+    decide_later(leader, SHUN);
 }
 
 void live_give_up(struct leader *leader)
@@ -125,7 +125,7 @@ void live_give_up(struct leader *leader)
             i = leader->member_count;
     }
     prepare_discard(leader);
-    leader_schedule(leader, 0);
+    decide_later(leader, 0);
 }
 
 bool live_on_message(struct leader *leader, struct leader_member *m, const char *type,
@@ -141,7 +141,7 @@ bool live_on_message(struct leader *leader, struct leader_member *m, const char 
         live_note(m, msg);
         m->warm = m->live && fits(leader, m);
         if (m->warm) {
-            leader_schedule(leader, 0);
+            decide_later(leader, 0);
             return true;
         }
         why = m->live ? "what they train is not what the others train: other parameters, "
@@ -150,7 +150,7 @@ bool live_on_message(struct leader *leader, struct leader_member *m, const char 
     }
     refuse_newcomer(leader, m, why != NULL ? why : "?");
     prepare_again(leader);
-    leader_schedule(leader, 0);
+    decide_later(leader, 0);
     return true;
 }
 
@@ -221,7 +221,7 @@ static void departed(struct leader *leader, struct leader_member *m)
     m->departing = 0;
     m->awaited = false;
     change_release_idle(leader);
-    leader_schedule(leader, 0);
+    decide_later(leader, 0);
 }
 
 bool live_departed(struct leader *leader, struct leader_member *m, const char *type,

@@ -11,64 +11,66 @@ agent_libelasticagent_la_SOURCES = \
     agent/change.c \
     agent/claim.c \
     agent/claim.h \
+    agent/decide.c \
     agent/event.c \
     agent/event.h \
+    agent/exchange.c \
+    agent/exchange_internal.h \
     agent/exec_worker.c \
     agent/exec_worker.h \
     agent/extension_argv.c \
-    agent/exchange.c \
-    agent/exchange_internal.h \
     agent/extensions.c \
     agent/group.c \
     agent/hang.c \
-    agent/leader.c \
     agent/keep.c \
-    agent/lease.c \
-    agent/live.c \
+    agent/leader.c \
     agent/leader.h \
     agent/leader_internal.h \
+    agent/lease.c \
+    agent/live.c \
     agent/member.c \
     agent/member.h \
     agent/member_control.c \
-    agent/member_join.c \
     agent/member_internal.h \
+    agent/member_join.c \
     agent/member_pmix.c \
     agent/member_reclaim.c \
     agent/memory.c \
     agent/memory.h \
     agent/options.c \
-    agent/orphan.c \
     agent/options.h \
+    agent/orphan.c \
     agent/output.c \
     agent/output.h \
     agent/paths.c \
+    agent/paths.h \
     agent/pattern.c \
     agent/pattern.h \
-    agent/paths.h \
     agent/pmix.c \
     agent/pmix.h \
     agent/port.c \
     agent/port.h \
     agent/prepare.c \
-    agent/promote.c \
-    agent/question_state.c \
     agent/process_tree.c \
     agent/process_tree.h \
+    agent/promote.c \
     agent/publish.c \
+    agent/question_state.c \
     agent/reclaim.c \
     agent/reclaim.h \
     agent/report.c \
     agent/requeue.c \
+    agent/roster.c \
     agent/run_dir.c \
     agent/run_dir.h \
     agent/spare.c \
     agent/spare.h \
-    agent/store.c \
-    agent/store_server.c \
-    agent/store_server.h \
     agent/srun.c \
     agent/srun_port.c \
     agent/srun_port.h \
+    agent/store.c \
+    agent/store_server.c \
+    agent/store_server.h \
     agent/submit.c \
     agent/successor.c \
     agent/successor.h \

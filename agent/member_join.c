@@ -30,8 +30,8 @@
 #define BASE_LIMIT 60.0 /* seconds without a leader */
 /* … if this node is cut off: less than Slurm's usual 300 until it calls it down, and kills what it finds there later */
 #define CUT_LIMIT 200.0
-#define AGAIN_LIMIT                                                                                \
-    20.0 /* seconds for an agent that was killed, and started again: if all were, there is nobody to find */
+/* Seconds for an agent that was killed, and started again: if all were, there is nobody to find. */
+#define AGAIN_LIMIT     20.0
 #define CUT_LOOK        10.0 /* seconds between looks for that */
 #define EXTENSION_LIMIT 15.0 /* nodes that nobody may need: a base that is over is silent, too */
 #define OLD_LEADER      (-1)

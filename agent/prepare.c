@@ -23,12 +23,12 @@ static struct world *build_world(struct leader *leader, const int *order, int si
 {
     struct world *world = world_create(
         (leader->generation > 0 ? leader->generation : leader->last_generation) + 1, size);
-    const struct leader_member *first = leader_member_by_id(leader, order[0]);
+    const struct leader_member *first = roster_by_id(leader, order[0]);
 
     if (world == NULL)
         return NULL;
     for (int i = 0; i < size; i++) {
-        const struct leader_member *m = leader_member_by_id(leader, order[i]);
+        const struct leader_member *m = roster_by_id(leader, order[i]);
 
         if (world_set_node(world, i, m->node, m->slots) != 0) {
             world_destroy(world);
@@ -91,7 +91,7 @@ static int choose(struct leader *leader, bool only_warm, int **order, int *size)
     int rc;
 
     leader->only_warm = only_warm;
-    rc = leader_plan(leader, order, size);
+    rc = decide_plan(leader, order, size);
     leader->only_warm = false;
     if (rc == 0 && *size > 0)
         return 0;
@@ -272,7 +272,7 @@ static void handle_unprepared(struct leader *leader, struct leader_member *m, js
                  m->node, reason != NULL ? reason : "?");
     leader->cold_said = leader->unprepared = true;
     prepare_discard(leader);
-    leader_schedule(leader, 0);
+    decide_later(leader, 0);
 }
 
 bool prepare_on_message(struct leader *leader, struct leader_member *m, const char *type,
@@ -295,7 +295,7 @@ bool prepare_on_message(struct leader *leader, struct leader_member *m, const ch
         handle_reserved(leader, m, msg);
     } else if (strcmp(type, "parked") == 0) {
         m->parked = true;
-        leader_schedule(leader, 0);
+        decide_later(leader, 0);
     } else {
         handle_unprepared(leader, m, msg);
     }

@@ -483,7 +483,7 @@ static json_object *resize(struct leader *leader, json_object *msg)
     if (leader->world == NULL || leader->world->node_count != leader->target)
         snprintf(leader->next_reason, sizeof(leader->next_reason), "resize to %d by selastic",
                  leader->target);
-    leader_schedule(leader, 0);
+    decide_later(leader, 0);
     if (leader->world != NULL && leader->world->node_count == leader->target)
         return answer("done", "job %u has %d node%s", leader->options->job, leader->target,
                       leader->target == 1 ? "" : "s");

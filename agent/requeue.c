@@ -32,7 +32,7 @@ void requeue_watch(struct leader *leader)
         return;
     left = (double)(leader->base->end - time(NULL)) - margin(leader);
     if (left > 0) {
-        leader_schedule(leader, left);
+        decide_later(leader, left);
         return;
     }
     leader->requeue = true;

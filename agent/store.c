@@ -77,7 +77,7 @@ static void settle(struct leader *leader)
     struct store_answer answer;
 
     while (store_answer(leader->store, &answer)) {
-        struct leader_member *m = leader_member_by_id(leader, (int)answer.id.owner);
+        struct leader_member *m = roster_by_id(leader, (int)answer.id.owner);
 
         if (m != NULL)
             tell(m, &answer);

@@ -107,7 +107,7 @@ static void submission_result(struct submission *s)
             leader->submit_backoff = SUBMIT_BACKOFF_MAX;
         leader->last_increments = 0;
     }
-    leader_schedule(leader, 0);
+    decide_later(leader, 0);
     if (leader->phase == PHASE_ENDING)
         leader_handle_closed(leader);
 }

@@ -189,7 +189,7 @@ bool takeover_assembles(struct leader *leader)
         base += leader->members[i]->base && leader->members[i]->link != NULL;
     if (now < leader->assembling && (base < leader->options->base_nodes - 1 ||
                                      now < since + ASSEMBLE_MIN || count_missing(leader) > 0)) {
-        leader_schedule(leader, 0.05);
+        decide_later(leader, 0.05);
         return true;
     }
     conclude(leader);

@@ -19,8 +19,8 @@
 
 #define OUT_LIMIT  5.0 /* seconds to come out of a torn world … */
 #define OUT_FACTOR 1.5 /* … and so many times the longest step: what computes is not stuck */
-#define OUT_MAX                                                                                    \
-    60.0 /* seconds after which not even those are waited for that alone have the state, unless a step takes longer */
+/* Seconds after which not even those are waited for that alone have the state, unless a step takes longer. */
+#define OUT_MAX      60.0
 #define OUT_LATE     0.5  /* seconds by which a timer of ours is late when the loop was kept */
 #define SWITCH_LIMIT 60.0 /* seconds beyond a step for a planned change */
 #define LEAVE_LIMIT  30.0 /* seconds to save a checkpoint and leave, when the job ends meanwhile */
@@ -267,7 +267,7 @@ void tear_form(struct leader *leader)
     if (prepare_done(leader, &wait))
         live_give_up(leader);
     else
-        leader_schedule(leader, wait);
+        decide_later(leader, wait);
 }
 
 /* Those that the world still waits for have failed. Returns how many there are, and names them. */

@@ -42,11 +42,11 @@ extern "C" {
 #define ELASTIC_ERROR_PMIX     (-4) /* PMIx is not there, does not answer or has failed */
 #define ELASTIC_ERROR_REFUSED  (-5) /* the job cannot have, give or find what is asked for */
 #define ELASTIC_ERROR_ARGUMENT (-6) /* a value that makes no sense */
-#define ELASTIC_ERROR_STORE                                                                        \
-    (-7) /* the agent's store is not there, does not answer or does not do it */
-#define ELASTIC_ERROR_GONE (-8) /* the world is over: there is a next one, or will be */
-#define ELASTIC_ERROR_SNAPSHOT                                                                     \
-    (-9) /* it does not fit into this node's memory, or cannot be written */
+/* The agent's store is not there, does not answer or does not do it. */
+#define ELASTIC_ERROR_STORE (-7)
+#define ELASTIC_ERROR_GONE  (-8) /* the world is over: there is a next one, or will be */
+/* It does not fit into this node's memory, or cannot be written. */
+#define ELASTIC_ERROR_SNAPSHOT (-9)
 
 #define ELASTIC_ID_BYTES   64  /* of a request's id, with its NUL */
 #define ELASTIC_UNIT_BYTES 24  /* of a unit of progress, with its NUL */

@@ -17,8 +17,8 @@
 #define WIDTH_MIN         40
 #define LABEL_COLUMNS_MAX 20
 #define CHART_ROWS_MAX    10
-#define SPAN_MAX                                                                                   \
-    1e10 /* seconds; keeps hostile times inside the range of what is computed with them */
+/* Seconds; keeps hostile times inside the range of what is computed with them. */
+#define SPAN_MAX 1e10
 
 struct drawing {
     json_object *generations;

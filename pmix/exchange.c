@@ -17,11 +17,11 @@
 #include "lib/json_get.h"
 #include "lib/pieces.h"
 
-#define MODEX_SECONDS                                                                              \
-    60 /* for a process that has not published anything; as a rule it is at work on it */
+/* For a process that has not published anything; as a rule it is at work on it. */
+#define MODEX_SECONDS 60
 
-#define ASKED_MAX                                                                                  \
-    ((size_t)16 << 20) /* bytes on their way to the agent; far below what ends the link */
+/* Bytes on their way to the agent; far below what ends the link. */
+#define ASKED_MAX ((size_t)16 << 20)
 
 /* A call that another node, or all nodes, will answer. */
 struct waiting {
