@@ -6,6 +6,7 @@ EXTRA_DIST += \
     bench/boundary.py \
     bench/chaos \
     bench/cluster.py \
+    bench/controller.py \
     bench/efficiency \
     bench/figures.py \
     bench/foresight.py \
