@@ -114,6 +114,22 @@ static void claim(struct leader *leader, int term, enum claim_what what)
         leader->claim_after = leader_now(leader) + RETRY;
 }
 
+/* Of the nodes that are or were in the present world, and of the base. */
+static bool reaches_more(const struct leader *leader, int heard)
+{
+    int reached = heard, missing = leader->lease.nodes - heard;
+
+    for (int i = 0; i < leader->member_count; i++) {
+        const struct leader_member *m = leader->members[i];
+
+        if (m->base)
+            continue;
+        reached += m->link != NULL;
+        missing += m->link == NULL && m->position >= 0;
+    }
+    return reached > missing;
+}
+
 bool lease_may_act(struct leader *leader)
 {
     bool lost = leader->lost_base;
@@ -130,7 +146,8 @@ bool lease_may_act(struct leader *leader)
         m->heard = is;
         heard += is;
     }
-    state = lease_look(&leader->lease, leader_now(leader), heard, lost, &wait);
+    state = lease_look(&leader->lease, leader_now(leader), heard, lost, reaches_more(leader, heard),
+                       &wait);
     if (state == LEASE_HOLDS && !leader->unsealed)
         return true;
     if (leader->unsealed)

@@ -310,15 +310,21 @@ enum agent {
 
 static enum agent try_lock(int dir)
 {
-    struct stat st;
+    struct stat st, named;
     int fd = entry_open_own(dir, LOCK_NAME, S_IFREG, &st, NULL);
+    enum agent agent = AGENT_LIVES;
 
     if (fd < 0)
         return AGENT_NONE;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-        return AGENT_ENDED;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        /* Its agent may have removed it meanwhile, as the last it did, and the next one have made another. */
+        if (fstatat(dir, LOCK_NAME, &named, AT_SYMLINK_NOFOLLOW) != 0)
+            agent = AGENT_NONE;
+        else if (named.st_ino == st.st_ino && named.st_dev == st.st_dev)
+            return AGENT_ENDED;
+    }
     close(fd);
-    return AGENT_LIVES;
+    return agent;
 }
 
 /* One that was killed may not be gone yet, and somebody may just look whether it is. */

@@ -22,8 +22,8 @@ bool succession_may_claim(int nodes, int votes);
 /* What a leader knows of its right to lead. */
 struct lease {
     int nodes; /* of the base */
-    double
-        patience; /* for which one that has lost more than half of it leaves it to others to claim the next term */
+    /* For which one that has lost more than half of it leaves it to others to claim the next term. */
+    double patience;
     int term;
     bool lapsed;  /* somebody else may be about to lead */
     double since; /* when it has */
@@ -36,8 +36,10 @@ enum lease_state {
 };
 
 /* heard: nodes of the base, its own among them, that are known to have heard from this leader lately. lost: some have ceased to be
- * since the last call. *wait: seconds until LEASE_WAITS ends, if nothing happens. */
-enum lease_state lease_look(struct lease *lease, double now, int heard, bool lost, double *wait);
+ * since the last call. more: it reaches more of the job's nodes, extensions among them, than it has lost, so it is not for the others to go first.
+ * *wait: seconds until LEASE_WAITS ends, if nothing happens. */
+enum lease_state lease_look(struct lease *lease, double now, int heard, bool lost, bool more,
+                            double *wait);
 /* It has claimed the next term. */
 void lease_claimed(struct lease *lease);
 

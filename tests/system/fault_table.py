@@ -52,6 +52,7 @@ agent killed                        live     extension  goes-on    5   1
 slurmstepd killed                   live     extension  undisturbed 5  0
 node crashed                        live     extension  goes-on    5   1
 node cut off                        live     extension  goes-on    5   1
+node stopped in its first step      live     extension  goes-on    5   1
 node reclaimed                      live     extension  goes-on    5   0
 worker killed, node crashed         live     extension  goes-on    5   1
 agent killed                        live     base       goes-on    5   1
@@ -495,6 +496,22 @@ def cut(training, row, member):
     return comes_back(training, row, "mend", node)
 
 
+def stop_node(training, row, member):
+    """When a rank has made a step in the world that its node has just joined: it may not have told the leader yet."""
+    for size in (MOST - 1, MOST):
+        generation = training.before[0]
+        resize(training, size)
+        training.before = wait(60, f"{size} nodes", lambda: newest(training.log)[0] > generation and newest(training.log))
+    member = wait(5, "its worker", lambda: training.member(row.where))
+    send([member.agent, member.worker], "STOP")
+    training.hit = now()
+    return lambda: send([member.agent, member.worker], "CONT")
+
+
+def resize(training, size):
+    as_user("selastic", "resize", training.job, str(size))
+
+
 def comes_back(training, row, *how):
     """A node of an extension at once, one of the base in a row of its own, or in the end."""
     if row.where == "extension":
@@ -647,6 +664,7 @@ FAULTS = {
     "slurmstepd killed": kill_stepd,
     "node crashed": crash,
     "node cut off": cut,
+    "node stopped in its first step": stop_node,
     "node crashed, soon back": crash_and_boot,
     "srun killed": kill_srun,
     "worker killed, node crashed": crash_and_kill,

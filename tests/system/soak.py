@@ -123,7 +123,7 @@ class Soak:
     def resize(self):
         size = self.chance.randint(BASE, MOST)
         self.say(f"to {size} nodes")
-        fault_table.as_user("selastic", "resize", self.training.job, str(size))
+        fault_table.resize(self.training, size)
         return True
 
     # ---- the run ----
@@ -146,7 +146,7 @@ class Soak:
         while self.undone:
             time.sleep(1)
             self.repair(all_of_it=True)
-        fault_table.as_user("selastic", "resize", self.training.job, str(MOST))
+        fault_table.resize(self.training, MOST)
         wrong = self.training.end()
         steps, repeated = live_faults.differences(self.training.log, 1e-10)[1:3]
         faults, resizes = sum(self.counts.values()) - self.counts["resize"], self.counts["resize"]
