@@ -26,6 +26,7 @@ import contextlib
 import datetime
 import hashlib
 import os
+import sys
 import threading
 import traceback
 from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Tuple
@@ -333,7 +334,10 @@ def _share(state: State) -> bool:
     table = [each.tolist() for each in gathered]
     step, sources = newest([Standing(*row[:2]) for row in table])
     if not sources:
-        state._load_latest()
+        found = state._load_latest()
+        if rank == 0 and (_world.generation() or 1) > 1:
+            where = f"the newest checkpoint, step {state.steps}" if found else "the beginning"
+            print(f"slurm_elastic: no worker has the state any more: goes on from {where}", file=sys.stderr, flush=True)
         state._take_up(rank)
         return False
     receivers = [each for each in range(size) if each not in sources]
