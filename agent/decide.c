@@ -28,6 +28,8 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
             .usable = m->link != NULL && !m->leaving && !m->released && m->departing == 0 &&
                       leader_now(leader) >= m->shunned_until && !avoid_member(leader, m) &&
                       (!leader->only_warm || m->position >= 0 || m->warm),
+            .has_state = m->position >= 0 && m->link != NULL && m->live && m->stateful &&
+                         !m->failed && !m->drained && leader->options->mode != MODE_RESTART,
             .position = m->position,
             .nodeid = m->nodeid,
             .switches = m->switches,

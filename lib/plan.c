@@ -101,9 +101,51 @@ static int compare_members(const void *a, const void *b)
     return x->nodeid - y->nodeid;
 }
 
+static int at_most(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Members that may be part of the next world, and of these those with the state, without those of a job (0: with all). */
+struct strength {
+    int members, holders;
+};
+
+static struct strength strength_without(const struct plan_input *in, const struct plan_output *out,
+                                        uint32_t job)
+{
+    struct strength found = {0, 0};
+
+    for (int i = 0; i < in->member_count; i++) {
+        const struct plan_member *m = &in->members[i];
+
+        if (!eligible(in, out, m) || (!m->base && m->job == job))
+            continue;
+        found.members++;
+        found.holders += m->has_state;
+    }
+    return found;
+}
+
+/* Give an extension back, unless too few that have the state would be left for those that have not. */
+static bool let_go(const struct plan_input *in, struct plan_output *out,
+                   const struct plan_extension *ext, int keep)
+{
+    struct strength all = strength_without(in, out, 0);
+    struct strength rest = strength_without(in, out, ext->job);
+
+    if (rest.holders < all.holders && rest.holders < keep &&
+        (rest.members > rest.holders || sizes_floor(in->sizes, rest.members) == 0)) {
+        out->spared += ext->nodes;
+        return false;
+    }
+    cancel(out, ext->job, false);
+    return true;
+}
+
 /* Extensions to drop so that the job holds no more than its target: those that wait first, then the newest; as few nodes as
  * possible beyond what is needed (a smaller extension is then asked for anew). */
-static void drop_excess(const struct plan_input *in, struct plan_output *out, int have)
+static void drop_excess(const struct plan_input *in, struct plan_output *out, int have, int keep)
 {
     int excess = have - in->target;
     const struct plan_extension *cover = NULL;
@@ -117,11 +159,11 @@ static void drop_excess(const struct plan_input *in, struct plan_output *out, in
                 continue;
             if (pass == 1 && ext->nodes > excess)
                 continue;
-            cancel(out, ext->job, false);
-            excess -= ext->nodes;
+            if (let_go(in, out, ext, keep))
+                excess -= ext->nodes;
         }
     }
-    if (excess <= 0)
+    if (excess <= 0 || out->spared > 0)
         return;
     for (int i = 0; i < in->extension_count; i++) {
         const struct plan_extension *ext = &in->extensions[i];
@@ -133,7 +175,7 @@ static void drop_excess(const struct plan_input *in, struct plan_output *out, in
             cover = ext;
     }
     if (cover != NULL)
-        cancel(out, cover->job, false);
+        let_go(in, out, cover, keep);
 }
 
 /* Nodes that the job has or has asked for, and that it will not lose soon. */
@@ -151,41 +193,31 @@ static int count_nodes(const struct plan_input *in, const struct plan_output *ou
 }
 
 /* An extension whose time runs out goes as soon as the world keeps its size without it. */
-static void drop_replaced(const struct plan_input *in, struct plan_output *out)
+static void drop_replaced(const struct plan_input *in, struct plan_output *out, int keep)
 {
-    int current = 0, usable = 0, keep;
+    int current = 0, size;
 
-    for (int i = 0; i < in->member_count; i++) {
+    for (int i = 0; i < in->member_count; i++)
         current += in->members[i].position >= 0;
-        usable += eligible(in, out, &in->members[i]);
-    }
-    keep = sizes_floor(in->sizes, current < in->target ? current : in->target);
+    size = sizes_floor(in->sizes, at_most(current, in->target));
     for (int i = 0; i < in->extension_count; i++) {
         const struct plan_extension *ext = &in->extensions[i];
-        int without = usable;
 
         if (!ending(in, ext)) {
             if (ending_since(ext) > 0)
                 wake_at(in, out, ending_since(ext));
             continue;
         }
-        for (int k = 0; k < in->member_count; k++)
-            without -= in->members[k].job == ext->job && eligible(in, out, &in->members[k]);
-        if (sizes_floor(in->sizes, without < in->target ? without : in->target) < keep)
-            continue;
-        cancel(out, ext->job, false);
-        usable = without;
+        if (sizes_floor(in->sizes,
+                        at_most(strength_without(in, out, ext->job).members, in->target)) >= size)
+            let_go(in, out, ext, keep);
     }
 }
 
 /* Has the base lost so many nodes that no world can be without new ones? Then there is nothing to be gained by waiting. */
 static bool needs_nodes(const struct plan_input *in, const struct plan_output *out)
 {
-    int usable = 0;
-
-    for (int i = 0; i < in->member_count; i++)
-        usable += eligible(in, out, &in->members[i]);
-    return in->base_lost > 0 && sizes_floor(in->sizes, usable) == 0;
+    return in->base_lost > 0 && sizes_floor(in->sizes, strength_without(in, out, 0).members) == 0;
 }
 
 /* Extensions that will not do: agents that never come, requests too large for what is free, or for later when they are needed now. */
@@ -330,6 +362,10 @@ static void explain_size(const struct plan_input *in, struct plan_output *out, i
         snprintf(out->why_size, sizeof(out->why_size),
                  "%d nodes; %d more have joined and take part in the next generation", current,
                  out->size - current);
+    else if (out->spared > 0)
+        snprintf(out->why_size, sizeof(out->why_size),
+                 "%d nodes; %d go%s back when others have the state", out->size, out->spared,
+                 out->spared == 1 ? "es" : "");
     else if (out->size == usable)
         snprintf(out->why_size, sizeof(out->why_size), "%d nodes: all that the job has", out->size);
     else if (out->size == in->target)
@@ -429,6 +465,17 @@ static int place_newcomers(const struct plan_member **list, int size)
     return count == 0 ? 0 : -1;
 }
 
+/* Of how many members the next world is. Those that have been spared are in it, beyond the target if it cannot be helped, until newcomers have the
+ * state, too. */
+static int size_of_next(const struct plan_input *in, const struct plan_output *out)
+{
+    struct strength all = strength_without(in, out, 0);
+    int size = sizes_floor(in->sizes, at_most(all.members, in->target));
+    int next = sizes_next(in->sizes, all.holders);
+
+    return out->spared > 0 && size <= all.holders && next > 0 && next <= all.members ? next : size;
+}
+
 /* Fill out->order with the eligible members, best first, and out->size. Returns their number, -1 when out of memory. */
 static int sort_members(const struct plan_input *in, struct plan_output *out,
                         double *oldest_newcomer)
@@ -451,7 +498,7 @@ static int sort_members(const struct plan_input *in, struct plan_output *out,
             *oldest_newcomer = in->members[i].joined;
     }
     qsort(list, (size_t)count, sizeof(*list), compare_members);
-    out->size = sizes_floor(in->sizes, count < in->target ? count : in->target);
+    out->size = size_of_next(in, out);
     if (place_newcomers(list, out->size) != 0)
         count = -1;
     for (int i = 0; i < count; i++)
@@ -460,17 +507,30 @@ static int sort_members(const struct plan_input *in, struct plan_output *out,
     return count;
 }
 
-int plan_decide(const struct plan_input *in, struct plan_output *out)
+/* What goes back, and who is in the next world, in which at least so many shall have the state. Returns as sort_members does. */
+static int choose_members(const struct plan_input *in, struct plan_output *out, int keep,
+                          double *oldest_newcomer)
 {
-    int current = 0, lost = 0, usable;
-    double oldest_newcomer = -1;
-
+    *oldest_newcomer = -1;
     memset(out, 0, sizeof(*out));
     drop_failed(in, out);
-    drop_excess(in, out, count_nodes(in, out));
-    drop_replaced(in, out);
+    drop_excess(in, out, count_nodes(in, out), keep);
+    drop_replaced(in, out, keep);
+    return sort_members(in, out, oldest_newcomer);
+}
 
-    usable = sort_members(in, out, &oldest_newcomer);
+int plan_decide(const struct plan_input *in, struct plan_output *out)
+{
+    int current = 0, lost = 0, usable, holders;
+    double oldest_newcomer;
+
+    usable = choose_members(in, out, PLAN_HOLDERS, &oldest_newcomer);
+    holders = strength_without(in, out, 0).holders;
+    if (out->spared > 0 && out->size <= holders && usable > holders) {
+        /* There is no world in which newcomers could get the state of as many: of one, then. */
+        plan_clear(out);
+        usable = choose_members(in, out, 1, &oldest_newcomer);
+    }
     if (usable < 0) {
         plan_clear(out);
         return -1;
@@ -488,7 +548,7 @@ int plan_decide(const struct plan_input *in, struct plan_output *out)
     } else if (out->size > current) {
         double awake = in->generation_since + in->snooze;
 
-        if (current > 0 && in->now < awake)
+        if (current > 0 && out->spared == 0 && in->now < awake)
             wake_at(in, out, awake);
         else
             out->change = current == 0 || !settling(in, out, oldest_newcomer);

@@ -34,7 +34,9 @@ struct plan_member {
     int id; /* the caller's handle */
     uint32_t job;
     bool base;
-    bool usable;          /* joined, alive, not leaving */
+    bool usable; /* joined, alive, not leaving */
+    bool
+        has_state; /* its workers have trained, and stay through a change with what they have learnt (live mode) */
     int position;         /* in the current generation, -1: not in it */
     int nodeid;           /* within its job */
     const char *switches; /* above its node, as tree_path() says; NULL or "": not known */
@@ -74,6 +76,9 @@ struct plan_input {
 /* For an extension that has to leave because of its time limit another is asked for so long before, or after three quarters of its time. */
 #define PLAN_REPLACE 120.0
 
+/* A world that takes newcomers in keeps so many members that have the state, so that the loss of one does not lose it, if it can be helped. */
+#define PLAN_HOLDERS 2
+
 #define PLAN_CANCEL_MAX 16
 
 struct plan_output {
@@ -88,6 +93,7 @@ struct plan_output {
     uint32_t cancel[PLAN_CANCEL_MAX];
     bool cancel_failed[PLAN_CANCEL_MAX]; /* this one counts as a failed growth (setback) */
     int cancel_count;
+    int spared;  /* nodes that go back only when others have the state */
     double wake; /* decide again after so many seconds even if nothing happens; 0: no need */
     char why_size[200];
     char why_not_more[240];

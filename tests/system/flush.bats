@@ -386,10 +386,10 @@ sweep_is_settled() { (($(flushes_of "$MEMORY/elastic-$(uid)-82") > $1)) || [[ ! 
         hook prolog 903 0 n1
         wait_for 20 sweep_is_settled "$before"
     done
+    wait_for 20 gone "$MEMORY/elastic-1-old-n1"
     before=$(flushes_of "$MEMORY/elastic-$(uid)-82")
     echo "$before flushes wait"
     ((before >= 1 && before <= 4))
-    gone "$MEMORY/elastic-1-old-n1"
     release
     wait_for 20 gone "$dir"
     [[ -d $TB_WORK/checkpoint/.flushed-82.1.1.8-n1 || -d $TB_WORK/checkpoint/.flushed-82.0.1.8-n1 ]]

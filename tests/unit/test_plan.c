@@ -85,6 +85,50 @@ static struct plan_output decide(struct scene *s)
     return out;
 }
 
+static void remove_member(struct scene *s, int i)
+{
+    memmove(&s->members[i], &s->members[i + 1],
+            (size_t)(s->in.member_count - i - 1) * sizeof(s->members[0]));
+    s->in.member_count--;
+}
+
+static void remove_extension(struct scene *s, int i)
+{
+    for (int k = s->in.member_count - 1; k >= 0; k--)
+        if (s->members[k].job == s->extensions[i].job)
+            remove_member(s, k);
+    memmove(&s->extensions[i], &s->extensions[i + 1],
+            (size_t)(s->in.extension_count - i - 1) * sizeof(s->extensions[0]));
+    s->in.extension_count--;
+}
+
+static void drop_extension(struct scene *s, uint32_t job)
+{
+    for (int i = s->in.extension_count - 1; i >= 0; i--)
+        if (s->extensions[i].job == job)
+            remove_extension(s, i);
+}
+
+/* The next world begins. shares: in the end all in it have the state. Returns how many have brought it. */
+static int enter_world(struct scene *s, const struct plan_output *out, bool shares)
+{
+    int holders = 0;
+
+    s->in.generation_since = s->in.now;
+    for (int i = 0; i < s->in.member_count; i++) {
+        struct plan_member *m = &s->members[i];
+
+        m->position = -1;
+        for (int k = 0; k < out->size; k++)
+            if (out->order[k] == m->id)
+                m->position = k;
+        m->has_state = m->has_state && m->position >= 0;
+        holders += m->has_state;
+        m->has_state = m->position >= 0 && (m->has_state || shares);
+    }
+    return holders;
+}
+
 static void test_start(void **state)
 {
     struct scene s;
@@ -491,6 +535,57 @@ static void test_resize_down(void **state)
     }
 }
 
+/* Nodes of a base of two that had been lost come back, while extensions have the state: by and by they take their places, and at no time has only one node
+ * what would be lost with it, if sizes allow that. */
+static void test_newcomers_get_the_state_before_others_go(void **state)
+{
+    static const struct {
+        const char *sizes;
+        int base, extensions, target;
+        int worlds[6];  /* sizes of the worlds that follow, */
+        int holders[6]; /* and how many of each come with the state */
+    } table[] = {
+        {"2:6", 2, 3, 3, {3, 3, 0}, {2, 2, 0}},       {"2:6", 2, 2, 2, {3, 3, 2, 0}, {2, 2, 2, 0}},
+        {"2:6", 2, 3, 2, {3, 3, 2, 0}, {2, 2, 2, 0}}, {"2:6", 2, 3, 4, {4, 0}, {2, 0}},
+        {"1:4", 1, 1, 1, {2, 1, 0}, {1, 1, 0}},       {"2,8", 2, 2, 2, {2, 2, 0}, {1, 1, 0}},
+        {"2,4", 2, 2, 2, {4, 2, 0}, {2, 2, 0}},       {"2:6", 2, 5, 6, {6, 0}, {4, 0}},
+    };
+
+    (void)state;
+    for (size_t row = 0; row < sizeof(table) / sizeof(table[0]); row++) {
+        struct scene s;
+        int world = 0;
+
+        scene_init(&s, table[row].sizes);
+        s.in.generation_since = s.in.now - 1;
+        s.in.snooze = 100;
+        s.in.target = table[row].target;
+        for (int i = 0; i < table[row].extensions; i++) {
+            add_members(&s, (uint32_t)(10 + i), 1, true);
+            s.members[i].has_state = true;
+            add_extension(&s, (uint32_t)(10 + i), 1, PLAN_JOINED, 50);
+        }
+        add_members(&s, 1, table[row].base, false);
+        for (int round = 0; round < 20; round++) {
+            struct plan_output out = decide(&s);
+            int holders = 0;
+
+            for (int i = 0; i < out.cancel_count; i++)
+                drop_extension(&s, out.cancel[i]);
+            if (out.change || out.cancel_count > 0) {
+                holders = enter_world(&s, &out, true);
+                if (out.size != table[row].worlds[world] || holders != table[row].holders[world])
+                    fail_msg("row %zu: world %d is of %d nodes, %d with the state", row, world,
+                             out.size, holders);
+                world++;
+            }
+            plan_clear(&out);
+        }
+        assert_int_equal(table[row].worlds[world], 0);
+        assert_int_equal(s.in.extension_count, table[row].target - table[row].base);
+    }
+}
+
 static void test_resize_down_that_does_not_fit(void **state)
 {
     struct scene s;
@@ -642,25 +737,11 @@ struct cluster {
     int current; /* nodes in the world */
 };
 
-static void remove_member(struct scene *s, int i)
-{
-    memmove(&s->members[i], &s->members[i + 1],
-            (size_t)(s->in.member_count - i - 1) * sizeof(s->members[0]));
-    s->in.member_count--;
-}
-
 static void end_extension(struct cluster *c, int i)
 {
-    struct scene *s = &c->s;
-
-    for (int k = s->in.member_count - 1; k >= 0; k--)
-        if (s->members[k].job == s->extensions[i].job)
-            remove_member(s, k);
-    if (s->extensions[i].state != PLAN_PENDING)
-        c->free += s->extensions[i].nodes;
-    memmove(&s->extensions[i], &s->extensions[i + 1],
-            (size_t)(s->in.extension_count - i - 1) * sizeof(s->extensions[0]));
-    s->in.extension_count--;
+    if (c->s.extensions[i].state != PLAN_PENDING)
+        c->free += c->s.extensions[i].nodes;
+    remove_extension(&c->s, i);
 }
 
 static void carry_out(struct cluster *c, const struct plan_output *out)
@@ -686,13 +767,7 @@ static void carry_out(struct cluster *c, const struct plan_output *out)
     if (!out->change)
         return;
     c->current = out->size;
-    s->in.generation_since = s->in.now;
-    for (int i = 0; i < s->in.member_count; i++) {
-        s->members[i].position = -1;
-        for (int k = 0; k < out->size; k++)
-            if (out->order[k] == s->members[i].id)
-                s->members[i].position = k;
-    }
+    enter_world(s, out, false);
 }
 
 /* Slurm: starts what fits, now and then takes something back. */
@@ -728,13 +803,14 @@ static void slurm(struct cluster *c, bool hostile)
 static void check(struct cluster *c, const struct plan_output *out)
 {
     struct scene *s = &c->s;
-    int asked = s->in.base_nodes, pending = 0;
+    int asked = s->in.base_nodes - s->in.base_lost, pending = 0;
 
     for (int i = 0; i < s->in.extension_count; i++) {
         asked += s->extensions[i].nodes;
         pending += s->extensions[i].state == PLAN_PENDING;
     }
-    assert_true(asked + out->submit - (out->cancel_count > 0 ? asked : 0) <= s->in.target);
+    /* What is to be given back may still be there. */
+    assert_true(out->submit == 0 || out->cancel_count > 0 || asked + out->submit <= s->in.target);
     assert_true(pending <= s->in.max_pending);
     assert_true(out->size == 0 || sizes_allowed(&s->sizes, out->size));
     assert_true(out->size <= s->in.member_count);
@@ -785,6 +861,78 @@ static void test_random_histories(void **state)
     }
 }
 
+static int count_holders(const struct scene *s)
+{
+    int holders = 0;
+
+    for (int i = 0; i < s->in.member_count; i++)
+        holders += s->members[i].has_state;
+    return holders;
+}
+
+/* Nodes of the base are lost and come back, users change their minds, and whoever is in a world has the state a little later: what two have is not left to one
+ * that must pass it on. */
+static void test_random_histories_of_states(void **state)
+{
+    (void)state;
+    for (unsigned seed = 1; seed <= 400; seed++) {
+        struct cluster c = {.next_job = 100};
+        struct scene *s = &c.s;
+        int base = 1 + (int)(seed % 3), exchanges = 0;
+        char text[16];
+
+        random_state = seed;
+        snprintf(text, sizeof(text), "%d:6", base);
+        scene_init(s, text);
+        s->in.grow_delay = 0;
+        c.free = 6;
+        add_members(s, 1, base, false);
+        for (int tick = 0; tick < 1500; tick++) {
+            bool hostile = tick < 1000;
+            struct plan_output out;
+            int before, brought;
+
+            s->in.now += 0.5;
+            if (hostile && pick(25) == 0)
+                s->in.target = base + pick(7 - base);
+            if (hostile && pick(15) == 0) { /* one of the base is lost, or comes back */
+                int i = 0;
+
+                while (i < s->in.member_count && !s->members[i].base)
+                    i++;
+                if (i < s->in.member_count && pick(2) == 0) {
+                    remove_member(s, i);
+                    s->in.base_lost++;
+                }
+            }
+            if (s->in.base_lost > 0 && (!hostile || pick(10) == 0)) {
+                add_members(s, 1, 1, false);
+                s->in.base_lost--;
+            }
+            slurm(&c, false);
+            if (pick(2) == 0)
+                for (int i = 0; i < s->in.member_count; i++)
+                    s->members[i].has_state = s->members[i].position >= 0;
+            before = count_holders(s);
+            out = decide(s);
+            check(&c, &out);
+            out.change = out.change || out.cancel_count > 0;
+            carry_out(&c, &out);
+            brought = count_holders(s);
+            if (out.change && out.size > brought) {
+                exchanges++;
+                if (brought < (before < 2 ? before : 2))
+                    fail_msg("seed %u, tick %d: %d of %d that have the state are in a world of %d",
+                             seed, tick, brought, before, out.size);
+            }
+            plan_clear(&out);
+        }
+        assert_true(exchanges > 5);
+        if (c.current != s->in.target)
+            fail_msg("seed %u: %d nodes at the end, not %d", seed, c.current, s->in.target);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -801,12 +949,14 @@ int main(void)
         cmocka_unit_test(test_sizes_that_are_not_allowed_are_never_formed),
         cmocka_unit_test(test_what_is_left_of_a_world_is_kept),
         cmocka_unit_test(test_resize_down),
+        cmocka_unit_test(test_newcomers_get_the_state_before_others_go),
         cmocka_unit_test(test_resize_down_that_does_not_fit),
         cmocka_unit_test(test_replacement_is_asked_for_before_time_runs_out),
         cmocka_unit_test(test_short_extension_is_replaced_in_its_last_quarter),
         cmocka_unit_test(test_nothing_else_goes_for_one_that_ends),
         cmocka_unit_test(test_why_not_more),
         cmocka_unit_test(test_random_histories),
+        cmocka_unit_test(test_random_histories_of_states),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
