@@ -217,9 +217,10 @@ void report_root_cause(struct leader *leader)
 
 /* ---- selastic ---------------------------------------------------------------------------------------------------------- */
 
-static const char *member_state(const struct leader *leader, const struct leader_member *m)
+static const char *member_state(const struct leader *leader, const struct leader_member *m,
+                                const struct extension *ext)
 {
-    if (m->leaving || m->released)
+    if (m->leaving || m->released || (ext != NULL && ext->state == PLAN_LEAVING))
         return "leaving";
     if (m->position >= 0)
         return "training";
@@ -254,7 +255,8 @@ static json_object *members_json(struct leader *leader)
                 json_object_new_int(m->position >= 0 && leader->world != NULL
                                         ? world_first_rank(leader->world, m->position)
                                         : -1));
-            json_object_object_add(obj, "state", json_object_new_string(member_state(leader, m)));
+            json_object_object_add(obj, "state",
+                                   json_object_new_string(member_state(leader, m, ext)));
             json_object_array_add(array, obj);
         }
     }

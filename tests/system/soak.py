@@ -10,6 +10,7 @@ a minute. What is random is what happens, to whom, and when; how long things tak
 
 import argparse
 import collections
+import json
 import os
 import random
 import subprocess
@@ -49,12 +50,18 @@ class Soak:
                 pass
         return found
 
+    def staying(self):
+        """Nodes that are in the world, and are not to leave it."""
+        shown = json.loads(fault_table.as_user("selastic", "show", "--json", self.training.job))
+        return {each["node"] for each in shown["members"] if each["state"] == "training"}
+
     def one(self, kind, lost=True):
         members = [each for each in self.members(kind) if each[0] not in self.undone]
         node, member = self.chance.choice(members) if members else (None, None)
         if member and lost and self.training.mode == "live":
-            # One of the world is left alone, and not one of a drained node, which leaves: the training writes no checkpoints, and what all have lost is lost.
-            whole = {each.worker for name, each in self.members("any") if name not in self.undone} - self.hit - {member.worker}
+            # One of the world is left alone, and not one that leaves: the training writes no checkpoints, and what all have lost is lost.
+            staying = self.staying() - set(self.undone)
+            whole = {each.worker for name, each in self.members("any") if name in staying} - self.hit - {member.worker}
             if not whole:
                 return None, None
             self.hit.add(member.worker)
