@@ -268,9 +268,8 @@ tests_unit_test_workers_SOURCES = tests/unit/test_workers.c $(WORKERS_FIXTURE)
 tests_unit_test_workers_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_workers_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(CMOCKA_LIBS)
 
-UNIT_TESTS += tests/unit/test_event
-tests_unit_test_event_SOURCES = \
-    tests/unit/test_event.c \
+# Libelastic, with what it does not export.
+CLIENT_SOURCES_OF_TESTS = \
     client/elastic.c \
     client/event.c \
     client/nodes.c \
@@ -278,8 +277,25 @@ tests_unit_test_event_SOURCES = \
     client/sockets.c \
     client/store.c \
     client/term_guard.c
+
+UNIT_TESTS += \
+    tests/unit/test_event \
+    tests/unit/test_event_page \
+    tests/unit/test_event_worlds
+EVENT_FIXTURE = \
+    tests/unit/event_fixture.c \
+    tests/unit/event_fixture.h \
+    tests/unit/support.h \
+    $(CLIENT_SOURCES_OF_TESTS)
+tests_unit_test_event_SOURCES = tests/unit/test_event.c $(EVENT_FIXTURE)
 tests_unit_test_event_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
 tests_unit_test_event_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_event_page_SOURCES = tests/unit/test_event_page.c $(EVENT_FIXTURE)
+tests_unit_test_event_page_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
+tests_unit_test_event_page_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_event_worlds_SOURCES = tests/unit/test_event_worlds.c $(EVENT_FIXTURE)
+tests_unit_test_event_worlds_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
+tests_unit_test_event_worlds_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
 
 UNIT_TESTS += tests/unit/test_run_dir
 tests_unit_test_run_dir_CPPFLAGS = $(AGENT_CPPFLAGS)
@@ -288,13 +304,7 @@ tests_unit_test_run_dir_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
 UNIT_TESTS += tests/unit/test_snapshot_client
 tests_unit_test_snapshot_client_SOURCES = \
     tests/unit/test_snapshot_client.c \
-    client/elastic.c \
-    client/event.c \
-    client/nodes.c \
-    client/snapshot.c \
-    client/sockets.c \
-    client/store.c \
-    client/term_guard.c
+    $(CLIENT_SOURCES_OF_TESTS)
 tests_unit_test_snapshot_client_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
 tests_unit_test_snapshot_client_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS) $(SODIUM_LIBS)
 
