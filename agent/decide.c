@@ -11,25 +11,44 @@
 #define STEP_WAIT 60.0 /* growth waits until the current world has made a step, at most so long */
 #define FORM_WAIT 10.0 /* and any change, until live workers have met */
 
+/* Has a worker made a step that others would have to make again? */
+static bool any_stateful(const struct leader *leader)
+{
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->position >= 0 && leader->members[i]->stateful)
+            return true;
+    return false;
+}
+
+/* Of a world that has just begun, with a checkpoint or without, none has made a step, and all will have what others can get. */
+static bool has_state(const struct leader *leader, const struct leader_member *m, bool begun)
+{
+    return leader->options->mode != MODE_RESTART && m->position >= 0 && m->link != NULL &&
+           !m->failed && !m->drained && (begun ? m->live && m->stateful : !m->stepping);
+}
+
 static int fill_plan_input(struct leader *leader, struct plan_input *in,
                            struct plan_member **members, struct plan_extension **extensions)
 {
+    bool begun = any_stateful(leader);
+
     *members = calloc((size_t)leader->member_count + 1, sizeof(**members));
     *extensions = calloc((size_t)leader->extension_count + 1, sizeof(**extensions));
     if (*members == NULL || *extensions == NULL)
         return -1;
     for (int i = 0; i < leader->member_count; i++) {
         const struct leader_member *m = leader->members[i];
+        bool avoided = avoid_member(leader, m), pressed = m->position < 0 || m->reclaimed;
 
         (*members)[i] = (struct plan_member){
             .id = m->id,
             .job = m->job,
             .base = m->base,
             .usable = m->link != NULL && !m->leaving && !m->released && m->departing == 0 &&
-                      leader_now(leader) >= m->shunned_until && !avoid_member(leader, m) &&
+                      leader_now(leader) >= m->shunned_until && !(avoided && pressed) &&
                       (!leader->only_warm || m->position >= 0 || m->warm),
-            .has_state = m->position >= 0 && m->link != NULL && m->live && m->stateful &&
-                         !m->failed && !m->drained && leader->options->mode != MODE_RESTART,
+            .going = avoided && !pressed,
+            .has_state = has_state(leader, m, begun),
             .position = m->position,
             .nodeid = m->nodeid,
             .switches = m->switches,
@@ -46,6 +65,7 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
             .since = ext->since,
             .begin = ext->begin,
             .leaves = ext->leaves,
+            .unwanted = ext->unwanted,
             .pool = ext->pool != NULL ? ext->pool->name : NULL,
             .reason = ext->reason[0] != '\0' ? ext->reason : NULL,
         };
@@ -164,6 +184,8 @@ static void change_when_prepared(struct leader *leader, const struct plan_output
         decide_later(leader, 0.5);
         return;
     }
+    if (out->size == 0 && !is_pressed(leader))
+        return; /* better the world that there is */
     if (leader_now(leader) < leader->leave_at) {
         decide_later(leader, leader->leave_at - leader_now(leader));
         return;

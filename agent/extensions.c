@@ -116,11 +116,14 @@ void extensions_member_gone(struct leader *leader, struct leader_member *member)
 
     if (ext == NULL || member->base)
         return;
-    /* Leaving, Slurm takes the whole job. Lost, the others stay (the job is submitted with --no-kill). */
-    if (member->leaving || member->released || ext->nodes <= 1)
+    /* Leaving, Slurm takes the whole job. Lost, the others stay (the job is submitted with --no-kill). If we do not want that node, the others are to
+     * go, too, when they can: Slurm has none of them back before. */
+    if (member->leaving || ext->nodes <= 1) {
         extensions_set_state(leader, ext, PLAN_LEAVING);
-    else if (ext->state != PLAN_LEAVING)
+    } else if (ext->state != PLAN_LEAVING) {
         ext->nodes--;
+        ext->unwanted = ext->unwanted || member->released;
+    }
 }
 
 /* ---- giving back ------------------------------------------------------------------------------------------------------- */

@@ -65,7 +65,7 @@ static double ending_since(const struct plan_extension *ext)
 
 static bool ending(const struct plan_input *in, const struct plan_extension *ext)
 {
-    return ending_since(ext) > 0 && in->now >= ending_since(ext);
+    return ext->unwanted || (ending_since(ext) > 0 && in->now >= ending_since(ext));
 }
 
 /* May this member be part of the next world? Newcomers of an extension come together or not at all. */
@@ -74,7 +74,7 @@ static bool eligible(const struct plan_input *in, const struct plan_output *out,
 {
     const struct plan_extension *ext;
 
-    if (!m->usable)
+    if (!m->usable || (m->going && !out->keeps_going))
         return false;
     if (m->base)
         return true;
@@ -127,20 +127,55 @@ static struct strength strength_without(const struct plan_input *in, const struc
     return found;
 }
 
-/* Give an extension back, unless too few that have the state would be left for those that have not. */
+/* Nodes of the base that the job has but cannot use now: they will be newcomers. */
+static int coming(const struct plan_input *in, const struct plan_output *out)
+{
+    int nodes = in->base_nodes - in->base_lost;
+
+    for (int i = 0; i < in->member_count; i++)
+        nodes -= in->members[i].base && !in->members[i].going && eligible(in, out, &in->members[i]);
+    return nodes;
+}
+
+/* Would too few that have the state be left for those that have not, or none to train until these are ready? */
+static bool too_few(const struct plan_input *in, const struct plan_output *out,
+                    struct strength rest, struct strength all, int keep)
+{
+    bool newcomers = rest.members + coming(in, out) > rest.holders;
+    bool goes_on = sizes_floor(in->sizes, rest.holders) > 0;
+
+    if (rest.holders == all.holders)
+        return false;
+    return (rest.holders < keep && (newcomers || !goes_on)) ||
+           (keep > 1 && newcomers && !goes_on && sizes_floor(in->sizes, all.holders) > 0);
+}
+
+/* Give an extension back, unless it is needed for its state. */
 static bool let_go(const struct plan_input *in, struct plan_output *out,
                    const struct plan_extension *ext, int keep)
 {
     struct strength all = strength_without(in, out, 0);
-    struct strength rest = strength_without(in, out, ext->job);
 
-    if (rest.holders < all.holders && rest.holders < keep &&
-        (rest.members > rest.holders || sizes_floor(in->sizes, rest.members) == 0)) {
+    if (too_few(in, out, strength_without(in, out, ext->job), all, keep)) {
         out->spared += ext->nodes;
+        if (out->spare_count < PLAN_CANCEL_MAX)
+            out->spare[out->spare_count++] = ext->job;
         return false;
     }
     cancel(out, ext->job, false);
     return true;
+}
+
+/* Those that are to go, though nobody waits for their nodes, are members for as long as they are needed. */
+static void keep_going(const struct plan_input *in, struct plan_output *out, int keep)
+{
+    struct strength all, rest = strength_without(in, out, 0);
+
+    out->keeps_going = true;
+    all = strength_without(in, out, 0);
+    out->keeps_going = too_few(in, out, rest, all, keep);
+    if (out->keeps_going)
+        out->spared += all.members - rest.members;
 }
 
 /* Extensions to drop so that the job holds no more than its target: those that wait first, then the newest; as few nodes as
@@ -163,6 +198,7 @@ static void drop_excess(const struct plan_input *in, struct plan_output *out, in
                 excess -= ext->nodes;
         }
     }
+    out->spared = at_most(out->spared, excess > 0 ? excess : 0);
     if (excess <= 0 || out->spared > 0)
         return;
     for (int i = 0; i < in->extension_count; i++) {
@@ -192,7 +228,7 @@ static int count_nodes(const struct plan_input *in, const struct plan_output *ou
     return nodes;
 }
 
-/* An extension whose time runs out goes as soon as the world keeps its size without it. */
+/* An extension whose time runs out goes as soon as the world keeps its size without it, one that is unwanted in any case. */
 static void drop_replaced(const struct plan_input *in, struct plan_output *out, int keep)
 {
     int current = 0, size;
@@ -203,12 +239,13 @@ static void drop_replaced(const struct plan_input *in, struct plan_output *out, 
     for (int i = 0; i < in->extension_count; i++) {
         const struct plan_extension *ext = &in->extensions[i];
 
-        if (!ending(in, ext)) {
+        if (!ending(in, ext) || ext->state != PLAN_JOINED) {
             if (ending_since(ext) > 0)
                 wake_at(in, out, ending_since(ext));
             continue;
         }
-        if (sizes_floor(in->sizes,
+        if (ext->unwanted ||
+            sizes_floor(in->sizes,
                         at_most(strength_without(in, out, ext->job).members, in->target)) >= size)
             let_go(in, out, ext, keep);
     }
@@ -323,6 +360,14 @@ static bool settling(const struct plan_input *in, struct plan_output *out, doubl
     return wait;
 }
 
+static bool is_chosen(const struct plan_output *out, int id)
+{
+    for (int i = 0; i < out->size; i++)
+        if (out->order[i] == id)
+            return true;
+    return false;
+}
+
 /* Joined extensions that the world does not use go back after a while. Those of the world that is are used until another one has begun: their
  * workers may be what is left of it, and wait with its state until there are enough. */
 static void drop_parked(const struct plan_input *in, struct plan_output *out)
@@ -336,9 +381,8 @@ static void drop_parked(const struct plan_input *in, struct plan_output *out)
         for (int k = 0; k < in->member_count && !used; k++) {
             if (in->members[k].job != ext->job || in->members[k].base)
                 continue;
-            used = in->members[k].usable && in->members[k].position >= 0;
-            for (int j = 0; j < out->size; j++)
-                used = used || out->order[j] == in->members[k].id;
+            used = (in->members[k].usable && in->members[k].position >= 0) ||
+                   is_chosen(out, in->members[k].id);
         }
         if (used)
             continue;
@@ -465,23 +509,55 @@ static int place_newcomers(const struct plan_member **list, int size)
     return count == 0 ? 0 : -1;
 }
 
-/* Of how many members the next world is. Those that have been spared are in it, beyond the target if it cannot be helped, until newcomers have the
- * state, too. */
+/* Of how many members the next world is. Those that have been spared are in it until newcomers have the state, too: beyond the target, if it cannot be
+ * helped. */
 static int size_of_next(const struct plan_input *in, const struct plan_output *out)
 {
     struct strength all = strength_without(in, out, 0);
-    int size = sizes_floor(in->sizes, at_most(all.members, in->target));
-    int next = sizes_next(in->sizes, all.holders);
+    int size = sizes_floor(in->sizes, at_most(all.members, in->target)), current = 0, next;
 
-    return out->spared > 0 && size <= all.holders && next > 0 && next <= all.members ? next : size;
+    if (out->spared == 0)
+        return size;
+    for (int i = 0; i < in->member_count; i++)
+        current += in->members[i].position >= 0 && eligible(in, out, &in->members[i]);
+    if (sizes_floor(in->sizes, current) > size)
+        size = sizes_floor(in->sizes, current);
+    next = sizes_next(in->sizes, all.holders);
+    return size <= all.holders && next > 0 && next <= all.members ? next : size;
+}
+
+static bool is_spared(const struct plan_output *out, const struct plan_member *m)
+{
+    for (int i = 0; i < out->spare_count; i++)
+        if (!m->base && m->job == out->spare[i])
+            return true;
+    return m->going;
+}
+
+/* Where no larger size is allowed some that have been spared make room for newcomers: the last of them, so that no less than `keep` stay. Those with the
+ * state are the first of the list. */
+static void make_room(const struct plan_output *out, const struct plan_member **list, int holders,
+                      int count, int keep)
+{
+    int kept = holders;
+
+    for (int i = holders - 1; i >= 0 && kept > keep && out->size - kept < count - holders; i--) {
+        const struct plan_member *moved = list[i];
+
+        if (!is_spared(out, moved))
+            continue;
+        memmove(list + i, list + i + 1, (size_t)(count - 1 - i) * sizeof(*list));
+        list[count - 1] = moved;
+        kept--;
+    }
 }
 
 /* Fill out->order with the eligible members, best first, and out->size. Returns their number, -1 when out of memory. */
-static int sort_members(const struct plan_input *in, struct plan_output *out,
+static int sort_members(const struct plan_input *in, struct plan_output *out, int keep,
                         double *oldest_newcomer)
 {
     const struct plan_member **list;
-    int count = 0;
+    int count = 0, holders = 0;
 
     list = calloc((size_t)in->member_count + 1, sizeof(*list));
     out->order = calloc((size_t)in->member_count + 1, sizeof(*out->order));
@@ -493,12 +569,15 @@ static int sort_members(const struct plan_input *in, struct plan_output *out,
         if (!eligible(in, out, &in->members[i]))
             continue;
         list[count++] = &in->members[i];
+        holders += in->members[i].has_state;
         if (in->members[i].position < 0 &&
             (*oldest_newcomer < 0 || in->members[i].joined < *oldest_newcomer))
             *oldest_newcomer = in->members[i].joined;
     }
     qsort(list, (size_t)count, sizeof(*list), compare_members);
     out->size = size_of_next(in, out);
+    if (out->spared > 0 && out->size > keep && out->size <= holders)
+        make_room(out, list, holders, count, keep);
     if (place_newcomers(list, out->size) != 0)
         count = -1;
     for (int i = 0; i < count; i++)
@@ -516,17 +595,19 @@ static int choose_members(const struct plan_input *in, struct plan_output *out, 
     drop_failed(in, out);
     drop_excess(in, out, count_nodes(in, out), keep);
     drop_replaced(in, out, keep);
-    return sort_members(in, out, oldest_newcomer);
+    keep_going(in, out, keep);
+    return sort_members(in, out, keep, oldest_newcomer);
 }
 
 int plan_decide(const struct plan_input *in, struct plan_output *out)
 {
-    int current = 0, lost = 0, usable, holders;
+    int current = 0, staying = 0, usable, holders;
     double oldest_newcomer;
 
     usable = choose_members(in, out, PLAN_HOLDERS, &oldest_newcomer);
     holders = strength_without(in, out, 0).holders;
-    if (out->spared > 0 && out->size <= holders && usable > holders) {
+    if (out->spared > 0 && out->size > 0 && out->size <= PLAN_HOLDERS && out->size <= holders &&
+        usable > holders) {
         /* There is no world in which newcomers could get the state of as many: of one, then. */
         plan_clear(out);
         usable = choose_members(in, out, 1, &oldest_newcomer);
@@ -537,12 +618,12 @@ int plan_decide(const struct plan_input *in, struct plan_output *out)
     }
     for (int i = 0; i < in->member_count; i++) {
         current += in->members[i].position >= 0;
-        lost += in->members[i].position >= 0 && !eligible(in, out, &in->members[i]);
+        staying += in->members[i].position >= 0 && is_chosen(out, in->members[i].id);
     }
     drop_parked(in, out);
     decide_submit(in, out);
 
-    if (lost > 0 || (current > 0 && out->size < current)) {
+    if (staying < current) {
         out->change = true;
         out->urgent = true;
     } else if (out->size > current) {

@@ -26,6 +26,7 @@ struct plan_extension {
     double since;  /* when it entered the state */
     double begin;  /* not eligible before; 0: at once */
     double leaves; /* has to go then because of its time limit; 0: not before the base */
+    bool unwanted; /* one of its nodes cannot be used, and Slurm takes back all of them or none */
     const char *pool;
     const char *reason; /* Slurm's word why it is pending; may be NULL */
 };
@@ -35,6 +36,7 @@ struct plan_member {
     uint32_t job;
     bool base;
     bool usable; /* joined, alive, not leaving */
+    bool going;  /* the world goes on without it, as soon as others have what it knows */
     bool
         has_state; /* its workers have trained, and stay through a change with what they have learnt (live mode) */
     int position;         /* in the current generation, -1: not in it */
@@ -93,8 +95,11 @@ struct plan_output {
     uint32_t cancel[PLAN_CANCEL_MAX];
     bool cancel_failed[PLAN_CANCEL_MAX]; /* this one counts as a failed growth (setback) */
     int cancel_count;
-    int spared;  /* nodes that go back only when others have the state */
-    double wake; /* decide again after so many seconds even if nothing happens; 0: no need */
+    int spared;                      /* nodes that go back only when others have the state, … */
+    uint32_t spare[PLAN_CANCEL_MAX]; /* … of these extensions, or of members that are going */
+    int spare_count;
+    bool keeps_going; /* members that are going are in it until then, too */
+    double wake;      /* decide again after so many seconds even if nothing happens; 0: no need */
     char why_size[200];
     char why_not_more[240];
 };

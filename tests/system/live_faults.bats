@@ -65,6 +65,44 @@ alone() {
     [[ -z $(checkpoint) ]]
 }
 
+nodes_of() { as_user squeue -h -j "$1" -o '%N' | xargs scontrol show hostnames; }
+
+drain() { on_testbed scontrol update nodename="$1" state=drain reason=test; }
+
+resume_all() { on_testbed scontrol update nodename='n[1-5]' state=resume 2>/dev/null || true; }
+
+# trains_without NODE...: none of them is in the world.
+trains_without() {
+    local node
+    for node; do
+        [[ $(show_json "$job" | json_value '[m["node"] for m in s["members"] if m["state"] == "training"] or ["none"]') != *"$node'"* ]] || return 1
+    done
+}
+
+@test "drained nodes go when those that take their place have the state, and all of an extension goes with one of its nodes" {
+    training 2 4 --elastic-grow=ask
+    wait_for 60 has_stepped
+    base=$(nodes_of "$job")
+    for node in $base; do drain "$node"; done
+    wait_for 30 shows 'drained or down'
+    as_user selastic resize "$job" 4
+    # shellcheck disable=SC2086
+    wait_for 60 trains_without $base
+    as_user sh -c ": >'$LOG.faults'; : >'$LOG.enough'"
+    went_well
+    ! says "$TB_WORK/$job.out" 'no worker has the state' 
+    resume_all
+    training 2 4:2
+    wait_for 60 size_is "$job" 4
+    extension=$(extensions_of "$job")
+    drain "$(nodes_of "$extension" | tail -1)"
+    wait_for 30 job_ended "$extension"
+    size_is "$job" 2
+    resume_all
+    as_user sh -c ": >'$LOG.faults'; : >'$LOG.enough'"
+    went_well
+}
+
 @test "a job that ends while one waits with the state leaves a checkpoint, and so does one that waits in vain" {
     alone
     as_user scancel "$job"
