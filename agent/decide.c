@@ -184,7 +184,7 @@ static void change_when_prepared(struct leader *leader, const struct plan_output
         decide_later(leader, 0.5);
         return;
     }
-    if (out->size == 0 && !is_pressed(leader))
+    if (out->size == 0 && !is_pressed(leader) && !extensions_time_is_over(leader))
         return; /* better the world that there is */
     if (leader_now(leader) < leader->leave_at) {
         decide_later(leader, leader->leave_at - leader_now(leader));

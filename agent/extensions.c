@@ -82,6 +82,25 @@ bool extensions_near_limit(struct leader *leader, uint32_t job)
            leader_now(leader) >= ext->leaves - PLAN_REPLACE;
 }
 
+bool extensions_to_go(struct leader *leader, uint32_t job)
+{
+    struct extension *ext = extensions_find(leader, job);
+
+    return extensions_near_limit(leader, job) || (ext != NULL && ext->unwanted);
+}
+
+bool extensions_time_is_over(struct leader *leader)
+{
+    for (int i = 0; i < leader->member_count; i++) {
+        const struct extension *ext = extensions_find(leader, leader->members[i]->job);
+
+        if (leader->members[i]->position >= 0 && ext != NULL && ext->leaves > 0 &&
+            leader_now(leader) >= ext->leaves)
+            return true;
+    }
+    return false;
+}
+
 static int live_members(const struct leader *leader, uint32_t job)
 {
     int count = 0;
@@ -120,6 +139,8 @@ void extensions_member_gone(struct leader *leader, struct leader_member *member)
      * go, too, when they can: Slurm has none of them back before. */
     if (member->leaving || ext->nodes <= 1) {
         extensions_set_state(leader, ext, PLAN_LEAVING);
+    } else if (member->released && ext->state == PLAN_STARTING) {
+        extensions_cancel(leader, ext->job, false, "one of its nodes cannot be used");
     } else if (ext->state != PLAN_LEAVING) {
         ext->nodes--;
         ext->unwanted = ext->unwanted || member->released;
@@ -313,6 +334,15 @@ static void note_times(struct leader *leader, struct extension *ext, const struc
         ext->leaves = leader_now(leader) + (double)(info->end - time(NULL)) - LEAVE_EARLY;
 }
 
+/* Slurm is about to end it, whatever we need it for. */
+static void cancel_preempted(struct leader *leader, uint32_t job, const char *reason)
+{
+    extensions_cancel(leader, job, true, reason);
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->job == job)
+            leader->members[i]->unneeded = false;
+}
+
 /* Who must go without having been told (again). */
 static void make_leave(struct leader *leader, struct extension *ext, const struct job_info *info)
 {
@@ -324,7 +354,7 @@ static void make_leave(struct leader *leader, struct extension *ext, const struc
     } else if (info->preempt_time != 0 && time(NULL) - info->preempt_time > SIGNAL_LIMIT) {
         snprintf(leader->next_reason, sizeof(leader->next_reason), "extension job %u preempted",
                  ext->job);
-        extensions_cancel(leader, ext->job, true, "preempted, and it has not said so");
+        cancel_preempted(leader, ext->job, "preempted, and it has not said so");
     } else if (ext->state == PLAN_JOINED && ext->leaves > 0 && ext->leaves <= leader_now(leader)) {
         extensions_cancel(leader, ext->job, false, "near its time limit");
     }

@@ -512,6 +512,10 @@ void extensions_poll(struct leader *leader);
 struct extension *extensions_find(struct leader *leader, uint32_t job);
 /* Is it about to leave because of its time limit, so that another may take its place? */
 bool extensions_near_limit(struct leader *leader, uint32_t job);
+/* … or for another reason, as soon as it can? */
+bool extensions_to_go(struct leader *leader, uint32_t job);
+/* Is there one in the world that has to save now, before Slurm ends it? */
+bool extensions_time_is_over(struct leader *leader);
 void extensions_joined(struct leader *leader, struct leader_member *member);
 void extensions_member_gone(struct leader *leader, struct leader_member *member);
 void extensions_cancel_all(struct leader *leader);

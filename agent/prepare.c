@@ -100,10 +100,23 @@ static int choose(struct leader *leader, bool only_warm, int **order, int *size)
     return -1;
 }
 
+/* Does somebody leave the present world for that one? */
+static bool lets_go(const struct leader *leader, const int *order, int size)
+{
+    int current = 0, staying = 0;
+
+    for (int i = 0; i < leader->member_count; i++) {
+        current += leader->members[i]->position >= 0;
+        for (int k = 0; k < size; k++)
+            staying += leader->members[i]->position >= 0 && order[k] == leader->members[i]->id;
+    }
+    return staying < current;
+}
+
 bool prepare_warm_suffice(struct leader *leader)
 {
     int *order = NULL, size, next_size = leader->next_size;
-    bool suffice = choose(leader, true, &order, &size) == 0;
+    bool suffice = choose(leader, true, &order, &size) == 0 && lets_go(leader, order, size);
 
     leader->next_size = next_size;
     free(order);

@@ -154,7 +154,7 @@ static const char *refusal(struct leader *leader, const char *node, uint32_t job
         for (int i = 0; i < leader->member_count; i++)
             nodes += leader->members[i]->link != NULL && !leader->members[i]->base &&
                      !leader->members[i]->leaving &&
-                     !extensions_near_limit(leader, leader->members[i]->job);
+                     !extensions_to_go(leader, leader->members[i]->job);
         if (nodes + 1 > leader->options->policy->sizes.max) {
             snprintf(text, sizeof(text), "the job has its %d nodes (MAX)",
                      leader->options->policy->sizes.max);

@@ -154,9 +154,13 @@ static bool too_few(const struct plan_input *in, const struct plan_output *out,
 static bool let_go(const struct plan_input *in, struct plan_output *out,
                    const struct plan_extension *ext, int keep)
 {
-    struct strength all = strength_without(in, out, 0);
+    struct strength all, rest;
 
-    if (too_few(in, out, strength_without(in, out, ext->job), all, keep)) {
+    out->keeps_going = true; /* they are still there */
+    all = strength_without(in, out, 0);
+    rest = strength_without(in, out, ext->job);
+    out->keeps_going = false;
+    if (too_few(in, out, rest, all, keep)) {
         out->spared += ext->nodes;
         if (out->spare_count < PLAN_CANCEL_MAX)
             out->spare[out->spare_count++] = ext->job;
@@ -601,7 +605,7 @@ static int choose_members(const struct plan_input *in, struct plan_output *out, 
 
 int plan_decide(const struct plan_input *in, struct plan_output *out)
 {
-    int current = 0, staying = 0, usable, holders;
+    int current = 0, staying = 0, lost = 0, usable, holders;
     double oldest_newcomer;
 
     usable = choose_members(in, out, PLAN_HOLDERS, &oldest_newcomer);
@@ -619,14 +623,15 @@ int plan_decide(const struct plan_input *in, struct plan_output *out)
     for (int i = 0; i < in->member_count; i++) {
         current += in->members[i].position >= 0;
         staying += in->members[i].position >= 0 && is_chosen(out, in->members[i].id);
+        lost += in->members[i].position >= 0 && !eligible(in, out, &in->members[i]);
     }
     drop_parked(in, out);
     decide_submit(in, out);
 
-    if (staying < current) {
+    if (lost > 0 || out->size < current) {
         out->change = true;
         out->urgent = true;
-    } else if (out->size > current) {
+    } else if (out->size > current || staying < current) {
         double awake = in->generation_since + in->snooze;
 
         if (current > 0 && out->spared == 0 && in->now < awake)
