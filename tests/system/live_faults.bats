@@ -65,7 +65,7 @@ alone() {
     [[ -z $(checkpoint) ]]
 }
 
-nodes_of() { as_user squeue -h -j "$1" -o '%N' | xargs scontrol show hostnames; }
+nodes_of() { on_testbed scontrol show hostnames "$(as_user squeue -h -j "$1" -o '%N')"; }
 
 drain() { on_testbed scontrol update nodename="$1" state=drain reason=test; }
 
