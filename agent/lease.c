@@ -114,20 +114,23 @@ static void claim(struct leader *leader, int term, enum claim_what what)
         leader->claim_after = leader_now(leader) + RETRY;
 }
 
-/* Of the nodes that are or were in the present world, and of the base. */
-static bool reaches_more(const struct leader *leader, int heard)
+/* Of the base and the present world, since the right to lead has lapsed: who was heard before may be lost with the others, and its silence not be
+ * noticed yet. */
+static bool reaches_more(const struct leader *leader)
 {
-    int reached = heard, missing = leader->lease.nodes - heard;
+    int reached = 0, missing = leader->lease.nodes;
 
     for (int i = 0; i < leader->member_count; i++) {
         const struct leader_member *m = leader->members[i];
+        bool is = m->link != NULL && (is_own(leader, m) || m->seen > leader->lease.since);
 
+        reached += is;
         if (m->base)
-            continue;
-        reached += m->link != NULL;
-        missing += m->link == NULL && m->position >= 0;
+            missing -= is;
+        else
+            missing += !is && m->position >= 0;
     }
-    return reached > missing;
+    return leader->lease.lapsed && reached > missing;
 }
 
 bool lease_may_act(struct leader *leader)
@@ -146,7 +149,7 @@ bool lease_may_act(struct leader *leader)
         m->heard = is;
         heard += is;
     }
-    state = lease_look(&leader->lease, leader_now(leader), heard, lost, reaches_more(leader, heard),
+    state = lease_look(&leader->lease, leader_now(leader), heard, lost, reaches_more(leader),
                        &wait);
     if (state == LEASE_HOLDS && !leader->unsealed)
         return true;
