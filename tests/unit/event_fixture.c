@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Both sides of the event page, and time, for its tests (event_fixture.h). */
 #include "tests/unit/event_fixture.h"
 
 #include <errno.h>
