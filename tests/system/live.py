@@ -39,15 +39,17 @@ WARM_UP = 6  # worlds in which a process may still grow: allocators, caches
 
 
 def resources(pid="self"):
-    """What a process holds: KiB of memory of its own, threads, descriptors, sockets among them."""
+    """What a process holds: KiB of memory of its own, threads, descriptors (sockets among them), without those of batches that its loader has ready."""
     with open(f"/proc/{pid}/status") as status:
         fields = dict(line.split(":", 1) for line in status)
     targets = []
     for name in os.listdir(f"/proc/{pid}/fd"):
         try:
-            targets.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+            target = os.readlink(f"/proc/{pid}/fd/{name}")
         except FileNotFoundError:
-            pass  # the one that lists them
+            continue  # the one that lists them
+        if not target.startswith("/dev/shm/torch_"):
+            targets.append(target)
     return {
         "memory": int(fields["RssAnon"].split()[0]),
         "threads": int(fields["Threads"]),
@@ -367,10 +369,7 @@ def check(log_dir, survivors, tolerances):
 
 
 def growth(samples, what):
-    """(first, last) of what a process holds, later than its warm-up: the least in the same sizes of world in both halves, the mean of all sizes.
-
-    The least, because batches that its loader has ready are descriptors too.
-    """
+    """(first, last) of what a process holds, later than its warm-up: the least in the same sizes of world in both halves, the mean of all sizes."""
     samples = [each for each in samples if each["generation"] > WARM_UP]
     half = (samples[0]["generation"] + samples[-1]["generation"]) / 2 if samples else 0
     halves = [collections.defaultdict(list), collections.defaultdict(list)]
