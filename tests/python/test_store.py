@@ -312,17 +312,23 @@ class Store(unittest.TestCase):
         def raise_it(number, frame):
             raise Enough
 
+        def interrupt(main, asking):
+            asking.wait()
+            time.sleep(0.02)
+            signal.pthread_kill(main, signal.SIGUSR1)
+
         threads, results = in_threads(1, lambda index: self.store.get("late"))
         until(lambda: self.agent.waiting == 1)
         before = signal.signal(signal.SIGUSR1, raise_it)
         try:
             for _ in range(20):
-                main = threading.get_ident()
-                timer = threading.Timer(0.02, signal.pthread_kill, (main, signal.SIGUSR1))
-                timer.start()
+                asking = threading.Event()
+                other = threading.Thread(target=interrupt, args=(threading.get_ident(), asking))
+                other.start()
                 with self.assertRaises(Enough):
+                    asking.set()
                     self.store.get("never")
-                timer.join()
+                other.join()
         finally:
             signal.signal(signal.SIGUSR1, before)
         self.store.set("late", "v")
