@@ -121,7 +121,7 @@ stayed_in_each_world() {
     as_user env -C "$TB_WORK/alone" /usr/bin/python3 "$script" --epochs 25 --log "$TB_WORK/steps-alone" >"$TB_WORK/alone.out"
     each_sample_once alone 25
     accuracy_is_good alone
-    as_user env -C "$TB_WORK/torchrun" /usr/bin/python3 -m torch.distributed.run --standalone --nproc_per_node=2 \
+    as_user env -C "$TB_WORK/torchrun" /usr/bin/python3 -m torch.distributed.run --rdzv_backend=c10d --rdzv_endpoint=localhost:0 --nproc_per_node=2 \
         --log_dir="$TB_WORK/torchrun" -r 1 -t 2 "$script" --epochs 3 --log "$TB_WORK/steps-torchrun"
     each_sample_once torchrun 3
 }

@@ -169,6 +169,6 @@ SCRIPT
     as_user /usr/bin/python3 "$TB_WORK/live.py" train "$LOG" 3 0
     check 1 float64=1e-10
     LOG=$TB_WORK/log-torchrun
-    as_user /usr/bin/python3 -m torch.distributed.run --standalone --nproc_per_node=2 --log_dir="$TB_WORK/torchrun" -r 1 -t 2 "$TB_WORK/live.py" train "$LOG" 3 0
+    as_user /usr/bin/python3 -m torch.distributed.run --rdzv_backend=c10d --rdzv_endpoint=localhost:0 --nproc_per_node=2 --log_dir="$TB_WORK/torchrun" -r 1 -t 2 "$TB_WORK/live.py" train "$LOG" 3 0
     check 2 float64=1e-10
 }
