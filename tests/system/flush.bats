@@ -149,22 +149,23 @@ lost_less_than() {
 @test "a job that does not save is flushed after scancel, its time limit and a preemption; one that loses a node goes on from the queue" {
     local cancelled limited preempted lost job node
     cancelled=$(keeper 1:1 5 deaf -- --elastic-grace=1)
-    limited=$(keeper 1:1 5 deaf -- --elastic-grace=1 -t 1)
+    limited=$(keeper 1:1 5 deaf -- --elastic-grace=1 -t 5)
     preempted=$(keeper 1:1 5 deaf -- -p elastic --elastic-grace=1)
     lost=$(keeper 2:2 5 -- --elastic-fault-wait=1 --elastic-requeue=fault)
     for job in "$cancelled" "$limited" "$preempted" "$lost"; do
         wait_for 40 made "$job" 12
     done
+    # While all nodes are busy: else it may have another one in time.
+    node=$(as_user scontrol show hostnames "$(job_field "$lost" NodeList)" | tail -n 1)
+    job_processes "$lost" "$node" | xargs kill -KILL || true # some end by themselves
+    wait_for 40 start_again "$lost"
     on_testbed scontrol update jobid="$limited" endtime=now+1
     as_user scancel "$cancelled"
     submit -w "$(job_field "$preempted" NodeList)" --exclusive --wrap true
-    node=$(as_user scontrol show hostnames "$(job_field "$lost" NodeList)" | tail -n 1)
-    job_processes "$lost" "$node" | xargs kill -KILL || true # some end by themselves
     wait_for 30 job_ended "$cancelled"
     lost_less_than "$cancelled" 5
     wait_for 30 job_ended "$preempted"
     lost_less_than "$preempted" 5
-    wait_for 40 start_again "$lost"
     wait_for 40 has_begun_again "$lost"
     echo "lost: $(ended_with "$lost") -> $(began_again "$lost")"
     grep -q "goes on from a snapshot of run 0, generation 1, step $(began_again "$lost")" "$TB_WORK/$lost.out"
