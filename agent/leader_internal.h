@@ -259,6 +259,7 @@ struct leader {
     struct srun *srun;              /* what it knows of the base's nodes; NULL: not looked at yet */
     bool looking_for_srun;          /* … which is under way */
     bool orphaned;                  /* there is no srun any more */
+    bool looked_last;               /* … as far as could be seen when all was over */
     bool completing, completed_job; /* Slurm is being told that the job has ended; has been */
     bool finish_due;                /* … once that may be done: */
     int finish_code;

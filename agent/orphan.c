@@ -72,8 +72,9 @@ static void looked(void *arg)
     struct leader *leader = orphan->leader;
 
     leader->looking_for_srun = false;
+    if (!orphan->there && !orphan->output_only)
+        leader->orphaned = true;
     if (!orphan->there && leader->phase != PHASE_ENDING) {
-        leader->orphaned = leader->orphaned || !orphan->output_only;
         if (orphan->fd >= 0) {
             dup2(orphan->fd, STDOUT_FILENO);
             dup2(orphan->fd, STDERR_FILENO);
@@ -159,6 +160,12 @@ bool orphan_ends(struct leader *leader)
 
     if (leader->completing)
         return true;
+    if (leader->lease.term > 0 && !leader->orphaned && !leader->deposed && !leader->looked_last) {
+        /* It was there when the node before this one was lost, and may have been lost since. */
+        leader->looked_last = true;
+        orphan_look(leader, false);
+        return leader->looking_for_srun;
+    }
     if ((!leader->orphaned && !srun_misleads(leader)) || leader->deposed || leader->completed_job ||
         leader->requeue || (ending = calloc(1, sizeof(*ending))) == NULL)
         return false;

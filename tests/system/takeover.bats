@@ -77,6 +77,20 @@ killed_agent() {
     wait_for 20 nothing_is_left_of "$job"
 }
 
+@test "the leading agent is killed, and its node lost when another one leads: the job ends" {
+    training 3:3
+    trains_on
+    crashed=n1
+    killed_agent n1
+    wait_for 20 led_by n2
+    on_testbed "$TREE/scripts/testbed" crash --dir "$TB_DIR" n1
+    trains_on
+    went_well 2
+    on_testbed "$TREE/scripts/testbed" boot --dir "$TB_DIR" n1
+    crashed=
+    wait_for 60 job_ended "$job"
+}
+
 @test "the leading node is lost for good: output goes on in the job's file, and the job ends" {
     training 3:5
     wait_for 30 size_is "$job" 5
