@@ -143,17 +143,11 @@ static bool any_completed(const struct leader *leader)
 }
 
 /* A world of live workers that have not met yet. Left alone they will have in a moment, even if some are to leave; told of the next world now, those
- * that have read it are missed by those that wait for them, who find out only when their patience is over. If one is lost they never meet, or have, and
- * it has not come to say so. */
+ * that have read it are missed by those that wait for them, who find out only when their patience is over. */
 static bool is_forming(const struct leader *leader)
 {
-    if (leader_now(leader) >= leader->generation_since + FORM_WAIT || !live_possible(leader) ||
-        change_all_stepping(leader))
-        return false;
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position >= 0 && leader->members[i]->link == NULL)
-            return false;
-    return true;
+    return leader_now(leader) < leader->generation_since + FORM_WAIT && live_possible(leader) &&
+           !change_all_stepping(leader);
 }
 
 /* Does somebody else wait for a node of this world? We do not, for one that we give back, and Slurm does not, for one that it drains. */

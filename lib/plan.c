@@ -106,15 +106,15 @@ static int at_most(int a, int b)
     return a < b ? a : b;
 }
 
-/* Members that may be part of the next world, and of these those with the state, without those of a job (0: with all). */
+/* Members that may be part of the next world, of these those with the state, and those of the present one; without those of a job (0: with all). */
 struct strength {
-    int members, holders;
+    int members, holders, present;
 };
 
 static struct strength strength_without(const struct plan_input *in, const struct plan_output *out,
                                         uint32_t job)
 {
-    struct strength found = {0, 0};
+    struct strength found = {0};
 
     for (int i = 0; i < in->member_count; i++) {
         const struct plan_member *m = &in->members[i];
@@ -123,8 +123,19 @@ static struct strength strength_without(const struct plan_input *in, const struc
             continue;
         found.members++;
         found.holders += m->has_state;
+        found.present += m->position >= 0;
     }
     return found;
+}
+
+/* Nodes of the present world, lost or not. */
+static int count_present(const struct plan_input *in)
+{
+    int present = 0;
+
+    for (int i = 0; i < in->member_count; i++)
+        present += in->members[i].position >= 0;
+    return present;
 }
 
 /* Nodes of the base that the job has but cannot use now: they will be newcomers. */
@@ -235,11 +246,8 @@ static int count_nodes(const struct plan_input *in, const struct plan_output *ou
 /* An extension whose time runs out goes as soon as the world keeps its size without it, one that is unwanted in any case. */
 static void drop_replaced(const struct plan_input *in, struct plan_output *out, int keep)
 {
-    int current = 0, size;
+    int size = sizes_floor(in->sizes, at_most(count_present(in), in->target));
 
-    for (int i = 0; i < in->member_count; i++)
-        current += in->members[i].position >= 0;
-    size = sizes_floor(in->sizes, at_most(current, in->target));
     for (int i = 0; i < in->extension_count; i++) {
         const struct plan_extension *ext = &in->extensions[i];
 
@@ -515,18 +523,16 @@ static int place_newcomers(const struct plan_member **list, int size)
 
 /* Of how many members the next world is. Those that have been spared are in it until newcomers have the state, too: beyond the target, if it cannot be
  * helped. */
-static int size_of_next(const struct plan_input *in, const struct plan_output *out)
+static int size_of_next(const struct plan_input *in, const struct plan_output *out,
+                        struct strength all)
 {
-    struct strength all = strength_without(in, out, 0);
-    int size = sizes_floor(in->sizes, at_most(all.members, in->target)), current = 0, next;
+    int size = sizes_floor(in->sizes, at_most(all.members, in->target));
+    int present = sizes_floor(in->sizes, all.present), next = sizes_next(in->sizes, all.holders);
 
     if (out->spared == 0)
         return size;
-    for (int i = 0; i < in->member_count; i++)
-        current += in->members[i].position >= 0 && eligible(in, out, &in->members[i]);
-    if (sizes_floor(in->sizes, current) > size)
-        size = sizes_floor(in->sizes, current);
-    next = sizes_next(in->sizes, all.holders);
+    if (present > size)
+        size = present;
     return size <= all.holders && next > 0 && next <= all.members ? next : size;
 }
 
@@ -560,8 +566,9 @@ static void make_room(const struct plan_output *out, const struct plan_member **
 static int sort_members(const struct plan_input *in, struct plan_output *out, int keep,
                         double *oldest_newcomer)
 {
+    struct strength all = strength_without(in, out, 0);
     const struct plan_member **list;
-    int count = 0, holders = 0;
+    int count = 0;
 
     list = calloc((size_t)in->member_count + 1, sizeof(*list));
     out->order = calloc((size_t)in->member_count + 1, sizeof(*out->order));
@@ -573,15 +580,14 @@ static int sort_members(const struct plan_input *in, struct plan_output *out, in
         if (!eligible(in, out, &in->members[i]))
             continue;
         list[count++] = &in->members[i];
-        holders += in->members[i].has_state;
         if (in->members[i].position < 0 &&
             (*oldest_newcomer < 0 || in->members[i].joined < *oldest_newcomer))
             *oldest_newcomer = in->members[i].joined;
     }
     qsort(list, (size_t)count, sizeof(*list), compare_members);
-    out->size = size_of_next(in, out);
-    if (out->spared > 0 && out->size > keep && out->size <= holders)
-        make_room(out, list, holders, count, keep);
+    out->size = size_of_next(in, out, all);
+    if (out->spared > 0 && out->size > keep && out->size <= all.holders)
+        make_room(out, list, all.holders, count, keep);
     if (place_newcomers(list, out->size) != 0)
         count = -1;
     for (int i = 0; i < count; i++)
@@ -605,7 +611,7 @@ static int choose_members(const struct plan_input *in, struct plan_output *out, 
 
 int plan_decide(const struct plan_input *in, struct plan_output *out)
 {
-    int current = 0, staying = 0, lost = 0, usable, holders;
+    int current = count_present(in), staying = 0, lost, usable, holders;
     double oldest_newcomer;
 
     usable = choose_members(in, out, PLAN_HOLDERS, &oldest_newcomer);
@@ -620,11 +626,9 @@ int plan_decide(const struct plan_input *in, struct plan_output *out)
         plan_clear(out);
         return -1;
     }
-    for (int i = 0; i < in->member_count; i++) {
-        current += in->members[i].position >= 0;
+    lost = current - strength_without(in, out, 0).present;
+    for (int i = 0; i < in->member_count; i++)
         staying += in->members[i].position >= 0 && is_chosen(out, in->members[i].id);
-        lost += in->members[i].position >= 0 && !eligible(in, out, &in->members[i]);
-    }
     drop_parked(in, out);
     decide_submit(in, out);
 

@@ -52,7 +52,7 @@ grown_job() {
 @test "all agents of the base are killed with SIGKILL" {
     grown_job 100000
     local -a agents=()
-    for node in $(on_testbed scontrol show hostnames "$(job_field "$job" NodeList)"); do
+    for node in $(job_nodes "$job"); do
         agents+=("$(agent_of "$job" "$node")")
     done
     ((${#agents[@]} == 2))

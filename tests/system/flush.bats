@@ -156,7 +156,7 @@ lost_less_than() {
         wait_for 40 made "$job" 12
     done
     # While all nodes are busy: else it may have another one in time.
-    node=$(as_user scontrol show hostnames "$(job_field "$lost" NodeList)" | tail -n 1)
+    node=$(job_nodes "$lost" | tail -n 1)
     job_processes "$lost" "$node" | xargs kill -KILL || true # some end by themselves
     wait_for 40 start_again "$lost"
     on_testbed scontrol update jobid="$limited" endtime=now+1
@@ -183,7 +183,7 @@ lost_less_than() {
     local job node
     job=$(keeper 2:2 5)
     wait_for 40 made "$job" 12
-    node=$(as_user scontrol show hostnames "$(job_field "$job" NodeList)" | tail -n 1)
+    node=$(job_nodes "$job" | tail -n 1)
     # shellcheck disable=SC2046
     grep -lz "^RANK=1$" $(job_processes "$job" "$node" | sed 's|.*|/proc/&/environ|') 2>/dev/null | cut -d/ -f3 | xargs kill -KILL || true
     wait_for 40 grep -q '^start .* 2 ' "$TB_WORK/log-$job"

@@ -119,6 +119,9 @@ job_field() {
     on_testbed scontrol --oneliner show job "$1" | tr ' ' '\n' | sed -n "s/^$2=//p"
 }
 
+# job_nodes ID: a line each.
+job_nodes() { on_testbed scontrol show hostnames "$(job_field "$1" NodeList)"; }
+
 # job_is ID STATE...: whether the job is in one of these states.
 job_is() {
     local state want

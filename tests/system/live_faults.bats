@@ -65,8 +65,6 @@ alone() {
     [[ -z $(checkpoint) ]]
 }
 
-nodes_of() { on_testbed scontrol show hostnames "$(as_user squeue -h -j "$1" -o '%N')"; }
-
 drain() { on_testbed scontrol update nodename="$1" state=drain reason=test; }
 
 resume_all() { on_testbed scontrol update nodename='n[1-5]' state=resume 2>/dev/null || true; }
@@ -83,7 +81,7 @@ trains_without() {
 @test "drained nodes go when those that take their place have the state, and all of an extension goes with one of its nodes" {
     training 2 4 --elastic-grow=ask
     wait_for 60 has_stepped
-    base=$(nodes_of "$job")
+    base=$(job_nodes "$job")
     for node in $base; do drain "$node"; done
     wait_for 30 shows 'drained or down'
     as_user selastic resize "$job" 4
@@ -96,7 +94,7 @@ trains_without() {
     training 2 4:2
     wait_for 60 size_is "$job" 4
     extension=$(extensions_of "$job")
-    drain "$(nodes_of "$extension" | tail -1)"
+    drain "$(job_nodes "$extension" | tail -1)"
     wait_for 30 job_ended "$extension"
     size_is "$job" 2
     resume_all

@@ -19,9 +19,10 @@ teardown_file() { testbed_down; }
 
 teardown() { cancel_all; }
 
-# mpirun_on NODES COMMAND...: two processes on each. (More processes than cores, and each of them waits by looking.)
+# mpirun_on NODES COMMAND...: two processes on each. (More processes than cores, and each of them waits by looking.) srun is quiet: where it has to
+# wait for nodes that the last job is just leaving, it would say so.
 mpirun_on() {
-    as_user OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo timeout 60 srun -N"$1" --ntasks-per-node=2 --exclusive elasticrun \
+    as_user OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo timeout 60 srun --quiet -N"$1" --ntasks-per-node=2 --exclusive elasticrun \
         --elastic="$1:$1" "${@:2}"
 }
 

@@ -214,7 +214,7 @@ JOB
     run -0 as_user srun -N2 --gpus-per-node=2 bash -c 'echo "gpus=$CUDA_VISIBLE_DEVICES"'
     [ "$output" = $'gpus=0,1\ngpus=0,1' ]
     run ! as_user srun -N1 --gpus-per-node=3 true
-    run -0 as_user srun -N2 nproc
+    run -0 as_user srun --quiet -N2 nproc
     (($(nproc) == 1 || lines[0] + lines[1] == $(nproc)))
 }
 

@@ -173,11 +173,18 @@ static void test_nodes_need_pmix_and_good_arguments(void **state)
     event_destroy(event);
 }
 
+static void assert_ends_well(pid_t child)
+{
+    int status = 0;
+
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 static void test_a_pmix_server_that_is_not_there_is_an_error(void **state)
 {
     struct event *event = create_page(1);
     pid_t pid;
-    int status = 0;
 
     setenv("ELASTIC_EVENT_FILE", page_path, 1);
     /* Another process: what libpmix leaves behind is not ours. */
@@ -193,8 +200,7 @@ static void test_a_pmix_server_that_is_not_there_is_an_error(void **state)
         elastic_finalize();
         _exit(0);
     }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_ends_well(pid);
     event_destroy(event);
 }
 
@@ -227,7 +233,6 @@ static void test_a_forked_child_is_no_worker(void **state)
 {
     struct event *event = create_page(1);
     pid_t pid;
-    int status = 0;
 
     setenv("ELASTIC_EVENT_FILE", page_path, 1);
     assert_int_equal(elastic_init(), 0);
@@ -241,8 +246,7 @@ static void test_a_forked_child_is_no_worker(void **state)
                       elastic_request_nodes(1, 0, NULL) == ELASTIC_NOT_ELASTIC
                   ? 0
                   : 1);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_ends_well(pid);
     assert_int_equal(event_read(event).step, 1);
     assert_int_equal(elastic_event_test(NULL), 0);
     assert_int_equal(event_read(event).step, 2);

@@ -873,6 +873,7 @@ static void check(struct cluster *c, const struct plan_output *out)
         pending += s->extensions[i].state == PLAN_PENDING;
     assert_true(out->cancel_count > 0 || out->spared > 0 ||
                 asked_for(s) + out->submit <= s->in.target);
+    assert_true(out->submit <= s->in.target);
     assert_true(pending <= s->in.max_pending);
     assert_true(out->size == 0 || sizes_allowed(&s->sizes, out->size));
     assert_true(out->size <= s->in.member_count);
