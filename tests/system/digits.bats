@@ -107,10 +107,10 @@ stayed_in_each_world() {
 
 @test "the live script anew in each world, as elasticrun --mode=restart has it" {
     ELASTICRUN=--mode=restart
-    job=$(digits train_elastic.py 2:3 --epochs 8 --step-time 0.1 --dtype float64)
+    job=$(digits train_elastic.py 2:3 --epochs 20 --step-time 0.1 --dtype float64)
     wait_for 120 has_stepped_at "$job" 3
     wait_for 200 job_is "$job" COMPLETED
-    each_sample_once "$job" 8
+    each_sample_once "$job" 20
     [[ $output == *"generation 2: 3 of 3 workers"*"0 processes stayed"* ]]
 }
 
