@@ -15,6 +15,7 @@ import threading
 import time
 import unittest
 from datetime import timedelta
+from unittest import mock
 
 import tap
 
@@ -32,6 +33,7 @@ class Agent(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         super().__init__(path, Connection)
         self.values, self.changed = {}, threading.Condition()
         self.over, self.busy, self.connections, self.waiting = False, 0, [], 0
+        self.longest = 0  # seconds for which somebody would have waited
         self.scopes = set()
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
@@ -83,6 +85,7 @@ class Agent(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 
     def wait(self, request, keys):
         self.waiting += 1
+        self.longest = max(self.longest, request["timeout"])
         there = self.changed.wait_for(
             lambda: self.over or all(key in self.values for key in keys), request["timeout"]
         )
@@ -256,6 +259,26 @@ class Store(unittest.TestCase):
         self.assertIsInstance(results[0], self.module.StoreAborted)
         self.assertIn("torn", str(results[0]))
         self.assertFalse(dist.is_initialized())
+
+    def test_who_forms_a_live_world_waits_until_it_is_over(self):
+        """Others may have a long step to end before they come."""
+        import torch
+        from slurm_elastic import _events, live
+
+        world = _events.World(3, 4, rank=0, size=2, local_rank=0, local_size=1, nodes=2, save=0)
+        for end in (lambda: self.agent.connections[-1].shutdown(2), self.agent.end):
+            membership = live._Membership(world, live.State(torch.nn.Linear(2, 2)), timedelta(minutes=7))
+            with mock.patch.dict(os.environ, ELASTIC_STORE=self.path), mock.patch.object(_events, "_library", mock.MagicMock()):
+                _events._library.elastic_world_forms.return_value = 0
+                threads, results = in_threads(1, lambda _: membership.enter())
+                until(lambda: self.agent.waiting == 1)
+                self.assertEqual(self.agent.longest, 7 * 60)
+                end()
+                threads[0].join(5)
+                self.assertIsInstance(results[0], self.module.StoreError)
+                membership.leave(torn=True)
+            with self.agent.changed:
+                self.agent.waiting = 0  # that of the connection that has ended goes on
 
     def test_descriptors(self):
         def open_now():

@@ -221,7 +221,6 @@ class AgentStore(dist.Store):
 
     generation, attempt: that world; without them the one that this process was started for.
     timeout: how long get and wait last, unless they are told otherwise.
-    longest: … whatever they are told.
 
     Threads may share it; after fork the child has a connection of its own. A key has 1 to 1024
     bytes, a value at most 1 MiB. Errors are StoreError and its subclasses."""
@@ -232,7 +231,6 @@ class AgentStore(dist.Store):
         attempt: Optional[int] = None,
         path: Optional[str] = None,
         timeout: timedelta = timedelta(minutes=5),
-        longest: Optional[timedelta] = None,
     ):
         super().__init__()
         self._path = path or os.environ.get("ELASTIC_STORE", "")
@@ -240,7 +238,6 @@ class AgentStore(dist.Store):
             raise StoreError("no store: ELASTIC_STORE is not set, as it is for elastic workers")
         self._generation = _number("ELASTIC_GENERATION") if generation is None else generation
         self._attempt = _number("ELASTIC_ATTEMPT") if attempt is None else attempt
-        self._longest = longest
         self._ended: Optional[str] = None
         self._clones: List[AgentStore] = []
         self._after_fork(first=True)
@@ -301,7 +298,7 @@ class AgentStore(dist.Store):
     def clone(self) -> "AgentStore":
         """Another of the same world, with a connection of its own."""
         self._clones.append(
-            AgentStore(self._generation, self._attempt, self._path, self.timeout, self._longest)
+            AgentStore(self._generation, self._attempt, self._path, self.timeout)
         )
         return self._clones[-1]
 
@@ -343,8 +340,6 @@ class AgentStore(dist.Store):
 
     def _seconds(self, timeout: Optional[timedelta]) -> float:
         timeout = self.timeout if timeout is None else timeout
-        if self._longest is not None:
-            timeout = min(timeout, self._longest)
         return max(0.0, timeout.total_seconds())
 
     def _ask(self, op: str, key: Optional[str] = None, **fields: Any) -> dict:

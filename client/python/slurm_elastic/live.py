@@ -43,7 +43,6 @@ from ._wrapper import unwrap, wrap
 from .leaving import leave
 from .sampler import ElasticSampler
 
-FORM_SECONDS = 30.0  # for all ranks of a world to meet
 FORGET_SECONDS = 0.5  # for the groups of a torn world to end
 COLLECTIVE = datetime.timedelta(minutes=30)  # for each collective, as torch.distributed has it
 TOUCHED = 3  # times the parameters, …
@@ -440,10 +439,10 @@ class _Membership:
 
     def enter(self) -> None:
         world, state = self._world, self._state
-        patience = datetime.timedelta(seconds=FORM_SECONDS)
         _world.enter(world)
         _events.world_forms()
-        self._store = AgentStore(world.generation, world.attempt, timeout=patience, longest=patience)
+        # No limit of its own: others may have a long step to end first, and the store says when this world is over.
+        self._store = AgentStore(world.generation, world.attempt, timeout=self._timeout)
         with _without_barrier():
             dist.init_process_group(
                 _backend(), store=self._store, rank=world.rank, world_size=world.size, timeout=self._timeout
