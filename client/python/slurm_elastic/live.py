@@ -313,7 +313,7 @@ def _is_scaler(part: Any) -> bool:
 def _outline(part: Any) -> List[Any]:
     if isinstance(part, ElasticSampler):
         state = part.state_dict()
-        return ["sampler", state["samples"], state["shuffle"]]
+        return ["sampler", state["samples"], state["shuffle"], part.global_batch]  # the seed comes with the state
     groups = part.param_groups if _is_optimizer(part) else []
     return [type(part).__qualname__, *(len(group["params"]) for group in groups)]
 

@@ -30,7 +30,7 @@ class ElasticSampler:
              while not sampler.finished: x = data[sampler.indices()]; ...; sampler.commit()
 
     dataset       anything with a length, or the number of samples.
-    global_batch  samples per optimizer step, over all ranks.
+    global_batch  samples per optimizer step, over all ranks; in live mode the same in all worlds.
     seed          of the order, the same on all ranks.
     shuffle       False: epochs go through the data in order.
     rank, world_size   both or none; by default of torch.distributed if initialised, else of $RANK
@@ -93,6 +93,10 @@ class ElasticSampler:
     def finished(self) -> bool:
         """True once all samples of the epoch are committed."""
         return self._committed == self._samples
+
+    @property
+    def global_batch(self) -> int:
+        return self._global_batch
 
     @property
     def rank(self) -> int:
