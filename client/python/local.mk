@@ -9,6 +9,7 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/_flat.py \
     client/python/slurm_elastic/_snapshot.py \
     client/python/slurm_elastic/_boundary.py \
+    client/python/slurm_elastic/_copies.py \
     client/python/slurm_elastic/_generators.py \
     client/python/slurm_elastic/_memory.py \
     client/python/slurm_elastic/_nodes.py \

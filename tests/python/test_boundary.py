@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a torn step has done to a training state, and how it is undone: in one process. Worlds that are torn: tests/system/live_faults.bats."""
 
+import copy
 import random
 import statistics
 import time
@@ -248,6 +249,114 @@ class Undone(Case):
         self.model.table.view(2, 2).add_(1)
         state._tear()
         self.assertEqual(self.model.table.tolist(), [0] * 4)
+
+    def test_buffers_that_are_replaced(self):
+        self.model.register_buffer("center", torch.zeros(3))
+        self.model.register_buffer("later", None)
+        state = self.begin(self.sgd())
+        for _ in range(2):
+            self.backward()
+            self.model.center = self.model.center + 1
+            state.step()
+        self.model.center = self.model.center + 1
+        self.model.later = torch.ones(2)
+        state._tear()
+        self.assertEqual(self.model.center.tolist(), [2] * 3)
+        self.assertIsNone(self.model.later)
+        self.assertEqual(state._standing, Standing(2, -1))
+        state._begin_training()
+        del self.model.later
+        self.backward()
+        state.step()
+        del self.model.center
+        state._tear()
+        self.assertEqual([name for name, _ in self.model.named_buffers()], ["center"])
+
+    def test_a_buffer_of_which_there_is_no_copy(self):
+        state = self.begin(self.sgd())
+        self.model.register_buffer("mask", torch.ones(3))
+        state._tear()
+        self.assertEqual(state._standing, Standing(-1, -1))
+        state._is_whole = True  # received
+        state._begin_training()
+        self.model.mask.zero_()
+        state._tear()
+        self.assertEqual((self.model.mask.tolist(), state._standing), ([1] * 3, Standing(0, -1)))
+
+    def averaging(self, average, as_part):
+        """A training that has a moving average of the model, which no optimizer has: state, and a step without its optimizer's."""
+        self.setUp()
+        optimizer = self.sgd()
+        teacher = copy.deepcopy(self.model[2])
+        if not as_part:
+            self.model[0].teacher = teacher
+        state = self.begin(optimizer, *([teacher] if as_part else []))
+
+        def step():
+            self.backward()
+            for slow, fast in zip(teacher.parameters(), self.model[2].parameters()):
+                average(slow, fast)
+
+        return state, teacher, step
+
+    def each_average(self, check):
+        def counted(slow, fast):
+            with torch.no_grad():
+                slow.mul_(0.9).add_(fast, alpha=0.1)
+
+        def silent(slow, fast):
+            slow.data.mul_(0.9).add_(fast.data, alpha=0.1)
+
+        def replaced(slow, fast):
+            slow.data = slow.data * 0.9 + fast.data * 0.1
+
+        for average in counted, silent, replaced:
+            for as_part in False, True:
+                with self.subTest(average=average.__name__, as_part=as_part):
+                    check(*self.averaging(average, as_part))
+
+    def test_parameters_that_no_optimizer_has(self):
+        def check(state, teacher, step):
+            for _ in range(3):
+                step()
+                state.step()
+            for steps in 3, 4:
+                kept = [each.detach().clone() for each in teacher.parameters()]
+                step()
+                state._tear()
+                self.assertTensorsEqual(kept, teacher.parameters())
+                self.assertEqual(state._standing, Standing(steps, -1))
+                state._begin_training()  # and in the next world from the first step on
+                step()
+                state.step()
+
+        self.each_average(check)
+
+    def test_parameters_that_no_optimizer_has_and_of_which_there_is_no_copy(self):
+        def check(state, teacher, step):
+            with torch.no_grad():
+                teacher.weight.add_(1)
+            state._begin_training()
+            step()
+            state._tear()
+            self.assertEqual(state._standing, Standing(-1, -1))
+
+        self.each_average(check)
+
+    def test_parameters_that_never_change_are_not_copied(self):
+        self.model[0].frozen = torch.nn.Linear(3, 3)
+        late = self.model[2]
+        optimizer = torch.optim.SGD(self.model[0].parameters(), lr=0.5)
+        state = self.begin(optimizer)
+        for number in range(4):
+            self.backward()
+            state.step()
+            if number == 1:
+                optimizer.add_param_group({"params": list(late.parameters())})
+        self.assertEqual(state._boundary._copies._copied, [])
+        self.model(torch.ones(4, 3))
+        state._tear()
+        self.assertEqual(state._standing, Standing(4, -1))
 
     def test_gradients_are_dropped_when_the_next_world_begins(self):
         state = self.begin(self.sgd())

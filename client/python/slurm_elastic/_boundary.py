@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a step that is torn has done to a training state, and how it is undone.
 
-Until its optimizers step, a step changes little: buffers, random numbers, what the script counts. Of that there is a copy from
-the last boundary. When they have stepped there is no way back, for a copy of all parameters would cost as much as a step; but
+Until its optimizers step, a step changes little: buffers, parameters that no optimizer has, random numbers, what the script counts. Of that there is
+a copy from the last boundary. When they have stepped there is no way back, for a copy of all parameters would cost as much as a step; but
 if all of them have, the step is complete, whatever else was still to come.
 """
 
@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import copy
 import types
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Set, Tuple
 
 import torch
 
 from . import _generators
+from ._copies import Copies
 from .sampler import ElasticSampler
 
-_NORMS = torch.nn.modules.batchnorm._NormBase  # their kernels change running statistics and do not tell
 _CONSTANTS = (int, float, bool, str, bytes, type(None))
 
 
@@ -84,29 +84,6 @@ class Stepping:
         return bool(self._ended) and all(each == 1 for each in self._begun + self._ended)
 
 
-class _Buffers:
-    """Copies of the buffers that change. What has only been read is told by PyTorch's own count of changes."""
-
-    def __init__(self, model: torch.nn.Module):
-        silent = {id(buffer) for module in model.modules() if isinstance(module, _NORMS) for buffer in module.buffers(False)}
-        self._buffers = list(model.buffers())
-        self._silent = [id(buffer) in silent for buffer in self._buffers]
-        self._versions = [buffer._version for buffer in self._buffers]
-        self._copies = [buffer.detach().clone() for buffer in self._buffers]
-
-    def keep(self) -> None:
-        for number, buffer in enumerate(self._buffers):
-            if self._silent[number] or buffer._version != self._versions[number]:
-                self._copies[number].copy_(buffer)
-                self._versions[number] = buffer._version
-
-    def restore(self) -> None:
-        with torch.no_grad():
-            for buffer, taken in zip(self._buffers, self._copies):
-                buffer.copy_(taken)
-        self._versions = [buffer._version for buffer in self._buffers]
-
-
 def _copy(value: Any) -> Any:
     return value if isinstance(value, _CONSTANTS) else copy.deepcopy(value)
 
@@ -127,12 +104,21 @@ def _scaler_tensors(scaler: Any) -> List[torch.Tensor]:
 class Boundary:
     """A training state as it was at the last boundary, of what a step changes before its optimizers step.
 
-    Not the parameters, nor the state of optimizers and of parts that are modules: they are taken to change with the optimizers' step. Other
+    Not the optimizers' parameters and state: they are taken to change with the optimizers' step. Parts that are modules are as the model. Other
     parts are copied by their state_dict(), which should be small.
     """
 
-    def __init__(self, model: torch.nn.Module, parts: Sequence[Any], kinds: Dict[str, List[Any]], values: Callable[[], Dict[str, Any]], rng: Any):
-        self._buffers = _Buffers(model)
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        parts: Sequence[Any],
+        kinds: Dict[str, List[Any]],
+        values: Callable[[], Dict[str, Any]],
+        rng: Any,
+        changing: Set[int],
+    ):
+        modules = [model, *(part for part in parts if isinstance(part, torch.nn.Module))]
+        self._copies = Copies(modules, kinds["optimizers"], changing)
         self._samplers = [part for part in parts if isinstance(part, ElasticSampler)]
         self._optimizers, self._scalers = kinds["optimizers"], kinds["scalers"]
         known = [*self._samplers, *self._optimizers, *self._scalers]
@@ -144,7 +130,7 @@ class Boundary:
 
     def keep(self) -> None:
         """This is a boundary."""
-        self._buffers.keep()
+        self._copies.keep()
         self._positions = [(sampler.epoch, sampler.committed) for sampler in self._samplers]
         self._groups = [
             {key: value.clone() if isinstance(value, torch.Tensor) else value for key, value in group.items() if key != "params"}
@@ -162,9 +148,9 @@ class Boundary:
             if torch.cuda.is_initialized():
                 self._generators["cuda"] = torch.cuda.get_rng_state()
 
-    def restore(self) -> Dict[str, Any]:
-        """Back to the boundary. Returns the values."""
-        self._buffers.restore()
+    def restore(self) -> Tuple[Dict[str, Any], bool]:
+        """Back to the boundary. Returns the values, and whether all is as it was there."""
+        is_undone = self._copies.restore()
         for sampler, position in zip(self._samplers, self._positions):
             sampler._place(*position)
         groups = (group for optimizer in self._optimizers for group in optimizer.param_groups)
@@ -182,7 +168,7 @@ class Boundary:
             torch.set_rng_state(self._generators["torch"])
             if "cuda" in self._generators:
                 torch.cuda.set_rng_state(self._generators["cuda"])
-        return {name: _copy(value) for name, value in self._taken.items()}
+        return {name: _copy(value) for name, value in self._taken.items()}, is_undone
 
 
 def drop_gradients(model: torch.nn.Module) -> None:

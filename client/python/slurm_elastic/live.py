@@ -29,7 +29,7 @@ import os
 import sys
 import threading
 import traceback
-from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Set, Tuple
 
 import torch
 import torch.distributed as dist
@@ -114,6 +114,7 @@ class State:
         self._complete = -1  # steps made, when only the optimizers' part of the last is known to have been
         self._stepping: Optional[Stepping] = None  # where workers can be lost
         self._boundary: Optional[Boundary] = None
+        self._changing: Set[int] = set()  # ids of parameters that change though no optimizer has them
         self._former: List[Any] = []  # groups of the world before, which take their time to end
         for name, value in values.items():
             if hasattr(self, name):
@@ -198,7 +199,7 @@ class State:
             return
         self._stepping.begin()
         kinds = {"optimizers": self._optimizers, "scalers": self._scalers}
-        self._boundary = Boundary(self.model, self._parts, kinds, self._values, self._rng)
+        self._boundary = Boundary(self.model, self._parts, kinds, self._values, self._rng, self._changing)
 
     def _tear(self) -> None:
         """The step in flight will not be ended."""
@@ -206,8 +207,10 @@ class State:
         if boundary is None or self._stepping is None:
             return  # it had not begun
         if self._stepping.none and self._optimizers:
-            for name, value in boundary.restore().items():
+            values, is_undone = boundary.restore()
+            for name, value in values.items():
                 setattr(self, name, value)
+            self._is_whole = self._is_whole and is_undone
         else:
             self._is_whole = False
             self._complete = self._steps + 1 if self._stepping.all else -1

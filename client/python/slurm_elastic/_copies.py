@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Copies of what a step changes of a model before its optimizers step: buffers, and parameters that no optimizer has.
+
+Most of the latter never change (a backbone that is frozen), and of those there is no copy. Others do, such as an encoder that is a moving average of
+another one: all are watched, and copied from when one is seen to change. PyTorch counts the changes of a tensor, but not those that are made
+through its `.data`, as many moving averages are: for these a few elements are compared now and then.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Sequence, Set
+
+import torch
+
+_NORMS = torch.nn.modules.batchnorm._NormBase  # their kernels change running statistics and do not tell
+_LOOKS = 256  # boundaries at most from one look at elements to the next
+
+
+class _Copied:
+    """A tensor, or None, by its name in a module: it may be replaced by another one. Silent: not all of its changes are counted."""
+
+    def __init__(self, holder: Dict[str, Any], name: str, silent: bool):
+        self._holder, self._name, self._is_silent = holder, name, silent
+        self._take(holder[name])
+
+    def _take(self, tensor: Any) -> None:
+        self._tensor = tensor
+        self._copy, self._version = None, -1
+        if tensor is not None:
+            self._copy = tensor.detach().clone()
+            self._is_silent = self._is_silent or tensor.is_inference()
+            self._version = -1 if self._is_silent else tensor._version
+
+    def keep(self) -> None:
+        tensor = self._holder[self._name]
+        if tensor is not self._tensor:
+            self._take(tensor)
+        elif tensor is not None and (self._is_silent or tensor._version != self._version):
+            if tensor.shape == self._copy.shape:
+                self._copy.copy_(tensor)
+                self._version = -1 if self._is_silent else tensor._version
+            else:
+                self._take(tensor)
+
+    def restore(self) -> None:
+        if self._tensor is not None and self._tensor.is_inference():
+            self._tensor = self._copy  # it cannot be written to
+        elif self._tensor is not None:
+            self._tensor.copy_(self._copy)
+        self._holder[self._name] = self._tensor
+
+
+def _column(tensor: torch.Tensor) -> torch.Tensor:
+    """A few elements: one for each in the first dimension."""
+    tensor = tensor.detach()
+    while tensor.dim() > 1 and tensor.numel():
+        tensor = tensor.select(-1, 0)
+    return tensor.clone()
+
+
+class _Watched(NamedTuple):
+    """A parameter, and what it was at the last look."""
+
+    parameter: torch.nn.Parameter
+    version: int
+    column: torch.Tensor
+
+    def has_changed(self) -> bool:
+        return self.parameter._version != self.version or not torch.equal(_column(self.parameter), self.column)
+
+
+class Copies:
+    """Of some modules, as they were at the last boundary. Made at one.
+
+    changing  ids of the parameters that have been seen to change, for the next world.
+    """
+
+    def __init__(self, modules: Sequence[torch.nn.Module], optimizers: Sequence[Any], changing: Set[int]):
+        self._modules, self._optimizers, self._changing = modules, optimizers, changing
+        self._boundaries, self._next_look = 0, 1
+        self._find()
+
+    def _find(self) -> None:
+        """What there is by now, and copies of it."""
+        parts = {id(part): part for module in self._modules for part in module.modules()}.values()
+        self._holders = [part._buffers for part in parts]
+        self._count = sum(map(len, self._holders))
+        self._copied = [_Copied(part._buffers, name, isinstance(part, _NORMS)) for part in parts for name in part._buffers]
+        self._watched: List[_Watched] = []
+        # Without optimizers nothing is undone: nobody knows how far a step has come.
+        seen = {id(each) for optimizer in self._optimizers for group in optimizer.param_groups for each in group["params"]}
+        for part in parts if self._optimizers else ():
+            for name, parameter in part._parameters.items():
+                if parameter is None or id(parameter) in seen or parameter.is_inference():
+                    continue
+                seen.add(id(parameter))
+                if id(parameter) in self._changing:
+                    self._copied.append(_Copied(part._parameters, name, True))
+                else:
+                    self._watched.append(_Watched(parameter, parameter._version, _column(parameter)))
+        self._parameters = [each.parameter for each in self._watched]
+        self._versions = [each.version for each in self._watched]
+
+    def _look(self) -> bool:
+        """Whether there is something new to be copied, or to be copied no longer."""
+        changed = {id(each.parameter) for each in self._watched if each.has_changed()}
+        self._changing |= changed
+        return bool(changed) or sum(map(len, self._holders)) != self._count
+
+    def keep(self) -> None:
+        """This is a boundary."""
+        self._boundaries += 1
+        is_time = self._boundaries == self._next_look
+        if is_time:
+            self._next_look += min(self._boundaries, _LOOKS)
+        if is_time or (self._parameters and [each._version for each in self._parameters] != self._versions):
+            if self._look():
+                self._find()
+                return
+        if self._copied:
+            try:
+                with torch.no_grad():
+                    for each in self._copied:
+                        each.keep()
+            except KeyError:  # a buffer is gone
+                self._find()
+
+    def restore(self) -> bool:
+        """Back to the boundary. False: something else has changed, of which there is no copy."""
+        with torch.no_grad():
+            for each in self._copied:
+                each.restore()
+        return not self._look()
