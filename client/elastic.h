@@ -190,7 +190,8 @@ int elastic_live(void);
 int elastic_stacks(int number);
 
 /* Say what this worker trains, as a number of the caller's that is equal in workers of which one can take over the state of the other (a hash of the
- * names and shapes of its parameters), 1 to INT64_MAX. To be called after elastic_live() and before elastic_init(): a newcomer whose number is another than that of the
+ * names and shapes of its parameters), 1 to INT64_MAX. To be called after elastic_live() and before elastic_init(), and again
+ * before the first boundary of a world if it has changed: a newcomer whose number is another than that of the
  * workers that train is then sent away before they have stopped for it. Returns 0, ELASTIC_NOT_ELASTIC or ELASTIC_ERROR_ARGUMENT. */
 int elastic_shape(int64_t shape);
 

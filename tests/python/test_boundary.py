@@ -570,7 +570,6 @@ class Undone(Case):
 
         alone = seconds()
         state._watch()
-        state._is_whole = True
         state._begin_training()
         watched = seconds()
         print(f"# commit(): {alone * 1e6:.1f} µs, with a boundary to go back to {watched * 1e6:.1f} µs")

@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 import unittest
 from unittest import mock
 
@@ -122,6 +123,44 @@ class Step(Case):
         self.optimizer.zero_grad()
         (state.ddp(x).square().sum() / 8).backward()
         self.assertTrue(torch.allclose(accumulated, self.model.weight.grad))
+
+
+@tap.needs_torch
+class FirstStep(Case):
+    """Of a world."""
+
+    def test_what_is_trained_by_now_is_told_before_its_boundary(self):
+        state = live.State(self.model, self.optimizer)
+        state._watch()
+        told, at_boundaries = [], []
+        look = lambda: at_boundaries.append(list(told))
+        with mock.patch.multiple(live._events, tell_shape=told.append, elastic_event_detected=look):
+            for _ in range(2):
+                state._begin_training()
+                for _ in range(3):
+                    self.model.register_buffer(f"mask{state.steps}", torch.ones(3))
+                    self.backward()
+                    state.step()
+                    if state.steps in (1, 4):
+                        expected = live._digest(state._outline())
+                        self.assertEqual(told[-1], expected)
+        self.assertEqual([len(each) for each in at_boundaries], [1, 1, 1, 2, 2, 2])
+        self.assertEqual(len(set(told)), 2)
+
+    def test_a_state_that_has_only_begun_is_nobodys_source_before(self):
+        state = live.State(self.model, self.optimizer)
+        state._watch()
+        with tempfile.TemporaryDirectory() as empty, mock.patch.dict(os.environ, ELASTIC_CHECKPOINT_DIR=empty):
+            self.assertFalse(state._load_latest())
+        for torn in True, False:
+            state._begin_training()
+            self.assertEqual(state._standing.whole, -1)
+            self.backward()
+            if torn:
+                state._tear()
+                self.assertEqual(state._standing, (-1, -1))
+        state.step()
+        self.assertEqual(state._standing.whole, 1)
 
 
 @tap.needs_torch

@@ -90,6 +90,37 @@ os._exit(2)
 """
 
 
+ANEW = """
+import torch, torch.distributed as dist
+from slurm_elastic import live
+dist.init_process_group("gloo")
+torch.manual_seed(dist.get_rank())
+state = live.State(torch.nn.Linear(3, 2))
+state._watch()
+
+def lost(state, is_shared):
+    raise ConnectionError
+
+wrap, live.wrap = live.wrap, lost
+try:
+    live._begin(state)
+except ConnectionError:
+    state._tear()
+live.wrap = wrap
+live._begin(state)
+weights = [torch.empty(2, 3), torch.empty(2, 3)]
+dist.all_gather(weights, state.model.weight.data)
+assert torch.equal(*weights)
+"""
+
+
+@tap.needs_torch
+class Anew(unittest.TestCase):
+    def test_parameters_are_made_equal_again_if_the_world_was_lost_meanwhile(self):
+        with tempfile.TemporaryDirectory() as directory, fake_agent.World(["-c", ANEW], 2, checkpoint=directory) as world:
+            self.assertEqual(world.wait(50), [0, 0])
+
+
 @tap.needs_torch
 class Lost(unittest.TestCase):
     def test_a_sender_does_not_wait_for_a_receiver_that_does_not_take_it_once_the_world_is_torn(self):

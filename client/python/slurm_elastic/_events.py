@@ -247,9 +247,14 @@ def live(shape: int) -> bool:
     other's state. False: there is no next world, or not this way."""
     if not attach() or not hasattr(_library, "elastic_live") or _library.elastic_live() != 0:
         return False
+    tell_shape(shape)
+    return True
+
+
+def tell_shape(shape: int) -> None:
+    """What this worker trains, in a live worker."""
     if hasattr(_library, "elastic_shape"):
         _library.elastic_shape(ctypes.c_int64(shape))
-    return True
 
 
 def world() -> World:

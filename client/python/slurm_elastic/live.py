@@ -110,8 +110,9 @@ class State:
         self._names = sorted(values)
         self._callbacks: List[Callable[[State], None]] = []
         self._steps = 0
-        self._is_whole = False  # not the state of a process that has only begun
+        self._is_whole = False  # not before the first step of a process that has begun anew: it may have other random parameters than the others
         self._complete = -1  # steps made, when only the optimizers' part of the last is known to have been
+        self._is_first_step = False  # of a world
         self._stepping: Optional[Stepping] = None  # where workers can be lost
         self._boundary: Optional[Boundary] = None
         self._changing: Set[int] = set()  # ids of parameters that change though no optimizer has them
@@ -170,6 +171,8 @@ class State:
     def commit(self) -> None:
         """One step is done. Raises WorldChanged if this world ends after it."""
         self._count_step()
+        if self._is_first_step:
+            self._end_first_step()
         event = _events.elastic_event_detected()
         if event:
             raise WorldChanged(event)
@@ -197,9 +200,16 @@ class State:
         drop_gradients(self.model)
         if self._stepping is None:
             return
+        self._is_first_step = True
         self._stepping.begin()
         kinds = {"optimizers": self._optimizers, "scalers": self._scalers}
         self._boundary = Boundary(self.model, self._parts, kinds, self._values, self._rng, self._changing)
+
+    def _end_first_step(self) -> None:
+        """Before its boundary is passed, which is when the agents look."""
+        self._is_first_step = False
+        self._is_whole = True  # by now that of one that has begun anew is equal to the others', too
+        _events.tell_shape(_digest(self._outline()))  # a forward may have registered a buffer: who lacks it cannot join
 
     def _tear(self) -> None:
         """The step in flight will not be ended."""
@@ -285,7 +295,6 @@ class State:
         saved = checkpoint.load_latest()
         if saved is not None:
             self.load_state_dict(saved)
-        self._is_whole = True
         return saved is not None
 
     def _model_tensors(self) -> List[torch.Tensor]:
