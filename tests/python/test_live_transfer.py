@@ -114,11 +114,31 @@ assert torch.equal(*weights)
 """
 
 
+PART = """
+import torch, torch.distributed as dist
+from slurm_elastic import live
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+torch.manual_seed(rank)
+state = live.State(torch.nn.Linear(3, 2), rank=rank)
+state._steps = [0, 7, 7][rank]  # none of which is whole
+assert live._share(state)
+assert (state.steps, state.rank, state._standing) == (7, 1, (7, -1))
+weights = [torch.empty(2, 3) for _ in range(3)]
+dist.all_gather(weights, state.model.weight.data)
+assert torch.equal(weights[0], weights[1]) and torch.equal(weights[1], weights[2])
+"""
+
+
 @tap.needs_torch
 class Anew(unittest.TestCase):
     def test_parameters_are_made_equal_again_if_the_world_was_lost_meanwhile(self):
         with tempfile.TemporaryDirectory() as directory, fake_agent.World(["-c", ANEW], 2, checkpoint=directory) as world:
             self.assertEqual(world.wait(50), [0, 0])
+
+    def test_all_go_on_from_one_ranks_part_of_a_step_if_nothing_else_is_left(self):
+        with tempfile.TemporaryDirectory() as directory, fake_agent.World(["-c", PART], 3, checkpoint=directory) as world:
+            self.assertEqual(world.wait(50), [0, 0, 0])
 
 
 @tap.needs_torch

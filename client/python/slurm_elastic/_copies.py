@@ -77,7 +77,7 @@ class Copies:
 
     def __init__(self, modules: Sequence[torch.nn.Module], optimizers: Sequence[Any], changing: Set[int]):
         self._modules, self._optimizers, self._changing = modules, optimizers, changing
-        self._boundaries, self._next_look = 0, 1
+        self._boundaries, self._next_look = 0, 2  # keep() is called here for the first time, and after the first step for the second
         self._find()
 
     def _find(self) -> None:

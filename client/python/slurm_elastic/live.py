@@ -336,23 +336,27 @@ def _digest(value: Any) -> int:
 
 
 def _share(state: State) -> bool:
-    """Ranks that lack the newest state get it, each from one of those that have it. False: none has any; they have begun
-    from the newest checkpoint, or anew."""
+    """Ranks that lack the newest state get it, each from one of those that have it. If there is none, and no checkpoint, it is that of the rank
+    that has come farthest, as the torn step has left it. False: they have begun from the newest checkpoint, or anew."""
     rank, size = dist.get_rank(), dist.get_world_size()
-    mine = torch.tensor([*state._standing, _digest(state._shapes())], device=wire_of(state))
+    mine = torch.tensor([*state._standing, state.steps, _digest(state._shapes())], device=wire_of(state))
     gathered = [torch.empty_like(mine) for _ in range(size)]
     dist.all_gather(gathered, mine)
     table = [each.tolist() for each in gathered]
     step, sources = newest([Standing(*row[:2]) for row in table])
     if not sources:
+        step, farthest = max((row[2], -each) for each, row in enumerate(table))
         found = state._load_latest()
         if rank == 0 and (_world.generation() or 1) > 1:
-            where = f"the newest checkpoint, step {state.steps}" if found else "the beginning"
+            where = f"the newest checkpoint, step {state.steps}" if found else f"step {step}, a part of which is made" if step else "the beginning"
             print(f"slurm_elastic: no worker has the state any more: goes on from {where}", file=sys.stderr, flush=True)
-        state._take_up(rank)
-        return False
+        if found or step == 0:
+            state._take_up(rank)
+            return False
+        sources = [-farthest]
+        state._is_whole = rank in sources
     receivers = [each for each in range(size) if each not in sources]
-    if table[rank][2] != table[sources[0]][2]:
+    if table[rank][3] != table[sources[0]][3]:
         raise ShapesDiffer("the model's parameters are not those of the ranks that train")
     if rank in sources:
         state._go_on_from(step)
