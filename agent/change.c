@@ -62,8 +62,7 @@ void change_kill(struct leader *leader, struct leader_member *m)
     stop_member(leader, m, SIGKILL, 0, false);
 }
 
-/* How long the workers have to reach the step, save and leave. */
-static double grace_of(struct leader *leader)
+double change_grace(struct leader *leader)
 {
     double grace = leader->options->policy->grace;
 
@@ -459,7 +458,7 @@ void change_fail(struct leader *leader, const char *why)
 
 void change_begin(struct leader *leader)
 {
-    double grace = grace_of(leader);
+    double grace = change_grace(leader);
 
     if (leader->stopping)
         allocate_stop(leader); /* before the workers are told to save: they may wait for that */
@@ -757,7 +756,7 @@ void change_stop_job(struct leader *leader, const char *reason)
 {
     if (leader->stopping || leader->phase == PHASE_ENDING)
         return;
-    leader->stopping = true;
+    leader->stopping = leader->told_to_stop = true;
     snprintf(leader->stop_reason, sizeof(leader->stop_reason), "%s", reason);
     log_info("job %u: told to end (%s): saving", leader->options->job, reason);
     if (leader->phase == PHASE_RUNNING)
@@ -785,7 +784,7 @@ void change_finish(struct leader *leader, int code)
 {
     if (leader->phase == PHASE_ENDING)
         return;
-    leader->finish_due = !leader->stopping && !lease_may_act(leader);
+    leader->finish_due = !leader->told_to_stop && !lease_may_act(leader);
     leader->finish_code = code;
     if (leader->finish_due)
         return;

@@ -14,7 +14,6 @@
 #define CLOSE_LIMIT    3.0   /* seconds for members to end when the job has ended */
 /* Times heartbeat_timeout for others to claim the lead: they notice after three. */
 #define LEASE_PATIENCE 6
-#define REQUEUE_LIMIT  60.0 /* for slurmctld to answer that the job is back in the queue */
 
 double leader_now(const struct leader *leader)
 {
@@ -149,7 +148,7 @@ void leader_handle_closed(struct leader *leader)
 
     if (leader->server == NULL)
         return;
-    if (leader->requeueing && since < REQUEUE_LIMIT) {
+    if (leader->requeueing) {
         uv_timer_start(&leader->deadline, on_deadline, 200, 0);
         return;
     }
@@ -234,6 +233,7 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     leader->stop_code = 128 + SIGTERM;
     leader->last_generation = report_last_generation(options);
     leader->lease.nodes = options->base_nodes;
+    leader->lease.settle = options->conf->heartbeat_timeout / 2.0;
     leader->lease.patience = LEASE_PATIENCE * options->conf->heartbeat_timeout;
     leader->server = options->server != NULL
                          ? options->server

@@ -44,8 +44,7 @@ struct leader_options {
     /* Of one that follows another leader. */
     struct link_server *server; /* where its voters are; taken over; NULL: the job's first leader */
     int term;
-    int target,
-        faults; /* what is known of the job: the size asked for (0: not known), failures so far */
+    int target, faults, counted; /* the heritage (member.h) */
 };
 
 /* Listen and wait for the base's members. done(code, arg) is called once, from the loop, when the job has ended, all members have been told and

@@ -80,7 +80,8 @@ struct leader_member {
     double seen;          /* the newest time of ours that it has sent back */
     bool heard;           /* … was not long ago when that was last looked at */
     struct world *was_in; /* under the leader before this one; NULL: in none, or it is known */
-    int completed_world;  /* the last one there whose workers here were through, 0: none */
+    int last_world;       /* the last one there that this node was part of, 0: none */
+    int completed_world;  /* … whose workers here were through, 0: none */
     int unwritten;        /* pieces of its output that the leader's output holds */
 };
 
@@ -231,8 +232,10 @@ struct leader {
     bool fault;      /* the change under way is because of a failure or a lost node */
     bool waited;     /* … by a SIGTERM, and it has been waited for a reason */
     bool fatal;      /* … and it must not be started again */
-    bool stopping;   /* the base has been told to end */
-    int stop_code;   /* the job's exit status then */
+    bool stopping;   /* the job ends … */
+    bool
+        told_to_stop; /* … because Slurm says so, or its time limit is near: any other leader would hear it, too */
+    int stop_code; /* the job's exit status then */
     char stop_reason[64];
     struct progress progress;
     int failure_code;
@@ -263,7 +266,7 @@ struct leader {
     bool completing, completed_job; /* Slurm is being told that the job has ended; has been */
     bool finish_due;                /* … once that may be done: */
     int finish_code;
-    int told_target, told_restarts; /* of the heritage */
+    int told_target, told_restarts, told_counted; /* of the heritage */
 
     int exit_code;
     bool done_called;
@@ -354,6 +357,8 @@ void change_release_idle(struct leader *leader);
 bool change_all_stepping(const struct leader *leader);
 /* Kill the workers of this member. */
 void change_kill(struct leader *leader, struct leader_member *m);
+/* Seconds that workers have to reach a step, save and leave: less on nodes that Slurm takes back sooner. */
+double change_grace(struct leader *leader);
 /* The workers leave: give them until then. */
 void change_drain(struct leader *leader, double deadline);
 /* Count a failure of workers against --max-restarts. False: that was the last one, and the job is to end. */
@@ -410,6 +415,8 @@ void srun_unwatched(struct leader *leader, const struct leader_member *m, json_o
 bool srun_reads(const struct leader *leader, const struct leader_member *m);
 /* The job ends: it need not wait for nodes that are not there. */
 void srun_end(struct leader *leader);
+/* It was thought to be lost, too, until all was over. */
+void srun_found(struct leader *leader);
 bool srun_busy(const struct leader *leader);
 /* It would not end, or with a status that is not the training's. */
 bool srun_misleads(const struct leader *leader);

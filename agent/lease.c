@@ -217,15 +217,22 @@ void lease_tell_heritage(struct leader *leader, struct leader_member *m)
 
     json_object_object_add(msg, "target", json_object_new_int(leader->target));
     json_object_object_add(msg, "restarts", json_object_new_int(leader->restarts));
+    json_object_object_add(
+        msg, "counted",
+        json_object_new_int(recovery_counted(leader->recovery, leader_now(leader))));
     leader_send(m, msg);
 }
 
 void lease_watch_heritage(struct leader *leader)
 {
-    if (leader->told_target == leader->target && leader->told_restarts == leader->restarts)
+    int counted = recovery_counted(leader->recovery, leader_now(leader));
+
+    if (leader->told_target == leader->target && leader->told_restarts == leader->restarts &&
+        leader->told_counted == counted)
         return;
     leader->told_target = leader->target;
     leader->told_restarts = leader->restarts;
+    leader->told_counted = counted;
     for (int i = 0; i < leader->member_count; i++)
         if (leader->members[i]->base)
             lease_tell_heritage(leader, leader->members[i]);

@@ -437,6 +437,7 @@ static void lead(struct link_server *server, int term, const struct vote *votes,
     struct error err = {""};
 
     describe_lead(run);
+    member_command(run->member, &run->command); /* it may have heard more since it followed */
     run->lead.argv = run->command.argv;
     run->lead.env = run->command.env;
     run->lead.cwd = run->command.cwd;
@@ -445,6 +446,7 @@ static void lead(struct link_server *server, int term, const struct vote *votes,
     run->lead.checkpoint_dir = run->command.checkpoint_dir;
     run->lead.target = run->command.target;
     run->lead.faults = run->command.restarts;
+    run->lead.counted = run->command.counted;
     run->lead.server = server;
     run->lead.term = term;
     run->leader = leader_create(&run->loop, &run->lead, leader_done, run, &err);

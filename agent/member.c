@@ -19,6 +19,7 @@
 #include "common/slurm_client.h"
 #include "common/slurm_queue.h"
 #include "lib/json_get.h"
+#include "lib/recovery.h"
 
 #define FLUSH_MS 2000 /* for the last output before exit */
 /* Times heartbeat_timeout: a leader that nobody has heard for so long may be followed by another. It knows earlier that it has not been heard,
@@ -120,8 +121,10 @@ static void handle_welcome(struct member *m, json_object *msg)
 /* What the next leader is to know. */
 static void handle_heritage(struct member *m, json_object *msg)
 {
-    int64_t target, restarts;
+    int64_t target, restarts, counted;
 
+    if (json_get_int(msg, "counted", 0, RECOVERY_RESTARTS_MAX, &counted))
+        m->counted = (int)counted;
     if (json_get_int(msg, "target", 0, SIZES_NODES_MAX, &target))
         m->target = (int)target;
     if (json_get_int(msg, "restarts", 0, INT32_MAX, &restarts))
@@ -712,6 +715,7 @@ void member_command(const struct member *m, struct member_command *command)
         .slurm_user = m->slurm_user,
         .target = m->target,
         .restarts = m->faults,
+        .counted = m->counted,
     };
 }
 

@@ -51,7 +51,8 @@ struct member_command {
     const char *state_dir, *checkpoint_dir;
     const char *address; /* of this node, as the leader sees it */
     uid_t slurm_user;
-    int target, restarts;
+    /* The heritage: the size asked for (0: not known), faults so far, and how many of them count against --max-restarts. */
+    int target, restarts, counted;
 };
 
 /* Join. done(code, arg) is called once, from the loop, when this member has nothing left to do: its workers are gone, its files removed and

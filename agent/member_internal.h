@@ -78,6 +78,7 @@ struct member {
         double looked;     /* for srun */
         bool cut_off;      /* … which was not there */
         int target;        /* whom to dial next */
+        bool voted;        /* in this round one of them has kept us waiting in vain */
         char *address;     /* … where one of them has sent us; NULL: nobody has */
         int port;
         uv_timer_t timer;
@@ -96,7 +97,7 @@ struct member {
     json_object *scale;           /* world size → JSON text */
     mode_t umask;
     int min_nodes, max_nodes, max_restarts;
-    int target, faults; /* the job's, for the next leader; 0: not known */
+    int target, faults, counted; /* the heritage (member.h) */
 
     int reserved_port, reserved_fd; /* for the next group that starts */
     size_t unacked;

@@ -24,9 +24,11 @@
 #include "lib/sizes.h"
 #include "lib/tree_order.h"
 
-#define DIAL_MS    1500 /* for one of them to answer */
-#define VOTE_MS    6000 /* … and to become, or find, the leader */
-#define ROUND_MS   300  /* pause when all have been tried */
+#define DIAL_MS  1500 /* for one of them to answer */
+#define VOTE_MS  6000 /* … and to become, or find, the leader */
+#define ROUND_MS 300  /* pause when all have been tried */
+#define SPREAD_MS                                                                                  \
+    6000 /* … and up to so many more after a vote in vain: voters that go the same round in step would never meet */
 #define BASE_LIMIT 60.0 /* seconds without a leader */
 /* … if this node is cut off: less than Slurm's usual 300 until it calls it down, and kills what it finds there later */
 #define CUT_LIMIT 200.0
@@ -259,6 +261,16 @@ static bool has_sought_enough(struct member *m)
     return seconds > limit && (!is_cut_off(m) || seconds > CUT_LIMIT);
 }
 
+static uint64_t pause_ms(struct member *m)
+{
+    uint32_t number = 0;
+
+    if (m->seek.voted && uv_random(NULL, NULL, &number, sizeof(number), 0, NULL) == 0)
+        number %= SPREAD_MS;
+    m->seek.voted = false;
+    return ROUND_MS + number;
+}
+
 static void dial_next(struct member *m)
 {
     const struct successor_place *place;
@@ -287,7 +299,7 @@ static void dial_next(struct member *m)
         rc = dial(m, LINK_ROLE_VOTER, place->address, place->port, DIAL_MS, true, &err);
     } else {
         m->seek.target = OLD_LEADER;
-        uv_timer_start(&m->seek.timer, on_time, ROUND_MS, 0);
+        uv_timer_start(&m->seek.timer, on_time, pause_ms(m), 0);
         return;
     }
     if (rc != 0) {
@@ -302,10 +314,12 @@ static void on_time(uv_timer_t *timer)
 
     if (!m->seek.active)
         return;
-    if (m->link != NULL)
-        link_close(m->link, "it does not lead");
-    else
+    if (m->link == NULL) {
         dial_next(m);
+        return;
+    }
+    m->seek.voted = m->options->base;
+    link_close(m->link, "it does not lead");
 }
 
 /* What the workers are told: a leader that is found knows them by the join. */

@@ -72,8 +72,8 @@ static void looked(void *arg)
     struct leader *leader = orphan->leader;
 
     leader->looking_for_srun = false;
-    if (!orphan->there && !orphan->output_only)
-        leader->orphaned = true;
+    if (!orphan->output_only)
+        leader->orphaned = !orphan->there;
     if (!orphan->there && leader->phase != PHASE_ENDING) {
         if (orphan->fd >= 0) {
             dup2(orphan->fd, STDOUT_FILENO);
@@ -93,8 +93,11 @@ static void looked(void *arg)
     free(orphan->port);
     free(orphan->state_dir);
     free(orphan);
-    if (leader->phase == PHASE_ENDING)
+    if (leader->phase == PHASE_ENDING) {
+        if (!leader->orphaned)
+            srun_found(leader);
         leader_handle_closed(leader);
+    }
 }
 
 static char *copy_of(const char *name)
@@ -126,13 +129,17 @@ void orphan_look(struct leader *leader, bool output_only)
 
 /* ---- the end ------------------------------------------------------------------------------------------------------------------- */
 
+#define END_AGAIN_MS 5000
+#define END_LIMIT    3600.0 /* seconds: the nodes are the job's until Slurm hears of it */
+
 struct ending {
     struct slurm_work work;
     struct leader *leader;
     uint32_t job;
     int code;
+    double since;
     struct error err;
-    bool done;
+    bool done, said;
 };
 
 static void end_job(void *arg)
@@ -147,6 +154,14 @@ static void job_ended(void *arg)
     struct ending *ending = arg;
     struct leader *leader = ending->leader;
 
+    if (!ending->done && leader_now(leader) - ending->since < END_LIMIT) {
+        if (!ending->said)
+            log_info("job %u: has ended, and tells Slurm as soon as it can: %s", ending->job,
+                     ending->err.text);
+        ending->said = true;
+        slurm_queue_after(leader->loop, &ending->work, END_AGAIN_MS);
+        return;
+    }
     if (!ending->done)
         log_error("job %u: has ended, and cannot tell Slurm: %s", ending->job, ending->err.text);
     leader->completing = false;
@@ -160,8 +175,8 @@ bool orphan_ends(struct leader *leader)
 
     if (leader->completing)
         return true;
-    if (leader->lease.term > 0 && !leader->orphaned && !leader->deposed && !leader->looked_last) {
-        /* It was there when the node before this one was lost, and may have been lost since. */
+    if (leader->lease.term > 0 && !leader->deposed && !leader->looked_last) {
+        /* If it was there when the node before this one was lost, it may have been lost since; if not, that node may only have been cut off, and be back. */
         leader->looked_last = true;
         orphan_look(leader, false);
         return leader->looking_for_srun;
@@ -177,7 +192,8 @@ bool orphan_ends(struct leader *leader)
     *ending = (struct ending){.work = {.work = end_job, .done = job_ended, .arg = ending},
                               .leader = leader,
                               .job = leader->options->job,
-                              .code = leader->exit_code};
+                              .code = leader->exit_code,
+                              .since = leader_now(leader)};
     slurm_queue(leader->loop, &ending->work);
     return true;
 }

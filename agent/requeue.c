@@ -10,6 +10,9 @@
 #include "common/slurm_queue.h"
 
 #define MARGIN 5.0 /* seconds before the time limit by which all is to be over, at the least */
+/* slurmctld is asked again if it does not answer, for so many seconds. */
+#define ASK_LIMIT    60.0
+#define ASK_AGAIN_MS 2000
 
 /* Seconds before its time limit at which the job is to save and leave. */
 static double margin(const struct leader *leader)
@@ -57,7 +60,8 @@ struct asking {
     struct slurm_work work;
     struct leader *leader;
     uint32_t job;
-    bool done;
+    double since;
+    bool unheard, done;
     struct error err;
 };
 
@@ -67,7 +71,8 @@ static void ask(void *arg)
     struct asking *asking = arg;
     struct job_info *info = NULL;
 
-    if (slurm_client_job(asking->job, &info, &asking->err) != 0)
+    asking->unheard = slurm_client_job(asking->job, &info, &asking->err) != 0;
+    if (asking->unheard)
         return;
     if (info == NULL || info->state != JOB_KIND_RUNNING)
         error_set(&asking->err, "it is %s", info != NULL ? info->state_name : "not there any more");
@@ -81,6 +86,10 @@ static void asked(void *arg)
     struct asking *asking = arg;
     struct leader *leader = asking->leader;
 
+    if (asking->unheard && leader_now(leader) - asking->since < ASK_LIMIT) {
+        slurm_queue_after(leader->loop, &asking->work, ASK_AGAIN_MS);
+        return;
+    }
     if (asking->done)
         log_info("job %u: is back in the queue, and goes on from its checkpoint", asking->job);
     else
@@ -98,7 +107,8 @@ bool requeue_instead(struct leader *leader)
         return false;
     *asking = (struct asking){.work = {.work = ask, .done = asked, .arg = asking},
                               .leader = leader,
-                              .job = leader->options->job};
+                              .job = leader->options->job,
+                              .since = leader_now(leader)};
     leader->requeueing = true;
     slurm_queue(leader->loop, &asking->work);
     return true;

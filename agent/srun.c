@@ -195,9 +195,9 @@ static void look_for_members(struct leader *leader, double now)
     }
 }
 
-static bool has_srun(const struct leader *leader)
+static bool watches(const struct leader *leader)
 {
-    return getenv("SLURM_STEP_ID") != NULL && !leader->orphaned && !leader->deposed &&
+    return getenv("SLURM_STEP_ID") != NULL && !leader->deposed &&
            (leader->generation > 0 || leader->lease.term > 0) && leader->assembling == 0;
 }
 
@@ -220,14 +220,16 @@ static void look(struct leader *leader, double patience)
     for (int i = 0; i < leader->srun->count; i++) {
         struct srun_node *node = &leader->srun->nodes[i];
 
-        node->due = node->due || is_due(node, now, patience);
+        /* Where there is no srun to be told, it is for later: who was only cut off may be back by then. */
+        node->due = (node->due && !leader->orphaned) || is_due(node, now, patience);
     }
-    tell(leader);
+    if (!leader->orphaned)
+        tell(leader);
 }
 
 void srun_watch(struct leader *leader)
 {
-    if (leader->phase != PHASE_ENDING && has_srun(leader) && lease_may_act(leader))
+    if (leader->phase != PHASE_ENDING && watches(leader) && lease_may_act(leader))
         look(leader, LOST_AFTER);
 }
 
@@ -267,11 +269,17 @@ bool srun_reads(const struct leader *leader, const struct leader_member *m)
 
 void srun_end(struct leader *leader)
 {
-    if (has_srun(leader) && !leader->requeue) {
+    if (watches(leader) && !leader->requeue) {
         if (leader->srun != NULL)
             leader->srun->retry_at = 0;
         look(leader, 0);
     }
+}
+
+void srun_found(struct leader *leader)
+{
+    if (watches(leader) && !leader->requeue && leader->srun != NULL)
+        tell(leader);
 }
 
 bool srun_busy(const struct leader *leader)

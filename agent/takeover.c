@@ -24,6 +24,7 @@ void takeover_begin(struct leader *leader)
     leader->lease.term = o->term;
     leader->unsealed = true;
     leader->restarts = o->faults;
+    recovery_inherit(leader->recovery, o->counted, leader_now(leader));
     if (o->target > 0)
         leader->target = o->target;
     leader->pause_from = leader_now(leader);
@@ -38,9 +39,11 @@ bool takeover_joined(struct leader *leader, struct leader_member *m, json_object
     struct error err = {""};
     int64_t number;
 
-    if (leader->assembling > 0 && json_get_int(join, "gen", 0, INT32_MAX - 1, &number) &&
-        number > leader->generation)
-        leader->generation = (int)number;
+    if (leader->assembling > 0 && json_get_int(join, "gen", 0, INT32_MAX - 1, &number)) {
+        m->last_world = (int)number;
+        if (number > leader->generation)
+            leader->generation = (int)number;
+    }
     if (leader->assembling > 0 && json_get_int(join, "completed", 1, INT32_MAX, &number))
         m->completed_world = (int)number;
     if (!json_object_object_get_ex(join, "group", &said) ||
@@ -121,10 +124,11 @@ static int count_completed(const struct leader *leader, int *there)
     for (int i = 0; i < leader->member_count; i++) {
         const struct leader_member *m = leader->members[i];
 
-        if (m->link == NULL || (m->was_in == NULL && m->completed_world == 0))
+        if (m->link == NULL || leader->generation == 0 ||
+            (m->was_in == NULL && m->last_world != leader->generation))
             continue;
         ++*there;
-        completed += m->completed_world == leader->generation && leader->generation > 0;
+        completed += m->completed_world == leader->generation;
     }
     return completed;
 }

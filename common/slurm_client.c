@@ -375,7 +375,8 @@ int slurm_client_complete(uint32_t job_id, int code, struct error *err)
     int result = 0;
 
     enter();
-    if (slurm_complete_job(job_id, (uint32_t)code << 8) != SLURM_SUCCESS)
+    if (slurm_complete_job(job_id, (uint32_t)code << 8) != SLURM_SUCCESS &&
+        errno != ESLURM_ALREADY_DONE && !job_is_unknown(errno))
         result = failed(err, "end the job");
     leave();
     return result;
@@ -474,13 +475,14 @@ int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t ui
 
 /* --- Nodes --- */
 
+/* This one and the next without the mutex, which another thread may hold for many seconds while slurmctld is down: the leader's loop calls them. A list of
+ * our own is nobody else's, and libslurm's lists lock themselves. */
 char **slurm_client_expand(const char *expression)
 {
     hostlist *list;
     char **names = NULL;
     int count, i = 0;
 
-    enter();
     list = slurm_hostlist_create(expression ? expression : "");
     count = list ? slurm_hostlist_count(list) : 0;
     names = calloc((size_t)count + 1, sizeof(*names));
@@ -488,12 +490,9 @@ char **slurm_client_expand(const char *expression)
         names[i] = slurm_hostlist_shift(list); /* malloc's */
     if (list)
         slurm_hostlist_destroy(list);
-    leave();
     return names;
 }
 
-/* Without the mutex, which another thread may hold for many seconds while slurmctld is down: the leader's loop calls this between two worlds. A list of our
- * own is nobody else's, and libslurm's lists lock themselves. */
 char *slurm_client_compress(char *const *names, int count)
 {
     hostlist *list;

@@ -46,3 +46,20 @@ void slurm_queue(uv_loop_t *loop, struct slurm_work *item)
     first = item;
     start_first(loop);
 }
+
+static void on_later_closed(uv_handle_t *handle)
+{
+    slurm_queue(handle->loop, handle->data);
+}
+
+static void on_later(uv_timer_t *timer)
+{
+    uv_close((uv_handle_t *)timer, on_later_closed);
+}
+
+void slurm_queue_after(uv_loop_t *loop, struct slurm_work *item, uint64_t ms)
+{
+    uv_timer_init(loop, &item->later);
+    item->later.data = item;
+    uv_timer_start(&item->later, on_later, ms, 0);
+}

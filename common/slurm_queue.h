@@ -11,6 +11,7 @@
 
 struct slurm_work {
     uv_work_t req;
+    uv_timer_t later;
     void (*work)(void *arg); /* in a thread */
     void (*done)(void *arg); /* in the loop; may free the item */
     void *arg;
@@ -20,5 +21,7 @@ struct slurm_work {
 /* Have item->work and then item->done called with item->arg. One loop per process; from its thread
  * only. The item must stay where it is until done. */
 void slurm_queue(uv_loop_t *loop, struct slurm_work *item);
+/* The same, some time from now; the others do not wait for it until then. */
+void slurm_queue_after(uv_loop_t *loop, struct slurm_work *item, uint64_t ms);
 
 #endif

@@ -118,6 +118,19 @@ bool recovery_count(struct recovery *recovery, double now)
     return true;
 }
 
+int recovery_counted(struct recovery *recovery, double now)
+{
+    if (recovery->failure_count > 0)
+        forget_failures(recovery, now);
+    return recovery->counted + recovery->failure_count;
+}
+
+void recovery_inherit(struct recovery *recovery, int counted, double now)
+{
+    while (counted-- > 0 && recovery_count(recovery, now))
+        continue;
+}
+
 /* ---- nodes ------------------------------------------------------------------------------------------------------------- */
 
 static double left_out(const struct suspect *suspect, double now)

@@ -38,6 +38,9 @@ void recovery_destroy(struct recovery *recovery); /* accepts NULL */
 
 /* A failure of workers. True: within the budget. */
 bool recovery_count(struct recovery *recovery, double now);
+/* How many count now; and so many count as of now, for one who follows another leader and does not know when they were. */
+int recovery_counted(struct recovery *recovery, double now);
+void recovery_inherit(struct recovery *recovery, int counted, double now);
 
 /* This node was lost, or Slurm says that it is not well: it is left out at once. */
 void recovery_lost(struct recovery *recovery, const char *node, double now);

@@ -17,10 +17,14 @@ enum lease_state lease_look(struct lease *lease, double now, int heard, bool los
     }
     if (!lease->lapsed)
         return LEASE_HOLDS;
-    /* Those that are back may have voted meanwhile. */
-    if (2 * heard >= lease->nodes || more)
-        return LEASE_CLAIM;
     *wait = lease->since + lease->patience - now;
+    /* Those that are back may have voted meanwhile. */
+    if (2 * heard > lease->nodes || more)
+        *wait = 0;
+    else if (2 * heard == lease->nodes) /* it, and another one: which may be the next to be lost */
+        *wait = heard > 1 ? lease->since + lease->settle - now : 0;
+    if (*wait <= 0)
+        *wait = 0;
     return *wait > 0 ? LEASE_WAITS : LEASE_CLAIM;
 }
 

@@ -22,6 +22,8 @@ bool succession_may_claim(int nodes, int votes);
 /* What a leader knows of its right to lead. */
 struct lease {
     int nodes; /* of the base */
+    /* For so long the silence of those that are lost together may be noticed one after the other. */
+    double settle;
     /* For which one that has lost more than half of it leaves it to others to claim the next term. */
     double patience;
     int term;

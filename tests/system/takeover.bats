@@ -8,7 +8,9 @@ load helpers
 load elastic
 
 setup_file() {
-    testbed_up --nodes 6
+    local -a networks=()
+    ! unshare --net --mount --uts true || networks=(--netns)
+    testbed_up --nodes 6 "${networks[@]}"
     cp "$TREE"/tests/system/{live,live_faults,steps}.py "$TB_WORK/"
     script says <<SH
 #!/bin/bash
@@ -19,19 +21,20 @@ SH
 teardown_file() { testbed_down; }
 
 teardown() {
-    [[ -z $crashed ]] || on_testbed "$TREE/scripts/testbed" boot --dir "$TB_DIR" "$crashed" || true
+    [[ -z $away ]] || "$TESTBED" start-controller --dir "$TB_DIR"
+    [[ -z $crashed ]] || "$TESTBED" boot --dir "$TB_DIR" "$crashed" || true
     cancel_all
     [[ -z $job ]] || cat "$TB_WORK/$job.out"
 }
 
-setup() { crashed=; }
+setup() { crashed='' away=''; }
 
 faults() { as_user /usr/bin/python3 "$TB_WORK/live_faults.py" "$@"; }
 
 # training SIZES: a live one, on MIN nodes of its own.
 training() {
     job=$(submit --elastic="$1" --elastic-grow-delay=0 --exclusive -t 20 --wrap \
-        "srun elasticrun --max-restarts=20 $TB_WORK/says $TB_WORK/log-\$SLURM_JOB_ID")
+        "srun elasticrun --max-restarts=20 $TB_WORK/says $TB_WORK/log-\$SLURM_JOB_ID; echo srun has ended with \$?")
     LOG=$TB_WORK/log-$job
 }
 
@@ -83,10 +86,10 @@ killed_agent() {
     crashed=n1
     killed_agent n1
     wait_for 20 led_by n2
-    on_testbed "$TREE/scripts/testbed" crash --dir "$TB_DIR" n1
+    "$TESTBED" crash --dir "$TB_DIR" n1
     trains_on
     went_well 2
-    on_testbed "$TREE/scripts/testbed" boot --dir "$TB_DIR" n1
+    "$TESTBED" boot --dir "$TB_DIR" n1
     crashed=
     wait_for 60 job_ended "$job"
 }
@@ -95,23 +98,70 @@ killed_agent() {
     training 3:5
     wait_for 30 size_is "$job" 5
     trains_on
+    as_user selastic resize "$job" 4
+    wait_for 20 size_is "$job" 4
     crashed=n1
-    on_testbed "$TREE/scripts/testbed" crash --dir "$TB_DIR" n1
+    "$TESTBED" crash --dir "$TB_DIR" n1
     trains_on
     wait_for 20 led_by n2
+    # It knows what the one before was told to.
+    [[ $(show_json "$job" | json_value 's["target"]') == 4 ]]
     went_well
     says "$TB_WORK/$job.out" "srun is lost with its node: output goes on in .*/$job.out"
-    says "$TB_WORK/$job.out" 'generation [0-9]+: 4 nodes, 4 workers \(fault: the leading node was lost\)'
+    [[ $(as_user selastic history "$job") == *'the leading node was lost'* ]]
     for node in n2 n3; do
         says "$TB_WORK/$job.out" "^through on $node"
     done
     # Slurm waits for the lost node, or until it takes it for down.
-    on_testbed "$TREE/scripts/testbed" boot --dir "$TB_DIR" n1
+    "$TESTBED" boot --dir "$TB_DIR" n1
     crashed=
     wait_for 60 job_is "$job" COMPLETED
     [[ $(job_field "$job" ExitCode) == 0:0 ]]
     # The next job on that node finds what is left there.
     as_user srun -w n1 true
+    wait_for 20 nothing_is_left_of "$job"
+}
+
+# has_said PATTERN: elasticrun, where it writes while Slurm cannot say what the job's output file is.
+has_said() { says "$TB_DIR/jobs/elastic-$job/output.log" "$1"; }
+
+@test "the leading node is lost while slurmctld is away, which hears of the end of the job when it is back" {
+    training 3:4
+    wait_for 30 size_is "$job" 4
+    trains_on
+    away=yes
+    "$TESTBED" stop-controller --dir "$TB_DIR"
+    crashed=n1
+    "$TESTBED" crash --dir "$TB_DIR" n1
+    trains_on
+    sleep 8 # slurmctld does not answer for longer than agents wait for each other
+    trains_on
+    # Only once has another one come to lead.
+    [[ $(grep -c 'the leading node was lost' "$TB_DIR/jobs/elastic-$job/history.jsonl") == 1 ]]
+    as_user touch "$LOG.enough"
+    wait_for 60 has_said 'has ended, and tells Slurm as soon as it can'
+    "$TESTBED" start-controller --dir "$TB_DIR"
+    away=
+    wait_for 60 is_ending
+    "$TESTBED" boot --dir "$TB_DIR" n1
+    crashed=
+    wait_for 60 job_is "$job" COMPLETED
+    [[ $(job_field "$job" ExitCode) == 0:0 ]]
+}
+
+@test "the leading node is cut off and comes back: srun and the batch script end as usual" {
+    unshare --net --mount --uts true || skip "no network namespaces on this machine"
+    training 3:3
+    trains_on
+    "$TESTBED" cut --dir "$TB_DIR" n1
+    wait_for 20 led_by n2
+    trains_on
+    "$TESTBED" mend --dir "$TB_DIR" n1
+    wait_for 30 works_for_it n1
+    trains_on
+    went_well
+    wait_for 60 job_is "$job" COMPLETED
+    says "$TB_WORK/$job.out" '^srun has ended with 0$'
     wait_for 20 nothing_is_left_of "$job"
 }
 
@@ -154,7 +204,7 @@ stepd_of() { awk '/^PPid/ { print $2 }' "/proc/$(awk '/^PPid/ { print $2 }' "/pr
     trains_on
     killed_agent n3
     wait_for 40 size_is "$job" 3
-    says "$TB_WORK/$job.out" 'n3: its agent was killed, and is started again'
+    wait_for 20 says "$TB_WORK/$job.out" 'n3: its agent was killed, and is started again'
     kill -KILL "$(stepd_of n2)"
     # Without Slurm's source there is no elastic-node-fail: the leader ends the job itself.
     [[ ! -e ${prefix:-/usr/local}/libexec/slurm-elastic/elastic-node-fail ]] || wait_for 20 says "$TB_WORK/$job.out" 'Node failure on n2'

@@ -91,6 +91,29 @@ static void test_within(void **state)
     recovery_destroy(recovery);
 }
 
+static void test_another_leader_inherits_what_counts(void **state)
+{
+    struct recovery *before = with_budget("3/100"), *after = with_budget("3/100");
+
+    (void)state;
+    assert_true(recovery_count(before, 0) && recovery_count(before, 50) &&
+                recovery_count(before, 60));
+    assert_int_equal(recovery_counted(before, 99), 3);
+    assert_int_equal(recovery_counted(before, 100), 2);
+    recovery_inherit(after, 2, 110);
+    assert_true(recovery_count(after, 120));
+    assert_false(recovery_count(after, 209));
+    assert_int_equal(recovery_counted(after, 211), 1);
+    recovery_destroy(before);
+    recovery_destroy(after);
+
+    after = with_budget("3");
+    recovery_inherit(after, 3, 0);
+    assert_int_equal(recovery_counted(after, 1e6), 3);
+    assert_false(recovery_count(after, 1e6));
+    recovery_destroy(after);
+}
+
 /* Never more than the budget within any window, and never refused with less. */
 static void test_random(void **state)
 {
@@ -208,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_final),
         cmocka_unit_test(test_in_all),
         cmocka_unit_test(test_within),
+        cmocka_unit_test(test_another_leader_inherits_what_counts),
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_a_lost_node_is_left_out_longer_each_time),
         cmocka_unit_test(test_it_is_forgiven),

@@ -24,22 +24,23 @@ static void test_a_lease(void **state)
         enum lease_state state;
         double wait;
     } table[] = {
-        {0, 1, false, false, LEASE_HOLDS,
-         0}, /* the base comes together: there is nobody who could vote */
-        {1, 4, false, false, LEASE_HOLDS, 0},
-        {2, 3, true, false, LEASE_HOLDS, 0},
-        {3, 2, true, false, LEASE_CLAIM, 0},
-        {4, 2, false, true, LEASE_HOLDS, 0}, /* claimed: until the next is lost */
-        {5, 1, true, false, LEASE_WAITS, 10},
-        {9, 1, true, false, LEASE_WAITS, 6},
-        {12, 2, false, false, LEASE_CLAIM, 0}, /* it is back, but may have voted */
-        {13, 1, true, false, LEASE_WAITS, 2},
-        {15, 1, false, false, LEASE_CLAIM, 0},
-        {16, 3, false, false, LEASE_CLAIM, 0},
-        {17, 3, false, true, LEASE_HOLDS, 0},
-        {18, 1, true, false, LEASE_WAITS, 10},
+        {0, 1, false, false, LEASE_HOLDS, 0},    /* it comes together: nobody could vote */
+        {1, 4, false, false, LEASE_HOLDS, 0},    /* all are there */
+        {2, 3, true, false, LEASE_HOLDS, 0},     /* most are */
+        {3, 2, true, false, LEASE_WAITS, 1},     /* half: another may follow */
+        {3.5, 2, false, false, LEASE_WAITS, .5}, /* … in this time */
+        {4, 2, false, false, LEASE_CLAIM, 0},    /* … and has not */
+        {4, 2, false, true, LEASE_HOLDS, 0},     /* claimed: until the next is lost */
+        {5, 1, true, false, LEASE_WAITS, 10},    /* which it is: the others may go first */
+        {9, 1, true, false, LEASE_WAITS, 6},     /* another one was back for a moment */
+        {12, 2, false, false, LEASE_CLAIM, 0},   /* it is back, but may have voted */
+        {13, 1, true, false, LEASE_WAITS, 2},    /* the claim has not been made in time */
+        {15, 1, false, false, LEASE_CLAIM, 0},   /* the others have had their time */
+        {16, 3, false, false, LEASE_CLAIM, 0},   /* they are back, but may have voted */
+        {17, 3, false, true, LEASE_HOLDS, 0},    /* claimed */
+        {18, 1, true, false, LEASE_WAITS, 10},   /* two are lost at once */
     };
-    struct lease lease = {.nodes = 4, .patience = 10};
+    struct lease lease = {.nodes = 4, .settle = 1, .patience = 10};
     double wait;
 
     (void)state;
@@ -54,6 +55,16 @@ static void test_a_lease(void **state)
     assert_int_equal(lease.term, 2);
     /* The others have gone on without more than they are. */
     assert_int_equal(lease_look(&lease, 18, 1, false, true, &wait), LEASE_CLAIM);
+
+    /* A cut-off leader that finds the silence of the other three one by one does not claim on its way. */
+    lease = (struct lease){.nodes = 4, .settle = 1, .patience = 10};
+    assert_int_equal(lease_look(&lease, 0, 3, true, false, &wait), LEASE_HOLDS);
+    assert_int_equal(lease_look(&lease, 0.1, 2, true, false, &wait), LEASE_WAITS);
+    assert_int_equal(lease_look(&lease, 0.4, 1, true, false, &wait), LEASE_WAITS);
+    assert_float_equal(wait, 9.7, 1e-9);
+    /* Of two there is no other one to be lost. */
+    lease = (struct lease){.nodes = 2, .settle = 1, .patience = 10};
+    assert_int_equal(lease_look(&lease, 0, 1, true, false, &wait), LEASE_CLAIM);
 }
 
 /* ---- a base of agents, links that break, agents that stop, and a file system on which a term can be claimed once ------------- */
@@ -117,7 +128,8 @@ static void take_lead(struct base *b, int i, int term)
 
     a->leads = true;
     a->confirmed = term == 0;
-    a->lease = (struct lease){.nodes = b->nodes, .patience = 2 * SILENCE, .term = term};
+    a->lease = (struct lease){
+        .nodes = b->nodes, .settle = HEARTBEAT / 2, .patience = 2 * SILENCE, .term = term};
     memset(a->follows, 0, sizeof(a->follows));
     memset(a->counted, 0, sizeof(a->counted));
     for (int k = 0; k < b->nodes; k++)
