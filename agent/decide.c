@@ -169,6 +169,21 @@ static bool is_urgent(struct leader *leader, const struct plan_output *out)
            (is_pressed(leader) || !live_possible(leader) || prepare_warm_suffice(leader));
 }
 
+/* Would that world do without nodes only whose workers have all ended with 0? */
+static bool only_done_go(const struct leader *leader, const struct plan_output *out)
+{
+    for (int i = 0; i < leader->member_count; i++) {
+        const struct leader_member *m = leader->members[i];
+        bool goes = m->position >= 0;
+
+        for (int k = 0; k < out->size && goes; k++)
+            goes = out->order[k] != m->id;
+        if (goes && (!m->drained || m->completed < m->slots))
+            return false;
+    }
+    return true;
+}
+
 static void change_when_prepared(struct leader *leader, const struct plan_output *out)
 {
     double wait = leader->generation_since + STEP_WAIT - leader_now(leader);
@@ -184,7 +199,7 @@ static void change_when_prepared(struct leader *leader, const struct plan_output
         decide_later(leader, leader->leave_at - leader_now(leader));
         return;
     }
-    if (!urgent && any_completed(leader))
+    if (any_completed(leader) && (!urgent || only_done_go(leader, out)))
         return;
     if (!urgent && !change_all_stepping(leader) && wait > 0) {
         decide_later(leader, 0.5);

@@ -23,7 +23,12 @@
 #define OUT_MAX      60.0
 #define OUT_LATE     0.5  /* seconds by which a timer of ours is late when the loop was kept */
 #define SWITCH_LIMIT 60.0 /* seconds beyond a step for a planned change */
-#define LEAVE_LIMIT  30.0 /* seconds to save a checkpoint and leave, when the job ends meanwhile */
+#define LEAVE_LIMIT  30.0 /* seconds to leave, when the job ends meanwhile */
+
+static double longer(double a, double b)
+{
+    return a > b ? a : b;
+}
 
 static bool is_left(const struct leader_member *m)
 {
@@ -204,7 +209,7 @@ static void let_leave(struct leader *leader)
         tell_leave(m, save);
         drop(leader, m);
         if (save)
-            m->departing += LEAVE_LIMIT;
+            m->departing += longer(LEAVE_LIMIT, change_grace(leader));
     }
 }
 
@@ -217,6 +222,15 @@ static double rest_of_step(const struct leader *leader)
         if (is_left(leader->members[i]) && leader->members[i]->slowest > slowest)
             slowest = leader->members[i]->slowest;
     return OUT_FACTOR * slowest / 1000.0;
+}
+
+/* Seconds for workers that may be in the midst of something longer than any step before (an evaluation, say), where nobody is known to be lost, or nobody else
+ * has the state: as long as they would have to reach a step and save. Shorter if the user wants to hear of hangs. */
+static double patience(const struct leader *leader)
+{
+    const struct policy *policy = leader->options->policy;
+
+    return policy->hang_wait > 0 ? policy->hang_wait : policy->grace;
 }
 
 /* Whatever has kept the loop until now (files are written before a world begins) is not the workers' time. */
@@ -232,7 +246,7 @@ void tear_await_switch(struct leader *leader)
     if (leader->phase != PHASE_STARTING)
         return;
     leader->coming_out = true;
-    await_all(leader, SWITCH_LIMIT + rest_of_step(leader));
+    await_all(leader, longer(SWITCH_LIMIT + rest_of_step(leader), patience(leader)));
 }
 
 static void enter(struct leader *leader)
@@ -307,7 +321,8 @@ bool tear_late(struct leader *leader)
     for (int i = 0; i < leader->member_count; i++)
         safe = safe || (is_left(leader->members[i]) && leader->members[i]->answered &&
                         leader->members[i]->stateful);
-    if (!safe && leader_now(leader) - leader->phase_since < (limit > OUT_MAX ? limit : OUT_MAX)) {
+    if (!safe && leader_now(leader) - leader->phase_since <
+                     longer(longer(limit, OUT_MAX), patience(leader))) {
         await_all(leader, OUT_LIMIT);
         return true;
     }
@@ -327,19 +342,21 @@ bool tear_late(struct leader *leader)
 
 bool tear_end(struct leader *leader, int code)
 {
+    bool saves = false;
+
     if (!leader->torn || leader->phase != PHASE_WAITING)
         return false;
     leader->stopping = true;
     leader->stop_code = code;
     prepare_discard(leader);
-    for (int i = 0, saved = 0; i < leader->member_count; i++) {
+    for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *m = leader->members[i];
 
         if (!is_left(m))
             continue;
-        tell_leave(m, m->stateful && saved == 0);
-        saved += m->stateful;
+        tell_leave(m, m->stateful && !saves);
+        saves = saves || m->stateful;
     }
-    change_drain(leader, LEAVE_LIMIT);
+    change_drain(leader, saves ? rest_of_step(leader) + change_grace(leader) : LEAVE_LIMIT);
     return true;
 }

@@ -139,21 +139,37 @@ from slurm_elastic import live
 model = torch.nn.Linear(2, 1)
 state = live.State(model, torch.optim.SGD(model.parameters(), lr=0.1))
 
+def enough():
+    """As many steps with three workers, for all of them at once."""
+    flag = torch.tensor([int(os.path.exists("grown") and torch.distributed.get_world_size() == 3)])
+    torch.distributed.broadcast(flag, 0)
+    return bool(flag)
+
 def train(state):
-    for _ in range(5):
+    while not enough():
         state.ddp(torch.ones(1, 2)).sum().backward()
         state.step()
+        time.sleep(0.1)
     if os.environ["RANK"] == "0":
-        time.sleep(4)  # writes what has come out
+        print("writes", flush=True)
+        time.sleep(8)  # what has come out
         print("written", flush=True)
     os._exit(0)
 
 live.run(train, state)
 PY
     )
-    job=$(submit --elastic=3:3 -N3 --exclusive -t 5 --wrap "srun elasticrun $script")
+    job=$(submit --elastic=2:3 --elastic-grow-delay=0 -N2 --exclusive -t 5 --wrap "srun elasticrun $script")
+    wait_for 60 size_is "$job" 3
+    as_user touch "$TB_WORK/grown"
+    wait_for 60 says "$TB_WORK/$job.out" '^writes$'
+    # Nor is it a reason for another world that Slurm takes a node that has done its part.
+    extension=$(extensions_of "$job")
+    rival=$(submit -N3 --exclusive -t 5 --wrap 'sleep 1')
+    wait_for 30 job_ended "$extension"
     wait_for 60 job_ended "$job"
     job_is "$job" COMPLETED || { cat "$TB_WORK/$job.out" && false; }
     [[ $(grep -c '^written$' "$TB_WORK/$job.out") == 1 ]]
-    [[ $(sizes_of "$job") == 3 ]]
+    [[ $(sizes_of "$job") == 2,3 ]]
+    as_user scancel "$rival"
 }
