@@ -166,14 +166,14 @@ void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const c
     if (ext->state == PLAN_PENDING)
         leader->last_increments = 0;
     extensions_set_state(leader, ext, PLAN_LEAVING);
-    /* Members in the world leave when it has been changed; the others now. */
+    /* Members in the world leave when it has been changed, those that still make its last step when they have; the others now. */
     for (int i = 0; i < leader->member_count; i++) {
         struct leader_member *m = leader->members[i];
 
         if (m->job != job || m->base)
             continue;
         m->leaving = m->unneeded = true;
-        if (m->position < 0 || leader->world == NULL)
+        if ((m->position < 0 && m->departing == 0) || leader->world == NULL)
             roster_release(leader, m, reason);
     }
     prepare_again(leader);

@@ -144,8 +144,8 @@ bool live_on_message(struct leader *leader, struct leader_member *m, const char 
             decide_later(leader, 0);
             return true;
         }
-        why = m->live ? "what they train is not what the others train: other parameters, "
-                        "optimizers or data"
+        why = m->live ? "what they train is not what the others train: other parameters, buffers, "
+                        "optimizers, data or global batch (which must not depend on WORLD_SIZE)"
                       : "they are not live, as the others are";
     }
     refuse_newcomer(leader, m, why != NULL ? why : "?");
@@ -227,6 +227,8 @@ static void departed(struct leader *leader, struct leader_member *m)
 bool live_departed(struct leader *leader, struct leader_member *m, const char *type,
                    json_object *msg)
 {
+    int64_t signal;
+
     if (m->departing == 0 || m->position >= 0)
         return false;
     if (m->was_in != NULL && (strcmp(type, "exit") == 0 || strcmp(type, "drained") == 0)) {
@@ -237,7 +239,8 @@ bool live_departed(struct leader *leader, struct leader_member *m, const char *t
         m->live = m->stateful = false;
         change_kill(leader, m);
     }
-    if (strcmp(type, "exit") == 0 && !json_get_bool(msg, "told", false))
+    if (strcmp(type, "exit") == 0 &&
+        (!json_get_bool(msg, "told", false) || json_get_int(msg, "signal", 1, 255, &signal)))
         change_leaver_gone(leader, m); /* it has not come to that step */
     if (strcmp(type, "drained") == 0)
         departed(leader, m);

@@ -298,6 +298,8 @@ static void handle_leaving(struct leader *leader, struct leader_member *m, json_
             continue;
         log_info("job %u: Slurm takes node %s back", leader->options->job, each->node);
         each->leaving = true;
+        if (each->departing > 0)
+            continue; /* … which it is just leaving */
         if (each->position < 0 || leader->world == NULL || each->drained)
             roster_release(leader, each, "not in use");
         else
