@@ -754,9 +754,12 @@ void change_member_gone(struct leader *leader, struct leader_member *m)
 
 void change_stop_job(struct leader *leader, const char *reason)
 {
+    leader->told_to_stop = true;
+    if (leader->finish_due)
+        change_finish(leader, leader->finish_code);
     if (leader->stopping || leader->phase == PHASE_ENDING)
         return;
-    leader->stopping = leader->told_to_stop = true;
+    leader->stopping = true;
     snprintf(leader->stop_reason, sizeof(leader->stop_reason), "%s", reason);
     log_info("job %u: told to end (%s): saving", leader->options->job, reason);
     if (leader->phase == PHASE_RUNNING)

@@ -388,7 +388,7 @@ static void seek(struct member *m, const char *why, bool leader_knows)
     log_info("%s: lost the leader of job %u: %s", m->options->node, m->options->base_job, why);
     m->seek.active = true;
     m->seek.since = member_now(m);
-    m->seek.cut_off = false;
+    m->seek.cut_off = m->seek.voted = false;
     m->seek.target = OLD_LEADER;
     leave_world(m);
     if (m->options->hooks.lost != NULL)

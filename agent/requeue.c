@@ -95,6 +95,10 @@ static void asked(void *arg)
     else
         log_error("job %u: cannot be put back into the queue: %s", asking->job, asking->err.text);
     leader->requeueing = false;
+    if (!asking->done) {
+        leader->requeue = false;
+        srun_end(leader);
+    }
     free(asking);
     change_dismiss(leader);
 }

@@ -108,7 +108,7 @@ static void poll_gate(struct workers *set)
 static void on_poll(uv_timer_t *timer)
 {
     struct workers *set = timer->data;
-    bool attached = false, begun = true, joined = true;
+    bool attached = false, begun = true, joined = true, some = false, all = true;
 
     if (set->moving) {
         workers_poll_move(set);
@@ -125,8 +125,10 @@ static void on_poll(uv_timer_t *timer)
         attached |= status.state != EVENT_STATE_NONE;
         begun &= status.state != EVENT_STATE_NONE || set->list[i].joined || set->list[i].ended;
         joined &= set->list[i].joined;
-        set->stepping |= status.step > 0 || status.waits;
+        some |= status.step > 0 || status.waits;
+        all &= !status.live || status.step > 0 || status.waits || set->list[i].ended;
     }
+    set->stepping |= some && all; /* what live ones train is known by the first step of each */
     if (begun && !set->begun) {
         set->begun = true;
         set->handlers.begun(set->arg);

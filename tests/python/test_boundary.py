@@ -343,6 +343,39 @@ class Undone(Case):
 
         self.each_average(check)
 
+    def test_buffers_of_scripted_modules_and_those_that_several_names_have(self):
+        self.model[0].scripted = torch.jit.script(torch.nn.BatchNorm1d(3))
+        self.model[0].frozen = torch.nn.Linear(3, 3)
+        self.model[0].register_buffer("weight_of_it", self.model[0].frozen.weight.detach())
+        mask = torch.ones(3)
+        for part in self.model[0], self.model[2]:
+            part.register_buffer("mask", mask)
+        state = self.begin(torch.optim.SGD(self.model[2].parameters(), lr=0.5))
+        self.assertEqual(len({id(each._copy) for each in state._boundary._copies._copied if each._name == "mask"}), 1)
+        self.backward()
+        state.step()
+        mask.zero_()
+        self.model[0].scripted.running_mean.add_(1)
+        self.backward()
+        state._tear()
+        self.assertEqual((mask.tolist(), self.model[0].scripted.running_mean.tolist()), ([1] * 3, [0] * 3))
+        self.assertEqual(state._standing, Standing(1, -1))
+
+    def test_buffers_that_a_later_step_registers_and_parameters_that_one_moves(self):
+        self.model[0].frozen = torch.nn.Linear(3, 3)
+        state = self.begin(torch.optim.SGD(self.model[2].parameters(), lr=0.5))
+        for number in range(6):
+            self.backward()
+            if number == 4:  # no time to look at everything
+                self.model.register_buffer("mask", torch.ones(3))
+            state.step()
+        state._tear()
+        self.assertEqual(state._standing, Standing(6, -1))
+        state._begin_training()
+        self.model[0].frozen.double()
+        state._tear()
+        self.assertEqual(state._standing, Standing(-1, -1))
+
     def test_parameters_that_never_change_are_not_copied(self):
         self.model[0].frozen = torch.nn.Linear(3, 3)
         late = self.model[2]

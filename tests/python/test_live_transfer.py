@@ -114,6 +114,25 @@ assert torch.equal(*weights)
 """
 
 
+BETWEEN = """
+import torch, torch.distributed as dist
+from slurm_elastic import live
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+models = torch.nn.ModuleList([torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)])
+optimizers = [torch.optim.Adam(each.parameters()) for each in models]
+state = live.State(models, *optimizers)
+state._watch()
+state._begin_training()
+if rank == 1:  # the other one is a newcomer
+    models[0](torch.ones(1, 3)).sum().backward()
+    optimizers[0].step()
+    state._tear()
+assert live._share(state)
+assert state.steps == 0 and len(optimizers[0].state) == 2 and len(optimizers[1].state) == 0
+"""
+
+
 PART = """
 import torch, torch.distributed as dist
 from slurm_elastic import live
@@ -134,6 +153,10 @@ assert torch.equal(weights[0], weights[1]) and torch.equal(weights[1], weights[2
 class Anew(unittest.TestCase):
     def test_parameters_are_made_equal_again_if_the_world_was_lost_meanwhile(self):
         with tempfile.TemporaryDirectory() as directory, fake_agent.World(["-c", ANEW], 2, checkpoint=directory) as world:
+            self.assertEqual(world.wait(50), [0, 0])
+
+    def test_so_are_optimizers_if_the_first_step_was_torn_between_two(self):
+        with tempfile.TemporaryDirectory() as directory, fake_agent.World(["-c", BETWEEN], 2, checkpoint=directory) as world:
             self.assertEqual(world.wait(50), [0, 0])
 
     def test_all_go_on_from_one_ranks_part_of_a_step_if_nothing_else_is_left(self):

@@ -6,6 +6,7 @@
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=300
 load helpers
+load elastic
 load faults
 
 setup_file() {
@@ -21,6 +22,25 @@ teardown() { cancel_all; }
 
 @test "live: a worker is stopped, one ends too early, one is killed while there is no slurmctld, a node is cut off" {
     on_nodes fault_table.py run --only "worker stopped, live, base" --only "worker exits with 0, live, base" --only "slurmctld down, worker killed, live" --only "node cut off, live, extension"
+}
+
+led_by() { as_user selastic show "$job" --json 2>/dev/null | json_value 's["leader"]' | grep -qx "$1"; }
+works_for_it() { show_json "$job" | json_value '*[m["node"] for m in s["members"]]' | grep -qw "$1"; }
+has_made() { cat "$TB_WORK/log"/* 2>/dev/null | grep -q "\"step\": $1, \"state\""; }
+
+@test "the leading node is cut off and comes back: srun and the batch script end as usual" {
+    job=$(submit --elastic=3:3 --elastic-grow-delay=0 -w 'n[1-3]' --exclusive -t 20 --wrap \
+        "srun elasticrun /usr/bin/python3 $TB_WORK/live_faults.py train $TB_WORK/log 0.15; echo srun has ended with \$?")
+    wait_for 60 has_made 5
+    "$TESTBED" cut --dir "$TB_DIR" n1
+    wait_for 30 led_by n2
+    "$TESTBED" mend --dir "$TB_DIR" n1
+    wait_for 30 works_for_it n1
+    as_user touch "$TB_WORK/log.enough"
+    wait_for 60 job_ended "$job"
+    cat "$TB_WORK/$job.out"
+    job_is "$job" COMPLETED
+    says "$TB_WORK/$job.out" '^srun has ended with 0$'
 }
 
 @test "random faults and changes of size end with the right model" {

@@ -19,33 +19,36 @@ _LOOKS = 256  # boundaries at most from one look at elements to the next
 class _Copied:
     """A tensor, or None, by its name in a module: it may be replaced by another one. Silent: not all of its changes are counted."""
 
-    def __init__(self, holder: Dict[str, Any], name: str, silent: bool):
+    def __init__(self, holder: Dict[str, Any], name: str, silent: bool, copies: Dict[int, torch.Tensor]):
         self._holder, self._name, self._is_silent = holder, name, silent
-        self._take(holder[name])
+        self._take(holder[name], copies)
 
-    def _take(self, tensor: Any) -> None:
+    def _take(self, tensor: Any, copies: Dict[int, torch.Tensor]) -> None:
+        """copies: those made already, by the tensor's id: many modules may have the same one."""
         self._tensor = tensor
         self._copy, self._version = None, -1
         if tensor is not None:
-            self._copy = tensor.detach().clone()
+            if id(tensor) not in copies:
+                copies[id(tensor)] = tensor.detach().clone()
+            self._copy = copies[id(tensor)]
             self._is_silent = self._is_silent or tensor.is_inference()
             self._version = -1 if self._is_silent else tensor._version
 
     def keep(self) -> None:
         tensor = self._holder[self._name]
         if tensor is not self._tensor:
-            self._take(tensor)
+            self._take(tensor, {})
         elif tensor is not None and (self._is_silent or tensor._version != self._version):
             if tensor.shape == self._copy.shape:
                 self._copy.copy_(tensor)
                 self._version = -1 if self._is_silent else tensor._version
             else:
-                self._take(tensor)
+                self._take(tensor, {})
 
     def restore(self) -> None:
         if self._tensor is not None and self._tensor.is_inference():
             self._tensor = self._copy  # it cannot be written to
-        elif self._tensor is not None:
+        elif self._tensor is not None and (self._is_silent or self._tensor._version != self._version):
             self._tensor.copy_(self._copy)
         self._holder[self._name] = self._tensor
 
@@ -66,7 +69,9 @@ class _Watched(NamedTuple):
     column: torch.Tensor
 
     def has_changed(self) -> bool:
-        return self.parameter._version != self.version or not torch.equal(_column(self.parameter), self.column)
+        column = _column(self.parameter)
+        kinds = [(each.device, each.dtype) for each in (column, self.column)]
+        return self.parameter._version != self.version or kinds[0] != kinds[1] or not torch.equal(column, self.column)
 
 
 class Copies:
@@ -84,8 +89,10 @@ class Copies:
         """What there is by now, and copies of it."""
         parts = {id(part): part for module in self._modules for part in module.modules()}.values()
         self._holders = [part._buffers for part in parts]
-        self._count = sum(map(len, self._holders))
-        self._copied = [_Copied(part._buffers, name, isinstance(part, _NORMS)) for part in parts for name in part._buffers]
+        self._count = self._count_buffers()
+        copies: Dict[int, torch.Tensor] = {}
+        # keys(): the dictionary of a scripted module cannot be gone through without.
+        self._copied = [_Copied(part._buffers, name, isinstance(part, _NORMS), copies) for part in parts for name in part._buffers.keys()]
         self._watched: List[_Watched] = []
         # Without optimizers nothing is undone: nobody knows how far a step has come.
         seen = {id(each) for optimizer in self._optimizers for group in optimizer.param_groups for each in group["params"]}
@@ -95,17 +102,20 @@ class Copies:
                     continue
                 seen.add(id(parameter))
                 if id(parameter) in self._changing:
-                    self._copied.append(_Copied(part._parameters, name, True))
+                    self._copied.append(_Copied(part._parameters, name, True, copies))
                 else:
                     self._watched.append(_Watched(parameter, parameter._version, _column(parameter)))
         self._parameters = [each.parameter for each in self._watched]
         self._versions = [each.version for each in self._watched]
 
+    def _count_buffers(self) -> int:
+        return sum(map(len, self._holders))
+
     def _look(self) -> bool:
         """Whether there is something new to be copied, or to be copied no longer."""
         changed = {id(each.parameter) for each in self._watched if each.has_changed()}
         self._changing |= changed
-        return bool(changed) or sum(map(len, self._holders)) != self._count
+        return bool(changed) or self._count_buffers() != self._count
 
     def keep(self) -> None:
         """This is a boundary."""
@@ -113,7 +123,7 @@ class Copies:
         is_time = self._boundaries == self._next_look
         if is_time:
             self._next_look += min(self._boundaries, _LOOKS)
-        if is_time or (self._parameters and [each._version for each in self._parameters] != self._versions):
+        if is_time or self._count_buffers() != self._count or [each._version for each in self._parameters] != self._versions:
             if self._look():
                 self._find()
                 return

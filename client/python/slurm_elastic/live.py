@@ -112,6 +112,7 @@ class State:
         self._steps = 0
         self._is_whole = False  # not before the first step of a process that has begun anew: it may have other random parameters than the others
         self._complete = -1  # steps made, when only the optimizers' part of the last is known to have been
+        self._has_part = False  # of a step that was torn
         self._is_first_step = False  # of a world
         self._stepping: Optional[Stepping] = None  # where workers can be lost
         self._boundary: Optional[Boundary] = None
@@ -221,10 +222,17 @@ class State:
             for name, value in values.items():
                 setattr(self, name, value)
             self._is_whole = self._is_whole and is_undone
+            self._has_part = self._has_part or not is_undone
         else:
             self._is_whole = False
+            self._has_part = True
             self._complete = self._steps + 1 if self._stepping.all else -1
         self._stepping.begin()
+
+    @property
+    def _farthest(self) -> int:
+        """As _standing, if nothing better is left anywhere."""
+        return self._steps if self._steps or self._has_part else -1
 
     @property
     def _standing(self) -> Standing:
@@ -339,7 +347,7 @@ def _share(state: State) -> bool:
     """Ranks that lack the newest state get it, each from one of those that have it. If there is none, and no checkpoint, it is that of the rank
     that has come farthest, as the torn step has left it. False: they have begun from the newest checkpoint, or anew."""
     rank, size = dist.get_rank(), dist.get_world_size()
-    mine = torch.tensor([*state._standing, state.steps, _digest(state._shapes())], device=wire_of(state))
+    mine = torch.tensor([*state._standing, state._farthest, _digest(state._shapes())], device=wire_of(state))
     gathered = [torch.empty_like(mine) for _ in range(size)]
     dist.all_gather(gathered, mine)
     table = [each.tolist() for each in gathered]
@@ -348,9 +356,9 @@ def _share(state: State) -> bool:
         step, farthest = max((row[2], -each) for each, row in enumerate(table))
         found = state._load_latest()
         if rank == 0 and (_world.generation() or 1) > 1:
-            where = f"the newest checkpoint, step {state.steps}" if found else f"step {step}, a part of which is made" if step else "the beginning"
+            where = f"the newest checkpoint, step {state.steps}" if found else f"step {step}, a part of which is made" if step >= 0 else "the beginning"
             print(f"slurm_elastic: no worker has the state any more: goes on from {where}", file=sys.stderr, flush=True)
-        if found or step == 0:
+        if found or step < 0:
             state._take_up(rank)
             return False
         sources = [-farthest]
