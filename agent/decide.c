@@ -123,6 +123,15 @@ int decide_plan(struct leader *leader, int **order, int *size)
     return 0;
 }
 
+bool decide_drops(const struct leader_member *m, const int *order, int size)
+{
+    bool drops = m->position >= 0;
+
+    for (int i = 0; i < size && drops; i++)
+        drops = order[i] != m->id;
+    return drops;
+}
+
 /* Has the base come together for the first time? Before that nothing is formed, even if MIN would be met without some. */
 static bool assembled(const struct leader *leader)
 {
@@ -174,11 +183,8 @@ static bool only_done_go(const struct leader *leader, const struct plan_output *
 {
     for (int i = 0; i < leader->member_count; i++) {
         const struct leader_member *m = leader->members[i];
-        bool goes = m->position >= 0;
 
-        for (int k = 0; k < out->size && goes; k++)
-            goes = out->order[k] != m->id;
-        if (goes && (!m->drained || m->completed < m->slots))
+        if (decide_drops(m, out->order, out->size) && (!m->drained || m->completed < m->slots))
             return false;
     }
     return true;

@@ -227,15 +227,14 @@ struct leader {
     double pause_from; /* when the old world had been held; < 0: no world before */
     bool failed;       /* a worker of this generation has failed */
     bool torn; /* live: the world is, and its workers wait with their state for the next one */
-    bool coming_out; /* … and has been followed by another, in which not all are yet */
-    double out_due;  /* … and are to be then */
-    bool fault;      /* the change under way is because of a failure or a lost node */
-    bool waited;     /* … by a SIGTERM, and it has been waited for a reason */
-    bool fatal;      /* … and it must not be started again */
-    bool stopping;   /* the job ends … */
-    bool
-        told_to_stop; /* … because Slurm says so, or its time limit is near: any other leader would hear it, too */
-    int stop_code; /* the job's exit status then */
+    bool coming_out;   /* … and has been followed by another, in which not all are yet */
+    double out_due;    /* … and are to be then */
+    bool fault;        /* the change under way is because of a failure or a lost node */
+    bool waited;       /* … by a SIGTERM, and it has been waited for a reason */
+    bool fatal;        /* … and it must not be started again */
+    bool stopping;     /* the job ends … */
+    bool told_to_stop; /* … as any other leader would hear, too */
+    int stop_code;     /* the job's exit status then */
     char stop_reason[64];
     struct progress progress;
     int failure_code;
@@ -290,6 +289,8 @@ const char *phase_name(enum phase phase);
 void decide_later(struct leader *leader, double seconds);
 /* Decide now, but do not carry it out. Fills order (malloced) and size of the world that should exist. */
 int decide_plan(struct leader *leader, int **order, int *size);
+/* Is that member in the present world, and not in the one of that order? */
+bool decide_drops(const struct leader_member *m, const int *order, int size);
 
 /* roster.c: the members */
 extern const struct link_handlers roster_handlers;

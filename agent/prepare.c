@@ -103,14 +103,10 @@ static int choose(struct leader *leader, bool only_warm, int **order, int *size)
 /* Does somebody leave the present world for that one? */
 static bool lets_go(const struct leader *leader, const int *order, int size)
 {
-    int current = 0, staying = 0;
-
-    for (int i = 0; i < leader->member_count; i++) {
-        current += leader->members[i]->position >= 0;
-        for (int k = 0; k < size; k++)
-            staying += leader->members[i]->position >= 0 && order[k] == leader->members[i]->id;
-    }
-    return staying < current;
+    for (int i = 0; i < leader->member_count; i++)
+        if (decide_drops(leader->members[i], order, size))
+            return true;
+    return false;
 }
 
 bool prepare_warm_suffice(struct leader *leader)

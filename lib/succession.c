@@ -7,6 +7,17 @@ bool succession_may_claim(int nodes, int votes)
     return votes > 0 && 2 * votes >= nodes;
 }
 
+/* Those that are back may have voted meanwhile; half of them, and not it alone, may be about to become more or less. */
+static double wait_of(const struct lease *lease, double now, int heard, bool more)
+{
+    bool half = 2 * heard == lease->nodes;
+    double until = lease->since + (half ? lease->settle : lease->patience);
+
+    if (more || 2 * heard > lease->nodes || (half && heard == 1) || until < now)
+        return 0;
+    return until - now;
+}
+
 enum lease_state lease_look(struct lease *lease, double now, int heard, bool lost, bool more,
                             double *wait)
 {
@@ -17,14 +28,7 @@ enum lease_state lease_look(struct lease *lease, double now, int heard, bool los
     }
     if (!lease->lapsed)
         return LEASE_HOLDS;
-    *wait = lease->since + lease->patience - now;
-    /* Those that are back may have voted meanwhile. */
-    if (2 * heard > lease->nodes || more)
-        *wait = 0;
-    else if (2 * heard == lease->nodes) /* it, and another one: which may be the next to be lost */
-        *wait = heard > 1 ? lease->since + lease->settle - now : 0;
-    if (*wait <= 0)
-        *wait = 0;
+    *wait = wait_of(lease, now, heard, more);
     return *wait > 0 ? LEASE_WAITS : LEASE_CLAIM;
 }
 

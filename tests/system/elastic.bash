@@ -29,6 +29,10 @@ show_json() { as_user selastic show "$1" --json 2>/dev/null; }
 # json_value EXPRESSION: of the JSON on stdin, bound to s.
 json_value() { python3 -c "import json, sys; s = json.load(sys.stdin); print($1)"; }
 
+# led_by JOB NODE, works_for_it JOB NODE
+led_by() { show_json "$1" | json_value 's["leader"]' 2>/dev/null | grep -qx "$2"; }
+works_for_it() { show_json "$1" | json_value '*[m["node"] for m in s["members"]]' 2>/dev/null | grep -qw "$2"; }
+
 size_is() {
     local size
     size=$(show_json "$1" | json_value 's["size"] if s["phase"] == "running" else 0' 2>/dev/null) && [[ $size == "$2" ]]

@@ -24,8 +24,6 @@ teardown() { cancel_all; }
     on_nodes fault_table.py run --only "worker stopped, live, base" --only "worker exits with 0, live, base" --only "slurmctld down, worker killed, live" --only "node cut off, live, extension"
 }
 
-led_by() { as_user selastic show "$job" --json 2>/dev/null | json_value 's["leader"]' | grep -qx "$1"; }
-works_for_it() { show_json "$job" | json_value '*[m["node"] for m in s["members"]]' | grep -qw "$1"; }
 has_made() { cat "$TB_WORK/log"/* 2>/dev/null | grep -q "\"step\": $1, \"state\""; }
 
 @test "the leading node is cut off and comes back: srun and the batch script end as usual" {
@@ -33,9 +31,9 @@ has_made() { cat "$TB_WORK/log"/* 2>/dev/null | grep -q "\"step\": $1, \"state\"
         "srun elasticrun /usr/bin/python3 $TB_WORK/live_faults.py train $TB_WORK/log 0.15; echo srun has ended with \$?")
     wait_for 60 has_made 5
     "$TESTBED" cut --dir "$TB_DIR" n1
-    wait_for 30 led_by n2
+    wait_for 30 led_by "$job" n2
     "$TESTBED" mend --dir "$TB_DIR" n1
-    wait_for 30 works_for_it n1
+    wait_for 30 works_for_it "$job" n1
     as_user touch "$TB_WORK/log.enough"
     wait_for 60 job_ended "$job"
     cat "$TB_WORK/$job.out"
