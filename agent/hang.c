@@ -8,10 +8,6 @@
 #include "agent/leader_internal.h"
 #include "common/log.h"
 
-#define STEPS  10  /* a step may take so many times as long as usual, whatever hang_wait is */
-#define WEIGHT 0.1 /* of the latest steps in what is usual */
-#define STACKS 2.0 /* seconds for the workers to show them */
-
 /* The newest of any rank. began: one of them has made a step in its life. */
 static uint64_t newest_step(const struct leader *leader, bool *began)
 {
@@ -30,23 +26,6 @@ static uint64_t newest_step(const struct leader *leader, bool *began)
     return step;
 }
 
-static void note_step(struct leader *leader, uint64_t step, double now)
-{
-    double seconds = now - leader->hang.since;
-
-    if (leader->hang.generation != leader->generation) {
-        leader->hang.usual = 0;
-    } else if (step > leader->hang.step && leader->phase == PHASE_RUNNING) {
-        seconds /= (double)(step - leader->hang.step);
-        leader->hang.usual += leader->hang.usual == 0 ? seconds
-                                                      : WEIGHT * (seconds - leader->hang.usual);
-    }
-    leader->hang.generation = leader->generation;
-    leader->hang.step = step;
-    leader->hang.since = now;
-    leader->hang.shown = false;
-}
-
 static void show_stacks(struct leader *leader, double silent)
 {
     char usual[32] = "";
@@ -59,32 +38,28 @@ static void show_stacks(struct leader *leader, double silent)
     for (int i = 0; i < leader->member_count; i++)
         if (leader->members[i]->position >= 0)
             leader_send(leader->members[i], leader_message("stacks", leader->generation));
-    leader->hang.shown = true;
 }
 
 void hang_watch(struct leader *leader)
 {
-    double now = leader_now(leader), limit = leader->options->policy->hang_wait, silent;
-    bool began;
-    uint64_t step = newest_step(leader, &began);
+    const int limit = leader->options->policy->hang_wait;
+    struct hang_view view = {.now = leader_now(leader),
+                             .generation = leader->generation,
+                             .running = leader->phase == PHASE_RUNNING};
+    double silent;
     char why[128];
 
-    if (leader->phase != PHASE_RUNNING || leader->hang.generation != leader->generation ||
-        step != leader->hang.step) {
-        note_step(leader, step, now);
-        return;
-    }
-    silent = now - leader->hang.since;
-    if (limit < STEPS * leader->hang.usual)
-        limit = STEPS * leader->hang.usual;
-    /* Before the first step anything may take its time, and a program that never makes one does something else. */
-    if (leader->options->policy->hang_wait == 0 || !began || silent < limit)
-        return;
-    if (!leader->hang.shown) {
+    view.step = newest_step(leader, &view.has_begun);
+    switch (hang_look(&leader->hang, &view, limit, &silent)) {
+    case HANG_NO:
+        break;
+    case HANG_SHOW:
         show_stacks(leader, silent);
-    } else if (silent >= limit + STACKS) {
+        break;
+    case HANG_YES:
         snprintf(why, sizeof(why), "no rank has made a step for %.0f s (--elastic-hang-wait=%d)",
-                 silent, leader->options->policy->hang_wait);
+                 silent, limit);
         change_fail(leader, why);
+        break;
     }
 }

@@ -9,6 +9,7 @@
 
 #include <uv.h>
 
+#include "agent/heritage.h"
 #include "agent/options.h"
 #include "lib/conf.h"
 #include "lib/error.h"
@@ -44,7 +45,7 @@ struct leader_options {
     /* Of one that follows another leader. */
     struct link_server *server; /* where its voters are; taken over; NULL: the job's first leader */
     int term;
-    int target, faults, counted; /* the heritage (member.h) */
+    struct heritage heritage;
 };
 
 /* Listen and wait for the base's members. done(code, arg) is called once, from the loop, when the job has ended, all members have been told and

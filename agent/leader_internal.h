@@ -14,6 +14,7 @@
 #include "common/link.h"
 #include "common/slurm_client.h"
 #include "lib/gather.h"
+#include "lib/hang.h"
 #include "lib/plan.h"
 #include "lib/recovery.h"
 #include "lib/requests.h"
@@ -211,13 +212,7 @@ struct leader {
     char refused[256];         /* why the last one was */
     int restarts;              /* faults so far */
     struct recovery *recovery; /* … and what follows of them */
-    struct {
-        int generation;
-        uint64_t step; /* the newest of any rank */
-        double since;
-        double usual; /* seconds for a step in this world, 0: not known */
-        bool shown;   /* its workers have been asked for their stacks */
-    } hang;
+    struct hang hang;
     bool killed; /* SIGKILL has been ordered in this phase */
     char change_kind[16];
     char change_reason[512];
@@ -265,7 +260,7 @@ struct leader {
     bool completing, completed_job; /* Slurm is being told that the job has ended; has been */
     bool finish_due;                /* … once that may be done: */
     int finish_code;
-    int told_target, told_restarts, told_counted; /* of the heritage */
+    struct heritage told_heritage;
 
     int exit_code;
     bool done_called;

@@ -211,28 +211,33 @@ void lease_listens(struct leader *leader, struct leader_member *m, json_object *
     lease_tell_all(leader);
 }
 
+static struct heritage heritage_of(const struct leader *leader)
+{
+    return (struct heritage){
+        .target = leader->target,
+        .faults = leader->restarts,
+        .counted = recovery_counted(leader->recovery, leader_now(leader)),
+    };
+}
+
 void lease_tell_heritage(struct leader *leader, struct leader_member *m)
 {
+    struct heritage heritage = heritage_of(leader);
     json_object *msg = leader_message("heritage", -1);
 
-    json_object_object_add(msg, "target", json_object_new_int(leader->target));
-    json_object_object_add(msg, "restarts", json_object_new_int(leader->restarts));
-    json_object_object_add(
-        msg, "counted",
-        json_object_new_int(recovery_counted(leader->recovery, leader_now(leader))));
+    json_object_object_add(msg, "target", json_object_new_int(heritage.target));
+    json_object_object_add(msg, "faults", json_object_new_int(heritage.faults));
+    json_object_object_add(msg, "counted", json_object_new_int(heritage.counted));
     leader_send(m, msg);
 }
 
 void lease_watch_heritage(struct leader *leader)
 {
-    int counted = recovery_counted(leader->recovery, leader_now(leader));
+    struct heritage now = heritage_of(leader), told = leader->told_heritage;
 
-    if (leader->told_target == leader->target && leader->told_restarts == leader->restarts &&
-        leader->told_counted == counted)
+    if (now.target == told.target && now.faults == told.faults && now.counted == told.counted)
         return;
-    leader->told_target = leader->target;
-    leader->told_restarts = leader->restarts;
-    leader->told_counted = counted;
+    leader->told_heritage = now;
     for (int i = 0; i < leader->member_count; i++)
         if (leader->members[i]->base)
             lease_tell_heritage(leader, leader->members[i]);

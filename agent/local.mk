@@ -22,6 +22,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/extensions.c \
     agent/group.c \
     agent/hang.c \
+    agent/heritage.h \
     agent/keep.c \
     agent/leader.c \
     agent/leader.h \

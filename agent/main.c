@@ -444,9 +444,7 @@ static void lead(struct link_server *server, int term, const struct vote *votes,
     run->lead.umask = run->command.umask;
     run->lead.state_dir = run->command.state_dir;
     run->lead.checkpoint_dir = run->command.checkpoint_dir;
-    run->lead.target = run->command.target;
-    run->lead.faults = run->command.restarts;
-    run->lead.counted = run->command.counted;
+    run->lead.heritage = run->command.heritage;
     run->lead.server = server;
     run->lead.term = term;
     run->leader = leader_create(&run->loop, &run->lead, leader_done, run, &err);

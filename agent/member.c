@@ -121,14 +121,14 @@ static void handle_welcome(struct member *m, json_object *msg)
 /* What the next leader is to know. */
 static void handle_heritage(struct member *m, json_object *msg)
 {
-    int64_t target, restarts, counted;
+    int64_t target, faults, counted;
 
-    if (json_get_int(msg, "counted", 0, RECOVERY_RESTARTS_MAX, &counted))
-        m->counted = (int)counted;
     if (json_get_int(msg, "target", 0, SIZES_NODES_MAX, &target))
-        m->target = (int)target;
-    if (json_get_int(msg, "restarts", 0, INT32_MAX, &restarts))
-        m->faults = (int)restarts;
+        m->heritage.target = (int)target;
+    if (json_get_int(msg, "faults", 0, INT32_MAX, &faults))
+        m->heritage.faults = (int)faults;
+    if (json_get_int(msg, "counted", 0, RECOVERY_RESTARTS_MAX, &counted))
+        m->heritage.counted = (int)counted;
 }
 
 static void output_gone(void *arg)
@@ -713,9 +713,7 @@ void member_command(const struct member *m, struct member_command *command)
         .checkpoint_dir = m->checkpoint_dir,
         .address = m->own_address,
         .slurm_user = m->slurm_user,
-        .target = m->target,
-        .restarts = m->faults,
-        .counted = m->counted,
+        .heritage = m->heritage,
     };
 }
 

@@ -9,6 +9,7 @@
 
 #include <uv.h>
 
+#include "agent/heritage.h"
 #include "lib/conf.h"
 #include "lib/error.h"
 
@@ -51,8 +52,7 @@ struct member_command {
     const char *state_dir, *checkpoint_dir;
     const char *address; /* of this node, as the leader sees it */
     uid_t slurm_user;
-    /* The heritage: the size asked for (0: not known), faults so far, and how many of them count against --max-restarts. */
-    int target, restarts, counted;
+    struct heritage heritage;
 };
 
 /* Join. done(code, arg) is called once, from the loop, when this member has nothing left to do: its workers are gone, its files removed and

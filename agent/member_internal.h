@@ -97,7 +97,7 @@ struct member {
     json_object *scale;           /* world size → JSON text */
     mode_t umask;
     int min_nodes, max_nodes, max_restarts;
-    int target, faults, counted; /* the heritage (member.h) */
+    struct heritage heritage;
 
     int reserved_port, reserved_fd; /* for the next group that starts */
     size_t unacked;

@@ -23,10 +23,10 @@ void takeover_begin(struct leader *leader)
     leader->attempts = (o->term & 0x3ff) << 20; /* no number is given twice */
     leader->lease.term = o->term;
     leader->unsealed = true;
-    leader->restarts = o->faults;
-    recovery_inherit(leader->recovery, o->counted, leader_now(leader));
-    if (o->target > 0)
-        leader->target = o->target;
+    leader->restarts = o->heritage.faults;
+    recovery_inherit(leader->recovery, o->heritage.counted, leader_now(leader));
+    if (o->heritage.target > 0)
+        leader->target = o->heritage.target;
     leader->pause_from = leader_now(leader);
     snprintf(leader->next_reason, sizeof(leader->next_reason), "the leading node was lost");
     orphan_look(leader, false);

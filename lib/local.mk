@@ -15,6 +15,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/frame.h \
     lib/gather.c \
     lib/gather.h \
+    lib/hang.c \
+    lib/hang.h \
     lib/json_get.c \
     lib/json_get.h \
     lib/json_text.c \
