@@ -93,6 +93,8 @@ void change_release_idle(struct leader *leader)
 
 static void wait_for_members(struct leader *leader, const char *why)
 {
+    double limit = leader->options->policy->fault_wait;
+
     leader->promoted = false;
     prepare_discard(leader);
     world_destroy(leader->world);
@@ -102,8 +104,21 @@ static void wait_for_members(struct leader *leader, const char *why)
     change_release_idle(leader);
     log_info("job %u: %s: waiting up to %d s for nodes", leader->options->job, why,
              leader->options->policy->fault_wait);
-    leader_set_phase(leader, PHASE_WAITING, leader->options->policy->fault_wait + 0.1);
+    /* If more are lost meanwhile, there may be less than MIN when that time is over. */
+    leader_set_phase(leader, PHASE_WAITING, (leader->replaces ? 2 * limit : limit) + 0.1);
     decide_later(leader, 0);
+}
+
+/* The world that has ended because of a fault is to be as large again, but for nodes that Slurm or a cloud takes. */
+static void replace_lost(struct leader *leader)
+{
+    leader->before_loss = 0;
+    for (int i = 0; i < leader->member_count; i++) {
+        const struct leader_member *m = leader->members[i];
+
+        leader->before_loss += m->position >= 0 && !m->leaving && !m->released && !m->reclaimed;
+    }
+    leader->replace_until = leader->pause_from + leader->options->policy->fault_wait;
 }
 
 /* On all nodes: where one process says that it is at work, the next may not have begun. */
@@ -158,6 +173,7 @@ static void take_places(struct leader *leader)
         m->asks = false;
     }
     leader->failed = leader->waited = leader->fault = leader->unprepared = leader->torn = false;
+    leader->before_loss = 0;
 }
 
 /* What has been learnt since the world was planned, such as why Slurm wanted a node. */
@@ -238,7 +254,8 @@ void change_form(struct leader *leader)
         prepare_discard(leader);
         rc = prepare_begin(leader);
         if (rc == -1)
-            wait_for_members(leader, "below MIN");
+            wait_for_members(leader,
+                             leader->replaces ? "lost nodes are replaced first" : "below MIN");
         if (rc == -2) {
             log_error("job %u: out of memory", leader->options->job);
             change_finish(leader, 1);
@@ -372,6 +389,8 @@ static void drained(struct leader *leader)
         change_finish(leader, 0);
         return;
     }
+    if (leader->fault)
+        replace_lost(leader);
     change_form(leader);
 }
 

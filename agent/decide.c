@@ -84,6 +84,8 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
                            : leader->options->conf->max_pending,
         .grow_delay = leader->options->policy->grow_delay,
         .snooze = leader->options->policy->snooze,
+        .before_loss = leader->torn ? 0 : leader->before_loss,
+        .replace_until = leader->replace_until,
         .generation_since = leader->generation_since,
         .last_setback = leader->last_setback,
         .last_increments = leader->last_increments,
@@ -120,6 +122,7 @@ int decide_plan(struct leader *leader, int **order, int *size)
     *order = out.order;
     *size = out.size;
     leader->next_size = out.size;
+    leader->replaces = out.replaces;
     return 0;
 }
 
@@ -234,8 +237,8 @@ static void carry_out(struct leader *leader, struct plan_output *out)
     leader->next_size = out->size;
     for (int i = 0; i < out->cancel_count; i++)
         extensions_cancel(leader, out->cancel[i], out->cancel_failed[i], "no longer needed");
-    if (out->submit > 0 && leader->submission == NULL && leader->base != NULL &&
-        leader->generation > 0 && !leader->stopping) {
+    if (out->submit > 0 && leader->submission == NULL && leader->cancelling == 0 &&
+        leader->base != NULL && leader->generation > 0 && !leader->stopping) {
         if (now >= leader->submit_after)
             submit_extension(leader, out->submit, out->submit_increments, out->submit_delay);
         else

@@ -138,6 +138,9 @@ void extensions_member_gone(struct leader *leader, struct leader_member *member)
     /* Leaving, Slurm takes the whole job. Lost, the others stay (the job is submitted with --no-kill). If we do not want that node, the others are to
      * go, too, when they can: Slurm has none of them back before. */
     if (member->leaving || ext->nodes <= 1) {
+        /* Slurm lets no other in its place as long as it takes this one for running. */
+        if (!member->leaving && !member->released && ext->state != PLAN_LEAVING)
+            submit_cancel(leader, &ext->job, 1, false);
         extensions_set_state(leader, ext, PLAN_LEAVING);
     } else if (member->released && ext->state == PLAN_STARTING) {
         extensions_cancel(leader, ext->job, false, "one of its nodes cannot be used");

@@ -310,6 +310,8 @@ static void cancel_done(void *arg)
     free(c);
     if (leader->phase == PHASE_ENDING)
         leader_handle_closed(leader);
+    else
+        decide_later(leader, 0);
 }
 
 void submit_cancel(struct leader *leader, const uint32_t *jobs, int count, bool last)

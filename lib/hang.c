@@ -23,7 +23,7 @@ enum hang_state hang_look(struct hang *hang, const struct hang_view *view, doubl
 
     *silent = 0;
     if (!same || view->step != hang->step) {
-        if (same && view->step > hang->step)
+        if (same && hang->step > 0 && view->step > hang->step)
             count(hang, view->now - hang->since, view->step - hang->step);
         hang->generation = view->generation;
         hang->step = view->step;

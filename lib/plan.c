@@ -263,10 +263,20 @@ static void drop_replaced(const struct plan_input *in, struct plan_output *out, 
     }
 }
 
-/* Has the base lost so many nodes that no world can be without new ones? Then there is nothing to be gained by waiting. */
+/* Has a world ended because of lost nodes, and could the next, if it began now, not be as large? Each begins with a checkpoint: better once than twice. */
+static bool replaces(const struct plan_input *in, const struct plan_output *out)
+{
+    int size = sizes_floor(in->sizes, at_most(in->before_loss, in->target));
+
+    return in->now < in->replace_until &&
+           sizes_floor(in->sizes, at_most(strength_without(in, out, 0).members, in->target)) < size;
+}
+
+/* Is training at a stand until nodes come? Then there is nothing to be gained by asking for them later. */
 static bool needs_nodes(const struct plan_input *in, const struct plan_output *out)
 {
-    return in->base_lost > 0 && sizes_floor(in->sizes, strength_without(in, out, 0).members) == 0;
+    return replaces(in, out) ||
+           (in->base_lost > 0 && sizes_floor(in->sizes, strength_without(in, out, 0).members) == 0);
 }
 
 /* Extensions that will not do: agents that never come, requests too large for what is free, or for later when they are needed now. */
@@ -405,13 +415,32 @@ static void drop_parked(const struct plan_input *in, struct plan_output *out)
     }
 }
 
+/* Do nodes come that could be in the place of lost ones: of an extension, or of the base, if they have only been away for a moment? */
+static bool any_come(const struct plan_input *in, const struct plan_output *out)
+{
+    if ((out->submit > 0 && in->submit_error == NULL) || in->base_lost > 0)
+        return true;
+    for (int i = 0; i < in->extension_count; i++) {
+        const struct plan_extension *ext = &in->extensions[i];
+
+        if ((waiting(ext) || ext->state == PLAN_STARTING) && !cancelled(out, ext->job))
+            return true;
+    }
+    return false;
+}
+
 static void explain_size(const struct plan_input *in, struct plan_output *out, int current,
                          int usable)
 {
     char text[128];
 
     sizes_format(in->sizes, text, sizeof(text));
-    if (out->size == 0)
+    if (out->replaces)
+        snprintf(out->why_size, sizeof(out->why_size),
+                 "waiting for nodes in the place of lost ones: %d of %d are there; for %.0f s more "
+                 "(--elastic-fault-wait)",
+                 usable, in->before_loss, in->replace_until - in->now);
+    else if (out->size == 0)
         snprintf(out->why_size, sizeof(out->why_size), "waiting: %d of at least %d nodes are there",
                  usable, in->sizes->min);
     else if (current > 0 && out->size > current)
@@ -631,6 +660,11 @@ int plan_decide(const struct plan_input *in, struct plan_output *out)
         staying += in->members[i].position >= 0 && is_chosen(out, in->members[i].id);
     drop_parked(in, out);
     decide_submit(in, out);
+    if (out->size > 0 && replaces(in, out) && any_come(in, out)) {
+        out->replaces = true;
+        out->size = 0;
+        wake_at(in, out, in->replace_until);
+    }
 
     if (lost > 0 || out->size < current) {
         out->change = true;

@@ -54,6 +54,8 @@ struct plan_input {
     bool asks;      /* that is the base, since nobody has asked for more (--elastic-grow=ask) */
     int max_pending;
     double grow_delay, snooze;
+    int before_loss;      /* nodes of a world that ended because some were lost, 0: there is none */
+    double replace_until; /* … and when the next begins though they have not been replaced */
     double generation_since;  /* start of the current generation */
     double last_setback;      /* last shrink or failed growth; < 0: none */
     int last_increments;      /* increments of the last extension asked for, 0 when that stalled */
@@ -86,10 +88,11 @@ struct plan_input {
 struct plan_output {
     int *
         order; /* ids of the members of the world that should exist now, in rank order; owned. Behind these (size) those that are spare */
-    int size;  /* 0: no allowed size can be formed, the job waits */
-    bool change; /* it differs from the current one and should be formed now */
-    bool urgent; /* … because a member leaves or is lost */
-    int submit;  /* nodes of a new extension, 0: none */
+    int size;  /* 0: no allowed size can be formed, or a larger one can soon; the job waits */
+    bool replaces; /* … for nodes in the place of lost ones */
+    bool change;   /* it differs from the current one and should be formed now */
+    bool urgent;   /* … because a member leaves or is lost */
+    int submit;    /* nodes of a new extension, 0: none */
     int submit_increments;
     double submit_delay; /* seconds from now at which it may begin, 0: at once */
     uint32_t cancel[PLAN_CANCEL_MAX];

@@ -38,16 +38,22 @@ BASE, MOST = 3, 5  # nodes of the base, which are also the fewest that train, an
 TABLE = """
 worker killed                       live     base       goes-on    5   1
 worker killed                       live     extension  goes-on    5   1
+worker killed                       live     leader     goes-on    5   1
 worker stopped                      live     base       goes-on    8   1
 worker stopped                      live     extension  goes-on    8   1
+worker stopped                      live     leader     goes-on    8   1
 worker exits with 0                 live     base       goes-on    5   1
 worker exits with 0                 live     extension  goes-on    5   1
+worker exits with 0                 live     leader     goes-on    5   1
+worker hangs with its lock held     live     base       goes-on   20   1
 worker hangs with its lock held     live     extension  goes-on   20   1
 two workers killed                  live     base       goes-on    5   1
 slurmctld down, worker killed       live     base       goes-on    5   1
+slurmctld down, worker killed       live     extension  goes-on    5   1
 slurmctld down 30 s                 live     base       undisturbed 5  0
 node drained                        live     base       goes-on    5   0
 node drained                        live     extension  goes-on    5   0
+node drained                        live     leader     goes-on    5   0
 agent killed                        live     extension  goes-on    5   1
 slurmstepd killed                   live     extension  undisturbed 5  0
 node crashed                        live     extension  goes-on    5   1
@@ -61,16 +67,25 @@ crashed node comes back             live     base       undisturbed 5  0
 node cut off                        live     base       goes-on    5   1
 cut-off node comes back             live     base       goes-on   15   1
 node reclaimed                      live     base       goes-on    5   0
+node reclaimed                      live     leader     goes-on    5   0
 slurmstepd killed                   live     base       undisturbed 5  0
 memory for snapshots full           live     base       undisturbed 5  0
 memory full, worker killed          live     base       goes-on    5   1
 worker killed                       restart  base       goes-on   40  11
 worker killed                       restart  extension  goes-on   40  11
+worker killed                       restart  leader     goes-on   40  11
 worker stopped                      restart  base       goes-on   60  11
+worker stopped                      restart  extension  goes-on   60  11
+worker stopped                      restart  leader     goes-on   60  11
 worker exits with 0                 restart  base       goes-on   40  11
 worker exits with 0                 restart  extension  goes-on   40  11
+worker exits with 0                 restart  leader     goes-on   40  11
+worker hangs with its lock held     restart  base       goes-on   60  11
+worker hangs with its lock held     restart  extension  goes-on   60  11
 two workers killed                  restart  base       goes-on   40  11
 slurmctld down, worker killed       restart  base       goes-on   40  11
+slurmctld down, worker killed       restart  extension  goes-on   40  11
+slurmctld down 30 s                 restart  base       undisturbed 5  0
 newest checkpoint has flipped bit   restart  base       goes-on   40  22
 newest checkpoint is truncated      restart  base       goes-on   40  22
 newest checkpoint lacks a file      restart  base       goes-on   40  22
@@ -81,6 +96,7 @@ memory full, worker killed          restart  base       goes-on   40  11
 disk of the checkpoints full        restart  base       goes-on   60  33
 node drained                        restart  base       goes-on   40   1
 node drained                        restart  extension  goes-on   40   1
+node drained                        restart  leader     goes-on   40   1
 agent killed                        restart  extension  goes-on   40  11
 slurmstepd killed                   restart  extension  undisturbed 5  0
 node crashed                        restart  extension  goes-on   40  11
@@ -93,6 +109,7 @@ crashed node comes back             restart  base       undisturbed 5  0
 node cut off                        restart  base       goes-on   40  11
 cut-off node comes back             restart  base       goes-on   40   1
 node reclaimed                      restart  base       goes-on   40   1
+node reclaimed                      restart  leader     goes-on   40   1
 slurmstepd killed                   restart  base       undisturbed 5  0
 agent killed                        live     leader     goes-on   10   1
 slurmstepd killed                   live     leader     undisturbed 5  0
@@ -706,6 +723,7 @@ FAULTS = {
     "memory full, worker killed": fill_and_kill,
     "disk of the checkpoints full": fill_disk,
 }
+LEADER_STAYS = ("worker killed", "worker stopped", "worker exits with 0", "node drained", "node reclaimed")
 
 
 # ---- the run -------------------------------------------------------------------------------------
@@ -733,8 +751,8 @@ class Run:
 
     def one(self, row):
         full = self.training and row.where == "base" and self.training.lost == BASE - 1 and "comes back" not in row.fault
-        # Only in a fresh one the leader is where it was at first.
-        fresh = row.where in ("leader", "all")
+        # After these the leader is not where it was at first, or there is none.
+        fresh = row.where == "all" or row.where == "leader" and row.fault not in LEADER_STAYS
         if self.training and (self.training.mode != row.mode or full or fresh or self.alone):
             self.close()
         self.alone = fresh

@@ -31,7 +31,7 @@ teardown() { cancel_all; }
 }
 
 @test "a base member that stands still is lost, does not take the extensions with it, and comes back" {
-    job=$(train 2:3 100000 0.2)
+    job=$(train 2:3 100000 0.2 -- --elastic-fault-wait=0)
     wait_for 30 size_is "$job" 3
     extension=$(extensions_of "$job")
     [[ -n $extension ]]

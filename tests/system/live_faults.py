@@ -93,6 +93,8 @@ def train(log_dir, seconds, each_step=lambda: None, after_step=lambda state: Non
             if sampler.committed == 0 and undisturbed.enough(log_dir):
                 break
             for x, y, index in loader:
+                if snapshot_every and state.steps % snapshot_every == 0:  # not after step(), which does not come back when the world changes
+                    slurm_elastic.snapshot(state.state_dict())
                 each_step()
                 if not os.path.exists(log_dir + ".enough"):
                     time.sleep(seconds if sampler.rank == 0 else seconds / 5)
@@ -106,8 +108,6 @@ def train(log_dir, seconds, each_step=lambda: None, after_step=lambda state: Non
                     state.step()
                 finally:
                     write(step=line["step"], state=digest(training), losses=round(state.losses, 9) if sampler.world_size == 1 else None)
-                if snapshot_every and state.steps % snapshot_every == 0:
-                    slurm_elastic.snapshot(state.state_dict())
                 after_step(state)
         return state.steps
 

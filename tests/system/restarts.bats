@@ -184,6 +184,34 @@ is_left() { ! as_user squeue -h -t R -o '%N' | grep -qx "$1"; }
     steps_were_made_once "$job"
 }
 
+generations_are() { [[ $(generation_count "$1") == "$2" ]]; }
+
+# lose_extension: the agent of the job's extension is killed.
+lose_extension() {
+    local extension
+    extension=$(extensions_of "$job")
+    as_user kill -KILL "$(agent_of "$extension" "$(job_field "$extension" NodeList)")"
+}
+
+@test "a lost node is replaced before training begins anew; where none is free, it goes on with fewer after fault-wait" {
+    job=$(train 1:2 100000 0.2 -- --elastic-fault-wait=15)
+    wait_for 40 size_is "$job" 2
+    lose_extension
+    wait_for 15 generations_are "$job" 3
+    [[ $(sizes_of "$job") == 1,2,2 ]] || { cat "$TB_WORK/$job.out" && false; }
+    # The two that were lost are left out, and no other one is there.
+    free=$(on_testbed sinfo -h -p batch -t idle -N -o %N | grep -vx "$(history_json "$job" | json_value 's["generations"][1]["nodes"][1]')")
+    on_testbed scontrol update nodename="$free" state=drain reason=test
+    wait_for 20 size_is "$job" 2
+    lose_extension
+    wait_for 10 says 'lost nodes are replaced first: waiting up to 15 s for nodes'
+    [[ $(as_user selastic show "$job") == *"waiting for nodes in the place of lost ones: 1 of 2 are there"* ]]
+    wait_for 30 size_is "$job" 1
+    on_testbed scontrol update nodename="$free" state=resume
+    wait_for 40 size_is "$job" 2
+    [[ $(sizes_of "$job") == 1,2,2,1,2 ]]
+}
+
 # has_used JOB COUNT: so many different nodes so far.
 has_used() { [[ $(history_json "$1" | json_value 'len({n for g in s["generations"] for n in g["nodes"]})' 2>/dev/null) == "$2" ]]; }
 

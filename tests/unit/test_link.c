@@ -65,6 +65,9 @@ static void test_control_and_name(void **state)
     peer_clear(&peer);
 }
 
+#define REFUSED_MS                                                                                 \
+    1500 /* for a client that is refused again and again: an answer needs two credentials, on a busy machine */
+
 static void test_another_incarnation_is_refused(void **state)
 {
     struct scene *scene = *state;
@@ -72,7 +75,7 @@ static void test_another_incarnation_is_refused(void **state)
     struct peer peer = {0};
 
     options.restarts = 1;
-    options.timeout_ms = 300;
+    options.timeout_ms = REFUSED_MS;
     dial(&scene->loop, &options, &peer);
     assert_true(run_until_closed(&scene->loop, &peer, 1));
     assert_int_equal(peer.opened, 0);
@@ -89,7 +92,7 @@ static void test_leader_of_another_user_is_refused(void **state)
 
     options.leader_uid = geteuid() +
                          1; /* the real leader cannot decode what is meant for this one */
-    options.timeout_ms = 300;
+    options.timeout_ms = REFUSED_MS;
     dial(&scene->loop, &options, &peer);
     assert_true(run_until_closed(&scene->loop, &peer, 1));
     assert_int_equal(peer.opened, 0);

@@ -322,6 +322,82 @@ static void test_a_lost_base_node_is_replaced(void **state)
     plan_clear(&out);
 }
 
+/* Each world of restart mode costs a checkpoint: what is lost is replaced first, for a while. */
+static void test_lost_nodes_are_replaced_first(void **state)
+{
+    static const struct {
+        const char *sizes;
+        int before;
+        double until;                    /* from now */
+        int base_lost;                   /* of two */
+        int joined;                      /* nodes of extensions that are left, one each */
+        enum plan_extension_state other; /* of one more, PLAN_LEAVING: there is none */
+        double begin;                    /* … from now */
+        int target;
+        bool no_pool, refused;
+        /* what follows */
+        int size, submit, cancelled;
+    } table[] = {
+        {"2:4", 4, 30, 0, 1, PLAN_LEAVING, 0, 4, false, false, 0, 1,
+         0}, /* another is asked for, now */
+        {"2:4", 4, 30, 0, 1, PLAN_PENDING, 0, 4, false, false, 0, 0, 0}, /* … and awaited */
+        {"2:4", 4, 30, 0, 1, PLAN_PENDING, 50, 4, false, false, 0, 1,
+         1}, /* … which may begin now */
+        {"2:4", 4, 30, 0, 1, PLAN_STARTING, 0, 4, false, false, 0, 0, 0}, /* … and has begun */
+        {"2:4", 4, 30, 0, 1, PLAN_JOINED, 0, 4, false, false, 4, 0,
+         0}, /* here it is, or was parked */
+        {"2:4", 4, 0, 0, 1, PLAN_PENDING, 0, 4, false, false, 3, 0, 0}, /* that took too long */
+        {"2:5", 4, 30, 0, 2, PLAN_PENDING, 0, 5, false, false, 4, 0,
+         0}, /* growth is not waited for */
+        {"2:4", 4, 30, 0, 1, PLAN_LEAVING, 0, 3, false, false, 3, 0, 0}, /* it was too many */
+        {"2,4,6", 5, 30, 0, 2, PLAN_PENDING, 0, 6, false, false, 4, 1,
+         0}, /* it trained with four */
+        {"2,3,6", 6, 30, 0, 1, PLAN_STARTING, 0, 6, false, false, 0, 2, 0}, /* one is not enough */
+        {"2:4", 4, 30, 0, 1, PLAN_LEAVING, 0, 4, true, false, 3, 0,
+         0}, /* there is nowhere to ask */
+        {"2:4", 4, 30, 0, 1, PLAN_LEAVING, 0, 4, false, true, 3, 1, 0}, /* sbatch fails */
+        {"1:4", 2, 30, 1, 0, PLAN_LEAVING, 0, 4, true, false, 0, 0,
+         0}, /* one of the base may be back */
+        {"1:4", 2, 0, 1, 0, PLAN_LEAVING, 0, 4, true, false, 1, 0, 0},   /* or not */
+        {"1:4", 2, 30, 1, 1, PLAN_LEAVING, 0, 4, false, false, 2, 1, 0}, /* one was parked */
+    };
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        scene_init(&s, table[i].sizes);
+        s.in.base_nodes = 2;
+        s.in.base_lost = table[i].base_lost;
+        s.in.target = table[i].target;
+        s.in.no_pool = table[i].no_pool;
+        s.in.submit_error = table[i].refused ? "no such partition" : NULL;
+        s.in.before_loss = table[i].before;
+        s.in.replace_until = s.in.now + table[i].until;
+        s.in.last_setback = s.in.now;
+        add_members(&s, 1, 2 - table[i].base_lost, false);
+        for (int k = 0; k < table[i].joined; k++) {
+            add_members(&s, 10 + (uint32_t)k, 1, false);
+            add_extension(&s, 10 + (uint32_t)k, 1, PLAN_JOINED, 5);
+        }
+        if (table[i].other != PLAN_LEAVING)
+            add_extension(&s, 20, 1, table[i].other, 5)->begin = s.in.now + table[i].begin;
+        if (table[i].other == PLAN_JOINED)
+            add_members(&s, 20, 1, false);
+        out = decide(&s);
+        if (out.size != table[i].size || out.submit != table[i].submit ||
+            out.cancel_count != table[i].cancelled)
+            fail_msg("row %zu: size %d, submit %d, cancelled %d (%s)", i, out.size, out.submit,
+                     out.cancel_count, out.why_size);
+        assert_int_equal(out.replaces, out.size == 0);
+        assert_true(!out.replaces || (out.wake > 0 && out.wake <= table[i].until));
+        assert_true(out.size == 0 || out.change);
+        if (out.submit > 0 && out.replaces)
+            assert_true(out.submit_delay == 0);
+        plan_clear(&out);
+    }
+}
+
 static void test_order(void **state)
 {
     struct scene s;
@@ -1057,6 +1133,7 @@ int main(void)
         cmocka_unit_test(test_growth_waits_for_those_about_to_join),
         cmocka_unit_test(test_leaving_is_urgent),
         cmocka_unit_test(test_a_lost_base_node_is_replaced),
+        cmocka_unit_test(test_lost_nodes_are_replaced_first),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_order_along_the_switches),
         cmocka_unit_test(test_order_of_random_worlds),
