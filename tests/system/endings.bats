@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # However a base job ends, its extensions are gone within 10 s and nothing stays behind.
+# Takes 220 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=180

@@ -289,7 +289,7 @@ class Training:
         work = os.environ["TB_WORK"]
         command = f"{'ELASTIC_DEBUG=1 ' if 'FAULTS_DEBUG' in os.environ else ''}{f'SNAPSHOT_EVERY={SAVE_EVERY} ' if snapshots else ''}srun elasticrun --max-restarts=1000 --checkpoint-dir={work}/disk/$SLURM_JOB_ID"
         command += f" /usr/bin/python3 {work}/fault_table.py train {mode} {work}/log-$SLURM_JOB_ID 0.1"
-        options = [f"--elastic={BASE}:{MOST}", "--elastic-grow-delay=0", "--elastic-hang-wait=5", f"--elastic-grace={GRACE}"]
+        options = [f"--elastic={BASE}:{MOST}", "--elastic-grow-delay=0", "--elastic-fault-wait=30", "--elastic-hang-wait=5", f"--elastic-grace={GRACE}"]
         self.mode = mode
         self.job = as_user("sbatch", "--parsable", *options, f"-N{BASE}", "--exclusive", "-t60", f"--output={work}/%j.out", "--open-mode=append", "--wrap", AGAIN % command)
         self.log, self.output, self.checkpoints = f"{work}/log-{self.job}", f"{work}/{self.job}.out", f"{work}/disk/{self.job}"

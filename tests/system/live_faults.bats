@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Live mode: workers, agents and nodes are lost at all moments, and the others go on.
+# Takes 120 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=400

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The main path: jobs grow, give nodes back, share a cluster and end well.
+# Takes 175 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=180

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What follows a failure of workers: how often they are started again, on which nodes, and when they are taken for hung.
 # Time limit: 400 s
+# Takes 160 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=300

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The leading agent, or its node, is lost: another one of the base leads.
+# Takes 190 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=300
@@ -31,7 +32,7 @@ faults() { as_user /usr/bin/python3 "$TB_WORK/live_faults.py" "$@"; }
 
 # training SIZES: a live one, on MIN nodes of its own.
 training() {
-    job=$(submit --elastic="$1" --elastic-grow-delay=0 --exclusive -t 20 --wrap \
+    job=$(submit --elastic="$1" --elastic-grow-delay=0 --elastic-fault-wait=30 --exclusive -t 20 --wrap \
         "srun elasticrun --max-restarts=20 $TB_WORK/says $TB_WORK/log-\$SLURM_JOB_ID")
     LOG=$TB_WORK/log-$job
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # How long extensions may run: as long as their base where that is possible, less where other jobs wait, and replaced in time.
+# Takes 100 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=240
