@@ -93,8 +93,6 @@ void change_release_idle(struct leader *leader)
 
 static void wait_for_members(struct leader *leader, const char *why)
 {
-    double limit = leader->options->policy->fault_wait;
-
     leader->promoted = false;
     prepare_discard(leader);
     world_destroy(leader->world);
@@ -104,8 +102,7 @@ static void wait_for_members(struct leader *leader, const char *why)
     change_release_idle(leader);
     log_info("job %u: %s: waiting up to %d s for nodes", leader->options->job, why,
              leader->options->policy->fault_wait);
-    /* If more are lost meanwhile, there may be less than MIN when that time is over. */
-    leader_set_phase(leader, PHASE_WAITING, (leader->replaces ? 2 * limit : limit) + 0.1);
+    leader_set_phase(leader, PHASE_WAITING, leader->options->policy->fault_wait + 0.1);
     decide_later(leader, 0);
 }
 
@@ -119,6 +116,20 @@ static void replace_lost(struct leader *leader)
         leader->before_loss += m->position >= 0 && !m->leaving && !m->released && !m->reclaimed;
     }
     leader->replace_until = leader->pause_from + leader->options->policy->fault_wait;
+    if (leader->next.world != NULL && leader->next.world->node_count < leader->before_loss)
+        prepare_discard(leader); /* it was planned without that */
+}
+
+/* Has the world ended because of a fault, or has one come while it ended? */
+static bool faulty(const struct leader *leader)
+{
+    for (int i = 0; i < leader->member_count; i++) {
+        const struct leader_member *m = leader->members[i];
+
+        if (m->position >= 0 && m->torn && !m->leaving && !m->released)
+            return true;
+    }
+    return leader->fault;
 }
 
 /* On all nodes: where one process says that it is at work, the next may not have begun. */
@@ -389,7 +400,7 @@ static void drained(struct leader *leader)
         change_finish(leader, 0);
         return;
     }
-    if (leader->fault)
+    if (faulty(leader))
         replace_lost(leader);
     change_form(leader);
 }

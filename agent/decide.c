@@ -248,6 +248,10 @@ static void carry_out(struct leader *leader, struct plan_output *out)
         tear_form(leader);
         return;
     }
+    /* Below MIN there is all of that time again, if more are lost meanwhile. */
+    if (leader->phase == PHASE_WAITING && out->replaces)
+        leader_restart_deadline(leader, leader->replace_until - now +
+                                            leader->options->policy->fault_wait + 0.1);
     if (!out->change) {
         if (leader->phase == PHASE_RUNNING)
             prepare_discard(leader); /* what it was for has passed */

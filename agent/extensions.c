@@ -64,6 +64,8 @@ void extensions_set_state(struct leader *leader, struct extension *ext,
         return;
     ext->state = state;
     ext->since = leader_now(leader);
+    if (state == PLAN_JOINED)
+        leader->submit_error[0] = '\0'; /* whatever sbatch has said of it */
 }
 
 const struct pool *extensions_pool(const struct leader *leader)

@@ -27,7 +27,7 @@ static const char usage[] =
     "  --elastic-grace=SECONDS         longest time to save and leave (600)\n"
     "  --elastic-grow-delay=SECONDS    no growth for so long after a shrink (60)\n"
     "  --elastic-snooze=SECONDS        no growth for so long after any change (0)\n"
-    "  --elastic-fault-wait=SECONDS    below MIN, wait so long for nodes (30)\n"
+    "  --elastic-fault-wait=SECONDS    wait so long for nodes in the place of lost ones (30)\n"
     "  --elastic-requeue=limit,fault   put the job back into the queue before its time limit ends\n"
     "                                  it, when it would end because of faults (none)\n"
     "  --elastic-hang-wait=SECONDS     start anew after so long without a step (0: never)\n"

@@ -246,7 +246,8 @@ static int count_nodes(const struct plan_input *in, const struct plan_output *ou
 /* An extension whose time runs out goes as soon as the world keeps its size without it, one that is unwanted in any case. */
 static void drop_replaced(const struct plan_input *in, struct plan_output *out, int keep)
 {
-    int size = sizes_floor(in->sizes, at_most(count_present(in), in->target));
+    int present = count_present(in); /* none, while lost ones are replaced */
+    int size = sizes_floor(in->sizes, at_most(present > 0 ? present : in->before_loss, in->target));
 
     for (int i = 0; i < in->extension_count; i++) {
         const struct plan_extension *ext = &in->extensions[i];
@@ -394,6 +395,8 @@ static bool is_chosen(const struct plan_output *out, int id)
  * workers may be what is left of it, and wait with its state until there are enough. */
 static void drop_parked(const struct plan_input *in, struct plan_output *out)
 {
+    if (replaces(in, out))
+        return; /* with others they may make a size that is allowed */
     for (int i = 0; i < in->extension_count; i++) {
         const struct plan_extension *ext = &in->extensions[i];
         bool used = false;
@@ -415,10 +418,10 @@ static void drop_parked(const struct plan_input *in, struct plan_output *out)
     }
 }
 
-/* Do nodes come that could be in the place of lost ones: of an extension, or of the base, if they have only been away for a moment? */
+/* Do nodes come that could be in the place of lost ones? One of the base that is back in time is welcome, but is left out for a while, as a rule. */
 static bool any_come(const struct plan_input *in, const struct plan_output *out)
 {
-    if ((out->submit > 0 && in->submit_error == NULL) || in->base_lost > 0)
+    if (out->submit > 0 && in->submit_error == NULL)
         return true;
     for (int i = 0; i < in->extension_count; i++) {
         const struct plan_extension *ext = &in->extensions[i];

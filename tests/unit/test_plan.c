@@ -355,10 +355,8 @@ static void test_lost_nodes_are_replaced_first(void **state)
         {"2,3,6", 6, 30, 0, 1, PLAN_STARTING, 0, 6, false, false, 0, 2, 0}, /* one is not enough */
         {"2:4", 4, 30, 0, 1, PLAN_LEAVING, 0, 4, true, false, 3, 0,
          0}, /* there is nowhere to ask */
-        {"2:4", 4, 30, 0, 1, PLAN_LEAVING, 0, 4, false, true, 3, 1, 0}, /* sbatch fails */
-        {"1:4", 2, 30, 1, 0, PLAN_LEAVING, 0, 4, true, false, 0, 0,
-         0}, /* one of the base may be back */
-        {"1:4", 2, 0, 1, 0, PLAN_LEAVING, 0, 4, true, false, 1, 0, 0},   /* or not */
+        {"2:4", 4, 30, 0, 1, PLAN_LEAVING, 0, 4, false, true, 3, 1, 0},  /* sbatch fails */
+        {"1:4", 2, 30, 1, 0, PLAN_LEAVING, 0, 4, true, false, 1, 0, 0},  /* nor for the base */
         {"1:4", 2, 30, 1, 1, PLAN_LEAVING, 0, 4, false, false, 2, 1, 0}, /* one was parked */
     };
     struct scene s;
@@ -396,6 +394,51 @@ static void test_lost_nodes_are_replaced_first(void **state)
             assert_true(out.submit_delay == 0);
         plan_clear(&out);
     }
+}
+
+static void test_nothing_is_given_back_while_lost_nodes_are_replaced(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    /* Eleven of twelve are left. Eight could train, and three more are joined for long. */
+    scene_init(&s, "4:12:4");
+    add_members(&s, 1, 4, false);
+    for (uint32_t job = 10; job < 17; job++) {
+        add_members(&s, job, 1, false);
+        add_extension(&s, job, 1, PLAN_JOINED, 500);
+    }
+    s.in.before_loss = 12;
+    s.in.replace_until = s.in.now + 20;
+    out = decide(&s);
+    assert_true(out.replaces);
+    assert_int_equal(out.submit, 1);
+    assert_int_equal(out.cancel_count, 0);
+    plan_clear(&out);
+    s.in.replace_until = s.in.now;
+    out = decide(&s);
+    assert_int_equal(out.size, 8);
+    assert_int_equal(out.cancel_count, 3);
+    plan_clear(&out);
+
+    /* The one that is left has to go soon, but MIN is not met without it. */
+    scene_init(&s, "2:3");
+    s.in.base_nodes = 1;
+    add_members(&s, 1, 1, false);
+    add_members(&s, 10, 1, false);
+    add_extension(&s, 10, 1, PLAN_JOINED, 500)->leaves = s.in.now + 100;
+    s.in.before_loss = 3;
+    s.in.replace_until = s.in.now + 20;
+    out = decide(&s);
+    assert_true(out.replaces);
+    assert_int_equal(out.cancel_count, 0);
+    plan_clear(&out);
+    s.in.replace_until = s.in.now;
+    out = decide(&s);
+    assert_int_equal(out.size, 2);
+    assert_int_equal(out.cancel_count, 0);
+    plan_clear(&out);
 }
 
 static void test_order(void **state)
@@ -1134,6 +1177,7 @@ int main(void)
         cmocka_unit_test(test_leaving_is_urgent),
         cmocka_unit_test(test_a_lost_base_node_is_replaced),
         cmocka_unit_test(test_lost_nodes_are_replaced_first),
+        cmocka_unit_test(test_nothing_is_given_back_while_lost_nodes_are_replaced),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_order_along_the_switches),
         cmocka_unit_test(test_order_of_random_worlds),
