@@ -396,8 +396,9 @@ class Training:
         return re.search(r"JobState=(\S+)", slurm("scontrol", "-o", "show", "job", self.job))[1]
 
     def remains(self):
-        """Jobs, processes and files that should have gone with it: at once, or when Slurm has run the epilogs."""
-        limit = now() + 60
+        """Jobs, processes and files that should have gone with it: at once, or when Slurm has run the epilogs. On a node that had crashed it finds
+        a minute or two later that there is nothing to wait for."""
+        limit = now() + 150
         while True:
             left = [f"job {line}" for line in slurm("squeue", "-h", "-o", "%A %k %T").splitlines() if f"elastic-extension-of={self.job}." in line]
             for path in glob.glob("/proc/[0-9]*"):

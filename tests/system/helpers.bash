@@ -217,9 +217,10 @@ processes_of() {
 }
 
 # starts_again ID: a requeued job waits two minutes unless it is told not to. It is told now and then
-# only: each time Slurm looks at it anew. True once it runs again, or has ended.
+# only: each time Slurm looks at it anew; and not at once: a node that has only just become free refuses
+# the job. True once it runs again, or has ended.
 starts_again() {
-    if job_is "$1" PENDING && ((SECONDS >= ${ASKED:=0} + 4)); then
+    if job_is "$1" PENDING && ((SECONDS >= ${ASKED:=$((SECONDS - 2))} + 4)); then
         on_testbed scontrol update jobid="$1" starttime=now
         ASKED=$SECONDS
     fi

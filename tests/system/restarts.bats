@@ -187,6 +187,8 @@ is_left() { ! as_user squeue -h -t R -o '%N' | grep -qx "$1"; }
 
 generations_are() { [[ $(generation_count "$1") == "$2" ]]; }
 
+waits_for_others() { [[ $(as_user selastic show "$job") == *"waiting for nodes in the place of lost ones: 1 of 2 are there"* ]]; }
+
 # lose_extension: the agent of the job's extension is killed.
 lose_extension() {
     local extension
@@ -206,7 +208,7 @@ lose_extension() {
     wait_for 20 size_is "$job" 2
     lose_extension
     wait_for 10 says 'lost nodes are replaced first: waiting up to 15 s for nodes'
-    [[ $(as_user selastic show "$job") == *"waiting for nodes in the place of lost ones: 1 of 2 are there"* ]]
+    wait_for 5 waits_for_others
     wait_for 30 size_is "$job" 1
     on_testbed scontrol update nodename="$free" state=resume
     wait_for 40 size_is "$job" 2
