@@ -220,7 +220,7 @@ processes_of() {
 # only: each time Slurm looks at it anew; and not at once: a node that has only just become free refuses
 # the job. True once it runs again, or has ended.
 starts_again() {
-    if job_is "$1" PENDING && ((SECONDS >= ${ASKED:=$((SECONDS - 2))} + 4)); then
+    if [[ $(job_field "$1" Restarts) == 1 ]] && job_is "$1" PENDING && ((SECONDS >= ${ASKED:=$((SECONDS - 2))} + 4)); then
         on_testbed scontrol update jobid="$1" starttime=now
         ASKED=$SECONDS
     fi

@@ -22,7 +22,10 @@ SH
 
 teardown_file() { testbed_down; }
 
-teardown() { cancel_all; }
+teardown() {
+    cancel_all
+    rm -f "$TB_WORK"/reclaim.*
+}
 
 says() { grep -q -- "$1" "$TB_WORK/$job.out" || { cat "$TB_WORK/$job.out" && false; }; }
 
