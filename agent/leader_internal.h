@@ -211,10 +211,10 @@ struct leader {
     int carried_out;           /* the number of the last that has begun */
     char refused[256];         /* why the last one was */
     int restarts;              /* faults so far */
+    struct recovery *recovery; /* … and what follows of them */
     int before_loss;           /* nodes of a world that a fault has ended, until the next begins */
     double replace_until;      /* … which it may without as many from then on */
     bool replaces;             /* that is what is waited for */
-    struct recovery *recovery; /* … and what follows of them */
     struct hang hang;
     bool killed; /* SIGKILL has been ordered in this phase */
     char change_kind[16];

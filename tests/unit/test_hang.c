@@ -77,11 +77,9 @@ static void test_worlds_that_come_and_go_do_not_hang(void **state)
         {{13.5, 1, 0, true, true}, HANG_NO, 0}, /* it does not last for long yet */
         {{14, 1, 5, true, true}, HANG_NO, 0},   /* five steps */
         {{19, 1, 10, true, true}, HANG_NO, 1},  /* … and five more */
-        {{20, 2, 12, true, true},
-         HANG_NO,
-         1},                                  /* the next; what has come late from the one before */
-        {{21, 2, 1, true, true}, HANG_NO, 1}, /* … is not its own */
-        {{99, 3, 1, true, true}, HANG_NO, 1}, /* and one of which nothing was seen for long */
+        {{20, 2, 12, true, true}, HANG_NO, 1},  /* the next; what it is told late */
+        {{21, 2, 1, true, true}, HANG_NO, 1},   /* … is of the one before */
+        {{99, 3, 1, true, true}, HANG_NO, 1},   /* and one of which nothing was seen for long */
     };
 
     (void)state;

@@ -65,8 +65,8 @@ static void test_control_and_name(void **state)
     peer_clear(&peer);
 }
 
-#define REFUSED_MS                                                                                 \
-    1500 /* for a client that is refused again and again: an answer needs two credentials, on a busy machine */
+/* For a client that is refused again and again: an answer needs two credentials, on a busy machine. */
+#define REFUSED_MS 1500
 
 static void test_another_incarnation_is_refused(void **state)
 {

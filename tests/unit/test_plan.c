@@ -338,26 +338,20 @@ static void test_lost_nodes_are_replaced_first(void **state)
         /* what follows */
         int size, submit, cancelled;
     } table[] = {
-        {"2:4", 4, 30, 0, 1, PLAN_LEAVING, 0, 4, false, false, 0, 1,
-         0}, /* another is asked for, now */
-        {"2:4", 4, 30, 0, 1, PLAN_PENDING, 0, 4, false, false, 0, 0, 0}, /* … and awaited */
-        {"2:4", 4, 30, 0, 1, PLAN_PENDING, 50, 4, false, false, 0, 1,
-         1}, /* … which may begin now */
-        {"2:4", 4, 30, 0, 1, PLAN_STARTING, 0, 4, false, false, 0, 0, 0}, /* … and has begun */
-        {"2:4", 4, 30, 0, 1, PLAN_JOINED, 0, 4, false, false, 4, 0,
-         0}, /* here it is, or was parked */
-        {"2:4", 4, 0, 0, 1, PLAN_PENDING, 0, 4, false, false, 3, 0, 0}, /* that took too long */
-        {"2:5", 4, 30, 0, 2, PLAN_PENDING, 0, 5, false, false, 4, 0,
-         0}, /* growth is not waited for */
-        {"2:4", 4, 30, 0, 1, PLAN_LEAVING, 0, 3, false, false, 3, 0, 0}, /* it was too many */
-        {"2,4,6", 5, 30, 0, 2, PLAN_PENDING, 0, 6, false, false, 4, 1,
-         0}, /* it trained with four */
+        {"2:4", 4, 30, 0, 1, PLAN_LEAVING, 0, 4, false, false, 0, 1, 0},    /* one is asked for */
+        {"2:4", 4, 30, 0, 1, PLAN_PENDING, 0, 4, false, false, 0, 0, 0},    /* … and awaited */
+        {"2:4", 4, 30, 0, 1, PLAN_PENDING, 50, 4, false, false, 0, 1, 1},   /* … now */
+        {"2:4", 4, 30, 0, 1, PLAN_STARTING, 0, 4, false, false, 0, 0, 0},   /* … and has begun */
+        {"2:4", 4, 30, 0, 1, PLAN_JOINED, 0, 4, false, false, 4, 0, 0},     /* it is here */
+        {"2:4", 4, 0, 0, 1, PLAN_PENDING, 0, 4, false, false, 3, 0, 0},     /* too long */
+        {"2:5", 4, 30, 0, 2, PLAN_PENDING, 0, 5, false, false, 4, 0, 0},    /* growth can wait */
+        {"2:4", 4, 30, 0, 1, PLAN_LEAVING, 0, 3, false, false, 3, 0, 0},    /* it was too many */
+        {"2,4,6", 5, 30, 0, 2, PLAN_PENDING, 0, 6, false, false, 4, 1, 0},  /* four trained */
         {"2,3,6", 6, 30, 0, 1, PLAN_STARTING, 0, 6, false, false, 0, 2, 0}, /* one is not enough */
-        {"2:4", 4, 30, 0, 1, PLAN_LEAVING, 0, 4, true, false, 3, 0,
-         0}, /* there is nowhere to ask */
-        {"2:4", 4, 30, 0, 1, PLAN_LEAVING, 0, 4, false, true, 3, 1, 0},  /* sbatch fails */
-        {"1:4", 2, 30, 1, 0, PLAN_LEAVING, 0, 4, true, false, 1, 0, 0},  /* nor for the base */
-        {"1:4", 2, 30, 1, 1, PLAN_LEAVING, 0, 4, false, false, 2, 1, 0}, /* one was parked */
+        {"2:4", 4, 30, 0, 1, PLAN_LEAVING, 0, 4, true, false, 3, 0, 0},     /* nowhere to ask */
+        {"2:4", 4, 30, 0, 1, PLAN_LEAVING, 0, 4, false, true, 3, 1, 0},     /* sbatch fails */
+        {"1:4", 2, 30, 1, 0, PLAN_LEAVING, 0, 4, true, false, 1, 0, 0},     /* nor for the base */
+        {"1:4", 2, 30, 1, 1, PLAN_LEAVING, 0, 4, false, false, 2, 1, 0},    /* one was parked */
     };
     struct scene s;
     struct plan_output out;
