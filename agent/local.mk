@@ -4,93 +4,91 @@
 noinst_LTLIBRARIES += agent/libelasticagent.la
 
 agent_libelasticagent_la_SOURCES = \
-    agent/allocate.c \
-    agent/avoid.c \
-    agent/binding.c \
-    agent/binding.h \
-    agent/change.c \
-    agent/claim.c \
-    agent/claim.h \
-    agent/decide.c \
-    agent/event.c \
-    agent/event.h \
-    agent/exchange.c \
-    agent/exchange_internal.h \
-    agent/exec_worker.c \
-    agent/exec_worker.h \
-    agent/extension_argv.c \
-    agent/extensions.c \
-    agent/group.c \
-    agent/hang.c \
-    agent/heritage.h \
-    agent/keep.c \
-    agent/leader.c \
-    agent/leader.h \
-    agent/leader_internal.h \
-    agent/lease.c \
-    agent/live.c \
-    agent/member.c \
-    agent/member.h \
-    agent/member_control.c \
-    agent/member_internal.h \
-    agent/member_join.c \
-    agent/member_pmix.c \
-    agent/member_reclaim.c \
-    agent/memory.c \
-    agent/memory.h \
+    agent/handover.h \
     agent/options.c \
     agent/options.h \
-    agent/orphan.c \
     agent/output.c \
     agent/output.h \
     agent/paths.c \
     agent/paths.h \
     agent/pattern.c \
     agent/pattern.h \
-    agent/pmix.c \
-    agent/pmix.h \
     agent/port.c \
     agent/port.h \
-    agent/prepare.c \
-    agent/process_tree.c \
-    agent/process_tree.h \
-    agent/promote.c \
-    agent/publish.c \
-    agent/question_state.c \
-    agent/reclaim.c \
-    agent/reclaim.h \
-    agent/report.c \
-    agent/requeue.c \
-    agent/roster.c \
+    agent/reserve_file.c \
+    agent/reserve_file.h \
     agent/run_dir.c \
     agent/run_dir.h \
-    agent/spare.c \
-    agent/spare.h \
-    agent/srun.c \
     agent/srun_port.c \
     agent/srun_port.h \
-    agent/store.c \
-    agent/store_server.c \
-    agent/store_server.h \
-    agent/submit.c \
     agent/successor.c \
     agent/successor.h \
     agent/supervise.c \
     agent/supervise.h \
-    agent/takeover.c \
-    agent/tear.c \
-    agent/worker_error.c \
-    agent/worker_error.h \
-    agent/worker_start.c \
-    agent/worker_worlds.c \
-    agent/workers.c \
-    agent/workers.h \
-    agent/workers_internal.h
+    agent/term_file.c \
+    agent/term_file.h \
+    agent/leader/abort.c \
+    agent/leader/allocation.c \
+    agent/leader/change.c \
+    agent/leader/decide.c \
+    agent/leader/exclude.c \
+    agent/leader/extension_argv.c \
+    agent/leader/extensions.c \
+    agent/leader/hang_watch.c \
+    agent/leader/leader.c \
+    agent/leader/leader.h \
+    agent/leader/leader_internal.h \
+    agent/leader/lease.c \
+    agent/leader/live.c \
+    agent/leader/pmix_publish.c \
+    agent/leader/pmix_query.c \
+    agent/leader/pmix_relay.c \
+    agent/leader/pmix_world.h \
+    agent/leader/prepare.c \
+    agent/leader/promote.c \
+    agent/leader/report.c \
+    agent/leader/requeue.c \
+    agent/leader/roster.c \
+    agent/leader/srun_lost.c \
+    agent/leader/srun_notify.c \
+    agent/leader/submit.c \
+    agent/leader/takeover.c \
+    agent/leader/world_store.c \
+    agent/member/flush_snapshot.c \
+    agent/member/group.c \
+    agent/member/job_control.c \
+    agent/member/join.c \
+    agent/member/member.c \
+    agent/member/member.h \
+    agent/member/member_internal.h \
+    agent/member/member_pmix.c \
+    agent/member/member_reclaim.c \
+    agent/member/pmix.c \
+    agent/member/pmix.h \
+    agent/member/reclaim.c \
+    agent/member/reclaim.h \
+    agent/member/store_server.c \
+    agent/member/store_server.h \
+    agent/workers/binding.c \
+    agent/workers/binding.h \
+    agent/workers/event.c \
+    agent/workers/event.h \
+    agent/workers/exec_worker.c \
+    agent/workers/exec_worker.h \
+    agent/workers/process_tree.c \
+    agent/workers/process_tree.h \
+    agent/workers/worker_error.c \
+    agent/workers/worker_error.h \
+    agent/workers/worker_start.c \
+    agent/workers/worker_worlds.c \
+    agent/workers/workers.c \
+    agent/workers/workers.h \
+    agent/workers/workers_internal.h
 AGENT_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS) $(HWLOC_CFLAGS) \
     -DLIBDIR='"$(libdir)"' -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
 agent_libelasticagent_la_CPPFLAGS = $(AGENT_CPPFLAGS)
 agent_libelasticagent_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-agent_libelasticagent_la_LIBADD = common/libelasticcommon.la flush/libelasticcheckpoints.la $(HWLOC_LIBS) $(CURL_LIBS)
+agent_libelasticagent_la_LIBADD = common/libelasticcommon.la common/libelasticcheckpoints.la $(HWLOC_LIBS) $(CURL_LIBS)
 
 bin_PROGRAMS += agent/elasticrun
 agent_elasticrun_SOURCES = agent/main.c

@@ -20,13 +20,13 @@
 #include <sodium.h>
 #include <uv.h>
 
-#include "agent/leader.h"
-#include "agent/member.h"
+#include "agent/leader/leader.h"
+#include "agent/member/member.h"
 #include "agent/options.h"
 #include "agent/paths.h"
 #include "agent/successor.h"
 #include "agent/supervise.h"
-#include "agent/workers.h"
+#include "agent/workers/workers.h"
 #include "common/conf_file.h"
 #include "common/files.h"
 #include "common/log.h"
@@ -57,8 +57,8 @@ struct run {
     struct member_options member_options;
     struct successor *successor; /* NULL: this agent cannot follow the leader */
     struct successor_options follow;
-    struct member_command command; /* of the leader before this one */
-    struct legacy *legacy;         /* NULL: nobody starts this agent again */
+    struct member_command command;         /* of the leader before this one */
+    struct agent_handover *agent_handover; /* NULL: nobody starts this agent again */
     struct leader *
         *formers; /* have ended, since other nodes led: work of theirs may still be in threads */
     int former_count;
@@ -444,7 +444,7 @@ static void lead(struct link_server *server, int term, const struct vote *votes,
     run->lead.umask = run->command.umask;
     run->lead.state_dir = run->command.state_dir;
     run->lead.checkpoint_dir = run->command.checkpoint_dir;
-    run->lead.heritage = run->command.heritage;
+    run->lead.handover = run->command.handover;
     run->lead.server = server;
     run->lead.term = term;
     run->leader = leader_create(&run->loop, &run->lead, leader_done, run, &err);
@@ -567,8 +567,9 @@ static int start(struct run *run, struct error *err)
             return error_set(err, "out of memory");
     }
     run->agreed = true;
-    m->legacy = run->legacy;
-    if (m->base && run->place.nodeid == 0 && (run->legacy == NULL || run->legacy->starts == 1)) {
+    m->agent_handover = run->agent_handover;
+    if (m->base && run->place.nodeid == 0 &&
+        (run->agent_handover == NULL || run->agent_handover->starts == 1)) {
         if (start_leader(run, err) != 0)
             return -1;
         m->port = leader_port(run->leader);
@@ -660,7 +661,7 @@ int main(int argc, char **argv)
     if (run.place.in_step && run.place.localid > 0)
         return 0; /* the node's first task is its agent */
     if (run.place.in_step && !run.options.extension)
-        run.legacy = supervise(run.conf->heartbeat_timeout);
+        run.agent_handover = supervise(run.conf->heartbeat_timeout);
     code = run_loop(&run);
     policy_clear(&run.policy);
     options_clear(&run.options);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "agent/paths.h"
-#include "agent/spare.h"
+#include "agent/reserve_file.h"
 #include "common/files.h"
 #include "common/log.h"
 #include "lib/snapshot.h"
@@ -158,7 +158,7 @@ static int make(const char *root, const char *path, const struct conf *conf, str
     }
     if (dir_make(path, err) != 0)
         return -1;
-    if (spare_make(path, err) == 0)
+    if (reserve_file_make(path, err) == 0)
         return 0;
     rmdir(path); /* where root has made it, it stays, empty */
     return -1;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/claim.h"
+#include "agent/term_file.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 #include "lib/sizes.h"
@@ -35,7 +35,7 @@ struct successor {
     char *address; /* of the leader */
     int port;
     int term; /* the last one that is known to have been led, or claimed by somebody else */
-    struct claim *claim;
+    struct term_file *claim;
     int claimed;        /* the term that it is for */
     uint64_t term_lost; /* when somebody else was found to have claimed it, or to lead it */
     int void_term;      /* one that nobody will ever lead: its claimant was lost before it did */
@@ -112,7 +112,7 @@ static void send_all_away(struct successor *s)
 }
 
 static void consider(struct successor *s);
-static void sealed(enum claim_result result, const char *why, void *arg);
+static void sealed(enum term_file_result result, const char *why, void *arg);
 
 static void on_retry(uv_timer_t *timer)
 {
@@ -131,18 +131,18 @@ static void lead(struct successor *s, int term)
         drop_vote(s, s->count - 1);
 }
 
-static void claimed(enum claim_result result, const char *why, void *arg)
+static void claimed(enum term_file_result result, const char *why, void *arg)
 {
     struct successor *s = arg;
 
     s->claim = NULL;
-    if (result == CLAIM_FAILED) {
+    if (result == TERM_FILE_FAILED) {
         log_error("%s: cannot claim term %d of job %u: %s", s->options->node, s->claimed,
                   s->options->job, why);
         uv_timer_start(&s->retry, on_retry, RETRY_MS, 0);
         return;
     }
-    if (result == CLAIM_MADE) {
+    if (result == TERM_FILE_MADE) {
         s->owned = s->claimed;
         consider(s);
         return;
@@ -157,18 +157,18 @@ static void claimed(enum claim_result result, const char *why, void *arg)
 }
 
 /* The term before the one that is to be claimed has been made one that nobody leads. Or somebody does, and has not been found. */
-static void sealed(enum claim_result result, const char *why, void *arg)
+static void sealed(enum term_file_result result, const char *why, void *arg)
 {
     struct successor *s = arg;
 
     s->claim = NULL;
-    if (result == CLAIM_FAILED) {
+    if (result == TERM_FILE_FAILED) {
         log_error("%s: cannot claim a term of job %u: %s", s->options->node, s->options->job, why);
         uv_timer_start(&s->retry, on_retry, RETRY_MS, 0);
         return;
     }
     s->term_lost = uv_now(s->loop);
-    if (result == CLAIM_LOST) {
+    if (result == TERM_FILE_LOST) {
         send_all_away(s);
         return;
     }
@@ -188,18 +188,18 @@ static int known_term(const struct successor *s)
     return known;
 }
 
-static void begin_claim(struct successor *s, int term, enum claim_what what)
+static void begin_claim(struct successor *s, int term, enum term_file_what what)
 {
     s->claimed = term;
-    s->claim = claim_begin(s->loop,
-                           &(struct claim_options){.state_dir = s->options->state_dir,
-                                                   .job = s->options->job,
-                                                   .restarts = s->options->restarts,
-                                                   .step = s->options->step,
-                                                   .node = s->options->node,
-                                                   .term = term,
-                                                   .what = what},
-                           what == CLAIM_SEAL ? sealed : claimed, s);
+    s->claim = term_file_begin(s->loop,
+                               &(struct term_file_options){.state_dir = s->options->state_dir,
+                                                           .job = s->options->job,
+                                                           .restarts = s->options->restarts,
+                                                           .step = s->options->step,
+                                                           .node = s->options->node,
+                                                           .term = term,
+                                                           .what = what},
+                               what == TERM_FILE_SEAL ? sealed : claimed, s);
     if (s->claim == NULL)
         uv_timer_start(&s->retry, on_retry, RETRY_MS, 0);
 }
@@ -221,7 +221,7 @@ static void consider(struct successor *s)
     if (known < s->term && s->void_term == s->term)
         known = s->term;
     if (known < s->term && is_overdue(s)) {
-        begin_claim(s, s->term, CLAIM_SEAL);
+        begin_claim(s, s->term, TERM_FILE_SEAL);
         return;
     }
     if (known < s->term) {
@@ -232,7 +232,7 @@ static void consider(struct successor *s)
         lead(s, s->owned);
         return;
     }
-    begin_claim(s, known + 1, CLAIM_TERM);
+    begin_claim(s, known + 1, TERM_FILE_CLAIM);
 }
 
 /* ---- voters ---------------------------------------------------------------------------------------------------------------- */
@@ -378,7 +378,7 @@ void successor_destroy(struct successor *s)
 {
     if (s == NULL)
         return;
-    claim_forget(s->claim);
+    term_file_forget(s->claim);
     while (s->count > 0)
         drop_vote(s, s->count - 1);
     if (s->server != NULL) {

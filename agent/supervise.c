@@ -19,30 +19,30 @@ static pid_t parent; /* of the agent; 0: nobody is in between */
 static bool told_to_end;
 
 /* All signals are blocked, and come here. Slurm sends its own to every process of the step: they are for the agent. */
-static void take(int number, struct legacy *legacy)
+static void take(int number, struct agent_handover *agent_handover)
 {
     told_to_end = told_to_end || number == SIGTERM || number == SIGINT;
     /* That of the thread that has started us is no end of it. */
     if (getppid() != stepd) {
-        legacy->stepd_gone = true;
+        agent_handover->stepd_gone = true;
         _exit(0); /* nobody asks; the agent finds that it is alone */
     }
 }
 
-static int wait_for(pid_t agent, struct legacy *legacy)
+static int wait_for(pid_t agent, struct agent_handover *agent_handover)
 {
     sigset_t all;
     int status;
 
     sigfillset(&all);
     for (;;) {
-        take(sigwaitinfo(&all, NULL), legacy);
+        take(sigwaitinfo(&all, NULL), agent_handover);
         if (waitpid(agent, &status, WNOHANG) == agent)
             return status;
     }
 }
 
-static void sleep_for(double seconds, struct legacy *legacy)
+static void sleep_for(double seconds, struct agent_handover *agent_handover)
 {
     struct timespec now, until;
     sigset_t all;
@@ -51,7 +51,7 @@ static void sleep_for(double seconds, struct legacy *legacy)
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += (time_t)seconds + 1;
     do {
-        take(sigtimedwait(&all, NULL, &(struct timespec){.tv_nsec = 200000000}), legacy);
+        take(sigtimedwait(&all, NULL, &(struct timespec){.tv_nsec = 200000000}), agent_handover);
         clock_gettime(CLOCK_MONOTONIC, &now);
     } while (now.tv_sec < until.tv_sec && !told_to_end);
 }
@@ -72,22 +72,22 @@ static void end_like(int status)
 }
 
 /* Is there somebody whom another agent could join? */
-static bool is_of_use(const struct legacy *legacy, int status)
+static bool is_of_use(const struct agent_handover *agent_handover, int status)
 {
-    return WIFSIGNALED(status) && !told_to_end && legacy->known && legacy->count > 0 &&
-           legacy->starts < STARTS_MAX;
+    return WIFSIGNALED(status) && !told_to_end && agent_handover->known &&
+           agent_handover->count > 0 && agent_handover->starts < STARTS_MAX;
 }
 
-struct legacy *supervise(double pause)
+struct agent_handover *supervise(double pause)
 {
-    struct legacy *legacy = mmap(NULL, sizeof(*legacy), PROT_READ | PROT_WRITE,
-                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct agent_handover *agent_handover = mmap(
+        NULL, sizeof(*agent_handover), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t self = getpid(), agent;
     sigset_t all, before;
     time_t begun;
     int status = 0;
 
-    if (legacy == MAP_FAILED)
+    if (agent_handover == MAP_FAILED)
         return NULL;
     stepd = getppid();
     signal(SIGCHLD, SIG_DFL);
@@ -95,31 +95,31 @@ struct legacy *supervise(double pause)
     sigprocmask(SIG_BLOCK, &all, &before);
     prctl(PR_SET_PDEATHSIG, SIGHUP);
     for (;;) {
-        legacy->starts++;
+        agent_handover->starts++;
         begun = time(NULL);
         agent = fork();
         if (agent <= 0)
             break;
         prctl(PR_SET_NAME, SUPERVISE_NAME);
-        status = wait_for(agent, legacy);
+        status = wait_for(agent, agent_handover);
         if (time(NULL) - begun > LONG_LIFE)
-            legacy->starts = 1;
-        if (!is_of_use(legacy, status))
+            agent_handover->starts = 1;
+        if (!is_of_use(agent_handover, status))
             end_like(status);
         /* The leader is not to count on what the other one has heard. */
-        sleep_for(pause, legacy);
+        sleep_for(pause, agent_handover);
         if (told_to_end)
             end_like(status);
     }
-    if (agent < 0 && legacy->starts > 1)
+    if (agent < 0 && agent_handover->starts > 1)
         end_like(status);
     if (agent < 0)
         prctl(PR_SET_PDEATHSIG, 0);
-    if (legacy->starts > 1)
+    if (agent_handover->starts > 1)
         prctl(PR_SET_NAME, "elasticrun");
     sigprocmask(SIG_SETMASK, &before, NULL);
     parent = agent == 0 ? self : 0;
-    return agent == 0 ? legacy : NULL;
+    return agent == 0 ? agent_handover : NULL;
 }
 
 pid_t supervise_stepd(void)
@@ -127,10 +127,10 @@ pid_t supervise_stepd(void)
     return stepd > 1 ? stepd : getppid();
 }
 
-bool supervise_lost(const struct legacy *legacy, bool *spoiled)
+bool supervise_lost(const struct agent_handover *agent_handover, bool *spoiled)
 {
     if (parent == 0 || getppid() == parent)
         return false;
-    *spoiled = !legacy->stepd_gone;
+    *spoiled = !agent_handover->stepd_gone;
     return true;
 }

@@ -15,14 +15,14 @@
 #define SUPERVISE_NAME "elasticrun-wait"
 
 /* What an agent leaves to the one that is started in its place. */
-struct legacy {
+struct agent_handover {
     int starts;      /* of agents; 1: this is the first one */
     bool stepd_gone; /* slurmstepd has ended, and so has the process in between */
     bool known;      /* the first agent has had a leader, and what follows is complete: */
     char leader[256];
     int leader_port, term;
     int count;
-    struct legacy_successor {
+    struct agent_handover_successor {
         int port;
         char address[256];
     } successors[SUCCESSORS_MAX];
@@ -30,12 +30,12 @@ struct legacy {
 
 /* Returns in the agent: what it has to keep up to date, NULL if there is nobody between it and slurmstepd. The process in between never returns. It ends as the agent does; after a
  * signal it waits for `pause` seconds and starts another one, if that can find a leader, a few times. */
-struct legacy *supervise(double pause);
+struct agent_handover *supervise(double pause);
 
 /* The slurmstepd of the agent's step, whose SIGTERM is for the agent only. */
 pid_t supervise_stepd(void);
 
 /* Does slurmstepd not watch this agent any more? spoiled: srun has heard of a task that was killed. */
-bool supervise_lost(const struct legacy *legacy, bool *spoiled);
+bool supervise_lost(const struct agent_handover *agent_handover, bool *spoiled);
 
 #endif

@@ -129,13 +129,13 @@ int elastic_live(void)
     return rc;
 }
 
-int elastic_shape(int64_t shape)
+int elastic_model_signature(int64_t signature)
 {
     if (worker == NULL)
         return ELASTIC_NOT_ELASTIC;
-    if (shape < 1)
+    if (signature < 1)
         return bad_argument("the number of what is trained must be at least 1");
-    event_client_shape(worker, (uint64_t)shape);
+    event_client_signature(worker, (uint64_t)signature);
     return 0;
 }
 

@@ -193,7 +193,7 @@ int elastic_stacks(int number);
  * names and shapes of its parameters), 1 to INT64_MAX. To be called after elastic_live() and before elastic_init(), and again
  * before the first boundary of a world if it has changed: a newcomer whose number is another than that of the
  * workers that train is then sent away before they have stopped for it. Returns 0, ELASTIC_NOT_ELASTIC or ELASTIC_ERROR_ARGUMENT. */
-int elastic_shape(int64_t shape);
+int elastic_model_signature(int64_t signature);
 
 /* The world that this worker is in. Ranks and sizes of the environment are those of the first one. Returns 0 or
  * ELASTIC_NOT_ELASTIC. */

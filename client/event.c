@@ -67,7 +67,7 @@ _Static_assert(offsetof(struct event_page, gate) == 256, "the layout is a contra
 _Static_assert(offsetof(struct event_page, progress) == 268, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, unit) == 288, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, rank) == 312, "the layout is a contract");
-_Static_assert(offsetof(struct event_page, shape) == 408, "the layout is a contract");
+_Static_assert(offsetof(struct event_page, signature) == 408, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, torn) == 416, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, stacks_signal) == 428, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, asks) == 436, "the layout is a contract");
@@ -491,9 +491,9 @@ void event_client_live(struct event_client *client)
     atomic_store(&client->page->live, 1);
 }
 
-void event_client_shape(struct event_client *client, uint64_t shape)
+void event_client_signature(struct event_client *client, uint64_t signature)
 {
-    atomic_store(&client->page->shape, shape);
+    atomic_store(&client->page->signature, signature);
 }
 
 uint64_t event_client_step(const struct event_client *client)
@@ -542,7 +542,7 @@ static struct event_client *open_beside(const struct event_client *client,
     next = event_client_open(path, err);
     if (next != NULL) {
         event_client_live(next);
-        event_client_shape(next, atomic_load(&client->page->shape));
+        event_client_signature(next, atomic_load(&client->page->signature));
         event_client_stacks(next, (int)atomic_load(&client->page->stacks_signal));
         event_client_training(next);
         atomic_store(&next->page->place, EVENT_PASSED_INIT);

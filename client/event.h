@@ -46,9 +46,9 @@ int event_client_gate(struct event_client *client, enum event_gate_place passed,
                       struct event_client_error *err);
 int event_client_generation(const struct event_client *client);
 
-/* elastic_live(), elastic_shape(), elastic_world(): live mode. */
+/* elastic_live(), elastic_model_signature(), elastic_world(): live mode. */
 void event_client_live(struct event_client *client);
-void event_client_shape(struct event_client *client, uint64_t shape);
+void event_client_signature(struct event_client *client, uint64_t signature);
 /* Boundaries passed in its world. */
 uint64_t event_client_step(const struct event_client *client);
 /* elastic_stacks() */

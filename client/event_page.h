@@ -84,7 +84,7 @@ struct event_page {
     _Atomic uint32_t next;            /* enum event_next, written by the agent; a futex */
     char next_file[EVENT_FILE_BYTES]; /* in the directory of this one, NUL-terminated */
     /* Of what the worker trains: it can take over the state only of one with the same; 0: not said. Written by the worker. */
-    _Atomic uint64_t shape;
+    _Atomic uint64_t signature;
     _Atomic uint32_t
         torn; /* 1: a part of this world is lost, nobody goes on in it; written by the agent; a futex */
     _Atomic uint32_t slowest; /* milliseconds of the longest step so far, written by the worker */

@@ -6,8 +6,8 @@
 include_HEADERS += client/elastic.h
 lib_LTLIBRARIES += client/libelastic.la
 client_libelastic_la_SOURCES = \
-    agent/memory.c \
-    agent/memory.h \
+    common/memory.c \
+    common/memory.h \
     client/elastic.c \
     client/event.c \
     client/event.h \

@@ -26,7 +26,7 @@
 
 #include <sodium.h>
 
-#include "agent/memory.h"
+#include "common/memory.h"
 
 #define MANIFEST  "complete.json"
 #define TEMPORARY ".complete.json"

@@ -17,6 +17,8 @@ common_libelasticcommon_la_SOURCES = \
     common/link_server.c \
     common/log.c \
     common/log.h \
+    common/memory.c \
+    common/memory.h \
     common/slurm_client.c \
     common/slurm_client.h \
     common/slurm_queue.c \
@@ -36,3 +38,15 @@ common_libelasticcommon_la_LIBADD = \
     $(MUNGE_LIBS) \
     $(SODIUM_LIBS) \
     $(SLURM_LIBS)
+
+# Reading a directory of checkpoints: for elasticrun and elastic-flush, without Slurm, munge and a loop.
+noinst_LTLIBRARIES += common/libelasticcheckpoints.la
+common_libelasticcheckpoints_la_SOURCES = \
+    common/checkpoints.c \
+    common/checkpoints.h \
+    common/entry.c \
+    common/entry.h \
+    common/stop.c \
+    common/stop.h
+common_libelasticcheckpoints_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+common_libelasticcheckpoints_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "flush/entry.h"
+#include "common/entry.h"
 
 /* Some file systems keep the content of a small file in its inode, and count no blocks for it. */
 #define INLINE_MAX 4096

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "flush/entry.h"
-#include "flush/stop.h"
+#include "common/entry.h"
+#include "common/stop.h"
 
 #define DEPTH_MAX 100 /* each level holds two descriptors */
 #define TRIES     3 /* some file systems leave names out of a list while others of it are removed */

@@ -2,17 +2,6 @@
 #
 # flush/: elastic-flush, which the epilog starts to make a snapshot durable. It has no part in Slurm, PMIx or the agent,
 # which reads checkpoint directories in the same way.
-noinst_LTLIBRARIES += flush/libelasticcheckpoints.la
-flush_libelasticcheckpoints_la_SOURCES = \
-    flush/checkpoints.c \
-    flush/checkpoints.h \
-    flush/entry.c \
-    flush/entry.h \
-    flush/stop.c \
-    flush/stop.h
-flush_libelasticcheckpoints_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
-flush_libelasticcheckpoints_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-
 pkglibexec_PROGRAMS += flush/elastic-flush
 flush_elastic_flush_SOURCES = \
     flush/buffer.c \
@@ -27,7 +16,7 @@ flush_elastic_flush_SOURCES = \
 flush_elastic_flush_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
 flush_elastic_flush_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 flush_elastic_flush_LDFLAGS = $(PROGRAM_LDFLAGS)
-flush_elastic_flush_LDADD = flush/libelasticcheckpoints.la lib/libelasticcore.la $(JSONC_LIBS) $(SODIUM_LIBS)
+flush_elastic_flush_LDADD = common/libelasticcheckpoints.la lib/libelasticcore.la $(JSONC_LIBS) $(SODIUM_LIBS)
 
 # Whose code a process cannot read that process is not traced by others of its user: it may run for users outside of their jobs.
 install-exec-hook:

@@ -26,8 +26,8 @@
 
 #include "flush/buffer.h"
 #include "flush/clear.h"
-#include "flush/entry.h"
-#include "flush/stop.h"
+#include "common/entry.h"
+#include "common/stop.h"
 #include "flush/target.h"
 #include "flush/workers.h"
 #include "lib/number.h"

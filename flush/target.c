@@ -13,9 +13,9 @@
 
 #include <sodium.h>
 
-#include "flush/checkpoints.h"
-#include "flush/entry.h"
-#include "flush/stop.h"
+#include "common/checkpoints.h"
+#include "common/entry.h"
+#include "common/stop.h"
 
 #define BLOCK ((size_t)1 << 20) /* read and written at once */
 /* Written before the disk is waited for: an fsync() of all could not be stopped. */

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "flush/entry.h"
-#include "flush/stop.h"
+#include "common/entry.h"
+#include "common/stop.h"
 #include "lib/number.h"
 
 #define NAME   "ELASTIC_RUN_DIR="

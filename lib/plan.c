@@ -172,9 +172,9 @@ static bool let_go(const struct plan_input *in, struct plan_output *out,
     rest = strength_without(in, out, ext->job);
     out->keeps_going = false;
     if (too_few(in, out, rest, all, keep)) {
-        out->spared += ext->nodes;
-        if (out->spare_count < PLAN_CANCEL_MAX)
-            out->spare[out->spare_count++] = ext->job;
+        out->retained_nodes += ext->nodes;
+        if (out->retained_count < PLAN_CANCEL_MAX)
+            out->retained[out->retained_count++] = ext->job;
         return false;
     }
     cancel(out, ext->job, false);
@@ -190,7 +190,7 @@ static void keep_going(const struct plan_input *in, struct plan_output *out, int
     all = strength_without(in, out, 0);
     out->keeps_going = too_few(in, out, rest, all, keep);
     if (out->keeps_going)
-        out->spared += all.members - rest.members;
+        out->retained_nodes += all.members - rest.members;
 }
 
 /* Extensions to drop so that the job holds no more than its target: those that wait first, then the newest; as few nodes as
@@ -213,8 +213,8 @@ static void drop_excess(const struct plan_input *in, struct plan_output *out, in
                 excess -= ext->nodes;
         }
     }
-    out->spared = at_most(out->spared, excess > 0 ? excess : 0);
-    if (excess <= 0 || out->spared > 0)
+    out->retained_nodes = at_most(out->retained_nodes, excess > 0 ? excess : 0);
+    if (excess <= 0 || out->retained_nodes > 0)
         return;
     for (int i = 0; i < in->extension_count; i++) {
         const struct plan_extension *ext = &in->extensions[i];
@@ -450,10 +450,10 @@ static void explain_size(const struct plan_input *in, struct plan_output *out, i
         snprintf(out->why_size, sizeof(out->why_size),
                  "%d nodes; %d more have joined and take part in the next generation", current,
                  out->size - current);
-    else if (out->spared > 0)
+    else if (out->retained_nodes > 0)
         snprintf(out->why_size, sizeof(out->why_size),
-                 "%d nodes; %d go%s back when others have the state", out->size, out->spared,
-                 out->spared == 1 ? "es" : "");
+                 "%d nodes; %d go%s back when others have the state", out->size,
+                 out->retained_nodes, out->retained_nodes == 1 ? "es" : "");
     else if (out->size == usable)
         snprintf(out->why_size, sizeof(out->why_size), "%d nodes: all that the job has", out->size);
     else if (out->size == in->target)
@@ -553,7 +553,7 @@ static int place_newcomers(const struct plan_member **list, int size)
     return count == 0 ? 0 : -1;
 }
 
-/* Of how many members the next world is. Those that have been spared are in it until newcomers have the state, too: beyond the target, if it cannot be
+/* Of how many members the next world is. Those that have been retained_nodes are in it until newcomers have the state, too: beyond the target, if it cannot be
  * helped. */
 static int size_of_next(const struct plan_input *in, const struct plan_output *out,
                         struct strength all)
@@ -561,7 +561,7 @@ static int size_of_next(const struct plan_input *in, const struct plan_output *o
     int size = sizes_floor(in->sizes, at_most(all.members, in->target));
     int present = sizes_floor(in->sizes, all.present), next = sizes_next(in->sizes, all.holders);
 
-    if (out->spared == 0)
+    if (out->retained_nodes == 0)
         return size;
     if (present > size)
         size = present;
@@ -570,13 +570,13 @@ static int size_of_next(const struct plan_input *in, const struct plan_output *o
 
 static bool is_spared(const struct plan_output *out, const struct plan_member *m)
 {
-    for (int i = 0; i < out->spare_count; i++)
-        if (!m->base && m->job == out->spare[i])
+    for (int i = 0; i < out->retained_count; i++)
+        if (!m->base && m->job == out->retained[i])
             return true;
     return m->going;
 }
 
-/* Where no larger size is allowed some that have been spared make room for newcomers: the last of them, so that no less than `keep` stay. Those with the
+/* Where no larger size is allowed some that have been retained_nodes make room for newcomers: the last of them, so that no less than `keep` stay. Those with the
  * state are the first of the list. */
 static void make_room(const struct plan_output *out, const struct plan_member **list, int holders,
                       int count, int keep)
@@ -618,7 +618,7 @@ static int sort_members(const struct plan_input *in, struct plan_output *out, in
     }
     qsort(list, (size_t)count, sizeof(*list), compare_members);
     out->size = size_of_next(in, out, all);
-    if (out->spared > 0 && out->size > keep && out->size <= all.holders)
+    if (out->retained_nodes > 0 && out->size > keep && out->size <= all.holders)
         make_room(out, list, all.holders, count, keep);
     if (place_newcomers(list, out->size) != 0)
         count = -1;
@@ -648,8 +648,8 @@ int plan_decide(const struct plan_input *in, struct plan_output *out)
 
     usable = choose_members(in, out, PLAN_HOLDERS, &oldest_newcomer);
     holders = strength_without(in, out, 0).holders;
-    if (out->spared > 0 && out->size > 0 && out->size <= PLAN_HOLDERS && out->size <= holders &&
-        usable > holders) {
+    if (out->retained_nodes > 0 && out->size > 0 && out->size <= PLAN_HOLDERS &&
+        out->size <= holders && usable > holders) {
         /* There is no world in which newcomers could get the state of as many: of one, then. */
         plan_clear(out);
         usable = choose_members(in, out, 1, &oldest_newcomer);
@@ -675,7 +675,7 @@ int plan_decide(const struct plan_input *in, struct plan_output *out)
     } else if (out->size > current || staying < current) {
         double awake = in->generation_since + in->snooze;
 
-        if (current > 0 && out->spared == 0 && in->now < awake)
+        if (current > 0 && out->retained_nodes == 0 && in->now < awake)
             wake_at(in, out, awake);
         else
             out->change = current == 0 || !settling(in, out, oldest_newcomer);

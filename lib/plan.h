@@ -98,9 +98,9 @@ struct plan_output {
     uint32_t cancel[PLAN_CANCEL_MAX];
     bool cancel_failed[PLAN_CANCEL_MAX]; /* this one counts as a failed growth (setback) */
     int cancel_count;
-    int spared;                      /* nodes that go back only when others have the state, … */
-    uint32_t spare[PLAN_CANCEL_MAX]; /* … of these extensions, or of members that are going */
-    int spare_count;
+    int retained_nodes; /* nodes that go back only when others have the state, … */
+    uint32_t retained[PLAN_CANCEL_MAX]; /* … of these extensions, or of members that are going */
+    int retained_count;
     bool keeps_going; /* members that are going are in it until then, too */
     double wake;      /* decide again after so many seconds even if nothing happens; 0: no need */
     char why_size[200];

@@ -220,7 +220,7 @@ double recovery_avoids(const struct recovery *recovery, const char *node, double
     return suspect != NULL ? left_out(suspect, now) : 0;
 }
 
-char *recovery_avoided(const struct recovery *recovery, double now)
+char *recovery_excluded(const struct recovery *recovery, double now)
 {
     size_t size = 1, used = 0;
     char *text;

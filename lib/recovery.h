@@ -50,7 +50,7 @@ void recovery_failed(struct recovery *recovery, const char *node, int nodes, dou
 /* For how many more seconds the node is left out; 0: it is not. */
 double recovery_avoids(const struct recovery *recovery, const char *node, double now);
 /* The names of all that are, "n3,n7", "" if none: the caller's to free. NULL: out of memory. */
-char *recovery_avoided(const struct recovery *recovery, double now);
+char *recovery_excluded(const struct recovery *recovery, double now);
 /* The k-th node that is or has lately been left out, from 0; NULL: there are fewer. */
 const char *recovery_suspect(const struct recovery *recovery, int k);
 /* Seconds until the first of them is not any more; 0: there is none. */

@@ -13,8 +13,8 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/claim.h"
-#include "agent/leader.h"
+#include "agent/term_file.h"
+#include "agent/leader/leader.h"
 #include "agent/output.h"
 #include "common/files.h"
 #include "common/link.h"
@@ -423,24 +423,25 @@ static void finish_work(void)
 /* ---- claims ---------------------------------------------------------------------------------- */
 
 static struct {
-    void (*done)(enum claim_result result, const char *why,
+    void (*done)(enum term_file_result result, const char *why,
                  void *arg); /* NULL: none is under way */
     void *arg;
-    enum claim_result result;
+    enum term_file_result result;
 } claims;
 
-struct claim *claim_begin(uv_loop_t *loop, const struct claim_options *options,
-                          void (*handler)(enum claim_result result, const char *why, void *arg),
-                          void *arg)
+struct term_file *term_file_begin(uv_loop_t *loop, const struct term_file_options *options,
+                                  void (*handler)(enum term_file_result result, const char *why,
+                                                  void *arg),
+                                  void *arg)
 {
     (void)loop;
     MUST(options->term > 0 && claims.done == NULL);
     claims.done = handler;
     claims.arg = arg;
-    return (struct claim *)&claims;
+    return (struct term_file *)&claims;
 }
 
-void claim_forget(struct claim *claim)
+void term_file_forget(struct term_file *claim)
 {
     if (claim != NULL)
         claims.done = NULL;
@@ -448,7 +449,7 @@ void claim_forget(struct claim *claim)
 
 static void finish_claim(void)
 {
-    void (*handler)(enum claim_result, const char *, void *) = claims.done;
+    void (*handler)(enum term_file_result, const char *, void *) = claims.done;
 
     claims.done = NULL;
     if (handler != NULL)
@@ -498,7 +499,7 @@ static void happen(uv_loop_t *loop, char *line)
     else if (line[0] == 'x' && number >= 0 && number < link_count)
         links[number].closing = links[number].used;
     else if (line[0] == 'l')
-        claims.result = CLAIM_LOST;
+        claims.result = TERM_FILE_LOST;
     else if (line[0] >= '0' && line[0] <= '9' && line[0] - '0' < link_count)
         deliver(&links[line[0] - '0'], line + 1);
     else if (line[0] == 't' && number > 0 && number <= 300)
@@ -548,7 +549,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     link_count = 0;
     clock_ms = 1000000;
     claims.done = NULL;
-    claims.result = CLAIM_MADE;
+    claims.result = TERM_FILE_MADE;
     lead(&loop,
          &(struct leader_options){
              .job = 12,

@@ -134,7 +134,7 @@ class FirstStep(Case):
         state._watch()
         told, at_boundaries = [], []
         look = lambda: at_boundaries.append(list(told))
-        with mock.patch.multiple(live._events, tell_shape=told.append, elastic_event_detected=look):
+        with mock.patch.multiple(live._events, tell_signature=told.append, elastic_event_detected=look):
             for _ in range(2):
                 state._begin_training()
                 for _ in range(3):

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "agent/event.h"
+#include "agent/workers/event.h"
 #include "client/elastic.h"
 #include "client/event.h"
 

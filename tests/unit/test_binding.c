@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shares of a node's CPUs (agent/binding.c), on machines that hwloc makes up. */
+/* Shares of a node's CPUs (agent/workers/binding.c), on machines that hwloc makes up. */
 #include "tests/unit/support.h"
 
 #include <stdbool.h>
 
 #include <hwloc.h>
 
-#include "agent/binding.h"
+#include "agent/workers/binding.h"
 #include "common/files.h"
 #include "lib/json_get.h"
 

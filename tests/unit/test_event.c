@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The event page from both sides: agent/event.c holds, client/event.c runs to the step and parks. */
+/* The event page from both sides: agent/workers/event.c holds, client/event.c runs to the step and parks. */
 #include "tests/unit/event_fixture.h"
 
 #include <pthread.h>

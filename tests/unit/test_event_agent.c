@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The agent's side of the event page (agent/event.c), against a worker's side written out here. */
+/* The agent's side of the event page (agent/workers/event.c), against a worker's side written out here. */
 #include "tests/unit/support.h"
 
 #include <fcntl.h>
@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/event.h"
-#include "agent/spare.h"
+#include "agent/workers/event.h"
+#include "agent/reserve_file.h"
 
 #define GENERATION 5
 
@@ -350,10 +350,10 @@ static void test_full(void **state)
     if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
         mount("none", dir, "tmpfs", 0, "size=512k") != 0)
         skip();
-    assert_int_equal(spare_make(dir, &err), 0);
+    assert_int_equal(reserve_file_make(dir, &err), 0);
     kept = size_of("/tmp/spare");
     fill("/tmp/ballast");
-    assert_int_equal(spare_make("/tmp/ballast", &err), -1);
+    assert_int_equal(reserve_file_make("/tmp/ballast", &err), -1);
     for (;; made++) {
         snprintf(path, sizeof(path), "/tmp/%d", made);
         events[made] = event_create(path, 1, &err);

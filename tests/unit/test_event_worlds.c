@@ -47,16 +47,16 @@ static void test_a_live_worker_goes_on_in_the_next_world(void **state)
     (void)state;
     assert_int_equal(elastic_next_world(&world, 0), 0);
     assert_int_equal(elastic_world(&world), ELASTIC_NOT_ELASTIC);
-    assert_int_equal(elastic_shape(5), ELASTIC_NOT_ELASTIC);
+    assert_int_equal(elastic_model_signature(5), ELASTIC_NOT_ELASTIC);
     assert_int_equal(elastic_put("k", "v", 1), ELASTIC_NOT_ELASTIC);
     setenv("ELASTIC_EVENT_FILE", page_path, 1);
     assert_false(event_read(first).live);
     assert_int_equal(elastic_live(), 0);
     assert_true(event_read(first).live);
-    assert_int_equal(event_read(first).shape, 0);
-    assert_int_equal(elastic_shape(0), ELASTIC_ERROR_ARGUMENT);
-    assert_int_equal(elastic_shape(INT64_MAX), 0);
-    assert_int_equal(event_read(first).shape, INT64_MAX);
+    assert_int_equal(event_read(first).signature, 0);
+    assert_int_equal(elastic_model_signature(0), ELASTIC_ERROR_ARGUMENT);
+    assert_int_equal(elastic_model_signature(INT64_MAX), 0);
+    assert_int_equal(event_read(first).signature, INT64_MAX);
     assert_int_equal(event_read(first).stacks_signal, 0);
     assert_int_equal(elastic_stacks(0), ELASTIC_ERROR_ARGUMENT);
     assert_int_equal(elastic_stacks(SIGRTMAX + 1), ELASTIC_ERROR_ARGUMENT);
@@ -83,7 +83,7 @@ static void test_a_live_worker_goes_on_in_the_next_world(void **state)
     assert_int_equal(event_read(second).stacks_signal, SIGUSR2);
     /* It is at work there, and its steps are those of the new world. */
     assert_true(event_read(second).live);
-    assert_int_equal(event_read(second).shape, INT64_MAX);
+    assert_int_equal(event_read(second).signature, INT64_MAX);
     assert_int_equal(event_read(second).state, EVENT_STATE_TRAINING);
     assert_int_equal(elastic_event_test(NULL), 0);
     assert_int_equal(event_read(second).step, 1);
@@ -267,7 +267,7 @@ static void test_a_worker_goes_on_from_torn_page_to_torn_page(void **state)
     pthread_t thread;
 
     (void)state;
-    assert_int_equal(elastic_shape(9), 0);
+    assert_int_equal(elastic_model_signature(9), 0);
     event_tear(first, "one");
     event_set_next(first, second, false);
     event_tear(second, "two"); /* before it was entered */
@@ -281,7 +281,7 @@ static void test_a_worker_goes_on_from_torn_page_to_torn_page(void **state)
     pthread_join(thread, NULL);
     assert_world(&world, 5, 0, 1);
     assert_int_equal(elastic_torn(0), 0);
-    assert_int_equal(event_read(third).shape, 9);
+    assert_int_equal(event_read(third).signature, 9);
     assert_true(event_read(third).live);
     assert_int_equal(elastic_event_test(NULL), 0);
     assert_int_equal(event_read(third).step, 1);
@@ -423,7 +423,7 @@ static void *run_finisher(void *arg)
     return NULL;
 }
 
-/* What the leader does with the answers to HOLD (agree() in agent/change.c). Whoever is through ends, and so do all; else all stop at one
+/* What the leader does with the answers to HOLD (agree() in agent/leader/change.c). Whoever is through ends, and so do all; else all stop at one
  * step. Never one of them alone. */
 static void test_a_hold_and_the_end_race(void **state)
 {

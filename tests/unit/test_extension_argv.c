@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "agent/leader_internal.h"
+#include "agent/leader/leader_internal.h"
 #include "lib/json_get.h"
 
 static struct leader_options leader_options = {.job = 12, .restarts = 1, .state_dir = "/state"};

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/memory.h"
+#include "common/memory.h"
 #include "tests/unit/support.h"
 
 #define MIB (UINT64_C(1) << 20)

@@ -984,7 +984,7 @@ static void check(struct cluster *c, const struct plan_output *out)
 
     for (int i = 0; i < s->in.extension_count; i++)
         pending += s->extensions[i].state == PLAN_PENDING;
-    assert_true(out->cancel_count > 0 || out->spared > 0 ||
+    assert_true(out->cancel_count > 0 || out->retained_nodes > 0 ||
                 asked_for(s) + out->submit <= s->in.target);
     assert_true(out->submit <= s->in.target);
     assert_true(pending <= s->in.max_pending);

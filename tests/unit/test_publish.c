@@ -319,7 +319,7 @@ static void test_floods_are_bounded(void **state)
 
 struct model {
     struct {
-        bool there, orphan;
+        bool there, srun_look;
         struct publish_process owner;
         enum publish_range range;
         enum publish_until until;
@@ -379,7 +379,7 @@ static void random_put(struct publish *p, struct model *m, uint64_t *seed)
     if (duplicate)
         return;
     m->entry[m->count].there = true;
-    m->entry[m->count].orphan = false;
+    m->entry[m->count].srun_look = false;
     m->entry[m->count].owner = owner;
     m->entry[m->count].range = range;
     m->entry[m->count].until = until;
@@ -412,7 +412,7 @@ static void random_remove(struct publish *p, struct model *m, uint64_t *seed)
         bool named = key < KEYS && m->entry[i].key == key;
 
         if (!m->entry[i].there || !near(m->entry[i].range, m->entry[i].owner, asker) ||
-            !(key == KEYS ? own : named && (own || m->entry[i].orphan)))
+            !(key == KEYS ? own : named && (own || m->entry[i].srun_look)))
             continue;
         m->entry[i].there = false;
         count++;
@@ -437,7 +437,7 @@ static void random_end(struct publish *p, struct model *m, uint64_t *seed)
 
         if (!near(what, m->entry[i].owner, who))
             continue;
-        m->entry[i].orphan = true;
+        m->entry[i].srun_look = true;
         if (range == PUBLISH_PROCESS || range == what || until == PUBLISH_UNTIL_PROCESS ||
             (what == PUBLISH_WORLD && until != PUBLISH_UNTIL_JOB))
             m->entry[i].there = false;

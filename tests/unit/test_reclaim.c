@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* agent/reclaim: a program and an HTTP address that tell, do not tell, or do not answer. */
-#include "agent/reclaim.h"
+#include "agent/member/reclaim.h"
 
 #include <arpa/inet.h>
 #include <stdbool.h>

@@ -146,7 +146,7 @@ static void test_random(void **state)
 
 static void assert_avoided(const struct recovery *recovery, double now, const char *names)
 {
-    char *found = recovery_avoided(recovery, now);
+    char *found = recovery_excluded(recovery, now);
 
     assert_non_null(found);
     assert_string_equal(found, names);

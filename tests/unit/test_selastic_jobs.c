@@ -72,7 +72,7 @@ static void test_find_bases(void **unused)
         with(job(29, 1, JOB_KIND_RUNNING, 8), of_30_1, NULL), /* of another incarnation */
         with(job(28, 2, JOB_KIND_RUNNING, 8), of_30, NULL),   /* somebody else's */
         job(20, 1, JOB_KIND_ENDED, 2),
-        with(job(21, 1, JOB_KIND_RUNNING, 2), of_20, NULL), /* an orphan */
+        with(job(21, 1, JOB_KIND_RUNNING, 2), of_20, NULL), /* an srun_look */
         job(10, 1, JOB_KIND_RUNNING, 1),                    /* these may be elastic */
         job(11, 1, JOB_KIND_RUNNING, 1),
     };

@@ -13,7 +13,7 @@
 
 #include <sodium.h>
 
-#include "agent/event.h"
+#include "agent/workers/event.h"
 #include "client/elastic.h"
 #include "lib/snapshot.h"
 

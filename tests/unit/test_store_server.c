@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* agent/store_server: what is handed to the leader and back, and clients that mean no good. The leader is played here. */
-#include "agent/store_server.h"
+#include "agent/member/store_server.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -14,12 +14,12 @@
 #define LIMIT 20 /* seconds for each process, which ends by SIGALRM else */
 
 /* What an agent does; its exit status says what went wrong. */
-typedef void (*agent_part)(struct legacy *legacy);
+typedef void (*agent_part)(struct agent_handover *agent_handover);
 
-static void know_somebody(struct legacy *legacy)
+static void know_somebody(struct agent_handover *agent_handover)
 {
-    legacy->count = 1;
-    legacy->known = true;
+    agent_handover->count = 1;
+    agent_handover->known = true;
 }
 
 /* The status of the task that slurmstepd would see. */
@@ -30,12 +30,12 @@ static int status_of(agent_part part)
 
     assert_true(pid >= 0);
     if (pid == 0) {
-        struct legacy *legacy = supervise(0);
+        struct agent_handover *agent_handover = supervise(0);
 
         alarm(LIMIT);
-        if (legacy == NULL)
+        if (agent_handover == NULL)
             _exit(99);
-        part(legacy);
+        part(agent_handover);
         _exit(98);
     }
     while (waitpid(pid, &status, 0) < 0)
@@ -43,9 +43,9 @@ static int status_of(agent_part part)
     return status;
 }
 
-static void end_with_three(struct legacy *legacy)
+static void end_with_three(struct agent_handover *agent_handover)
 {
-    _exit(legacy->starts == 1 && getppid() != getpid() ? 3 : 97);
+    _exit(agent_handover->starts == 1 && getppid() != getpid() ? 3 : 97);
 }
 
 static void its_status_is_that_of_the_agent(void **state)
@@ -57,12 +57,12 @@ static void its_status_is_that_of_the_agent(void **state)
     assert_int_equal(WEXITSTATUS(status), 3);
 }
 
-static void be_killed_once(struct legacy *legacy)
+static void be_killed_once(struct agent_handover *agent_handover)
 {
-    know_somebody(legacy);
-    if (legacy->starts == 1)
+    know_somebody(agent_handover);
+    if (agent_handover->starts == 1)
         raise(SIGKILL);
-    _exit(legacy->starts == 2 && legacy->count == 1 ? 0 : 97);
+    _exit(agent_handover->starts == 2 && agent_handover->count == 1 ? 0 : 97);
 }
 
 static void one_that_was_killed_is_started_again(void **state)
@@ -74,9 +74,9 @@ static void one_that_was_killed_is_started_again(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void be_killed_alone(struct legacy *legacy)
+static void be_killed_alone(struct agent_handover *agent_handover)
 {
-    if (legacy->starts > 1)
+    if (agent_handover->starts > 1)
         _exit(97);
     raise(SIGKILL);
 }
@@ -90,10 +90,10 @@ static void without_anybody_to_join_it_is_not(void **state)
     assert_int_equal(WTERMSIG(status), SIGKILL);
 }
 
-static void be_killed_always(struct legacy *legacy)
+static void be_killed_always(struct agent_handover *agent_handover)
 {
-    know_somebody(legacy);
-    if (legacy->starts > 4)
+    know_somebody(agent_handover);
+    if (agent_handover->starts > 4)
         _exit(97);
     raise(SIGKILL);
 }
@@ -108,10 +108,10 @@ static void not_for_ever(void **state)
 }
 
 /* As Slurm ends a step: all its processes get SIGTERM, and what is left SIGKILL. */
-static void be_ended_by_slurm(struct legacy *legacy)
+static void be_ended_by_slurm(struct agent_handover *agent_handover)
 {
-    know_somebody(legacy);
-    if (legacy->starts > 1)
+    know_somebody(agent_handover);
+    if (agent_handover->starts > 1)
         _exit(97);
     kill(getppid(), SIGTERM);
     usleep(300000);
@@ -141,18 +141,19 @@ static void an_agent_knows_who_is_lost(void **state)
         assert_true(stepd >= 0);
         if (stepd == 0) {
             pid_t self = getpid(), task = fork();
-            struct legacy *legacy;
+            struct agent_handover *agent_handover;
             bool spoiled = false;
 
             if (task != 0)
                 for (;;)
                     pause();
             alarm(LIMIT);
-            legacy = supervise(0);
-            if (legacy == NULL || supervise_lost(legacy, &spoiled) || supervise_stepd() != self)
+            agent_handover = supervise(0);
+            if (agent_handover == NULL || supervise_lost(agent_handover, &spoiled) ||
+                supervise_stepd() != self)
                 _exit(1);
             kill(kill_stepd ? self : getppid(), SIGKILL);
-            while (!supervise_lost(legacy, &spoiled))
+            while (!supervise_lost(agent_handover, &spoiled))
                 usleep(1000);
             _exit(write(ends[1], spoiled ? "s" : "g", 1) != 1);
         }

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/exec_worker.h"
-#include "agent/process_tree.h"
+#include "agent/workers/exec_worker.h"
+#include "agent/workers/process_tree.h"
 
 /* ---- not to be executed ---------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Workers that behave: started, watched, held at a step, stopped (agent/workers.c,
- * agent/exec_worker.c). */
+/* Workers that behave: started, watched, held at a step, stopped (agent/workers/workers.c,
+ * agent/workers/exec_worker.c). */
 #include "tests/unit/workers_fixture.h"
 
 #include <dirent.h>

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/event.h"
+#include "agent/workers/event.h"
 #include "client/event.h"
 
 #define NODES      5

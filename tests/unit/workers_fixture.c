@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/exec_worker.h"
+#include "agent/workers/exec_worker.h"
 #include "client/event_page.h"
 
 #define LIMIT_MS 20000
@@ -347,7 +347,7 @@ static struct event_page *next_page(const struct event_page *page)
         _exit(99);
     close(fd);
     atomic_store(&next->live, 1);
-    atomic_store(&next->shape, atomic_load(&page->shape));
+    atomic_store(&next->signature, atomic_load(&page->signature));
     atomic_store(&next->state, EVENT_STATE_TRAINING);
     return next;
 }
@@ -378,7 +378,7 @@ static int act_live(const char *argument)
     bool slow = atoi(getenv("RANK")) == 0;
 
     atomic_store(&page->live, 1);
-    atomic_store(&page->shape, (uint64_t)atoi(argument));
+    atomic_store(&page->signature, (uint64_t)atoi(argument));
     if (atomic_load(&page->gate) == EVENT_GATE_CLOSED) {
         atomic_store(&page->place, EVENT_AT_GATE);
         while (atomic_load(&page->gate) == EVENT_GATE_CLOSED)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* For the tests of agent/workers.c: a loop with the workers of one generation, what their
+/* For the tests of agent/workers/workers.c: a loop with the workers of one generation, what their
  * handlers have said, and programs for them to run.
  *
  * The test program is its own elasticrun (--exec-worker) and its own user's command (--act NAME
@@ -14,7 +14,7 @@
 
 #include <uv.h>
 
-#include "agent/workers.h"
+#include "agent/workers/workers.h"
 
 #define RUN_WORKERS_MAX 4
 #define RUN_TEXT_MAX    65536

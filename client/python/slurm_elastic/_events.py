@@ -247,14 +247,14 @@ def live(shape: int) -> bool:
     other's state. False: there is no next world, or not this way."""
     if not attach() or not hasattr(_library, "elastic_live") or _library.elastic_live() != 0:
         return False
-    tell_shape(shape)
+    tell_signature(shape)
     return True
 
 
-def tell_shape(shape: int) -> None:
+def tell_signature(shape: int) -> None:
     """What this worker trains, in a live worker."""
-    if hasattr(_library, "elastic_shape"):
-        _library.elastic_shape(ctypes.c_int64(shape))
+    if hasattr(_library, "elastic_model_signature"):
+        _library.elastic_model_signature(ctypes.c_int64(shape))
 
 
 def world() -> World:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Memory that is left to this process: what the node has, and what its memory cgroups allow. As agent/memory.c has it."""
+"""Memory that is left to this process: what the node has, and what its memory cgroups allow. As common/memory.c has it."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ class State:
         """Before its boundary is passed, which is when the agents look."""
         self._is_first_step = False
         self._is_whole = True  # by now that of one that has begun anew is equal to the others', too
-        _events.tell_shape(_digest(self._outline()))  # a forward may have registered a buffer: who lacks it cannot join
+        _events.tell_signature(_digest(self._outline()))  # a forward may have registered a buffer: who lacks it cannot join
 
     def _tear(self) -> None:
         """The step in flight will not be ended."""

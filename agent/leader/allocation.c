@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What programs ask for with PMIx_Allocation_request: between their PMIx servers' questions and lib/requests, which decides
+ * what is carried out when (doc/pmix.md, "Allocation requests"). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/leader/pmix_world.h"
+#include "common/log.h"
+#include "lib/json_get.h"
+
+#define BEGIN_LIMIT 30.0 /* seconds for all nodes' workers to attach or to initialise PMIx */
+
+/* ---- the job as it is -------------------------------------------------------------------------------------------------------- */
+
+/* Nodes of members that are there, and one for each node of an extension that Slurm has not ended yet. NULL: out of memory. */
+static char **held_nodes(const struct leader *leader)
+{
+    int count = leader->member_count, at = 0;
+    char **nodes;
+
+    for (int i = 0; i < leader->extension_count; i++)
+        count += leader->extensions[i].nodes;
+    nodes = calloc((size_t)count + 1, sizeof(*nodes));
+    for (int i = 0; nodes != NULL && i < leader->member_count; i++)
+        if (leader->members[i]->link != NULL)
+            nodes[at++] = leader->members[i]->node;
+    for (int i = 0; nodes != NULL && i < leader->extension_count; i++) {
+        const struct extension *ext = &leader->extensions[i];
+        int missing = ext->state == PLAN_LEAVING ? ext->nodes : 0;
+
+        for (int k = 0; k < leader->member_count; k++)
+            missing -= leader->members[k]->job == ext->job && leader->members[k]->link != NULL;
+        for (; missing > 0 && at < count; missing--)
+            nodes[at++] = "";
+    }
+    return nodes;
+}
+
+/* Is the world there, on all its nodes? One of which nothing is heard is, after a while. */
+static bool has_begun(const struct leader *leader)
+{
+    if (leader_now(leader) - leader->ready_at > BEGIN_LIMIT)
+        return true;
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->position >= 0 && !leader->members[i]->begun &&
+            !leader->members[i]->drained)
+            return false;
+    return true;
+}
+
+static struct request_situation situation(const struct leader *leader, char **held)
+{
+    return (struct request_situation){
+        .sizes = &leader->options->policy->sizes,
+        .base_nodes = leader->options->base_nodes,
+        .size = leader->world != NULL ? leader->world->node_count : 0,
+        .settled = leader->phase == PHASE_RUNNING && has_begun(leader),
+        .held = held,
+        .deaf = extensions_pool(leader) == NULL
+                    ? "this job has no pool that its extensions could come from"
+                    : NULL,
+    };
+}
+
+int allocation_target(const struct leader *leader)
+{
+    const struct request *current = requests_current(leader->requests);
+
+    if (current == NULL)
+        return leader->target;
+    if (current->kind == REQUEST_EXTEND)
+        return current->goal > leader->target ? current->goal : leader->target;
+    return current->goal < leader->target ? current->goal : leader->target;
+}
+
+/* ---- carrying out ------------------------------------------------------------------------------------------------------------ */
+
+static void release_named(struct leader *leader, const struct request *request)
+{
+    for (char **name = request->nodes; name != NULL && *name != NULL; name++)
+        for (int i = 0; i < leader->member_count; i++) {
+            struct leader_member *m = leader->members[i];
+
+            if (m->base || m->leaving || m->link == NULL || strcmp(m->node, *name) != 0)
+                continue;
+            snprintf(leader->next_reason, sizeof(leader->next_reason), "%s released by the program",
+                     *name);
+            extensions_cancel(leader, m->job, false, "released by the program");
+            break; /* the list of members may have changed */
+        }
+}
+
+static void request_id(const struct leader *leader, int number, char *text, size_t size)
+{
+    snprintf(text, size, "%u.%u.%d", leader->options->job, leader->options->restarts, number);
+}
+
+/* Who asked may be of an earlier world: its successor of the same rank hears of it. */
+static void tell(struct leader *leader, const struct request *request)
+{
+    static const char *const words[] = {
+        [REQUEST_DONE] = "done", [REQUEST_FAILED] = "failed", [REQUEST_CANCELLED] = "cancelled"};
+    int rank = request->rank < world_size(leader->world) ? request->rank : 0;
+    struct pmix_world pmix_world = {.leader = leader, .relay = &leader->relay};
+    struct leader_member *m;
+    json_object *msg;
+    char id[48];
+
+    request_id(leader, request->number, id, sizeof(id));
+    log_info("job %u: request %s of rank %d for %d node%s %s: %s%s%s", leader->options->job, id,
+             request->rank, request->change, request->change == 1 ? "" : "s",
+             request->kind == REQUEST_EXTEND ? "more" : "less", words[request->state],
+             request->why[0] != '\0' ? ": " : "", request->why);
+    if (request->rank < 0)
+        return; /* a tool, which may be gone */
+    m = pmix_world_member(&pmix_world, world_node_of(leader->world, rank));
+    if (m == NULL)
+        return;
+    msg = pmix_world_message(&pmix_world, "event");
+    json_object_object_add(msg, "what", json_object_new_string(words[request->state]));
+    json_object_object_add(msg, "rank", json_object_new_int(rank));
+    json_object_object_add(msg, "id", json_object_new_string(id));
+    json_object_object_add(msg, "label", json_object_new_string(request->label));
+    json_object_object_add(msg, "reason", json_object_new_string(request->why));
+    json_object_object_add(msg, "nodes", json_object_new_int(leader->world->node_count));
+    leader_send(m, msg);
+}
+
+void allocation_update(struct leader *leader)
+{
+    struct request_situation now;
+    const struct request *current;
+    struct request *ended;
+    double next;
+    char **held;
+
+    if (requests_empty(leader->requests))
+        return; /* as for most jobs, always */
+    held = held_nodes(leader);
+    now = situation(leader, held);
+    next = held != NULL ? requests_update(leader->requests, &now, leader_now(leader)) : 0;
+    free(held);
+    current = requests_current(leader->requests);
+    if (current != NULL && current->number != leader->carried_out) {
+        leader->carried_out = current->number;
+        snprintf(leader->next_reason, sizeof(leader->next_reason),
+                 "%d node%s %s, as the program asked", current->change,
+                 current->change == 1 ? "" : "s",
+                 current->kind == REQUEST_EXTEND ? "more" : "less");
+    }
+    if (next > 0)
+        decide_later(leader, next - leader_now(leader));
+    if (current != NULL && current->nodes != NULL)
+        release_named(leader, current);
+    /* Told when there is a world that can hear it. */
+    if (leader->phase == PHASE_RUNNING && !has_begun(leader))
+        decide_later(leader, BEGIN_LIMIT);
+    while (leader->phase == PHASE_RUNNING && (leader->stopping || has_begun(leader)) &&
+           (ended = requests_ended(leader->requests)) != NULL) {
+        if (ended->state == REQUEST_DONE &&
+            (ended->kind == REQUEST_RELEASE || ended->goal > leader->target))
+            leader->target = ended->goal;
+        tell(leader, ended);
+        request_free(ended);
+    }
+}
+
+void allocation_stop(struct leader *leader)
+{
+    requests_fail_all(leader->requests, "the job is ending");
+    allocation_update(leader);
+}
+
+/* ---- asking ------------------------------------------------------------------------------------------------------------------ */
+
+/* The nodes must be whole extension jobs: those are what Slurm takes back. */
+static int check_names(const struct leader *leader, char *const *names, struct error *err)
+{
+    for (; *names != NULL; names++) {
+        const struct leader_member *m = NULL;
+
+        for (int i = 0; i < leader->member_count; i++)
+            if (leader->members[i]->link != NULL && strcmp(leader->members[i]->node, *names) == 0)
+                m = leader->members[i];
+        if (m == NULL || m->leaving) {
+            error_set(err, "%s is not a node of this job", error_value(*names).text);
+            return REQUEST_NOT_FOUND;
+        }
+        if (m->base) {
+            error_set(err, "%s belongs to the base job, which keeps its nodes", *names);
+            return REQUEST_BAD;
+        }
+    }
+    return 0;
+}
+
+static int check_whole_jobs(const struct leader *leader, char *const *names, struct error *err)
+{
+    for (int i = 0; i < leader->member_count; i++) {
+        const struct leader_member *m = leader->members[i];
+        bool named = false, shares = false;
+
+        for (char *const *name = names; *name != NULL; name++)
+            named = named || strcmp(*name, m->node) == 0;
+        for (int k = 0; k < leader->member_count && !named; k++)
+            for (char *const *name = names; *name != NULL; name++)
+                shares = shares || (leader->members[k]->job == m->job &&
+                                    strcmp(*name, leader->members[k]->node) == 0);
+        if (!shares || m->base)
+            continue;
+        error_set(err,
+                  "%s is of the same extension job (%u): name it as well, or release by number",
+                  m->node, m->job);
+        return REQUEST_BAD;
+    }
+    return 0;
+}
+
+/* Growth comes from one pool, so far: a program that names another shall not get nodes of this one. */
+static int check_pool(const struct leader *leader, const char *name, struct error *err)
+{
+    const struct pool *pool = extensions_pool(leader);
+
+    if (name == NULL || (pool != NULL && strcmp(pool->name, name) == 0))
+        return 0;
+    error_set(err, "pool %s: extensions of this job come from %s", error_value(name).text,
+              pool != NULL ? pool->name : "nowhere");
+    return REQUEST_NOT_AVAILABLE;
+}
+
+/* "12.0.3", as it was given out. 0: it is none of this job's. */
+static int number_of(const struct leader *leader, const char *id)
+{
+    uint32_t job, restarts;
+    int number, end = 0;
+
+    if (id == NULL || sscanf(id, "%u.%u.%d%n", &job, &restarts, &number, &end) != 3 ||
+        id[end] != '\0' || job != leader->options->job || restarts != leader->options->restarts ||
+        number < 1)
+        return 0;
+    return number;
+}
+
+/* What an earlier request has brought. */
+static int read_grant(struct leader *leader, const char *id, struct request_wish *wish,
+                      struct error *err)
+{
+    if (id == NULL || wish->nodes > 0)
+        return 0;
+    wish->nodes = requests_take_grant(leader->requests, number_of(leader, id));
+    if (wish->nodes > 0)
+        return 0;
+    error_set(err, "'%s' is no request of this job that has brought nodes", error_value(id).text);
+    return REQUEST_NOT_FOUND;
+}
+
+static int ask_release(struct leader *leader, const struct request_situation *now,
+                       struct request_wish *wish, struct error *err)
+{
+    int rc = wish->names != NULL ? check_names(leader, wish->names, err) : 0;
+
+    if (rc == 0 && wish->names != NULL)
+        rc = check_whole_jobs(leader, wish->names, err);
+    return rc != 0 ? rc : requests_release(leader->requests, now, wish, err);
+}
+
+static int ask_cancel(struct leader *leader, json_object *msg, const char *label, struct error *err)
+{
+    const char *id = json_get_string(msg, "of");
+    int number = number_of(leader, id);
+
+    if (id != NULL && number == 0) {
+        error_set(err, "'%s' is no request of this job", error_value(id).text);
+        return REQUEST_NOT_FOUND;
+    }
+    return requests_cancel(leader->requests, number, label, err);
+}
+
+static int carry(struct leader *leader, json_object *msg, struct error *err)
+{
+    const char *what = json_get_string(msg, "directive"), *label = json_get_string(msg, "label");
+    char **held = held_nodes(leader), **names = json_get_strings(msg, "names", REQUEST_NODES_MAX);
+    struct request_situation now = situation(leader, held);
+    struct request_wish wish = {.label = label, .names = names, .rank = -1};
+    double timeout = json_get_double(msg, "timeout", 0);
+    int64_t nodes = 0, rank = -1;
+    int rc = REQUEST_BAD, nodes_named = 0;
+
+    json_get_int(msg, "nodes", 0, SIZES_NODES_MAX, &nodes);
+    json_get_int(msg, "rank", 0, INT32_MAX, &rank);
+    while (names != NULL && names[nodes_named] != NULL)
+        nodes_named++;
+    wish.nodes = nodes_named > 0 ? nodes_named : (int)nodes;
+    wish.rank = (int)rank;
+    wish.expires = timeout > 0 ? leader_now(leader) + timeout : 0;
+    if (leader->phase == PHASE_ENDING || leader->stopping || held == NULL) {
+        error_set(err, "the job is ending");
+        rc = REQUEST_NOT_AVAILABLE;
+    } else if (json_object_object_get_ex(msg, "names", NULL) && nodes_named == 0) {
+        /* Not just any nodes then. */
+        error_set(err, "a list of nodes: must be 1 to %d names", REQUEST_NODES_MAX);
+    } else if (what != NULL && strcmp(what, "extend") == 0) {
+        rc = check_pool(leader, json_get_string(msg, "pool"), err);
+        if (rc == 0)
+            rc = requests_extend(leader->requests, &now, &wish, err);
+    } else if (what != NULL && strcmp(what, "release") == 0) {
+        rc = read_grant(leader, json_get_string(msg, "of"), &wish, err);
+        if (rc == 0)
+            rc = ask_release(leader, &now, &wish, err);
+    } else if (what != NULL && strcmp(what, "cancel") == 0) {
+        rc = ask_cancel(leader, msg, label, err);
+    } else {
+        error_set(err, "an allocation request that cannot be understood");
+    }
+    free(held);
+    strings_free(names);
+    return rc;
+}
+
+void allocation_on_question(const struct pmix_world *pmix_world, struct leader_member *m,
+                            json_object *msg)
+{
+    static const char *const refusals[] = {"bad", "not available", "not found"};
+    struct leader *leader = pmix_world->leader;
+    json_object *answer = json_object_new_object();
+    struct error err = {""};
+    int rc = carry(leader, msg, &err);
+    char id[48];
+
+    if (rc < 0) {
+        /* The program gets no more than a code: PMIx 4.2 drops the text. Once, however often it asks. */
+        if (strcmp(leader->refused, err.text) != 0)
+            log_info("job %u: an allocation request was refused: %s", leader->options->job,
+                     err.text);
+        snprintf(leader->refused, sizeof(leader->refused), "%s", err.text);
+        json_object_object_add(answer, "error", json_object_new_string(refusals[-rc - 1]));
+        json_object_object_add(answer, "reason", json_object_new_string(err.text));
+    } else if (rc > 0) {
+        request_id(leader, rc, id, sizeof(id));
+        json_object_object_add(answer, "request", json_object_new_string(id));
+        /* A program that asks wants them now, and is at work. */
+        leader->last_setback = -1;
+        m->begun = m->begun || !pmix_world->next;
+        m->stepping = m->stepping || !pmix_world->next;
+    }
+    pmix_world_answer(pmix_world, m, msg, answer);
+    decide_later(leader, 0);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Nodes that are left out: for a while, since they were lost or workers have failed on them again and again (lib/recovery.h), or because Slurm takes
+ * them out of service. The world goes on without them if that makes an allowed size; an extension on one goes back, others stay off it, and a node of
+ * the base is there, but not used. */
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/leader/leader_internal.h"
+#include "common/log.h"
+#include "lib/sizes.h"
+#include "lib/text.h"
+
+static bool is_there(const struct leader_member *m)
+{
+    return m->link != NULL && !m->leaving && !m->released;
+}
+
+static bool is_suspect(const struct leader *leader, const struct leader_member *m)
+{
+    return m->unwell || m->reclaimed ||
+           recovery_avoids(leader->recovery, m->node, leader_now(leader)) > 0;
+}
+
+/* Is there an allowed size without all of them? */
+static bool enough_without(const struct leader *leader)
+{
+    int left = 0;
+
+    for (int i = 0; i < leader->member_count; i++)
+        left += is_there(leader->members[i]) && !is_suspect(leader, leader->members[i]);
+    return sizes_floor(&leader->options->policy->sizes, left) > 0;
+}
+
+bool exclude_member(const struct leader *leader, const struct leader_member *m)
+{
+    return is_suspect(leader, m) && enough_without(leader);
+}
+
+void exclude_describe(const struct leader *leader, char *text, size_t size)
+{
+    const char *node;
+
+    text[0] = '\0';
+    for (int i = 0; i < leader->member_count; i++) {
+        const struct leader_member *m = leader->members[i];
+
+        if (is_there(m) && (m->unwell || m->reclaimed))
+            text_append(text, size, "%s%s (%s)", text[0] != '\0' ? ", " : "", m->node,
+                        m->reclaimed ? "about to be taken away" : "drained or down");
+    }
+    for (int k = 0; (node = recovery_suspect(leader->recovery, k)) != NULL; k++) {
+        double left = recovery_avoids(leader->recovery, node, leader_now(leader));
+
+        if (left > 0)
+            text_append(text, size, "%s%s (for %.0f s)", text[0] != '\0' ? ", " : "", node, left);
+    }
+}
+
+static void give_back(struct leader *leader)
+{
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+
+        if (!m->base && is_there(m) && m->position < 0 && m->departing == 0 &&
+            exclude_member(leader, m))
+            roster_release(leader, m,
+                           m->reclaimed ? "the node is about to be taken away"
+                           : m->unwell  ? "Slurm takes the node out of service"
+                                        : "workers have failed there again and again");
+    }
+}
+
+/* Extensions that were to stay off nodes that are good again, and still wait: ask anew. */
+static void forgive(struct leader *leader)
+{
+    for (int i = 0; i < leader->extension_count; i++)
+        if (leader->extensions[i].state == PLAN_PENDING && leader->extensions[i].excludes)
+            extensions_cancel(leader, leader->extensions[i].job, false,
+                              "the nodes that it was to stay off may be used again");
+}
+
+void exclude_watch(struct leader *leader)
+{
+    double next = recovery_next(leader->recovery, leader_now(leader));
+
+    if (next > 0)
+        decide_later(leader, next);
+    else
+        forgive(leader);
+    give_back(leader);
+}
+
+void exclude_unwell(struct leader *leader, const char *node, bool unwell)
+{
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+
+        if (m->unwell == unwell || strcmp(m->node, node) != 0)
+            continue;
+        m->unwell = unwell;
+        log_info("job %u: %s is %s by Slurm", leader->options->job, node,
+                 unwell ? "taken out of service" : "back in service");
+        if (unwell && m->position >= 0 && is_there(m))
+            snprintf(leader->next_reason, sizeof(leader->next_reason), "%s is drained or down",
+                     node);
+    }
+}
+
+void exclude_reclaimed(struct leader *leader, struct leader_member *m)
+{
+    if (m->reclaimed)
+        return;
+    m->reclaimed = true;
+    recovery_lost(leader->recovery, m->node, leader_now(leader)); /* do not come back to it */
+    log_info("job %u: %s is about to be taken away", leader->options->job, m->node);
+    if (m->position >= 0)
+        snprintf(leader->next_reason, sizeof(leader->next_reason), "%s is about to be taken away",
+                 m->node);
+    decide_later(leader, 0);
+}

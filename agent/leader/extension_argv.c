@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* With which words and in which environment sbatch is asked for an extension job. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/leader/leader_internal.h"
+#include "agent/paths.h"
+
+struct argv {
+    char **list;
+    int count;
+    bool failed;
+};
+
+static void __attribute__((format(printf, 2, 3))) argv_add(struct argv *argv, const char *fmt, ...)
+{
+    char **grown = realloc(argv->list, ((size_t)argv->count + 2) * sizeof(*grown));
+    va_list ap;
+
+    if (grown == NULL) {
+        argv->failed = true;
+        return;
+    }
+    argv->list = grown;
+    va_start(ap, fmt);
+    if (vasprintf(&grown[argv->count], fmt, ap) < 0)
+        grown[argv->count] = NULL, argv->failed = true;
+    else
+        argv->count++;
+    va_end(ap);
+    grown[argv->count] = NULL;
+}
+
+static void add_resources(struct argv *argv, const struct job_info *base)
+{
+    argv_add(argv, "--ntasks-per-node=1");
+    if (base->exclusive)
+        argv_add(argv, "--exclusive");
+    else if (base->cpus_per_node > 0)
+        argv_add(argv, "--cpus-per-task=%d", base->cpus_per_node);
+    if (base->mem_per_cpu > 0)
+        argv_add(argv, "--mem-per-cpu=%lluM", (unsigned long long)base->mem_per_cpu);
+    else if (base->mem_per_node > 0)
+        argv_add(argv, "--mem=%lluM", (unsigned long long)base->mem_per_node);
+    if (base->gres_per_node != NULL)
+        argv_add(argv, "--gres=%s", base->gres_per_node);
+    if (base->account != NULL)
+        argv_add(argv, "--account=%s", base->account);
+    if (base->reservation != NULL)
+        argv_add(argv, "--reservation=%s", base->reservation);
+}
+
+static void add_pool(struct argv *argv, const struct job_info *base, const struct pool *pool)
+{
+    argv_add(argv, "--partition=%s", pool->partition);
+    if (pool->qos != NULL)
+        argv_add(argv, "--qos=%s", pool->qos);
+    if (base->features != NULL && pool->constraint != NULL)
+        argv_add(argv, "--constraint=(%s)&(%s)", base->features, pool->constraint);
+    else if (base->features != NULL || pool->constraint != NULL)
+        argv_add(argv, "--constraint=%s",
+                 base->features != NULL ? base->features : pool->constraint);
+}
+
+/* Never longer than the base. A job with a --time-min would get just that from Slurm 22.05's backfill, however long its nodes are free:
+ * it comes later, when it is seen to be needed (extensions.c). */
+static void add_time(struct argv *argv, const struct job_info *base, time_t now)
+{
+    long minutes = (base->end - now) / 60;
+
+    if (base->time_limit != UINT32_MAX && base->end > now)
+        argv_add(argv, "--time=%ld", minutes < 1 ? 1 : minutes);
+}
+
+/* Nodes that are used, as a list, and nodes to stay off, as text. Either may be NULL. */
+static void add_exclude(struct argv *argv, char *const *used, const char *avoid)
+{
+    size_t len = avoid != NULL ? strlen(avoid) + 1 : 1;
+    char *text;
+
+    for (char *const *node = used; node != NULL && *node != NULL; node++)
+        len += strlen(*node) + 1;
+    if (len == 1 || (text = calloc(1, len)) == NULL)
+        return;
+    if (avoid != NULL)
+        strcat(text, avoid);
+    for (char *const *node = used; node != NULL && *node != NULL; node++) {
+        if (text[0] != '\0')
+            strcat(text, ",");
+        strcat(text, *node);
+    }
+    argv_add(argv, "--exclude=%s", text);
+    free(text);
+}
+
+char **extension_argv(const struct leader_options *options, const struct job_info *base,
+                      const struct pool *pool, int nodes, double delay, time_t now,
+                      char *const *used, const char *avoid)
+{
+    struct argv argv = {0};
+
+    argv_add(&argv, "sbatch");
+    argv_add(&argv, "--parsable");
+    argv_add(&argv, "--nodes=%d", nodes);
+    argv_add(&argv, "--job-name=%s+", base->name != NULL ? base->name : "elastic");
+    argv_add(&argv, "--comment=elastic-extension-of=%u.%u", options->job, options->restarts);
+    argv_add(&argv, "--no-requeue");
+    argv_add(&argv, "--no-kill");
+    argv_add(&argv, "--export=ALL");
+    argv_add(&argv, "--chdir=/");
+    argv_add(&argv, "--output=%s/extension-%%j.log", options->state_dir);
+    argv_add(&argv, "--open-mode=truncate");
+    add_pool(&argv, base, pool);
+    add_resources(&argv, base);
+    add_time(&argv, base, now);
+    if (delay > 0)
+        argv_add(&argv, "--begin=now+%d", (int)(delay + 0.999));
+    /* A base that owns its nodes needs none of them named: Slurm cannot put anything else there. */
+    add_exclude(&argv, base->exclusive ? NULL : used, avoid);
+    if (getenv("ELASTIC_SPANK") != NULL) {
+        argv_add(&argv, "--elastic-extend=%u", options->job);
+        argv_add(&argv, "--elastic-pool=%s", pool->name);
+    }
+    argv_add(&argv, "%s", paths_extension_script());
+    if (argv.failed) {
+        strings_free(argv.list);
+        return NULL;
+    }
+    return argv.list;
+}
+
+/* Nothing of the step that we run in: it would break the extension's srun. */
+char **extension_environment(struct leader *leader)
+{
+    static const char *const kept[] = {
+        "PATH",   "HOME", "USER",         "LOGNAME",       "SHELL",      "LANG",           "LC_ALL",
+        "TMPDIR", "TZ",   "ELASTIC_CONF", "ELASTIC_DEBUG", "SLURM_CONF", "LD_LIBRARY_PATH"};
+    struct argv env = {0};
+
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        if (getenv(kept[i]) != NULL)
+            argv_add(&env, "%s=%s", kept[i], getenv(kept[i]));
+    argv_add(&env, "ELASTIC_RUN=%s", leader->options->program);
+    argv_add(&env, "ELASTIC_LEADER=%s:%d", leader->options->address, leader_port(leader));
+    argv_add(&env, "ELASTIC_BASE=%u.%u", leader->options->job, leader->options->restarts);
+    argv_add(&env, "ELASTIC_SLOTS=%d", leader->options->slots);
+    if (roster_base_lost(leader) > 0) /* job_submit/elastic counts the others against MAX */
+        argv_add(&env, "ELASTIC_BASE_LEFT=%d",
+                 leader->options->base_nodes - roster_base_lost(leader));
+    if (env.failed) {
+        strings_free(env.list);
+        return NULL;
+    }
+    return env.list;
+}

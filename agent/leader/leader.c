@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The leader's life: its begin, the deadlines of its phases, its end (leader.h). Its members: roster.c; what it decides: decide.c. */
+#include "agent/leader/leader_internal.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/log.h"
+
+#define ASSEMBLE_LIMIT 120.0 /* seconds for the base's own members to join */
+#define CLOSE_LIMIT    3.0   /* seconds for members to end when the job has ended */
+/* Times heartbeat_timeout for others to claim the lead: they notice after three. */
+#define LEASE_PATIENCE 6
+
+double leader_now(const struct leader *leader)
+{
+    return (double)uv_now(leader->loop) / 1000.0;
+}
+
+double unix_now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+const char *phase_name(enum phase phase)
+{
+    static const char *const names[] = {"waiting",   "running",   "switching", "switching",
+                                        "switching", "switching", "ending"};
+
+    return names[phase];
+}
+
+json_object *leader_message(const char *type, int generation)
+{
+    json_object *msg = json_object_new_object();
+
+    json_object_object_add(msg, "t", json_object_new_string(type));
+    if (generation >= 0)
+        json_object_object_add(msg, "gen", json_object_new_int(generation));
+    return msg;
+}
+
+void leader_send(struct leader_member *member, json_object *msg)
+{
+    if (member->link != NULL)
+        link_send(member->link, msg);
+    else
+        json_object_put(msg);
+}
+
+void leader_setback(struct leader *leader)
+{
+    leader->last_setback = leader_now(leader);
+    leader->last_increments = 0;
+}
+
+/* ---- phases ------------------------------------------------------------------------------------------------------------ */
+
+static void on_deadline(uv_timer_t *timer)
+{
+    struct leader *leader = timer->data;
+
+    if (leader->phase == PHASE_ENDING) {
+        leader_handle_closed(leader);
+        return;
+    }
+    if (!lease_may_act(leader) || takeover_assembles(leader)) {
+        leader_restart_deadline(leader, 1.0);
+        return;
+    }
+    if (leader->finish_due) {
+        change_finish(leader, leader->finish_code);
+        return;
+    }
+    if (leader->phase != PHASE_WAITING) {
+        change_deadline(leader);
+        return;
+    }
+    if (leader->torn && leader->next.world != NULL) {
+        leader_restart_deadline(leader,
+                                1.0); /* newcomers are starting, who have a limit of their own */
+        return;
+    }
+    log_error("job %u: %s; gave up after %.0f s", leader->options->job,
+              leader->why_size[0] ? leader->why_size : "no member has joined",
+              leader_now(leader) - leader->phase_since);
+    requeue_after_fault(leader);
+    if (!abort_end(leader, 1))
+        change_finish(leader, 1);
+}
+
+void leader_restart_deadline(struct leader *leader, double seconds)
+{
+    uv_timer_start(&leader->deadline, on_deadline, (uint64_t)(seconds * 1000) + 1, 0);
+}
+
+void leader_set_phase(struct leader *leader, enum phase phase, double deadline)
+{
+    leader->phase = phase;
+    leader->phase_since = leader_now(leader);
+    leader->killed = false;
+    for (int i = 0; i < leader->member_count; i++)
+        leader->members[i]->answered = false;
+    if (deadline > 0)
+        leader_restart_deadline(leader, deadline);
+    else
+        uv_timer_stop(&leader->deadline);
+}
+
+/* ---- life ----------------------------------------------------------------------------------------------------------- */
+
+static void on_poll(uv_timer_t *timer)
+{
+    extensions_poll(timer->data);
+    srun_watch(timer->data);
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct leader *leader = handle->data;
+
+    if (--leader->open_handles == 0) {
+        leader->done_called = true;
+        leader->done(leader->exit_code, leader->arg);
+    }
+}
+
+static void output_gone(void *arg)
+{
+    struct leader *leader = arg;
+
+    if (--leader->open_handles == 0) {
+        leader->done_called = true;
+        leader->done(leader->exit_code, leader->arg);
+    }
+}
+
+/* Called when a member's link has ended or the last extension is cancelled while the job ends: finished once nobody is left or time is up. */
+void leader_handle_closed(struct leader *leader)
+{
+    double since = leader_now(leader) - leader->phase_since;
+
+    if (leader->server == NULL)
+        return;
+    if (leader->requeueing) {
+        uv_timer_start(&leader->deadline, on_deadline, 200, 0);
+        return;
+    }
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->link != NULL && since < CLOSE_LIMIT)
+            return;
+    if (leader->looking_for_srun || (srun_busy(leader) && since < 2 * CLOSE_LIMIT)) {
+        uv_timer_start(&leader->deadline, on_deadline, 200, 0);
+        return;
+    }
+    if ((!leader->cleaned || leader->cancelling > 0 || leader->polling ||
+         leader->submission != NULL) &&
+        since < 4 * CLOSE_LIMIT) {
+        uv_timer_start(&leader->deadline, on_deadline, 200, 0);
+        return;
+    }
+    if (srun_lost_ends(leader))
+        return;
+    link_server_destroy(leader->server);
+    leader->server = NULL;
+    uv_close((uv_handle_t *)&leader->evaluate, handle_closed);
+    uv_close((uv_handle_t *)&leader->deadline, handle_closed);
+    uv_close((uv_handle_t *)&leader->silence, handle_closed);
+    uv_close((uv_handle_t *)&leader->poll, handle_closed);
+    uv_close((uv_handle_t *)&leader->lookups, handle_closed);
+    uv_close((uv_handle_t *)&leader->store_due, handle_closed);
+    output_destroy(leader->output, 2000, output_gone, leader);
+    leader->output = NULL;
+}
+
+static void init_timer(struct leader *leader, uv_timer_t *timer)
+{
+    uv_timer_init(leader->loop, timer);
+    timer->data = leader;
+    leader->open_handles++;
+}
+
+static struct leader *discard(struct leader *leader)
+{
+    if (leader == NULL)
+        return NULL;
+    requests_destroy(leader->requests);
+    recovery_destroy(leader->recovery);
+    json_object_put(leader->successors);
+    free(leader);
+    return NULL;
+}
+
+struct leader *leader_create(uv_loop_t *loop, const struct leader_options *options,
+                             void (*done)(int code, void *arg), void *arg, struct error *err)
+{
+    struct leader *leader = calloc(1, sizeof(*leader));
+    struct link_server_options server = {
+        .job_id = options->job,
+        .restarts = options->restarts,
+        .munge_socket = options->conf->munge_socket,
+        .slurm_user = options->slurm_user,
+        .port_first = options->conf->port_first,
+        .port_last = options->conf->port_last,
+    };
+
+    if (leader != NULL) {
+        leader->requests = requests_create();
+        leader->recovery = recovery_create(&options->policy->restarts, options->conf->node_backoff);
+    }
+    if (leader != NULL)
+        leader->successors = json_object_new_array();
+    if (leader == NULL || leader->requests == NULL || leader->recovery == NULL) {
+        error_set(err, "out of memory");
+        return discard(leader);
+    }
+    leader->loop = loop;
+    leader->options = options;
+    leader->done = done;
+    leader->arg = arg;
+    /* By itself to MAX, or from where it is when somebody asks. */
+    leader->target = options->policy->grow == POLICY_GROW_ASK ? options->base_nodes
+                                                              : options->policy->sizes.max;
+    leader->generation_since = leader->last_setback = leader->pause_from = -1;
+    leader->started = unix_now();
+    leader->submit_backoff = 2;
+    leader->stop_code = 128 + SIGTERM;
+    leader->last_generation = report_last_generation(options);
+    leader->lease.nodes = options->base_nodes;
+    leader->lease.settle = options->conf->heartbeat_timeout / 2.0;
+    leader->lease.patience = LEASE_PATIENCE * options->conf->heartbeat_timeout;
+    leader->server = options->server != NULL
+                         ? options->server
+                         : link_server_create(loop, &server, &roster_handlers, leader, err);
+    if (leader->server == NULL)
+        return discard(leader);
+    if (options->server != NULL)
+        link_server_lead(leader->server, &roster_handlers, leader);
+    leader->output = output_create(loop, options->label, NULL, leader);
+    leader->open_handles++;
+    init_timer(leader, &leader->evaluate);
+    init_timer(leader, &leader->deadline);
+    init_timer(leader, &leader->silence);
+    init_timer(leader, &leader->poll);
+    init_timer(leader, &leader->lookups);
+    init_timer(leader, &leader->store_due);
+    roster_watch(leader);
+    uv_timer_start(&leader->poll, on_poll, 0, 1000);
+    leader_set_phase(leader, PHASE_WAITING, ASSEMBLE_LIMIT);
+    if (options->server != NULL)
+        takeover_begin(leader);
+    return leader;
+}
+
+int leader_port(const struct leader *leader)
+{
+    return link_server_port(leader->server);
+}
+
+void leader_destroy(struct leader *leader)
+{
+    if (leader == NULL)
+        return;
+    term_file_forget(leader->claim);
+    store_free(leader);
+    roster_free(leader);
+    extensions_free(leader);
+    report_free(leader);
+    world_destroy(leader->world);
+    world_destroy(leader->next.world);
+    pmix_relay_end(leader, &leader->relay);
+    pmix_relay_end(leader, &leader->next.relay);
+    publish_free(leader);
+    srun_free(leader);
+    job_info_free(leader->base);
+    discard(leader);
+}

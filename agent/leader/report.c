@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What users, programs and files are told about a job: host files, history, `selastic`, the cause of a failure. */
+#include <limits.h>
+#include <stdarg.h>
+#include <stdarg.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/leader/leader_internal.h"
+#include "agent/run_dir.h"
+#include "common/files.h"
+#include "common/log.h"
+#include "lib/json_get.h"
+#include "lib/json_text.h"
+
+#define GENERATION_MAX ((size_t)16 << 20) /* bytes of generation.json */
+
+/* ---- files ------------------------------------------------------------------------------------------------------------- */
+
+static int write_file(struct leader *leader, const char *name, char *text, mode_t mode)
+{
+    char path[PATH_MAX];
+    struct error err = {"out of memory"};
+    int rc = -1;
+
+    snprintf(path, sizeof(path), "%s/%s", leader->options->state_dir, name);
+    if (text != NULL)
+        rc = file_replace(path, text, strlen(text), mode, &err);
+    if (rc != 0)
+        log_error("job %u: %s", leader->options->job, err.text);
+    free(text);
+    return rc;
+}
+
+static void append_history(struct leader *leader, json_object *line)
+{
+    char path[PATH_MAX];
+    struct error err;
+
+    snprintf(path, sizeof(path), "%s/history.jsonl", leader->options->state_dir);
+    if (file_append(path, json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN), &err) != 0)
+        log_error("job %u: %s", leader->options->job, err.text);
+    json_object_put(line);
+}
+
+static json_object *names_of(char *const *nodes)
+{
+    return json_from_strings(nodes);
+}
+
+static json_object *record_json(const struct generation_record *r)
+{
+    json_object *obj = json_object_new_object();
+
+    json_object_object_add(obj, "generation", json_object_new_int(r->generation));
+    json_object_object_add(obj, "time", json_object_new_double(r->time));
+    json_object_object_add(obj, "kind", json_object_new_string(r->kind));
+    json_object_object_add(obj, "size", json_object_new_int(r->size));
+    json_object_object_add(obj, "workers", json_object_new_int(r->workers));
+    json_object_object_add(obj, "nodes", names_of(r->nodes));
+    json_object_object_add(obj, "reason",
+                           json_object_new_string(r->reason != NULL ? r->reason : ""));
+    return obj;
+}
+
+static struct generation_record *last_record(struct leader *leader)
+{
+    return leader->history_count > 0 ? &leader->history[leader->history_count - 1] : NULL;
+}
+
+static int add_record(struct leader *leader)
+{
+    struct generation_record *grown, *r;
+    const struct world *world = leader->world;
+
+    grown = realloc(leader->history, ((size_t)leader->history_count + 1) * sizeof(*grown));
+    if (grown == NULL)
+        return -1;
+    leader->history = grown;
+    if ((r = last_record(leader)) != NULL && r->until < 0)
+        r->until = unix_now();
+    r = &leader->history[leader->history_count++];
+    memset(r, 0, sizeof(*r));
+    r->generation = world->generation;
+    r->size = world->node_count;
+    r->workers = world_size(world);
+    r->time = unix_now();
+    r->until = r->pause = -1;
+    r->pause_from = leader->pause_from;
+    leader->pause_from = -1;
+    snprintf(r->kind, sizeof(r->kind), "%s", world->kind);
+    r->reason = strdup(world->reason);
+    r->nodes = calloc((size_t)world->node_count + 1, sizeof(*r->nodes));
+    for (int i = 0; r->nodes != NULL && i < world->node_count; i++)
+        r->nodes[i] = strdup(world->nodes[i].name);
+    return 0;
+}
+
+int report_last_generation(const struct leader_options *options)
+{
+    char path[PATH_MAX], incarnation[32], *text = NULL;
+    json_object *root = NULL;
+    const char *of;
+    int64_t generation = 0;
+    size_t len = 0;
+
+    snprintf(path, sizeof(path), "%s/generation.json", options->state_dir);
+    snprintf(incarnation, sizeof(incarnation), "%u.%u", options->job, options->restarts);
+    text = file_read(path, GENERATION_MAX, &len, NULL);
+    if (text != NULL)
+        root = json_text_parse(text, len, NULL);
+    of = json_get_string(root, "incarnation");
+    if (of == NULL || strcmp(of, incarnation) != 0 ||
+        !json_get_int(root, "generation", 1, EVENT_GENERATION_MASK / 2, &generation))
+        generation = 0;
+    json_object_put(root);
+    free(text);
+    return (int)generation;
+}
+
+int report_generation(struct leader *leader)
+{
+    const struct world *world = leader->world;
+    char incarnation[32];
+    char *nodes = NULL, **names = calloc((size_t)world->node_count + 1, sizeof(*names));
+
+    snprintf(incarnation, sizeof(incarnation), "%u.%u", leader->options->job,
+             leader->options->restarts);
+    for (int i = 0; names != NULL && i < world->node_count; i++)
+        names[i] = world->nodes[i].name;
+    if (names != NULL)
+        nodes = slurm_client_compress(names, world->node_count);
+    log_info("job %u: generation %d: %d node%s, %d worker%s (%s: %s) on %s", leader->options->job,
+             world->generation, world->node_count, world->node_count == 1 ? "" : "s",
+             world_size(world), world_size(world) == 1 ? "" : "s", world->kind, world->reason,
+             nodes != NULL ? nodes : "?");
+    free(names);
+    free(nodes);
+    if (add_record(leader) == 0)
+        append_history(leader, record_json(last_record(leader)));
+    /* A full disk must not stop the training that needs no host file; it has been said in the log. */
+    write_file(leader, "generation.json", world_generation_json(world, incarnation, unix_now()),
+               0600);
+    write_file(leader, "discover_hosts.sh", world_discover_hosts(world), 0700);
+    write_file(leader, "hostfile.openmpi", world_hostfile_openmpi(world), 0600);
+    write_file(leader, "hostfile.mpich", world_hostfile_mpich(world), 0600);
+    return 0;
+}
+
+void report_stepping(struct leader *leader, bool aware)
+{
+    struct generation_record *r = last_record(leader);
+    json_object *line;
+
+    if (r == NULL || r->pause >= 0 || r->pause_from < 0)
+        return;
+    r->pause = (aware ? leader_now(leader) : leader->ready_at) - r->pause_from;
+    line = json_object_new_object();
+    json_object_object_add(line, "generation", json_object_new_int(r->generation));
+    json_object_object_add(line, "pause", json_object_new_double(r->pause));
+    append_history(leader, line);
+}
+
+void report_end(struct leader *leader)
+{
+    struct generation_record *r = last_record(leader);
+    json_object *line;
+
+    if (r == NULL || r->until >= 0)
+        return;
+    r->until = unix_now();
+    line = json_object_new_object();
+    json_object_object_add(line, "generation", json_object_new_int(r->generation));
+    json_object_object_add(line, "until", json_object_new_double(r->until));
+    append_history(leader, line);
+}
+
+void report_free(struct leader *leader)
+{
+    for (int i = 0; i < leader->history_count; i++) {
+        free(leader->history[i].reason);
+        strings_free(leader->history[i].nodes);
+    }
+    free(leader->history);
+}
+
+/* ---- failures ---------------------------------------------------------------------------------------------------------- */
+
+void report_failure(struct leader *leader, struct leader_member *member, json_object *msg)
+{
+    json_object *error = NULL;
+    const char *what = NULL;
+    int64_t rank = 0, code = 0, signal = 0;
+    char how[64];
+
+    json_get_int(msg, "rank", 0, INT32_MAX, &rank);
+    json_get_int(msg, "code", 0, 255, &code);
+    json_get_int(msg, "signal", 0, 255, &signal);
+    if (json_object_object_get_ex(msg, "error", &error))
+        what = json_get_string(error, "message");
+    if (signal != 0)
+        snprintf(how, sizeof(how), "SIG%s",
+                 sigabbrev_np((int)signal) != NULL ? sigabbrev_np((int)signal) : "?");
+    else
+        snprintf(how, sizeof(how), "exit code %d", (int)code);
+    snprintf(leader->failure, sizeof(leader->failure), "rank %d on %s failed: %s%s%s%s", (int)rank,
+             member->node, what != NULL ? what : how, what != NULL ? " (" : "",
+             what != NULL ? how : "", what != NULL ? ")" : "");
+}
+
+void report_root_cause(struct leader *leader)
+{
+    log_error("job %u: %s", leader->options->job, leader->failure);
+}
+
+/* ---- selastic ---------------------------------------------------------------------------------------------------------- */
+
+static const char *member_state(const struct leader *leader, const struct leader_member *m,
+                                const struct extension *ext)
+{
+    if (m->leaving || m->released || (ext != NULL && ext->state == PLAN_LEAVING))
+        return "leaving";
+    if (m->position >= 0)
+        return "training";
+    return leader->world != NULL ? "parked" : "joining";
+}
+
+static json_object *members_json(struct leader *leader)
+{
+    json_object *array = json_object_new_array();
+
+    for (int position = -1, pass = 0; pass < leader->member_count + 1; pass++, position++) {
+        for (int i = 0; i < leader->member_count; i++) {
+            struct leader_member *m = leader->members[i];
+            struct extension *ext = m->base ? NULL : extensions_find(leader, m->job);
+            json_object *obj;
+
+            /* In rank order, those without a place at the end. */
+            if (m->link == NULL ||
+                (position >= 0 ? m->position != position : pass != 0 || m->position >= 0))
+                continue;
+            obj = json_object_new_object();
+            json_object_object_add(obj, "node", json_object_new_string(m->node));
+            json_object_object_add(obj, "job", json_object_new_int64(m->job));
+            json_object_object_add(obj, "role",
+                                   json_object_new_string(m->base ? "base" : "extension"));
+            json_object_object_add(
+                obj, "pool",
+                ext != NULL && ext->pool != NULL ? json_object_new_string(ext->pool->name) : NULL);
+            json_object_object_add(obj, "slots", json_object_new_int(m->slots));
+            json_object_object_add(
+                obj, "first_rank",
+                json_object_new_int(m->position >= 0 && leader->world != NULL
+                                        ? world_first_rank(leader->world, m->position)
+                                        : -1));
+            json_object_object_add(obj, "state",
+                                   json_object_new_string(member_state(leader, m, ext)));
+            json_object_array_add(array, obj);
+        }
+    }
+    return array;
+}
+
+static json_object *extensions_json(struct leader *leader)
+{
+    static const char *const states[] = {"pending", "pending", "starting", "joined", "leaving"};
+    json_object *array = json_object_new_array();
+
+    for (int i = 0; i < leader->extension_count; i++) {
+        const struct extension *ext = &leader->extensions[i];
+        json_object *obj = json_object_new_object();
+        double begin = ext->begin > leader_now(leader)
+                           ? unix_now() + ext->begin - leader_now(leader)
+                           : 0;
+
+        json_object_object_add(obj, "job", json_object_new_int64(ext->job));
+        json_object_object_add(obj, "nodes", json_object_new_int(ext->nodes));
+        json_object_object_add(obj, "pool",
+                               ext->pool != NULL ? json_object_new_string(ext->pool->name) : NULL);
+        json_object_object_add(obj, "state", json_object_new_string(states[ext->state]));
+        json_object_object_add(obj, "reason", json_object_new_string(ext->reason));
+        json_object_object_add(obj, "begin", json_object_new_double(begin));
+        json_object_array_add(array, obj);
+    }
+    return array;
+}
+
+void report_progress(struct leader *leader, const struct leader_member *m, json_object *beat)
+{
+    struct progress *p = &leader->progress;
+    json_object *said = NULL;
+    int64_t gen, done, total;
+    const char *unit;
+
+    if (!json_object_object_get_ex(beat, "progress", &said) || m->position < 0 ||
+        !json_get_int(beat, "gen", 1, INT32_MAX, &gen) || gen != leader->generation ||
+        !json_get_int(said, "done", 0, INT64_MAX, &done) ||
+        !json_get_int(said, "total", 0, INT64_MAX, &total) ||
+        (unit = json_get_string(said, "unit")) == NULL ||
+        (p->generation == gen && p->position < m->position))
+        return;
+    if (p->generation != gen || p->position != m->position || done < p->first_done) {
+        p->generation = (int)gen;
+        p->position = m->position;
+        p->first_done = done;
+        p->first_at = leader_now(leader);
+    }
+    p->done = done;
+    p->total = total;
+    snprintf(p->unit, sizeof(p->unit), "%s", unit);
+    p->at = unix_now();
+}
+
+/* The rate is that of the present world: another has another. */
+static json_object *progress_json(const struct leader *leader)
+{
+    const struct progress *p = &leader->progress;
+    double seconds = leader_now(leader) - p->first_at;
+    json_object *obj;
+
+    if (p->generation == 0)
+        return NULL;
+    obj = json_object_new_object();
+    json_object_object_add(obj, "done", json_object_new_int64(p->done));
+    json_object_object_add(obj, "total", p->total > 0 ? json_object_new_int64(p->total) : NULL);
+    json_object_object_add(obj, "unit", json_object_new_string(p->unit));
+    json_object_object_add(obj, "time", json_object_new_double(p->at));
+    json_object_object_add(obj, "rate",
+                           p->generation == leader->generation && p->done > p->first_done &&
+                                   seconds > 0
+                               ? json_object_new_double((double)(p->done - p->first_done) / seconds)
+                               : NULL);
+    return obj;
+}
+
+static uint64_t highest_step(const struct leader *leader)
+{
+    uint64_t step = 0;
+
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->position >= 0 && leader->members[i]->step > step)
+            step = leader->members[i]->step;
+    return step;
+}
+
+/* Where tools find a PMIx server of the job, or why there is none. */
+static json_object *pmix_json(const struct leader *leader)
+{
+    const struct leader_options *o = leader->options;
+    char path[512];
+
+    if (!o->pmix)
+        return json_object_new_string("none (--pmix=no)");
+    if (leader->relay.without[0] != '\0')
+        return json_object_new_string(leader->relay.without);
+    for (int i = 0; i < leader->member_count; i++) {
+        const struct leader_member *m = leader->members[i];
+        char text[1024];
+
+        if (!m->base || m->nodeid != 0 ||
+            run_dir_find(path, sizeof(path), o->conf, o->job, o->restarts, m->node) != 0)
+            continue;
+        snprintf(text, sizeof(text), "on each node; on %s: PMIX_SYSTEM_TMPDIR=%s", m->node, path);
+        return json_object_new_string(text);
+    }
+    return NULL;
+}
+
+static json_object *state_json(struct leader *leader)
+{
+    const struct leader_options *o = leader->options;
+    json_object *msg = leader_message("state", -1);
+    char text[256], left_out[256];
+    const struct generation_record *r = last_record(leader);
+
+    json_object_object_add(msg, "job", json_object_new_int64(o->job));
+    snprintf(text, sizeof(text), "%u.%u", o->job, o->restarts);
+    json_object_object_add(msg, "incarnation", json_object_new_string(text));
+    json_object_object_add(msg, "user", json_object_new_string(o->user));
+    json_object_object_add(msg, "name",
+                           json_object_new_string(leader->base != NULL && leader->base->name != NULL
+                                                      ? leader->base->name
+                                                      : ""));
+    json_object_object_add(msg, "phase", json_object_new_string(phase_name(leader->phase)));
+    json_object_object_add(msg, "generation", json_object_new_int(leader->generation));
+    json_object_object_add(
+        msg, "size", json_object_new_int(leader->world != NULL ? leader->world->node_count : 0));
+    json_object_object_add(
+        msg, "sizes", json_object_new_string(sizes_format(&o->policy->sizes, text, sizeof(text))));
+    json_object_object_add(msg, "min", json_object_new_int(o->policy->sizes.min));
+    json_object_object_add(msg, "max", json_object_new_int(o->policy->sizes.max));
+    json_object_object_add(msg, "target", json_object_new_int(allocation_target(leader)));
+    json_object_object_add(
+        msg, "world_size",
+        json_object_new_int(leader->world != NULL ? world_size(leader->world) : 0));
+    json_object_object_add(msg, "step", json_object_new_int64((int64_t)highest_step(leader)));
+    json_object_object_add(msg, "progress", progress_json(leader));
+    json_object_object_add(msg, "since",
+                           json_object_new_double(r != NULL ? r->time : leader->started));
+    json_object_object_add(msg, "restarts", json_object_new_int(leader->restarts));
+    json_object_object_add(msg, "members", members_json(leader));
+    json_object_object_add(msg, "extensions", extensions_json(leader));
+    json_object_object_add(msg, "why_size", json_object_new_string(leader->why_size));
+    if (leader->next.world != NULL)
+        json_object_object_add(msg, "next_world",
+                               json_object_new_string(prepare_text(leader, text, sizeof(text))));
+    json_object_object_add(msg, "why_not_more", json_object_new_string(leader->why_not_more));
+    json_object_object_add(msg, "newcomers", json_object_new_string(leader->newcomer_error));
+    exclude_describe(leader, left_out, sizeof(left_out));
+    json_object_object_add(msg, "left_out", json_object_new_string(left_out));
+    json_object_object_add(msg, "leader", json_object_new_string(o->node));
+    json_object_object_add(msg, "term", json_object_new_int(leader->lease.term));
+    json_object_object_add(msg, "policy", policy_to_json(o->policy));
+    json_object_object_add(msg, "state_dir", json_object_new_string(o->state_dir));
+    json_object_object_add(msg, "checkpoint_dir", json_object_new_string(o->checkpoint_dir));
+    json_object_object_add(msg, "pmix", pmix_json(leader));
+    return msg;
+}
+
+static json_object *history_json(struct leader *leader)
+{
+    json_object *msg = leader_message("history", -1), *array = json_object_new_array();
+
+    for (int i = 0; i < leader->history_count; i++) {
+        const struct generation_record *r = &leader->history[i];
+        json_object *obj = record_json(r);
+
+        json_object_object_add(obj, "pause",
+                               r->pause >= 0 ? json_object_new_double(r->pause) : NULL);
+        json_object_object_add(obj, "until",
+                               r->until >= 0 ? json_object_new_double(r->until) : NULL);
+        json_object_array_add(array, obj);
+    }
+    /* What was before is in the file that both have written: that is read instead. */
+    if (leader->options->term > 0) {
+        json_object_put(array);
+        array = NULL;
+    }
+    json_object_object_add(msg, "generations", array);
+    return msg;
+}
+
+static json_object *answer(const char *type, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static json_object *answer(const char *type, const char *fmt, ...)
+{
+    json_object *msg = leader_message(type, -1);
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    json_object_object_add(msg, "message", json_object_new_string(text));
+    return msg;
+}
+
+static json_object *resize(struct leader *leader, json_object *msg)
+{
+    const struct sizes *sizes = &leader->options->policy->sizes;
+    int64_t nodes, delta;
+    char text[256];
+    int old = leader->target;
+
+    sizes_format(sizes, text, sizeof(text));
+    if (leader->phase == PHASE_ENDING || leader->stopping)
+        return answer("error", "job %u is ending", leader->options->job);
+    if (!json_get_int(msg, "nodes", INT32_MIN, INT32_MAX, &nodes)) {
+        if (!json_get_int(msg, "delta", -SIZES_NODES_MAX, SIZES_NODES_MAX, &delta))
+            return answer("error", "a resize needs a number of nodes");
+        nodes = (leader->world != NULL ? leader->world->node_count : leader->options->base_nodes) +
+                delta;
+    }
+    if (nodes < leader->options->base_nodes && sizes_allowed(sizes, (int)nodes))
+        return answer("error", "%lld nodes: the base job itself has %d", (long long)nodes,
+                      leader->options->base_nodes);
+    if (nodes < 0 || !sizes_allowed(sizes, (int)nodes))
+        return answer("error", "%lld nodes: allowed are %s", (long long)nodes, text);
+    leader->target = (int)nodes;
+    if (leader->target > old)
+        leader->last_setback = -1; /* the user wants them now */
+    if (leader->world == NULL || leader->world->node_count != leader->target)
+        snprintf(leader->next_reason, sizeof(leader->next_reason), "resize to %d by selastic",
+                 leader->target);
+    decide_later(leader, 0);
+    if (leader->world != NULL && leader->world->node_count == leader->target)
+        return answer("done", "job %u has %d node%s", leader->options->job, leader->target,
+                      leader->target == 1 ? "" : "s");
+    return answer("done", "job %u: %s to %d node%s", leader->options->job,
+                  leader->world != NULL && leader->world->node_count > leader->target
+                      ? "shrinks"
+                      : "grows, as nodes become free,",
+                  leader->target, leader->target == 1 ? "" : "s");
+}
+
+/* Who may have been followed by another leader says so with what it knows, and changes nothing. */
+void report_control(struct leader *leader, struct link *link, const char *type, json_object *msg)
+{
+    bool leads = leader->phase == PHASE_ENDING || lease_may_act(leader);
+    json_object *said;
+
+    if (strcmp(type, "show") == 0)
+        said = state_json(leader);
+    else if (strcmp(type, "history") == 0)
+        said = history_json(leader);
+    else if (strcmp(type, "resize") != 0)
+        said = answer("error", "unknown request '%.40s'; known are show, history, resize", type);
+    else if (!leads)
+        said = answer("error",
+                      "%s may not lead the job any more, and no other node says that it "
+                      "does; try again in some seconds",
+                      leader->options->node);
+    else
+        said = resize(leader, msg);
+    if (!leads)
+        json_object_object_add(said, "elsewhere", json_object_new_boolean(true));
+    link_send(link, said);
+}

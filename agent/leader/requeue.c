@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The base job goes back into Slurm's queue, to go on from its checkpoint (--elastic-requeue): before its time limit ends it, or
+ * instead of an end because of faults. It is asked for when the workers have left, before the agents do: what the batch script would do
+ * after them is for the end of the training. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "agent/leader/leader_internal.h"
+#include "common/log.h"
+#include "common/slurm_queue.h"
+
+#define MARGIN 5.0 /* seconds before the time limit by which all is to be over, at the least */
+/* slurmctld is asked again if it does not answer, for so many seconds. */
+#define ASK_LIMIT    60.0
+#define ASK_AGAIN_MS 2000
+
+/* Seconds before its time limit at which the job is to save and leave. */
+static double margin(const struct leader *leader)
+{
+    double quarter = leader->base->time_limit * 60.0 / 4;
+    double grace = leader->options->policy->grace < quarter ? leader->options->policy->grace
+                                                            : quarter;
+
+    return grace > MARGIN ? grace : MARGIN;
+}
+
+void requeue_watch(struct leader *leader)
+{
+    double left;
+
+    if ((leader->options->policy->requeue & POLICY_REQUEUE_LIMIT) == 0 || leader->stopping ||
+        leader->generation == 0 || leader->base == NULL ||
+        leader->base->state != JOB_KIND_RUNNING || leader->base->time_limit == UINT32_MAX ||
+        leader->base->end == 0)
+        return;
+    left = (double)(leader->base->end - time(NULL)) - margin(leader);
+    if (left > 0) {
+        decide_later(leader, left);
+        return;
+    }
+    leader->requeue = true;
+    change_stop_job(leader, "its time limit is near; it goes on from the queue");
+}
+
+void requeue_after_fault(struct leader *leader)
+{
+    const struct leader_options *o = leader->options;
+
+    if ((o->policy->requeue & POLICY_REQUEUE_FAULT) == 0 || leader->fatal || leader->stopping)
+        return;
+    if (o->restarts >= (uint32_t)o->policy->restarts.restarts) {
+        log_error("job %u: has been requeued %u times: not again (--max-restarts)", o->job,
+                  o->restarts);
+        return;
+    }
+    leader->requeue = true;
+}
+
+struct asking {
+    struct slurm_work work;
+    struct leader *leader;
+    uint32_t job;
+    double since;
+    bool unheard, done;
+    struct error err;
+};
+
+/* Not one that the user has cancelled meanwhile: it would come back to life. */
+static void ask(void *arg)
+{
+    struct asking *asking = arg;
+    struct job_info *info = NULL;
+
+    asking->unheard = slurm_client_job(asking->job, &info, &asking->err) != 0;
+    if (asking->unheard)
+        return;
+    if (info == NULL || info->state != JOB_KIND_RUNNING)
+        error_set(&asking->err, "it is %s", info != NULL ? info->state_name : "not there any more");
+    else
+        asking->done = slurm_client_requeue(asking->job, &asking->err) == 0;
+    job_info_free(info);
+}
+
+static void asked(void *arg)
+{
+    struct asking *asking = arg;
+    struct leader *leader = asking->leader;
+
+    if (asking->unheard && leader_now(leader) - asking->since < ASK_LIMIT) {
+        slurm_queue_after(leader->loop, &asking->work, ASK_AGAIN_MS);
+        return;
+    }
+    if (asking->done)
+        log_info("job %u: is back in the queue, and goes on from its checkpoint", asking->job);
+    else
+        log_error("job %u: cannot be put back into the queue: %s", asking->job, asking->err.text);
+    leader->requeueing = false;
+    if (!asking->done) {
+        leader->requeue = false;
+        srun_end(leader);
+    }
+    free(asking);
+    change_dismiss(leader);
+}
+
+bool requeue_instead(struct leader *leader)
+{
+    struct asking *asking;
+
+    if (!leader->requeue || leader->exit_code == 0 || (asking = calloc(1, sizeof(*asking))) == NULL)
+        return false;
+    *asking = (struct asking){.work = {.work = ask, .done = asked, .arg = asking},
+                              .leader = leader,
+                              .job = leader->options->job,
+                              .since = leader_now(leader)};
+    leader->requeueing = true;
+    slurm_queue(leader->loop, &asking->work);
+    return true;
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The leader's members: who joins, what they say, who leaves and who is lost. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "agent/leader/leader_internal.h"
+#include "common/log.h"
+#include "lib/json_get.h"
+#include "lib/tree_order.h"
+
+/* Seconds for others that Slurm preempts with the first: one change for all. */
+#define LEAVE_WAIT 0.05
+
+/* ---- who they are ------------------------------------------------------------------------------------------------------ */
+
+struct leader_member *roster_by_id(struct leader *leader, int id)
+{
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->id == id)
+            return leader->members[i];
+    return NULL;
+}
+
+int roster_base_lost(const struct leader *leader)
+{
+    int there = 0;
+
+    for (int i = 0; i < leader->member_count; i++) {
+        const struct leader_member *m = leader->members[i];
+
+        there += m->base && m->link != NULL && !m->leaving && !exclude_member(leader, m);
+    }
+    return (leader->generation > 0 || leader->lease.term > 0) && there < leader->options->base_nodes
+               ? leader->options->base_nodes - there
+               : 0;
+}
+
+static struct leader_member *member_of(struct leader *leader, struct link *link)
+{
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->link == link)
+            return leader->members[i];
+    return NULL;
+}
+
+static void member_free(struct leader_member *member)
+{
+    world_destroy(member->was_in);
+    free(member->node);
+    free(member->switches);
+    free(member);
+}
+
+/* ---- who leaves -------------------------------------------------------------------------------------------------------- */
+
+/* Forget members that have gone and are in no generation. */
+static void prune(struct leader *leader)
+{
+    int kept = 0;
+
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+
+        if (m->link == NULL && m->unwritten == 0 && (m->position < 0 || leader->world == NULL))
+            member_free(m);
+        else
+            leader->members[kept++] = m;
+    }
+    leader->member_count = kept;
+}
+
+static void send_release(struct leader_member *member, const char *reason)
+{
+    json_object *msg = leader_message("release", -1);
+
+    json_object_object_add(msg, "reason", json_object_new_string(reason));
+    leader_send(member, msg);
+}
+
+void roster_release(struct leader *leader, struct leader_member *member, const char *reason)
+{
+    (void)leader;
+    send_release(member, reason);
+    member->released = true;
+}
+
+void roster_lose(struct leader *leader, struct leader_member *member, const char *why)
+{
+    if (member->link != NULL) {
+        struct link *link = member->link;
+
+        /* If it can still read this it leaves in order, and does not take the leader for dead. One of the base comes back. */
+        if (!member->base)
+            send_release(member, why);
+        member->link = NULL;
+        link_close(link, why);
+    }
+    if (leader->phase == PHASE_ENDING) {
+        leader_handle_closed(leader);
+        return;
+    }
+    if (!member->leaving && !member->released) {
+        log_info("job %u: node %s is lost: %s", leader->options->job, member->node, why);
+        snprintf(leader->next_reason, sizeof(leader->next_reason), "node %s lost", member->node);
+        recovery_lost(leader->recovery, member->node, leader_now(leader));
+        leader_setback(leader);
+    }
+    leader->lost_base = leader->lost_base || member->base;
+    pmix_relay_member_gone(leader, member);
+    member->torn = member->position >= 0 && !member->drained;
+    member->drained = true;
+    extensions_member_gone(leader, member);
+    change_member_gone(leader, member);
+    prepare_again(leader);
+    prune(leader);
+    decide_later(leader, 0);
+}
+
+/* ---- who joins --------------------------------------------------------------------------------------------------------- */
+
+/* NULL: welcome; else why not. */
+static const char *refusal(struct leader *leader, const char *node, uint32_t job, bool base,
+                           bool leaving)
+{
+    static char text[200];
+
+    if (leader->phase == PHASE_ENDING || leader->stopping)
+        return "the job is ending";
+    if (base && leaving) {
+        /* SIGTERM came before the join. */
+        change_stop_job(leader, "terminated");
+        return "the job is ending";
+    }
+    if (leaving)
+        return "its job is already being preempted";
+    if (base && job != leader->options->job)
+        return "not a node of the base job";
+    for (int i = 0; i < leader->member_count; i++) {
+        if (leader->members[i]->link == NULL || strcmp(leader->members[i]->node, node) != 0)
+            continue;
+        snprintf(text, sizeof(text), "node %s already works for this job (job %u)", node,
+                 leader->members[i]->job);
+        return text;
+    }
+    if (!base) {
+        struct extension *ext = extensions_find(leader, job);
+        int nodes = leader->options->base_nodes - roster_base_lost(leader);
+
+        if (ext != NULL && ext->state == PLAN_LEAVING)
+            return "this extension is no longer needed";
+        for (int i = 0; i < leader->member_count; i++)
+            nodes += leader->members[i]->link != NULL && !leader->members[i]->base &&
+                     !leader->members[i]->leaving &&
+                     !extensions_to_go(leader, leader->members[i]->job);
+        if (nodes + 1 > leader->options->policy->sizes.max) {
+            snprintf(text, sizeof(text), "the job has its %d nodes (MAX)",
+                     leader->options->policy->sizes.max);
+            return text;
+        }
+    }
+    return NULL;
+}
+
+static void send_welcome(struct leader *leader, struct leader_member *member, bool keep)
+{
+    const struct leader_options *o = leader->options;
+    json_object *msg = leader_message("welcome", -1);
+
+    json_object_object_add(msg, "argv", json_from_strings(o->argv));
+    json_object_object_add(msg, "env", json_from_strings(o->env));
+    json_object_object_add(msg, "cwd", json_object_new_string(o->cwd));
+    json_object_object_add(msg, "umask", json_object_new_int((int)o->umask));
+    json_object_object_add(msg, "label", json_object_new_boolean(o->label));
+    if (o->fail_pattern != NULL)
+        json_object_object_add(msg, "fail_pattern", json_object_new_string(o->fail_pattern));
+    json_object_object_add(msg, "state_dir", json_object_new_string(o->state_dir));
+    json_object_object_add(msg, "checkpoint_dir", json_object_new_string(o->checkpoint_dir));
+    json_object_object_add(msg, "min_nodes", json_object_new_int(o->policy->sizes.min));
+    json_object_object_add(msg, "max_nodes", json_object_new_int(o->policy->sizes.max));
+    json_object_object_add(msg, "pmix", json_object_new_boolean(o->pmix));
+    json_object_object_add(msg, "max_restarts", json_object_new_int(o->policy->restarts.restarts));
+    if (o->policy->scale_config != NULL)
+        json_object_object_add(msg, "scale_config", json_object_get(o->policy->scale_config));
+    json_object_object_add(msg, "term", json_object_new_int(leader->lease.term));
+    json_object_object_add(msg, "address", json_object_new_string(o->address));
+    json_object_object_add(msg, "port", json_object_new_int(leader_port(leader)));
+    json_object_object_add(msg, "successors", json_object_get(leader->successors));
+    json_object_object_add(msg, "you", json_object_new_string(link_peer_address(member->link)));
+    json_object_object_add(msg, "slurm_user", json_object_new_int64(o->slurm_user));
+    json_object_object_add(msg, "keep", json_object_new_boolean(keep));
+    leader_send(member, msg);
+    if (member->base)
+        lease_tell_handover(leader, member);
+    srun_lost_tell(leader, member);
+}
+
+/* An agent that has lost its link to us comes back before we have noticed. */
+static void lose_former(struct leader *leader, const char *node, uint32_t job, int64_t pid)
+{
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *m = leader->members[i];
+
+        if (m->link == NULL || m->job != job || m->pid != pid || strcmp(m->node, node) != 0)
+            continue;
+        roster_lose(leader, m, "it has joined again");
+        return;
+    }
+}
+
+static void handle_join(struct leader *leader, struct link *link, json_object *msg)
+{
+    const char *node = json_get_string(msg, "node");
+    const char *switches = json_get_string(msg, "switches");
+    bool base = json_get_bool(msg, "base", false);
+    int64_t job, restarts, nodeid, slots, pid = 0;
+    const char *refused;
+    struct leader_member *m, **grown;
+
+    if (!world_name_ok(node) || !json_get_int(msg, "job", 1, UINT32_MAX, &job) ||
+        !json_get_int(msg, "restarts", 0, UINT32_MAX, &restarts) ||
+        !json_get_int(msg, "nodeid", 0, SIZES_NODES_MAX, &nodeid) ||
+        !json_get_int(msg, "slots", 1, WORLD_SLOTS_MAX, &slots)) {
+        link_close(link, "a join that cannot be understood");
+        return;
+    }
+    if (json_get_int(msg, "pid", 1, INT32_MAX, &pid))
+        lose_former(leader, node, (uint32_t)job, pid);
+    if (leader->deposed) { /* and is not to be refused: another node leads */
+        link_close(link, "this node does not lead the job any more");
+        return;
+    }
+    refused = refusal(leader, node, (uint32_t)job, base, json_get_bool(msg, "leaving", false));
+    if (refused != NULL) {
+        json_object *answer = leader_message("refuse", -1);
+
+        json_object_object_add(answer, "reason", json_object_new_string(refused));
+        link_send(link, answer);
+        link_close(link, refused);
+        return;
+    }
+    grown = realloc(leader->members, ((size_t)leader->member_count + 1) * sizeof(*grown));
+    if (grown != NULL)
+        leader->members = grown;
+    m = grown != NULL ? calloc(1, sizeof(*m)) : NULL;
+    if (m == NULL || (m->node = strdup(node)) == NULL) {
+        free(m);
+        link_close(link, "out of memory");
+        return;
+    }
+    m->id = leader->next_id++;
+    m->link = link;
+    m->job = (uint32_t)job;
+    m->restarts = (uint32_t)restarts;
+    m->base = base;
+    m->nodeid = (int)nodeid;
+    m->slots = (int)slots;
+    m->switches = switches != NULL && strlen(switches) < TREE_PATH_MAX ? strdup(switches) : NULL;
+    m->pid = pid;
+    m->joined = m->last_heard = leader_now(leader);
+    m->seen = m->joined - leader->options->conf->heartbeat_timeout / 2.0; /* nothing of ours yet */
+    m->heard = true; /* if it is not any more when that is looked at first, it has been lost */
+    m->position = m->next_position = -1;
+    leader->members[leader->member_count++] = m;
+    log_debug("node %s of job %u joins", m->node, m->job);
+    send_welcome(leader, m, takeover_joined(leader, m, msg));
+    if (!base)
+        extensions_joined(leader, m);
+    decide_later(leader, 0);
+}
+
+/* ---- what they say ----------------------------------------------------------------------------------------------------- */
+
+static void handle_leaving(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    const char *reason = json_get_string(msg, "reason");
+
+    if (m->leaving && m->unneeded) {
+        m->unneeded = false; /* it had time until now */
+        decide_later(leader, 0);
+    }
+    if (m->leaving)
+        return;
+    m->leaving = true;
+    if (m->base) {
+        change_stop_job(leader, reason != NULL ? reason : "ending");
+        return;
+    }
+    leader_setback(leader);
+    leader->leave_at = leader_now(leader) + LEAVE_WAIT;
+    /* Slurm takes the whole job: its other nodes need not wait for their own signal. */
+    for (int i = 0; i < leader->member_count; i++) {
+        struct leader_member *each = leader->members[i];
+
+        if (each->job != m->job)
+            continue;
+        log_info("job %u: Slurm takes node %s back", leader->options->job, each->node);
+        each->leaving = true;
+        if (each->departing > 0)
+            continue; /* … which it is just leaving */
+        if (each->position < 0 || leader->world == NULL || each->drained)
+            roster_release(leader, each, "not in use");
+        else
+            leader->leaving_job = m->job;
+    }
+    if (leader->leaving_job == m->job) {
+        snprintf(leader->next_reason, sizeof(leader->next_reason), "extension job %u has to leave",
+                 m->job);
+        /* Slurm knows why; by the time that the next world is formed so do we. */
+        leader->last_poll = 0;
+        extensions_poll(leader);
+    }
+    extensions_member_gone(leader, m);
+    prepare_again(leader);
+    decide_later(leader, 0);
+}
+
+static void ack_output(size_t bytes, void *arg)
+{
+    struct leader_member *m = arg;
+    json_object *msg = leader_message("ack", -1);
+
+    m->unwritten--;
+    json_object_object_add(msg, "bytes", json_object_new_int64((int64_t)bytes));
+    leader_send(m, msg);
+}
+
+static void handle_out(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    const char *data = json_get_string(msg, "data");
+    int64_t rank, fd;
+    size_t len;
+    unsigned char *bytes;
+
+    if (data == NULL || !json_get_int(msg, "rank", 0, INT32_MAX, &rank) ||
+        !json_get_int(msg, "fd", 1, 2, &fd))
+        return;
+    bytes = malloc(strlen(data) + 1);
+    /* Acknowledged when written: so what waits here for a slow reader is bounded by the members' windows. */
+    if (bytes != NULL && sodium_base642bin(bytes, strlen(data) + 1, data, strlen(data), NULL, &len,
+                                           NULL, sodium_base64_VARIANT_ORIGINAL) == 0) {
+        m->unwritten++;
+        output_write(leader->output, (int)rank, (int)fd, (char *)bytes, len, ack_output, m);
+    }
+    free(bytes);
+}
+
+static void on_open(struct link *link, void *arg)
+{
+    (void)link;
+    (void)arg;
+}
+
+static void on_message(struct link *link, json_object *msg, void *arg)
+{
+    struct leader *leader = arg;
+    const char *type = json_get_string(msg, "t");
+    struct leader_member *m = member_of(leader, link);
+
+    if (type == NULL)
+        return;
+    if (strcmp(link_role(link), LINK_ROLE_CONTROL) == 0) {
+        report_control(leader, link, type, msg);
+        return;
+    }
+    if (m == NULL) {
+        if (strcmp(type, "join") == 0)
+            handle_join(leader, link, msg);
+        return;
+    }
+    m->last_heard = leader_now(leader);
+    if (strcmp(type, "end") == 0) {
+        const char *reason = json_get_string(msg, "reason");
+
+        change_stop_job(leader, reason != NULL ? reason : "a program has asked for it");
+    } else if (strcmp(type, "unwatched") == 0) {
+        srun_unwatched(leader, m, msg);
+    } else if (strcmp(type, "reclaim") == 0) {
+        exclude_reclaimed(leader, m);
+    } else if (strcmp(type, "leaving") == 0) {
+        handle_leaving(leader, m, msg);
+    } else if (strcmp(type, "out") == 0) {
+        handle_out(leader, m, msg);
+    } else if (strcmp(type, "beat") == 0) {
+        int64_t step, slowest;
+
+        if (json_get_int(msg, "step", 0, INT64_MAX, &step))
+            m->step = (uint64_t)step;
+        if (json_get_int(msg, "slowest", 0, UINT32_MAX, &slowest))
+            m->slowest = (uint32_t)slowest;
+        report_progress(leader, m, msg);
+        lease_beat(leader, m, msg);
+        abort_hear(leader, m, msg);
+    } else if (strcmp(type, "listen") == 0) {
+        lease_listens(leader, m, msg);
+    } else if (!store_on_message(leader, m, type, msg) &&
+               !pmix_relay_on_message(leader, m, type, msg)) {
+        change_on_message(leader, m, type, msg);
+    }
+}
+
+static void on_link_closed(struct link *link, const char *why, void *arg)
+{
+    struct leader *leader = arg;
+    struct leader_member *m = member_of(leader, link);
+
+    if (m == NULL)
+        return;
+    m->link = NULL;
+    roster_lose(leader, m, why);
+}
+
+const struct link_handlers roster_handlers = {
+    .open = on_open, .message = on_message, .closed = on_link_closed};
+
+void leader_adopt(struct leader *leader, struct link *link, json_object *said)
+{
+    for (size_t i = 0; i < json_object_array_length(said); i++)
+        on_message(link, json_object_array_get_idx(said, i), leader);
+}
+
+/* ---- who is silent ----------------------------------------------------------------------------------------------------- */
+
+static void on_silence(uv_timer_t *timer);
+
+/* The timer is due when somebody could have been silent for too long, not before: an idle job is not to wake up for nothing. */
+void roster_watch(struct leader *leader)
+{
+    double limit = leader->options->conf->heartbeat_timeout, now = leader_now(leader);
+    double due = now + limit;
+
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->link != NULL && leader->members[i]->last_heard + limit < due)
+            due = leader->members[i]->last_heard + limit;
+    leader->silence_due = due;
+    uv_timer_start(&leader->silence, on_silence, due > now ? (uint64_t)((due - now) * 1000) + 1 : 1,
+                   0);
+}
+
+static void on_silence(uv_timer_t *timer)
+{
+    struct leader *leader = timer->data;
+    double now = leader_now(leader), limit = leader->options->conf->heartbeat_timeout;
+    /* Have we been asleep ourselves (a slow disk, a stopped process)? Then what was sent meanwhile is still to be read. */
+    bool late = now - leader->silence_due > limit / 4;
+
+    for (int i = leader->member_count - 1; i >= 0; i--) {
+        struct leader_member *m = leader->members[i];
+
+        if (m->link == NULL)
+            continue;
+        if (late)
+            m->last_heard = now;
+        if (now - m->last_heard >= limit) {
+            srun_silent(leader, m);
+            roster_lose(leader, m, "no heartbeat");
+            i = leader->member_count; /* the list has changed */
+        }
+    }
+    live_watch(leader);
+    hang_watch(leader);
+    if (!uv_is_closing((uv_handle_t *)timer)) /* all can be over now */
+        roster_watch(leader);
+}
+
+void roster_free(struct leader *leader)
+{
+    for (int i = 0; i < leader->member_count; i++)
+        member_free(leader->members[i]);
+    free(leader->members);
+}

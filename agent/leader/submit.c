@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the leader asks of Slurm: sbatch for an extension job, and requests about those that there are.
+ *
+ * sbatch and not a library call, so that SPANK plugins, cli_filter and whatever a site has put in front of submission apply. Calls
+ * into libslurm block for as long as slurmctld does and run in libuv's threads. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/leader/leader_internal.h"
+#include "common/log.h"
+#include "common/slurm_queue.h"
+
+#define SUBMIT_LIMIT_MS    60000 /* for sbatch, which retries while slurmctld restarts */
+#define SUBMIT_BACKOFF_MAX 60.0
+#define MINUTES_MIN        1 /* no extension for less */
+
+/* ---- sbatch ------------------------------------------------------------------------------------------------------------ */
+
+struct submission {
+    struct leader *leader;
+    uv_process_t process;
+    uv_pipe_t out, err;
+    uv_timer_t limit;
+    int handles; /* still to be closed */
+    int ended;   /* exit and both pipes: 3 when all is in */
+    int64_t status;
+    char out_text[256], err_text[2048];
+    size_t out_len, err_len;
+    int nodes, increments;
+    double begin;
+    const struct pool *pool;
+};
+
+/* The last line that says something, without sbatch's own prefix. */
+static void last_line(const char *text, char *buf, size_t size)
+{
+    const char *line = text, *end, *best = text;
+    size_t len = 0;
+
+    while (*line != '\0') {
+        end = strchrnul(line, '\n');
+        if (end > line) {
+            best = line;
+            len = (size_t)(end - line);
+        }
+        line = *end != '\0' ? end + 1 : end;
+    }
+    if (len > 15 && strncmp(best, "sbatch: error: ", 15) == 0) {
+        best += 15;
+        len -= 15;
+    }
+    snprintf(buf, size, "%.*s", (int)len, best);
+}
+
+static void submission_result(struct submission *s)
+{
+    struct leader *leader = s->leader;
+    struct extension *ext = extensions_find(leader, 0);
+    unsigned long job = strtoul(s->out_text, NULL, 10);
+
+    leader->submission = NULL;
+    if (s->status == 0 && job > 0 && job < UINT32_MAX) {
+        if (extensions_find(leader, (uint32_t)job) != NULL) {
+            /* Its agents have joined before. */
+            if (ext != NULL)
+                extensions_drop(leader, ext);
+            ext = extensions_find(leader, (uint32_t)job);
+            if (ext != NULL && ext->nodes < s->nodes) {
+                ext->nodes = s->nodes;
+                if (ext->state == PLAN_JOINED)
+                    extensions_set_state(leader, ext, PLAN_STARTING);
+            }
+        } else if (ext != NULL) {
+            ext->job = (uint32_t)job;
+            extensions_set_state(leader, ext, PLAN_PENDING);
+        }
+        if (ext != NULL) {
+            ext->pool = s->pool;
+            ext->increments = s->increments;
+        }
+        leader->submit_error[0] = '\0';
+        leader->submit_backoff = 2;
+        leader->last_increments = s->increments;
+        leader->last_poll = 0;
+        if (leader->phase == PHASE_ENDING || leader->stopping)
+            extensions_cancel(leader, (uint32_t)job, false, "the job is ending");
+    } else {
+        char before[sizeof(leader->submit_error)];
+
+        if (ext != NULL)
+            extensions_drop(leader, ext);
+        memcpy(before, leader->submit_error, sizeof(before));
+        last_line(s->err_text, leader->submit_error, sizeof(leader->submit_error));
+        if (leader->submit_error[0] == '\0')
+            snprintf(leader->submit_error, sizeof(leader->submit_error),
+                     "sbatch ended with status %lld", (long long)s->status);
+        requests_growth_failed(leader->requests, leader->submit_error);
+        if (strcmp(before, leader->submit_error) != 0) /* once, however often it is tried */
+            log_info("job %u: an extension of %d node%s was refused: %s", leader->options->job,
+                     s->nodes, s->nodes == 1 ? "" : "s", leader->submit_error);
+        leader->submit_after = leader_now(leader) + leader->submit_backoff;
+        leader->submit_backoff *= 2;
+        if (leader->submit_backoff > SUBMIT_BACKOFF_MAX)
+            leader->submit_backoff = SUBMIT_BACKOFF_MAX;
+        leader->last_increments = 0;
+    }
+    decide_later(leader, 0);
+    if (leader->phase == PHASE_ENDING)
+        leader_handle_closed(leader);
+}
+
+static void submission_closed(uv_handle_t *handle)
+{
+    struct submission *s = handle->data;
+
+    if (--s->handles == 0)
+        free(s);
+}
+
+static void submission_part_ended(struct submission *s)
+{
+    if (++s->ended < 3)
+        return;
+    uv_timer_stop(&s->limit);
+    submission_result(s);
+    uv_close((uv_handle_t *)&s->limit, submission_closed);
+    uv_close((uv_handle_t *)&s->process, submission_closed);
+    uv_close((uv_handle_t *)&s->out, submission_closed);
+    uv_close((uv_handle_t *)&s->err, submission_closed);
+}
+
+static void submission_exit(uv_process_t *process, int64_t status, int signal)
+{
+    struct submission *s = process->data;
+
+    s->status = signal != 0 ? 128 + signal : status;
+    submission_part_ended(s);
+}
+
+static void submission_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    static char space[4096]; /* used up before the loop goes on */
+
+    (void)handle;
+    (void)suggested;
+    *buf = uv_buf_init(space, sizeof(space));
+}
+
+static void keep(char *text, size_t *len, size_t size, const char *data, size_t count)
+{
+    size_t room = size - 1 - *len;
+
+    if (count > room)
+        count = room;
+    memcpy(text + *len, data, count);
+    *len += count;
+    text[*len] = '\0';
+}
+
+static void submission_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
+{
+    struct submission *s = stream->data;
+
+    if (count < 0) {
+        uv_read_stop(stream);
+        submission_part_ended(s);
+    } else if (stream == (uv_stream_t *)&s->out) {
+        keep(s->out_text, &s->out_len, sizeof(s->out_text), buf->base, (size_t)count);
+    } else {
+        keep(s->err_text, &s->err_len, sizeof(s->err_text), buf->base, (size_t)count);
+    }
+}
+
+static void submission_limit(uv_timer_t *timer)
+{
+    struct submission *s = timer->data;
+
+    uv_process_kill(&s->process, SIGKILL);
+}
+
+static int submission_spawn(struct submission *s, char **argv, char **env)
+{
+    uv_stdio_container_t stdio[3] = {
+        {.flags = UV_IGNORE},
+        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&s->out},
+        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&s->err},
+    };
+    uv_process_options_t options = {.exit_cb = submission_exit,
+                                    .file = "sbatch",
+                                    .args = argv,
+                                    .env = env,
+                                    .cwd = "/",
+                                    .stdio_count = 3,
+                                    .stdio = stdio};
+    int rc;
+
+    uv_pipe_init(s->leader->loop, &s->out, 0);
+    uv_pipe_init(s->leader->loop, &s->err, 0);
+    uv_timer_init(s->leader->loop, &s->limit);
+    s->process.data = s->out.data = s->err.data = s->limit.data = s;
+    s->handles = 4;
+    rc = uv_spawn(s->leader->loop, &s->process, &options);
+    if (rc != 0) {
+        snprintf(s->err_text, sizeof(s->err_text), "sbatch: %s", uv_strerror(rc));
+        s->status = 127;
+        s->ended = 2;
+        submission_part_ended(s);
+        return rc;
+    }
+    uv_timer_start(&s->limit, submission_limit, SUBMIT_LIMIT_MS, 0);
+    uv_read_start((uv_stream_t *)&s->out, submission_alloc, submission_read);
+    uv_read_start((uv_stream_t *)&s->err, submission_alloc, submission_read);
+    return 0;
+}
+
+/* Nodes of the base and of extensions that stay. */
+static char **used_nodes(struct leader *leader)
+{
+    char **list = calloc((size_t)leader->member_count + 1, sizeof(*list));
+    int count = 0;
+
+    for (int i = 0; list != NULL && i < leader->member_count; i++)
+        if (leader->members[i]->link != NULL && !leader->members[i]->leaving)
+            list[count++] = leader->members[i]->node;
+    return list;
+}
+
+static bool base_ends_soon(struct leader *leader)
+{
+    long left = leader->base->end - time(NULL);
+
+    if (leader->base->time_limit == UINT32_MAX || left >= MINUTES_MIN * 60)
+        return false;
+    snprintf(leader->submit_error, sizeof(leader->submit_error),
+             "the base job's time limit is %ld s away", left > 0 ? left : 0);
+    leader->submit_after = leader_now(leader) + SUBMIT_BACKOFF_MAX;
+    return true;
+}
+
+void submit_extension(struct leader *leader, int nodes, int increments, double delay)
+{
+    struct submission *s;
+    struct extension *ext;
+    char **argv, **env, **used, *avoid;
+
+    if (base_ends_soon(leader))
+        return;
+    s = calloc(1, sizeof(*s));
+    ext = s != NULL ? extensions_add(leader, 0, nodes, PLAN_SUBMITTING) : NULL;
+    if (ext == NULL) {
+        free(s);
+        return;
+    }
+    s->leader = leader;
+    s->nodes = nodes;
+    s->increments = increments;
+    s->pool = extensions_pool(leader);
+    ext->pool = s->pool;
+    ext->increments = increments;
+    if (delay > 0)
+        ext->begin = leader_now(leader) + delay;
+    leader->submission = s;
+    leader->extensions_seen++;
+    used = used_nodes(leader);
+    avoid = recovery_excluded(leader->recovery, leader_now(leader));
+    ext->excludes = avoid != NULL && avoid[0] != '\0';
+    argv = extension_argv(leader->options, leader->base, s->pool, nodes, delay, time(NULL), used,
+                          avoid);
+    env = extension_environment(leader);
+    submission_spawn(s, argv, env);
+    free(used);
+    free(avoid);
+    strings_free(argv);
+    strings_free(env);
+}
+
+/* ---- scancel ------------------------------------------------------------------------------------------------------- */
+
+struct cancelling {
+    struct slurm_work work;
+    struct leader *leader;
+    uint32_t *jobs;
+    int count;
+    bool last; /* the job is ending: nothing follows */
+};
+
+static void cancel_work(void *arg)
+{
+    struct cancelling *c = arg;
+    struct error err;
+
+    for (int i = 0; i < c->count; i++)
+        if (slurm_client_cancel(c->jobs[i], &err) != 0)
+            log_debug("cancel job %u: %s", c->jobs[i], err.text);
+}
+
+static void cancel_done(void *arg)
+{
+    struct cancelling *c = arg;
+    struct leader *leader = c->leader;
+
+    leader->last_poll = 0;
+    leader->cancelling--;
+    if (c->last)
+        leader->cleaned = true;
+    free(c->jobs);
+    free(c);
+    if (leader->phase == PHASE_ENDING)
+        leader_handle_closed(leader);
+    else
+        decide_later(leader, 0);
+}
+
+void submit_cancel(struct leader *leader, const uint32_t *jobs, int count, bool last)
+{
+    struct cancelling *c;
+
+    /* Another node may lead now, and work with them. If not, it will be seen again that they linger. */
+    if (!last && leader->phase != PHASE_ENDING && !lease_may_act(leader))
+        return;
+    c = calloc(1, sizeof(*c));
+    if (c == NULL)
+        return;
+    c->jobs = calloc((size_t)count + 1, sizeof(*c->jobs));
+    if (c->jobs == NULL) {
+        free(c);
+        return;
+    }
+    memcpy(c->jobs, jobs, (size_t)count * sizeof(*jobs));
+    c->count = count;
+    c->last = last;
+    c->leader = leader;
+    c->work = (struct slurm_work){.work = cancel_work, .done = cancel_done, .arg = c};
+    leader->cancelling++;
+    slurm_queue(leader->loop, &c->work);
+}

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The workers of one generation on this node, and what the leader hears of them (member_internal.h). */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "agent/member/member_internal.h"
+#include "common/memory.h"
+#include "common/log.h"
+#include "common/tcp_sockets.h"
+
+#define OUTPUT_CHUNK  32768        /* bytes of worker output in one message */
+#define OUTPUT_WINDOW (256 * 1024) /* bytes sent to the leader and not yet written by it */
+#define FILES_BYTES   48           /* of the beginning of the names of workers' files */
+#define TAIL_BYTES    256          /* of a worker's last line on stderr */
+#define LOOK_MS       5            /* for rank 0 to listen */
+#define LISTEN_MS     300          /* … which it may do much later, or never */
+#define GATE_MS       20000 /* for rank 0 to come to its gate; the others may need what it does before */
+/* Beyond the longest time in which a loss is noticed, that of the leader, for word of it to come. */
+#define PATIENCE_MS  1000
+#define MEMORY_SPARE (UINT64_C(256) << 20) /* left free on a node, beside a second set of workers */
+
+struct tail {
+    int rank;
+    char line[TAIL_BYTES]; /* last non-empty line */
+    char next[TAIL_BYTES]; /* the one being received */
+    size_t used;
+    bool failed; /* by a line that it has written, which stays the last one */
+    struct pattern_stream streams[2];
+};
+
+/* ---- output ------------------------------------------------------------------------------------------------------------ */
+
+static struct tail *tail_find(struct group *group, int rank)
+{
+    for (int i = 0; i < group->tail_count; i++)
+        if (group->tails[i].rank == rank)
+            return &group->tails[i];
+    return NULL;
+}
+
+/* Remember the last line that a worker wrote to stderr: the reason for its end, when nothing better is known. */
+static void tail_feed(struct group *group, int rank, const char *data, size_t len)
+{
+    struct tail *tail = tail_find(group, rank);
+
+    if (tail == NULL || tail->failed)
+        return;
+    for (size_t i = 0; i < len; i++) {
+        if (data[i] != '\n') {
+            if (tail->used < TAIL_BYTES - 1)
+                tail->next[tail->used++] = data[i];
+            continue;
+        }
+        if (tail->used > 0) {
+            tail->next[tail->used] = '\0';
+            memcpy(tail->line, tail->next, tail->used + 1);
+        }
+        tail->used = 0;
+    }
+}
+
+/* One line is enough, whatever the worker does then. */
+static void look_for_pattern(struct group *group, int rank, int fd, const char *data, size_t len)
+{
+    struct tail *tail;
+    const char *line;
+
+    if (group->member->fail_pattern == NULL)
+        return;
+    tail = tail_find(group, rank);
+    if (tail == NULL || tail->failed)
+        return;
+    line = pattern_feed(group->member->fail_pattern, &tail->streams[fd - 1], data, len);
+    if (line == NULL)
+        return;
+    tail->failed = true;
+    snprintf(tail->line, sizeof(tail->line), "%.*s", TAIL_BYTES - 1, line);
+    log_info("rank %d: ended because of this line (--fail-pattern): %s", rank, tail->line);
+    workers_signal(group->workers, rank, SIGKILL, true);
+}
+
+static void forward_output(struct member *m, int rank, int fd, const char *data, size_t len)
+{
+    char text[sodium_base64_ENCODED_LEN(OUTPUT_CHUNK, sodium_base64_VARIANT_ORIGINAL)];
+
+    for (size_t at = 0; at < len; at += OUTPUT_CHUNK) {
+        size_t part = len - at < OUTPUT_CHUNK ? len - at : OUTPUT_CHUNK;
+        json_object *msg = member_message("out");
+
+        sodium_bin2base64(text, sizeof(text), (const unsigned char *)data + at, part,
+                          sodium_base64_VARIANT_ORIGINAL);
+        json_object_object_add(msg, "rank", json_object_new_int(rank));
+        json_object_object_add(msg, "fd", json_object_new_int(fd));
+        json_object_object_add(msg, "data", json_object_new_string(text));
+        member_send(m, msg);
+        m->unacked += part;
+    }
+}
+
+void member_pause_output(struct member *m, bool pause)
+{
+    m->output_paused = pause;
+    if (m->group != NULL)
+        workers_pause_output(m->group->workers, pause);
+}
+
+static void on_output(int rank, int fd, const char *data, size_t len, void *arg)
+{
+    struct group *group = arg;
+    struct member *m = group->member;
+
+    look_for_pattern(group, rank, fd, data, len);
+    if (fd == 2)
+        tail_feed(group, rank, data, len);
+    if (m->output != NULL) {
+        if (!output_write(m->output, rank, fd, data, len, NULL, NULL) && !m->output_paused)
+            member_pause_output(m, true);
+        return;
+    }
+    forward_output(m, rank, fd, data, len);
+    if (m->unacked > OUTPUT_WINDOW && !m->output_paused)
+        member_pause_output(m, true);
+}
+
+bool group_log(struct group *group, int rank, int fd, const char *text, size_t len)
+{
+    if (group->member->output_paused)
+        return false;
+    on_output(rank, fd, text, len, group);
+    return true;
+}
+
+void member_output_written(struct member *m, size_t bytes)
+{
+    m->unacked = bytes < m->unacked ? m->unacked - bytes : 0;
+    if (m->output_paused && m->unacked < OUTPUT_WINDOW / 2)
+        member_pause_output(m, false);
+}
+
+/* ---- workers ----------------------------------------------------------------------------------------------------------- */
+
+static json_object *attempt_message(const struct group *group, const char *type)
+{
+    json_object *msg = member_generation_message(type, group->world->generation);
+
+    json_object_object_add(msg, "attempt", json_object_new_int(group->attempt));
+    return msg;
+}
+
+/* While the gate is closed the leader hears of this group only whether it waits there. */
+static void on_ready(void *arg)
+{
+    struct group *group = arg;
+
+    group->ready = true;
+    if (!group->gated)
+        member_send(group->member, attempt_message(group, "ready"));
+}
+
+static void say_live(const struct group *group, json_object *msg)
+{
+    json_object_object_add(msg, "live", json_object_new_boolean(workers_live(group->workers)));
+    json_object_object_add(msg, "shape",
+                           json_object_new_int64((int64_t)workers_shape(group->workers)));
+}
+
+static void on_parked(void *arg)
+{
+    struct group *group = arg;
+    json_object *msg = attempt_message(group, "parked");
+
+    say_live(group, msg);
+    member_send(group->member, msg);
+}
+
+/* On a node with GPUs nothing of the GPU may be used early: only who says so is let in. */
+static bool passed_gate(const struct group *group)
+{
+    bool gpus = getenv("SLURM_STEP_GPUS") != NULL || getenv("SLURM_JOB_GPUS") != NULL;
+
+    return workers_gate(group->workers) >= (gpus ? EVENT_PASSED_INIT : EVENT_PASSED_LOAD);
+}
+
+static void on_begun(void *arg)
+{
+    struct group *group = arg;
+
+    member_send(group->member, member_generation_message("begun", group->world->generation));
+}
+
+static void on_stepping(void *arg)
+{
+    struct group *group = arg;
+    json_object *msg = member_generation_message("stepping", group->world->generation);
+
+    group->stateful = true;
+    json_object_object_add(msg, "aware", json_object_new_boolean(workers_step(group->workers) > 0));
+    json_object_object_add(msg, "gate", json_object_new_boolean(passed_gate(group)));
+    say_live(group, msg);
+    member_send(group->member, msg);
+}
+
+void group_add_progress(struct group *group, json_object *msg)
+{
+    struct event_progress progress;
+    json_object *said;
+
+    if (!workers_progress(group->workers, &progress) || progress.number == group->progress)
+        return;
+    group->progress = progress.number;
+    said = json_object_new_object();
+    json_object_object_add(said, "done", json_object_new_int64(progress.done));
+    json_object_object_add(said, "total", json_object_new_int64(progress.total));
+    json_object_object_add(said, "unit", json_object_new_string(progress.unit));
+    json_object_object_add(msg, "progress", said);
+}
+
+static const char *tail_of(const struct group *group, int rank)
+{
+    for (int i = 0; i < group->tail_count; i++)
+        if (group->tails[i].rank == rank && group->tails[i].line[0] != '\0')
+            return group->tails[i].line;
+    return NULL;
+}
+
+static void send_exit(struct group *group, const struct worker_exit *ended)
+{
+    struct member *m = group->member;
+    json_object *msg = member_generation_message("exit", group->world->generation);
+    json_object *error = json_object_get(ended->error);
+
+    /* What live workers have the others have, too. */
+    group->torn = group->torn || (!workers_live(group->workers) &&
+                                  (ended->signal == SIGKILL ||
+                                   (!ended->told && (ended->code != 0 || ended->signal != 0))));
+    if (error == NULL && (ended->code != 0 || ended->signal != 0) &&
+        tail_of(group, ended->rank) != NULL) {
+        error = json_object_new_object();
+        json_object_object_add(error, "message",
+                               json_object_new_string(tail_of(group, ended->rank)));
+    }
+    /* Its rank may be another one in the leader's world, which changes while this is on its way. */
+    json_object_object_add(msg, "slot", json_object_new_int(ended->local_rank));
+    json_object_object_add(msg, "started", json_object_new_int(group->started));
+    json_object_object_add(msg, "code", json_object_new_int(ended->code));
+    json_object_object_add(msg, "signal", json_object_new_int(ended->signal));
+    json_object_object_add(msg, "told", json_object_new_boolean(ended->told));
+    json_object_object_add(msg, "early", json_object_new_boolean(ended->early));
+    json_object_object_add(msg, "error", error);
+    member_send(m, msg);
+    if (m->output != NULL)
+        output_end_rank(m->output, ended->rank);
+}
+
+/* Before the gate an end, whatever it was, costs nothing: the same will be tried again when the world begins, and then it counts. */
+static void on_exited(const struct worker_exit *ended, void *arg)
+{
+    struct group *group = arg;
+    json_object *msg;
+
+    if (!group->gated) {
+        group->completed += ended->code == 0 && ended->signal == 0 && !ended->told;
+        send_exit(group, ended);
+        return;
+    }
+    if (group->member->ending)
+        return; /* all are being killed, and waited for */
+    msg = attempt_message(group, "unprepared");
+    json_object_object_add(msg, "reason", json_object_new_string("a worker ended before its gate"));
+    member_send(group->member, msg);
+    group->member->next = NULL;
+    group_destroy(group);
+}
+
+static void on_drained(void *arg)
+{
+    struct group *group = arg;
+    struct member *m = group->member;
+
+    if (m->group == group) {
+        /* Over before it could be seen to listen: the others still wait for that. */
+        if (uv_is_active((uv_handle_t *)&group->look))
+            member_send(m, attempt_message(group, "listening"));
+        m->group = NULL;
+        m->output_paused = false;
+        if (group->completed == group->tail_count)
+            m->completed = group->world->generation;
+        if (!group->torn || !flush_snapshot(m, group->started))
+            member_send_drained(m, group->started);
+    } else {
+        m->next = NULL;
+    }
+    group_destroy(group);
+    member_drained(m);
+}
+
+static const struct workers_handlers worker_handlers = {
+    .ready = on_ready,
+    .parked = on_parked,
+    .begun = on_begun,
+    .stepping = on_stepping,
+    .exited = on_exited,
+    .drained = on_drained,
+    .output = on_output,
+};
+
+/* ---- life -------------------------------------------------------------------------------------------------------------- */
+
+static void on_look_closed(uv_handle_t *look)
+{
+    free(look->data);
+}
+
+void group_destroy(struct group *group)
+{
+    if (group == NULL)
+        return;
+    workers_destroy(group->workers);
+    member_pmix_gone(group->member, group->started);
+    if (group->reserved_fd >= 0)
+        close(group->reserved_fd);
+    free(group->tails);
+    world_destroy(group->world);
+    uv_close((uv_handle_t *)&group->look, on_look_closed);
+}
+
+void group_kill(struct group *group)
+{
+    workers_stop(group->workers, SIGKILL, 0);
+}
+
+/* What this world's workers get of scale_config. */
+static const char *scale_text(const struct group *group)
+{
+    char key[16];
+    json_object *value;
+
+    snprintf(key, sizeof(key), "%d", world_size(group->world));
+    if (group->member->scale != NULL &&
+        json_object_object_get_ex(group->member->scale, key, &value))
+        return json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN);
+    return "{}";
+}
+
+static const char *step_id_of(const struct member *m)
+{
+    static const char name[] = "SLURM_STEP_ID=";
+
+    for (char **each = m->user_env; *each != NULL; each++)
+        if (strncmp(*each, name, strlen(name)) == 0)
+            return *each + strlen(name);
+    return NULL;
+}
+
+/* A group that was given up may still be dying: the next one's files must be others. */
+static void name_files(char *files, const struct world *world, int attempt)
+{
+    snprintf(files, FILES_BYTES, "worker-%d.%d", world->generation, attempt);
+}
+
+static int start_workers(struct group *group, int index, struct error *err)
+{
+    struct member *m = group->member;
+    char job_id[16], files[FILES_BYTES];
+    int slots = group->world->nodes[index].slots;
+    char **cpus = m->options->bind ? workers_cpus(slots, environ) : NULL;
+    char ***added = member_pmix_environment(m, group->attempt);
+    struct workers_options options = {
+        .program = m->options->program,
+        .argv = m->argv,
+        .cwd = m->cwd,
+        .umask = m->umask,
+        .user_env = m->user_env,
+        .own_env = environ,
+        .cpus = cpus,
+        .added = (char *const *const *)added,
+        .gated = group->gated,
+        .files = files,
+        .attempt = group->attempt,
+        .patience_ms = (int)(MEMBER_PATIENCE * m->heartbeat * 1000) + PATIENCE_MS,
+        .place =
+            {
+                .node_index = index,
+                .job_id = job_id,
+                .incarnation = m->incarnation,
+                .step_id = step_id_of(m),
+                .min_nodes = m->min_nodes,
+                .max_nodes = m->max_nodes,
+                .max_restarts = m->max_restarts,
+                .run_dir = m->run_dir,
+                .state_dir = m->state_dir,
+                .checkpoint_dir = m->checkpoint_dir,
+                .scale_config = scale_text(group),
+                .scale_configs = m->scale != NULL ? json_object_to_json_string_ext(
+                                                        m->scale, JSON_C_TO_STRING_PLAIN)
+                                                  : NULL,
+                .lib = m->options->lib,
+                .store = m->store != NULL ? store_server_path(m->store) : NULL,
+                .attempt = group->attempt,
+            },
+    };
+
+    snprintf(job_id, sizeof(job_id), "%u", m->options->base_job);
+    name_files(files, group->world, group->attempt);
+    group->workers = workers_start(m->loop, group->world, &options, &worker_handlers, group, err);
+    strings_free(cpus);
+    member_pmix_free(added);
+    return group->workers != NULL ? 0 : -1;
+}
+
+struct group *group_start(struct member *m, struct world *world, int index, int attempt, bool gated,
+                          struct error *err)
+{
+    struct group *group = calloc(1, sizeof(*group));
+    int slots = world->nodes[index].slots, first = world_first_rank(world, index);
+
+    if (group == NULL) {
+        world_destroy(world);
+        error_set(err, "out of memory");
+        return NULL;
+    }
+    uv_timer_init(m->loop, &group->look);
+    group->look.data = group;
+    group->member = m;
+    group->world = world;
+    group->attempt = group->started = attempt;
+    group->gated = gated;
+    group->reserved_fd = m->reserved_fd;
+    m->reserved_fd = -1;
+    group->tails = calloc((size_t)slots, sizeof(*group->tails));
+    group->tail_count = group->tails != NULL ? slots : 0;
+    for (int i = 0; i < group->tail_count; i++)
+        group->tails[i].rank = first + i;
+    if (start_workers(group, index, err) != 0) {
+        group_destroy(group);
+        return NULL;
+    }
+    return group;
+}
+
+static void on_look(uv_timer_t *look)
+{
+    struct group *group = look->data;
+    uint64_t now = uv_now(look->loop);
+
+    if (!group->first_passed && workers_gate_of(group->workers, 0) >= EVENT_PASSED_LOAD) {
+        group->first_passed = true;
+        group->look_until = now + LISTEN_MS;
+    }
+    if (!tcp_listens(group->world->master_port) && now < group->look_until)
+        return;
+    uv_timer_stop(look);
+    workers_open(group->workers, true);
+    member_send(group->member, attempt_message(group, "listening"));
+}
+
+void group_begin(struct group *group, bool first)
+{
+    bool was_gated = group->gated;
+
+    group->gated = false;
+    if (was_gated && group->ready)
+        member_send(group->member, attempt_message(group, "ready"));
+    if (!first)
+        return;
+    workers_open(group->workers, false);
+    group->look_until = uv_now(group->member->loop) + (was_gated ? GATE_MS : LISTEN_MS);
+    uv_timer_start(&group->look, on_look, LOOK_MS, LOOK_MS);
+}
+
+static void take_world(struct group *group, struct world *world, int index, int attempt)
+{
+    int first = world_first_rank(world, index);
+
+    world_destroy(group->world);
+    group->world = world;
+    group->attempt = attempt;
+    for (int i = 0; i < group->tail_count; i++)
+        group->tails[i].rank = first + i;
+}
+
+void group_enter(struct group *group, struct world *world, int index, int attempt)
+{
+    bool was_gated = group->gated;
+
+    take_world(group, world, index, attempt);
+    workers_place(group->workers, world, index, attempt);
+    group->gated = false;
+    workers_open(group->workers, true);
+    if (was_gated && group->ready)
+        member_send(group->member, attempt_message(group, "ready"));
+}
+
+int group_move(struct group *group, struct world *world, int index, int attempt, struct error *err)
+{
+    char files[FILES_BYTES];
+
+    name_files(files, world, attempt);
+    if (workers_move(group->workers, world, index, attempt, files, err) != 0)
+        return -1;
+    take_world(group, world, index, attempt);
+    return 0;
+}
+
+void group_open(struct group *group)
+{
+    workers_open(group->workers, true);
+}
+
+bool group_fits_twice(const struct group *group, char *text, size_t size)
+{
+    uint64_t need = workers_memory(group->workers) + MEMORY_SPARE, left = memory_available("");
+
+    if (need <= left)
+        return true;
+    snprintf(text, size, "no memory for a second set of workers: %llu MiB needed, %llu MiB left",
+             (unsigned long long)need >> 20, (unsigned long long)left >> 20);
+    return false;
+}

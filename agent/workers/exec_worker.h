@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Between the agent and its shim (`elasticrun --exec-worker`): options, and what the shim says
+ * when it cannot start the command. */
+#ifndef ELASTIC_AGENT_WORKERS_EXEC_WORKER_H
+#define ELASTIC_AGENT_WORKERS_EXEC_WORKER_H
+
+#include <signal.h>
+#include <stdint.h>
+
+/* elasticrun --exec-worker --agent=PID --status=FD --umask=OCTAL [--cwd=DIR] [--cpus=LIST] --
+ * COMMAND… */
+#define EXEC_WORKER_OPTION "--exec-worker"
+
+/* Sent to the shim: kill the command and all that it has started. Any other signal is passed on
+ * to the command. (A SIGKILL would leave to itself what the command is just starting.) */
+#define EXEC_WORKER_KILL (SIGRTMAX - 1) /* valgrind keeps the last one for itself */
+
+enum exec_worker_stage {
+    EXEC_WORKER_CHDIR = 1,
+    EXEC_WORKER_FORK,
+    EXEC_WORKER_EXEC,
+    EXEC_WORKER_INTERPRETER, /* the command is there, but not what a script names in its first line */
+};
+
+/* Written to the status descriptor on failure. The descriptor is closed by a successful exec:
+ * end of file without a failure means that the command runs. */
+struct exec_worker_failure {
+    int32_t stage; /* enum exec_worker_stage */
+    int32_t error; /* errno */
+};
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A process with all that it has started, whatever sessions and groups these moved to. */
+#ifndef ELASTIC_AGENT_WORKERS_PROCESS_TREE_H
+#define ELASTIC_AGENT_WORKERS_PROCESS_TREE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Send SIGKILL to every descendant of root (not to root itself). Returns how many there were; -1
+ * when /proc cannot be read. One pass: what is started meanwhile is for the next call. Complete
+ * only if root is a subreaper, since else an srun_look is nobody's descendant. */
+int process_tree_kill(pid_t root);
+
+/* Send this signal to a process if it is a descendant of root. -1: it is not, or cannot be signalled. */
+int process_tree_signal(pid_t root, pid_t pid, int number);
+
+/* Resident memory in bytes of every descendant of root; pages that they share count for each. */
+uint64_t process_tree_memory(pid_t root);
+
+/* As ps(1) names it: 'T' is stopped by a signal, 't' by a debugger. 0: there is no such process, or it has ended. */
+char process_state(pid_t pid);
+
+#endif

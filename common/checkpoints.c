@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a checkpoint directory has already (checkpoints.h). */
+#include "common/checkpoints.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/entry.h"
+#include "common/stop.h"
+
+/* A checkpoint may be of many files, unlike a snapshot. */
+#define MANIFEST_MAX ((size_t)16 << 20)
+
+/* New object, or NULL. */
+static json_object *read_manifest(int dir, struct snapshot_key *key, json_object **files)
+{
+    json_object *root = NULL;
+    struct stat st;
+    size_t len = 0;
+    int fd = entry_open(dir, SNAPSHOT_MANIFEST, S_IFREG, &st, NULL);
+    char *text = fd >= 0 ? entry_text(fd, MANIFEST_MAX, &len, NULL) : NULL;
+
+    if (text != NULL)
+        root = snapshot_parse_checkpoint(text, len, key, files, NULL);
+    free(text);
+    if (fd >= 0)
+        close(fd);
+    return root;
+}
+
+static bool has_files(int dir, json_object *files)
+{
+    json_object_object_foreach (files, name, size) {
+        struct stat st;
+
+        if (!json_object_is_type(size, json_type_int) || fstatat(dir, name, &st, 0) != 0 ||
+            st.st_size != json_object_get_int64(size))
+            return false;
+    }
+    return true;
+}
+
+bool checkpoint_is_complete(int dir, const char *name, struct snapshot_key *key)
+{
+    json_object *files = NULL, *root;
+    struct stat st;
+    bool complete;
+    int fd = entry_open(dir, name, S_IFDIR, &st, NULL);
+
+    if (fd < 0)
+        return false;
+    root = read_manifest(fd, key, &files);
+    complete = root != NULL && has_files(fd, files);
+    json_object_put(root);
+    close(fd);
+    return complete;
+}
+
+int64_t checkpoints_latest(int dir)
+{
+    char target[32];
+    ssize_t len = readlinkat(dir, "latest", target, sizeof(target));
+    int64_t number;
+
+    if (len <= 0 || (size_t)len == sizeof(target))
+        return INT64_MAX;
+    target[len] = '\0';
+    number = snapshot_checkpoint_number(target);
+    return number >= 0 ? number : INT64_MAX;
+}
+
+bool checkpoints_cover(int dir, const struct snapshot_key *key, char name[SNAPSHOT_NAME_SIZE])
+{
+    DIR *list = entry_list(dir);
+    int64_t latest = checkpoints_latest(dir);
+    const char *entry;
+    bool found = false;
+
+    while (list != NULL && !found && !stop_asked() && (entry = entry_next(list)) != NULL) {
+        struct snapshot_key has;
+
+        if (!snapshot_is_checkpoint_name(entry) || snapshot_checkpoint_number(entry) > latest ||
+            !checkpoint_is_complete(dir, entry, &has) || !snapshot_key_covers(&has, key))
+            continue;
+        snprintf(name, SNAPSHOT_NAME_SIZE, "%s", entry);
+        found = true;
+    }
+    if (list != NULL)
+        closedir(list);
+    return found;
+}
+
+void checkpoints_remove_leftovers(int dir, const char *node)
+{
+    DIR *list = entry_list(dir);
+    const char *entry;
+
+    while (list != NULL && !stop_asked() && (entry = entry_next(list)) != NULL) {
+        int pid = snapshot_flushing_pid(entry, node);
+
+        /* One with our own number is of a process that had it before. */
+        if (pid > 0 && (pid == getpid() || (kill(pid, 0) != 0 && errno == ESRCH)))
+            entry_remove(dir, entry);
+    }
+    if (list != NULL)
+        closedir(list);
+}
