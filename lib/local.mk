@@ -38,6 +38,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/plan.h \
     lib/policy.c \
     lib/policy.h \
+    lib/policy_json.c \
+    lib/policy_options.h \
     lib/promotion.c \
     lib/promotion.h \
     lib/publish.c \

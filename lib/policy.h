@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a user asks of an elastic job: sizes, times, pools. Layers (command line, environment, file,
- * site) are merged. */
+/* The options of an elastic job: what can be said, how it is read, and how layers are merged.
+ *
+ * The table of options is lib/policy_options.h. The option on the command line, the environment
+ * variable, the key of the policy file, the key of elastic.conf, the help texts and the defaults
+ * all come from it. */
 #ifndef ELASTIC_POLICY_H
 #define ELASTIC_POLICY_H
 
@@ -22,67 +25,140 @@
 #define POLICY_FILE_MAX      (1024 * 1024) /* bytes of a policy file */
 #define POLICY_SECONDS_MAX   31536000      /* a year: largest time that an option takes */
 #define POLICY_SCALE_MAX     10000000      /* largest world size in scale_config */
+#define POLICY_OPTIONS_MAX   32            /* rows of the table, with the one that ends it */
+#define POLICY_WORDS_MAX     8             /* words of one option */
 
 enum policy_grow {
-    POLICY_GROW_AUTO, /* to MAX, whenever there are nodes */
-    POLICY_GROW_ASK,  /* when a program or a user asks for it */
+    /* To MAX, whenever there are nodes. */
+    POLICY_GROW_AUTO,
+    /* When a program or a user asks for it. */
+    POLICY_GROW_ASK,
 };
 
-/* When the base job is put back into Slurm's queue, to go on from its checkpoint. */
+/* When Slurm puts the base job back into its queue. The job then continues from its checkpoint. */
 enum policy_requeue {
-    POLICY_REQUEUE_LIMIT = 1, /* before its time limit ends it */
-    POLICY_REQUEUE_FAULT =
-        2, /* when it would end because of failures, or because too few nodes are left */
+    /* Before the time limit ends the job. */
+    POLICY_REQUEUE_LIMIT = 1,
+    /* When failures would end the job, or when too few nodes are left. */
+    POLICY_REQUEUE_FAULT = 2,
 };
 
+/* How the value of an option is read and kept. */
+enum policy_kind {
+    POLICY_KIND_SIZES,        /* struct sizes: MIN:MAX[:STEP] or N,N,N */
+    POLICY_KIND_NUMBER,       /* int: a whole number from min to max */
+    POLICY_KIND_RESTARTS,     /* struct budget: N or N/SECONDS */
+    POLICY_KIND_SIGNAL,       /* int: a signal by its name or number, or "none" */
+    POLICY_KIND_WORD,         /* int: the index of one of words */
+    POLICY_KIND_WORDS,        /* int: bit 1 << i for words[i]; text with commas, or "none" */
+    POLICY_KIND_POOLS,        /* names with commas; in JSON also a list */
+    POLICY_KIND_SCALE_CONFIG, /* JSON object: world size in decimal → object */
+};
+
+/* A row of the table. */
+struct policy_option {
+    /* Name on sbatch, salloc, srun and elasticrun, without "--". NULL: only in a policy file. */
+    const char *option;
+    /* Environment variable, in which the value also travels from sbatch to the job. */
+    const char *environment;
+    /* Key of the policy file. */
+    const char *json;
+    /* Key of elastic.conf that sets the default of the site. NULL: the site cannot set one. */
+    const char *conf;
+    /* What `selastic show` calls the value. NULL: selastic shows it elsewhere. */
+    const char *label;
+    /* What help texts write for the value: --OPTION=ARGUMENT. */
+    const char *argument;
+    /* One sentence for help texts. */
+    const char *help;
+    enum policy_kind kind;
+    /* Of a number, for messages: "seconds". NULL: none. */
+    const char *unit;
+    /* The unit behind a value in `selastic show`: "s". NULL: none. */
+    const char *symbol;
+    /* What holds when nobody says anything. Sizes, pools and scale_config have no default. */
+    int builtin;
+    /* Limits of a number. */
+    int min, max;
+    /* Words of POLICY_KIND_WORD and POLICY_KIND_WORDS, up to the first NULL. */
+    const char *words[POLICY_WORDS_MAX];
+    /* Allowed values where min and max do not tell them. Messages put "write " before it. */
+    const char *allowed;
+    /* The field in struct policy. */
+    size_t offset;
+};
+
+/* The last entry has no json. */
+extern const struct policy_option policy_options[];
+
+/* One layer of values, or the merged ones. An int is POLICY_UNSET where the layer says nothing. */
 struct policy {
-    struct sizes sizes; /* sizes.min == 0: unset */
-    int grace;          /* seconds, POLICY_UNSET where this layer says nothing */
-    int grow_delay;
-    int snooze;
-    int fault_wait;
-    int hang_wait;          /* 0: a world without steps is never taken for hung */
-    struct budget restarts; /* of workers, after failures; .restarts == POLICY_UNSET */
-    int signal;             /* signal number; 0 none (text "none"); POLICY_UNSET */
-    int requeue;            /* of enum policy_requeue; 0: never; POLICY_UNSET */
-    int grow;               /* enum policy_grow; POLICY_UNSET */
-    int pool_count;         /* 0: unset */
+#define POLICY_INT(field, ...) int field;
+#define POLICY_OTHER(field, ...)
+#include "lib/policy_options.h"
+    /* Not set: sizes.min is 0. */
+    struct sizes sizes;
+    /* Of workers, after failures. Not set: restarts.restarts is POLICY_UNSET. */
+    struct budget restarts;
+    /* Not set: pool_count is 0. */
     char pools[POLICY_POOLS_MAX][POLICY_POOL_NAME_MAX + 1];
-    json_object *scale_config; /* owned; NULL: unset. Object: world size in decimal → object */
+    int pool_count;
+    /* Owned. Not set: NULL. */
+    json_object *scale_config;
 };
 
 void policy_init(struct policy *policy);
 void policy_clear(struct policy *policy);
 
-/* Set one field by its option name without "--elastic-" ("elastic" for the sizes, "grace",
- * "grow-delay", "snooze", "fault-wait", "hang-wait", "max-restarts", "pool", "signal", "grow", "requeue") from the user's text. The message names
- * the option and the allowed values. Returns -1 with policy unchanged. */
+/* The row of an option, by its name with or without "elastic-" before it ("elastic-grace",
+ * "grace"; the sizes are "elastic"). NULL if there is none. */
+const struct policy_option *policy_find(const char *name);
+
+/* Set the value of an option from a text. The message says what is wrong with the value and what is
+ * allowed; the caller adds where the value came from. Returns -1 with policy unchanged. Not for
+ * scale_config. */
+int policy_option_set(struct policy *policy, const struct policy_option *option, const char *value,
+                      struct error *err);
+
+bool policy_option_is_set(const struct policy *policy, const struct policy_option *option);
+
+/* The value as a user would write it, which policy_option_set reads back; JSON for scale_config.
+ * The caller frees it. NULL: not set, or out of memory. */
+char *policy_option_text(const struct policy *policy, const struct policy_option *option);
+
+/* The same of the built-in default. NULL: the option has none, or out of memory. */
+char *policy_option_default(const struct policy_option *option);
+
+/* The variable in which Slurm passes on an option of spank_elastic.so ("elastic-grace"). Returns
+ * buf. */
+char *policy_option_variable(const char *option, char *buf, size_t size);
+
+/* As policy_option_set, by the name for policy_find, for a value of the command line: the message
+ * begins with --OPTION=VALUE. */
 int policy_set(struct policy *policy, const char *name, const char *value, struct error *err);
 
-/* The same for a value that was not written as an option (environment, elastic.conf): the message
- * says what is wrong with it and what is allowed, and where it came from is the caller's to add. */
+/* As policy_option_set, by the name for policy_find. */
 int policy_set_value(struct policy *policy, const char *name, const char *value, struct error *err);
 
-/* Whether the field with this option name is set. */
+/* As policy_option_is_set, by the name for policy_find; false for an unknown name. */
 bool policy_is_set(const struct policy *policy, const char *name);
 
 /* Whether name can be a pool's: 1 to 63 letters, digits and _ - . +, a letter, digit or _ first. */
 int policy_check_pool_name(const char *name, struct error *err);
 
-/* Parse a policy file's text (JSON object, architecture.md) over policy: what the file says
- * replaces what was set. Unknown keys, wrong types, trailing bytes and keys given twice are errors;
- * the message names key or line, but not the file. Returns -1 with policy unchanged. */
+/* Parse the text of a policy file (a JSON object, elasticrun(1)) over policy: what the file says
+ * replaces what was set. Unknown keys, wrong types, trailing bytes and keys given twice are errors.
+ * The message names key or line, but not the file. Returns -1 with policy unchanged. */
 int policy_parse_json(struct policy *policy, const char *text, size_t len, struct error *err);
 
-/* The policy as a new JSON object with the keys of a policy file, unset fields left out. Caller
- * frees with json_object_put. */
+/* The policy as a new JSON object with the keys of a policy file, without what is not set. The
+ * caller frees it with json_object_put. */
 json_object *policy_to_json(const struct policy *policy);
 
-/* Fill each field that is unset in policy from lower (copying). */
+/* Fill each value that is not set in policy from lower (copying). */
 void policy_merge(struct policy *policy, const struct policy *lower);
 
-/* Fill what is still unset from the built-in defaults (grace 600, grow_delay 60, snooze 0,
- * fault_wait 30, hang_wait 0, 3 restarts, signal 0, grow auto, requeue none). */
+/* Fill what is still not set from the defaults of the table. */
 void policy_defaults(struct policy *policy);
 
 /* JSON text of scale_config for this world size, "{}" if none; valid until the policy changes. */

@@ -11,6 +11,7 @@ spank_spank_elastic_la_SOURCES = \
     lib/json_text.c \
     lib/number.c \
     lib/policy.c \
+    lib/policy_json.c \
     lib/recovery.c \
     lib/sizes.c \
     lib/text.c \

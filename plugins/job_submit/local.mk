@@ -21,6 +21,7 @@ plugins_job_submit_job_submit_elastic_la_SOURCES = \
     lib/json_text.c \
     lib/number.c \
     lib/policy.c \
+    lib/policy_json.c \
     lib/recovery.c \
     lib/sizes.c \
     lib/text.c \

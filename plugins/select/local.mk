@@ -27,6 +27,7 @@ plugins_select_select_elastic_cons_tres_la_SOURCES = \
     lib/number.c \
     lib/placement.c \
     lib/policy.c \
+    lib/policy_json.c \
     lib/recovery.c \
     lib/shapes.c \
     lib/sizes.c \

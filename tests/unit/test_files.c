@@ -23,14 +23,10 @@ static char root[] = "/tmp/elastic-test-files-XXXXXX";
 
 static int set_up(void **state)
 {
-    static const char *const variables[] = {
-        "ELASTIC_CONF",         "SLURM_CONF",     "ELASTIC_SIZES",      "ELASTIC_GRACE",
-        "ELASTIC_GROW_DELAY",   "ELASTIC_SNOOZE", "ELASTIC_FAULT_WAIT", "ELASTIC_HANG_WAIT",
-        "ELASTIC_MAX_RESTARTS", "ELASTIC_POOL",   "ELASTIC_SIGNAL",     "ELASTIC_GROW",
-        "ELASTIC_REQUEUE"};
-
-    for (size_t i = 0; i < COUNT(variables); i++)
-        unsetenv(variables[i]);
+    unsetenv("ELASTIC_CONF");
+    unsetenv("SLURM_CONF");
+    for (const struct policy_option *option = policy_options; option->json != NULL; option++)
+        unsetenv(option->environment);
     umask(022);
     return mkdtemp(root) != NULL ? chdir(root) : -1;
 }
@@ -516,7 +512,7 @@ static void test_policy_load(void **state)
     assert_no_policy(
         "bad.json",
         "policy file bad.json: \"gracious\": unknown key; known keys: nodes, grace, grow_delay, "
-        "snooze, fault_wait, hang_wait, max_restarts, pool, signal, grow, requeue, scale_config");
+        "snooze, fault_wait, hang_wait, max_restarts, signal, grow, requeue, pool, scale_config");
     put("empty.json", "");
     assert_no_policy("empty.json",
                      "policy file empty.json: there is nothing in it; write {\"key\": value, ...}");

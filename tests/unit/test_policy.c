@@ -38,6 +38,105 @@ static void assert_policy(const struct policy *policy, const char *expected)
     assert_string_equal(describe(policy, buf), expected);
 }
 
+static int same_name(const char *a, const char *b)
+{
+    return a != NULL && b != NULL && strcmp(a, b) == 0;
+}
+
+/* No two rows may answer to the same name. */
+static void assert_unlike(const struct policy_option *a, const struct policy_option *b)
+{
+    if (same_name(a->option, b->option) || same_name(a->environment, b->environment) ||
+        same_name(a->json, b->json) || same_name(a->conf, b->conf) || same_name(a->label, b->label))
+        fail_msg("%s and %s share a name", a->json, b->json);
+}
+
+/* sbatch --help has 24 columns for "--NAME=ARGUMENT". */
+static void assert_helpful(const struct policy_option *option)
+{
+    if (strncmp(option->option, "elastic", 7) != 0 || strlen(option->help) < 20 ||
+        strlen(option->option) + strlen(option->argument) + 3 > 24)
+        fail_msg("--%s=%s does not fit into a help text", option->option, option->argument);
+}
+
+static void test_table(void **state)
+{
+    for (const struct policy_option *o = policy_options; o->json != NULL; o++) {
+        assert_int_equal(strncmp(o->environment, "ELASTIC_", 8), 0);
+        assert_true(o->kind == POLICY_KIND_NUMBER || o->allowed != NULL);
+        for (const struct policy_option *other = o + 1; other->json != NULL; other++)
+            assert_unlike(o, other);
+        if (o->option == NULL)
+            continue;
+        assert_helpful(o);
+        assert_ptr_equal(policy_find(o->option), o);
+    }
+    assert_ptr_equal(policy_find("grow-delay"), policy_find("elastic-grow-delay"));
+    assert_null(policy_find("elastic-"));
+    assert_null(policy_find(""));
+}
+
+/* The text that policy_option_text gives for a value means that value. */
+static void assert_accepted(const struct policy_option *option, const char *text)
+{
+    struct policy policy;
+    struct error err = {""};
+    char *again;
+
+    policy_init(&policy);
+    if (policy_option_set(&policy, option, text, &err) != 0)
+        fail_msg("%s: %s", option->json, err.text);
+    assert_true(policy_option_is_set(&policy, option));
+    again = policy_option_text(&policy, option);
+    assert_string_equal(again, text);
+    free(again);
+}
+
+static void assert_limits(const struct policy_option *option)
+{
+    struct policy policy;
+    struct error err = {""};
+    char text[16];
+
+    snprintf(text, sizeof(text), "%d", option->min);
+    assert_accepted(option, text);
+    snprintf(text, sizeof(text), "%d", option->max);
+    assert_accepted(option, text);
+    snprintf(text, sizeof(text), "%d", option->max + 1);
+    policy_init(&policy);
+    assert_int_equal(policy_option_set(&policy, option, text, &err), -1);
+    snprintf(text, sizeof(text), "%d to %d", option->min, option->max);
+    assert_non_null(strstr(err.text, text));
+    assert_in_range(option->builtin, option->min, option->max);
+}
+
+static void test_values_of_the_table(void **state)
+{
+    for (const struct policy_option *o = policy_options; o->json != NULL; o++) {
+        char *builtin = policy_option_default(o);
+
+        if (builtin != NULL)
+            assert_accepted(o, builtin);
+        free(builtin);
+        if (o->kind == POLICY_KIND_NUMBER)
+            assert_limits(o);
+        for (size_t i = 0; i < POLICY_WORDS_MAX && o->words[i] != NULL; i++) {
+            assert_accepted(o, o->words[i]);
+            assert_non_null(strstr(o->allowed, o->words[i]));
+        }
+    }
+}
+
+static void test_variables(void **state)
+{
+    char buf[64];
+
+    assert_string_equal(policy_option_variable("elastic", buf, sizeof(buf)),
+                        "_SLURM_SPANK_OPTION_elastic_elastic");
+    assert_string_equal(policy_option_variable("elastic-grow-delay", buf, sizeof(buf)),
+                        "_SLURM_SPANK_OPTION_elastic_elastic_grow_delay");
+}
+
 static void test_options(void **state)
 {
     struct policy policy;
@@ -61,9 +160,8 @@ static void test_options(void **state)
     assert_policy(
         &policy,
         "{\"nodes\":\"2:8:2\",\"grace\":120,\"grow_delay\":0,\"snooze\":31536000,\"fault_wait\":7,"
-        "\"hang_wait\":900,\"max_restarts\":\"5\\/"
-        "3600\",\"pool\":[\"a\",\"b-1\"],\"signal\":\"USR1\",\"grow\":\"ask\",\"requeue\":\"limit,"
-        "fault\"}");
+        "\"hang_wait\":900,\"max_restarts\":\"5\\/3600\",\"signal\":\"USR1\",\"grow\":\"ask\","
+        "\"requeue\":\"limit,fault\",\"pool\":[\"a\",\"b-1\"]}");
     assert_int_equal(policy.signal, SIGUSR1);
     assert_int_equal(policy.grow, POLICY_GROW_ASK);
     policy_clear(&policy);
@@ -109,6 +207,15 @@ static void test_bad_options(void **state)
         {"fault-wait", "5\n6", "--elastic-fault-wait=5?6: '5?6' " SECONDS},
         {"requeue", "always",
          "--elastic-requeue=always: 'always' is not allowed; write limit, fault, limit,fault or "
+         "none"},
+        {"requeue", "limit,limit",
+         "--elastic-requeue=limit,limit: 'limit,limit' is not allowed; write limit, fault, "
+         "limit,fault or none"},
+        {"requeue", "limit,none",
+         "--elastic-requeue=limit,none: 'limit,none' is not allowed; write limit, fault, "
+         "limit,fault or none"},
+        {"requeue", "limit,",
+         "--elastic-requeue=limit,: 'limit,' is not allowed; write limit, fault, limit,fault or "
          "none"},
         {"requeue", "",
          "--elastic-requeue=: '' is not allowed; write limit, fault, limit,fault or none"},
@@ -198,9 +305,9 @@ static void test_a_failed_option_leaves_the_old_value(void **state)
     assert_int_equal(policy_set(&policy, "grace", "9999999999", NULL), -1);
     assert_int_equal(policy_set(&policy, "signal", "KILL", NULL), -1);
     assert_policy(&policy,
-                  "{\"nodes\":\"2:4\",\"grace\":9,\"pool\":[\"a\",\"b\"],\"signal\":\"HUP\"}");
+                  "{\"nodes\":\"2:4\",\"grace\":9,\"signal\":\"HUP\",\"pool\":[\"a\",\"b\"]}");
     assert_int_equal(policy_set(&policy, "pool", "c", NULL), 0);
-    assert_policy(&policy, "{\"nodes\":\"2:4\",\"grace\":9,\"pool\":[\"c\"],\"signal\":\"HUP\"}");
+    assert_policy(&policy, "{\"nodes\":\"2:4\",\"grace\":9,\"signal\":\"HUP\",\"pool\":[\"c\"]}");
 }
 
 static void test_file(void **state)
@@ -217,7 +324,7 @@ static void test_file(void **state)
     assert_policy(
         &policy,
         "{\"nodes\":\"2,4,8\",\"grace\":30,\"grow_delay\":1,\"snooze\":2,\"fault_wait\":3,"
-        "\"hang_wait\":4,\"max_restarts\":5,\"pool\":[\"spot\",\"spare\"],\"signal\":\"USR2\","
+        "\"hang_wait\":4,\"max_restarts\":5,\"signal\":\"USR2\",\"pool\":[\"spot\",\"spare\"],"
         "\"scale_config\":{\"4\":{\"lr\":0.1,\"tags\":[null,true]},\"16\":{}}}");
     assert_string_equal(policy_scale_config(&policy, 4), "{\"lr\":0.1,\"tags\":[null,true]}");
     assert_string_equal(policy_scale_config(&policy, 16), "{}");
@@ -227,7 +334,7 @@ static void test_file(void **state)
                "{\"pool\": \"a,b\", \"scale_config\": {\"2\": {\"x\": 1}}, \"grace\": 31}");
     assert_policy(
         &policy, "{\"nodes\":\"2,4,8\",\"grace\":31,\"grow_delay\":1,\"snooze\":2,\"fault_wait\":3,"
-                 "\"hang_wait\":4,\"max_restarts\":5,\"pool\":[\"a\",\"b\"],\"signal\":\"USR2\","
+                 "\"hang_wait\":4,\"max_restarts\":5,\"signal\":\"USR2\",\"pool\":[\"a\",\"b\"],"
                  "\"scale_config\":{\"2\":{\"x\":1}}}");
     parse_good(&policy, "{}");
     assert_string_equal(policy_scale_config(&policy, 2), "{\"x\":1}");
@@ -237,7 +344,7 @@ static void test_file(void **state)
 
 #define KNOWN                                                                                      \
     "unknown key; known keys: nodes, grace, grow_delay, snooze, fault_wait, hang_wait, "           \
-    "max_restarts, pool, signal, grow, requeue, scale_config"
+    "max_restarts, signal, grow, requeue, pool, scale_config"
 #define WHOLE  "write a whole number of seconds from 0 to 31536000"
 #define OBJECT "write {\"key\": value, ...}"
 #define NODES  "write a string such as \"2:8\", \"2:8:2\" or \"2,4,8\""
@@ -485,13 +592,13 @@ static void test_layers(void **state)
     policy_clear(&file);
     /* Zero and "none" are values, not gaps; sizes come whole from one layer. */
     assert_policy(
-        &line, "{\"nodes\":\"2:4\",\"grace\":0,\"snooze\":5,\"pool\":[\"p\"],\"signal\":\"none\","
+        &line, "{\"nodes\":\"2:4\",\"grace\":0,\"snooze\":5,\"signal\":\"none\",\"pool\":[\"p\"],"
                "\"scale_config\":{\"2\":{}}}");
     policy_defaults(&line);
     assert_policy(&line,
                   "{\"nodes\":\"2:4\",\"grace\":0,\"grow_delay\":60,\"snooze\":5,\"fault_wait\":30,"
                   "\"hang_wait\":0,\"max_restarts\":3,"
-                  "\"pool\":[\"p\"],\"signal\":\"none\",\"grow\":\"auto\",\"requeue\":\"none\","
+                  "\"signal\":\"none\",\"grow\":\"auto\",\"requeue\":\"none\",\"pool\":[\"p\"],"
                   "\"scale_config\":{\"2\":{}}}");
     policy_clear(&line);
     policy_defaults(&line);
@@ -574,6 +681,9 @@ static void test_random_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_values_of_the_table),
+        cmocka_unit_test(test_variables),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_bad_options),
         cmocka_unit_test(test_signals),

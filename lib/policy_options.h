@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The table of job options. A new option is a new row here, and the code that uses its value.
+ *
+ * lib/policy.h and lib/policy.c include this file, each with its own meaning of the two macros;
+ * therefore it has no include guard. struct policy gets an int for each row of POLICY_INT: the
+ * first argument is the name of that field. The field of a row of POLICY_OTHER has another type,
+ * and stands in struct policy itself. The columns are the members of struct policy_option.
+ *
+ * The order is that of help texts, of policy files that are written, and of `selastic show`. */
+/* clang-format off */
+
+POLICY_OTHER(sizes,
+    .option = "elastic",
+    .environment = "ELASTIC_SIZES",
+    .json = "nodes",
+    .argument = "SIZES",
+    .kind = POLICY_KIND_SIZES,
+    .allowed = "a string such as \"2:8\", \"2:8:2\" or \"2,4,8\"",
+    .help = "make the job elastic: it starts on MIN nodes and grows into idle ones. SIZES is "
+            "MIN:MAX, MIN:MAX:STEP or a list N,N,N")
+
+POLICY_INT(grace,
+    .option = "elastic-grace",
+    .environment = "ELASTIC_GRACE",
+    .json = "grace",
+    .conf = "grace",
+    .label = "grace",
+    .argument = "S",
+    .kind = POLICY_KIND_NUMBER,
+    .unit = "seconds",
+    .symbol = "s",
+    .builtin = 600,
+    .max = POLICY_SECONDS_MAX,
+    .help = "seconds to save a checkpoint and leave a node")
+
+POLICY_INT(grow_delay,
+    .option = "elastic-grow-delay",
+    .environment = "ELASTIC_GROW_DELAY",
+    .json = "grow_delay",
+    .conf = "grow_delay",
+    .label = "grow delay",
+    .argument = "S",
+    .kind = POLICY_KIND_NUMBER,
+    .unit = "seconds",
+    .symbol = "s",
+    .builtin = 60,
+    .max = POLICY_SECONDS_MAX,
+    .help = "seconds after a shrink until more nodes are asked for")
+
+POLICY_INT(snooze,
+    .option = "elastic-snooze",
+    .environment = "ELASTIC_SNOOZE",
+    .json = "snooze",
+    .conf = "snooze",
+    .label = "snooze",
+    .argument = "S",
+    .kind = POLICY_KIND_NUMBER,
+    .unit = "seconds",
+    .symbol = "s",
+    .builtin = 0,
+    .max = POLICY_SECONDS_MAX,
+    .help = "seconds after any restart without growth")
+
+POLICY_INT(fault_wait,
+    .option = "elastic-fault-wait",
+    .environment = "ELASTIC_FAULT_WAIT",
+    .json = "fault_wait",
+    .conf = "fault_wait",
+    .label = "fault wait",
+    .argument = "S",
+    .kind = POLICY_KIND_NUMBER,
+    .unit = "seconds",
+    .symbol = "s",
+    .builtin = 30,
+    .max = POLICY_SECONDS_MAX,
+    .help = "seconds to wait for the replacement of a lost node")
+
+/* 0: a world without steps is never taken for hung. */
+POLICY_INT(hang_wait,
+    .option = "elastic-hang-wait",
+    .environment = "ELASTIC_HANG_WAIT",
+    .json = "hang_wait",
+    .conf = "hang_wait",
+    .label = "hang wait",
+    .argument = "S",
+    .kind = POLICY_KIND_NUMBER,
+    .unit = "seconds",
+    .symbol = "s",
+    .builtin = 0,
+    .max = POLICY_SECONDS_MAX,
+    .help = "seconds without a step after which a training hangs; 0: never")
+
+POLICY_OTHER(restarts,
+    .option = "elastic-max-restarts",
+    .environment = "ELASTIC_MAX_RESTARTS",
+    .json = "max_restarts",
+    .conf = "max_restarts",
+    .label = "max restarts",
+    .argument = "N",
+    .kind = POLICY_KIND_RESTARTS,
+    .builtin = 3,
+    .max = RECOVERY_RESTARTS_MAX,
+    .allowed = "a number, or \"N/SECONDS\" for N within any so many seconds",
+    .help = "restarts after failures of workers; N/S: within any S seconds")
+
+/* The number of the signal, 0 for none. */
+POLICY_INT(signal,
+    .option = "elastic-signal",
+    .environment = "ELASTIC_SIGNAL",
+    .json = "signal",
+    .label = "signal",
+    .argument = "SIGNAL",
+    .kind = POLICY_KIND_SIGNAL,
+    .builtin = 0,
+    .allowed = "a name such as USR1 or SIGTERM, a number from 1 to 64, or none; KILL and STOP "
+               "cannot be caught",
+    .help = "signal that tells a worker of a change: none, USR1, ...")
+
+/* Of enum policy_grow. */
+POLICY_INT(grow,
+    .option = "elastic-grow",
+    .environment = "ELASTIC_GROW",
+    .json = "grow",
+    .conf = "grow",
+    .label = "grow",
+    .argument = "MODE",
+    .kind = POLICY_KIND_WORD,
+    .builtin = POLICY_GROW_AUTO,
+    .words = {[POLICY_GROW_AUTO] = "auto", [POLICY_GROW_ASK] = "ask"},
+    .allowed = "auto or ask",
+    .help = "auto: grow into idle nodes; ask: only when somebody asks for that")
+
+/* Bits of enum policy_requeue, 0 for none. */
+POLICY_INT(requeue,
+    .option = "elastic-requeue",
+    .environment = "ELASTIC_REQUEUE",
+    .json = "requeue",
+    .conf = "requeue",
+    .label = "requeue",
+    .argument = "WHEN",
+    .kind = POLICY_KIND_WORDS,
+    .builtin = 0,
+    .words = {"limit", "fault"},
+    .allowed = "limit, fault, limit,fault or none",
+    .help = "put the job back into the queue: limit, fault, limit,fault")
+
+POLICY_OTHER(pools,
+    .option = "elastic-pool",
+    .environment = "ELASTIC_POOL",
+    .json = "pool",
+    .conf = "default_pool",
+    .label = "pools",
+    .argument = "NAME,...",
+    .kind = POLICY_KIND_POOLS,
+    .allowed = "\"a,b\" or [\"a\", \"b\"]",
+    .help = "where more nodes may come from, in this order")
+
+POLICY_OTHER(scale_config,
+    .environment = "ELASTIC_POLICY",
+    .json = "scale_config",
+    .kind = POLICY_KIND_SCALE_CONFIG,
+    .allowed = "{\"WORLD_SIZE\": {...}, ...}")
+
+#undef POLICY_INT
+#undef POLICY_OTHER
