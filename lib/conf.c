@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* elastic.conf (conf.h).
  *
- * Not libinih: as Debian builds it, its handler has no line numbers, it does not report a section
- * without keys (a pool whose partition has the same name is just that), it cuts the names of
- * sections without an error and long lines in two, takes indented lines for continuations, knows
- * only ';' behind a value, and keeps its options in variables of the process, which inside
- * slurmctld is not ours. */
+ * This is an own parser, because libinih does not fit, as Debian builds it:
+ * - its handler gets no line numbers;
+ * - it does not report a section without keys, and a pool may have no keys;
+ * - it cuts long names of sections without an error, and long lines in two;
+ * - it takes an indented line as the continuation of the line before;
+ * - behind a value it knows only comments that begin with ';';
+ * - it keeps its settings in variables of the process, and the process can be slurmctld. */
 #include "lib/conf.h"
 
 #include <stdio.h>
@@ -19,10 +21,9 @@
 
 enum kind {
     KIND_NUMBER,  /* int, min..max */
-    KIND_SECONDS, /* the same, said so in messages */
+    KIND_SECONDS, /* the same, and messages say "of seconds" */
     KIND_MINUTES,
-    KIND_POLICY,     /* a field of struct policy, by the key with '-' for '_' */
-    KIND_POOLS,      /* default_pool */
+    KIND_POLICY,     /* a default of a job option, in struct policy */
     KIND_PORTS,      /* port_first and the int behind it */
     KIND_PATH,       /* char *, absolute */
     KIND_PATTERN,    /* char *, absolute after expansion */
@@ -36,54 +37,61 @@ enum kind {
 struct key {
     const char *name;
     enum kind kind;
-    size_t offset; /* into struct conf or struct pool */
+    /* Of the field in struct conf or struct pool. */
+    size_t offset;
     int min, max;
+    /* What holds without the key, as it would be written. NULL: nothing. */
+    const char *builtin;
+    /* Of KIND_POLICY: the row of the table of job options. */
+    const struct policy_option *option;
 };
 
+#define SITE_KEY(name, kind, field, min, max, builtin)                                             \
+    {                                                                                              \
+        name, kind, offsetof(struct conf, field), min, max, builtin, NULL                          \
+    }
+#define POOL_KEY(name, kind, field, min, max, builtin)                                             \
+    {                                                                                              \
+        name, kind, offsetof(struct pool, field), min, max, builtin, NULL                          \
+    }
+
+/* Keys that are no defaults of job options: those come from the table of lib/policy.h. */
 static const struct key site_keys[] = {
-    {"max_pending", KIND_NUMBER, offsetof(struct conf, max_pending), 1, 1000},
-    {"max_nodes", KIND_NUMBER, offsetof(struct conf, max_nodes), 0, SIZES_NODES_MAX},
-    {"max_grace", KIND_SECONDS, offsetof(struct conf, max_grace), 0, POLICY_SECONDS_MAX},
-    {"default_pool", KIND_POOLS, offsetof(struct conf, defaults), 0, 0},
-    {"grace", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
-    {"grow_delay", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
-    {"snooze", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
-    {"fault_wait", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
-    {"hang_wait", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
-    {"max_restarts", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
-    {"grow", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
-    {"requeue", KIND_POLICY, offsetof(struct conf, defaults), 0, 0},
-    {"port_range", KIND_PORTS, offsetof(struct conf, port_first), 1024, 65535},
-    {"heartbeat_timeout", KIND_SECONDS, offsetof(struct conf, heartbeat_timeout), 1, 3600},
-    {"newcomer_timeout", KIND_SECONDS, offsetof(struct conf, newcomer_timeout), 1, 86400},
-    {"node_backoff", KIND_SECONDS, offsetof(struct conf, node_backoff), 0, 86400},
-    {"state_dir", KIND_PATTERN, offsetof(struct conf, state_dir), 0, 0},
-    {"snapshot_dir", KIND_PATH, offsetof(struct conf, snapshot_dir), 0, 0},
-    {"munge_socket", KIND_PATH, offsetof(struct conf, munge_socket), 0, 0},
-    {"shapes", KIND_PATH, offsetof(struct conf, shapes_file), 0, 0},
-    {"reclaim_program", KIND_PATH, offsetof(struct conf, reclaim_program), 0, 0},
-    {"reclaim_url", KIND_URL, offsetof(struct conf, reclaim_url), 0, 0},
-    {"reclaim_header", KIND_TEXT, offsetof(struct conf, reclaim_header), 0, 0},
-    {"reclaim_answer", KIND_TEXT, offsetof(struct conf, reclaim_answer), 0, 0},
-    {"epilog_flush", KIND_SECONDS, offsetof(struct conf, epilog_flush), 0, 3600},
-    {"snapshot_keep", KIND_SECONDS, offsetof(struct conf, snapshot_keep), 60, 8640000},
+    SITE_KEY("max_pending", KIND_NUMBER, max_pending, 1, 1000, "2"),
+    SITE_KEY("max_nodes", KIND_NUMBER, max_nodes, 0, SIZES_NODES_MAX, "0"),
+    SITE_KEY("max_grace", KIND_SECONDS, max_grace, 0, POLICY_SECONDS_MAX, "0"),
+    SITE_KEY("port_range", KIND_PORTS, port_first, 1024, 65535, "23000-27999"),
+    SITE_KEY("heartbeat_timeout", KIND_SECONDS, heartbeat_timeout, 1, 3600, "2"),
+    SITE_KEY("newcomer_timeout", KIND_SECONDS, newcomer_timeout, 1, 86400, "60"),
+    SITE_KEY("node_backoff", KIND_SECONDS, node_backoff, 0, 86400, "60"),
+    SITE_KEY("state_dir", KIND_PATTERN, state_dir, 0, 0, "%h/.slurm-elastic/%c-%j"),
+    SITE_KEY("snapshot_dir", KIND_PATH, snapshot_dir, 0, 0, "/run/slurm-elastic"),
+    SITE_KEY("munge_socket", KIND_PATH, munge_socket, 0, 0, NULL),
+    SITE_KEY("shapes", KIND_PATH, shapes_file, 0, 0, NULL),
+    SITE_KEY("reclaim_program", KIND_PATH, reclaim_program, 0, 0, NULL),
+    SITE_KEY("reclaim_url", KIND_URL, reclaim_url, 0, 0, NULL),
+    SITE_KEY("reclaim_header", KIND_TEXT, reclaim_header, 0, 0, NULL),
+    SITE_KEY("reclaim_answer", KIND_TEXT, reclaim_answer, 0, 0, NULL),
+    SITE_KEY("epilog_flush", KIND_SECONDS, epilog_flush, 0, 3600, "20"),
+    SITE_KEY("snapshot_keep", KIND_SECONDS, snapshot_keep, 60, 8640000, "86400"),
 };
 
 static const struct key pool_keys[] = {
-    {"partition", KIND_WORD, offsetof(struct pool, partition), 0, 0},
-    {"qos", KIND_WORD, offsetof(struct pool, qos), 0, 0},
-    {"constraint", KIND_EXPRESSION, offsetof(struct pool, constraint), 0, 0},
-    {"grace", KIND_SECONDS, offsetof(struct pool, grace), 0, POLICY_SECONDS_MAX},
-    {"time_min", KIND_MINUTES, offsetof(struct pool, time_min), 1, POLICY_SECONDS_MAX / 60},
-    {"wake", KIND_YES_NO, offsetof(struct pool, wake), 0, 0},
+    POOL_KEY("partition", KIND_WORD, partition, 0, 0, NULL),
+    POOL_KEY("qos", KIND_WORD, qos, 0, 0, NULL),
+    POOL_KEY("constraint", KIND_EXPRESSION, constraint, 0, 0, NULL),
+    POOL_KEY("grace", KIND_SECONDS, grace, 0, POLICY_SECONDS_MAX, "0"),
+    POOL_KEY("time_min", KIND_MINUTES, time_min, 1, POLICY_SECONDS_MAX / 60, "15"),
+    POOL_KEY("wake", KIND_YES_NO, wake, 0, 0, "no"),
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define KEYS_MAX     COUNT(site_keys)
+#define KEYS_MAX     (COUNT(site_keys) + POLICY_OPTIONS_MAX)
 
-/* One table of keys, where their values go, and the lines that have set them (0: none yet). */
+/* The keys of one kind of section, where their values go, and the lines that have set them (0: none
+ * yet). */
 struct section {
-    const struct key *keys;
+    struct key keys[KEYS_MAX];
     size_t count;
     char *base;
     unsigned int lines[KEYS_MAX];
@@ -92,33 +100,10 @@ struct section {
 struct parser {
     struct conf *conf;
     struct section site;
-    struct section pool; /* the current one; base NULL before the first */
+    /* The current pool; base is NULL before the first. */
+    struct section pool;
     struct section *current;
 };
-
-struct conf *conf_create(void)
-{
-    struct conf *conf = calloc(1, sizeof(*conf));
-
-    if (conf == NULL)
-        return NULL;
-    policy_init(&conf->defaults);
-    policy_defaults(&conf->defaults);
-    conf->max_pending = 2;
-    conf->port_first = 23000;
-    conf->port_last = 27999;
-    conf->heartbeat_timeout = 2;
-    conf->newcomer_timeout = 60;
-    conf->node_backoff = 60;
-    conf->epilog_flush = 20;
-    conf->snapshot_keep = 86400;
-    conf->state_dir = strdup("%h/.slurm-elastic/%c-%j");
-    conf->snapshot_dir = strdup("/run/slurm-elastic");
-    if (conf->state_dir != NULL && conf->snapshot_dir != NULL)
-        return conf;
-    conf_destroy(conf);
-    return NULL;
-}
 
 void conf_destroy(struct conf *conf)
 {
@@ -149,20 +134,6 @@ static int set_number(int *number, const struct key *key, const char *value, con
         return 0;
     return error_set(err, "'%s' is not a number%s; allowed are whole numbers from %d to %d",
                      error_value(value).text, unit, key->min, key->max);
-}
-
-/* option: the key as the option is called, with '-' for '_'. */
-static int set_policy(struct policy *defaults, const char *key, const char *value,
-                      struct error *err)
-{
-    char option[32] = "";
-
-    text_append(option, sizeof(option), "%s", key);
-    for (char *c = option; *c != '\0'; c++) {
-        if (*c == '_')
-            *c = '-';
-    }
-    return policy_set_value(defaults, option, value, err);
 }
 
 static int set_ports(int ports[2], const struct key *key, const char *value, struct error *err)
@@ -260,9 +231,7 @@ static int set_value(const struct key *key, void *field, const char *value, stru
     case KIND_MINUTES:
         return set_number(field, key, value, " of minutes", err);
     case KIND_POLICY:
-        return set_policy(field, key->name, value, err);
-    case KIND_POOLS:
-        return policy_set_value(field, "pool", value, err);
+        return policy_option_set(field, key->option, value, err);
     case KIND_PORTS:
         return set_ports(field, key, value, err);
     case KIND_PATH:
@@ -281,6 +250,51 @@ static int set_value(const struct key *key, void *field, const char *value, stru
         return set_yes_no(field, value, err);
     }
     return error_set(err, "no such kind of key");
+}
+
+/* Give the fields at base what holds without their keys. */
+static int set_builtins(const struct key *keys, size_t count, char *base, struct error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (keys[i].builtin != NULL &&
+            set_value(&keys[i], base + keys[i].offset, keys[i].builtin, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+struct conf *conf_create(void)
+{
+    struct conf *conf = calloc(1, sizeof(*conf));
+
+    if (conf == NULL)
+        return NULL;
+    policy_init(&conf->defaults);
+    policy_defaults(&conf->defaults);
+    if (set_builtins(site_keys, COUNT(site_keys), (char *)conf, NULL) == 0)
+        return conf;
+    conf_destroy(conf);
+    return NULL;
+}
+
+static void add_keys(struct section *section, const struct key *keys, size_t count)
+{
+    memcpy(section->keys + section->count, keys, count * sizeof(*keys));
+    section->count += count;
+}
+
+/* The keys that set defaults of job options. */
+static void add_option_keys(struct section *section)
+{
+    for (const struct policy_option *option = policy_options; option->json != NULL; option++) {
+        if (option->conf != NULL)
+            section->keys[section->count++] = (struct key){
+                .name = option->conf,
+                .kind = KIND_POLICY,
+                .offset = offsetof(struct conf, defaults),
+                .option = option,
+            };
+    }
 }
 
 static char *key_names(const struct section *section, char *buf, size_t size)
@@ -304,7 +318,7 @@ static size_t find_key(const struct section *section, const char *name)
 static int unknown_key(const struct parser *parser, const char *name, struct error *err)
 {
     const struct section *site = &parser->site;
-    char names[400];
+    char names[512];
 
     if (parser->current != site && find_key(site, name) < site->count)
         return error_set(
@@ -384,11 +398,10 @@ static int parse_section(struct parser *parser, char *text, struct error *err)
     pool += conf->pool_count++;
     memset(pool, 0, sizeof(*pool));
     text_append(pool->name, sizeof(pool->name), "%s", name);
-    pool->time_min = 15;
     parser->pool.base = (char *)pool;
     memset(parser->pool.lines, 0, sizeof(parser->pool.lines));
     parser->current = &parser->pool;
-    return 0;
+    return set_builtins(pool_keys, COUNT(pool_keys), parser->pool.base, err);
 }
 
 static int parse_line(struct parser *parser, char *text, unsigned int line, struct error *err)
@@ -486,16 +499,15 @@ static int finish(struct parser *parser, const char *name, struct error *err)
 
 struct conf *conf_parse(const char *name, const char *text, size_t len, struct error *err)
 {
-    struct parser parser = {
-        .conf = conf_create(),
-        .site = {.keys = site_keys, .count = COUNT(site_keys)},
-        .pool = {.keys = pool_keys, .count = COUNT(pool_keys)},
-    };
+    struct parser parser = {.conf = conf_create()};
 
     if (parser.conf == NULL) {
         error_set(err, "out of memory");
         return NULL;
     }
+    add_keys(&parser.site, site_keys, COUNT(site_keys));
+    add_option_keys(&parser.site);
+    add_keys(&parser.pool, pool_keys, COUNT(pool_keys));
     parser.site.base = (char *)parser.conf;
     parser.current = &parser.site;
     if (parse_lines(&parser, name, text, len, err) == 0 && finish(&parser, name, err) == 0)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* elastic.conf: the site's limits, defaults and pools, from its text. Keys: architecture.md. */
+/* elastic.conf: the limits, defaults and pools of a site, from the text of the file.
+ *
+ * The manual elastic.conf(5) explains the keys. */
 #ifndef ELASTIC_CONF_H
 #define ELASTIC_CONF_H
 
@@ -13,34 +15,49 @@
 
 struct pool {
     char name[POLICY_POOL_NAME_MAX + 1];
-    char *partition;  /* never NULL after parsing */
-    char *qos;        /* NULL: none */
-    char *constraint; /* NULL: none */
-    int grace;        /* seconds, 0 unknown */
-    int time_min;     /* minutes */
+    /* Never NULL after parsing. */
+    char *partition;
+    /* NULL: none. */
+    char *qos;
+    char *constraint;
+    /* Seconds; 0: not known. */
+    int grace;
+    /* Minutes. */
+    int time_min;
     bool wake;
 };
 
 struct conf {
     int max_pending;
-    int max_nodes; /* 0: no limit */
-    int max_grace; /* seconds, 0: no limit */
+    /* 0: no limit. */
+    int max_nodes;
+    /* Seconds; 0: no limit. */
+    int max_grace;
     int port_first, port_last;
-    int heartbeat_timeout; /* seconds */
-    int newcomer_timeout;  /* seconds */
-    int node_backoff;      /* seconds, 0: no node is left out */
-    int epilog_flush;      /* seconds */
-    int snapshot_keep;     /* seconds */
-    char *state_dir;       /* pattern */
+    /* Seconds. */
+    int heartbeat_timeout;
+    int newcomer_timeout;
+    /* Seconds; 0: no node is left out. */
+    int node_backoff;
+    /* Seconds. */
+    int epilog_flush;
+    int snapshot_keep;
+    /* A pattern for conf_expand. */
+    char *state_dir;
     char *snapshot_dir;
-    char *munge_socket; /* NULL: munge's default */
-    char *shapes_file;  /* NULL: beside elastic.conf (conf_file_shapes) */
-    /* Who tells that a node is about to be taken away; NULL: nobody. */
+    /* NULL: munge's default. */
+    char *munge_socket;
+    /* NULL: beside elastic.conf (conf_file_shapes). */
+    char *shapes_file;
+    /* These tell that a node is about to be taken away. NULL: nobody tells it. */
     char *reclaim_program, *reclaim_url;
-    char *reclaim_header; /* NULL: none */
-    char *reclaim_answer; /* is in the answer then; NULL: any answer will do */
-    /* The times all set (a site without `grace` never defaults above its max_grace), signal 0, the
-     * pools default_pool, else the first pool; none if there are no pools. */
+    /* NULL: the request has no header of its own. */
+    char *reclaim_header;
+    /* The answer contains this text when the node is about to be taken away. NULL: each answer with
+     * status 200 says so. */
+    char *reclaim_answer;
+    /* All values that have a default are set. Without the key grace, the grace time is at most
+     * max_grace. The pools are those of default_pool, else the first pool, else none. */
     struct policy defaults;
     struct pool *pools;
     int pool_count;
@@ -59,9 +76,9 @@ const struct pool *conf_pool(const struct conf *conf, const char *name); /* NULL
 /* "a, b": the names of all pools, for messages. Returns buf. */
 char *conf_pool_names(const struct conf *conf, char *buf, size_t size);
 
-/* Check a merged policy against the site's limits: MAX, grace, known pools (any name is known where
- * the site has no pools: it means the partition). -1 with a message that names option, value and
- * limit. */
+/* Check a merged policy against the limits of the site: MAX, grace, known pools. Where the site has
+ * no pools, each name is known: it is the name of a partition. Returns -1 with a message that names
+ * option, value and limit. */
 int conf_check_policy(const struct conf *conf, const struct policy *policy, struct error *err);
 
 /* Expand %h %u %j %c in a pattern into a new string; "%%" is a percent sign. Any other % stays as
