@@ -11,23 +11,6 @@
 
 #define CONF_FILE_MAX (1024 * 1024) /* bytes */
 
-static const struct variable {
-    const char *name;
-    const char *option;
-} variables[] = {
-    {"ELASTIC_SIZES", "elastic"},
-    {"ELASTIC_GRACE", "grace"},
-    {"ELASTIC_GROW_DELAY", "grow-delay"},
-    {"ELASTIC_SNOOZE", "snooze"},
-    {"ELASTIC_FAULT_WAIT", "fault-wait"},
-    {"ELASTIC_HANG_WAIT", "hang-wait"},
-    {"ELASTIC_MAX_RESTARTS", "max-restarts"},
-    {"ELASTIC_POOL", "pool"},
-    {"ELASTIC_SIGNAL", "signal"},
-    {"ELASTIC_GROW", "grow"},
-    {"ELASTIC_REQUEUE", "requeue"},
-};
-
 /* A variable that is set to something, else NULL. */
 static const char *variable_value(const char *name)
 {
@@ -86,7 +69,7 @@ static struct conf *load(const char *path, struct error *err)
         return conf;
     }
     named = variable_value("ELASTIC_CONF") != NULL && strcmp(path, getenv("ELASTIC_CONF")) == 0;
-    /* A part of the path that is no directory is a wrong name, not an absent file. */
+    /* If a part of the path is no directory, the name is wrong, and the file is not just absent. */
     if (errno != ENOENT || named) {
         error_prefix(err, named ? "ELASTIC_CONF" : "elastic.conf");
         return NULL;
@@ -130,13 +113,14 @@ int policy_file_load(const char *path, struct policy *policy, struct error *err)
 
 int policy_from_environment(struct policy *policy, bool with_sizes, struct error *err)
 {
-    for (size_t i = with_sizes ? 0 : 1; i < sizeof(variables) / sizeof(variables[0]); i++) {
-        const char *value = variable_value(variables[i].name);
+    for (const struct policy_option *option = policy_options; option->json != NULL; option++) {
+        const char *value = variable_value(option->environment);
 
-        if (value == NULL || policy_is_set(policy, variables[i].option))
+        if (value == NULL || option->option == NULL || policy_option_is_set(policy, option) ||
+            (option->kind == POLICY_KIND_SIZES && !with_sizes))
             continue;
-        if (policy_set_value(policy, variables[i].option, value, err) < 0)
-            return error_prefix(err, "%s=%s", variables[i].name, error_value(value).text);
+        if (policy_option_set(policy, option, value, err) < 0)
+            return error_prefix(err, "%s=%s", option->environment, error_value(value).text);
     }
     return 0;
 }

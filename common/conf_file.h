@@ -8,7 +8,7 @@
 #include "lib/conf.h"
 
 /* The path of elastic.conf: $ELASTIC_CONF, else beside $SLURM_CONF, else /etc/slurm/elastic.conf.
- * New string, NULL if out of memory. A variable that is empty counts as not set. */
+ * An empty variable counts as not set. New string, NULL if out of memory. */
 char *conf_file_path(void);
 
 /* The path of the shapes file (lib/shapes.h): the one that conf, which may be NULL, names, else
@@ -19,13 +19,14 @@ char *conf_file_shapes(const struct conf *conf);
  * built-in values, unless $ELASTIC_CONF names it. */
 struct conf *conf_file_load(const char *path, struct error *err);
 
-/* Read a policy file over policy (policy_parse_json): regular files of at most POLICY_FILE_MAX
- * bytes; a directory, FIFO, missing or larger file is one clear error, which names the file. -1
- * with policy unchanged. */
+/* Read a policy file over policy (policy_parse_json). Only a regular file of at most
+ * POLICY_FILE_MAX bytes is read; anything else is an error that names the file. Returns -1 with
+ * policy unchanged. */
 int policy_file_load(const char *path, struct policy *policy, struct error *err);
 
-/* Fill unset fields of policy from the environment (ELASTIC_GRACE, …; ELASTIC_SIZES only if
- * with_sizes). A variable that is empty, or whose field is set already, is not looked at. */
+/* Fill the options that are not set in policy from their environment variables (ELASTIC_GRACE, …;
+ * ELASTIC_SIZES only if with_sizes). An empty variable is not read, nor is one whose option is set
+ * already. */
 int policy_from_environment(struct policy *policy, bool with_sizes, struct error *err);
 
 #endif

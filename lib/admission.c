@@ -8,10 +8,7 @@
 
 #include "lib/number.h"
 
-/* Slurm's names for the options of spank_elastic.so. */
-#define OPTION_SIZES  "_SLURM_SPANK_OPTION_elastic_elastic"
-#define OPTION_POOL   "_SLURM_SPANK_OPTION_elastic_elastic_pool"
-#define OPTION_EXTEND "_SLURM_SPANK_OPTION_elastic_elastic_extend"
+#define OPTION_EXTEND "elastic-extend"
 
 /* The value where entry is NAME=VALUE, else NULL. */
 static const char *entry_value(const char *entry, const char *name)
@@ -33,24 +30,39 @@ const char *admission_env_get(const struct admission_env *env, const char *name)
     return NULL;
 }
 
-/* The option first: a job whose client did not merge its policy (or says so) has only that. */
+/* The value that the user gave to an option of spank_elastic.so, NULL if there is none. */
+static const char *option_text(const struct admission_env *env, const char *option)
+{
+    char variable[128];
+
+    return admission_env_get(env, policy_option_variable(option, variable, sizeof(variable)));
+}
+
+/* The value that the client has merged from all layers, NULL if there is none. */
+static const char *merged_text(const struct admission_env *env, const struct policy_option *option)
+{
+    return admission_env_get(env, option->environment);
+}
+
+/* The option first: where the client did not merge its policy, there is nothing else. */
 static const char *sizes_text(const struct admission_env *env)
 {
-    const char *text = admission_env_get(env, OPTION_SIZES);
+    const struct policy_option *sizes = policy_find("elastic");
+    const char *text = option_text(env, sizes->option);
 
-    return text ? text : admission_env_get(env, "ELASTIC_SIZES");
+    return text ? text : merged_text(env, sizes);
 }
 
 enum admission_role admission_role(const struct admission_env *env)
 {
-    if (admission_env_get(env, OPTION_EXTEND))
+    if (option_text(env, OPTION_EXTEND))
         return ADMISSION_EXTENSION;
     return sizes_text(env) ? ADMISSION_BASE : ADMISSION_RIGID;
 }
 
 uint32_t admission_base_of(const struct admission_env *env)
 {
-    const char *text = admission_env_get(env, OPTION_EXTEND);
+    const char *text = option_text(env, OPTION_EXTEND);
     int id;
 
     if (!text || number_parse(text, strlen(text), 1, INT32_MAX, &id) < 0)
@@ -108,32 +120,26 @@ static int no_memory(struct admission_changes *changes, struct error *err)
 
 /* ---- base jobs ---- */
 
-/* The values that the client has merged, checked again: a client can say anything. */
+/* The text of an option in a job's environment; NULL: the job says nothing. */
+static const char *value_text(const struct admission_env *env, const struct policy_option *option)
+{
+    const char *text;
+
+    if (option->option == NULL)
+        return NULL;
+    if (option->kind == POLICY_KIND_SIZES)
+        return sizes_text(env);
+    text = merged_text(env, option);
+    return text ? text : option_text(env, option->option);
+}
+
+/* The client has checked these values, but a client can say anything. */
 static int read_policy(const struct admission_env *env, struct policy *policy, struct error *err)
 {
-    static const struct {
-        const char *variable, *option, *name;
-    } values[] = {
-        {"ELASTIC_GRACE", "_SLURM_SPANK_OPTION_elastic_elastic_grace", "grace"},
-        {"ELASTIC_GROW_DELAY", "_SLURM_SPANK_OPTION_elastic_elastic_grow_delay", "grow-delay"},
-        {"ELASTIC_SNOOZE", "_SLURM_SPANK_OPTION_elastic_elastic_snooze", "snooze"},
-        {"ELASTIC_FAULT_WAIT", "_SLURM_SPANK_OPTION_elastic_elastic_fault_wait", "fault-wait"},
-        {"ELASTIC_HANG_WAIT", "_SLURM_SPANK_OPTION_elastic_elastic_hang_wait", "hang-wait"},
-        {"ELASTIC_MAX_RESTARTS", "_SLURM_SPANK_OPTION_elastic_elastic_max_restarts",
-         "max-restarts"},
-        {"ELASTIC_POOL", OPTION_POOL, "pool"},
-        {"ELASTIC_SIGNAL", "_SLURM_SPANK_OPTION_elastic_elastic_signal", "signal"},
-        {"ELASTIC_GROW", "_SLURM_SPANK_OPTION_elastic_elastic_grow", "grow"},
-        {"ELASTIC_REQUEUE", "_SLURM_SPANK_OPTION_elastic_elastic_requeue", "requeue"},
-    };
+    for (const struct policy_option *option = policy_options; option->json != NULL; option++) {
+        const char *text = value_text(env, option);
 
-    if (policy_set(policy, "elastic", sizes_text(env), err) < 0)
-        return -1;
-    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-        const char *text = admission_env_get(env, values[i].variable);
-        if (!text)
-            text = admission_env_get(env, values[i].option);
-        if (text && policy_set(policy, values[i].name, text, err) < 0)
+        if (text && policy_set(policy, option->option, text, err) < 0)
             return -1;
     }
     return 0;
@@ -197,8 +203,8 @@ static int check_kind(const struct admission_request *request, const char *optio
     return 0;
 }
 
-/* Without --nodes, Slurm's clients make --ntasks-per-node=T into --ntasks=T, as for a job of one
- * node. */
+/* Without --nodes, the clients of Slurm turn --ntasks-per-node=T into --ntasks=T, as for a job of
+ * one node. */
 static void multiply_tasks(const struct admission_request *request, int nodes,
                            struct admission_changes *changes)
 {
@@ -275,10 +281,10 @@ uint32_t admission_marked_base(const char *comment)
     return (uint32_t)number;
 }
 
-/* Else it says so by its comment alone. */
+/* Does the extension name its base by the option? If not, its comment names the base. */
 static bool by_option(const struct admission_request *request)
 {
-    return admission_env_get(&request->env, OPTION_EXTEND) != NULL;
+    return option_text(&request->env, OPTION_EXTEND) != NULL;
 }
 
 /* Put before the message how the extension has named its base. Returns -1. */
@@ -318,7 +324,7 @@ static int check_base_job(const struct admission_request *request, const struct 
     return 0;
 }
 
-/* The marker by which what a dead base has left is found and cancelled. */
+/* By this marker, the extensions of a dead base are found and cancelled. */
 static int check_marker(const struct admission_request *request, const struct admission_job *base,
                         struct error *err)
 {
@@ -332,7 +338,8 @@ static int check_marker(const struct admission_request *request, const struct ad
                      error_value(request->comment ? request->comment : "").text, marker);
 }
 
-/* Nodes of the base that are lost count for Slurm until it takes them for down. Its leader knows better, and MAX is the user's own. */
+/* Slurm counts a lost node of the base until it takes the node for down. The leader of the base
+ * knows earlier. A wrong number harms nobody else: MAX is the user's own limit. */
 static int base_nodes(const struct admission_request *request, const struct admission_job *base)
 {
     return request->base_left != ADMISSION_UNSET && request->base_left >= 0 &&
@@ -363,12 +370,13 @@ static int check_size(const struct admission_request *request, const struct admi
     return 0;
 }
 
-/* The pool that the extension names; else the base's first; else the site's. NULL with 0 returned:
- * none. */
+/* The pool that the extension names, else the first one of the base, else the default of the site.
+ * *pool is NULL with 0 returned: there is none. */
 static int find_pool(const struct conf *conf, const struct admission_request *request,
                      const struct admission_job *base, const struct pool **pool, struct error *err)
 {
-    const char *name = admission_env_get(&request->env, OPTION_POOL);
+    const struct policy_option *pools = policy_find("pool");
+    const char *name = option_text(&request->env, pools->option);
     struct policy policy;
     int rc = 0;
 
@@ -377,7 +385,7 @@ static int find_pool(const struct conf *conf, const struct admission_request *re
         return 0;
     policy_init(&policy);
     if (!name)
-        name = admission_env_get(&base->env, "ELASTIC_POOL");
+        name = merged_text(&base->env, pools);
     if (name)
         rc = policy_set(&policy, "pool", name, err);
     if (rc == 0 && policy.pool_count == 0)
@@ -407,8 +415,8 @@ static bool join_features(char **features, const char *base, const char *pool)
     return false;
 }
 
-/* The nodes that the base and its extensions have: where jobs share nodes, Slurm packs them there.
- * */
+/* The nodes of the base and its extensions. Where jobs share nodes, Slurm would put this extension
+ * on them. */
 static bool join_excluded(char **excluded, const char *own, const char *base, const char *siblings)
 {
     const char *parts[] = {own, base, siblings};
@@ -433,8 +441,8 @@ static bool set_strings(const struct admission_request *request, const struct ad
                         const struct admission_siblings *siblings, const struct pool *pool,
                         struct admission_changes *changes)
 {
-    /* Where jobs own their nodes Slurm itself keeps siblings apart; and a list, made once, would keep
-     * this one off a node that its sibling has left meanwhile. */
+    /* Where jobs own their nodes, Slurm itself keeps the extensions apart. A list is made only
+     * once; it would exclude a node also after another extension has left that node. */
     const char *taken = base->whole_nodes ? NULL : siblings->nodes;
 
     if (asprintf(&changes->name, "%s+", base->name ? base->name : "elastic") < 0) {
@@ -449,8 +457,8 @@ static bool set_strings(const struct admission_request *request, const struct ad
            join_features(&changes->features, base->features, pool->constraint);
 }
 
-/* At most what the base has left. The pool's time_min is the leader's business: Slurm 22.05's backfill
- * gives a job with a --time-min no more than that. */
+/* At most the time that the base has left. The leader, not this function, uses time_min of the
+ * pool: the backfill of Slurm 22.05 gives a job with --time-min no more than that time. */
 static int set_times(const struct admission_request *request, const struct admission_job *base,
                      struct admission_changes *changes, struct error *err)
 {
@@ -464,7 +472,7 @@ static int set_times(const struct admission_request *request, const struct admis
         return error_set(err, "job %u ends within a minute", base->id);
     }
     if (limit == ADMISSION_UNSET)
-        return 0; /* the partition's default, of which we know nothing */
+        return 0; /* the default of the partition, which is not known here */
     changes->time_limit = limit;
     if (least != ADMISSION_UNSET)
         changes->time_min = least < limit ? least : limit;
@@ -489,7 +497,7 @@ static int decide_extension(const struct conf *conf, const struct admission_requ
     }
     if (check_base_job(request, base, changes, err) < 0)
         return name_option(request, base, err);
-    /* elasticrun --elastic in a job that was not submitted as elastic: only its leader knows MAX. */
+    /* elasticrun --elastic in a job that was not submitted as elastic: only its leader has MAX. */
     if (admission_role(&base->env) != ADMISSION_BASE)
         return 0;
     changes->refusal = ADMISSION_REFUSE_NODES;

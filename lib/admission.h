@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which elastic jobs and extension jobs are let in, and what is set on them.
+/* Which elastic jobs and extension jobs Slurm accepts, and which values it sets on them.
  *
- * Pure: the caller describes the request, the base job and the extensions that exist; the answer
- * is a refusal with one line of reason, or a set of changes. job_submit/elastic is the caller that
- * matters; it runs under slurmctld's locks, so nothing here waits, and nothing costs more than a
- * few strings. */
+ * Pure: the caller describes the request, the base job and the extensions that exist. The answer is
+ * a refusal with one line of reason, or a set of changes. The main caller is job_submit/elastic,
+ * which runs under the locks of slurmctld. So nothing here waits, and nothing costs more than a few
+ * strings. */
 #ifndef ELASTIC_ADMISSION_H
 #define ELASTIC_ADMISSION_H
 
@@ -19,8 +19,8 @@
 #define ADMISSION_UNSET     (-1)      /* the user has not said */
 #define ADMISSION_UNLIMITED INT32_MAX /* of a time limit */
 
-/* The job control environment, as Slurm keeps it with a job: NAME=VALUE entries, where Slurm has
- * put "SPANK_" in front of the names of some. */
+/* The job control environment, as Slurm keeps it with a job: NAME=VALUE entries. Slurm has put
+ * "SPANK_" in front of some of the names. */
 struct admission_env {
     char *const *entries;
     size_t count;
@@ -41,8 +41,9 @@ enum admission_role admission_role(const struct admission_env *env);
 /* The base that an extension names, 0 if that is not the id of a job. */
 uint32_t admission_base_of(const struct admission_env *env);
 
-/* Does this comment mark an extension ("elastic-extension-of=JOBID.RESTARTS"), and of which job; 0 if
- * that is not the id of a job. Extensions that come without the option are known by it alone. */
+/* Does this comment mark an extension ("elastic-extension-of=JOBID.RESTARTS")? Of which job? The
+ * second function returns 0 if JOBID is not the id of a job. An extension that comes without the
+ * option --elastic-extend is known by its comment alone. */
 bool admission_is_marked(const char *comment);
 uint32_t admission_marked_base(const char *comment);
 
@@ -54,17 +55,23 @@ struct admission_request {
     struct admission_env env;
     uint32_t uid;
     bool array, heterogeneous;
-    int min_nodes, max_nodes; /* ADMISSION_UNSET each */
+    /* Each of these may be ADMISSION_UNSET. */
+    int min_nodes, max_nodes;
     int tasks, tasks_per_node;
     int min_cpus;
-    int requeue;    /* 0, 1 or ADMISSION_UNSET */
-    int time_limit; /* minutes, ADMISSION_UNSET or ADMISSION_UNLIMITED */
+    /* 0, 1 or ADMISSION_UNSET. */
+    int requeue;
+    /* Minutes, ADMISSION_UNSET or ADMISSION_UNLIMITED. */
+    int time_limit;
     int time_min;
-    int base_left; /* of an extension: nodes that its base still works on, ADMISSION_UNSET: all that Slurm counts */
+    /* Of an extension: nodes that its base job still works on. ADMISSION_UNSET: all nodes that
+     * Slurm counts. */
+    int base_left;
     const char *comment, *admin_comment, *excluded;
     /* The most nodes that any of its partitions lets a job have; ADMISSION_UNSET: not known. */
     int partition_nodes;
-    const char *partition_name; /* the partition that this is, for the message */
+    /* The name of that partition, for the message. */
+    const char *partition_name;
 };
 
 /* The job that an extension names. */
@@ -74,30 +81,38 @@ struct admission_job {
     struct admission_env env;
     const char *name, *nodes, *features;
     int node_count;
-    bool whole_nodes; /* --exclusive */
-    int minutes_left; /* ADMISSION_UNLIMITED: no time limit */
+    /* --exclusive. */
+    bool whole_nodes;
+    /* ADMISSION_UNLIMITED: no time limit. */
+    int minutes_left;
 };
 
-/* The extensions of that job that are pending, or run and are not about to leave: by preemption, or
- * because their time runs out. */
+/* The extensions of that job that are pending, or that run. One that is about to leave does not
+ * count: by preemption, or because its time runs out. */
 struct admission_siblings {
-    int node_count;    /* of all */
-    const char *nodes; /* of those that run; NULL: none */
+    int node_count;
+    /* Nodes of the extensions that run. NULL: none. */
+    const char *nodes;
 };
 
 enum admission_refusal {
-    ADMISSION_REFUSE_VALUE, /* a value that cannot work */
+    /* A value that cannot work. */
+    ADMISSION_REFUSE_VALUE,
     ADMISSION_REFUSE_NODES,
-    ADMISSION_REFUSE_KIND, /* arrays, heterogeneous jobs */
-    ADMISSION_REFUSE_JOB,  /* no such base job */
+    /* Arrays, heterogeneous jobs. */
+    ADMISSION_REFUSE_KIND,
+    /* There is no such base job. */
+    ADMISSION_REFUSE_JOB,
     ADMISSION_REFUSE_OWNER,
-    ADMISSION_REFUSE_SITE, /* out of memory, elastic.conf */
+    /* Out of memory, or elastic.conf is wrong. */
+    ADMISSION_REFUSE_SITE,
 };
 
 /* What to set on the job: fields that are ADMISSION_UNSET or NULL stay as they are. Strings are
  * owned. */
 struct admission_changes {
-    enum admission_refusal refusal; /* why it was refused; only then */
+    /* The reason of a refusal. Without a refusal it means nothing. */
+    enum admission_refusal refusal;
     int min_nodes, max_nodes, tasks, min_cpus;
     int kill_on_node_fail, requeue;
     int time_limit, time_min;
@@ -111,22 +126,28 @@ void admission_changes_clear(struct admission_changes *changes);
 int admission_base(const struct conf *conf, const struct admission_request *request,
                    struct admission_changes *changes, struct error *err);
 
-/* Decide on an extension of base, known by the option or by its comment alone. As admission_base. One
- * of the second kind whose base is not elastic for Slurm is let in as it is: its leader decides. */
+/* Decide on an extension of base, as admission_base. The extension is known by the option or by its
+ * comment alone. In the second case, the base may not be elastic for Slurm; then the extension is
+ * accepted as it is, and the leader of the base decides. */
 int admission_extension(const struct conf *conf, const struct admission_request *request,
                         const struct admission_job *base, const struct admission_siblings *siblings,
                         struct admission_changes *changes, struct error *err);
 
-/* May a user change this of an elastic job or an extension? 0 or -1 with err; admins may do
- * anything, ask before. nodes: the number asked for, ADMISSION_UNSET if it is not to change. */
+/* What a user wants to change of an elastic job or an extension. */
 struct admission_update {
     enum admission_role role;
     bool pending;
+    /* The number of nodes that the user asks for. ADMISSION_UNSET: it stays. */
     int nodes;
-    int min;        /* MIN of the base, 0 for an extension */
-    bool placement; /* partition, QOS or constraint is to change */
+    /* MIN of the base, 0 for an extension. */
+    int min;
+    /* Partition, QOS or constraint. */
+    bool placement;
     bool comment;
 };
+
+/* May a user make this change? 0, or -1 with err. Administrators may change anything, so the caller
+ * does not ask about them. */
 int admission_update(const struct admission_update *update, struct error *err);
 
 #endif

@@ -11,7 +11,7 @@
 #define RANGE_FORM "write MIN:MAX with 1 <= MIN <= MAX <= 65533"
 #define LIST_FORM  "write the sizes in ascending order, each once, such as 2,4,8"
 
-/* One number of the text; what names it in the message ("MIN", "size"). */
+/* One number of the text. The message calls it what ("MIN", "a size of the list"). */
 static int parse_part(const char *what, const char *text, size_t len, int *value, struct error *err)
 {
     char part[SIZES_TEXT_MAX] = "";
@@ -30,7 +30,7 @@ static int parse_part(const char *what, const char *text, size_t len, int *value
                      what, error_value(part).text, SIZES_NODES_MAX);
 }
 
-/* A STEP that leaps over MAX: say which MAX it does lead to. */
+/* A STEP that goes past MAX: say which values of MAX it reaches. */
 static int step_error(const struct sizes *sizes, int step, struct error *err)
 {
     int below = sizes->min + (sizes->max - sizes->min) / step * step;

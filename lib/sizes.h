@@ -11,21 +11,23 @@
 #define SIZES_LIST_MAX  64
 #define SIZES_NODES_MAX 65533 /* Slurm's own limit for a job */
 
-/* Enough for sizes_format of any sizes: 64 numbers of 5 digits, each with a separator or the
- * end. */
+/* Enough for sizes_format: 64 numbers of 5 digits, each with a separator or the final NUL. */
 #define SIZES_TEXT_MAX (SIZES_LIST_MAX * 6)
 
 struct sizes {
-    int min; /* nodes of the base job; 0 means: not set */
+    /* Nodes of the base job. 0: not set. */
+    int min;
     int max;
-    int step;                 /* 0 when the sizes are a list */
-    int count;                /* entries of list */
-    int list[SIZES_LIST_MAX]; /* ascending, list[0] == min, list[count - 1] == max */
+    /* 0: the sizes are a list. */
+    int step;
+    /* Entries of list, which ascends from min to max. */
+    int count;
+    int list[SIZES_LIST_MAX];
 };
 
-/* Parse "2:8", "2:8:2", "2,4,8" or "4" (rigid in size: 4:4). STEP must divide MAX - MIN. Blanks are
- * refused. Returns -1 with sizes untouched and a text that says what is wrong and what would be
- * right; which option or file the value came from is the caller's to add (policy_set does). */
+/* Parse "2:8", "2:8:2", "2,4,8" or "4" (the same as 4:4). STEP must divide MAX - MIN. Blanks are
+ * refused. Returns -1 with sizes unchanged and a text that says what is wrong and what would be
+ * right. The caller adds where the value came from (policy_set does). */
 int sizes_parse(const char *text, struct sizes *sizes, struct error *err);
 
 /* Write the canonical form ("2:8", "2:8:2", "2,4,8"), which sizes_parse reads back, into buf;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The plugin in sbatch, salloc and srun (client.h).
  *
- * The policy is complete when it leaves: command line, environment and policy file are merged here,
- * so that a file that is edited or removed later does not change a job that waits in the queue. */
+ * The client merges command line, environment and policy file, and sends the complete policy along.
+ * A user can then edit or remove the file: that does not change a job that waits in the queue. */
 #include "config.h"
 
 #include "spank/client.h"
@@ -17,15 +17,13 @@
 #include "common/conf_file.h"
 #include "lib/conf.h"
 #include "lib/policy.h"
-#include "lib/text.h"
 #include "spank/environment.h"
 #include "spank/options.h"
 
 extern char **environ;
 
-/* Returning an error is not enough: Slurm ignores it where the plugin is "optional" in
- * plugstack.conf, and would submit a job without its policy. It would also add two lines of its
- * own. */
+/* It is not enough to return an error. Where plugstack.conf calls the plugin "optional", Slurm
+ * ignores the error and submits the job without its policy. Slurm also prints two lines more. */
 void client_refuse(const struct error *err)
 {
     const char *code = getenv("SLURM_EXIT_ERROR"); /* as sbatch itself does */
@@ -49,7 +47,7 @@ static bool is_leftover(const char *entry)
             has_prefix(entry, ENVIRONMENT_TRAVEL_PREFIX "ELASTIC_"));
 }
 
-/* srun has by now copied these from its environment to its job control environment. */
+/* srun has already copied these variables from its environment to its job control environment. */
 static void forget_entry(spank_t sp, const char *entry)
 {
     size_t prefix = strlen(ENVIRONMENT_TRAVEL_PREFIX), len = strcspn(entry, "=");
@@ -63,14 +61,14 @@ static void forget_entry(spank_t sp, const char *entry)
     free(name);
 }
 
-/* An allocation of its own starts with nothing of the elastic job whose script asks for it. */
+/* The script of an elastic job can ask for another allocation, which must not get this policy. */
 static void forget_outer_policy(void)
 {
     if (!getenv(ENVIRONMENT_MARK))
         return;
     unsetenv(ENVIRONMENT_MARK);
-    for (const struct environment_name *n = environment_names; n->name; n++)
-        unsetenv(n->name);
+    for (const struct policy_option *option = policy_options; option->json; option++)
+        unsetenv(option->environment);
     for (const struct environment_input *input = environment_inputs; input->name; input++) {
         const char *value = getenv(input->name);
         if (value && strcmp(value, input->value) == 0)
@@ -108,58 +106,30 @@ static void give(spank_t sp, const char *name, const char *value)
     set_travelling(name, value);
 }
 
-/* A value of the policy's JSON form as elasticrun reads it from the environment. NULL: out of
- * memory. */
-static char *value_text(json_object *value)
+static int send_value(spank_t sp, const struct policy *policy, const struct policy_option *option,
+                      struct error *err)
 {
-    size_t count, size;
-    char *text;
+    char *text = policy_option_text(policy, option);
+    int rc = 0;
 
-    if (json_object_is_type(value, json_type_string))
-        return strdup(json_object_get_string(value));
-    if (!json_object_is_type(value, json_type_array))
-        return strdup(json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN));
-    count = json_object_array_length(value);
-    size = count * (POLICY_POOL_NAME_MAX + 1) + 1;
-    text = calloc(1, size);
-    for (size_t i = 0; text && i < count; i++)
-        text_append(text, size, "%s%s", i ? "," : "",
-                    json_object_get_string(json_object_array_get_idx(value, i)));
-    return text;
-}
-
-static int send_values(spank_t sp, json_object *json, struct error *err)
-{
-    for (const struct environment_name *n = environment_names; n->name; n++) {
-        json_object *value;
-        char *text;
-
-        if (!json_object_object_get_ex(json, n->key, &value))
-            continue;
-        text = value_text(value);
-        if (!text)
-            return error_set(err, "out of memory");
-        if (strlen(text) > ENVIRONMENT_VALUE_MAX) {
-            error_set(err, "%s of the policy file has %zu bytes; a job can carry %d", n->key,
-                      strlen(text), ENVIRONMENT_VALUE_MAX);
-            free(text);
-            return -1;
-        }
-        give(sp, n->name, text);
-        free(text);
-    }
-    return 0;
+    if (!text)
+        return error_set(err, "out of memory");
+    if (strlen(text) > ENVIRONMENT_VALUE_MAX)
+        rc = error_set(err, "%s of the policy file has %zu bytes; a job can carry %d", option->json,
+                       strlen(text), ENVIRONMENT_VALUE_MAX);
+    else
+        give(sp, option->environment, text);
+    free(text);
+    return rc;
 }
 
 static int send_policy(spank_t sp, const struct policy *policy, struct error *err)
 {
-    json_object *json = policy_to_json(policy);
-    int rc = json ? send_values(sp, json, err) : error_set(err, "out of memory");
-
-    json_object_put(json);
-    if (rc < 0)
-        return -1;
-    /* The job has the file's content now, and elasticrun shall not read the file again. */
+    for (const struct policy_option *option = policy_options; option->json; option++) {
+        if (policy_option_is_set(policy, option) && send_value(sp, policy, option, err) < 0)
+            return -1;
+    }
+    /* The job has the content of the file now, and elasticrun must not read the file again. */
     unsetenv("ELASTIC_CONFIG");
     for (const struct environment_input *input = environment_inputs; input->name; input++)
         setenv(input->name, input->value, 1);
@@ -167,7 +137,7 @@ static int send_policy(spank_t sp, const struct policy *policy, struct error *er
     return 0;
 }
 
-/* The file's name is only for this moment; what the job carries is its content. */
+/* The job carries the content of the file, not its name. */
 static int merge_file(struct policy *policy, const char *path, struct error *err)
 {
     struct policy file;
@@ -194,7 +164,7 @@ static int merge_layers(struct policy *policy, const struct options *options, st
             err,
             "--%s has no meaning without --elastic=MIN:MAX; add it, or \"nodes\" to the "
             "policy file",
-            options->first);
+            options->some);
     return 0;
 }
 
@@ -232,7 +202,7 @@ static int send_base(spank_t sp, const struct options *options, struct error *er
             err,
             "--%s makes a new job elastic, and this srun is a step of job %s; give it to "
             "sbatch or salloc",
-            options->first, error_value(job_id).text);
+            options->some, error_value(job_id).text);
     policy_init(&policy);
     if (merge_layers(&policy, options, err) == 0 && check_site(&policy, err) == 0 &&
         send_policy(sp, &policy, err) == 0)
@@ -241,8 +211,8 @@ static int send_base(spank_t sp, const struct options *options, struct error *er
     return rc;
 }
 
-/* Without PrologFlags=Alloc a node that does not run the script runs the prolog when a step comes to it, and it is this srun then that says what the
- * job is. */
+/* Without PrologFlags=Alloc, the first node runs the prolog for the script. Each other node runs it
+ * when the first step comes to the node; then this srun tells the prolog what the job is. */
 static void tell_prolog(spank_t sp)
 {
     const char *sizes = getenv(ENVIRONMENT_MARK) ? getenv(ENVIRONMENT_SIZES) : NULL;
@@ -257,8 +227,8 @@ static void tell_prolog(spank_t sp)
     }
 }
 
-/* srun in the script of an elastic job. --export=NONE, which the one of sbatch implies for all sruns
- * of the script, shall not part elasticrun from the policy. */
+/* srun in the script of an elastic job. elasticrun must get the policy also with --export=NONE. If
+ * sbatch has that option, it holds for all sruns of the script. */
 static void pass_policy_to_step(spank_t sp)
 {
     if (spank_context() != S_CTX_LOCAL || !getenv("SLURM_JOB_ID"))
@@ -266,10 +236,10 @@ static void pass_policy_to_step(spank_t sp)
     tell_prolog(sp);
     if (!getenv(ENVIRONMENT_MARK))
         return;
-    for (const struct environment_name *n = environment_names; n->name; n++) {
-        const char *value = getenv(n->name);
+    for (const struct policy_option *option = policy_options; option->json; option++) {
+        const char *value = getenv(option->environment);
         if (value)
-            set_travelling(n->name, value);
+            set_travelling(option->environment, value);
     }
 }
 
@@ -279,7 +249,7 @@ int client_send_policy(spank_t sp)
     struct error err;
     int rc;
 
-    if (!options->first) {
+    if (!options->some) {
         pass_policy_to_step(sp);
         return ESPANK_SUCCESS;
     }

@@ -7,12 +7,12 @@
 
 #include "lib/error.h"
 
-/* Before any option is read: forget what an elastic job around this command has left in the
- * environment. */
+/* Before any option is read: remove what an elastic job has left in the environment of this
+ * command, which may run in the script of that job. */
 void client_forget_outer_job(spank_t sp);
 
-/* After the options: merge and check the policy, and send it along. Does not return if it is
- * wrong. */
+/* After the options: merge and check the policy, and send it along. Does not return if the policy
+ * is wrong. */
 int client_send_policy(spank_t sp);
 
 /* Write err as the command's one line of error and end it. */

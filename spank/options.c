@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The options of sbatch, salloc and srun (options.h).
  *
- * Values are checked when Slurm meets them, so that a wrong #SBATCH line is named even when the
+ * Each value is checked when Slurm reads it. So a wrong #SBATCH line is an error also where the
  * command line overrides it. */
 #include "spank/options.h"
 
@@ -14,7 +14,7 @@
 #include "lib/number.h"
 #include "spank/client.h"
 
-/* Slurm's callback gets no cookie, and slurm_spank_init_post_opt does not get the options. */
+/* Slurm passes no pointer of ours to its callback, and no options to slurm_spank_init_post_opt. */
 static struct options given;
 
 const struct options *options_given(void)
@@ -22,40 +22,37 @@ const struct options *options_given(void)
     return &given;
 }
 
-enum option_value {
-    OPTION_SIZES,
-    OPTION_GRACE,
-    OPTION_GROW_DELAY,
-    OPTION_SNOOZE,
-    OPTION_FAULT_WAIT,
-    OPTION_HANG_WAIT,
-    OPTION_MAX_RESTARTS,
-    OPTION_POOL,
-    OPTION_SIGNAL,
-    OPTION_GROW,
-    OPTION_REQUEUE,
-    OPTION_CONFIG,
-    OPTION_EXTEND,
+/* Options that set no value of the policy. */
+static const struct policy_option own_options[] = {
+    {.option = "elastic-config",
+     .argument = "FILE",
+     .help = "policy file (JSON) with any of these, and scale_config"},
+    {.option = "elastic-extend",
+     .argument = "JOBID",
+     .help = "internal: the job extends this elastic job"},
 };
+#define OPTION_CONFIG (&own_options[0])
+#define OPTION_EXTEND (&own_options[1])
 
-const char *const options_names[] = {
-    [OPTION_SIZES] = "elastic",
-    [OPTION_GRACE] = "elastic-grace",
-    [OPTION_GROW_DELAY] = "elastic-grow-delay",
-    [OPTION_SNOOZE] = "elastic-snooze",
-    [OPTION_FAULT_WAIT] = "elastic-fault-wait",
-    [OPTION_HANG_WAIT] = "elastic-hang-wait",
-    [OPTION_MAX_RESTARTS] = "elastic-max-restarts",
-    [OPTION_POOL] = "elastic-pool",
-    [OPTION_SIGNAL] = "elastic-signal",
-    [OPTION_GROW] = "elastic-grow",
-    [OPTION_REQUEUE] = "elastic-requeue",
-    [OPTION_CONFIG] = "elastic-config",
-    [OPTION_EXTEND] = "elastic-extend",
-    NULL,
-};
+/* The options of the policy, then the own ones, from 0 on; NULL after the last one. */
+static const struct policy_option *option_at(int number)
+{
+    for (const struct policy_option *option = policy_options; option->json; option++) {
+        if (option->option && number-- == 0)
+            return option;
+    }
+    return number < (int)(sizeof(own_options) / sizeof(own_options[0])) ? &own_options[number]
+                                                                        : NULL;
+}
 
-/* Read where the command was started; a job's working directory may be another one. */
+const char *options_name(int number)
+{
+    const struct policy_option *option = option_at(number);
+
+    return option ? option->option : NULL;
+}
+
+/* The path is relative to where the command was started. The job may run elsewhere. */
 static int set_config(const char *path, struct error *err)
 {
     char cwd[PATH_MAX], *absolute;
@@ -91,73 +88,58 @@ static int set_extend(const char *text, struct error *err)
     return 0;
 }
 
-static int set_option(enum option_value option, const char *text, struct error *err)
+static int set_option(const struct policy_option *option, const char *text, struct error *err)
 {
-    if (option != OPTION_POOL && option != OPTION_EXTEND)
+    if (option != OPTION_EXTEND && option->kind != POLICY_KIND_POOLS)
         given.policy_given = true;
     if (option == OPTION_CONFIG)
         return set_config(text, err);
     if (option == OPTION_EXTEND)
         return set_extend(text, err);
-    if (option == OPTION_SIZES)
-        return policy_set(&given.policy, "elastic", text, err);
-    return policy_set(&given.policy, options_names[option] + strlen("elastic-"), text, err);
+    return policy_set(&given.policy, option->option, text, err);
 }
 
-static int on_option(int value, const char *text, int remote)
+static int on_option(int number, const char *text, int remote)
 {
+    const struct policy_option *option = option_at(number);
     struct error err;
 
     if (remote) /* only so that slurmstepd knows the option */
         return ESPANK_SUCCESS;
-    if (set_option((enum option_value)value, text ? text : "", &err) < 0)
+    if (set_option(option, text ? text : "", &err) < 0)
         client_refuse(&err);
-    given.first = options_names[value];
+    given.some = option->option;
     return ESPANK_SUCCESS;
 }
 
-/* sbatch --help has 50 columns for a text, and 24 for "--NAME=ARGUMENT". */
-static const struct {
-    const char *argument, *help;
-} texts[] = {
-    [OPTION_SIZES] = {"SIZES",
-                      "[elastic] make the job elastic: it starts on MIN nodes and grows into idle "
-                      "ones. SIZES is MIN:MAX, MIN:MAX:STEP or a list N,N,N"},
-    [OPTION_GRACE] = {"S", "[elastic] seconds to save a checkpoint and leave a node"},
-    [OPTION_GROW_DELAY] = {"S", "[elastic] seconds after a shrink until more nodes are asked for"},
-    [OPTION_SNOOZE] = {"S", "[elastic] seconds after any restart without growth"},
-    [OPTION_FAULT_WAIT] = {"S", "[elastic] seconds to wait for the replacement of a lost node"},
-    [OPTION_HANG_WAIT] =
-        {"S", "[elastic] seconds without a step after which a training hangs; 0: never"},
-    [OPTION_MAX_RESTARTS] =
-        {"N", "[elastic] restarts after failures of workers; N/S: within any S seconds"},
-    [OPTION_POOL] = {"NAME,...", "[elastic] where more nodes may come from, in this order"},
-    [OPTION_SIGNAL] = {"SIGNAL",
-                       "[elastic] signal that tells a worker of a change: none, USR1, ..."},
-    [OPTION_GROW] = {"MODE",
-                     "[elastic] auto: grow into idle nodes; ask: only when somebody asks for that"},
-    [OPTION_REQUEUE] = {"WHEN",
-                        "[elastic] put the job back into the queue: limit, fault, limit,fault"},
-    [OPTION_CONFIG] = {"FILE", "[elastic] policy file (JSON) with any of these, and scale_config"},
-    [OPTION_EXTEND] = {"JOBID", "[elastic] internal: the job extends this elastic job"},
-};
+/* Slurm copies the struct and its texts. */
+static int register_option(spank_t sp, const struct policy_option *option, int number)
+{
+    char usage[256];
+    struct spank_option slurm_option = {
+        .name = (char *)option->option,
+        .arginfo = (char *)option->argument,
+        .usage = usage,
+        .has_arg = 1,
+        .val = number,
+        .cb = on_option,
+    };
+
+    snprintf(usage, sizeof(usage), "[elastic] %s", option->help);
+    if (spank_option_register(sp, &slurm_option) == ESPANK_SUCCESS)
+        return ESPANK_SUCCESS;
+    slurm_error("elastic: Slurm does not accept the option --%s", option->option);
+    return ESPANK_ERROR;
+}
 
 int options_register(spank_t sp)
 {
+    const struct policy_option *option;
+
     policy_init(&given.policy);
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        struct spank_option option = {
-            .name = (char *)options_names[i],
-            .arginfo = (char *)texts[i].argument,
-            .usage = (char *)texts[i].help,
-            .has_arg = 1,
-            .val = (int)i,
-            .cb = on_option,
-        };
-        if (spank_option_register(sp, &option) != ESPANK_SUCCESS) {
-            slurm_error("elastic: Slurm does not accept the option --%s", options_names[i]);
+    for (int number = 0; (option = option_at(number)); number++) {
+        if (register_option(sp, option, number) != ESPANK_SUCCESS)
             return ESPANK_ERROR;
-        }
     }
     return ESPANK_SUCCESS;
 }

@@ -10,22 +10,26 @@
 
 #include "lib/policy.h"
 
-/* What was given on the command line and in #SBATCH lines, the last of each option. */
+/* What the user has given on the command line and in #SBATCH lines, the last of each option. */
 struct options {
-    const char *first; /* an option that was given, without dashes; NULL: none was */
+    /* One of the given options, without "--". NULL: none was given. */
+    const char *some;
     struct policy policy;
-    bool policy_given; /* any other than --elastic-pool and --elastic-extend */
-    char *config;      /* --elastic-config, absolute; NULL: not given */
-    uint32_t extend;   /* --elastic-extend; 0: not given */
+    /* Any option other than --elastic-pool and --elastic-extend. */
+    bool policy_given;
+    /* --elastic-config as an absolute path. NULL: not given. */
+    char *config;
+    /* --elastic-extend. 0: not given. */
+    uint32_t extend;
 };
 
-/* Register all options; called from slurm_spank_init in every context in which they can appear. */
+/* Register all options. slurm_spank_init calls this in every context in which they can appear. */
 int options_register(spank_t sp);
 
-/* What has been collected until now. Belongs to this module. */
+/* The options until now. The struct belongs to this module. */
 const struct options *options_given(void);
 
-/* The names of all options, for what Slurm derives from them; the last is NULL. */
-extern const char *const options_names[];
+/* The name of an option, without "--". The numbers begin at 0; NULL after the last option. */
+const char *options_name(int number);
 
 #endif

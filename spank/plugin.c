@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* spank_elastic.so: which function does what, by the context that Slurm has loaded the plugin in.
+/* spank_elastic.so: what the plugin does in each context in which Slurm loads it.
  *
- * Only options and environment are dealt with here. In slurmd, and in prolog and epilog, there is
- * nothing to do: what has to be done on the node's side is in scripts/epilog.d. */
+ * The plugin handles options and environment only. It does nothing in slurmd, prolog and epilog:
+ * scripts/prolog.d and scripts/epilog.d do the work on the node. */
 #include <stdbool.h>
 
 #include <slurm/spank.h>
@@ -26,7 +26,7 @@ int slurm_spank_init(spank_t sp, int argc, char **argv)
         client_forget_outer_job(sp);
         return options_register(sp);
     }
-    /* slurmstepd would complain about each option of a job that it does not know. */
+    /* slurmstepd complains about each option of a job that it does not know. */
     return spank_context() == S_CTX_REMOTE ? options_register(sp) : ESPANK_SUCCESS;
 }
 

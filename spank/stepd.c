@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The plugin in slurmstepd (stepd.h).
  *
- * In the batch step this makes the sruns of the script elastic; in the step's own slurmstepd it
- * would be too late for srun. It also runs in the tasks' step of an srun that made its own
- * allocation. */
+ * In the batch step, this makes the sruns of the script elastic. In the slurmstepd of the step that
+ * srun starts, it would be too late for srun. It also runs in the step of an srun that has made its
+ * own allocation. */
 #include "config.h"
 
 #include "spank/stepd.h"
@@ -12,20 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/policy.h"
 #include "spank/environment.h"
 #include "spank/options.h"
 
-/* A sbatch in the script would read the option from here and submit an elastic job by accident. */
+/* An sbatch in the script would read the options here and submit an elastic job by accident. */
 static void unset_travelled_options(spank_t sp)
 {
-    char name[128];
+    char variable[96], name[128];
 
-    for (const char *const *option = options_names; *option; option++) {
-        snprintf(name, sizeof(name), ENVIRONMENT_TRAVEL_PREFIX "_SLURM_SPANK_OPTION_elastic_%s",
-                 *option);
-        for (char *p = name; *p; p++)
-            if (*p == '-')
-                *p = '_';
+    for (int number = 0; options_name(number); number++) {
+        policy_option_variable(options_name(number), variable, sizeof(variable));
+        snprintf(name, sizeof(name), ENVIRONMENT_TRAVEL_PREFIX "%s", variable);
         spank_unsetenv(sp, name);
     }
 }
@@ -49,8 +47,8 @@ static void unpack_policy(spank_t sp)
         slurm_error("elastic: no memory to pass the job's policy on");
         return;
     }
-    for (const struct environment_name *n = environment_names; n->name; n++)
-        unpack(sp, n->name, buf, ENVIRONMENT_VALUE_MAX + 1);
+    for (const struct policy_option *option = policy_options; option->json; option++)
+        unpack(sp, option->environment, buf, ENVIRONMENT_VALUE_MAX + 1);
     for (const struct environment_input *input = environment_inputs; input->name; input++)
         spank_setenv(sp, input->name, input->value, 1);
     spank_setenv(sp, ENVIRONMENT_MARK, PACKAGE_VERSION, 1);

@@ -5,7 +5,8 @@
 
 #include <slurm/spank.h>
 
-/* Give an elastic job's step its environment. Never fails: a job must not end because of us. */
+/* Give the step of an elastic job its environment. Never fails: a job must not end because of this
+ * plugin. */
 void stepd_set_environment(spank_t sp);
 
 #endif

@@ -13,9 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SUCCESSION 180 /* seconds before its end in which an extension's successor is let in */
+/* Seconds before the end of an extension in which its successor is accepted. */
+#define SUCCESSION 180
 
-/* Data, unlike functions, is bound when the plugin is loaded: weak, so that this never fails. */
+/* The loader binds data, unlike functions, when it loads the plugin. Weak symbols cannot fail. */
 #pragma weak default_part_loc
 #pragma weak job_list
 #pragma weak slurm_conf
@@ -72,7 +73,7 @@ struct sibling_search {
     char *nodes;
 };
 
-/* Another is asked for before its time runs out, to take its place. */
+/* A leader asks for a successor before the time of an extension runs out. */
 static bool ends_soon(const job_record_t *record, const struct admission_job *base)
 {
     time_t left = record->end_time - time(NULL);
@@ -125,7 +126,7 @@ void base_job_siblings(const struct admission_job *base, struct admission_siblin
     siblings->nodes = search.nodes;
 }
 
-/* MaxNodes of a partition is no limit where a QOS may override it. */
+/* Where a QOS may override MaxNodes of a partition, MaxNodes is no limit. */
 static uint32_t nodes_of(const part_record_t *part)
 {
     if (slurm_conf.accounting_storage_enforce & ACCOUNTING_ENFORCE_QOS)

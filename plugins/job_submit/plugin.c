@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* job_submit/elastic: admission of elastic jobs and their extensions.
  *
- * slurmctld calls this with its locks held, for every job: what is neither elastic nor an
- * extension goes straight through. The decisions are lib/admission.c's; here Slurm's request is
- * put into its terms and its answer into Slurm's. Whatever slurmctld will free comes from its own
+ * slurmctld calls this plugin for every job, with its locks held. A job that is neither elastic nor
+ * an extension passes at once. lib/admission.c decides; this file translates the request of Slurm
+ * for it, and its answer for Slurm. slurmctld frees the strings, so they come from its own
  * allocator (xstrdup).
  *
- * A broken elastic.conf only stops elastic jobs. */
+ * If elastic.conf is wrong, only elastic jobs are refused. */
 #include "config.h"
 
 #include "src/common/slurm_xlator.h"
@@ -41,7 +41,7 @@ int init(void)
 {
     struct error err;
 
-    /* So that a broken file is in the log from the start; not an error of the plugin. */
+    /* A wrong file is in the log from the start. It is no error of the plugin. */
     site_conf(base_job_configured(), time(NULL), &err);
     return SLURM_SUCCESS;
 }
@@ -67,7 +67,7 @@ static int minutes(uint32_t value)
     return value == INFINITE ? ADMISSION_UNLIMITED : number32(value);
 }
 
-/* Of the environment that a batch script is to have. */
+/* A number in the environment that the batch script will get. */
 static int number_in_environment(const job_desc_msg_t *desc, const char *name)
 {
     size_t len = strlen(name);
@@ -121,7 +121,7 @@ static void change_text(char **field, const char *value)
     *field = xstrdup(value);
 }
 
-/* Names in ranges, each once, as Slurm writes them. */
+/* Slurm writes names of nodes in ranges, each name once. */
 static void change_nodes(char **field, const char *value)
 {
     hostlist_t list;
@@ -137,7 +137,7 @@ static void change_nodes(char **field, const char *value)
     slurm_hostlist_destroy(list);
 }
 
-/* sbatch has told the sruns of the script its own idea of the number of tasks. */
+/* sbatch has already put its own number of tasks into the environment of the script. */
 static void change_environment(job_desc_msg_t *desc, const char *name, int value)
 {
     size_t len = strlen(name);
@@ -283,7 +283,7 @@ static int nodes_of_update(const job_desc_msg_t *desc)
     return count;
 }
 
-/* Slurm gives the user no text here (22.05), only the code; the text goes to the log. */
+/* Slurm 22.05 shows the user only the code here. The text goes to the log. */
 int job_modify(job_desc_msg_t *desc, struct job_record *record, uint32_t submit_uid)
 {
     struct admission_job job;

@@ -12,10 +12,11 @@
 
 #include "common/conf_file.h"
 
-/* Slurm's plugin calls have no cookie. They are made one at a time, under a lock of Slurm's. */
+/* Slurm passes no pointer of ours to a plugin. It calls the plugin one call at a time. */
 static struct conf *site;
 static struct error problem;
-static time_t read_for; /* the configuration that site belongs to; 0: none */
+/* The time of the configuration that site belongs to. 0: none. */
+static time_t read_for;
 
 static void reload(void)
 {
@@ -34,7 +35,7 @@ const struct conf *site_conf(time_t configured, time_t now, struct error *err)
 {
     if (configured != read_for) {
         reload();
-        /* Slurm counts in seconds: within this one it may be configured again. */
+        /* Slurm counts in seconds, and may be configured again in the same second. */
         read_for = now > configured ? configured : 0;
     }
     if (!site && err)

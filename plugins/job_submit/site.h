@@ -7,11 +7,11 @@
 
 #include "lib/conf.h"
 
-/* The site's configuration; NULL with err where elastic.conf is broken. Belongs to this module.
+/* The configuration of the site, which belongs to this module. NULL with err if elastic.conf is
+ * wrong; slurmctld's log then has one line about it.
  *
- * The file is read when configured, the time at which slurmctld has read its own configuration, is
- * not the one that it was last read for: once after each start and each `scontrol reconfigure`. A
- * broken file is one line in slurmctld's log. */
+ * configured is the time at which slurmctld has read its own configuration. The file is read again
+ * when that time has changed: once after each start and each `scontrol reconfigure`. */
 const struct conf *site_conf(time_t configured, time_t now, struct error *err);
 
 void site_forget(void);
