@@ -14,7 +14,7 @@
 #include "common/log.h"
 #include "lib/world.h"
 
-static const char usage[] =
+static const char usage_head[] =
     "Usage: srun elasticrun [OPTIONS] COMMAND [ARGS...]\n"
     "       srun elasticrun [OPTIONS] script.py [ARGS...]      (as torchrun)\n"
     "       srun elasticrun [OPTIONS] -m MODULE [ARGS...]\n"
@@ -22,18 +22,10 @@ static const char usage[] =
     "Run an elastic data-parallel job: workers on every node of the job, restarted in a\n"
     "larger or smaller world as Slurm gives and takes nodes.\n"
     "\n"
-    "Size and policy (usually given to sbatch; see sbatch --help):\n"
-    "  --elastic=MIN:MAX[:STEP]|N,N,N  nodes: a range, with an increment, or exact sizes\n"
-    "  --elastic-grace=SECONDS         longest time to save and leave (600)\n"
-    "  --elastic-grow-delay=SECONDS    no growth for so long after a shrink (60)\n"
-    "  --elastic-snooze=SECONDS        no growth for so long after any change (0)\n"
-    "  --elastic-fault-wait=SECONDS    wait so long for nodes in the place of lost ones (30)\n"
-    "  --elastic-requeue=limit,fault   put the job back into the queue before its time limit ends\n"
-    "                                  it, when it would end because of faults (none)\n"
-    "  --elastic-hang-wait=SECONDS     start anew after so long without a step (0: never)\n"
-    "  --elastic-pool=NAME[,NAME...]   where more nodes may come from\n"
-    "  --elastic-signal=SIGNAL|none    tell workers of a change by this signal\n"
-    "  --elastic-grow=auto|ask         grow by itself, or only when asked to (auto)\n"
+    "Size and policy (usually given to sbatch; see sbatch --help):\n";
+
+/* The options of the policy stand between these texts. */
+static const char usage_tail[] =
     "  --elastic-config=FILE           the same as JSON, and scale_config\n"
     "\n"
     "Workers:\n"
@@ -61,8 +53,12 @@ static const char usage[] =
     "size and rendezvous come from Slurm; --tee, --redirects and --log-dir, too: output\n"
     "goes where srun's goes.\n";
 
+#define USAGE_INDENT 34 /* columns before a help text */
+#define USAGE_WIDTH  90 /* columns of a line, as in the texts above */
+
 enum {
-    OPT_POLICY = 256, /* any of the policy's options: the name tells */
+    /* Any option of the policy; its name tells which one. */
+    OPT_POLICY = 256,
     OPT_CONFIG,
     OPT_NPROC,
     OPT_MAX_RESTARTS,
@@ -82,18 +78,8 @@ enum {
     OPT_VERSION,
 };
 
-static const struct option long_options[] = {
-    {"elastic", required_argument, NULL, OPT_POLICY},
-    {"elastic-grace", required_argument, NULL, OPT_POLICY},
-    {"elastic-grow-delay", required_argument, NULL, OPT_POLICY},
-    {"elastic-snooze", required_argument, NULL, OPT_POLICY},
-    {"elastic-fault-wait", required_argument, NULL, OPT_POLICY},
-    {"elastic-hang-wait", required_argument, NULL, OPT_POLICY},
-    {"elastic-requeue", required_argument, NULL, OPT_POLICY},
-    {"elastic-max-restarts", required_argument, NULL, OPT_MAX_RESTARTS},
-    {"elastic-pool", required_argument, NULL, OPT_POLICY},
-    {"elastic-signal", required_argument, NULL, OPT_POLICY},
-    {"elastic-grow", required_argument, NULL, OPT_POLICY},
+/* All options but those of the policy. */
+static const struct option own_options[] = {
     {"elastic-config", required_argument, NULL, OPT_CONFIG},
     {"nproc-per-node", required_argument, NULL, OPT_NPROC},
     {"nproc_per_node", required_argument, NULL, OPT_NPROC},
@@ -137,8 +123,59 @@ static const struct option long_options[] = {
     {"log_dir", required_argument, NULL, OPT_IGNORED_OUTPUT},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
-    {NULL, 0, NULL, 0},
 };
+#define OWN_OPTIONS (sizeof(own_options) / sizeof(own_options[0]))
+#define OPTIONS_MAX (OWN_OPTIONS + POLICY_OPTIONS_MAX)
+
+/* For getopt_long: own_options, the options of the policy, and zeros as the last entry. */
+static void list_options(struct option list[OPTIONS_MAX + 1])
+{
+    size_t count = OWN_OPTIONS;
+
+    memcpy(list, own_options, sizeof(own_options));
+    for (const struct policy_option *option = policy_options; option->json != NULL; option++) {
+        if (option->option != NULL)
+            list[count++] = (struct option){option->option, required_argument, NULL, OPT_POLICY};
+    }
+    list[count] = (struct option){0};
+}
+
+/* Print a text behind the first column columns of a line, in lines that are indented like it. */
+static void print_wrapped(const char *text, int column)
+{
+    while (*text != '\0') {
+        int len = (int)strcspn(text, " ");
+
+        if (column > USAGE_INDENT && column + 1 + len > USAGE_WIDTH) {
+            printf("\n%*s", USAGE_INDENT, "");
+            column = USAGE_INDENT;
+        }
+        column += printf("%s%.*s", column > USAGE_INDENT ? " " : "", len, text);
+        text += len + strspn(text + len, " ");
+    }
+    putchar('\n');
+}
+
+static void print_option(const struct policy_option *option)
+{
+    char *builtin = policy_option_default(option), text[512];
+    int column = printf("  --%s=%s", option->option, option->argument);
+
+    column += printf("%*s", column < USAGE_INDENT ? USAGE_INDENT - column : 1, "");
+    snprintf(text, sizeof(text), builtin != NULL ? "%s (%s)" : "%s", option->help, builtin);
+    print_wrapped(text, column);
+    free(builtin);
+}
+
+static void print_usage(void)
+{
+    fputs(usage_head, stdout);
+    for (const struct policy_option *option = policy_options; option->json != NULL; option++) {
+        if (option->option != NULL)
+            print_option(option);
+    }
+    fputs(usage_tail, stdout);
+}
 
 static int parse_count(const char *name, const char *text, int min, int max, int *value,
                        struct error *err)
@@ -210,13 +247,7 @@ static int parse_pattern(struct options *o, const char *text, struct error *err)
     return 0;
 }
 
-static int parse_policy(struct options *o, const char *name, const char *text, struct error *err)
-{
-    return policy_set(&o->policy, strcmp(name, "elastic") == 0 ? name : name + strlen("elastic-"),
-                      text, err);
-}
-
-/* The command as it is executed: a Python script or module gets its interpreter, as under torchrun. */
+/* The command as elasticrun executes it. Python runs a script or a module, as under torchrun. */
 static int build_argv(struct options *o, char **args, bool module, bool no_python,
                       struct error *err)
 {
@@ -249,7 +280,7 @@ static int parse_one(struct options *o, int code, const char *name, struct error
 {
     switch (code) {
     case OPT_POLICY:
-        return parse_policy(o, name, optarg, err);
+        return policy_set(&o->policy, name, optarg, err);
     case OPT_CONFIG:
         o->config = optarg;
         return 0;
@@ -295,6 +326,7 @@ static int parse_one(struct options *o, int code, const char *name, struct error
 
 enum options_result options_parse(struct options *o, int argc, char **argv, struct error *err)
 {
+    struct option list[OPTIONS_MAX + 1];
     bool module = false, no_python = false;
     int code, index;
 
@@ -302,15 +334,16 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
     policy_init(&o->policy);
     o->bind = o->early_start = o->pmix = true;
     o->mode = MODE_AUTO;
+    list_options(list);
     opterr = 0;
     optind = 0; /* GNU: start over, also in the middle of a word */
-    while (index = -1, (code = getopt_long(argc, argv, "+m", long_options, &index)) != -1) {
+    while (index = -1, (code = getopt_long(argc, argv, "+m", list, &index)) != -1) {
         if (code == 'm') {
             module = true;
         } else if (code == OPT_NO_PYTHON) {
             no_python = true;
         } else if (code == OPT_HELP) {
-            fputs(usage, stdout);
+            print_usage();
             return OPTIONS_DONE;
         } else if (code == OPT_VERSION) {
             puts("elasticrun " PACKAGE_VERSION);
@@ -319,7 +352,7 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
             error_set(err, "%s: unknown option, or its value is missing; see elasticrun --help",
                       argv[optind - 1]);
             return OPTIONS_ERROR;
-        } else if (parse_one(o, code, index >= 0 ? long_options[index].name : "", err) != 0) {
+        } else if (parse_one(o, code, index >= 0 ? list[index].name : "", err) != 0) {
             return OPTIONS_ERROR;
         }
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* elasticrun's command line: ours, and torchrun's spellings. */
+/* The command line of elasticrun: its own options, and the spellings of torchrun. */
 #ifndef ELASTIC_OPTIONS_H
 #define ELASTIC_OPTIONS_H
 
@@ -10,32 +10,47 @@
 
 /* How workers get from one world to the next. */
 enum worker_mode {
-    MODE_AUTO,    /* those that can go on do so, others are started anew */
-    MODE_LIVE,    /* the job ends if they cannot */
-    MODE_RESTART, /* all are started anew */
+    /* Workers that can go on keep running; the others are started anew. */
+    MODE_AUTO,
+    /* All workers keep running; the job ends if they cannot. */
+    MODE_LIVE,
+    /* All workers are started anew. */
+    MODE_RESTART,
 };
 
 enum nproc_kind { NPROC_DEFAULT, NPROC_NUMBER, NPROC_AUTO, NPROC_GPU, NPROC_CPU };
 
 struct options {
-    struct policy policy; /* what the command line says; unset elsewhere */
-    const char *config;   /* --elastic-config, NULL */
+    /* Only what the command line says. */
+    struct policy policy;
+    /* --elastic-config. NULL: not given. */
+    const char *config;
     enum nproc_kind nproc_kind;
     int nproc;
     bool label;
-    const char *fail_pattern; /* NULL: none */
+    /* NULL: none. */
+    const char *fail_pattern;
     bool early_start;
     enum worker_mode mode;
     bool pmix;
     bool bind;
-    bool extension;                         /* internal: agent of an extension job */
-    const char *state_dir, *checkpoint_dir; /* NULL: default */
-    char **argv;                            /* the command to run, NULL-terminated, owned */
+    /* Internal: this is the agent of an extension job. */
+    bool extension;
+    /* NULL: the default. */
+    const char *state_dir, *checkpoint_dir;
+    /* The command to run, ended by NULL. Owned. */
+    char **argv;
 };
 
-enum options_result { OPTIONS_RUN, OPTIONS_DONE /* help or version was printed */, OPTIONS_ERROR };
+enum options_result {
+    OPTIONS_RUN,
+    /* Help or version was printed. */
+    OPTIONS_DONE,
+    OPTIONS_ERROR,
+};
 
-/* Parse. Points into argv. Notices about accepted but unused torchrun options are printed as log lines. */
+/* Parse the command line. Strings in options belong to argv. Options of torchrun that elasticrun
+ * accepts but does not need are named in a line of the log. */
 enum options_result options_parse(struct options *options, int argc, char **argv,
                                   struct error *err);
 void options_clear(struct options *options);

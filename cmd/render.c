@@ -10,6 +10,7 @@
 #include "cmd/shape.h"
 #include "cmd/text.h"
 #include "lib/json_get.h"
+#include "lib/policy.h"
 
 #define NAME_COLUMNS_MAX 64
 #define LINE_COLUMNS_MAX 1000 /* of a line that is not part of a table */
@@ -150,7 +151,7 @@ static void put_line(FILE *out, const char *label, const char *text, int width)
     free(clean);
 }
 
-/* A value of the policy as the user would have written it on the command line. */
+/* A value of the policy as a user writes it on the command line. */
 static void put_policy_value(FILE *out, json_object *value)
 {
     if (json_object_is_type(value, json_type_array)) {
@@ -165,15 +166,6 @@ static void put_policy_value(FILE *out, json_object *value)
 
 static void put_policy(FILE *out, json_object *state, int width)
 {
-    static const struct {
-        const char *key, *words, *unit;
-    } known[] = {
-        {"grace", "grace", " s"},         {"grow_delay", "grow delay", " s"},
-        {"snooze", "snooze", " s"},       {"fault_wait", "fault wait", " s"},
-        {"hang_wait", "hang wait", " s"}, {"max_restarts", "max restarts", ""},
-        {"signal", "signal", ""},         {"grow", "grow", ""},
-        {"requeue", "requeue", ""},       {"pool", "pools", ""},
-    };
     json_object *policy = NULL, *value = NULL;
     if (!json_object_object_get_ex(state, "policy", &policy) || policy == NULL)
         return;
@@ -181,12 +173,14 @@ static void put_policy(FILE *out, json_object *state, int width)
     char *text = NULL;
     size_t size = 0;
     FILE *line = text_need(open_memstream(&text, &size));
-    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
-        if (!json_object_object_get_ex(policy, known[i].key, &value) || value == NULL)
+    for (const struct policy_option *option = policy_options; option->json != NULL; option++) {
+        if (option->label == NULL || !json_object_object_get_ex(policy, option->json, &value) ||
+            value == NULL)
             continue;
-        fprintf(line, "%s%s ", separator, known[i].words);
+        fprintf(line, "%s%s ", separator, option->label);
         put_policy_value(line, value);
-        fputs(known[i].unit, line);
+        if (option->symbol != NULL)
+            fprintf(line, " %s", option->symbol);
         separator = ", ";
     }
     json_object_object_get_ex(policy, "scale_config", &value);
