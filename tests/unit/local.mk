@@ -18,6 +18,7 @@ UNIT_TESTS += \
     tests/unit/test_error \
     tests/unit/test_files \
     tests/unit/test_frame \
+    tests/unit/test_manuals \
     tests/unit/test_policy \
     tests/unit/test_sizes
 tests_unit_test_conf_SOURCES = tests/unit/test_conf.c
@@ -31,6 +32,9 @@ tests_unit_test_files_LDADD = common/libelasticcommon.la $(UNIT_LIBS)
 tests_unit_test_frame_SOURCES = tests/unit/test_frame.c
 tests_unit_test_frame_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 tests_unit_test_frame_LDADD = $(UNIT_LIBS) $(SODIUM_LIBS)
+tests_unit_test_manuals_SOURCES = tests/unit/test_manuals.c
+tests_unit_test_manuals_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_manuals_LDADD = $(UNIT_LIBS)
 tests_unit_test_policy_SOURCES = tests/unit/test_policy.c
 tests_unit_test_policy_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_policy_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
