@@ -57,6 +57,23 @@ same_options() {
     same_options "$(page_of selastic)" "$help"
 }
 
+# completed WORD...: what the bash completion offers behind these words for an option.
+completed() {
+    COMP_WORDS=(selastic "$@" --) COMP_CWORD=$(($# + 1))
+    _selastic
+    printf '%s\n' "${COMPREPLY[@]}"
+}
+
+@test "the bash completion of selastic offers the options of --help" {
+    # shellcheck source=../../etc/selastic.bash-completion
+    . "$top_srcdir/etc/selastic.bash-completion"
+    for command in list show resize history; do
+        diff <("$prefix/bin/selastic" help "$command" | options) <(completed "$command" | sort -u)
+    done
+    diff <("$prefix/bin/selastic" help topology | options) \
+        <(for action in collect show check describe; do completed topology "$action"; done | sort -u)
+}
+
 @test "elasticrun(1) and --help name the same options" {
     same_options "$(page_of elasticrun)" "$("$prefix/bin/elasticrun" --help)"
 }
