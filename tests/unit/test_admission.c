@@ -353,6 +353,39 @@ static void bad_bases_are_refused_with_the_value(void **state)
     conf_destroy(conf);
 }
 
+/* A wrong value in this variable is refused, and the message names the option. */
+static void refuses(const struct conf *conf, const char *variable,
+                    const struct policy_option *option)
+{
+    char entry[128], said[64];
+    const char *env[ENV_MAX] = {ELASTIC "2:8", entry};
+    struct admission_request request = request_of(env);
+    struct admission_changes changes;
+    struct error err = {""};
+    int rc;
+
+    snprintf(entry, sizeof(entry), "%s=?!", variable);
+    snprintf(said, sizeof(said), "--%s=?!: ", option->option);
+    request.env = env_of(env);
+    rc = admission_base(conf, &request, &changes, &err);
+    assert_refused(rc, changes.refusal, ADMISSION_REFUSE_VALUE, &err, (const char *const[3]){said});
+}
+
+static void each_option_of_the_table_is_checked(void **state)
+{
+    struct conf *conf = parse_conf(conf_text);
+    char variable[96];
+
+    (void)state;
+    for (const struct policy_option *o = policy_options; o->json; o++) {
+        if (!o->option || o->kind == POLICY_KIND_SIZES)
+            continue;
+        refuses(conf, o->environment, o);
+        refuses(conf, policy_option_variable(o->option, variable, sizeof(variable)), o);
+    }
+    conf_destroy(conf);
+}
+
 static void without_pools_every_name_may_be_a_partition(void **state)
 {
     static const char *const env[ENV_MAX] = {ELASTIC "2:800", "ELASTIC_POOL=moon",
@@ -756,6 +789,7 @@ int main(void)
         cmocka_unit_test(what_the_user_said_is_kept),
         cmocka_unit_test(tasks_per_node_count_for_every_node),
         cmocka_unit_test(bad_bases_are_refused_with_the_value),
+        cmocka_unit_test(each_option_of_the_table_is_checked),
         cmocka_unit_test(without_pools_every_name_may_be_a_partition),
         cmocka_unit_test(an_extension_is_put_into_its_pool),
         cmocka_unit_test(the_pool_is_the_extensions_then_the_bases_then_the_sites),

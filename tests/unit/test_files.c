@@ -582,6 +582,27 @@ static void test_environment(void **state)
         "65533");
 }
 
+/* Each option of the table has its variable. */
+static void test_environment_of_the_table(void **state)
+{
+    for (const struct policy_option *o = policy_options; o->json != NULL; o++) {
+        char *text = policy_option_default(o), *read;
+        const char *value = text != NULL ? text : o->kind == POLICY_KIND_SIZES ? "2:8" : "a";
+        struct policy policy;
+
+        if (o->option == NULL)
+            continue;
+        policy_init(&policy);
+        setenv(o->environment, value, 1);
+        assert_int_equal(policy_from_environment(&policy, true, NULL), 0);
+        read = policy_option_text(&policy, o);
+        assert_string_equal(read, value);
+        unsetenv(o->environment);
+        free(read);
+        free(text);
+    }
+}
+
 /* What three calls write on stderr, with and without $ELASTIC_DEBUG. */
 static void log_into(const char *path)
 {
@@ -648,6 +669,7 @@ int main(void)
         cmocka_unit_test(test_shapes_path),
         cmocka_unit_test(test_conf_load),
         cmocka_unit_test(test_policy_load),
+        cmocka_unit_test(test_environment_of_the_table),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_log),
         cmocka_unit_test(test_long_log_line),

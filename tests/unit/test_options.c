@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,26 @@ static void test_values(void **state)
     options_clear(&o);
 }
 
+/* Each option of the table is one of elasticrun, and a wrong value of it is refused by this name. */
+static void test_table(void **state)
+{
+    char line[128];
+    struct options o;
+    struct error err;
+
+    (void)state;
+    for (const struct policy_option *option = policy_options; option->json != NULL; option++) {
+        if (option->option == NULL)
+            continue;
+        snprintf(line, sizeof(line), "elasticrun --%s=?! x", option->option);
+        assert_int_equal(parse(&o, &err, line), OPTIONS_ERROR);
+        snprintf(line, sizeof(line), "--%s=?!: ", option->option);
+        if (strstr(err.text, line) == NULL)
+            fail_msg("\"%s\" does not say \"%s\"", err.text, line);
+        options_clear(&o);
+    }
+}
+
 static void test_refused(void **state)
 {
     static const struct {
@@ -126,6 +147,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_commands),
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_table),
         cmocka_unit_test(test_refused),
     };
 
