@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The table of job options. A new option is a new row here, and the code that uses its value.
+/* The table of job options. To add an option, add a row here and the code that uses its value. Then
+ * tests/unit/test_manuals tells what the manuals and etc/elastic.conf must say about the option.
  *
  * lib/policy.h and lib/policy.c include this file, each with its own meaning of the two macros;
  * therefore it has no include guard. struct policy gets an int for each row of POLICY_INT: the
