@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* libelastic: what a worker of an elastic job asks and is told. Link with -lelastic.
+/* libelastic: the C interface between a worker process and its elastic job. Link with -lelastic.
  *
  *     elastic_init();
  *     while (training) {
@@ -10,15 +10,29 @@
  *         }
  *     }
  *
- * A program that was not started by elasticrun runs the same code: elastic_init() says so, no event ever comes.
+ * Words: a worker is one training process. A world is all workers that train together, with their
+ * ranks. Each change of membership makes a new world; its number is the generation. A survivor is a
+ * worker that takes part in the old world and in the next one. A newcomer was started for the next
+ * world. An agent is the elasticrun process on a node; the leader is the agent that decides. A
+ * world is torn when one of its workers or nodes is lost. A step boundary is one call of
+ * elastic_event_test() or elastic_event_wait() after an optimizer step.
  *
- * Threads: elastic_init() and elastic_finalize() may not run at the same time as any other call. All else may be called
- * from any thread, but boundaries (elastic_event_test, elastic_event_wait) are to come from one of them, for each call
- * counts a step; nothing from a handler of PMIx events, or of a signal. A forked child is not a worker: in it, all
- * functions but elastic_guard_child() answer as if not elastic.
+ * Without elasticrun: the same program also runs alone. No event ever comes then. Functions with an
+ * error code return ELASTIC_NOT_ELASTIC. Functions that return 1 for an event return 0.
  *
- * Nodes and elastic_checkpoint_done() go through PMIx (doc/pmix.md): libpmix.so.2 is loaded by the first of these calls,
- * none else needs it. A program may use PMIx, or MPI over it, at the same time. */
+ * Threads: no function may run at the same time as elastic_init() or elastic_finalize(). All other
+ * functions may be called from any thread. Step boundaries must come from one thread, because each
+ * call counts one step. No function may be called from a handler of signals or of PMIx events.
+ *
+ * Fork: a forked process is not a worker. In it, all functions but elastic_guard_child() behave as
+ * without elasticrun.
+ *
+ * PMIx: the functions about nodes and elastic_checkpoint_done() use PMIx (doc/user/mpi.md). The
+ * first of these calls loads libpmix.so.2. Other functions do not need it. The program may use
+ * PMIx, or MPI over PMIx, at the same time.
+ *
+ * Strings and structs that are passed in belong to the caller; the library keeps no pointer to them
+ * after the call, but for ELASTIC_IN_PLACE. All strings end with a NUL. */
 #ifndef ELASTIC_ELASTIC_H
 #define ELASTIC_ELASTIC_H
 
@@ -29,256 +43,366 @@
 extern "C" {
 #endif
 
-/* Increased whenever something here changes its meaning; what is only added leaves it as it is. */
+/* Increased when something in this file changes its meaning. Additions leave it as it is. */
 #define ELASTIC_INTERFACE 1
 
-#define ELASTIC_NOT_ELASTIC    1    /* no elasticrun, or a forked child */
-#define ELASTIC_PENDING        2    /* not known yet */
+#define ELASTIC_NOT_ELASTIC    1    /* no elasticrun, or a forked process */
+#define ELASTIC_PENDING        2    /* the answer is not known yet */
 #define ELASTIC_GO_ON          3    /* a boundary was passed, and training goes on */
 #define ELASTIC_ELSEWHERE      4    /* other workers do it */
 #define ELASTIC_ERROR_PAGE     (-1) /* the event file is missing, foreign or of another version */
-#define ELASTIC_ERROR_AGENT    (-2) /* the agent of this worker is gone: leave */
-#define ELASTIC_ERROR_WAIT     (-3) /* the agent has asked to wait and was not heard of again: leave */
-#define ELASTIC_ERROR_PMIX     (-4) /* PMIx is not there, does not answer or has failed */
-#define ELASTIC_ERROR_REFUSED  (-5) /* the job cannot have, give or find what is asked for */
-#define ELASTIC_ERROR_ARGUMENT (-6) /* a value that makes no sense */
-/* The agent's store is not there, does not answer or does not do it. */
+#define ELASTIC_ERROR_AGENT    (-2) /* the agent of this worker has died: the worker leaves */
+#define ELASTIC_ERROR_WAIT     (-3) /* the agent asked to wait and is silent: the worker leaves */
+#define ELASTIC_ERROR_PMIX     (-4) /* PMIx is missing, does not answer or has failed */
+#define ELASTIC_ERROR_REFUSED  (-5) /* the job cannot have, give or find what was asked for */
+#define ELASTIC_ERROR_ARGUMENT (-6) /* an argument has a value that is not allowed */
+/* The agent's store is missing, does not answer or refuses. */
 #define ELASTIC_ERROR_STORE (-7)
-#define ELASTIC_ERROR_GONE  (-8) /* the world is over: there is a next one, or will be */
-/* It does not fit into this node's memory, or cannot be written. */
+#define ELASTIC_ERROR_GONE  (-8) /* the world is over: there is a next world, or will be */
+/* The snapshot does not fit into this node's memory or cannot be written; or no libsodium. */
 #define ELASTIC_ERROR_SNAPSHOT (-9)
 
-#define ELASTIC_ID_BYTES   64  /* of a request's id, with its NUL */
-#define ELASTIC_UNIT_BYTES 24  /* of a unit of progress, with its NUL */
-#define ELASTIC_NAME_BYTES 128 /* of a part of a snapshot, with its NUL */
-#define ELASTIC_PARTS_MAX  64  /* of a snapshot */
+#define ELASTIC_ID_BYTES   64  /* size of a request's id, with its NUL */
+#define ELASTIC_UNIT_BYTES 24  /* size of a unit of progress, with its NUL */
+#define ELASTIC_NAME_BYTES 128 /* size of the name of a snapshot's part, with its NUL */
+#define ELASTIC_PARTS_MAX  64  /* largest number of parts of a snapshot */
 
 enum elastic_kind {
-    ELASTIC_NONE = 0,
-    ELASTIC_GROW = 1,
-    ELASTIC_SHRINK = 2,
-    ELASTIC_FAULT = 3, /* a node or worker was lost: the next world replaces it */
-    ELASTIC_STOP = 4   /* the job is to end */
+    ELASTIC_NONE = 0,   /* no event */
+    ELASTIC_GROW = 1,   /* the next world has more nodes */
+    ELASTIC_SHRINK = 2, /* the next world has fewer nodes */
+    ELASTIC_FAULT = 3,  /* a node or worker was lost: the next world replaces it */
+    ELASTIC_STOP = 4    /* the job is to end */
 };
 
 struct elastic_event {
     int32_t kind;       /* enum elastic_kind */
-    int32_t generation; /* the one that ends */
-    int32_t next_nodes; /* nodes of the next generation; 0: unknown */
+    int32_t generation; /* the generation that ends */
+    int32_t next_nodes; /* number of nodes of the next generation; 0: not known */
     int32_t reserved;
     int64_t step;        /* boundaries that all workers have passed in this generation */
-    int64_t deadline_ms; /* CLOCK_REALTIME in milliseconds by which to have left; 0: none */
-    char reason[192];    /* one line for the user, NUL-terminated, may be empty */
+    int64_t deadline_ms; /* the worker leaves by then: CLOCK_REALTIME in ms; 0: no deadline */
+    char reason[192];    /* one line for the user; may be empty */
 };
 
-/* The ELASTIC_INTERFACE that the library was built with. */
+/* Returns the ELASTIC_INTERFACE that the library was built with. */
 int elastic_interface(void);
 
-/* Attach this process as the worker that $ELASTIC_EVENT_FILE belongs to, and wait until its world begins: elasticrun may
- * start the workers of the next world while the present one still trains. So call it after what takes long and is the
- * same every time (libraries, reading a data set's index), and before a checkpoint is read, a GPU used or anything
- * written. A second call changes nothing. Returns 0, ELASTIC_NOT_ELASTIC, ELASTIC_ERROR_AGENT, or ELASTIC_ERROR_PAGE with
- * the reason in elastic_error(): then no event will come, and elasticrun stops this worker with SIGTERM when it has to. */
+/* ---- start and end of a worker --------------------------------------------------------------- */
+
+/* Attach this process to the agent that $ELASTIC_EVENT_FILE names, and wait until this worker's
+ * world begins. The agent may start newcomers while the present world still trains. So call this
+ * function after all work that is slow and always the same, such as loading libraries or the index
+ * of a data set. Call it before the program reads a checkpoint, uses a GPU or writes anything. A
+ * second call has no effect.
+ *
+ * Returns 0, ELASTIC_NOT_ELASTIC, ELASTIC_ERROR_AGENT or ELASTIC_ERROR_PAGE. After
+ * ELASTIC_ERROR_PAGE no event will come, and the agent stops this worker with SIGTERM when it has
+ * to. */
 int elastic_init(void);
 
-/* The first half of elastic_init(): attach, do not wait. From here on Slurm's own SIGTERM, which reaches every process of
- * a step, does not end this process. For a library to call early on the program's behalf. */
+/* Attach this process and do not wait. Slurm sends SIGTERM to every process of a step; after this
+ * call that SIGTERM does not end this process. A library calls this function early, on behalf of
+ * the program.
+ *
+ * Returns 0, ELASTIC_NOT_ELASTIC or ELASTIC_ERROR_PAGE. */
 int elastic_attach(void);
 
-/* As elastic_init(), for a library to call before it reads a checkpoint on the program's behalf. The program may have
- * used a GPU before: on nodes with GPUs its next workers are not started early. */
+/* The same as elastic_init(), for a library that reads a checkpoint on behalf of a program. The
+ * program may have used a GPU before. On nodes with GPUs the agent therefore does not start the
+ * next workers of this program early. */
 int elastic_loading(void);
 
-/* One boundary: call it after each optimizer step, equally often on all ranks. Costs no system call and no
- * communication (tens of nanoseconds), unless a change is under way: then it waits until the leader has named the step
- * after which all ranks stop, which takes a network round trip.
+/* Tell the agent that this worker has work that is worth saving. From then on a change waits for a
+ * boundary of this worker; before, a change kills the worker at once. The first boundary has the
+ * same effect.
  *
- * Returns 1 if this is that step: event (may be NULL) is filled; save a checkpoint and exit with status 0. The answer
- * stays the same from then on. Returns 0 if training goes on, also when not elastic. Returns ELASTIC_ERROR_AGENT or
- * ELASTIC_ERROR_WAIT if this worker has been left alone: it should end, for nobody will answer it. */
-int elastic_event_test(struct elastic_event *event);
-
-/* As elastic_event_test(), for a worker that has nothing to do until something changes: sleeps until a change is under way
- * or timeout_ms are over (0: looks once, -1: no limit), and passes at most one boundary. Sleeping counts as being at work.
- * Before its world begins it waits as elastic_init() does, whatever timeout_ms says.
- *
- * Returns 0 if the time is over, with no boundary passed; ELASTIC_GO_ON if one was passed and other workers are steps
- * ahead: go on, and call again; otherwise what elastic_event_test() returns. When not elastic it returns 0, after
- * timeout_ms, or at once if that is -1, for nothing would ever end it. */
-int elastic_event_wait(struct elastic_event *event, int timeout_ms);
-
-/* Say that work has begun which is worth saving: from now on a change waits for a boundary of this worker instead of
- * killing it at once. The first boundary says so, too. Returns 0 or ELASTIC_NOT_ELASTIC. */
+ * Returns 0 or ELASTIC_NOT_ELASTIC. */
 int elastic_training(void);
 
-/* For a process that a worker has forked off, such as one that loads data: let Slurm's own SIGTERM pass, which reaches
- * every process of the step, and give anybody else's to the handler that is installed now. To be called after the
- * framework has installed its own; in workers, elastic_init() does what is needed. */
+/* Protect a process that a worker has forked, such as a data loader: Slurm's SIGTERM does not end
+ * it. A SIGTERM from any other sender goes to the handler that is installed now. Call this function
+ * in the child, after the framework has installed its handlers. A worker itself needs only
+ * elastic_init(). */
 void elastic_guard_child(void);
 
-/* After elastic_event_test() has returned 1 and everything is saved: let elasticrun end this process now, by SIGTERM and a
- * moment later SIGKILL, instead of waiting until it has ended by itself. That counts as a normal end. Otherwise it has no
- * effect: a program may save at any time. Goes through PMIx. Returns 0, ELASTIC_NOT_ELASTIC or ELASTIC_ERROR_PMIX. */
+/* Detach this process, and leave PMIx if the library has entered it. Wait for a snapshot that is
+ * still being written. The program may call elastic_init() again afterwards. */
+void elastic_finalize(void);
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+/* One step boundary. Call it after each optimizer step, equally often on all ranks. Without a
+ * pending change it costs no system call and no communication (tens of nanoseconds). During a
+ * change it waits until the leader has named the step after which all ranks stop: one network round
+ * trip.
+ *
+ * event: filled when the function returns 1; may be NULL.
+ *
+ * Returns 0: training goes on. This is also the answer without elasticrun.
+ * Returns 1: this is the last step of the world. Save a checkpoint and exit with status 0, or go on
+ * as after elastic_live(). Further calls return 1 again.
+ * Returns ELASTIC_ERROR_AGENT or ELASTIC_ERROR_WAIT: the worker has been left alone and should
+ * end. */
+int elastic_event_test(struct elastic_event *event);
+
+/* A step boundary for a worker that has nothing to do until something changes. Sleeps until a
+ * change begins or timeout_ms milliseconds are over (0: look once, -1: no limit). Passes at most
+ * one boundary. A worker that sleeps here counts as after elastic_training(). Before this worker's
+ * world begins, the function waits as elastic_init() does, whatever timeout_ms says.
+ *
+ * Returns 0: the time is over and no boundary was passed.
+ * Returns ELASTIC_GO_ON: one boundary was passed and other workers are some steps ahead. Go on, and
+ * call the function again.
+ * Other values are those of elastic_event_test().
+ * Without elasticrun it returns 0 after timeout_ms, or at once if timeout_ms is -1. */
+int elastic_event_wait(struct elastic_event *event, int timeout_ms);
+
+/* The last boundary of a worker that is about to end with success after this step. Takes and
+ * returns the same as elastic_event_test(). Returns 0: the worker may end. Returns 1: a change
+ * comes first; go on as after elastic_event_test(). */
+int elastic_finish(struct elastic_event *event);
+
+/* Let the agent end this process now, after an event, when everything is saved. The agent sends
+ * SIGTERM and, a moment later, SIGKILL. That counts as a normal end. Without an event the call has
+ * no effect, so a program may save at any time. Goes through PMIx.
+ *
+ * Returns 0, ELASTIC_NOT_ELASTIC or ELASTIC_ERROR_PMIX. */
 int elastic_checkpoint_done(void);
 
-/* Say how far the program is: done of total, in this unit ("steps", "samples", "%"; at most 23 bytes of printable UTF-8, NULL:
- * none); total 0: unknown. `selastic show` shows what the worker of the lowest rank that reports any has said last. No system
- * call; may be called as often as you like, and is looked at about once a second. Returns 0, ELASTIC_NOT_ELASTIC, or
- * ELASTIC_ERROR_ARGUMENT for negative numbers and bad units. */
+/* Name a signal (1 to SIGRTMAX) for which this process has a handler that prints its stacks, as
+ * Python's faulthandler does. The agent sends the signal when training has made no step for too
+ * long (--elastic-hang-wait). After that it starts the workers again.
+ *
+ * Returns 0, ELASTIC_NOT_ELASTIC, ELASTIC_ERROR_ARGUMENT or ELASTIC_ERROR_PAGE. */
+int elastic_stacks(int number);
+
+/* Report that `done` of `total` units are complete. `selastic show` prints the last report of the
+ * worker with the lowest rank that reports. The call makes no system call; the agent looks about
+ * once a second.
+ *
+ * total: 0 means not known. unit: at most 23 bytes of printable UTF-8, such as "steps", "samples"
+ * or "%"; NULL: no unit.
+ *
+ * Returns 0, ELASTIC_NOT_ELASTIC, or ELASTIC_ERROR_ARGUMENT for a negative number or a long
+ * unit. */
 int elastic_report_progress(int64_t done, int64_t total, const char *unit);
 
-/* ---- nodes -----------------------------------------------------------------------------------------------------------
- * A request is accepted or refused at once. An accepted one ends later, exactly once: elastic_request_result() tells how,
- * in the process that asked or, if the world has changed meanwhile, in the one that has its rank then. id (may be NULL):
- * room for ELASTIC_ID_BYTES, gets the request's id.
+/* ---- nodes -----------------------------------------------------------------------------------
+ * The leader accepts or refuses a request at once. An accepted request ends later, exactly once.
+ * elastic_request_result() tells how, in the process that has asked. After a change of worlds it
+ * tells this to the process with the same rank.
  *
- * All return 0 if accepted, ELASTIC_NOT_ELASTIC, ELASTIC_ERROR_REFUSED (elastic_error() says what would be allowed),
- * ELASTIC_ERROR_PMIX or ELASTIC_ERROR_ARGUMENT. A worker that has asked is at work (elastic_training): the change that follows waits for its
- * next boundary. They answer within a minute whatever happens to the PMIx server. */
+ * id: NULL, or room for ELASTIC_ID_BYTES bytes that receives the id of the request.
+ *
+ * All return 0 for an accepted request, ELASTIC_NOT_ELASTIC, ELASTIC_ERROR_REFUSED,
+ * ELASTIC_ERROR_PMIX or ELASTIC_ERROR_ARGUMENT. After ELASTIC_ERROR_REFUSED, elastic_error() says
+ * what would be allowed. They return within a minute, even if the PMIx server does not answer.
+ *
+ * A worker that requests or releases nodes counts as after elastic_training(): the change that
+ * follows waits for its next boundary. */
 
-/* So many nodes more, which is done when a world with them has begun. It fails, and what was asked of Slurm is cancelled, if
- * that takes longer than within_s seconds (0: no limit). A job grows to its maximum by itself unless its size is held, by
- * elastic_release_nodes() or `selastic resize`. */
+/* Ask for this number of additional nodes. The request is done when a world with these nodes has
+ * begun. It fails if that takes longer than within_s seconds (0: no limit); the leader then cancels
+ * what it has asked of Slurm. By default a job grows to its maximum without a request. It stops
+ * doing so after elastic_release_nodes() or `selastic resize`. */
 int elastic_request_nodes(int nodes, int within_s, char *id);
 
-/* So many nodes less, or without these ("n5,n6"): whole extension jobs, never nodes of the base job. Done when Slurm has them back. */
+/* Give back this number of nodes, or the nodes with these names ("n5,n6"). The job gives back whole
+ * extension jobs, and never nodes of the base job. The request is done when Slurm has the nodes. */
 int elastic_release_nodes(int nodes, char *id);
 int elastic_release_named(const char *names, char *id);
 
-/* Forget a request that has not ended: then it ends as ELASTIC_FAILED. */
+/* Cancel a request that has not ended. It then ends as ELASTIC_FAILED. */
 int elastic_cancel_request(const char *id);
 
 enum elastic_outcome { ELASTIC_DONE = 1, ELASTIC_FAILED = 2 };
 
 struct elastic_result {
     int32_t outcome;           /* enum elastic_outcome */
-    int32_t nodes;             /* that the job had then; 0: unknown */
+    int32_t nodes;             /* number of nodes that the job had then; 0: not known */
     char id[ELASTIC_ID_BYTES]; /* of the request */
-    char reason[256];          /* why it failed; may be empty */
+    char reason[256];          /* why the request failed; may be empty */
 };
 
-/* How a request has ended: the one of this id; NULL: any, each once, the oldest first. Sleeps until it has, or timeout_ms are
- * over (0: looks, -1: no limit), or a change of the world is under way, for which this worker has to come to its next boundary.
- * A new world hears what its predecessors have asked for if it calls this, or another function about nodes, within two minutes.
- * Returns 0 with result filled (may be NULL), ELASTIC_PENDING, ELASTIC_NOT_ELASTIC or ELASTIC_ERROR_PMIX. */
+/* Tell how the request `id` has ended. With NULL: the result of any request, each once, the oldest
+ * first. Sleeps until there is a result or timeout_ms milliseconds are over (0: look once, -1: no
+ * limit). Also returns when a change begins, so that this worker can come to its next boundary.
+ *
+ * A new world gets the results of its predecessors if this function, or another function about
+ * nodes, is called within two minutes.
+ *
+ * result: filled when the function returns 0; may be NULL.
+ *
+ * Returns 0, ELASTIC_PENDING, ELASTIC_NOT_ELASTIC or ELASTIC_ERROR_PMIX. */
 int elastic_request_result(const char *id, struct elastic_result *result, int timeout_ms);
 
-/* Detach, and leave PMIx if it was entered. Calling elastic_init() again is allowed. */
-void elastic_finalize(void);
-
-/* ---- live mode: a worker that goes on in the next world (doc/live.md) ---------------------------- */
+/* ---- live mode: a worker that goes on in the next world (doc/internals/live.md) -------------- */
 
 /* A world as this worker sees it. */
 struct elastic_world {
-    int32_t generation;
-    int32_t attempt; /* the number of its start: no two worlds have the same */
-    int32_t rank;
-    int32_t size; /* 0: there is none for this worker: leave */
-    int32_t local_rank;
-    int32_t local_size;
-    int32_t nodes;
-    int32_t save; /* 1, with size 0: save a checkpoint before, nobody else will */
+    int32_t generation; /* number of the world, from 1 */
+    int32_t attempt;    /* number of the start of this world; no two worlds have the same */
+    int32_t rank;       /* of this worker, from 0 */
+    int32_t size;       /* number of workers; 0: no world for this worker, it leaves */
+    int32_t local_rank; /* of this worker on its node, from 0 */
+    int32_t local_size; /* number of workers on this node */
+    int32_t nodes;      /* number of nodes */
+    int32_t save;       /* 1, with size 0: save a checkpoint first, no other worker will */
 };
 
-/* Say that this worker can go on in the next world, and fill in the one that it is in. To be called before elastic_init() lets it into
- * a world, by all workers of the script. When elastic_event_test() has returned 1, call elastic_next_world() instead of exiting, unless the event is
- * ELASTIC_STOP. Returns 0 or ELASTIC_NOT_ELASTIC. */
+/* Tell the agent that this worker can go on in the next world without ending. All workers of the
+ * script call this function before elastic_init(). When elastic_event_test() has returned 1, the
+ * worker then calls elastic_next_world() instead of exiting, unless the event is ELASTIC_STOP.
+ *
+ * Returns 0, ELASTIC_NOT_ELASTIC or ELASTIC_ERROR_PAGE. */
 int elastic_live(void);
 
-/* This process shows what it is doing when it gets that signal (a handler prints its stacks, as Python's faulthandler does): elasticrun sends it when the training has made no
- * step for too long, before it starts the workers anew. 0, ELASTIC_NOT_ELASTIC or an error. */
-int elastic_stacks(int number);
-
-/* Say what this worker trains, as a number of the caller's that is equal in workers of which one can take over the state of the other (a hash of the
- * names and shapes of its parameters), 1 to INT64_MAX. To be called after elastic_live() and before elastic_init(), and again
- * before the first boundary of a world if it has changed: a newcomer whose number is another than that of the
- * workers that train is then sent away before they have stopped for it. Returns 0, ELASTIC_NOT_ELASTIC or ELASTIC_ERROR_ARGUMENT. */
+/* Tell the agent what this worker trains. signature: a number of the program's own, from 1 to
+ * INT64_MAX. It is equal in two workers if one can take over the state of the other. An example is
+ * a hash of the names and shapes of all parameters.
+ *
+ * Call this function after elastic_live() and before elastic_init(). If the number changes, call it
+ * again before the first boundary of a world. The leader sends a newcomer with another number away
+ * before the training workers stop for it.
+ *
+ * Returns 0, ELASTIC_NOT_ELASTIC or ELASTIC_ERROR_ARGUMENT. */
 int elastic_model_signature(int64_t signature);
 
-/* The world that this worker is in. Ranks and sizes of the environment are those of the first one. Returns 0 or
- * ELASTIC_NOT_ELASTIC. */
+/* Fill in the world that this worker is in. The variables of the environment describe the first
+ * world of this process.
+ *
+ * Returns 0 or ELASTIC_NOT_ELASTIC. */
 int elastic_world(struct elastic_world *world);
 
-/* Wait for the next world and enter it: elastic_generation() and elastic_event_test() are about that one from then on. No other thread may be in
- * this library meanwhile. Returns 1: world is filled in, its size is 0 if this worker is to leave; 0: not within timeout_ms (-1: for
- * ever), or not elastic, at once; or an error. */
+/* Wait for the next world and enter it. From then on the other functions are about that world. No
+ * other thread may be inside this library during the call.
+ *
+ * timeout_ms: milliseconds; -1: no limit.
+ *
+ * Returns 1: world is filled. Its size is 0 if this worker leaves.
+ * Returns 0: no world was named in time, or there is no elasticrun (at once). Save and exit.
+ * Returns ELASTIC_ERROR_AGENT or ELASTIC_ERROR_PAGE. */
 int elastic_next_world(struct elastic_world *world, int timeout_ms);
 
-/* The last boundary of this worker: it is about to end with success, after this step. As elastic_event_test(), which would wait for further
- * ones: a change is made before or not at all. Returns 0: end; 1: no, a change comes first: go on as after elastic_event_test(). */
-int elastic_finish(struct elastic_event *event);
-
-/* Has a worker or a node of this world been lost, so that the others are to go on in another one? elastic_event_test() says so, too, by an event
- * of kind ELASTIC_FAULT; this is for what fails between two boundaries because of it: an exchange with other workers, the forming of a
- * group. Waits for word of it up to timeout_ms, for connections tell sooner than agents do. -1: as long as it takes these to notice; and it says that an exchange
- * has failed: a worker that has ended with status 0 without elastic_finish() was too early, and counts as lost. Returns 1: it is
- * torn, call elastic_next_world(); 0: not that is known, or not elastic, at once; or ELASTIC_ERROR_AGENT. */
+/* Say whether this world is torn, so that the others go on in another world. elastic_event_test()
+ * says so as well, by an event of kind ELASTIC_FAULT. This function is for errors between two
+ * boundaries that a loss may have caused, such as a failed exchange with other workers.
+ *
+ * A connection often fails before the agents notice a loss. So the function waits up to timeout_ms
+ * milliseconds for news of a loss. -1 waits as long as the agents may need to notice it. -1 also
+ * reports that an exchange has failed: a worker that exited with status 0 without elastic_finish()
+ * then counts as lost.
+ *
+ * Returns 1: the world is torn, call elastic_next_world().
+ * Returns 0: no loss is known, or there is no elasticrun (at once).
+ * Returns ELASTIC_ERROR_AGENT. */
 int elastic_torn(int timeout_ms);
 
-/* Be freed from waiting for other workers when the world is torn: from elastic_world_forms() on the TCP connections that this process opens are
- * taken as the world's, until elastic_world_formed(). A thread shuts them down when the world is torn. elastic_world_left() ends that: to be called when
- * nothing waits on them any more; elastic_next_world() does it, too. For connections that a library makes and waits on. Not to be called by
- * several threads at once. Return 0, ELASTIC_NOT_ELASTIC, or ELASTIC_ERROR_PAGE with the reason in elastic_error(). */
+/* Free this worker from waiting for lost workers. The library notes the TCP connections that the
+ * process opens between elastic_world_forms() and elastic_world_formed(). A thread of the library
+ * shuts them down when the world is torn. elastic_world_left() ends that, and so does
+ * elastic_next_world(). Call it when nothing waits on these connections any more. This is for
+ * connections that a framework makes and waits on. Do not call these functions from several threads
+ * at the same time.
+ *
+ * Return 0 or ELASTIC_NOT_ELASTIC; elastic_world_forms() may also return ELASTIC_ERROR_PAGE. */
 int elastic_world_forms(void);
 int elastic_world_formed(void);
 int elastic_world_left(void);
 
-/* ---- where the workers of a world meet: bytes under keys -------------------------------------------------------------
- * To exchange addresses, say, from which on they talk to each other directly. The agents keep the values (architecture.md, "The store's
- * socket"); no worker hosts them, none takes them along when it ends. Each world has keys of its own, those of one that is over are dropped, and whoever
- * waits for one is told so. torch.distributed meets here too. In restart mode as well as live.
+/* ---- values that the workers of a world exchange: bytes under keys ---------------------------
+ * For example the addresses of their sockets. The agents keep the values; no worker hosts them. A
+ * value outlives the worker that has set it. Each world has keys of its own, and the keys of a
+ * world end with it. A worker that waits for such a key gets ELASTIC_ERROR_GONE. torch.distributed
+ * uses the same store (doc/internals/architecture.md, "The store's socket"). Both modes have it.
  *
- * A key has 1 to 1024 printable ASCII characters, no quotation mark and no backslash; a value at most 1 MiB. Both answer in milliseconds, within
- * 15 s whatever happens to the agent (a get: beyond its timeout_ms), and before this worker's world begins they wait as elastic_init() does. Both may return
- * ELASTIC_NOT_ELASTIC, ELASTIC_ERROR_AGENT, ELASTIC_ERROR_ARGUMENT, ELASTIC_ERROR_STORE or ELASTIC_ERROR_GONE: then elastic_next_world(). */
+ * A key has 1 to 1024 printable ASCII characters, without quotation mark and backslash. A value has
+ * at most 1 MiB.
+ *
+ * Before this worker's world begins, both functions wait as elastic_init() does. Afterwards they
+ * return within milliseconds, and within 15 s even if the agent does not answer; elastic_get() adds
+ * its timeout_ms to that.
+ *
+ * Errors of both: ELASTIC_NOT_ELASTIC, ELASTIC_ERROR_AGENT, ELASTIC_ERROR_ARGUMENT,
+ * ELASTIC_ERROR_STORE or ELASTIC_ERROR_GONE (call elastic_next_world()). */
 
-/* Set a value, whether there is one or not. Returns 0 or an error. */
+/* Set the value of a key to `size` bytes. Replaces an older value. Returns 0 or an error. */
 int elastic_put(const char *key, const void *value, size_t size);
 
-/* The value, as soon as there is one. *size: bytes of room at value, then bytes of the value; where they are more than fit
- * ELASTIC_ERROR_ARGUMENT, and only what fits is stored. Returns 0; ELASTIC_PENDING if there was none within timeout_ms (0: looks, -1: no limit); or an error. */
+/* Wait for the value of a key and copy it to `value`. *size: before the call the room at `value`,
+ * after the call the length of the value, both in bytes. If the room is too small, only the bytes
+ * that fit are copied, and the function returns ELASTIC_ERROR_ARGUMENT.
+ *
+ * Returns 0; ELASTIC_PENDING if there was no value within timeout_ms milliseconds (0: look once,
+ * -1: no limit); or an error. */
 int elastic_get(const char *key, void *value, size_t *size, int timeout_ms);
 
-/* ---- a copy of the state in the memory of nodes, for when all that have it are lost at once ---------------------------
- * One worker of the first node and one of the last keep it, so that the loss of one node loses none. When the job ends in any other way than well, the
- * epilog makes the newest one durable; the next run of the job finds it as a checkpoint: each part is a file of its name in the directory
- * $ELASTIC_CHECKPOINT_DIR/latest, to be looked for after elastic_init(). There a number is a checkpoint: 00000012; so a program that saves
- * checkpoints of its own there, too, makes them as slurm_elastic.save() does (doc/faults.md), and one that saves them elsewhere compares their ages. */
+/* ---- snapshots: a copy of the state in the memory of nodes -----------------------------------
+ * For the case that all workers are lost at once. One worker on the first node and one on the last
+ * node keep the copy, so the loss of one node loses no copy. If the job ends in any way but
+ * success, the epilog saves the newest copy to disk. The next run of the job finds it as a
+ * checkpoint: each part is a file in $ELASTIC_CHECKPOINT_DIR/latest. Look for it after
+ * elastic_init().
+ *
+ * A program that saves its own checkpoints in the same directory must write them as
+ * slurm_elastic.save() does: directories with numbers, such as 00000012 (doc/admin/faults.md). A
+ * program that saves them elsewhere must compare which of the two is newer. */
 
 struct elastic_part {
-    const char *
-        name; /* of the file: 1 to 127 printable ASCII characters, no blank, '/', '"' or '\\', not beginning with '.' */
-    const void *data; /* may be NULL if there is none of it */
+    /* Name of the file: 1 to 127 printable ASCII characters without blank, '/', '"' and '\\'. It
+     * does not begin with '.'. */
+    const char *name;
+    const void *data; /* may be NULL if size is 0 */
     size_t size;      /* bytes */
 };
 
-/* Leave the data where it is, as in memory that the caller does not use again before elastic_snapshot_wait() returns 0. */
+/* Do not copy the data first. The data must stay as it is until elastic_snapshot_wait() returns
+ * 0. */
 #define ELASTIC_IN_PLACE 1
 
-/* Keep a copy of these parts (1 to ELASTIC_PARTS_MAX), which are the whole state, the same on all ranks. To be called by all ranks between two steps, as often
- * as you like to lose no more than what was done since; no worker waits for another, nothing is written to a disk. flags: 0, and data may change as
- * soon as this returns, for it is copied before; or ELASTIC_IN_PLACE. Names are copied in either case. A thread does the rest; it gets no signals.
+/* Keep a copy of these parts, which are the whole state. The state is the same on all ranks. All
+ * ranks call this function between two steps, as often as they like. No worker waits for another,
+ * and nothing is written to a disk. A thread of the library writes the copy; it gets no signals.
  *
- * Two snapshots are in the node's memory at a time, the one that is complete and the one that is written, and with flags of 0 a third copy in that of this process:
- * all of it counts as memory of the job. What is larger than nine tenths of the memory that the node and the job have left is not taken; the one
- * before stays.
+ * count: 1 to ELASTIC_PARTS_MAX. flags: 0 or ELASTIC_IN_PLACE. With 0 the data is copied before the
+ * function returns, and may change then. Names are copied in either case.
  *
- * Returns 0: it is being written; ELASTIC_ELSEWHERE: other workers keep it; ELASTIC_PENDING: the one before is still being written, and this one is
- * not kept; ELASTIC_NOT_ELASTIC; ELASTIC_ERROR_ARGUMENT; ELASTIC_ERROR_SNAPSHOT, also if libsodium is not there; or ELASTIC_ERROR_AGENT. */
+ * Memory: the node holds two snapshots at a time, the complete one and the one that is being
+ * written. With flags 0 this process holds a third copy. All copies count as memory of the job. A
+ * snapshot may take at most nine tenths of the memory that the node and the job have left. A larger
+ * snapshot is refused, and the one before stays.
+ *
+ * Returns 0: the snapshot is being written.
+ * Returns ELASTIC_ELSEWHERE: other workers keep the state.
+ * Returns ELASTIC_PENDING: the one before is still being written, and this one is not kept.
+ * Returns ELASTIC_NOT_ELASTIC, ELASTIC_ERROR_ARGUMENT, ELASTIC_ERROR_SNAPSHOT (also without
+ * libsodium) or ELASTIC_ERROR_AGENT. */
 int elastic_snapshot(const struct elastic_part *parts, int count, int flags);
 
-/* Wait until the last one of this process is complete, up to timeout_ms (0: looks, -1: no limit). Returns 0: it is, or there was none;
- * ELASTIC_PENDING: not yet; ELASTIC_ERROR_SNAPSHOT: it could not be written, the one before is what there is; or ELASTIC_NOT_ELASTIC. elastic_finalize()
- * waits, too; a program that ends without leaves the one before. */
+/* Wait until the last snapshot of this process is complete, for up to timeout_ms milliseconds (0:
+ * look once, -1: no limit). A program that ends without this function or elastic_finalize() leaves
+ * the snapshot before.
+ *
+ * Returns 0: the snapshot is complete, or there was none.
+ * Returns ELASTIC_PENDING: it is still being written.
+ * Returns ELASTIC_ERROR_SNAPSHOT: it could not be written; the one before stays.
+ * Returns ELASTIC_NOT_ELASTIC. */
 int elastic_snapshot_wait(int timeout_ms);
 
-/* The text of this thread's last error, "" if there was none. Valid until its next call into the library. */
+/* ---- errors, and the present world ----------------------------------------------------------- */
+
+/* Returns the text of this thread's last error; "" if there was none. The library owns the text. It
+ * is valid until the thread's next call of this library. */
 const char *elastic_error(void);
 
-/* What elasticrun has set for this worker; -1 when not elastic or not set. Generations count from 1, ranks from 0; a size is
- * in workers, nodes in nodes. */
+/* Generations count from 1. All return -1 without elasticrun. */
 int elastic_generation(void);
-int64_t elastic_step(void); /* boundaries passed in this world; -1 when not elastic */
+int64_t elastic_step(void); /* boundaries that this worker has passed in this world */
+
+/* These read the environment that the agent has set. In live mode it describes the first world of
+ * the process: use elastic_world() there. Ranks count from 0; a size is a number of workers. All
+ * return -1 without elasticrun, or if the variable is not set. */
 int elastic_rank(void);
 int elastic_size(void);
 int elastic_local_rank(void);

@@ -205,18 +205,18 @@ static enum exit_status run(const struct arguments *arguments)
 
 const struct command history_command = {
     .name = "history",
-    .summary = "every generation of a job: when, how large, why, how long training paused",
+    .summary = "show every generation of a job: time, size, reason and pause",
     .help =
         "Usage: selastic history JOB [--timeline] [--user USER] [--state-dir DIR] [--json]\n"
         "\n"
-        "Every generation of an elastic job, running or ended: when, how many nodes, why, and for "
-        "how long\n"
-        "training paused for it.\n"
+        "Show every generation of an elastic job that runs or has ended: its time, its\n"
+        "number of nodes, its reason, and how long training paused before it.\n"
         "\n"
-        "      --timeline       also draw it: nodes downwards, time to the right\n"
-        "      --user USER      whose job it was, where Slurm has forgotten it (default: yours)\n"
-        "      --state-dir DIR  read the history in this state directory\n"
-        "      --json           as JSON\n"
-        "  -h, --help           this text\n",
+        "      --timeline       draw a chart as well: one row for each node, time to the right\n"
+        "      --user USER      the user of the job, if Slurm does not know the job any more\n"
+        "                       (default: you)\n"
+        "      --state-dir DIR  read the history from this state directory\n"
+        "      --json           print JSON\n"
+        "  -h, --help           print this text\n",
     .run = run,
 };

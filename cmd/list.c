@@ -208,15 +208,15 @@ static enum exit_status run(const struct arguments *arguments)
 
 const struct command list_command = {
     .name = "list",
-    .summary = "the elastic jobs that run or wait",
-    .help =
-        "Usage: selastic list [--all] [--json]\n"
-        "\n"
-        "Your elastic jobs that run or wait. Their extension jobs are not listed, but counted.\n"
-        "\n"
-        "      --all        everybody's; of other users' jobs only what Slurm knows, unless you "
-        "are root\n"
-        "      --json       as JSON\n"
-        "  -h, --help       this text\n",
+    .summary = "list the elastic jobs that run or are pending",
+    .help = "Usage: selastic list [--all] [--json]\n"
+            "\n"
+            "List your elastic jobs that run or are pending. Extension jobs have no lines of\n"
+            "their own: column PENDING counts those that are pending.\n"
+            "\n"
+            "      --all        list the jobs of all users; for jobs of other users, only what\n"
+            "                   Slurm knows is shown, unless you are root\n"
+            "      --json       print JSON\n"
+            "  -h, --help       print this text\n",
     .run = run,
 };

@@ -41,16 +41,14 @@ static enum exit_status run(const struct arguments *arguments)
 
 const struct command resize_command = {
     .name = "resize",
-    .summary = "ask a job for another number of nodes",
-    .help =
-        "Usage: selastic resize JOB N|+K|-K [--json]\n"
-        "\n"
-        "Set the number of nodes that a running elastic job shall aim at: N nodes, or K more or "
-        "fewer than\n"
-        "now. It must be a size that the job allows. Growth needs free nodes and may take time;\n"
-        "'selastic show JOB' says what it waits for.\n"
-        "\n"
-        "      --json       the answer as JSON\n"
-        "  -h, --help       this text\n",
+    .summary = "set the number of nodes that a job aims at",
+    .help = "Usage: selastic resize JOB N|+K|-K [--json]\n"
+            "\n"
+            "Set the number of nodes that a running elastic job aims at: N nodes, or K nodes\n"
+            "more or fewer than now. The job must allow this size. A growth needs free nodes\n"
+            "and may take time; 'selastic show JOB' says what the job waits for.\n"
+            "\n"
+            "      --json       print the answer as JSON\n"
+            "  -h, --help       print this text\n",
     .run = run,
 };

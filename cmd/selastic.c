@@ -18,9 +18,10 @@ static void print_usage(FILE *out)
     fputs("Usage: selastic COMMAND [ARGUMENT]...\n\nCommands:\n", out);
     for (size_t i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-9s %s\n", commands[i]->name, commands[i]->summary);
-    fputs("\n'selastic COMMAND --help' explains one. 'selastic --version' prints the version.\n"
-          "Exit status: 0 ok, 1 refused or failed, 2 wrong usage. See selastic(1).\n",
-          out);
+    fputs(
+        "\n'selastic COMMAND --help' explains a command. 'selastic --version' prints the version.\n"
+        "Exit status: 0 success, 1 refused or failed, 2 wrong command line. See selastic(1).\n",
+        out);
 }
 
 static const struct command *find_command(const char *name)

@@ -59,15 +59,14 @@ static enum exit_status run(const struct arguments *arguments)
 
 const struct command show_command = {
     .name = "show",
-    .summary = "what a job is doing, and why",
+    .summary = "show what a job is doing, and why",
     .help = "Usage: selastic show JOB [--watch[=S]] [--json]\n"
             "\n"
-            "Members, generation, policy and extension jobs of a running elastic job, and one line "
-            "each:\n"
-            "why it has this size, and why not more.\n"
+            "Show what a running elastic job is doing: nodes, generation, policy and extension\n"
+            "jobs. Two lines say why it has this size, and why it has not more nodes.\n"
             "\n"
-            "      --watch[=S]  look again every S seconds (default 2) until the job has ended\n"
-            "      --json       as JSON; with --watch one line each time\n"
-            "  -h, --help       this text\n",
+            "      --watch[=S]  repeat every S seconds (default 2) until the job has ended\n"
+            "      --json       print JSON; with --watch, one line each time\n"
+            "  -h, --help       print this text\n",
     .run = run,
 };

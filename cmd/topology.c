@@ -176,27 +176,27 @@ static enum exit_status run(const struct arguments *arguments)
 
 const struct command topology_command = {
     .name = "topology",
-    .summary = "what nodes are made of, which are alike, which is odd",
-    .help =
-        "Usage: selastic topology collect [--nodes=LIST] [--partition=NAME] [--timeout=S]\n"
-        "                                 [--output=FILE] [--json]\n"
-        "       selastic topology show [--file=FILE] [--json]\n"
-        "       selastic topology check [--file=FILE] [--json]\n"
-        "       selastic topology describe [--pieces]\n"
-        "\n"
-        "collect asks the nodes, by a short job on those that can run one now, what hardware they\n"
-        "have, and writes it into a file that Slurm's select plugin and the other actions read.\n"
-        "show prints the shapes, who has which, and the tree of switches. check finds nodes that\n"
-        "differ from those that should be like them; exit status 1 if there are any. describe\n"
-        "prints what this node is.\n"
-        "\n"
-        "      --nodes=LIST      ask these only, what is known of others stays\n"
-        "      --partition=NAME  run the job there, and ask nodes of it only\n"
-        "      --timeout=S       how long to wait for answers, seconds (60)\n"
-        "      --output=FILE     write this file instead of elastic.conf's shapes\n"
-        "      --file=FILE       read this file instead\n"
-        "      --pieces          in short lines, as collect wants it\n"
-        "      --json            as JSON\n"
-        "  -h, --help            this text\n",
+    .summary = "collect the hardware of the nodes, show it, and find odd nodes",
+    .help = "Usage: selastic topology collect [--nodes=LIST] [--partition=NAME] [--timeout=S]\n"
+            "                                 [--output=FILE] [--json]\n"
+            "       selastic topology show [--file=FILE] [--json]\n"
+            "       selastic topology check [--file=FILE] [--json]\n"
+            "       selastic topology describe [--pieces]\n"
+            "\n"
+            "collect   find out the hardware of the nodes by a short job, and write it to a file;\n"
+            "          Slurm's select plugin and the other topology commands read this file\n"
+            "show      print the shapes, the nodes of each shape, and the tree of switches\n"
+            "check     find nodes that differ from nodes that they should equal; the exit status\n"
+            "          is 1 if there are any\n"
+            "describe  print the hardware of this node\n"
+            "\n"
+            "      --nodes=LIST      ask only these nodes; the entries of other nodes stay\n"
+            "      --partition=NAME  run the job in this partition, and ask only its nodes\n"
+            "      --timeout=S       wait S seconds for answers (default 60)\n"
+            "      --output=FILE     write this file (default: shapes of elastic.conf)\n"
+            "      --file=FILE       read this file (default: shapes of elastic.conf)\n"
+            "      --pieces          print short lines, in the form that collect reads\n"
+            "      --json            print JSON\n"
+            "  -h, --help            print this text\n",
     .run = run,
 };
