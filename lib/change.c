@@ -66,6 +66,7 @@ static const struct row table[] = {
     /* It runs, and is changed. */
     {PHASE(RUNNING), CHANGE_FACT_PLAN, AFTER_BEGIN, decide_running},
     {PHASE(RUNNING), CHANGE_FACT_STOP, AFTER_BEGIN, stop_running},
+    {PHASE(RUNNING), CHANGE_FACT_GONE, AFTER_DRAIN, gone_running},
     {PHASE(HOLDING), CHANGE_FACT_HELD, PHASE(DRAINING) | PHASE(SWITCHING) | AFTER_DRAIN,
      hold_on_held},
     {PHASE(HOLDING), CHANGE_FACT_GONE, PHASE(DRAINING) | AFTER_ABORT, gone_holding},
@@ -78,8 +79,8 @@ static const struct row table[] = {
     /* It is aborted. */
     {PHASE(ABORTED), CHANGE_FACT_PLAN, PHASE(SWITCHING), decide_aborted},
     {PHASE(ABORTED), CHANGE_FACT_GONE, AFTER_ABORT, gone_aborted},
-    {PHASE(ABORTED), CHANGE_FACT_STOP, PHASE(SAVING), stop_aborted},
-    {PHASE(ABORTED), CHANGE_FACT_TIME, PHASE(SAVING), time_aborted},
+    {PHASE(ABORTED), CHANGE_FACT_STOP, PHASE(SAVING) | PHASES_OVER, stop_aborted},
+    {PHASE(ABORTED), CHANGE_FACT_TIME, PHASE(SAVING) | PHASES_OVER, time_aborted},
 
     /* The job is to end while there is no world. */
     {PHASES_WITHOUT_WORLD | PHASES_RESERVING, CHANGE_FACT_STOP, PHASES_OVER, stop_without_world},
@@ -421,6 +422,15 @@ void gone_holding(struct change *c, struct change_member *m, const struct change
         abort_or_kill(c);
         check_drained(c);
     }
+    after_gone(c, m);
+}
+
+/* The next plan says what follows, unless no worker is left anywhere. */
+void gone_running(struct change *c, struct change_member *m, const struct change_fact *fact)
+{
+    gone(c, m, fact);
+    if (m->place >= 0)
+        check_drained(c);
     after_gone(c, m);
 }
 

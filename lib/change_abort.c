@@ -357,6 +357,7 @@ bool abort_end(struct change *c, int code)
         saves = saves || m->stateful;
     }
     set_phase(c, CHANGE_SAVING, saves ? rest_of_step(c) + grace_of(c) : LEAVE_LIMIT);
+    check_drained(c); /* nobody may be left to leave */
     return true;
 }
 

@@ -138,6 +138,8 @@ static void replace_lost(struct change *c)
     c->before_loss = 0;
     FOR_MEMBERS(c, m)
     c->before_loss += m->place >= 0 && m->notice == CHANGE_STAYS && !m->released && !m->reclaimed;
+    if (c->pause_from < 0)
+        c->pause_from = c->now;
     c->replace_until = c->pause_from + c->options->policy->fault_wait;
     if (c->next.world != NULL && c->next.world->node_count < c->before_loss)
         next_discard(c); /* it was planned without that */

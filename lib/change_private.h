@@ -200,8 +200,8 @@ typedef void change_handler(struct change *c, struct change_member *m,
 change_handler decide_running, decide_without_world, decide_aborted;
 change_handler time_without_world, time_aborted, time_reserving, time_starting, time_switching,
     time_holding, time_draining, time_killing, time_settling, time_finishing;
-change_handler gone_reserving, gone_aborted, gone_holding, gone_leaving, gone_starting,
-    gone_elsewhere;
+change_handler gone_reserving, gone_running, gone_aborted, gone_holding, gone_leaving,
+    gone_starting, gone_elsewhere;
 change_handler takeover_on_time;
 void takeover_joined(struct change *c, struct change_member *m, const struct change_join *join);
 
