@@ -12,6 +12,7 @@
 
 #define ASSEMBLE_LIMIT 120.0 /* seconds for the base's own members to join */
 #define CLOSE_LIMIT    3.0   /* seconds for members to end when the job has ended */
+#define END_POLL_MS    200   /* between looks at what the end still waits for */
 /* Times heartbeat_timeout for others to claim the lead: they notice after three. */
 #define LEASE_PATIENCE 6
 
@@ -141,32 +142,37 @@ static void output_gone(void *arg)
     }
 }
 
-/* Called when a member's link has ended or the last extension is cancelled while the job ends: finished once nobody is left or time is up. */
-void leader_handle_closed(struct leader *leader)
+static bool any_linked(const struct leader *leader)
+{
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->link != NULL)
+            return true;
+    return false;
+}
+
+/* What the end of the job still waits for, in words. NULL: nothing is left, or it has been waited
+ * for as long as it may be. */
+static const char *what_is_left(const struct leader *leader)
 {
     double since = leader_now(leader) - leader->phase_since;
 
-    if (leader->server == NULL)
-        return;
-    if (leader->requeueing) {
-        uv_timer_start(&leader->deadline, on_deadline, 200, 0);
-        return;
-    }
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->link != NULL && since < CLOSE_LIMIT)
-            return;
-    if (leader->looking_for_srun || (srun_busy(leader) && since < 2 * CLOSE_LIMIT)) {
-        uv_timer_start(&leader->deadline, on_deadline, 200, 0);
-        return;
-    }
+    if (leader->requeueing)
+        return "Slurm to put the job back into the queue";
+    if (any_linked(leader) && since < CLOSE_LIMIT)
+        return "the agents to leave";
+    if (leader->looking_for_srun)
+        return "an answer of srun";
+    if (srun_busy(leader) && since < 2 * CLOSE_LIMIT)
+        return "srun to be told of lost nodes";
     if ((!leader->cleaned || leader->cancelling > 0 || leader->polling ||
          leader->submission != NULL) &&
-        since < 4 * CLOSE_LIMIT) {
-        uv_timer_start(&leader->deadline, on_deadline, 200, 0);
-        return;
-    }
-    if (srun_lost_ends(leader))
-        return;
+        since < 4 * CLOSE_LIMIT)
+        return "Slurm to answer about extensions";
+    return NULL;
+}
+
+static void close_all(struct leader *leader)
+{
     link_server_destroy(leader->server);
     leader->server = NULL;
     uv_close((uv_handle_t *)&leader->evaluate, handle_closed);
@@ -177,6 +183,24 @@ void leader_handle_closed(struct leader *leader)
     uv_close((uv_handle_t *)&leader->store_due, handle_closed);
     output_destroy(leader->output, 2000, output_gone, leader);
     leader->output = NULL;
+}
+
+/* Called whenever something of the end is over, and by a timer while something is left. The last
+ * step is to tell Slurm that the job has ended, where srun does not. */
+void leader_handle_closed(struct leader *leader)
+{
+    const char *left;
+
+    if (leader->server == NULL)
+        return;
+    left = what_is_left(leader);
+    if (left != NULL && left != leader->end_waits_for)
+        log_debug("job %u: the end waits for %s", leader->options->job, left);
+    leader->end_waits_for = left;
+    if (left != NULL)
+        uv_timer_start(&leader->deadline, on_deadline, END_POLL_MS, 0);
+    else if (!srun_lost_ends(leader))
+        close_all(leader);
 }
 
 static void init_timer(struct leader *leader, uv_timer_t *timer)

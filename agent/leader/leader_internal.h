@@ -240,7 +240,6 @@ struct leader {
     double grace_until; /* of the change under way */
     char why_size[200], why_not_more[240];
     int next_size; /* nodes of the world that is planned */
-    double waiting_since;
 
     struct generation_record *history;
     int history_count;
@@ -265,6 +264,7 @@ struct leader {
     int finish_code;
     struct handover told_handover;
 
+    const char *end_waits_for; /* in words; NULL: nothing has been waited for yet */
     int exit_code;
     bool done_called;
     void (*done)(int code, void *arg);

@@ -2,7 +2,6 @@
 /* What users, programs and files are told about a job: host files, history, `selastic`, the cause of a failure. */
 #include <limits.h>
 #include <stdarg.h>
-#include <stdarg.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -121,47 +121,58 @@ void roster_lose(struct leader *leader, struct leader_member *member, const char
 
 /* ---- who joins --------------------------------------------------------------------------------------------------------- */
 
-/* NULL: welcome; else why not. */
-static const char *refusal(struct leader *leader, const char *node, uint32_t job, bool base,
-                           bool leaving)
+/* What an agent says of itself when it joins. */
+struct join {
+    const char *node, *switches;
+    bool base, leaving;
+    uint32_t job, restarts;
+    int nodeid, slots;
+    int64_t pid; /* 0: it has not said it */
+};
+
+static struct leader_member *member_on(const struct leader *leader, const char *node)
 {
-    static char text[200];
+    for (int i = 0; i < leader->member_count; i++)
+        if (leader->members[i]->link != NULL && strcmp(leader->members[i]->node, node) == 0)
+            return leader->members[i];
+    return NULL;
+}
+
+/* Is there no place for one more node of an extension? */
+static bool is_full(struct leader *leader)
+{
+    int nodes = leader->options->base_nodes - roster_base_lost(leader);
+
+    for (int i = 0; i < leader->member_count; i++)
+        nodes += leader->members[i]->link != NULL && !leader->members[i]->base &&
+                 !leader->members[i]->leaving && !extensions_to_go(leader, leader->members[i]->job);
+    return nodes + 1 > leader->options->policy->sizes.max;
+}
+
+/* Returns 0: welcome, or -1 with the reason why not. */
+static int refuse(struct leader *leader, const struct join *join, struct error *why)
+{
+    const struct leader_member *other;
+    const struct extension *ext;
 
     if (leader->phase == PHASE_ENDING || leader->stopping)
-        return "the job is ending";
-    if (base && leaving) {
-        /* SIGTERM came before the join. */
-        change_stop_job(leader, "terminated");
-        return "the job is ending";
-    }
-    if (leaving)
-        return "its job is already being preempted";
-    if (base && job != leader->options->job)
-        return "not a node of the base job";
-    for (int i = 0; i < leader->member_count; i++) {
-        if (leader->members[i]->link == NULL || strcmp(leader->members[i]->node, node) != 0)
-            continue;
-        snprintf(text, sizeof(text), "node %s already works for this job (job %u)", node,
-                 leader->members[i]->job);
-        return text;
-    }
-    if (!base) {
-        struct extension *ext = extensions_find(leader, job);
-        int nodes = leader->options->base_nodes - roster_base_lost(leader);
-
-        if (ext != NULL && ext->state == PLAN_LEAVING)
-            return "this extension is no longer needed";
-        for (int i = 0; i < leader->member_count; i++)
-            nodes += leader->members[i]->link != NULL && !leader->members[i]->base &&
-                     !leader->members[i]->leaving &&
-                     !extensions_to_go(leader, leader->members[i]->job);
-        if (nodes + 1 > leader->options->policy->sizes.max) {
-            snprintf(text, sizeof(text), "the job has its %d nodes (MAX)",
-                     leader->options->policy->sizes.max);
-            return text;
-        }
-    }
-    return NULL;
+        return error_set(why, "the job is ending");
+    if (join->leaving)
+        return error_set(why, "its job is already being preempted");
+    if (join->base && join->job != leader->options->job)
+        return error_set(why, "not a node of the base job");
+    other = member_on(leader, join->node);
+    if (other != NULL)
+        return error_set(why, "node %s already works for this job (job %u)", join->node,
+                         other->job);
+    if (join->base)
+        return 0;
+    ext = extensions_find(leader, join->job);
+    if (ext != NULL && ext->state == PLAN_LEAVING)
+        return error_set(why, "this extension is no longer needed");
+    if (is_full(leader))
+        return error_set(why, "the job has its %d nodes (MAX)", leader->options->policy->sizes.max);
+    return 0;
 }
 
 static void send_welcome(struct leader *leader, struct leader_member *member, bool keep)
@@ -210,63 +221,97 @@ static void lose_former(struct leader *leader, const char *node, uint32_t job, i
     }
 }
 
-static void handle_join(struct leader *leader, struct link *link, json_object *msg)
+static bool read_join(json_object *msg, struct join *join)
 {
-    const char *node = json_get_string(msg, "node");
-    const char *switches = json_get_string(msg, "switches");
-    bool base = json_get_bool(msg, "base", false);
-    int64_t job, restarts, nodeid, slots, pid = 0;
-    const char *refused;
-    struct leader_member *m, **grown;
+    int64_t job, restarts, nodeid, slots;
 
-    if (!world_name_ok(node) || !json_get_int(msg, "job", 1, UINT32_MAX, &job) ||
+    *join = (struct join){
+        .node = json_get_string(msg, "node"),
+        .switches = json_get_string(msg, "switches"),
+        .base = json_get_bool(msg, "base", false),
+        .leaving = json_get_bool(msg, "leaving", false),
+    };
+    if (!world_name_ok(join->node) || !json_get_int(msg, "job", 1, UINT32_MAX, &job) ||
         !json_get_int(msg, "restarts", 0, UINT32_MAX, &restarts) ||
         !json_get_int(msg, "nodeid", 0, SIZES_NODES_MAX, &nodeid) ||
-        !json_get_int(msg, "slots", 1, WORLD_SLOTS_MAX, &slots)) {
-        link_close(link, "a join that cannot be understood");
-        return;
-    }
-    if (json_get_int(msg, "pid", 1, INT32_MAX, &pid))
-        lose_former(leader, node, (uint32_t)job, pid);
-    if (leader->deposed) { /* and is not to be refused: another node leads */
-        link_close(link, "this node does not lead the job any more");
-        return;
-    }
-    refused = refusal(leader, node, (uint32_t)job, base, json_get_bool(msg, "leaving", false));
-    if (refused != NULL) {
-        json_object *answer = leader_message("refuse", -1);
+        !json_get_int(msg, "slots", 1, WORLD_SLOTS_MAX, &slots))
+        return false;
+    if (!json_get_int(msg, "pid", 1, INT32_MAX, &join->pid))
+        join->pid = 0;
+    join->job = (uint32_t)job;
+    join->restarts = (uint32_t)restarts;
+    join->nodeid = (int)nodeid;
+    join->slots = (int)slots;
+    return true;
+}
 
-        json_object_object_add(answer, "reason", json_object_new_string(refused));
-        link_send(link, answer);
-        link_close(link, refused);
-        return;
-    }
-    grown = realloc(leader->members, ((size_t)leader->member_count + 1) * sizeof(*grown));
+/* A new member at the end of the list. NULL: out of memory. */
+static struct leader_member *add_member(struct leader *leader, struct link *link,
+                                        const struct join *join)
+{
+    struct leader_member *m,
+        **grown = realloc(leader->members, ((size_t)leader->member_count + 1) * sizeof(*grown));
+
     if (grown != NULL)
         leader->members = grown;
     m = grown != NULL ? calloc(1, sizeof(*m)) : NULL;
-    if (m == NULL || (m->node = strdup(node)) == NULL) {
+    if (m == NULL || (m->node = strdup(join->node)) == NULL) {
         free(m);
-        link_close(link, "out of memory");
-        return;
+        return NULL;
     }
     m->id = leader->next_id++;
     m->link = link;
-    m->job = (uint32_t)job;
-    m->restarts = (uint32_t)restarts;
-    m->base = base;
-    m->nodeid = (int)nodeid;
-    m->slots = (int)slots;
-    m->switches = switches != NULL && strlen(switches) < TREE_PATH_MAX ? strdup(switches) : NULL;
-    m->pid = pid;
+    m->job = join->job;
+    m->restarts = join->restarts;
+    m->base = join->base;
+    m->nodeid = join->nodeid;
+    m->slots = join->slots;
+    if (join->switches != NULL && strlen(join->switches) < TREE_PATH_MAX)
+        m->switches = strdup(join->switches);
+    m->pid = join->pid;
     m->joined = m->last_heard = leader_now(leader);
     m->seen = m->joined - leader->options->conf->heartbeat_timeout / 2.0; /* nothing of ours yet */
     m->heard = true; /* if it is not any more when that is looked at first, it has been lost */
     m->position = m->next_position = -1;
     leader->members[leader->member_count++] = m;
+    return m;
+}
+
+static void handle_join(struct leader *leader, struct link *link, json_object *msg)
+{
+    struct leader_member *m;
+    struct error why = {""};
+    struct join join;
+
+    if (!read_join(msg, &join)) {
+        link_close(link, "a join that cannot be understood");
+        return;
+    }
+    if (join.pid != 0)
+        lose_former(leader, join.node, join.job, join.pid);
+    if (leader->deposed) { /* and is not to be refused: another node leads */
+        link_close(link, "this node does not lead the job any more");
+        return;
+    }
+    /* SIGTERM has reached this node of the base before it could join: the job ends. */
+    if (join.base && join.leaving && leader->phase != PHASE_ENDING && !leader->stopping)
+        change_stop_job(leader, "terminated");
+    if (refuse(leader, &join, &why) != 0) {
+        json_object *answer = leader_message("refuse", -1);
+
+        json_object_object_add(answer, "reason", json_object_new_string(why.text));
+        link_send(link, answer);
+        link_close(link, why.text);
+        return;
+    }
+    m = add_member(leader, link, &join);
+    if (m == NULL) {
+        link_close(link, "out of memory");
+        return;
+    }
     log_debug("node %s of job %u joins", m->node, m->job);
     send_welcome(leader, m, takeover_joined(leader, m, msg));
-    if (!base)
+    if (!m->base)
         extensions_joined(leader, m);
     decide_later(leader, 0);
 }
