@@ -49,6 +49,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/report.c \
     agent/leader/requeue.c \
     agent/leader/roster.c \
+    agent/leader/roster.h \
     agent/leader/srun_lost.c \
     agent/leader/srun_notify.c \
     agent/leader/submit.c \

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/leader_internal.h"
 #include "agent/leader/pmix_world.h"
+#include "agent/leader/roster.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 
@@ -16,21 +18,21 @@
 /* Nodes of members that are there, and one for each node of an extension that Slurm has not ended yet. NULL: out of memory. */
 static char **held_nodes(const struct leader *leader)
 {
-    int count = leader->member_count, at = 0;
+    int count = roster_count(leader), at = 0;
     char **nodes;
 
     for (int i = 0; i < leader->extension_count; i++)
         count += leader->extensions[i].nodes;
     nodes = calloc((size_t)count + 1, sizeof(*nodes));
-    for (int i = 0; nodes != NULL && i < leader->member_count; i++)
-        if (leader->members[i]->link != NULL)
-            nodes[at++] = leader->members[i]->node;
+    for (int i = 0; nodes != NULL && i < roster_count(leader); i++)
+        if (roster_at(leader, i)->link != NULL)
+            nodes[at++] = roster_at(leader, i)->node;
     for (int i = 0; nodes != NULL && i < leader->extension_count; i++) {
         const struct extension *ext = &leader->extensions[i];
         int missing = ext->state == PLAN_LEAVING ? ext->nodes : 0;
 
-        for (int k = 0; k < leader->member_count; k++)
-            missing -= leader->members[k]->job == ext->job && leader->members[k]->link != NULL;
+        for (int k = 0; k < roster_count(leader); k++)
+            missing -= roster_at(leader, k)->job == ext->job && roster_at(leader, k)->link != NULL;
         for (; missing > 0 && at < count; missing--)
             nodes[at++] = "";
     }
@@ -42,9 +44,9 @@ static bool has_begun(const struct leader *leader)
 {
     if (leader_now(leader) - leader->ready_at > BEGIN_LIMIT)
         return true;
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position >= 0 && !leader->members[i]->begun &&
-            !leader->members[i]->drained)
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->position >= 0 && !roster_at(leader, i)->begun &&
+            !roster_at(leader, i)->drained)
             return false;
     return true;
 }
@@ -79,8 +81,8 @@ int allocation_target(const struct leader *leader)
 static void release_named(struct leader *leader, const struct request *request)
 {
     for (char **name = request->nodes; name != NULL && *name != NULL; name++)
-        for (int i = 0; i < leader->member_count; i++) {
-            struct leader_member *m = leader->members[i];
+        for (int i = 0; i < roster_count(leader); i++) {
+            struct leader_member *m = roster_at(leader, i);
 
             if (m->base || m->leaving || m->link == NULL || strcmp(m->node, *name) != 0)
                 continue;
@@ -180,9 +182,10 @@ static int check_names(const struct leader *leader, char *const *names, struct e
     for (; *names != NULL; names++) {
         const struct leader_member *m = NULL;
 
-        for (int i = 0; i < leader->member_count; i++)
-            if (leader->members[i]->link != NULL && strcmp(leader->members[i]->node, *names) == 0)
-                m = leader->members[i];
+        for (int i = 0; i < roster_count(leader); i++)
+            if (roster_at(leader, i)->link != NULL &&
+                strcmp(roster_at(leader, i)->node, *names) == 0)
+                m = roster_at(leader, i);
         if (m == NULL || m->leaving) {
             error_set(err, "%s is not a node of this job", error_value(*names).text);
             return REQUEST_NOT_FOUND;
@@ -197,16 +200,16 @@ static int check_names(const struct leader *leader, char *const *names, struct e
 
 static int check_whole_jobs(const struct leader *leader, char *const *names, struct error *err)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
         bool named = false, shares = false;
 
         for (char *const *name = names; *name != NULL; name++)
             named = named || strcmp(*name, m->node) == 0;
-        for (int k = 0; k < leader->member_count && !named; k++)
+        for (int k = 0; k < roster_count(leader) && !named; k++)
             for (char *const *name = names; *name != NULL; name++)
-                shares = shares || (leader->members[k]->job == m->job &&
-                                    strcmp(*name, leader->members[k]->node) == 0);
+                shares = shares || (roster_at(leader, k)->job == m->job &&
+                                    strcmp(*name, roster_at(leader, k)->node) == 0);
         if (!shares || m->base)
             continue;
         error_set(err,

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 #include "client/event_page.h"
 #include "common/log.h"
 #include "lib/json_get.h"
@@ -52,9 +53,9 @@ static void stop_member(struct leader *leader, struct leader_member *m, int sign
 
 static void send_stop(struct leader *leader, int signal, double grace, bool notice)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (takes_part(leader->members[i]) && !leader->members[i]->drained)
-            stop_member(leader, leader->members[i], signal, grace, notice);
+    for (int i = 0; i < roster_count(leader); i++)
+        if (takes_part(roster_at(leader, i)) && !roster_at(leader, i)->drained)
+            stop_member(leader, roster_at(leader, i), signal, grace, notice);
 }
 
 void change_kill(struct leader *leader, struct leader_member *m)
@@ -66,8 +67,8 @@ double change_grace(struct leader *leader)
 {
     double grace = leader->options->policy->grace;
 
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
         const struct extension *ext = m->leaving ? extensions_find(leader, m->job) : NULL;
 
         if (ext != NULL && ext->pool != NULL && ext->pool->grace > 0 &&
@@ -80,8 +81,8 @@ double change_grace(struct leader *leader)
 /* A node that Slurm has been promised is given back as soon as nothing of ours needs it. */
 void change_release_idle(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->leaving && !m->base && !m->released && m->link != NULL && m->departing == 0 &&
             (m->position < 0 || m->drained))
@@ -97,8 +98,8 @@ static void wait_for_members(struct leader *leader, const char *why)
     prepare_discard(leader);
     world_destroy(leader->world);
     leader->world = NULL;
-    for (int i = 0; i < leader->member_count; i++)
-        leader->members[i]->position = -1;
+    for (int i = 0; i < roster_count(leader); i++)
+        roster_at(leader, i)->position = -1;
     change_release_idle(leader);
     log_info("job %u: %s: waiting up to %d s for nodes", leader->options->job, why,
              leader->options->policy->fault_wait);
@@ -110,8 +111,8 @@ static void wait_for_members(struct leader *leader, const char *why)
 static void replace_lost(struct leader *leader)
 {
     leader->before_loss = 0;
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         leader->before_loss += m->position >= 0 && !m->leaving && !m->released && !m->reclaimed;
     }
@@ -123,8 +124,8 @@ static void replace_lost(struct leader *leader)
 /* Has the world ended because of a fault, or has one come while it ended? */
 static bool faulty(const struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         if (m->position >= 0 && m->torn && !m->leaving && !m->released)
             return true;
@@ -135,8 +136,8 @@ static bool faulty(const struct leader *leader)
 /* On all nodes: where one process says that it is at work, the next may not have begun. */
 bool change_all_stepping(const struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position >= 0 && !leader->members[i]->stepping)
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->position >= 0 && !roster_at(leader, i)->stepping)
             return false;
     return true;
 }
@@ -147,8 +148,8 @@ void change_describe(struct leader *leader, int size)
     int newcomers = 0, current = leader->world != NULL ? leader->world->node_count : 0;
     const char *kind = size > current ? "grow" : "shrink";
 
-    for (int i = 0; i < leader->member_count; i++)
-        newcomers += leader->members[i]->position < 0 && leader->members[i]->link != NULL;
+    for (int i = 0; i < roster_count(leader); i++)
+        newcomers += roster_at(leader, i)->position < 0 && roster_at(leader, i)->link != NULL;
     if (leader->stopping)
         kind = "stop";
     else if (leader->generation == 0)
@@ -170,8 +171,8 @@ void change_describe(struct leader *leader, int size)
 /* The members of the prepared world become those of the current one. */
 static void take_places(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         m->position = m->next_position;
         m->next_position = -1;
@@ -231,20 +232,20 @@ static void start_world(struct leader *leader)
     change_update_reason(leader);
     if (!change_enter_world(leader))
         return;
-    for (int i = 0; i < leader->member_count; i++) {
+    for (int i = 0; i < roster_count(leader); i++) {
         json_object *start;
 
-        if (!takes_part(leader->members[i]))
+        if (!takes_part(roster_at(leader, i)))
             continue;
-        leader->members[i]->started = attempt;
-        leader->members[i]->stateful = leader->members[i]->failed = false;
-        leader->members[i]->live = false; /* they have not said so yet */
-        live_forget_newcomer(leader->members[i]);
-        start = prepare_message("start", leader->world, leader->members[i]->position, attempt);
+        roster_at(leader, i)->started = attempt;
+        roster_at(leader, i)->stateful = roster_at(leader, i)->failed = false;
+        roster_at(leader, i)->live = false; /* they have not said so yet */
+        live_forget_newcomer(roster_at(leader, i));
+        start = prepare_message("start", leader->world, roster_at(leader, i)->position, attempt);
         /* Workers that start only now wait at their gates, too, for rank 0 to pass first. */
         json_object_object_add(
             start, "gate", json_object_new_boolean(leader->gated && leader->options->early_start));
-        leader_send(leader->members[i], start);
+        leader_send(roster_at(leader, i), start);
     }
 }
 
@@ -285,11 +286,11 @@ static void handle_ready(struct leader *leader, struct leader_member *m)
     if (leader->phase != PHASE_STARTING)
         return;
     m->answered = true;
-    for (int i = 0; i < leader->member_count; i++)
-        if (takes_part(leader->members[i]) && !leader->members[i]->answered)
+    for (int i = 0; i < roster_count(leader); i++)
+        if (takes_part(roster_at(leader, i)) && !roster_at(leader, i)->answered)
             return;
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *each = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *each = roster_at(leader, i);
 
         if (each->awaited)
             each->departing = leader_now(leader); /* nobody waits for it any more */
@@ -305,9 +306,9 @@ static void handle_ready(struct leader *leader, struct leader_member *m)
 /* Rank 0 listens: the others may connect. */
 static void open_gates(struct leader *leader, const struct leader_member *first)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (takes_part(leader->members[i]) && leader->members[i] != first)
-            leader_send(leader->members[i], leader_message("open", leader->generation));
+    for (int i = 0; i < roster_count(leader); i++)
+        if (takes_part(roster_at(leader, i)) && roster_at(leader, i) != first)
+            leader_send(roster_at(leader, i), leader_message("open", leader->generation));
 }
 
 /* ---- draining ---------------------------------------------------------------------------------------------------------- */
@@ -338,9 +339,9 @@ void change_torn(struct leader *leader)
 
 static bool lost_some(const struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position >= 0 &&
-            (leader->members[i]->link == NULL || leader->members[i]->leaving))
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->position >= 0 &&
+            (roster_at(leader, i)->link == NULL || roster_at(leader, i)->leaving))
             return true;
     return false;
 }
@@ -373,8 +374,8 @@ static void drained(struct leader *leader)
         change_finish(leader, leader->stop_code);
         return;
     }
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->position < 0)
             continue;
@@ -409,8 +410,8 @@ static void check_drained(struct leader *leader)
 {
     if (leader->torn && leader->phase != PHASE_DRAINING)
         return; /* its workers live on */
-    for (int i = 0; i < leader->member_count; i++)
-        if (takes_part(leader->members[i]) && !leader->members[i]->drained)
+    for (int i = 0; i < roster_count(leader); i++)
+        if (takes_part(roster_at(leader, i)) && !roster_at(leader, i)->drained)
             return;
     if (leader->world != NULL)
         drained(leader);
@@ -492,9 +493,9 @@ void change_begin(struct leader *leader)
 
     if (leader->stopping)
         allocation_stop(leader); /* before the workers are told to save: they may wait for that */
-    for (int i = 0; i < leader->member_count; i++)
+    for (int i = 0; i < roster_count(leader); i++)
         leader->fault = leader->fault ||
-                        (leader->members[i]->position >= 0 && leader->members[i]->torn);
+                        (roster_at(leader, i)->position >= 0 && roster_at(leader, i)->torn);
     /* They do not look at their pages while they form, and tearing them loses nothing. */
     leader->fault = leader->fault ||
                     (!leader->stopping && live_possible(leader) && !change_all_stepping(leader));
@@ -510,8 +511,8 @@ void change_begin(struct leader *leader)
     }
     leader_set_phase(leader, PHASE_HOLDING, HOLD_LIMIT);
     leader->grace_until = leader_now(leader) + grace;
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
         json_object *msg;
 
         if (!takes_part(m) || m->drained)
@@ -532,14 +533,14 @@ void change_begin(struct leader *leader)
 
 static void run_to(struct leader *leader, uint64_t step)
 {
-    for (int i = 0; i < leader->member_count; i++) {
+    for (int i = 0; i < roster_count(leader); i++) {
         json_object *msg;
 
-        if (!takes_part(leader->members[i]))
+        if (!takes_part(roster_at(leader, i)))
             continue;
         msg = leader_message("run_to", leader->generation);
         json_object_object_add(msg, "step", json_object_new_int64((int64_t)step));
-        leader_send(leader->members[i], msg);
+        leader_send(roster_at(leader, i), msg);
     }
 }
 
@@ -550,8 +551,8 @@ static void agree(struct leader *leader)
     double left = leader->grace_until - leader_now(leader);
     int signal = leader->options->policy->signal > 0 ? leader->options->policy->signal : SIGTERM;
 
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         if (m->position >= 0)
             sum.finished += m->completed;
@@ -584,9 +585,9 @@ static void agree(struct leader *leader)
 
 static void agree_if_answered(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (takes_part(leader->members[i]) && !leader->members[i]->answered &&
-            !leader->members[i]->drained)
+    for (int i = 0; i < roster_count(leader); i++)
+        if (takes_part(roster_at(leader, i)) && !roster_at(leader, i)->answered &&
+            !roster_at(leader, i)->drained)
             return;
     agree(leader);
 }
@@ -678,8 +679,8 @@ static bool waited_for(const struct leader *leader, const struct leader_member *
 
 static void lose_silent(struct leader *leader, const char *why)
 {
-    for (int i = leader->member_count - 1; i >= 0; i--) {
-        struct leader_member *m = leader->members[i];
+    for (int i = roster_count(leader) - 1; i >= 0; i--) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (!waited_for(leader, m))
             continue;
@@ -802,8 +803,8 @@ void change_stop_job(struct leader *leader, const char *reason)
 
 void change_dismiss(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
         json_object *msg = leader_message("finish", -1);
 
         json_object_object_add(msg, "code", json_object_new_int(m->base ? leader->exit_code : 0));

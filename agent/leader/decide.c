@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 
 #define STEP_WAIT 60.0 /* growth waits until the current world has made a step, at most so long */
 #define FORM_WAIT 10.0 /* and any change, until live workers have met */
@@ -14,8 +15,8 @@
 /* Has a worker made a step that others would have to make again? */
 static bool any_stateful(const struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position >= 0 && leader->members[i]->stateful)
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->position >= 0 && roster_at(leader, i)->stateful)
             return true;
     return false;
 }
@@ -32,12 +33,12 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
 {
     bool begun = any_stateful(leader);
 
-    *members = calloc((size_t)leader->member_count + 1, sizeof(**members));
+    *members = calloc((size_t)roster_count(leader) + 1, sizeof(**members));
     *extensions = calloc((size_t)leader->extension_count + 1, sizeof(**extensions));
     if (*members == NULL || *extensions == NULL)
         return -1;
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
         bool avoided = exclude_member(leader, m), pressed = m->position < 0 || m->reclaimed;
 
         (*members)[i] = (struct plan_member){
@@ -92,7 +93,7 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
         .no_pool = extensions_pool(leader) == NULL,
         .submit_error = leader->submit_error[0] != '\0' ? leader->submit_error : NULL,
         .members = *members,
-        .member_count = leader->member_count,
+        .member_count = roster_count(leader),
         .extensions = *extensions,
         .extension_count = leader->extension_count,
     };
@@ -140,16 +141,16 @@ static bool assembled(const struct leader *leader)
 {
     int base = 0;
 
-    for (int i = 0; i < leader->member_count; i++)
-        base += leader->members[i]->base;
+    for (int i = 0; i < roster_count(leader); i++)
+        base += roster_at(leader, i)->base;
     return base >= leader->options->base_nodes || leader->lease.term > 0;
 }
 
 /* A world that ends need not grow any more. */
 static bool any_completed(const struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position >= 0 && leader->members[i]->completed > 0)
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->position >= 0 && roster_at(leader, i)->completed > 0)
             return true;
     return false;
 }
@@ -165,8 +166,8 @@ static bool is_forming(const struct leader *leader)
 /* Does somebody else wait for a node of this world? We do not, for one that we give back, and Slurm does not, for one that it drains. */
 static bool is_pressed(const struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         if (m->position >= 0 && (m->link == NULL || m->reclaimed || (m->leaving && !m->unneeded)))
             return true;
@@ -184,8 +185,8 @@ static bool is_urgent(struct leader *leader, const struct plan_output *out)
 /* Would that world do without nodes only whose workers have all ended with 0? */
 static bool only_done_go(const struct leader *leader, const struct plan_output *out)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         if (decide_drops(m, out->order, out->size) && (!m->drained || m->completed < m->slots))
             return false;

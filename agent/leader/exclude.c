@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 #include "common/log.h"
 #include "lib/sizes.h"
 #include "lib/text.h"
@@ -26,8 +27,8 @@ static bool enough_without(const struct leader *leader)
 {
     int left = 0;
 
-    for (int i = 0; i < leader->member_count; i++)
-        left += is_there(leader->members[i]) && !is_suspect(leader, leader->members[i]);
+    for (int i = 0; i < roster_count(leader); i++)
+        left += is_there(roster_at(leader, i)) && !is_suspect(leader, roster_at(leader, i));
     return sizes_floor(&leader->options->policy->sizes, left) > 0;
 }
 
@@ -41,8 +42,8 @@ void exclude_describe(const struct leader *leader, char *text, size_t size)
     const char *node;
 
     text[0] = '\0';
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         if (is_there(m) && (m->unwell || m->reclaimed))
             text_append(text, size, "%s%s (%s)", text[0] != '\0' ? ", " : "", m->node,
@@ -58,8 +59,8 @@ void exclude_describe(const struct leader *leader, char *text, size_t size)
 
 static void give_back(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (!m->base && is_there(m) && m->position < 0 && m->departing == 0 &&
             exclude_member(leader, m))
@@ -92,8 +93,8 @@ void exclude_watch(struct leader *leader)
 
 void exclude_unwell(struct leader *leader, const char *node, bool unwell)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->unwell == unwell || strcmp(m->node, node) != 0)
             continue;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 #include "agent/paths.h"
 
 struct argv {

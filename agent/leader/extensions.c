@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
 
@@ -93,10 +94,10 @@ bool extensions_to_go(struct leader *leader, uint32_t job)
 
 bool extensions_time_is_over(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct extension *ext = extensions_find(leader, leader->members[i]->job);
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct extension *ext = extensions_find(leader, roster_at(leader, i)->job);
 
-        if (leader->members[i]->position >= 0 && ext != NULL && ext->leaves > 0 &&
+        if (roster_at(leader, i)->position >= 0 && ext != NULL && ext->leaves > 0 &&
             leader_now(leader) >= ext->leaves)
             return true;
     }
@@ -107,8 +108,8 @@ static int live_members(const struct leader *leader, uint32_t job)
 {
     int count = 0;
 
-    for (int i = 0; i < leader->member_count; i++)
-        count += leader->members[i]->job == job && leader->members[i]->link != NULL;
+    for (int i = 0; i < roster_count(leader); i++)
+        count += roster_at(leader, i)->job == job && roster_at(leader, i)->link != NULL;
     return count;
 }
 
@@ -172,8 +173,8 @@ void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const c
         leader->last_increments = 0;
     extensions_set_state(leader, ext, PLAN_LEAVING);
     /* Members in the world leave when it has been changed, those that still make its last step when they have; the others now. */
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->job != job || m->base)
             continue;
@@ -343,9 +344,9 @@ static void note_times(struct leader *leader, struct extension *ext, const struc
 static void cancel_preempted(struct leader *leader, uint32_t job, const char *reason)
 {
     extensions_cancel(leader, job, true, reason);
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->job == job)
-            leader->members[i]->unneeded = false;
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->job == job)
+            roster_at(leader, i)->unneeded = false;
 }
 
 /* Who must go without having been told (again). */
@@ -533,10 +534,10 @@ static void choose_relaxed(struct leader *leader, struct look *look)
 
 static char **member_nodes(const struct leader *leader)
 {
-    char **nodes = calloc((size_t)leader->member_count + 1, sizeof(*nodes));
+    char **nodes = calloc((size_t)roster_count(leader) + 1, sizeof(*nodes));
 
-    for (int i = 0; nodes != NULL && i < leader->member_count; i++)
-        if ((nodes[i] = strdup(leader->members[i]->node)) == NULL)
+    for (int i = 0; nodes != NULL && i < roster_count(leader); i++)
+        if ((nodes[i] = strdup(roster_at(leader, i)->node)) == NULL)
             break;
     return nodes;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 #include "common/log.h"
 
 /* The newest of any rank. began: one of them has made a step in its life. */
@@ -14,8 +15,8 @@ static uint64_t newest_step(const struct leader *leader, bool *began)
     uint64_t step = 0;
 
     *began = false;
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         if (m->position < 0)
             continue;
@@ -35,9 +36,9 @@ static void show_stacks(struct leader *leader, double silent)
     log_error(
         "job %u: no rank has made a step for %.0f s%s: it hangs; these are the workers' stacks",
         leader->options->job, silent, usual);
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position >= 0)
-            leader_send(leader->members[i], leader_message("stacks", leader->generation));
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->position >= 0)
+            leader_send(roster_at(leader, i), leader_message("stacks", leader->generation));
 }
 
 void hang_watch(struct leader *leader)

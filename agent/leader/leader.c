@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The leader's life: its begin, the deadlines of its phases, its end (leader.h). Its members: roster.c; what it decides: decide.c. */
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -106,8 +107,8 @@ void leader_set_phase(struct leader *leader, enum phase phase, double deadline)
     leader->phase = phase;
     leader->phase_since = leader_now(leader);
     leader->killed = false;
-    for (int i = 0; i < leader->member_count; i++)
-        leader->members[i]->answered = false;
+    for (int i = 0; i < roster_count(leader); i++)
+        roster_at(leader, i)->answered = false;
     if (deadline > 0)
         leader_restart_deadline(leader, deadline);
     else
@@ -132,6 +133,11 @@ static void handle_closed(uv_handle_t *handle)
     }
 }
 
+void leader_timer_close(uv_timer_t *timer)
+{
+    uv_close((uv_handle_t *)timer, handle_closed);
+}
+
 static void output_gone(void *arg)
 {
     struct leader *leader = arg;
@@ -144,8 +150,8 @@ static void output_gone(void *arg)
 
 static bool any_linked(const struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->link != NULL)
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->link != NULL)
             return true;
     return false;
 }
@@ -175,12 +181,12 @@ static void close_all(struct leader *leader)
 {
     link_server_destroy(leader->server);
     leader->server = NULL;
-    uv_close((uv_handle_t *)&leader->evaluate, handle_closed);
-    uv_close((uv_handle_t *)&leader->deadline, handle_closed);
-    uv_close((uv_handle_t *)&leader->silence, handle_closed);
-    uv_close((uv_handle_t *)&leader->poll, handle_closed);
-    uv_close((uv_handle_t *)&leader->lookups, handle_closed);
-    uv_close((uv_handle_t *)&leader->store_due, handle_closed);
+    leader_timer_close(&leader->evaluate);
+    leader_timer_close(&leader->deadline);
+    roster_close(leader);
+    leader_timer_close(&leader->poll);
+    leader_timer_close(&leader->lookups);
+    leader_timer_close(&leader->store_due);
     output_destroy(leader->output, 2000, output_gone, leader);
     leader->output = NULL;
 }
@@ -203,7 +209,7 @@ void leader_handle_closed(struct leader *leader)
         close_all(leader);
 }
 
-static void init_timer(struct leader *leader, uv_timer_t *timer)
+void leader_timer_init(struct leader *leader, uv_timer_t *timer)
 {
     uv_timer_init(leader->loop, timer);
     timer->data = leader;
@@ -214,6 +220,7 @@ static struct leader *discard(struct leader *leader)
 {
     if (leader == NULL)
         return NULL;
+    roster_destroy(leader->roster);
     requests_destroy(leader->requests);
     recovery_destroy(leader->recovery);
     json_object_put(leader->successors);
@@ -235,12 +242,14 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     };
 
     if (leader != NULL) {
+        leader->roster = roster_create();
         leader->requests = requests_create();
         leader->recovery = recovery_create(&options->policy->restarts, options->conf->node_backoff);
     }
     if (leader != NULL)
         leader->successors = json_object_new_array();
-    if (leader == NULL || leader->requests == NULL || leader->recovery == NULL) {
+    if (leader == NULL || leader->roster == NULL || leader->requests == NULL ||
+        leader->recovery == NULL) {
         error_set(err, "out of memory");
         return discard(leader);
     }
@@ -268,13 +277,12 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
         link_server_lead(leader->server, &roster_handlers, leader);
     leader->output = output_create(loop, options->label, NULL, leader);
     leader->open_handles++;
-    init_timer(leader, &leader->evaluate);
-    init_timer(leader, &leader->deadline);
-    init_timer(leader, &leader->silence);
-    init_timer(leader, &leader->poll);
-    init_timer(leader, &leader->lookups);
-    init_timer(leader, &leader->store_due);
-    roster_watch(leader);
+    leader_timer_init(leader, &leader->evaluate);
+    leader_timer_init(leader, &leader->deadline);
+    leader_timer_init(leader, &leader->poll);
+    leader_timer_init(leader, &leader->lookups);
+    leader_timer_init(leader, &leader->store_due);
+    roster_open(leader);
     uv_timer_start(&leader->poll, on_poll, 0, 1000);
     leader_set_phase(leader, PHASE_WAITING, ASSEMBLE_LIMIT);
     if (options->server != NULL)
@@ -293,7 +301,6 @@ void leader_destroy(struct leader *leader)
         return;
     term_file_forget(leader->claim);
     store_free(leader);
-    roster_free(leader);
     extensions_free(leader);
     report_free(leader);
     world_destroy(leader->world);

@@ -21,6 +21,9 @@
 #include "lib/succession.h"
 #include "lib/world.h"
 
+struct leader_member;
+struct roster;
+
 enum phase {
     PHASE_WAITING, /* no generation: fewer than MIN, or the base is still assembling */
     PHASE_RUNNING,
@@ -29,61 +32,6 @@ enum phase {
     PHASE_RESERVING, /* waiting for rank 0's port */
     PHASE_STARTING,  /* start sent, waiting for ready */
     PHASE_ENDING,    /* the job is over: members are being told */
-};
-
-struct leader_member {
-    int id;
-    struct link *link; /* NULL: lost */
-    char *node;
-    uint32_t job, restarts;
-    bool base;
-    int nodeid, slots;
-    char *switches; /* above its node; NULL: not known */
-    double joined, last_heard;
-    bool leaving;
-    bool unneeded;     /* … since we give its node back, and nobody has asked for it */
-    bool unwell;       /* Slurm takes its node out of service: drained, down */
-    bool reclaimed;    /* … or the cloud does */
-    bool released;     /* has been told to go */
-    int position;      /* in the current generation, -1: not in it */
-    int next_position; /* in the one that is being prepared, -1: not in it */
-    bool parked;       /* all its workers of that one wait at their gates */
-    bool live;         /* its workers can go from world to world */
-    int64_t signature; /* of what they train, 0: not known */
-    int warming; /* live mode: the attempt for which it has been asked to start workers that are not in a world yet; 0: none */
-    bool warm;   /* … and these wait at their gates */
-    double
-        departing; /* since when its workers are on their way out of a world that goes on without them; 0: they are not */
-    bool awaited;  /* … and are still to reach the step that all run to before */
-    int started; /* the attempt for which its workers have been started: what tells them from others; 0: there are none */
-    bool stateful;    /* these have trained: they have a state that others can get */
-    bool failed;      /* one of these has failed */
-    uint32_t slowest; /* milliseconds of their longest step, last heard */
-    bool answered;    /* in the current phase */
-    bool drained;     /* no worker of the current generation left here */
-    bool torn;        /* lost before that: the world around it cannot go on */
-    int told,
-        completed; /* its workers of this generation that have left: for an event, because they were through */
-    int early; /* … of the latter, those that had not passed their last boundary (live mode) */
-    bool asks; /* one of its workers has failed of an exchange with others, and waits to hear why */
-    bool begun; /* its workers are there, whatever they do */
-    bool stepping;
-    struct workers_held_sum {
-        int attached, training, running;
-        int finished; /* counted by exits, not by what is held */
-        int through;  /* has passed its last boundary, and is about to */
-        uint64_t step;
-    } held;
-    uint64_t step;        /* last heard */
-    double shunned_until; /* its workers could not be let in: not to be tried again before */
-    int64_t pid;          /* of its agent */
-    int generation;       /* of the world that its workers know */
-    double seen;          /* the newest time of ours that it has sent back */
-    bool heard;           /* … was not long ago when that was last looked at */
-    struct world *was_in; /* under the leader before this one; NULL: in none, or it is known */
-    int last_world;       /* the last one there that this node was part of, 0: none */
-    int completed_world;  /* … whose workers here were through, 0: none */
-    int unwritten;        /* pieces of its output that the leader's output holds */
 };
 
 struct extension {
@@ -158,18 +106,15 @@ struct leader {
     struct output *output;
     uv_timer_t evaluate; /* decide (again) */
     uv_timer_t deadline; /* of the current phase */
-    uv_timer_t silence;  /* of a member */
     uv_timer_t poll;
     int open_handles;
 
-    struct leader_member **members;
-    int member_count, next_id;
+    struct roster *roster;
     struct extension *extensions;
     int extension_count;
     struct job_info *base; /* Slurm's view of the base job, NULL until the first answer */
     bool polling;
     double last_poll; /* 0: at once */
-    double silence_due;
     struct submission *submission;
     char submit_error[256];
     double submit_after; /* no sbatch before (back-off after a refusal) */
@@ -277,6 +222,9 @@ json_object *leader_message(const char *type, int generation);
 void leader_send(struct leader_member *member, json_object *msg);
 
 /* leader.c */
+/* A timer that a part of the leader owns, and its end: the leader is over when all have ended. */
+void leader_timer_init(struct leader *leader, uv_timer_t *timer);
+void leader_timer_close(uv_timer_t *timer);
 void leader_set_phase(struct leader *leader, enum phase phase, double deadline);
 void leader_restart_deadline(struct leader *leader, double seconds);
 void leader_setback(struct leader *leader);
@@ -289,17 +237,6 @@ void decide_later(struct leader *leader, double seconds);
 int decide_plan(struct leader *leader, int **order, int *size);
 /* Is that member in the present world, and not in the one of that order? */
 bool decide_drops(const struct leader_member *m, const int *order, int size);
-
-/* roster.c: the members */
-extern const struct link_handlers roster_handlers;
-struct leader_member *roster_by_id(struct leader *leader, int id);
-/* Nodes of the base that are lost, or left out, once it has come together. */
-int roster_base_lost(const struct leader *leader);
-void roster_lose(struct leader *leader, struct leader_member *member, const char *why);
-void roster_release(struct leader *leader, struct leader_member *member, const char *reason);
-/* Who is silent for heartbeat_timeout is lost. */
-void roster_watch(struct leader *leader);
-void roster_free(struct leader *leader);
 
 /* prepare.c */
 /* Choose the next world and reserve its port. -1: there are too few nodes; -2: it cannot be built. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 
@@ -44,9 +45,9 @@ static void end_without(struct leader *leader, int code)
     leader->deposed = leader->cleaned = true;
     leader->exit_code = code;
     leader_set_phase(leader, PHASE_ENDING, 1);
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->link != NULL)
-            link_close(leader->members[i]->link, "this node does not lead the job any more");
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->link != NULL)
+            link_close(roster_at(leader, i)->link, "this node does not lead the job any more");
     leader_handle_closed(leader);
 }
 
@@ -120,8 +121,8 @@ static bool reaches_more(const struct leader *leader)
 {
     int reached = 0, missing = leader->lease.nodes;
 
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
         bool is = m->link != NULL && (is_own(leader, m) || m->seen > leader->lease.since);
 
         reached += is;
@@ -141,8 +142,8 @@ bool lease_may_act(struct leader *leader)
     int heard = 0;
 
     leader->lost_base = false;
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
         bool is = m->base && is_heard(leader, m);
 
         lost = lost || (m->heard && !is);
@@ -165,12 +166,12 @@ bool lease_may_act(struct leader *leader)
 
 void lease_tell_all(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++) {
+    for (int i = 0; i < roster_count(leader); i++) {
         json_object *msg = leader_message("successors", -1);
 
         json_object_object_add(msg, "term", json_object_new_int(leader->lease.term));
         json_object_object_add(msg, "successors", json_object_get(leader->successors));
-        leader_send(leader->members[i], msg);
+        leader_send(roster_at(leader, i), msg);
     }
 }
 
@@ -238,7 +239,7 @@ void lease_watch_handover(struct leader *leader)
     if (now.target == told.target && now.faults == told.faults && now.counted == told.counted)
         return;
     leader->told_handover = now;
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->base)
-            lease_tell_handover(leader, leader->members[i]);
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->base)
+            lease_tell_handover(leader, roster_at(leader, i));
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 
@@ -25,8 +26,8 @@ bool live_possible(const struct leader *leader)
         leader->fault || leader->failed ||
         (leader->phase != PHASE_RUNNING && leader->phase != PHASE_HOLDING))
         return false;
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         if (m->position < 0)
             continue;
@@ -62,8 +63,8 @@ void live_require(struct leader *leader, const struct leader_member *m)
 /* Would its workers' first step be that of another model? Then they end while the world forms, and that with them. */
 static bool fits(const struct leader *leader, const struct leader_member *newcomer)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         if (m->position >= 0 && m->signature != 0 && m->signature != newcomer->signature)
             return false;
@@ -84,8 +85,8 @@ void live_prepare(struct leader *leader)
     /* Nobody meets there: the agents serve a store. */
     leader->next.world->master_port = leader->world->master_port;
     leader->next.reserved = true;
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->next_position < 0 || m->position >= 0 || m->warm || m->warming != 0)
             continue;
@@ -116,13 +117,13 @@ void live_give_up(struct leader *leader)
 
     snprintf(why, sizeof(why), "they did not come to their gates in %d s (newcomer_timeout)",
              leader->options->conf->newcomer_timeout);
-    for (int i = leader->member_count - 1; i >= 0; i--) {
-        struct leader_member *m = leader->members[i];
+    for (int i = roster_count(leader) - 1; i >= 0; i--) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->next_position >= 0 && m->position < 0 && !m->warm)
             refuse_newcomer(leader, m, why);
-        if (i > leader->member_count)
-            i = leader->member_count;
+        if (i > roster_count(leader))
+            i = roster_count(leader);
     }
     prepare_discard(leader);
     decide_later(leader, 0);
@@ -176,8 +177,8 @@ void live_enter(struct leader *leader, const char *type, uint64_t step)
     double now = leader_now(leader);
 
     change_update_reason(leader);
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
         json_object *msg;
 
         if (m->position < 0)
@@ -190,8 +191,8 @@ void live_enter(struct leader *leader, const char *type, uint64_t step)
         m->departing = m->next_position < 0 ? now : 0;
         m->awaited = m->next_position < 0 && step != 0;
     }
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
         json_object *msg;
 
         if (m->next_position < 0 || m->position >= 0)
@@ -249,8 +250,8 @@ bool live_departed(struct leader *leader, struct leader_member *m, const char *t
 
 void live_watch(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->departing == 0 || m->awaited || leader_now(leader) - m->departing < DEPART_LIMIT)
             continue;

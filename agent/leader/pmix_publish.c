@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/leader_internal.h"
 #include "agent/leader/pmix_world.h"
+#include "agent/leader/roster.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 #include "lib/pieces.h"

@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/leader/leader_internal.h"
 #include "agent/leader/pmix_world.h"
+#include "agent/leader/roster.h"
 
 static void add_number(json_object *answer, const char *key, int64_t value)
 {

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/leader_internal.h"
 #include "agent/leader/pmix_world.h"
+#include "agent/leader/roster.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 #include "lib/pieces.h"
@@ -45,9 +47,9 @@ int pmix_world_place(const struct pmix_world *pmix_world, const struct leader_me
 
 struct leader_member *pmix_world_member(const struct pmix_world *pmix_world, int place)
 {
-    for (int i = 0; i < pmix_world->leader->member_count; i++)
-        if (pmix_world_place(pmix_world, pmix_world->leader->members[i]) == place)
-            return pmix_world->leader->members[i];
+    for (int i = 0; i < roster_count(pmix_world->leader); i++)
+        if (pmix_world_place(pmix_world, roster_at(pmix_world->leader, i)) == place)
+            return roster_at(pmix_world->leader, i);
     return NULL;
 }
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 
@@ -58,8 +59,8 @@ json_object *prepare_message(const char *type, const struct world *world, int in
 /* The members' places in it; the others have none. */
 static void give_places(struct leader *leader, const int *order, int size)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         m->parked = false;
         m->next_position = -1;
@@ -71,9 +72,9 @@ static void give_places(struct leader *leader, const int *order, int size)
 
 static struct leader_member *first_member(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->next_position == 0)
-            return leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->next_position == 0)
+            return roster_at(leader, i);
     return NULL;
 }
 
@@ -103,8 +104,8 @@ static int choose(struct leader *leader, bool only_warm, int **order, int *size)
 /* Does somebody leave the present world for that one? */
 static bool lets_go(const struct leader *leader, const int *order, int size)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (decide_drops(leader->members[i], order, size))
+    for (int i = 0; i < roster_count(leader); i++)
+        if (decide_drops(roster_at(leader, i), order, size))
             return true;
     return false;
 }
@@ -158,8 +159,8 @@ void prepare_discard(struct leader *leader)
 {
     if (leader->next.world == NULL)
         return;
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->next_position >= 0 && leader->next.reserved && !leader->next.live)
             leader_send(m, attempt_message(leader, "discard"));
@@ -180,8 +181,8 @@ bool prepare_usable(const struct leader *leader)
 {
     int usable = 0;
 
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         usable += m->next_position >= 0 && m->link != NULL && !m->leaving && !m->released &&
                   leader_now(leader) >= m->shunned_until;
@@ -221,9 +222,9 @@ bool prepare_ready(const struct leader *leader)
 {
     bool ready = leader->next.reserved;
 
-    for (int i = 0; i < leader->member_count; i++)
+    for (int i = 0; i < roster_count(leader); i++)
         ready = ready &&
-                (leader->members[i]->next_position < 0 || is_ready(leader, leader->members[i]));
+                (roster_at(leader, i)->next_position < 0 || is_ready(leader, roster_at(leader, i)));
     return ready;
 }
 
@@ -237,9 +238,10 @@ const char *prepare_text(const struct leader *leader, char *text, size_t size)
 {
     int nodes = 0, parked = 0;
 
-    for (int i = 0; i < leader->member_count; i++) {
-        nodes += leader->members[i]->next_position >= 0;
-        parked += leader->members[i]->next_position >= 0 && is_ready(leader, leader->members[i]);
+    for (int i = 0; i < roster_count(leader); i++) {
+        nodes += roster_at(leader, i)->next_position >= 0;
+        parked += roster_at(leader, i)->next_position >= 0 &&
+                  is_ready(leader, roster_at(leader, i));
     }
     text[0] = '\0';
     if (leader->next.world != NULL)
@@ -261,8 +263,8 @@ static void handle_reserved(struct leader *leader, struct leader_member *m, json
         change_form(leader);
         return;
     }
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *each = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *each = roster_at(leader, i);
 
         if (each->next_position < 0)
             continue;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 #include "agent/run_dir.h"
 #include "common/files.h"
 #include "common/log.h"
@@ -230,9 +231,9 @@ static json_object *members_json(struct leader *leader)
 {
     json_object *array = json_object_new_array();
 
-    for (int position = -1, pass = 0; pass < leader->member_count + 1; pass++, position++) {
-        for (int i = 0; i < leader->member_count; i++) {
-            struct leader_member *m = leader->members[i];
+    for (int position = -1, pass = 0; pass < roster_count(leader) + 1; pass++, position++) {
+        for (int i = 0; i < roster_count(leader); i++) {
+            struct leader_member *m = roster_at(leader, i);
             struct extension *ext = m->base ? NULL : extensions_find(leader, m->job);
             json_object *obj;
 
@@ -338,9 +339,9 @@ static uint64_t highest_step(const struct leader *leader)
 {
     uint64_t step = 0;
 
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position >= 0 && leader->members[i]->step > step)
-            step = leader->members[i]->step;
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->position >= 0 && roster_at(leader, i)->step > step)
+            step = roster_at(leader, i)->step;
     return step;
 }
 
@@ -354,8 +355,8 @@ static json_object *pmix_json(const struct leader *leader)
         return json_object_new_string("none (--pmix=no)");
     if (leader->relay.without[0] != '\0')
         return json_object_new_string(leader->relay.without);
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
         char text[1024];
 
         if (!m->base || m->nodeid != 0 ||

@@ -7,6 +7,7 @@
 #include <sodium.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 #include "lib/tree_order.h"
@@ -14,13 +15,32 @@
 /* Seconds for others that Slurm preempts with the first: one change for all. */
 #define LEAVE_WAIT 0.05
 
+struct roster {
+    struct leader_member **members;
+    int count, next_id;
+    uv_timer_t silence; /* of a member */
+    double silence_due;
+};
+
 /* ---- who they are ------------------------------------------------------------------------------------------------------ */
 
-struct leader_member *roster_by_id(struct leader *leader, int id)
+int roster_count(const struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->id == id)
-            return leader->members[i];
+    return leader->roster->count;
+}
+
+struct leader_member *roster_at(const struct leader *leader, int i)
+{
+    const struct roster *roster = leader->roster;
+
+    return i >= 0 && i < roster->count ? roster->members[i] : NULL;
+}
+
+struct leader_member *roster_by_id(const struct leader *leader, int id)
+{
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->id == id)
+            return roster_at(leader, i);
     return NULL;
 }
 
@@ -28,8 +48,8 @@ int roster_base_lost(const struct leader *leader)
 {
     int there = 0;
 
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         there += m->base && m->link != NULL && !m->leaving && !exclude_member(leader, m);
     }
@@ -40,9 +60,9 @@ int roster_base_lost(const struct leader *leader)
 
 static struct leader_member *member_of(struct leader *leader, struct link *link)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->link == link)
-            return leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->link == link)
+            return roster_at(leader, i);
     return NULL;
 }
 
@@ -59,17 +79,18 @@ static void member_free(struct leader_member *member)
 /* Forget members that have gone and are in no generation. */
 static void prune(struct leader *leader)
 {
+    struct roster *roster = leader->roster;
     int kept = 0;
 
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster->count; i++) {
+        struct leader_member *m = roster->members[i];
 
         if (m->link == NULL && m->unwritten == 0 && (m->position < 0 || leader->world == NULL))
             member_free(m);
         else
-            leader->members[kept++] = m;
+            roster->members[kept++] = m;
     }
-    leader->member_count = kept;
+    roster->count = kept;
 }
 
 static void send_release(struct leader_member *member, const char *reason)
@@ -132,9 +153,9 @@ struct join {
 
 static struct leader_member *member_on(const struct leader *leader, const char *node)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->link != NULL && strcmp(leader->members[i]->node, node) == 0)
-            return leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->link != NULL && strcmp(roster_at(leader, i)->node, node) == 0)
+            return roster_at(leader, i);
     return NULL;
 }
 
@@ -143,9 +164,10 @@ static bool is_full(struct leader *leader)
 {
     int nodes = leader->options->base_nodes - roster_base_lost(leader);
 
-    for (int i = 0; i < leader->member_count; i++)
-        nodes += leader->members[i]->link != NULL && !leader->members[i]->base &&
-                 !leader->members[i]->leaving && !extensions_to_go(leader, leader->members[i]->job);
+    for (int i = 0; i < roster_count(leader); i++)
+        nodes += roster_at(leader, i)->link != NULL && !roster_at(leader, i)->base &&
+                 !roster_at(leader, i)->leaving &&
+                 !extensions_to_go(leader, roster_at(leader, i)->job);
     return nodes + 1 > leader->options->policy->sizes.max;
 }
 
@@ -211,8 +233,8 @@ static void send_welcome(struct leader *leader, struct leader_member *member, bo
 /* An agent that has lost its link to us comes back before we have noticed. */
 static void lose_former(struct leader *leader, const char *node, uint32_t job, int64_t pid)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->link == NULL || m->job != job || m->pid != pid || strcmp(m->node, node) != 0)
             continue;
@@ -249,17 +271,18 @@ static bool read_join(json_object *msg, struct join *join)
 static struct leader_member *add_member(struct leader *leader, struct link *link,
                                         const struct join *join)
 {
+    struct roster *roster = leader->roster;
     struct leader_member *m,
-        **grown = realloc(leader->members, ((size_t)leader->member_count + 1) * sizeof(*grown));
+        **grown = realloc(roster->members, ((size_t)roster->count + 1) * sizeof(*grown));
 
     if (grown != NULL)
-        leader->members = grown;
+        roster->members = grown;
     m = grown != NULL ? calloc(1, sizeof(*m)) : NULL;
     if (m == NULL || (m->node = strdup(join->node)) == NULL) {
         free(m);
         return NULL;
     }
-    m->id = leader->next_id++;
+    m->id = roster->next_id++;
     m->link = link;
     m->job = join->job;
     m->restarts = join->restarts;
@@ -273,7 +296,7 @@ static struct leader_member *add_member(struct leader *leader, struct link *link
     m->seen = m->joined - leader->options->conf->heartbeat_timeout / 2.0; /* nothing of ours yet */
     m->heard = true; /* if it is not any more when that is looked at first, it has been lost */
     m->position = m->next_position = -1;
-    leader->members[leader->member_count++] = m;
+    roster->members[roster->count++] = m;
     return m;
 }
 
@@ -336,8 +359,8 @@ static void handle_leaving(struct leader *leader, struct leader_member *m, json_
     leader_setback(leader);
     leader->leave_at = leader_now(leader) + LEAVE_WAIT;
     /* Slurm takes the whole job: its other nodes need not wait for their own signal. */
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *each = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *each = roster_at(leader, i);
 
         if (each->job != m->job)
             continue;
@@ -470,29 +493,34 @@ void leader_adopt(struct leader *leader, struct link *link, json_object *said)
 
 static void on_silence(uv_timer_t *timer);
 
-/* The timer is due when somebody could have been silent for too long, not before: an idle job is not to wake up for nothing. */
-void roster_watch(struct leader *leader)
+/* The timer is due when somebody could have been silent for too long, not before: an idle job is not
+ * to wake up for nothing. */
+static void watch(struct leader *leader)
 {
     double limit = leader->options->conf->heartbeat_timeout, now = leader_now(leader);
     double due = now + limit;
 
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->link != NULL && leader->members[i]->last_heard + limit < due)
-            due = leader->members[i]->last_heard + limit;
-    leader->silence_due = due;
-    uv_timer_start(&leader->silence, on_silence, due > now ? (uint64_t)((due - now) * 1000) + 1 : 1,
-                   0);
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
+
+        if (m->link != NULL && m->last_heard + limit < due)
+            due = m->last_heard + limit;
+    }
+    leader->roster->silence_due = due;
+    uv_timer_start(&leader->roster->silence, on_silence,
+                   due > now ? (uint64_t)((due - now) * 1000) + 1 : 1, 0);
 }
 
 static void on_silence(uv_timer_t *timer)
 {
     struct leader *leader = timer->data;
     double now = leader_now(leader), limit = leader->options->conf->heartbeat_timeout;
-    /* Have we been asleep ourselves (a slow disk, a stopped process)? Then what was sent meanwhile is still to be read. */
-    bool late = now - leader->silence_due > limit / 4;
+    /* Has the leader been asleep itself (a slow disk, a stopped process)? Then what members sent
+     * meanwhile is still to be read. */
+    bool late = now - leader->roster->silence_due > limit / 4;
 
-    for (int i = leader->member_count - 1; i >= 0; i--) {
-        struct leader_member *m = leader->members[i];
+    for (int i = roster_count(leader) - 1; i >= 0; i--) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->link == NULL)
             continue;
@@ -501,18 +529,39 @@ static void on_silence(uv_timer_t *timer)
         if (now - m->last_heard >= limit) {
             srun_silent(leader, m);
             roster_lose(leader, m, "no heartbeat");
-            i = leader->member_count; /* the list has changed */
+            i = roster_count(leader); /* the list has changed */
         }
     }
     live_watch(leader);
     hang_watch(leader);
     if (!uv_is_closing((uv_handle_t *)timer)) /* all can be over now */
-        roster_watch(leader);
+        watch(leader);
 }
 
-void roster_free(struct leader *leader)
+/* ---- life -------------------------------------------------------------------------------------- */
+
+struct roster *roster_create(void)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        member_free(leader->members[i]);
-    free(leader->members);
+    return calloc(1, sizeof(struct roster));
+}
+
+void roster_open(struct leader *leader)
+{
+    leader_timer_init(leader, &leader->roster->silence);
+    watch(leader);
+}
+
+void roster_close(struct leader *leader)
+{
+    leader_timer_close(&leader->roster->silence);
+}
+
+void roster_destroy(struct roster *roster)
+{
+    if (roster == NULL)
+        return;
+    for (int i = 0; i < roster->count; i++)
+        member_free(roster->members[i]);
+    free(roster->members);
+    free(roster);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 #include "agent/srun_port.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
@@ -85,8 +86,8 @@ static void looked(void *arg)
                  srun_look->output_only ? "does not hear this node any more"
                                         : "is lost with its node",
                  srun_look->fd >= 0 ? srun_look->path : "no file");
-        for (int i = 0; i < leader->member_count; i++)
-            srun_lost_tell(leader, leader->members[i]);
+        for (int i = 0; i < roster_count(leader); i++)
+            srun_lost_tell(leader, roster_at(leader, i));
     }
     if (srun_look->fd >= 0)
         close(srun_look->fd);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 #include "agent/paths.h"
 #include "common/log.h"
 #include "lib/json_get.h"
@@ -84,8 +85,8 @@ static struct srun_node *node_of(struct leader *leader, const struct leader_memb
 
 static void forward_all(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        srun_lost_tell(leader, leader->members[i]);
+    for (int i = 0; i < roster_count(leader); i++)
+        srun_lost_tell(leader, roster_at(leader, i));
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -183,15 +184,15 @@ static void look_for_members(struct leader *leader, double now)
     for (int i = 0; i < srun->count; i++)
         if (srun->nodes[i].absent == 0)
             srun->nodes[i].absent = now;
-    for (int i = 0; i < leader->member_count; i++) {
-        struct srun_node *node = node_of(leader, leader->members[i]);
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct srun_node *node = node_of(leader, roster_at(leader, i));
 
-        if (node == NULL || leader->members[i]->link == NULL)
+        if (node == NULL || roster_at(leader, i)->link == NULL)
             continue;
         node->absent = 0;
         node->silent = false;
         if (node->name == NULL)
-            node->name = strdup(leader->members[i]->node);
+            node->name = strdup(roster_at(leader, i)->node);
     }
 }
 

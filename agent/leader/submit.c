@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
 
@@ -219,12 +220,12 @@ static int submission_spawn(struct submission *s, char **argv, char **env)
 /* Nodes of the base and of extensions that stay. */
 static char **used_nodes(struct leader *leader)
 {
-    char **list = calloc((size_t)leader->member_count + 1, sizeof(*list));
+    char **list = calloc((size_t)roster_count(leader) + 1, sizeof(*list));
     int count = 0;
 
-    for (int i = 0; list != NULL && i < leader->member_count; i++)
-        if (leader->members[i]->link != NULL && !leader->members[i]->leaving)
-            list[count++] = leader->members[i]->node;
+    for (int i = 0; list != NULL && i < roster_count(leader); i++)
+        if (roster_at(leader, i)->link != NULL && !roster_at(leader, i)->leaving)
+            list[count++] = roster_at(leader, i)->node;
     return list;
 }
 
