@@ -33,12 +33,15 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/decide.c \
     agent/leader/exclude.c \
     agent/leader/extension_argv.c \
+    agent/leader/extension_argv.h \
     agent/leader/extensions.c \
+    agent/leader/extensions.h \
     agent/leader/hang_watch.c \
     agent/leader/leader.c \
     agent/leader/leader.h \
     agent/leader/leader_internal.h \
     agent/leader/lease.c \
+    agent/leader/lease.h \
     agent/leader/live.c \
     agent/leader/pmix_publish.c \
     agent/leader/pmix_query.c \
@@ -48,11 +51,14 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/promote.c \
     agent/leader/report.c \
     agent/leader/requeue.c \
+    agent/leader/requeue.h \
     agent/leader/roster.c \
     agent/leader/roster.h \
     agent/leader/srun_lost.c \
+    agent/leader/srun.h \
     agent/leader/srun_notify.c \
     agent/leader/submit.c \
+    agent/leader/submit.h \
     agent/leader/takeover.c \
     agent/leader/world_store.c \
     agent/member/flush_snapshot.c \

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
 #include "agent/leader/roster.h"
 #include "common/log.h"
 #include "lib/json_get.h"

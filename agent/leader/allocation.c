@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/pmix_world.h"
 #include "agent/leader/roster.h"
@@ -21,14 +22,14 @@ static char **held_nodes(const struct leader *leader)
     int count = roster_count(leader), at = 0;
     char **nodes;
 
-    for (int i = 0; i < leader->extension_count; i++)
-        count += leader->extensions[i].nodes;
+    for (int i = 0; i < extensions_count(leader); i++)
+        count += extensions_at(leader, i)->nodes;
     nodes = calloc((size_t)count + 1, sizeof(*nodes));
     for (int i = 0; nodes != NULL && i < roster_count(leader); i++)
         if (roster_at(leader, i)->link != NULL)
             nodes[at++] = roster_at(leader, i)->node;
-    for (int i = 0; nodes != NULL && i < leader->extension_count; i++) {
-        const struct extension *ext = &leader->extensions[i];
+    for (int i = 0; nodes != NULL && i < extensions_count(leader); i++) {
+        const struct extension *ext = extensions_at(leader, i);
         int missing = ext->state == PLAN_LEAVING ? ext->nodes : 0;
 
         for (int k = 0; k < roster_count(leader); k++)

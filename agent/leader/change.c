@@ -14,8 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/requeue.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/srun.h"
 #include "client/event_page.h"
 #include "common/log.h"
 #include "lib/json_get.h"
@@ -204,7 +208,7 @@ void change_update_reason(struct leader *leader)
 bool change_enter_world(struct leader *leader)
 {
     leader->next_reason[0] = '\0';
-    leader->leaving_job = 0;
+    extensions_taken(leader, 0);
     world_destroy(leader->world);
     leader->world = leader->next.world;
     leader->next.world = NULL;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/roster.h"
 #include "common/log.h"
@@ -74,9 +75,9 @@ static void give_back(struct leader *leader)
 /* Extensions that were to stay off nodes that are good again, and still wait: ask anew. */
 static void forgive(struct leader *leader)
 {
-    for (int i = 0; i < leader->extension_count; i++)
-        if (leader->extensions[i].state == PLAN_PENDING && leader->extensions[i].excludes)
-            extensions_cancel(leader, leader->extensions[i].job, false,
+    for (int i = 0; i < extensions_count(leader); i++)
+        if (extensions_at(leader, i)->state == PLAN_PENDING && extensions_at(leader, i)->excludes)
+            extensions_cancel(leader, extensions_at(leader, i)->job, false,
                               "the nodes that it was to stay off may be used again");
 }
 

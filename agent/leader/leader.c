@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The leader's life: its begin, the deadlines of its phases, its end (leader.h). Its members: roster.c; what it decides: decide.c. */
+#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/requeue.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/srun.h"
+#include "agent/leader/submit.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -14,8 +19,6 @@
 #define ASSEMBLE_LIMIT 120.0 /* seconds for the base's own members to join */
 #define CLOSE_LIMIT    3.0   /* seconds for members to end when the job has ended */
 #define END_POLL_MS    200   /* between looks at what the end still waits for */
-/* Times heartbeat_timeout for others to claim the lead: they notice after three. */
-#define LEASE_PATIENCE 6
 
 double leader_now(const struct leader *leader)
 {
@@ -162,16 +165,15 @@ static const char *what_is_left(const struct leader *leader)
 {
     double since = leader_now(leader) - leader->phase_since;
 
-    if (leader->requeueing)
+    if (requeue_asking(leader))
         return "Slurm to put the job back into the queue";
     if (any_linked(leader) && since < CLOSE_LIMIT)
         return "the agents to leave";
-    if (leader->looking_for_srun)
+    if (srun_is_looked_for(leader))
         return "an answer of srun";
     if (srun_busy(leader) && since < 2 * CLOSE_LIMIT)
         return "srun to be told of lost nodes";
-    if ((!leader->cleaned || leader->cancelling > 0 || leader->polling ||
-         leader->submission != NULL) &&
+    if ((!submit_cleaned(leader) || submit_busy(leader) || extensions_polling(leader)) &&
         since < 4 * CLOSE_LIMIT)
         return "Slurm to answer about extensions";
     return NULL;
@@ -223,7 +225,12 @@ static struct leader *discard(struct leader *leader)
     roster_destroy(leader->roster);
     requests_destroy(leader->requests);
     recovery_destroy(leader->recovery);
-    json_object_put(leader->successors);
+    lease_destroy(leader->lease);
+    srun_destroy(leader->srun);
+    srun_lost_destroy(leader->srun_lost);
+    requeue_destroy(leader->requeue);
+    submit_destroy(leader->submit);
+    extensions_destroy(leader->extensions);
     free(leader);
     return NULL;
 }
@@ -243,13 +250,18 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
 
     if (leader != NULL) {
         leader->roster = roster_create();
+        leader->lease = lease_create(options);
+        leader->srun = srun_create(options);
+        leader->srun_lost = srun_lost_create();
+        leader->requeue = requeue_create();
+        leader->submit = submit_create();
+        leader->extensions = extensions_create();
         leader->requests = requests_create();
         leader->recovery = recovery_create(&options->policy->restarts, options->conf->node_backoff);
     }
-    if (leader != NULL)
-        leader->successors = json_object_new_array();
-    if (leader == NULL || leader->roster == NULL || leader->requests == NULL ||
-        leader->recovery == NULL) {
+    if (leader == NULL || leader->roster == NULL || leader->lease == NULL || leader->srun == NULL ||
+        leader->srun_lost == NULL || leader->requeue == NULL || leader->submit == NULL ||
+        leader->extensions == NULL || leader->requests == NULL || leader->recovery == NULL) {
         error_set(err, "out of memory");
         return discard(leader);
     }
@@ -262,12 +274,8 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
                                                               : options->policy->sizes.max;
     leader->generation_since = leader->last_setback = leader->pause_from = -1;
     leader->started = unix_now();
-    leader->submit_backoff = 2;
     leader->stop_code = 128 + SIGTERM;
     leader->last_generation = report_last_generation(options);
-    leader->lease.nodes = options->base_nodes;
-    leader->lease.settle = options->conf->heartbeat_timeout / 2.0;
-    leader->lease.patience = LEASE_PATIENCE * options->conf->heartbeat_timeout;
     leader->server = options->server != NULL
                          ? options->server
                          : link_server_create(loop, &server, &roster_handlers, leader, err);
@@ -299,16 +307,12 @@ void leader_destroy(struct leader *leader)
 {
     if (leader == NULL)
         return;
-    term_file_forget(leader->claim);
     store_free(leader);
-    extensions_free(leader);
     report_free(leader);
     world_destroy(leader->world);
     world_destroy(leader->next.world);
     pmix_relay_end(leader, &leader->relay);
     pmix_relay_end(leader, &leader->next.relay);
     publish_free(leader);
-    srun_free(leader);
-    job_info_free(leader->base);
     discard(leader);
 }

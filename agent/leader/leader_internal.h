@@ -22,7 +22,13 @@
 #include "lib/world.h"
 
 struct leader_member;
+struct extensions;
+struct leader_lease;
+struct requeue;
 struct roster;
+struct srun;
+struct srun_lost;
+struct submit;
 
 enum phase {
     PHASE_WAITING, /* no generation: fewer than MIN, or the base is still assembling */
@@ -32,21 +38,6 @@ enum phase {
     PHASE_RESERVING, /* waiting for rank 0's port */
     PHASE_STARTING,  /* start sent, waiting for ready */
     PHASE_ENDING,    /* the job is over: members are being told */
-};
-
-struct extension {
-    uint32_t job; /* 0 while sbatch runs */
-    int nodes, increments;
-    enum plan_extension_state state;
-    double since, begin;
-    double leaves;                 /* because of its time limit; 0: not before the base */
-    bool unwanted;                 /* since one of its nodes cannot be used (plan.h) */
-    bool excludes;                 /* nodes that were left out when it was asked for */
-    double relaxed;                /* when Slurm was last allowed to start it for a shorter time */
-    uint32_t time_limit, time_min; /* minutes, as last seen; 0: not seen, no time_min */
-    const struct pool *pool;       /* NULL: adopted, unknown */
-    char reason[64];
-    char state_name[32];
 };
 
 /* One line of the job's history. */
@@ -82,10 +73,8 @@ struct preparation {
 };
 
 struct lookup;
-struct srun;
 struct publish;
 struct store;
-struct submission; /* a running sbatch */
 
 /* What the program has reported of its progress, of the node with the lowest ranks that reports. Kept over a change, until the new world
  * reports. */
@@ -110,23 +99,9 @@ struct leader {
     int open_handles;
 
     struct roster *roster;
-    struct extension *extensions;
-    int extension_count;
-    struct job_info *base; /* Slurm's view of the base job, NULL until the first answer */
-    bool polling;
-    double last_poll; /* 0: at once */
-    struct submission *submission;
-    char submit_error[256];
-    double submit_after; /* no sbatch before (back-off after a refusal) */
-    double leave_at;     /* no change before: more nodes may be preempted with the first */
-    double submit_backoff;
-    int extensions_seen; /* submissions so far: tells whether one fell into a look at Slurm */
-    int cancelling;      /* cancellations under way */
-    bool requeue;        /* it is to go back into the queue instead of ending */
-    bool requeueing;     /* Slurm is being asked to */
-    bool cleaned;        /* extensions have been cancelled at the end */
-    bool promoting;      /* promote.c is at work */
-    bool promoted;       /* … and has been, for the world that comes */
+    double leave_at; /* no change before: more nodes may be preempted with the first */
+    bool promoting;  /* promote.c is at work */
+    bool promoted;   /* … and has been, for the world that comes */
 
     enum phase phase;
     double phase_since;
@@ -165,10 +140,8 @@ struct leader {
     char change_kind[16];
     char change_reason[512];
     char next_reason[256]; /* what has happened since the last change was decided */
-    uint32_t
-        leaving_job;   /* the last extension that Slurm has taken, 0: none since the last change */
-    double pause_from; /* when the old world had been held; < 0: no world before */
-    bool failed;       /* a worker of this generation has failed */
+    double pause_from;     /* when the old world had been held; < 0: no world before */
+    bool failed;           /* a worker of this generation has failed */
     bool torn; /* live: the world is, and its workers wait with their state for the next one */
     bool coming_out;   /* … and has been followed by another, in which not all are yet */
     double out_due;    /* … and are to be then */
@@ -190,24 +163,15 @@ struct leader {
     int history_count;
     double started; /* Unix time */
 
-    struct lease lease;
-    json_object *successors;        /* those that may lead next: nodeid, address, port */
-    struct term_file *claim;        /* under way; NULL: none is */
-    bool unsealed;                  /* the present term: nothing may be done before it is */
-    double claim_after;             /* not to be tried before */
-    double claim_failing;           /* since when claims cannot be made */
-    bool claim_said;                /* the user has been told why it fails */
-    bool lost_base;                 /* a node of the base has been since the lease was looked at */
-    bool deposed;                   /* another node leads */
-    double assembling;              /* until then voters of this term join; 0: that is over */
-    struct srun *srun;              /* what it knows of the base's nodes; NULL: not looked at yet */
-    bool looking_for_srun;          /* … which is under way */
-    bool srun_lost;                 /* there is no srun any more */
-    bool looked_last;               /* … as far as could be seen when all was over */
-    bool completing, completed_job; /* Slurm is being told that the job has ended; has been */
-    bool finish_due;                /* … once that may be done: */
+    struct leader_lease *lease;
+    struct srun *srun;
+    struct srun_lost *srun_lost;
+    struct requeue *requeue;
+    struct submit *submit;
+    struct extensions *extensions;
+    double assembling; /* until then voters of this term join; 0: that is over */
+    bool finish_due;   /* … once that may be done: */
     int finish_code;
-    struct handover told_handover;
 
     const char *end_waits_for; /* in words; NULL: nothing has been waited for yet */
     int exit_code;
@@ -316,54 +280,12 @@ void exclude_reclaimed(struct leader *leader, struct leader_member *m);
 /* A world is about to start from the newest checkpoint. True: that is being looked for, in PHASE_RESERVING, and change_form() follows. */
 bool promote_first(struct leader *leader);
 
-/* lease.c: may this leader lead? */
-/* Nothing that cannot be taken back may be done otherwise. If not: it will be decided again by itself. */
-bool lease_may_act(struct leader *leader);
-void lease_beat(struct leader *leader, struct leader_member *m, json_object *msg);
-void lease_listens(struct leader *leader, struct leader_member *m, json_object *msg);
-void lease_tell_all(struct leader *leader);
-/* What only the leader knows, for the one after it. */
-void lease_tell_handover(struct leader *leader, struct leader_member *m);
-void lease_watch_handover(struct leader *leader);
-
 /* takeover.c: a leader that follows another one */
 void takeover_begin(struct leader *leader);
 /* What the join says of the workers there. True: they may be of use in the next world. */
 bool takeover_joined(struct leader *leader, struct leader_member *m, json_object *join);
 /* Is it still to be seen who is left? Decided again by itself. */
 bool takeover_assembles(struct leader *leader);
-
-/* srun_look.c: srun and the batch script are lost with the node that led */
-/* Is there still one? If not, all output goes to the job's file. output_only: there is, but this agent's own output does not reach it. */
-void srun_lost_look(struct leader *leader, bool output_only);
-/* Its output goes through the leader, then. */
-void srun_lost_tell(struct leader *leader, struct leader_member *m);
-/* All is over: Slurm is still to be told. Then leader_handle_closed() follows. */
-bool srun_lost_ends(struct leader *leader);
-
-/* srun.c: what srun has to be told of lost nodes of the base */
-void srun_watch(struct leader *leader);
-/* It is about to be lost for want of heartbeats. */
-void srun_silent(struct leader *leader, const struct leader_member *m);
-/* "unwatched": the agent has no slurmstepd any more. */
-void srun_unwatched(struct leader *leader, const struct leader_member *m, json_object *msg);
-/* Does it read what that node writes? */
-bool srun_reads(const struct leader *leader, const struct leader_member *m);
-/* The job ends: it need not wait for nodes that are not there. */
-void srun_end(struct leader *leader);
-/* It was thought to be lost, too, until all was over. */
-void srun_found(struct leader *leader);
-bool srun_busy(const struct leader *leader);
-/* It would not end, or with a status that is not the training's. */
-bool srun_misleads(const struct leader *leader);
-void srun_free(struct leader *leader);
-
-/* requeue.c: the base job goes back into the queue */
-void requeue_watch(struct leader *leader);
-/* The job is about to end because of a fault. */
-void requeue_after_fault(struct leader *leader);
-/* Nobody works any more. True: Slurm is being asked, and change_dismiss() follows. */
-bool requeue_instead(struct leader *leader);
 
 /* hang.c: has the world made a step lately? */
 void hang_watch(struct leader *leader);
@@ -444,41 +366,6 @@ void store_free(struct leader *leader);
 /* A process of the world that is has ended. */
 void publish_rank_gone(struct leader *leader, int rank);
 void publish_free(struct leader *leader);
-
-/* extensions.c */
-struct extension *extensions_add(struct leader *leader, uint32_t job, int nodes,
-                                 enum plan_extension_state state); /* NULL: out of memory */
-void extensions_drop(struct leader *leader, struct extension *ext);
-void extensions_set_state(struct leader *leader, struct extension *ext,
-                          enum plan_extension_state state);
-void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const char *reason);
-void extensions_poll(struct leader *leader);
-struct extension *extensions_find(struct leader *leader, uint32_t job);
-/* Is it about to leave because of its time limit, so that another may take its place? */
-bool extensions_near_limit(struct leader *leader, uint32_t job);
-/* … or for another reason, as soon as it can? */
-bool extensions_to_go(struct leader *leader, uint32_t job);
-/* Is there one in the world that has to save now, before Slurm ends it? */
-bool extensions_time_is_over(struct leader *leader);
-void extensions_joined(struct leader *leader, struct leader_member *member);
-void extensions_member_gone(struct leader *leader, struct leader_member *member);
-void extensions_cancel_all(struct leader *leader);
-const struct pool *extensions_pool(const struct leader *leader);
-void extensions_free(struct leader *leader);
-
-/* submit.c */
-void submit_extension(struct leader *leader, int nodes, int increments, double delay);
-/* Cancel these jobs; last: the job is ending, and nothing follows. */
-void submit_cancel(struct leader *leader, const uint32_t *jobs, int count, bool last);
-
-/* extension_argv.c */
-/* The sbatch command line of an extension as a NULL-terminated new array. It is to stay off the nodes that are used, unless the base owns its nodes, and off those in avoid,
- * a comma list; either may be NULL. Pure but for its inputs. */
-char **extension_argv(const struct leader_options *options, const struct job_info *base,
-                      const struct pool *pool, int nodes, double delay, time_t now,
-                      char *const *used, const char *avoid);
-/* The environment of sbatch, and so of the extension, as a NULL-terminated new array. */
-char **extension_environment(struct leader *leader);
 
 /* report.c */
 /* The last one that generation.json tells of in this run of the job: from an elasticrun before. 0: there was none. */

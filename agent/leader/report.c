@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
 #include "agent/leader/roster.h"
 #include "agent/run_dir.h"
 #include "common/files.h"
@@ -268,8 +270,8 @@ static json_object *extensions_json(struct leader *leader)
     static const char *const states[] = {"pending", "pending", "starting", "joined", "leaving"};
     json_object *array = json_object_new_array();
 
-    for (int i = 0; i < leader->extension_count; i++) {
-        const struct extension *ext = &leader->extensions[i];
+    for (int i = 0; i < extensions_count(leader); i++) {
+        const struct extension *ext = extensions_at(leader, i);
         json_object *obj = json_object_new_object();
         double begin = ext->begin > leader_now(leader)
                            ? unix_now() + ext->begin - leader_now(leader)
@@ -380,8 +382,9 @@ static json_object *state_json(struct leader *leader)
     json_object_object_add(msg, "incarnation", json_object_new_string(text));
     json_object_object_add(msg, "user", json_object_new_string(o->user));
     json_object_object_add(msg, "name",
-                           json_object_new_string(leader->base != NULL && leader->base->name != NULL
-                                                      ? leader->base->name
+                           json_object_new_string(extensions_base(leader) != NULL &&
+                                                          extensions_base(leader)->name != NULL
+                                                      ? extensions_base(leader)->name
                                                       : ""));
     json_object_object_add(msg, "phase", json_object_new_string(phase_name(leader->phase)));
     json_object_object_add(msg, "generation", json_object_new_int(leader->generation));
@@ -411,7 +414,7 @@ static json_object *state_json(struct leader *leader)
     exclude_describe(leader, left_out, sizeof(left_out));
     json_object_object_add(msg, "left_out", json_object_new_string(left_out));
     json_object_object_add(msg, "leader", json_object_new_string(o->node));
-    json_object_object_add(msg, "term", json_object_new_int(leader->lease.term));
+    json_object_object_add(msg, "term", json_object_new_int(lease_term(leader)));
     json_object_object_add(msg, "policy", policy_to_json(o->policy));
     json_object_object_add(msg, "state_dir", json_object_new_string(o->state_dir));
     json_object_object_add(msg, "checkpoint_dir", json_object_new_string(o->checkpoint_dir));

@@ -6,8 +6,11 @@
 
 #include <sodium.h>
 
+#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/srun.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 #include "lib/tree_order.h"
@@ -53,7 +56,7 @@ int roster_base_lost(const struct leader *leader)
 
         there += m->base && m->link != NULL && !m->leaving && !exclude_member(leader, m);
     }
-    return (leader->generation > 0 || leader->lease.term > 0) && there < leader->options->base_nodes
+    return (leader->generation > 0 || lease_term(leader) > 0) && there < leader->options->base_nodes
                ? leader->options->base_nodes - there
                : 0;
 }
@@ -129,7 +132,7 @@ void roster_lose(struct leader *leader, struct leader_member *member, const char
         recovery_lost(leader->recovery, member->node, leader_now(leader));
         leader_setback(leader);
     }
-    leader->lost_base = leader->lost_base || member->base;
+    lease_member_lost(leader, member);
     pmix_relay_member_gone(leader, member);
     member->torn = member->position >= 0 && !member->drained;
     member->drained = true;
@@ -217,10 +220,10 @@ static void send_welcome(struct leader *leader, struct leader_member *member, bo
     json_object_object_add(msg, "max_restarts", json_object_new_int(o->policy->restarts.restarts));
     if (o->policy->scale_config != NULL)
         json_object_object_add(msg, "scale_config", json_object_get(o->policy->scale_config));
-    json_object_object_add(msg, "term", json_object_new_int(leader->lease.term));
+    json_object_object_add(msg, "term", json_object_new_int(lease_term(leader)));
     json_object_object_add(msg, "address", json_object_new_string(o->address));
     json_object_object_add(msg, "port", json_object_new_int(leader_port(leader)));
-    json_object_object_add(msg, "successors", json_object_get(leader->successors));
+    json_object_object_add(msg, "successors", json_object_get(lease_successors(leader)));
     json_object_object_add(msg, "you", json_object_new_string(link_peer_address(member->link)));
     json_object_object_add(msg, "slurm_user", json_object_new_int64(o->slurm_user));
     json_object_object_add(msg, "keep", json_object_new_boolean(keep));
@@ -312,7 +315,7 @@ static void handle_join(struct leader *leader, struct link *link, json_object *m
     }
     if (join.pid != 0)
         lose_former(leader, join.node, join.job, join.pid);
-    if (leader->deposed) { /* and is not to be refused: another node leads */
+    if (lease_deposed(leader)) { /* and is not to be refused: another node leads */
         link_close(link, "this node does not lead the job any more");
         return;
     }
@@ -371,13 +374,13 @@ static void handle_leaving(struct leader *leader, struct leader_member *m, json_
         if (each->position < 0 || leader->world == NULL || each->drained)
             roster_release(leader, each, "not in use");
         else
-            leader->leaving_job = m->job;
+            extensions_taken(leader, m->job);
     }
-    if (leader->leaving_job == m->job) {
+    if (extensions_is_taken(leader, m->job)) {
         snprintf(leader->next_reason, sizeof(leader->next_reason), "extension job %u has to leave",
                  m->job);
         /* Slurm knows why; by the time that the next world is formed so do we. */
-        leader->last_poll = 0;
+        extensions_look_soon(leader);
         extensions_poll(leader);
     }
     extensions_member_gone(leader, m);

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/srun.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 
@@ -22,8 +24,7 @@ void takeover_begin(struct leader *leader)
 
     leader->assembling = leader_now(leader) + ASSEMBLE_MAX;
     leader->attempts = (o->term & 0x3ff) << 20; /* no number is given twice */
-    leader->lease.term = o->term;
-    leader->unsealed = true;
+    lease_inherit(leader, o->term);
     leader->restarts = o->handover.faults;
     recovery_inherit(leader->recovery, o->handover.counted, leader_now(leader));
     if (o->handover.target > 0)
