@@ -13,9 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/leader/exclude.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/world_store.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 
@@ -129,7 +131,7 @@ bool abort_world(struct leader *leader)
             change_kill(leader, m);
         drop(leader, m);
     }
-    store_end_world(leader, &leader->relay);
+    world_store_end(leader, &leader->relay);
     leader_set_phase(leader, PHASE_WAITING, leader->options->policy->fault_wait + 0.1);
     if (ends)
         abort_end(leader, code); /* what those that are left have is not lost */
@@ -147,7 +149,7 @@ void abort_note_early(struct leader *leader, const struct leader_member *m)
     leader->fatal = false;
     snprintf(leader->failure, sizeof(leader->failure),
              "a worker on %s has ended with status 0 while others still train", m->node);
-    recovery_failed(leader->recovery, m->node, leader->world->node_count, leader_now(leader));
+    exclude_failed(leader, m);
 }
 
 /* It may be the end of the training: a program may end in the midst of the last step, as long as all of it does. It is not if another has failed of an exchange

@@ -14,12 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/allocation.h"
+#include "agent/leader/exclude.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/pmix_publish.h"
+#include "agent/leader/report.h"
 #include "agent/leader/requeue.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/srun.h"
+#include "agent/leader/world_store.h"
 #include "client/event_page.h"
 #include "common/log.h"
 #include "lib/json_get.h"
@@ -338,7 +343,7 @@ void change_torn(struct leader *leader)
     change_drain(leader, FAULT_GRACE + KILL_LIMIT);
     leader->killed = true; /* the members kill after the grace themselves */
     send_stop(leader, SIGTERM, FAULT_GRACE, false);
-    store_end_world(leader, &leader->relay);
+    world_store_end(leader, &leader->relay);
 }
 
 static bool lost_some(const struct leader *leader)
@@ -359,7 +364,7 @@ bool change_count_failure(struct leader *leader)
     report_root_cause(leader);
     if (leader->fatal)
         return false;
-    if (recovery_count(leader->recovery, leader_now(leader)))
+    if (exclude_count_failure(leader))
         return true;
     if (budget->restarts > 0)
         log_error("job %u: %d failures: giving up (--max-restarts=%s)", leader->options->job,
@@ -444,7 +449,7 @@ static void handle_exit(struct leader *leader, struct leader_member *m, json_obj
     rank = world_first_rank(leader->world, m->position) + slot;
     json_object_object_add(msg, "rank", json_object_new_int64(rank));
     output_end_rank(leader->output, (int)rank);
-    publish_rank_gone(leader, (int)rank);
+    pmix_publish_rank_gone(leader, (int)rank);
     log_debug("rank %d on %s ended: code %d, signal %d%s", (int)rank, m->node, (int)code,
               (int)signal, told ? ", told" : "");
     if (code == 0 && signal == 0 && !told &&
@@ -469,7 +474,7 @@ static void handle_exit(struct leader *leader, struct leader_member *m, json_obj
     leader->failed = true;
     leader->failure_code = code != 0 ? (int)code : 128 + (int)signal;
     leader->fatal = signal == 0 && recovery_is_final((int)code);
-    recovery_failed(leader->recovery, m->node, leader->world->node_count, leader_now(leader));
+    exclude_failed(leader, m);
     report_failure(leader, m, msg);
     if (leader->phase == PHASE_RUNNING || leader->phase == PHASE_HOLDING ||
         leader->phase == PHASE_STARTING || is_torn(leader))
@@ -777,7 +782,7 @@ void change_member_gone(struct leader *leader, struct leader_member *m)
         if (!leader->killed) {
             leader->killed = true;
             send_stop(leader, SIGTERM, FAULT_GRACE, false);
-            store_end_world(leader, &leader->relay);
+            world_store_end(leader, &leader->relay);
             leader_restart_deadline(leader, FAULT_GRACE + KILL_LIMIT);
         }
         check_drained(leader);

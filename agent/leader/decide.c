@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "agent/leader/allocation.h"
+#include "agent/leader/exclude.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
@@ -82,7 +84,7 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
         .base_lost = roster_base_lost(leader),
         .target = allocation_target(leader),
         .asks = leader->options->policy->grow == POLICY_GROW_ASK &&
-                leader->target == leader->options->base_nodes,
+                allocation_user_target(leader) == leader->options->base_nodes,
         /* Two that share nodes with others could start on the same node: one after the other. */
         .max_pending = extensions_base(leader) != NULL && !extensions_base(leader)->exclusive
                            ? 1

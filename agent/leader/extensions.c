@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/leader/allocation.h"
+#include "agent/leader/exclude.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/roster.h"
@@ -421,7 +423,7 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
     if (ext->state == PLAN_PENDING || ext->state == PLAN_STARTING) {
         log_info("job %u: extension job %u ended before it could join (%s)", leader->options->job,
                  ext->job, info != NULL ? info->state_name : "unknown to Slurm");
-        requests_growth_failed(leader->requests, "its extension job ended before it could join");
+        allocation_growth_failed(leader, "its extension job ended before it could join");
         leader_setback(leader);
     }
     return false;

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The leader's life: its begin, the deadlines of its phases, its end (leader.h). Its members: roster.c; what it decides: decide.c. */
+#include "agent/leader/allocation.h"
+#include "agent/leader/exclude.h"
 #include "agent/leader/extensions.h"
+#include "agent/leader/hang_watch.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/pmix_publish.h"
+#include "agent/leader/report.h"
 #include "agent/leader/requeue.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/srun.h"
 #include "agent/leader/submit.h"
+#include "agent/leader/world_store.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -187,8 +193,8 @@ static void close_all(struct leader *leader)
     leader_timer_close(&leader->deadline);
     roster_close(leader);
     leader_timer_close(&leader->poll);
-    leader_timer_close(&leader->lookups);
-    leader_timer_close(&leader->store_due);
+    pmix_publish_close(leader);
+    world_store_close(leader);
     output_destroy(leader->output, 2000, output_gone, leader);
     leader->output = NULL;
 }
@@ -218,27 +224,48 @@ void leader_timer_init(struct leader *leader, uv_timer_t *timer)
     leader->open_handles++;
 }
 
-static struct leader *discard(struct leader *leader)
+static void destroy_parts(struct leader *leader)
 {
-    if (leader == NULL)
-        return NULL;
-    roster_destroy(leader->roster);
-    requests_destroy(leader->requests);
-    recovery_destroy(leader->recovery);
+    pmix_publish_destroy(leader->pmix_publish);
+    world_store_destroy(leader->world_store);
     lease_destroy(leader->lease);
     srun_destroy(leader->srun);
     srun_lost_destroy(leader->srun_lost);
     requeue_destroy(leader->requeue);
     submit_destroy(leader->submit);
     extensions_destroy(leader->extensions);
-    free(leader);
-    return NULL;
+    allocation_destroy(leader->allocation);
+    report_destroy(leader->report);
+    exclude_destroy(leader->exclude);
+    hang_watch_destroy(leader->hang_watch);
+    roster_destroy(leader->roster);
 }
 
-struct leader *leader_create(uv_loop_t *loop, const struct leader_options *options,
-                             void (*done)(int code, void *arg), void *arg, struct error *err)
+static int create_parts(struct leader *leader, struct error *err)
 {
-    struct leader *leader = calloc(1, sizeof(*leader));
+    const struct leader_options *options = leader->options;
+
+    if ((leader->roster = roster_create()) == NULL ||
+        (leader->lease = lease_create(options)) == NULL ||
+        (leader->srun = srun_create(options)) == NULL ||
+        (leader->srun_lost = srun_lost_create()) == NULL ||
+        (leader->requeue = requeue_create()) == NULL ||
+        (leader->submit = submit_create()) == NULL ||
+        (leader->extensions = extensions_create()) == NULL ||
+        (leader->allocation = allocation_create(options)) == NULL ||
+        (leader->report = report_create()) == NULL ||
+        (leader->exclude = exclude_create(options)) == NULL ||
+        (leader->hang_watch = hang_watch_create()) == NULL ||
+        (leader->pmix_publish = pmix_publish_create()) == NULL ||
+        (leader->world_store = world_store_create()) == NULL)
+        return error_set(err, "out of memory");
+    return 0;
+}
+
+/* The job's first leader listens; one that follows has been listening. */
+static struct link_server *listen_or_take_over(struct leader *leader, struct error *err)
+{
+    const struct leader_options *options = leader->options;
     struct link_server_options server = {
         .job_id = options->job,
         .restarts = options->restarts,
@@ -248,49 +275,42 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
         .port_last = options->conf->port_last,
     };
 
-    if (leader != NULL) {
-        leader->roster = roster_create();
-        leader->lease = lease_create(options);
-        leader->srun = srun_create(options);
-        leader->srun_lost = srun_lost_create();
-        leader->requeue = requeue_create();
-        leader->submit = submit_create();
-        leader->extensions = extensions_create();
-        leader->requests = requests_create();
-        leader->recovery = recovery_create(&options->policy->restarts, options->conf->node_backoff);
-    }
-    if (leader == NULL || leader->roster == NULL || leader->lease == NULL || leader->srun == NULL ||
-        leader->srun_lost == NULL || leader->requeue == NULL || leader->submit == NULL ||
-        leader->extensions == NULL || leader->requests == NULL || leader->recovery == NULL) {
+    if (options->server == NULL)
+        return link_server_create(leader->loop, &server, &roster_handlers, leader, err);
+    link_server_lead(options->server, &roster_handlers, leader);
+    return options->server;
+}
+
+struct leader *leader_create(uv_loop_t *loop, const struct leader_options *options,
+                             void (*done)(int code, void *arg), void *arg, struct error *err)
+{
+    struct leader *leader = calloc(1, sizeof(*leader));
+
+    if (leader == NULL) {
         error_set(err, "out of memory");
-        return discard(leader);
+        return NULL;
     }
     leader->loop = loop;
     leader->options = options;
     leader->done = done;
     leader->arg = arg;
-    /* By itself to MAX, or from where it is when somebody asks. */
-    leader->target = options->policy->grow == POLICY_GROW_ASK ? options->base_nodes
-                                                              : options->policy->sizes.max;
     leader->generation_since = leader->last_setback = leader->pause_from = -1;
-    leader->started = unix_now();
     leader->stop_code = 128 + SIGTERM;
     leader->last_generation = report_last_generation(options);
-    leader->server = options->server != NULL
-                         ? options->server
-                         : link_server_create(loop, &server, &roster_handlers, leader, err);
-    if (leader->server == NULL)
-        return discard(leader);
-    if (options->server != NULL)
-        link_server_lead(leader->server, &roster_handlers, leader);
+    if (create_parts(leader, err) != 0 ||
+        (leader->server = listen_or_take_over(leader, err)) == NULL) {
+        destroy_parts(leader);
+        free(leader);
+        return NULL;
+    }
     leader->output = output_create(loop, options->label, NULL, leader);
     leader->open_handles++;
     leader_timer_init(leader, &leader->evaluate);
     leader_timer_init(leader, &leader->deadline);
     leader_timer_init(leader, &leader->poll);
-    leader_timer_init(leader, &leader->lookups);
-    leader_timer_init(leader, &leader->store_due);
     roster_open(leader);
+    pmix_publish_open(leader);
+    world_store_open(leader);
     uv_timer_start(&leader->poll, on_poll, 0, 1000);
     leader_set_phase(leader, PHASE_WAITING, ASSEMBLE_LIMIT);
     if (options->server != NULL)
@@ -307,12 +327,10 @@ void leader_destroy(struct leader *leader)
 {
     if (leader == NULL)
         return;
-    store_free(leader);
-    report_free(leader);
     world_destroy(leader->world);
     world_destroy(leader->next.world);
     pmix_relay_end(leader, &leader->relay);
     pmix_relay_end(leader, &leader->next.relay);
-    publish_free(leader);
-    discard(leader);
+    destroy_parts(leader);
+    free(leader);
 }

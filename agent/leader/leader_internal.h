@@ -22,13 +22,19 @@
 #include "lib/world.h"
 
 struct leader_member;
+struct pmix_publish;
+struct report;
+struct allocation;
+struct exclude;
 struct extensions;
+struct hang_watch;
 struct leader_lease;
 struct requeue;
 struct roster;
 struct srun;
 struct srun_lost;
 struct submit;
+struct world_store;
 
 enum phase {
     PHASE_WAITING, /* no generation: fewer than MIN, or the base is still assembling */
@@ -38,17 +44,6 @@ enum phase {
     PHASE_RESERVING, /* waiting for rank 0's port */
     PHASE_STARTING,  /* start sent, waiting for ready */
     PHASE_ENDING,    /* the job is over: members are being told */
-};
-
-/* One line of the job's history. */
-struct generation_record {
-    int generation, size, workers;
-    double
-        pause_from; /* when the world before had been held, on the leader's clock; < 0: there was none */
-    double time, until, pause; /* Unix time, seconds; until and pause < 0: not known (yet) */
-    char kind[16];
-    char *reason;
-    char **nodes;
 };
 
 /* What the PMIx servers of a world's nodes say to each other. */
@@ -72,22 +67,6 @@ struct preparation {
     double since;
 };
 
-struct lookup;
-struct publish;
-struct store;
-
-/* What the program has reported of its progress, of the node with the lowest ranks that reports. Kept over a change, until the new world
- * reports. */
-struct progress {
-    int generation; /* 0: nothing has been reported */
-    int position;   /* the node */
-    int64_t done, total;
-    char unit[EVENT_UNIT_BYTES];
-    int64_t first_done; /* at first_at (leader_now), the first report of this generation */
-    double first_at;
-    double at; /* Unix time */
-};
-
 struct leader {
     uv_loop_t *loop;
     const struct leader_options *options;
@@ -109,12 +88,7 @@ struct leader {
     int last_generation; /* of an elasticrun before this one in the same run of the job */
     struct world *world;
     struct pmix_relay relay;
-    struct publish *published; /* NULL: nothing yet */
-    uv_timer_t lookups;        /* the next of those that wait has waited long enough */
-    struct lookup *lookup;     /* those that wait, in no order */
-    struct store *store;       /* NULL: nothing yet */
-    uv_timer_t store_due;      /* the next of those that wait there has waited long enough */
-    double generation_since;   /* < 0: none yet */
+    double generation_since; /* < 0: none yet */
     struct preparation next;
     int attempts;    /* preparations so far */
     bool gated;      /* the script waits at a gate, so that its workers may be started early */
@@ -126,17 +100,11 @@ struct leader {
     double ready_at; /* all its workers had been executed */
     double last_setback;
     int last_increments;
-    int target;                /* what programs ask for counts before it: allocation_target() */
-    struct requests *requests; /* … of programs */
-    int carried_out;           /* the number of the last that has begun */
-    char refused[256];         /* why the last one was */
-    int restarts;              /* faults so far */
-    struct recovery *recovery; /* … and what follows of them */
-    int before_loss;           /* nodes of a world that a fault has ended, until the next begins */
-    double replace_until;      /* … which it may without as many from then on */
-    bool replaces;             /* that is what is waited for */
-    struct hang hang;
-    bool killed; /* SIGKILL has been ordered in this phase */
+    int restarts;         /* faults so far */
+    int before_loss;      /* nodes of a world that a fault has ended, until the next begins */
+    double replace_until; /* … which it may without as many from then on */
+    bool replaces;        /* that is what is waited for */
+    bool killed;          /* SIGKILL has been ordered in this phase */
     char change_kind[16];
     char change_reason[512];
     char next_reason[256]; /* what has happened since the last change was decided */
@@ -152,16 +120,11 @@ struct leader {
     bool told_to_stop; /* … as any other leader would hear, too */
     int stop_code;     /* the job's exit status then */
     char stop_reason[64];
-    struct progress progress;
     int failure_code;
     char failure[512];  /* the first failure of this generation, in one line */
     double grace_until; /* of the change under way */
     char why_size[200], why_not_more[240];
     int next_size; /* nodes of the world that is planned */
-
-    struct generation_record *history;
-    int history_count;
-    double started; /* Unix time */
 
     struct leader_lease *lease;
     struct srun *srun;
@@ -169,6 +132,12 @@ struct leader {
     struct requeue *requeue;
     struct submit *submit;
     struct extensions *extensions;
+    struct allocation *allocation;
+    struct report *report;
+    struct exclude *exclude;
+    struct hang_watch *hang_watch;
+    struct pmix_publish *pmix_publish;
+    struct world_store *world_store;
     double assembling; /* until then voters of this term join; 0: that is over */
     bool finish_due;   /* … once that may be done: */
     int finish_code;
@@ -266,16 +235,6 @@ bool change_count_failure(struct leader *leader);
 /* One that leaves a world has ended, or is lost: the others wait for it if they have not reached their last step there. */
 void change_leaver_gone(struct leader *leader, struct leader_member *m);
 
-/* avoid.c: nodes that are left out for a while */
-bool exclude_member(const struct leader *leader, const struct leader_member *m);
-void exclude_watch(struct leader *leader);
-/* Which nodes, and for how long: "" if none. */
-void exclude_describe(const struct leader *leader, char *text, size_t size);
-/* What Slurm says of a node. */
-void exclude_unwell(struct leader *leader, const char *node, bool unwell);
-/* The cloud takes the node away in a moment. */
-void exclude_reclaimed(struct leader *leader, struct leader_member *m);
-
 /* promote.c: a flushed snapshot becomes a checkpoint */
 /* A world is about to start from the newest checkpoint. True: that is being looked for, in PHASE_RESERVING, and change_form() follows. */
 bool promote_first(struct leader *leader);
@@ -286,9 +245,6 @@ void takeover_begin(struct leader *leader);
 bool takeover_joined(struct leader *leader, struct leader_member *m, json_object *join);
 /* Is it still to be seen who is left? Decided again by itself. */
 bool takeover_assembles(struct leader *leader);
-
-/* hang.c: has the world made a step lately? */
-void hang_watch(struct leader *leader);
 
 /* live.c */
 /* Can the present world go on in another one? */
@@ -343,44 +299,5 @@ void pmix_relay_member_gone(struct leader *leader, const struct leader_member *m
 /* False: not a message about them. */
 bool pmix_relay_on_message(struct leader *leader, struct leader_member *member, const char *type,
                            json_object *msg);
-
-/* allocate.c */
-int allocation_target(const struct leader *leader);
-/* See what has been done of what programs ask for, and what is next. */
-void allocation_update(struct leader *leader);
-/* The job ends: nothing more is done of it, and who waits is told while there is still a world to hear it. */
-void allocation_stop(struct leader *leader);
-
-/* store.c: where the processes of a world meet */
-/* -1: out of memory. */
-int store_begin_world(struct leader *leader, const struct pmix_relay *relay);
-/* It is over, or torn: whoever waits there has waited in vain. */
-void store_end_world(struct leader *leader, const struct pmix_relay *relay);
-void store_member_gone(struct leader *leader, const struct leader_member *member);
-/* False: not a message about it. */
-bool store_on_message(struct leader *leader, struct leader_member *member, const char *type,
-                      json_object *msg);
-void store_free(struct leader *leader);
-
-/* publish.c: what processes have published */
-/* A process of the world that is has ended. */
-void publish_rank_gone(struct leader *leader, int rank);
-void publish_free(struct leader *leader);
-
-/* report.c */
-/* The last one that generation.json tells of in this run of the job: from an elasticrun before. 0: there was none. */
-int report_last_generation(const struct leader_options *options);
-int report_generation(struct leader *leader); /* a generation has been formed: files and history */
-/* The first step of the generation has been made; not aware: by a script of whose steps nothing is known, so that all that is known is when its
- * workers were ready. */
-void report_stepping(struct leader *leader, bool aware);
-void report_end(struct leader *leader);
-/* A member's beat says what its program has reported of its progress. */
-void report_progress(struct leader *leader, const struct leader_member *m, json_object *beat);
-/* Keep a worker's failure as one line; print it once it is known to be the cause and not a consequence. */
-void report_failure(struct leader *leader, struct leader_member *member, json_object *exit);
-void report_root_cause(struct leader *leader);
-void report_control(struct leader *leader, struct link *link, const char *type, json_object *msg);
-void report_free(struct leader *leader);
 
 #endif

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/allocation.h"
+#include "agent/leader/exclude.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/roster.h"
@@ -240,9 +242,9 @@ void lease_listens(struct leader *leader, struct leader_member *m, json_object *
 static struct handover handover_of(const struct leader *leader)
 {
     return (struct handover){
-        .target = leader->target,
+        .target = allocation_user_target(leader),
         .faults = leader->restarts,
-        .counted = recovery_counted(leader->recovery, leader_now(leader)),
+        .counted = exclude_counted(leader),
     };
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/leader/allocation.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/pmix_world.h"

@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/allocation.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/pmix_publish.h"
 #include "agent/leader/pmix_world.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/world_store.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 #include "lib/pieces.h"
@@ -25,7 +28,7 @@ int pmix_relay_begin(struct leader *leader, struct pmix_relay *relay, const stru
     relay->node_count = world->node_count;
     snprintf(relay->name, sizeof(relay->name), "%u.%u.%d.%d", leader->options->job,
              leader->options->restarts, world->generation, attempt);
-    if (relay->gather != NULL && relay->unread != NULL && store_begin_world(leader, relay) == 0)
+    if (relay->gather != NULL && relay->unread != NULL && world_store_begin(leader, relay) == 0)
         return 0;
     pmix_relay_end(leader, relay);
     return -1;
@@ -33,8 +36,8 @@ int pmix_relay_begin(struct leader *leader, struct pmix_relay *relay, const stru
 
 void pmix_relay_end(struct leader *leader, struct pmix_relay *relay)
 {
-    store_end_world(leader, relay);
-    publish_relay_gone(leader, relay);
+    world_store_end(leader, relay);
+    pmix_publish_relay_gone(leader, relay);
     gather_destroy(relay->gather);
     free(relay->unread);
     *relay = (struct pmix_relay){0};
@@ -265,8 +268,8 @@ static void handle_ask(const struct pmix_world *pmix_world, struct leader_member
                        json_object *msg);
     } table[] = {
         {"allocate", allocation_on_question}, {"state", pmix_query_answer},
-        {"publish", publish_on_publish},      {"lookup", publish_on_lookup},
-        {"taken", publish_on_taken},          {"unpublish", publish_on_unpublish},
+        {"publish", pmix_publish_on_publish}, {"lookup", pmix_publish_on_lookup},
+        {"taken", pmix_publish_on_taken},     {"unpublish", pmix_publish_on_unpublish},
     };
     const char *what = json_get_string(msg, "what");
     json_object *answer;
@@ -337,6 +340,6 @@ void pmix_relay_member_gone(struct leader *leader, const struct leader_member *m
 
     fail_all(&now, m);
     fail_all(&next, m);
-    publish_member_gone(leader, m);
-    store_member_gone(leader, m);
+    pmix_publish_member_gone(leader, m);
+    world_store_member_gone(leader, m);
 }

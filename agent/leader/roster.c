@@ -6,11 +6,15 @@
 
 #include <sodium.h>
 
+#include "agent/leader/exclude.h"
 #include "agent/leader/extensions.h"
+#include "agent/leader/hang_watch.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/report.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/srun.h"
+#include "agent/leader/world_store.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 #include "lib/tree_order.h"
@@ -129,7 +133,7 @@ void roster_lose(struct leader *leader, struct leader_member *member, const char
     if (!member->leaving && !member->released) {
         log_info("job %u: node %s is lost: %s", leader->options->job, member->node, why);
         snprintf(leader->next_reason, sizeof(leader->next_reason), "node %s lost", member->node);
-        recovery_lost(leader->recovery, member->node, leader_now(leader));
+        exclude_lost(leader, member);
         leader_setback(leader);
     }
     lease_member_lost(leader, member);
@@ -449,7 +453,7 @@ static void on_message(struct link *link, json_object *msg, void *arg)
     } else if (strcmp(type, "unwatched") == 0) {
         srun_unwatched(leader, m, msg);
     } else if (strcmp(type, "reclaim") == 0) {
-        exclude_reclaimed(leader, m);
+        exclude_reclaimed(leader, m, msg);
     } else if (strcmp(type, "leaving") == 0) {
         handle_leaving(leader, m, msg);
     } else if (strcmp(type, "out") == 0) {
@@ -466,7 +470,7 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         abort_hear(leader, m, msg);
     } else if (strcmp(type, "listen") == 0) {
         lease_listens(leader, m, msg);
-    } else if (!store_on_message(leader, m, type, msg) &&
+    } else if (!world_store_on_message(leader, m, type, msg) &&
                !pmix_relay_on_message(leader, m, type, msg)) {
         change_on_message(leader, m, type, msg);
     }

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "agent/leader/allocation.h"
+#include "agent/leader/exclude.h"
 #include "agent/leader/extension_argv.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
@@ -113,7 +115,7 @@ static void submission_result(struct submission *s)
         if (leader->submit->error[0] == '\0')
             snprintf(leader->submit->error, sizeof(leader->submit->error),
                      "sbatch ended with status %lld", (long long)s->status);
-        requests_growth_failed(leader->requests, leader->submit->error);
+        allocation_growth_failed(leader, leader->submit->error);
         if (strcmp(before, leader->submit->error) != 0) /* once, however often it is tried */
             log_info("job %u: an extension of %d node%s was refused: %s", leader->options->job,
                      s->nodes, s->nodes == 1 ? "" : "s", leader->submit->error);
@@ -282,7 +284,7 @@ void submit_extension(struct leader *leader, int nodes, int increments, double d
     leader->submit->submission = s;
     leader->submit->count++;
     used = used_nodes(leader);
-    avoid = recovery_excluded(leader->recovery, leader_now(leader));
+    avoid = exclude_list(leader);
     ext->excludes = avoid != NULL && avoid[0] != '\0';
     argv = extension_argv(leader->options, extensions_base(leader), s->pool, nodes, delay,
                           time(NULL), used, avoid);

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/leader/allocation.h"
+#include "agent/leader/exclude.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/roster.h"
@@ -26,9 +28,9 @@ void takeover_begin(struct leader *leader)
     leader->attempts = (o->term & 0x3ff) << 20; /* no number is given twice */
     lease_inherit(leader, o->term);
     leader->restarts = o->handover.faults;
-    recovery_inherit(leader->recovery, o->handover.counted, leader_now(leader));
+    exclude_inherit(leader, o->handover.counted);
     if (o->handover.target > 0)
-        leader->target = o->handover.target;
+        allocation_set_user_target(leader, o->handover.target);
     leader->pause_from = leader_now(leader);
     snprintf(leader->next_reason, sizeof(leader->next_reason), "the leading node was lost");
     srun_lost_look(leader, false);
