@@ -46,10 +46,13 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/lease.c \
     agent/leader/lease.h \
     agent/leader/live.c \
+    agent/leader/messages.c \
+    agent/leader/messages.h \
     agent/leader/pmix_publish.c \
     agent/leader/pmix_publish.h \
     agent/leader/pmix_query.c \
     agent/leader/pmix_relay.c \
+    agent/leader/pmix_relay.h \
     agent/leader/pmix_world.h \
     agent/leader/prepare.c \
     agent/leader/promote.c \

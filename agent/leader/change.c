@@ -20,6 +20,7 @@
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/pmix_publish.h"
+#include "agent/leader/pmix_relay.h"
 #include "agent/leader/report.h"
 #include "agent/leader/requeue.h"
 #include "agent/leader/roster.h"
@@ -290,8 +291,9 @@ void change_form(struct leader *leader)
         start_world(leader);
 }
 
-static void handle_ready(struct leader *leader, struct leader_member *m)
+void change_ready(struct leader *leader, struct leader_member *m, json_object *msg)
 {
+    (void)msg;
     if (leader->phase != PHASE_STARTING)
         return;
     m->answered = true;
@@ -313,8 +315,9 @@ static void handle_ready(struct leader *leader, struct leader_member *m)
 }
 
 /* Rank 0 listens: the others may connect. */
-static void open_gates(struct leader *leader, const struct leader_member *first)
+void change_listening(struct leader *leader, struct leader_member *first, json_object *msg)
 {
+    (void)msg;
     for (int i = 0; i < roster_count(leader); i++)
         if (takes_part(roster_at(leader, i)) && roster_at(leader, i) != first)
             leader_send(roster_at(leader, i), leader_message("open", leader->generation));
@@ -601,7 +604,7 @@ static void agree_if_answered(struct leader *leader)
     agree(leader);
 }
 
-static void handle_held(struct leader *leader, struct leader_member *m, json_object *msg)
+void change_held(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     int64_t attached = 0, training = 0, running = 0, through = 0, step = 0;
 
@@ -621,12 +624,20 @@ static void handle_held(struct leader *leader, struct leader_member *m, json_obj
     agree_if_answered(leader);
 }
 
-/* A worker of the present world has ended, or all of a node. */
-static void handle_end(struct leader *leader, struct leader_member *m, const char *type,
-                       json_object *msg)
+/* In the next two, the member's workers may be on their way out of a world that goes on: live.c comes
+ * first. */
+void change_exit(struct leader *leader, struct leader_member *m, json_object *msg)
 {
-    if (strcmp(type, "exit") == 0) {
+    if (live_is_departing(m))
+        live_exit(leader, m, msg);
+    else
         handle_exit(leader, m, msg);
+}
+
+void change_drained(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    if (live_is_departing(m)) {
+        live_drained(leader, m);
         return;
     }
     m->drained = true;
@@ -636,47 +647,28 @@ static void handle_end(struct leader *leader, struct leader_member *m, const cha
         leader->phase == PHASE_STARTING)
         check_drained(leader);
     else if (leader->phase == PHASE_HOLDING && !m->answered)
-        handle_held(leader, m, msg); /* it ended before the hold reached it */
+        change_held(leader, m, msg); /* it ended before the hold reached it */
+}
+
+void change_begun(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    (void)msg;
+    log_debug("%s: its workers are there", m->node);
+    m->begun = true;
+    decide_later(leader, 0);
+}
+
+void change_stepping(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    m->begun = m->stepping = m->stateful = true;
+    live_note(m, msg);
+    live_require(leader, m);
+    leader->gated = json_get_bool(msg, "gate", false);
+    report_stepping(leader, json_get_bool(msg, "aware", true));
+    decide_later(leader, 0);
 }
 
 /* ---- what happens meanwhile -------------------------------------------------------------------------------------------- */
-
-void change_on_message(struct leader *leader, struct leader_member *m, const char *type,
-                       json_object *msg)
-{
-    int64_t gen, started;
-
-    if (prepare_on_message(leader, m, type, msg) || live_departed(leader, m, type, msg))
-        return;
-    /* Whatever world its agent knows of: the one that is may have begun while this was on its way. */
-    if (strcmp(type, "exit") == 0 || strcmp(type, "drained") == 0) {
-        if (m->position >= 0 && json_get_int(msg, "started", 1, INT32_MAX, &started) &&
-            started == m->started)
-            handle_end(leader, m, type, msg);
-        return;
-    }
-    if (!json_get_int(msg, "gen", 0, INT32_MAX, &gen) || gen != leader->generation ||
-        m->position < 0)
-        return;
-    if (strcmp(type, "ready") == 0) {
-        handle_ready(leader, m);
-    } else if (strcmp(type, "listening") == 0) {
-        open_gates(leader, m);
-    } else if (strcmp(type, "begun") == 0) {
-        log_debug("%s: its workers are there", m->node);
-        m->begun = true;
-        decide_later(leader, 0);
-    } else if (strcmp(type, "stepping") == 0) {
-        m->begun = m->stepping = m->stateful = true;
-        live_note(m, msg);
-        live_require(leader, m);
-        leader->gated = json_get_bool(msg, "gate", false);
-        report_stepping(leader, json_get_bool(msg, "aware", true));
-        decide_later(leader, 0);
-    } else if (strcmp(type, "held") == 0) {
-        handle_held(leader, m, msg);
-    }
-}
 
 /* Does the phase last because of this member? */
 static bool waited_for(const struct leader *leader, const struct leader_member *m)

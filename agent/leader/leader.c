@@ -6,7 +6,9 @@
 #include "agent/leader/hang_watch.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/messages.h"
 #include "agent/leader/pmix_publish.h"
+#include "agent/leader/pmix_relay.h"
 #include "agent/leader/report.h"
 #include "agent/leader/requeue.h"
 #include "agent/leader/roster.h"
@@ -137,7 +139,6 @@ static void handle_closed(uv_handle_t *handle)
     struct leader *leader = handle->data;
 
     if (--leader->open_handles == 0) {
-        leader->done_called = true;
         leader->done(leader->exit_code, leader->arg);
     }
 }
@@ -152,7 +153,6 @@ static void output_gone(void *arg)
     struct leader *leader = arg;
 
     if (--leader->open_handles == 0) {
-        leader->done_called = true;
         leader->done(leader->exit_code, leader->arg);
     }
 }
@@ -276,8 +276,8 @@ static struct link_server *listen_or_take_over(struct leader *leader, struct err
     };
 
     if (options->server == NULL)
-        return link_server_create(leader->loop, &server, &roster_handlers, leader, err);
-    link_server_lead(options->server, &roster_handlers, leader);
+        return link_server_create(leader->loop, &server, &messages_handlers, leader, err);
+    link_server_lead(options->server, &messages_handlers, leader);
     return options->server;
 }
 

@@ -1,40 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the leader's files share. leader.c: members and decisions; change.c: from one generation to the next; extensions.c: extension
- * jobs as Slurm and the leader see them; submit.c: asking for them; report.c: what users and files are told. */
+/* What the files of the change of worlds share (decide.c, prepare.c, change.c, live.c, abort.c,
+ * takeover.c, promote.c), and where the parts of the leader are, each of which has a header of its own. */
 #ifndef ELASTIC_AGENT_LEADER_LEADER_INTERNAL_H
 #define ELASTIC_AGENT_LEADER_LEADER_INTERNAL_H
 
 #include <json-c/json.h>
+#include <uv.h>
 
-#include "agent/term_file.h"
 #include "agent/leader/leader.h"
+#include "agent/leader/pmix_relay.h"
 #include "agent/output.h"
-#include "agent/successor.h"
-#include "client/event_page.h"
 #include "common/link.h"
 #include "common/slurm_client.h"
-#include "lib/gather.h"
-#include "lib/hang.h"
-#include "lib/plan.h"
-#include "lib/recovery.h"
-#include "lib/requests.h"
-#include "lib/succession.h"
 #include "lib/world.h"
 
 struct leader_member;
-struct pmix_publish;
-struct report;
-struct allocation;
-struct exclude;
-struct extensions;
-struct hang_watch;
-struct leader_lease;
-struct requeue;
-struct roster;
-struct srun;
-struct srun_lost;
-struct submit;
-struct world_store;
 
 enum phase {
     PHASE_WAITING, /* no generation: fewer than MIN, or the base is still assembling */
@@ -44,17 +24,6 @@ enum phase {
     PHASE_RESERVING, /* waiting for rank 0's port */
     PHASE_STARTING,  /* start sent, waiting for ready */
     PHASE_ENDING,    /* the job is over: members are being told */
-};
-
-/* What the PMIx servers of a world's nodes say to each other. */
-struct pmix_relay {
-    int attempt; /* the number of its start; 0: there is no world */
-    int generation;
-    int node_count;
-    char name[64]; /* the namespace that its processes have */
-    struct gather *gather;
-    char without[256]; /* a node that has no PMIx server, and why; "": there is none */
-    size_t *unread;    /* per place: bytes that lookups have found, and its server has not taken */
 };
 
 /* The next world, from the choice of its nodes until it begins. */
@@ -76,8 +45,27 @@ struct leader {
     uv_timer_t deadline; /* of the current phase */
     uv_timer_t poll;
     int open_handles;
+    const char *end_waits_for; /* in words; NULL: nothing has been waited for yet */
+    int exit_code;
+    void (*done)(int code, void *arg);
+    void *arg;
 
+    /* Its parts. */
     struct roster *roster;
+    struct leader_lease *lease;
+    struct srun *srun;
+    struct srun_lost *srun_lost;
+    struct requeue *requeue;
+    struct submit *submit;
+    struct extensions *extensions;
+    struct allocation *allocation;
+    struct report *report;
+    struct exclude *exclude;
+    struct hang_watch *hang_watch;
+    struct pmix_publish *pmix_publish;
+    struct world_store *world_store;
+
+    /* The change of worlds. */
     double leave_at; /* no change before: more nodes may be preempted with the first */
     bool promoting;  /* promote.c is at work */
     bool promoted;   /* … and has been, for the world that comes */
@@ -94,8 +82,8 @@ struct leader {
     bool gated;      /* the script waits at a gate, so that its workers may be started early */
     bool unprepared; /* … which did not work for the change that is due */
     bool cold_said;  /* the user has been told why */
-    char newcomer_error
-        [256];       /* why a node's workers were not let into a live world; "": none was refused */
+    /* Why a node's workers were not let into a live world; "": none was refused. */
+    char newcomer_error[256];
     bool only_warm;  /* planning: nodes whose workers are not ready to enter count as not there */
     double ready_at; /* all its workers had been executed */
     double last_setback;
@@ -126,27 +114,9 @@ struct leader {
     char why_size[200], why_not_more[240];
     int next_size; /* nodes of the world that is planned */
 
-    struct leader_lease *lease;
-    struct srun *srun;
-    struct srun_lost *srun_lost;
-    struct requeue *requeue;
-    struct submit *submit;
-    struct extensions *extensions;
-    struct allocation *allocation;
-    struct report *report;
-    struct exclude *exclude;
-    struct hang_watch *hang_watch;
-    struct pmix_publish *pmix_publish;
-    struct world_store *world_store;
     double assembling; /* until then voters of this term join; 0: that is over */
     bool finish_due;   /* … once that may be done: */
     int finish_code;
-
-    const char *end_waits_for; /* in words; NULL: nothing has been waited for yet */
-    int exit_code;
-    bool done_called;
-    void (*done)(int code, void *arg);
-    void *arg;
 };
 
 double leader_now(const struct leader *leader);
@@ -193,9 +163,12 @@ bool prepare_done(const struct leader *leader, double *wait);
 json_object *prepare_message(const char *type, const struct world *world, int index, int attempt);
 /* The next world in words; "" if there is none. */
 const char *prepare_text(const struct leader *leader, char *text, size_t size);
-/* False: not a message about a preparation. */
-bool prepare_on_message(struct leader *leader, struct leader_member *member, const char *type,
-                        json_object *msg);
+/* Is a message about the next world, in which the member has a place? By its "attempt". */
+bool prepare_is_of(const struct leader *leader, const struct leader_member *m, json_object *msg);
+/* "reserved", "parked", "unprepared", also of newcomers to a live world. */
+void prepare_reserved(struct leader *leader, struct leader_member *m, json_object *msg);
+void prepare_parked(struct leader *leader, struct leader_member *m, json_object *msg);
+void prepare_unprepared(struct leader *leader, struct leader_member *m, json_object *msg);
 
 /* tear.c: live mode, a part of the world is lost */
 /* The present world ends, and those of its workers that are left go on in another one. False: they cannot. */
@@ -259,17 +232,23 @@ void live_prepare(struct leader *leader);
 void live_forget_newcomer(struct leader_member *m);
 /* Some have not been for too long: without them. */
 void live_give_up(struct leader *leader);
-/* parked, unprepared: true if it was about such workers. */
-bool live_on_message(struct leader *leader, struct leader_member *m, const char *type,
-                     json_object *msg);
+/* Is a message about workers that were started on a node that is new in a live world, and that wait
+ * for whichever world begins next? By its "attempt". */
+bool live_is_newcomer(const struct leader_member *m, json_object *msg);
+/* "parked", "unprepared" of such a member. */
+void live_parked(struct leader *leader, struct leader_member *m, json_object *msg);
+void live_unprepared(struct leader *leader, struct leader_member *m, json_object *msg);
 /* All are held, the highest step is known: the next world begins after it. False: it cannot, that way. */
 bool live_switch(struct leader *leader, uint64_t step);
 /* The prepared world begins with workers that go on in it, and others that have waited at their gates. Each of the former is told so by a message of that
  * type, with the step, if not 0, that they run to before. */
 void live_enter(struct leader *leader, const char *type, uint64_t step);
-/* Has that member left a world that goes on? For a message that says so, and after a while. */
-bool live_departed(struct leader *leader, struct leader_member *m, const char *type,
-                   json_object *msg);
+/* Are the member's workers on their way out of a world that goes on? */
+bool live_is_departing(const struct leader_member *m);
+/* "exit", "drained" of such a member. */
+void live_exit(struct leader *leader, struct leader_member *m, json_object *msg);
+void live_drained(struct leader *leader, struct leader_member *m);
+/* Members that take too long to leave have left. */
 void live_watch(struct leader *leader);
 
 /* change.c */
@@ -283,21 +262,18 @@ void change_fail(struct leader *leader, const char *why);
 void change_torn(struct leader *leader);
 void change_deadline(struct leader *leader);
 void change_member_gone(struct leader *leader, struct leader_member *member);
-void change_on_message(struct leader *leader, struct leader_member *member, const char *type,
-                       json_object *msg);
 void change_finish(struct leader *leader, int code);
 /* All agents may go. */
 void change_dismiss(struct leader *leader);
-
-/* relay.c */
-/* -1: out of memory. */
-int pmix_relay_begin(struct leader *leader, struct pmix_relay *relay, const struct world *world,
-                     int attempt);
-void pmix_relay_end(struct leader *leader, struct pmix_relay *relay);
-/* Collectives of the worlds that it is part of fail. */
-void pmix_relay_member_gone(struct leader *leader, const struct leader_member *member);
-/* False: not a message about them. */
-bool pmix_relay_on_message(struct leader *leader, struct leader_member *member, const char *type,
-                           json_object *msg);
+/* What members say of their workers in the present world: they are executed; rank 0 listens; they are
+ * there; have made a step; are held; one has ended; all have. The last two are also said of workers
+ * that leave a world that goes on. */
+void change_ready(struct leader *leader, struct leader_member *m, json_object *msg);
+void change_listening(struct leader *leader, struct leader_member *first, json_object *msg);
+void change_begun(struct leader *leader, struct leader_member *m, json_object *msg);
+void change_stepping(struct leader *leader, struct leader_member *m, json_object *msg);
+void change_held(struct leader *leader, struct leader_member *m, json_object *msg);
+void change_exit(struct leader *leader, struct leader_member *m, json_object *msg);
+void change_drained(struct leader *leader, struct leader_member *m, json_object *msg);
 
 #endif

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/pmix_relay.h"
 #include "agent/leader/roster.h"
 #include "common/log.h"
 #include "lib/json_get.h"
@@ -250,10 +251,24 @@ const char *prepare_text(const struct leader *leader, char *text, size_t size)
     return text;
 }
 
-static void handle_reserved(struct leader *leader, struct leader_member *m, json_object *msg)
+bool prepare_is_of(const struct leader *leader, const struct leader_member *m, json_object *msg)
+{
+    int64_t attempt;
+
+    return leader->next.world != NULL && m->next_position >= 0 &&
+           json_get_int(msg, "attempt", 0, INT32_MAX, &attempt) && attempt == leader->next.attempt;
+}
+
+/* In the next three, a message may be of a newcomer to a live world, whose attempt may be that of the
+ * next world, too: live.c comes first. */
+void prepare_reserved(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     int64_t port;
 
+    if (live_is_newcomer(m, msg)) {
+        live_unprepared(leader, m, msg); /* it was not asked for a port */
+        return;
+    }
     if (leader->next.reserved || m->next_position != 0 ||
         !json_get_int(msg, "port", 1, 65535, &port))
         return;
@@ -274,41 +289,28 @@ static void handle_reserved(struct leader *leader, struct leader_member *m, json
     }
 }
 
-static void handle_unprepared(struct leader *leader, struct leader_member *m, json_object *msg)
+void prepare_parked(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    if (live_is_newcomer(m, msg)) {
+        live_parked(leader, m, msg);
+        return;
+    }
+    m->parked = true;
+    decide_later(leader, 0);
+}
+
+void prepare_unprepared(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     const char *reason = json_get_string(msg, "reason");
 
+    if (live_is_newcomer(m, msg)) {
+        live_unprepared(leader, m, msg);
+        return;
+    }
     if (!leader->cold_said)
         log_info("job %u: the next workers are not started early on %s: %s", leader->options->job,
                  m->node, reason != NULL ? reason : "?");
     leader->cold_said = leader->unprepared = true;
     prepare_discard(leader);
     decide_later(leader, 0);
-}
-
-bool prepare_on_message(struct leader *leader, struct leader_member *m, const char *type,
-                        json_object *msg)
-{
-    static const char *const types[] = {"reserved", "parked", "unprepared"};
-    int64_t attempt;
-    bool ours = false;
-
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-        ours = ours || strcmp(type, types[i]) == 0;
-    if (!ours)
-        return false;
-    if (live_on_message(leader, m, type, msg))
-        return true;
-    if (leader->next.world == NULL || m->next_position < 0 ||
-        !json_get_int(msg, "attempt", 0, INT32_MAX, &attempt) || attempt != leader->next.attempt)
-        return true; /* of one that has been given up */
-    if (strcmp(type, "reserved") == 0) {
-        handle_reserved(leader, m, msg);
-    } else if (strcmp(type, "parked") == 0) {
-        m->parked = true;
-        decide_later(leader, 0);
-    } else {
-        handle_unprepared(leader, m, msg);
-    }
-    return true;
 }

@@ -15,6 +15,7 @@
 #include "agent/leader/report.h"
 #include "agent/leader/roster.h"
 #include "agent/run_dir.h"
+#include "client/event_page.h"
 #include "common/files.h"
 #include "common/log.h"
 #include "lib/json_get.h"
@@ -549,26 +550,53 @@ static json_object *resize(struct leader *leader, json_object *msg)
                   allocation_user_target(leader), allocation_user_target(leader) == 1 ? "" : "s");
 }
 
-/* Who may have been followed by another leader says so with what it knows, and changes nothing. */
-void report_control(struct leader *leader, struct link *link, const char *type, json_object *msg)
+/* A leader that may have been followed by another one says so, with what it knows, and changes
+ * nothing. */
+static bool leads(struct leader *leader)
 {
-    bool leads = leader->phase == PHASE_ENDING || lease_may_act(leader);
-    json_object *said;
+    return leader->phase == PHASE_ENDING || lease_may_act(leader);
+}
 
-    if (strcmp(type, "show") == 0)
-        said = state_json(leader);
-    else if (strcmp(type, "history") == 0)
-        said = history_json(leader);
-    else if (strcmp(type, "resize") != 0)
-        said = answer("error", "unknown request '%.40s'; known are show, history, resize", type);
-    else if (!leads)
-        said = answer("error",
-                      "%s may not lead the job any more, and no other node says that it "
-                      "does; try again in some seconds",
-                      leader->options->node);
-    else
-        said = resize(leader, msg);
-    if (!leads)
+static void say(struct link *link, json_object *said, bool leading)
+{
+    if (!leading)
         json_object_object_add(said, "elsewhere", json_object_new_boolean(true));
     link_send(link, said);
+}
+
+void report_show(struct leader *leader, struct link *link, json_object *msg)
+{
+    bool leading = leads(leader);
+
+    (void)msg;
+    say(link, state_json(leader), leading);
+}
+
+void report_history(struct leader *leader, struct link *link, json_object *msg)
+{
+    bool leading = leads(leader);
+
+    (void)msg;
+    say(link, history_json(leader), leading);
+}
+
+void report_resize(struct leader *leader, struct link *link, json_object *msg)
+{
+    if (leads(leader))
+        say(link, resize(leader, msg), true);
+    else
+        say(link,
+            answer("error",
+                   "%s may not lead the job any more, and no other node says that it "
+                   "does; try again in some seconds",
+                   leader->options->node),
+            false);
+}
+
+void report_unknown(struct leader *leader, struct link *link, const char *type)
+{
+    bool leading = leads(leader);
+
+    say(link, answer("error", "unknown request '%.40s'; known are show, history, resize", type),
+        leading);
 }

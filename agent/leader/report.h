@@ -34,7 +34,11 @@ void report_failure(struct leader *leader, struct leader_member *member, json_ob
 /* Print it, once it is known to be the cause and not a consequence. */
 void report_root_cause(struct leader *leader);
 
-/* What selastic asks. */
-void report_control(struct leader *leader, struct link *link, const char *type, json_object *msg);
+/* "show", "history", "resize": what selastic asks. */
+void report_show(struct leader *leader, struct link *link, json_object *msg);
+void report_history(struct leader *leader, struct link *link, json_object *msg);
+void report_resize(struct leader *leader, struct link *link, json_object *msg);
+/* It has asked for something else. */
+void report_unknown(struct leader *leader, struct link *link, const char *type);
 
 #endif

@@ -11,10 +11,10 @@
 #include "agent/leader/hang_watch.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/pmix_relay.h"
 #include "agent/leader/report.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/srun.h"
-#include "agent/leader/world_store.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 #include "lib/tree_order.h"
@@ -65,7 +65,7 @@ int roster_base_lost(const struct leader *leader)
                : 0;
 }
 
-static struct leader_member *member_of(struct leader *leader, struct link *link)
+struct leader_member *roster_by_link(const struct leader *leader, const struct link *link)
 {
     for (int i = 0; i < roster_count(leader); i++)
         if (roster_at(leader, i)->link == link)
@@ -307,7 +307,7 @@ static struct leader_member *add_member(struct leader *leader, struct link *link
     return m;
 }
 
-static void handle_join(struct leader *leader, struct link *link, json_object *msg)
+void roster_join(struct leader *leader, struct link *link, json_object *msg)
 {
     struct leader_member *m;
     struct error why = {""};
@@ -348,7 +348,7 @@ static void handle_join(struct leader *leader, struct link *link, json_object *m
 
 /* ---- what they say ----------------------------------------------------------------------------------------------------- */
 
-static void handle_leaving(struct leader *leader, struct leader_member *m, json_object *msg)
+void roster_leaving(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     const char *reason = json_get_string(msg, "reason");
 
@@ -402,7 +402,7 @@ static void ack_output(size_t bytes, void *arg)
     leader_send(m, msg);
 }
 
-static void handle_out(struct leader *leader, struct leader_member *m, json_object *msg)
+void roster_out(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     const char *data = json_get_string(msg, "data");
     int64_t rank, fd;
@@ -422,78 +422,27 @@ static void handle_out(struct leader *leader, struct leader_member *m, json_obje
     free(bytes);
 }
 
-static void on_open(struct link *link, void *arg)
+void roster_beat(struct leader *leader, struct leader_member *m, json_object *msg)
 {
-    (void)link;
-    (void)arg;
+    int64_t step, slowest;
+
+    if (json_get_int(msg, "step", 0, INT64_MAX, &step))
+        m->step = (uint64_t)step;
+    if (json_get_int(msg, "slowest", 0, UINT32_MAX, &slowest))
+        m->slowest = (uint32_t)slowest;
+    report_progress(leader, m, msg);
+    lease_beat(leader, m, msg);
+    abort_hear(leader, m, msg);
 }
 
-static void on_message(struct link *link, json_object *msg, void *arg)
+void roster_link_closed(struct leader *leader, struct link *link, const char *why)
 {
-    struct leader *leader = arg;
-    const char *type = json_get_string(msg, "t");
-    struct leader_member *m = member_of(leader, link);
-
-    if (type == NULL)
-        return;
-    if (strcmp(link_role(link), LINK_ROLE_CONTROL) == 0) {
-        report_control(leader, link, type, msg);
-        return;
-    }
-    if (m == NULL) {
-        if (strcmp(type, "join") == 0)
-            handle_join(leader, link, msg);
-        return;
-    }
-    m->last_heard = leader_now(leader);
-    if (strcmp(type, "end") == 0) {
-        const char *reason = json_get_string(msg, "reason");
-
-        change_stop_job(leader, reason != NULL ? reason : "a program has asked for it");
-    } else if (strcmp(type, "unwatched") == 0) {
-        srun_unwatched(leader, m, msg);
-    } else if (strcmp(type, "reclaim") == 0) {
-        exclude_reclaimed(leader, m, msg);
-    } else if (strcmp(type, "leaving") == 0) {
-        handle_leaving(leader, m, msg);
-    } else if (strcmp(type, "out") == 0) {
-        handle_out(leader, m, msg);
-    } else if (strcmp(type, "beat") == 0) {
-        int64_t step, slowest;
-
-        if (json_get_int(msg, "step", 0, INT64_MAX, &step))
-            m->step = (uint64_t)step;
-        if (json_get_int(msg, "slowest", 0, UINT32_MAX, &slowest))
-            m->slowest = (uint32_t)slowest;
-        report_progress(leader, m, msg);
-        lease_beat(leader, m, msg);
-        abort_hear(leader, m, msg);
-    } else if (strcmp(type, "listen") == 0) {
-        lease_listens(leader, m, msg);
-    } else if (!world_store_on_message(leader, m, type, msg) &&
-               !pmix_relay_on_message(leader, m, type, msg)) {
-        change_on_message(leader, m, type, msg);
-    }
-}
-
-static void on_link_closed(struct link *link, const char *why, void *arg)
-{
-    struct leader *leader = arg;
-    struct leader_member *m = member_of(leader, link);
+    struct leader_member *m = roster_by_link(leader, link);
 
     if (m == NULL)
         return;
     m->link = NULL;
     roster_lose(leader, m, why);
-}
-
-const struct link_handlers roster_handlers = {
-    .open = on_open, .message = on_message, .closed = on_link_closed};
-
-void leader_adopt(struct leader *leader, struct link *link, json_object *said)
-{
-    for (size_t i = 0; i < json_object_array_length(said); i++)
-        on_message(link, json_object_array_get_idx(said, i), leader);
 }
 
 /* ---- who is silent ----------------------------------------------------------------------------------------------------- */

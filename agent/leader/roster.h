@@ -82,9 +82,6 @@ void roster_open(struct leader *leader);
 void roster_close(struct leader *leader);
 void roster_destroy(struct roster *roster);
 
-/* What the leader's links are served with. */
-extern const struct link_handlers roster_handlers;
-
 /* Members in the order in which they joined, also lost ones that are still part of a world. Whatever
  * loses a member may shorten the list. */
 int roster_count(const struct leader *leader);
@@ -92,12 +89,24 @@ int roster_count(const struct leader *leader);
 struct leader_member *roster_at(const struct leader *leader, int i);
 /* NULL: there is none. */
 struct leader_member *roster_by_id(const struct leader *leader, int id);
+struct leader_member *roster_by_link(const struct leader *leader, const struct link *link);
 
 /* Nodes of the base that are lost, or left out, once the base has come together. */
 int roster_base_lost(const struct leader *leader);
 /* The member is gone. Its link is closed, if there is one. */
 void roster_lose(struct leader *leader, struct leader_member *member, const char *why);
+/* The link has ended, whoever it was with. */
+void roster_link_closed(struct leader *leader, struct link *link, const char *why);
 /* Tell the member's agent to end. */
 void roster_release(struct leader *leader, struct leader_member *member, const char *reason);
+
+/* "join": an agent wants to be a member. */
+void roster_join(struct leader *leader, struct link *link, json_object *msg);
+/* "leaving": Slurm takes the member's node. */
+void roster_leaving(struct leader *leader, struct leader_member *m, json_object *msg);
+/* "beat": the member is there, and how far its workers are. */
+void roster_beat(struct leader *leader, struct leader_member *m, json_object *msg);
+/* "out": output of a worker, acknowledged when it is written. */
+void roster_out(struct leader *leader, struct leader_member *m, json_object *msg);
 
 #endif

@@ -12,6 +12,7 @@
 #include "agent/leader/exclude.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/pmix_relay.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/srun.h"
 #include "common/log.h"

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/pmix_relay.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/world_store.h"
 #include "common/log.h"
@@ -191,7 +192,7 @@ static bool is_of_world(const struct leader *leader, const struct leader_member 
             m->next_position >= 0);
 }
 
-static void handle_request(struct leader *leader, struct leader_member *m, json_object *msg)
+void world_store_request(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     struct store_request request = {.id = {.owner = (uint64_t)m->id}};
     struct pieces_of_request pieces = {0};
@@ -221,7 +222,7 @@ static void handle_request(struct leader *leader, struct leader_member *m, json_
 }
 
 /* Who asked has gone. */
-static void handle_withdrawal(struct leader *leader, struct leader_member *m, json_object *msg)
+void world_store_withdraw(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     int64_t id;
 
@@ -229,18 +230,6 @@ static void handle_withdrawal(struct leader *leader, struct leader_member *m, js
         return;
     store_forget(leader->world_store->store, (struct store_id){(uint64_t)m->id, (uint64_t)id});
     settle(leader);
-}
-
-bool world_store_on_message(struct leader *leader, struct leader_member *m, const char *type,
-                            json_object *msg)
-{
-    if (strcmp(type, "store") == 0)
-        handle_request(leader, m, msg);
-    else if (strcmp(type, "unstore") == 0)
-        handle_withdrawal(leader, m, msg);
-    else
-        return false;
-    return true;
 }
 
 /* ---- life --------------------------------------------------------------------------------------------------------------------- */

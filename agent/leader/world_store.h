@@ -24,8 +24,9 @@ int world_store_begin(struct leader *leader, const struct pmix_relay *relay);
 /* It is over, or aborted: requests that wait there are answered. */
 void world_store_end(struct leader *leader, const struct pmix_relay *relay);
 void world_store_member_gone(struct leader *leader, const struct leader_member *member);
-/* False: not a message about it. */
-bool world_store_on_message(struct leader *leader, struct leader_member *member, const char *type,
-                            json_object *msg);
+
+/* "store": a request of one of the member's processes; "unstore": that process has gone. */
+void world_store_request(struct leader *leader, struct leader_member *m, json_object *msg);
+void world_store_withdraw(struct leader *leader, struct leader_member *m, json_object *msg);
 
 #endif
