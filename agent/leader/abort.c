@@ -13,7 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/leader/exclude.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/world_store.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 
@@ -49,8 +53,8 @@ static bool can_live_on(const struct leader *leader)
         (!leader->torn && leader->phase != PHASE_RUNNING && leader->phase != PHASE_HOLDING &&
          leader->phase != PHASE_STARTING && !is_ending(leader)))
         return false;
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         if (m->position >= 0 && m->completed > m->early)
             return false; /* the training is over where that one was */
@@ -94,9 +98,9 @@ bool abort_world(struct leader *leader)
     bool ends = leader->stopping;
     int code = leader->stop_code;
 
-    for (int i = 0; i < leader->member_count; i++)
-        leader->members[i]->failed |= leader->members[i]->position >= 0 &&
-                                      leader->members[i]->early > 0;
+    for (int i = 0; i < roster_count(leader); i++)
+        roster_at(leader, i)->failed |= roster_at(leader, i)->position >= 0 &&
+                                        roster_at(leader, i)->early > 0;
     if (!can_live_on(leader)) {
         leader->torn = false;
         return false;
@@ -113,8 +117,8 @@ bool abort_world(struct leader *leader)
     prepare_discard(leader); /* what was planned did not know of this */
     change_describe(leader, 0);
     log_debug("torn: %s", leader->change_reason);
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         m->awaited = false; /* nobody goes on to that step */
         if (m->position < 0)
@@ -127,7 +131,7 @@ bool abort_world(struct leader *leader)
             change_kill(leader, m);
         drop(leader, m);
     }
-    store_end_world(leader, &leader->relay);
+    world_store_end(leader, &leader->relay);
     leader_set_phase(leader, PHASE_WAITING, leader->options->policy->fault_wait + 0.1);
     if (ends)
         abort_end(leader, code); /* what those that are left have is not lost */
@@ -145,7 +149,7 @@ void abort_note_early(struct leader *leader, const struct leader_member *m)
     leader->fatal = false;
     snprintf(leader->failure, sizeof(leader->failure),
              "a worker on %s has ended with status 0 while others still train", m->node);
-    recovery_failed(leader->recovery, m->node, leader->world->node_count, leader_now(leader));
+    exclude_failed(leader, m);
 }
 
 /* It may be the end of the training: a program may end in the midst of the last step, as long as all of it does. It is not if another has failed of an exchange
@@ -155,8 +159,8 @@ void abort_if_early(struct leader *leader)
     const struct leader_member *early = NULL;
     bool asked = false;
 
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         if (m->position >= 0 && m->early > 0)
             early = m;
@@ -190,8 +194,9 @@ bool abort_ending(struct leader *leader)
 
 static bool others_have_state(const struct leader *leader, const struct leader_member *m)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i] != m && is_left(leader->members[i]) && leader->members[i]->stateful)
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i) != m && is_left(roster_at(leader, i)) &&
+            roster_at(leader, i)->stateful)
             return true;
     return false;
 }
@@ -199,8 +204,8 @@ static bool others_have_state(const struct leader *leader, const struct leader_m
 /* Slurm wants these nodes back, whether or not there will be another world. */
 static void let_leave(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
         bool save;
 
         if (!is_left(m) || !m->leaving)
@@ -218,9 +223,9 @@ static double rest_of_step(const struct leader *leader)
 {
     uint32_t slowest = 0;
 
-    for (int i = 0; i < leader->member_count; i++)
-        if (is_left(leader->members[i]) && leader->members[i]->slowest > slowest)
-            slowest = leader->members[i]->slowest;
+    for (int i = 0; i < roster_count(leader); i++)
+        if (is_left(roster_at(leader, i)) && roster_at(leader, i)->slowest > slowest)
+            slowest = roster_at(leader, i)->slowest;
     return OUT_FACTOR * slowest / 1000.0;
 }
 
@@ -291,8 +296,8 @@ static int fail_missing(struct leader *leader, char *names, size_t size)
     size_t used = 0;
 
     names[0] = '\0';
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (!is_left(m) || m->answered)
             continue;
@@ -318,19 +323,19 @@ bool abort_late(struct leader *leader)
         await_all(leader, OUT_LATE);
         return true;
     }
-    for (int i = 0; i < leader->member_count; i++)
-        safe = safe || (is_left(leader->members[i]) && leader->members[i]->answered &&
-                        leader->members[i]->stateful);
+    for (int i = 0; i < roster_count(leader); i++)
+        safe = safe || (is_left(roster_at(leader, i)) && roster_at(leader, i)->answered &&
+                        roster_at(leader, i)->stateful);
     if (!safe && leader_now(leader) - leader->phase_since <
                      longer(longer(limit, OUT_MAX), patience(leader))) {
         await_all(leader, OUT_LIMIT);
         return true;
     }
     leader->coming_out = false;
-    for (int i = 0; i < leader->member_count; i++) {
-        if (!leader->members[i]->awaited)
+    for (int i = 0; i < roster_count(leader); i++) {
+        if (!roster_at(leader, i)->awaited)
             continue;
-        change_leaver_gone(leader, leader->members[i]); /* what all others wait for */
+        change_leaver_gone(leader, roster_at(leader, i)); /* what all others wait for */
         return true;
     }
     if (fail_missing(leader, names, sizeof(names)) == 0)
@@ -349,8 +354,8 @@ bool abort_end(struct leader *leader, int code)
     leader->stopping = true;
     leader->stop_code = code;
     prepare_discard(leader);
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (!is_left(m))
             continue;

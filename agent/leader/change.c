@@ -14,7 +14,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/allocation.h"
+#include "agent/leader/exclude.h"
+#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/pmix_publish.h"
+#include "agent/leader/pmix_relay.h"
+#include "agent/leader/report.h"
+#include "agent/leader/requeue.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/srun.h"
+#include "agent/leader/world_store.h"
 #include "client/event_page.h"
 #include "common/log.h"
 #include "lib/json_get.h"
@@ -52,9 +63,9 @@ static void stop_member(struct leader *leader, struct leader_member *m, int sign
 
 static void send_stop(struct leader *leader, int signal, double grace, bool notice)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (takes_part(leader->members[i]) && !leader->members[i]->drained)
-            stop_member(leader, leader->members[i], signal, grace, notice);
+    for (int i = 0; i < roster_count(leader); i++)
+        if (takes_part(roster_at(leader, i)) && !roster_at(leader, i)->drained)
+            stop_member(leader, roster_at(leader, i), signal, grace, notice);
 }
 
 void change_kill(struct leader *leader, struct leader_member *m)
@@ -66,8 +77,8 @@ double change_grace(struct leader *leader)
 {
     double grace = leader->options->policy->grace;
 
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
         const struct extension *ext = m->leaving ? extensions_find(leader, m->job) : NULL;
 
         if (ext != NULL && ext->pool != NULL && ext->pool->grace > 0 &&
@@ -80,8 +91,8 @@ double change_grace(struct leader *leader)
 /* A node that Slurm has been promised is given back as soon as nothing of ours needs it. */
 void change_release_idle(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->leaving && !m->base && !m->released && m->link != NULL && m->departing == 0 &&
             (m->position < 0 || m->drained))
@@ -97,8 +108,8 @@ static void wait_for_members(struct leader *leader, const char *why)
     prepare_discard(leader);
     world_destroy(leader->world);
     leader->world = NULL;
-    for (int i = 0; i < leader->member_count; i++)
-        leader->members[i]->position = -1;
+    for (int i = 0; i < roster_count(leader); i++)
+        roster_at(leader, i)->position = -1;
     change_release_idle(leader);
     log_info("job %u: %s: waiting up to %d s for nodes", leader->options->job, why,
              leader->options->policy->fault_wait);
@@ -110,8 +121,8 @@ static void wait_for_members(struct leader *leader, const char *why)
 static void replace_lost(struct leader *leader)
 {
     leader->before_loss = 0;
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         leader->before_loss += m->position >= 0 && !m->leaving && !m->released && !m->reclaimed;
     }
@@ -123,8 +134,8 @@ static void replace_lost(struct leader *leader)
 /* Has the world ended because of a fault, or has one come while it ended? */
 static bool faulty(const struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         if (m->position >= 0 && m->torn && !m->leaving && !m->released)
             return true;
@@ -135,8 +146,8 @@ static bool faulty(const struct leader *leader)
 /* On all nodes: where one process says that it is at work, the next may not have begun. */
 bool change_all_stepping(const struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position >= 0 && !leader->members[i]->stepping)
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->position >= 0 && !roster_at(leader, i)->stepping)
             return false;
     return true;
 }
@@ -147,8 +158,8 @@ void change_describe(struct leader *leader, int size)
     int newcomers = 0, current = leader->world != NULL ? leader->world->node_count : 0;
     const char *kind = size > current ? "grow" : "shrink";
 
-    for (int i = 0; i < leader->member_count; i++)
-        newcomers += leader->members[i]->position < 0 && leader->members[i]->link != NULL;
+    for (int i = 0; i < roster_count(leader); i++)
+        newcomers += roster_at(leader, i)->position < 0 && roster_at(leader, i)->link != NULL;
     if (leader->stopping)
         kind = "stop";
     else if (leader->generation == 0)
@@ -170,8 +181,8 @@ void change_describe(struct leader *leader, int size)
 /* The members of the prepared world become those of the current one. */
 static void take_places(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         m->position = m->next_position;
         m->next_position = -1;
@@ -203,7 +214,7 @@ void change_update_reason(struct leader *leader)
 bool change_enter_world(struct leader *leader)
 {
     leader->next_reason[0] = '\0';
-    leader->leaving_job = 0;
+    extensions_taken(leader, 0);
     world_destroy(leader->world);
     leader->world = leader->next.world;
     leader->next.world = NULL;
@@ -231,20 +242,20 @@ static void start_world(struct leader *leader)
     change_update_reason(leader);
     if (!change_enter_world(leader))
         return;
-    for (int i = 0; i < leader->member_count; i++) {
+    for (int i = 0; i < roster_count(leader); i++) {
         json_object *start;
 
-        if (!takes_part(leader->members[i]))
+        if (!takes_part(roster_at(leader, i)))
             continue;
-        leader->members[i]->started = attempt;
-        leader->members[i]->stateful = leader->members[i]->failed = false;
-        leader->members[i]->live = false; /* they have not said so yet */
-        live_forget_newcomer(leader->members[i]);
-        start = prepare_message("start", leader->world, leader->members[i]->position, attempt);
+        roster_at(leader, i)->started = attempt;
+        roster_at(leader, i)->stateful = roster_at(leader, i)->failed = false;
+        roster_at(leader, i)->live = false; /* they have not said so yet */
+        live_forget_newcomer(roster_at(leader, i));
+        start = prepare_message("start", leader->world, roster_at(leader, i)->position, attempt);
         /* Workers that start only now wait at their gates, too, for rank 0 to pass first. */
         json_object_object_add(
             start, "gate", json_object_new_boolean(leader->gated && leader->options->early_start));
-        leader_send(leader->members[i], start);
+        leader_send(roster_at(leader, i), start);
     }
 }
 
@@ -280,16 +291,17 @@ void change_form(struct leader *leader)
         start_world(leader);
 }
 
-static void handle_ready(struct leader *leader, struct leader_member *m)
+void change_ready(struct leader *leader, struct leader_member *m, json_object *msg)
 {
+    (void)msg;
     if (leader->phase != PHASE_STARTING)
         return;
     m->answered = true;
-    for (int i = 0; i < leader->member_count; i++)
-        if (takes_part(leader->members[i]) && !leader->members[i]->answered)
+    for (int i = 0; i < roster_count(leader); i++)
+        if (takes_part(roster_at(leader, i)) && !roster_at(leader, i)->answered)
             return;
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *each = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *each = roster_at(leader, i);
 
         if (each->awaited)
             each->departing = leader_now(leader); /* nobody waits for it any more */
@@ -303,11 +315,12 @@ static void handle_ready(struct leader *leader, struct leader_member *m)
 }
 
 /* Rank 0 listens: the others may connect. */
-static void open_gates(struct leader *leader, const struct leader_member *first)
+void change_listening(struct leader *leader, struct leader_member *first, json_object *msg)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (takes_part(leader->members[i]) && leader->members[i] != first)
-            leader_send(leader->members[i], leader_message("open", leader->generation));
+    (void)msg;
+    for (int i = 0; i < roster_count(leader); i++)
+        if (takes_part(roster_at(leader, i)) && roster_at(leader, i) != first)
+            leader_send(roster_at(leader, i), leader_message("open", leader->generation));
 }
 
 /* ---- draining ---------------------------------------------------------------------------------------------------------- */
@@ -333,14 +346,14 @@ void change_torn(struct leader *leader)
     change_drain(leader, FAULT_GRACE + KILL_LIMIT);
     leader->killed = true; /* the members kill after the grace themselves */
     send_stop(leader, SIGTERM, FAULT_GRACE, false);
-    store_end_world(leader, &leader->relay);
+    world_store_end(leader, &leader->relay);
 }
 
 static bool lost_some(const struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position >= 0 &&
-            (leader->members[i]->link == NULL || leader->members[i]->leaving))
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->position >= 0 &&
+            (roster_at(leader, i)->link == NULL || roster_at(leader, i)->leaving))
             return true;
     return false;
 }
@@ -354,7 +367,7 @@ bool change_count_failure(struct leader *leader)
     report_root_cause(leader);
     if (leader->fatal)
         return false;
-    if (recovery_count(leader->recovery, leader_now(leader)))
+    if (exclude_count_failure(leader))
         return true;
     if (budget->restarts > 0)
         log_error("job %u: %d failures: giving up (--max-restarts=%s)", leader->options->job,
@@ -373,8 +386,8 @@ static void drained(struct leader *leader)
         change_finish(leader, leader->stop_code);
         return;
     }
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->position < 0)
             continue;
@@ -409,8 +422,8 @@ static void check_drained(struct leader *leader)
 {
     if (leader->torn && leader->phase != PHASE_DRAINING)
         return; /* its workers live on */
-    for (int i = 0; i < leader->member_count; i++)
-        if (takes_part(leader->members[i]) && !leader->members[i]->drained)
+    for (int i = 0; i < roster_count(leader); i++)
+        if (takes_part(roster_at(leader, i)) && !roster_at(leader, i)->drained)
             return;
     if (leader->world != NULL)
         drained(leader);
@@ -439,7 +452,7 @@ static void handle_exit(struct leader *leader, struct leader_member *m, json_obj
     rank = world_first_rank(leader->world, m->position) + slot;
     json_object_object_add(msg, "rank", json_object_new_int64(rank));
     output_end_rank(leader->output, (int)rank);
-    publish_rank_gone(leader, (int)rank);
+    pmix_publish_rank_gone(leader, (int)rank);
     log_debug("rank %d on %s ended: code %d, signal %d%s", (int)rank, m->node, (int)code,
               (int)signal, told ? ", told" : "");
     if (code == 0 && signal == 0 && !told &&
@@ -464,7 +477,7 @@ static void handle_exit(struct leader *leader, struct leader_member *m, json_obj
     leader->failed = true;
     leader->failure_code = code != 0 ? (int)code : 128 + (int)signal;
     leader->fatal = signal == 0 && recovery_is_final((int)code);
-    recovery_failed(leader->recovery, m->node, leader->world->node_count, leader_now(leader));
+    exclude_failed(leader, m);
     report_failure(leader, m, msg);
     if (leader->phase == PHASE_RUNNING || leader->phase == PHASE_HOLDING ||
         leader->phase == PHASE_STARTING || is_torn(leader))
@@ -492,9 +505,9 @@ void change_begin(struct leader *leader)
 
     if (leader->stopping)
         allocation_stop(leader); /* before the workers are told to save: they may wait for that */
-    for (int i = 0; i < leader->member_count; i++)
+    for (int i = 0; i < roster_count(leader); i++)
         leader->fault = leader->fault ||
-                        (leader->members[i]->position >= 0 && leader->members[i]->torn);
+                        (roster_at(leader, i)->position >= 0 && roster_at(leader, i)->torn);
     /* They do not look at their pages while they form, and tearing them loses nothing. */
     leader->fault = leader->fault ||
                     (!leader->stopping && live_possible(leader) && !change_all_stepping(leader));
@@ -510,8 +523,8 @@ void change_begin(struct leader *leader)
     }
     leader_set_phase(leader, PHASE_HOLDING, HOLD_LIMIT);
     leader->grace_until = leader_now(leader) + grace;
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
         json_object *msg;
 
         if (!takes_part(m) || m->drained)
@@ -532,14 +545,14 @@ void change_begin(struct leader *leader)
 
 static void run_to(struct leader *leader, uint64_t step)
 {
-    for (int i = 0; i < leader->member_count; i++) {
+    for (int i = 0; i < roster_count(leader); i++) {
         json_object *msg;
 
-        if (!takes_part(leader->members[i]))
+        if (!takes_part(roster_at(leader, i)))
             continue;
         msg = leader_message("run_to", leader->generation);
         json_object_object_add(msg, "step", json_object_new_int64((int64_t)step));
-        leader_send(leader->members[i], msg);
+        leader_send(roster_at(leader, i), msg);
     }
 }
 
@@ -550,8 +563,8 @@ static void agree(struct leader *leader)
     double left = leader->grace_until - leader_now(leader);
     int signal = leader->options->policy->signal > 0 ? leader->options->policy->signal : SIGTERM;
 
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         if (m->position >= 0)
             sum.finished += m->completed;
@@ -584,14 +597,14 @@ static void agree(struct leader *leader)
 
 static void agree_if_answered(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (takes_part(leader->members[i]) && !leader->members[i]->answered &&
-            !leader->members[i]->drained)
+    for (int i = 0; i < roster_count(leader); i++)
+        if (takes_part(roster_at(leader, i)) && !roster_at(leader, i)->answered &&
+            !roster_at(leader, i)->drained)
             return;
     agree(leader);
 }
 
-static void handle_held(struct leader *leader, struct leader_member *m, json_object *msg)
+void change_held(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     int64_t attached = 0, training = 0, running = 0, through = 0, step = 0;
 
@@ -611,12 +624,20 @@ static void handle_held(struct leader *leader, struct leader_member *m, json_obj
     agree_if_answered(leader);
 }
 
-/* A worker of the present world has ended, or all of a node. */
-static void handle_end(struct leader *leader, struct leader_member *m, const char *type,
-                       json_object *msg)
+/* In the next two, the member's workers may be on their way out of a world that goes on: live.c comes
+ * first. */
+void change_exit(struct leader *leader, struct leader_member *m, json_object *msg)
 {
-    if (strcmp(type, "exit") == 0) {
+    if (live_is_departing(m))
+        live_exit(leader, m, msg);
+    else
         handle_exit(leader, m, msg);
+}
+
+void change_drained(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    if (live_is_departing(m)) {
+        live_drained(leader, m);
         return;
     }
     m->drained = true;
@@ -626,47 +647,28 @@ static void handle_end(struct leader *leader, struct leader_member *m, const cha
         leader->phase == PHASE_STARTING)
         check_drained(leader);
     else if (leader->phase == PHASE_HOLDING && !m->answered)
-        handle_held(leader, m, msg); /* it ended before the hold reached it */
+        change_held(leader, m, msg); /* it ended before the hold reached it */
+}
+
+void change_begun(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    (void)msg;
+    log_debug("%s: its workers are there", m->node);
+    m->begun = true;
+    decide_later(leader, 0);
+}
+
+void change_stepping(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    m->begun = m->stepping = m->stateful = true;
+    live_note(m, msg);
+    live_require(leader, m);
+    leader->gated = json_get_bool(msg, "gate", false);
+    report_stepping(leader, json_get_bool(msg, "aware", true));
+    decide_later(leader, 0);
 }
 
 /* ---- what happens meanwhile -------------------------------------------------------------------------------------------- */
-
-void change_on_message(struct leader *leader, struct leader_member *m, const char *type,
-                       json_object *msg)
-{
-    int64_t gen, started;
-
-    if (prepare_on_message(leader, m, type, msg) || live_departed(leader, m, type, msg))
-        return;
-    /* Whatever world its agent knows of: the one that is may have begun while this was on its way. */
-    if (strcmp(type, "exit") == 0 || strcmp(type, "drained") == 0) {
-        if (m->position >= 0 && json_get_int(msg, "started", 1, INT32_MAX, &started) &&
-            started == m->started)
-            handle_end(leader, m, type, msg);
-        return;
-    }
-    if (!json_get_int(msg, "gen", 0, INT32_MAX, &gen) || gen != leader->generation ||
-        m->position < 0)
-        return;
-    if (strcmp(type, "ready") == 0) {
-        handle_ready(leader, m);
-    } else if (strcmp(type, "listening") == 0) {
-        open_gates(leader, m);
-    } else if (strcmp(type, "begun") == 0) {
-        log_debug("%s: its workers are there", m->node);
-        m->begun = true;
-        decide_later(leader, 0);
-    } else if (strcmp(type, "stepping") == 0) {
-        m->begun = m->stepping = m->stateful = true;
-        live_note(m, msg);
-        live_require(leader, m);
-        leader->gated = json_get_bool(msg, "gate", false);
-        report_stepping(leader, json_get_bool(msg, "aware", true));
-        decide_later(leader, 0);
-    } else if (strcmp(type, "held") == 0) {
-        handle_held(leader, m, msg);
-    }
-}
 
 /* Does the phase last because of this member? */
 static bool waited_for(const struct leader *leader, const struct leader_member *m)
@@ -678,8 +680,8 @@ static bool waited_for(const struct leader *leader, const struct leader_member *
 
 static void lose_silent(struct leader *leader, const char *why)
 {
-    for (int i = leader->member_count - 1; i >= 0; i--) {
-        struct leader_member *m = leader->members[i];
+    for (int i = roster_count(leader) - 1; i >= 0; i--) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (!waited_for(leader, m))
             continue;
@@ -772,7 +774,7 @@ void change_member_gone(struct leader *leader, struct leader_member *m)
         if (!leader->killed) {
             leader->killed = true;
             send_stop(leader, SIGTERM, FAULT_GRACE, false);
-            store_end_world(leader, &leader->relay);
+            world_store_end(leader, &leader->relay);
             leader_restart_deadline(leader, FAULT_GRACE + KILL_LIMIT);
         }
         check_drained(leader);
@@ -802,8 +804,8 @@ void change_stop_job(struct leader *leader, const char *reason)
 
 void change_dismiss(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
         json_object *msg = leader_message("finish", -1);
 
         json_object_object_add(msg, "code", json_object_new_int(m->base ? leader->exit_code : 0));

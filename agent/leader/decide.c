@@ -6,7 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "agent/leader/allocation.h"
+#include "agent/leader/exclude.h"
+#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/requeue.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/submit.h"
 
 #define STEP_WAIT 60.0 /* growth waits until the current world has made a step, at most so long */
 #define FORM_WAIT 10.0 /* and any change, until live workers have met */
@@ -14,8 +21,8 @@
 /* Has a worker made a step that others would have to make again? */
 static bool any_stateful(const struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position >= 0 && leader->members[i]->stateful)
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->position >= 0 && roster_at(leader, i)->stateful)
             return true;
     return false;
 }
@@ -32,12 +39,12 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
 {
     bool begun = any_stateful(leader);
 
-    *members = calloc((size_t)leader->member_count + 1, sizeof(**members));
-    *extensions = calloc((size_t)leader->extension_count + 1, sizeof(**extensions));
+    *members = calloc((size_t)roster_count(leader) + 1, sizeof(**members));
+    *extensions = calloc((size_t)extensions_count(leader) + 1, sizeof(**extensions));
     if (*members == NULL || *extensions == NULL)
         return -1;
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
         bool avoided = exclude_member(leader, m), pressed = m->position < 0 || m->reclaimed;
 
         (*members)[i] = (struct plan_member){
@@ -55,8 +62,8 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
             .joined = m->joined,
         };
     }
-    for (int i = 0; i < leader->extension_count; i++) {
-        const struct extension *ext = &leader->extensions[i];
+    for (int i = 0; i < extensions_count(leader); i++) {
+        const struct extension *ext = extensions_at(leader, i);
 
         (*extensions)[i] = (struct plan_extension){
             .job = ext->job,
@@ -77,9 +84,9 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
         .base_lost = roster_base_lost(leader),
         .target = allocation_target(leader),
         .asks = leader->options->policy->grow == POLICY_GROW_ASK &&
-                leader->target == leader->options->base_nodes,
+                allocation_user_target(leader) == leader->options->base_nodes,
         /* Two that share nodes with others could start on the same node: one after the other. */
-        .max_pending = leader->base != NULL && !leader->base->exclusive
+        .max_pending = extensions_base(leader) != NULL && !extensions_base(leader)->exclusive
                            ? 1
                            : leader->options->conf->max_pending,
         .grow_delay = leader->options->policy->grow_delay,
@@ -90,11 +97,11 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
         .last_setback = leader->last_setback,
         .last_increments = leader->last_increments,
         .no_pool = extensions_pool(leader) == NULL,
-        .submit_error = leader->submit_error[0] != '\0' ? leader->submit_error : NULL,
+        .submit_error = submit_error(leader)[0] != '\0' ? submit_error(leader) : NULL,
         .members = *members,
-        .member_count = leader->member_count,
+        .member_count = roster_count(leader),
         .extensions = *extensions,
-        .extension_count = leader->extension_count,
+        .extension_count = extensions_count(leader),
     };
     return 0;
 }
@@ -140,16 +147,16 @@ static bool assembled(const struct leader *leader)
 {
     int base = 0;
 
-    for (int i = 0; i < leader->member_count; i++)
-        base += leader->members[i]->base;
-    return base >= leader->options->base_nodes || leader->lease.term > 0;
+    for (int i = 0; i < roster_count(leader); i++)
+        base += roster_at(leader, i)->base;
+    return base >= leader->options->base_nodes || lease_term(leader) > 0;
 }
 
 /* A world that ends need not grow any more. */
 static bool any_completed(const struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position >= 0 && leader->members[i]->completed > 0)
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->position >= 0 && roster_at(leader, i)->completed > 0)
             return true;
     return false;
 }
@@ -165,8 +172,8 @@ static bool is_forming(const struct leader *leader)
 /* Does somebody else wait for a node of this world? We do not, for one that we give back, and Slurm does not, for one that it drains. */
 static bool is_pressed(const struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         if (m->position >= 0 && (m->link == NULL || m->reclaimed || (m->leaving && !m->unneeded)))
             return true;
@@ -184,8 +191,8 @@ static bool is_urgent(struct leader *leader, const struct plan_output *out)
 /* Would that world do without nodes only whose workers have all ended with 0? */
 static bool only_done_go(const struct leader *leader, const struct plan_output *out)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         if (decide_drops(m, out->order, out->size) && (!m->drained || m->completed < m->slots))
             return false;
@@ -237,12 +244,12 @@ static void carry_out(struct leader *leader, struct plan_output *out)
     leader->next_size = out->size;
     for (int i = 0; i < out->cancel_count; i++)
         extensions_cancel(leader, out->cancel[i], out->cancel_failed[i], "no longer needed");
-    if (out->submit > 0 && leader->submission == NULL && leader->cancelling == 0 &&
-        leader->base != NULL && leader->generation > 0 && !leader->stopping) {
-        if (now >= leader->submit_after)
+    if (out->submit > 0 && !submit_busy(leader) && extensions_base(leader) != NULL &&
+        leader->generation > 0 && !leader->stopping) {
+        if (now >= submit_after(leader))
             submit_extension(leader, out->submit, out->submit_increments, out->submit_delay);
         else
-            decide_later(leader, leader->submit_after - now);
+            decide_later(leader, submit_after(leader) - now);
     }
     if (leader->torn) {
         abort_form(leader);

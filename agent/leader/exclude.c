@@ -3,12 +3,21 @@
  * them out of service. The world goes on without them if that makes an allowed size; an extension on one goes back, others stay off it, and a node of
  * the base is there, but not used. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/exclude.h"
+#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 #include "common/log.h"
+#include "lib/recovery.h"
 #include "lib/sizes.h"
 #include "lib/text.h"
+
+struct exclude {
+    struct recovery *recovery;
+};
 
 static bool is_there(const struct leader_member *m)
 {
@@ -18,7 +27,7 @@ static bool is_there(const struct leader_member *m)
 static bool is_suspect(const struct leader *leader, const struct leader_member *m)
 {
     return m->unwell || m->reclaimed ||
-           recovery_avoids(leader->recovery, m->node, leader_now(leader)) > 0;
+           recovery_avoids(leader->exclude->recovery, m->node, leader_now(leader)) > 0;
 }
 
 /* Is there an allowed size without all of them? */
@@ -26,8 +35,8 @@ static bool enough_without(const struct leader *leader)
 {
     int left = 0;
 
-    for (int i = 0; i < leader->member_count; i++)
-        left += is_there(leader->members[i]) && !is_suspect(leader, leader->members[i]);
+    for (int i = 0; i < roster_count(leader); i++)
+        left += is_there(roster_at(leader, i)) && !is_suspect(leader, roster_at(leader, i));
     return sizes_floor(&leader->options->policy->sizes, left) > 0;
 }
 
@@ -41,15 +50,15 @@ void exclude_describe(const struct leader *leader, char *text, size_t size)
     const char *node;
 
     text[0] = '\0';
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         if (is_there(m) && (m->unwell || m->reclaimed))
             text_append(text, size, "%s%s (%s)", text[0] != '\0' ? ", " : "", m->node,
                         m->reclaimed ? "about to be taken away" : "drained or down");
     }
-    for (int k = 0; (node = recovery_suspect(leader->recovery, k)) != NULL; k++) {
-        double left = recovery_avoids(leader->recovery, node, leader_now(leader));
+    for (int k = 0; (node = recovery_suspect(leader->exclude->recovery, k)) != NULL; k++) {
+        double left = recovery_avoids(leader->exclude->recovery, node, leader_now(leader));
 
         if (left > 0)
             text_append(text, size, "%s%s (for %.0f s)", text[0] != '\0' ? ", " : "", node, left);
@@ -58,8 +67,8 @@ void exclude_describe(const struct leader *leader, char *text, size_t size)
 
 static void give_back(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (!m->base && is_there(m) && m->position < 0 && m->departing == 0 &&
             exclude_member(leader, m))
@@ -73,15 +82,15 @@ static void give_back(struct leader *leader)
 /* Extensions that were to stay off nodes that are good again, and still wait: ask anew. */
 static void forgive(struct leader *leader)
 {
-    for (int i = 0; i < leader->extension_count; i++)
-        if (leader->extensions[i].state == PLAN_PENDING && leader->extensions[i].excludes)
-            extensions_cancel(leader, leader->extensions[i].job, false,
+    for (int i = 0; i < extensions_count(leader); i++)
+        if (extensions_at(leader, i)->state == PLAN_PENDING && extensions_at(leader, i)->excludes)
+            extensions_cancel(leader, extensions_at(leader, i)->job, false,
                               "the nodes that it was to stay off may be used again");
 }
 
 void exclude_watch(struct leader *leader)
 {
-    double next = recovery_next(leader->recovery, leader_now(leader));
+    double next = recovery_next(leader->exclude->recovery, leader_now(leader));
 
     if (next > 0)
         decide_later(leader, next);
@@ -92,8 +101,8 @@ void exclude_watch(struct leader *leader)
 
 void exclude_unwell(struct leader *leader, const char *node, bool unwell)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->unwell == unwell || strcmp(m->node, node) != 0)
             continue;
@@ -106,15 +115,73 @@ void exclude_unwell(struct leader *leader, const char *node, bool unwell)
     }
 }
 
-void exclude_reclaimed(struct leader *leader, struct leader_member *m)
+void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_object *msg)
 {
+    (void)msg;
     if (m->reclaimed)
         return;
     m->reclaimed = true;
-    recovery_lost(leader->recovery, m->node, leader_now(leader)); /* do not come back to it */
+    exclude_lost(leader, m); /* do not come back to it */
     log_info("job %u: %s is about to be taken away", leader->options->job, m->node);
     if (m->position >= 0)
         snprintf(leader->next_reason, sizeof(leader->next_reason), "%s is about to be taken away",
                  m->node);
     decide_later(leader, 0);
+}
+
+/* ---- faults ------------------------------------------------------------------------------------ */
+
+void exclude_lost(struct leader *leader, const struct leader_member *m)
+{
+    recovery_lost(leader->exclude->recovery, m->node, leader_now(leader));
+}
+
+void exclude_failed(struct leader *leader, const struct leader_member *m)
+{
+    recovery_failed(leader->exclude->recovery, m->node, leader->world->node_count,
+                    leader_now(leader));
+}
+
+char *exclude_list(const struct leader *leader)
+{
+    return recovery_excluded(leader->exclude->recovery, leader_now(leader));
+}
+
+bool exclude_count_failure(struct leader *leader)
+{
+    return recovery_count(leader->exclude->recovery, leader_now(leader));
+}
+
+int exclude_counted(const struct leader *leader)
+{
+    return recovery_counted(leader->exclude->recovery, leader_now(leader));
+}
+
+void exclude_inherit(struct leader *leader, int counted)
+{
+    recovery_inherit(leader->exclude->recovery, counted, leader_now(leader));
+}
+
+/* ---- life -------------------------------------------------------------------------------------- */
+
+struct exclude *exclude_create(const struct leader_options *options)
+{
+    struct exclude *exclude = calloc(1, sizeof(*exclude));
+
+    if (exclude == NULL)
+        return NULL;
+    exclude->recovery = recovery_create(&options->policy->restarts, options->conf->node_backoff);
+    if (exclude->recovery == NULL) {
+        free(exclude);
+        return NULL;
+    }
+    return exclude;
+}
+
+void exclude_destroy(struct exclude *exclude)
+{
+    if (exclude == NULL)
+        return;
+    recovery_destroy(exclude->recovery);
+    free(exclude);
 }

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/extension_argv.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 #include "agent/paths.h"
 
 struct argv {

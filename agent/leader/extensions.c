@@ -8,7 +8,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/leader/allocation.h"
+#include "agent/leader/exclude.h"
+#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/submit.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
 
@@ -22,26 +27,46 @@
 #define RELAX_STEP   10.0 /* … and then a still shorter one */
 #define RELAX_FROM   2880 /* minutes, when there is no limit */
 
+struct extensions {
+    struct extension *list;
+    int count;
+    struct job_info *base; /* Slurm's view of the base job; NULL until the first answer */
+    bool polling;          /* a look at Slurm is under way */
+    double last_poll;      /* 0: look at once */
+    uint32_t
+        leaving_job; /* the last extension that Slurm has taken, 0: none since the last change */
+};
+
+int extensions_count(const struct leader *leader)
+{
+    return leader->extensions->count;
+}
+
+struct extension *extensions_at(const struct leader *leader, int i)
+{
+    return &leader->extensions->list[i];
+}
+
 /* ---- the list ---------------------------------------------------------------------------------------------------------- */
 
 struct extension *extensions_find(struct leader *leader, uint32_t job)
 {
-    for (int i = 0; i < leader->extension_count; i++)
-        if (leader->extensions[i].job == job)
-            return &leader->extensions[i];
+    for (int i = 0; i < leader->extensions->count; i++)
+        if (leader->extensions->list[i].job == job)
+            return &leader->extensions->list[i];
     return NULL;
 }
 
 struct extension *extensions_add(struct leader *leader, uint32_t job, int nodes,
                                  enum plan_extension_state state)
 {
-    struct extension *grown = realloc(leader->extensions,
-                                      ((size_t)leader->extension_count + 1) * sizeof(*grown));
+    struct extensions *own = leader->extensions;
+    struct extension *grown = realloc(own->list, ((size_t)own->count + 1) * sizeof(*grown));
 
     if (grown == NULL)
         return NULL;
-    leader->extensions = grown;
-    grown += leader->extension_count++;
+    own->list = grown;
+    grown += own->count++;
     memset(grown, 0, sizeof(*grown));
     grown->job = job;
     grown->nodes = nodes;
@@ -52,7 +77,7 @@ struct extension *extensions_add(struct leader *leader, uint32_t job, int nodes,
 
 void extensions_drop(struct leader *leader, struct extension *ext)
 {
-    struct extension *end = leader->extensions + --leader->extension_count;
+    struct extension *end = leader->extensions->list + --leader->extensions->count;
 
     memmove(ext, ext + 1, (size_t)(end - ext) * sizeof(*ext));
 }
@@ -65,7 +90,7 @@ void extensions_set_state(struct leader *leader, struct extension *ext,
     ext->state = state;
     ext->since = leader_now(leader);
     if (state == PLAN_JOINED)
-        leader->submit_error[0] = '\0'; /* whatever sbatch has said of it */
+        submit_forget_error(leader); /* whatever sbatch has said of it */
 }
 
 const struct pool *extensions_pool(const struct leader *leader)
@@ -93,10 +118,10 @@ bool extensions_to_go(struct leader *leader, uint32_t job)
 
 bool extensions_time_is_over(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct extension *ext = extensions_find(leader, leader->members[i]->job);
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct extension *ext = extensions_find(leader, roster_at(leader, i)->job);
 
-        if (leader->members[i]->position >= 0 && ext != NULL && ext->leaves > 0 &&
+        if (roster_at(leader, i)->position >= 0 && ext != NULL && ext->leaves > 0 &&
             leader_now(leader) >= ext->leaves)
             return true;
     }
@@ -107,8 +132,8 @@ static int live_members(const struct leader *leader, uint32_t job)
 {
     int count = 0;
 
-    for (int i = 0; i < leader->member_count; i++)
-        count += leader->members[i]->job == job && leader->members[i]->link != NULL;
+    for (int i = 0; i < roster_count(leader); i++)
+        count += roster_at(leader, i)->job == job && roster_at(leader, i)->link != NULL;
     return count;
 }
 
@@ -172,8 +197,8 @@ void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const c
         leader->last_increments = 0;
     extensions_set_state(leader, ext, PLAN_LEAVING);
     /* Members in the world leave when it has been changed, those that still make its last step when they have; the others now. */
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->job != job || m->base)
             continue;
@@ -187,13 +212,14 @@ void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const c
 
 void extensions_cancel_all(struct leader *leader)
 {
-    uint32_t *jobs = calloc((size_t)leader->extension_count + 1, sizeof(*jobs));
+    uint32_t *jobs = calloc((size_t)leader->extensions->count + 1, sizeof(*jobs));
     int count = 0;
 
     /* Those that have joined end by themselves, with a good state in the accounting; the epilog looks after stragglers. */
-    for (int i = 0; jobs != NULL && i < leader->extension_count; i++)
-        if (leader->extensions[i].job != 0 && live_members(leader, leader->extensions[i].job) == 0)
-            jobs[count++] = leader->extensions[i].job;
+    for (int i = 0; jobs != NULL && i < leader->extensions->count; i++)
+        if (leader->extensions->list[i].job != 0 &&
+            live_members(leader, leader->extensions->list[i].job) == 0)
+            jobs[count++] = leader->extensions->list[i].job;
     submit_cancel(leader, jobs, jobs != NULL ? count : 0, true);
     free(jobs);
 }
@@ -233,8 +259,8 @@ struct look {
         int nodes;
         const char *partition; /* NULL: they can be on nodes that others use as well */
     } relax;
-    struct submission *submission_before; /* what was being submitted when the look began */
-    int extensions_before;
+    bool submitting_before; /* was something being submitted when the look began? */
+    int submissions_before;
     double began;
     char **nodes; /* of all members; NULL: not asked for */
     bool *unwell; /* of each; NULL: not known */
@@ -300,11 +326,12 @@ static struct job_info *look_find(struct look *look, uint32_t job)
  * its nodes: ask anew. */
 static void refresh_excludes(struct leader *leader, double left_since)
 {
-    if (leader->base == NULL || leader->base->exclusive)
+    if (leader->extensions->base == NULL || leader->extensions->base->exclusive)
         return;
-    for (int i = 0; i < leader->extension_count; i++)
-        if (leader->extensions[i].state == PLAN_PENDING && leader->extensions[i].since < left_since)
-            extensions_cancel(leader, leader->extensions[i].job, false,
+    for (int i = 0; i < leader->extensions->count; i++)
+        if (leader->extensions->list[i].state == PLAN_PENDING &&
+            leader->extensions->list[i].since < left_since)
+            extensions_cancel(leader, leader->extensions->list[i].job, false,
                               "its excluded nodes have become free");
 }
 
@@ -314,7 +341,7 @@ static void explain_leaving(struct leader *leader, const struct extension *ext,
 {
     const char *why = NULL;
 
-    if (ext->job != leader->leaving_job || info == NULL)
+    if (ext->job != leader->extensions->leaving_job || info == NULL)
         return;
     if (info->preempt_time != 0)
         why = "preempted";
@@ -335,7 +362,8 @@ static void note_times(struct leader *leader, struct extension *ext, const struc
     ext->leaves = 0;
     if (info->state == JOB_KIND_RUNNING && info->preempt_time == 0 &&
         info->time_limit != UINT32_MAX &&
-        (leader->base == NULL || leader->base->end >= info->end + 2 * LEAVE_EARLY))
+        (leader->extensions->base == NULL ||
+         leader->extensions->base->end >= info->end + 2 * LEAVE_EARLY))
         ext->leaves = leader_now(leader) + (double)(info->end - time(NULL)) - LEAVE_EARLY;
 }
 
@@ -343,9 +371,9 @@ static void note_times(struct leader *leader, struct extension *ext, const struc
 static void cancel_preempted(struct leader *leader, uint32_t job, const char *reason)
 {
     extensions_cancel(leader, job, true, reason);
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->job == job)
-            leader->members[i]->unneeded = false;
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->job == job)
+            roster_at(leader, i)->unneeded = false;
 }
 
 /* Who must go without having been told (again). */
@@ -395,7 +423,7 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
     if (ext->state == PLAN_PENDING || ext->state == PLAN_STARTING) {
         log_info("job %u: extension job %u ended before it could join (%s)", leader->options->job,
                  ext->job, info != NULL ? info->state_name : "unknown to Slurm");
-        requests_growth_failed(leader->requests, "its extension job ended before it could join");
+        allocation_growth_failed(leader, "its extension job ended before it could join");
         leader_setback(leader);
     }
     return false;
@@ -454,13 +482,13 @@ static void look_done(void *arg)
     struct leader *leader = look->leader;
     double left_since = -1;
 
-    leader->polling = false;
-    leader->last_poll = leader_now(leader);
+    leader->extensions->polling = false;
+    leader->extensions->last_poll = leader_now(leader);
     if (look->ok && leader->phase != PHASE_ENDING) {
         struct job_info *base = look_find(look, leader->options->job);
 
-        for (int i = leader->extension_count - 1; i >= 0; i--) {
-            struct extension *ext = &leader->extensions[i];
+        for (int i = leader->extensions->count - 1; i >= 0; i--) {
+            struct extension *ext = &leader->extensions->list[i];
 
             if (ext->job == 0 ||
                 (look_find(look, ext->job) == NULL && ext->since > look->began - 2 * POLL_BUSY) ||
@@ -472,10 +500,10 @@ static void look_done(void *arg)
         }
         if (left_since >= 0)
             refresh_excludes(leader, left_since);
-        if (leader->base == NULL)
+        if (leader->extensions->base == NULL)
             cancel_leftovers(leader, look);
-        else if (look->submission_before == NULL && leader->submission == NULL &&
-                 look->extensions_before == leader->extensions_seen)
+        else if (!look->submitting_before && !submit_submitting(leader) &&
+                 look->submissions_before == submit_count(leader))
             adopt(leader, look);
         if (base != NULL) {
             struct job_info *copy = calloc(1, sizeof(*copy));
@@ -484,8 +512,8 @@ static void look_done(void *arg)
                 /* Take over the entry: the list frees an empty one. */
                 *copy = *base;
                 memset(base, 0, sizeof(*base));
-                job_info_free(leader->base);
-                leader->base = copy;
+                job_info_free(leader->extensions->base);
+                leader->extensions->base = copy;
             }
         }
         for (int i = 0; look->unwell != NULL && look->nodes[i] != NULL; i++)
@@ -504,20 +532,20 @@ static bool changing(const struct leader *leader)
 {
     double now = leader_now(leader);
 
-    for (int i = 0; i < leader->extension_count; i++) {
-        const struct extension *ext = &leader->extensions[i];
+    for (int i = 0; i < leader->extensions->count; i++) {
+        const struct extension *ext = &leader->extensions->list[i];
 
         if (ext->state == PLAN_STARTING || ext->state == PLAN_LEAVING ||
             (ext->state == PLAN_PENDING && now - ext->since < 30))
             return true;
     }
-    return leader->base == NULL;
+    return leader->extensions->base == NULL;
 }
 
 static void choose_relaxed(struct leader *leader, struct look *look)
 {
-    for (int i = 0; i < leader->extension_count; i++) {
-        struct extension *ext = &leader->extensions[i];
+    for (int i = 0; i < leader->extensions->count; i++) {
+        struct extension *ext = &leader->extensions->list[i];
 
         look->relax.minutes = less_time(leader, ext);
         if (look->relax.minutes == 0)
@@ -525,7 +553,7 @@ static void choose_relaxed(struct leader *leader, struct look *look)
         ext->relaxed = look->began;
         look->relax.job = ext->job;
         look->relax.nodes = ext->nodes;
-        if (leader->base != NULL && leader->base->exclusive)
+        if (leader->extensions->base != NULL && leader->extensions->base->exclusive)
             look->relax.partition = ext->pool->partition;
         return;
     }
@@ -533,10 +561,10 @@ static void choose_relaxed(struct leader *leader, struct look *look)
 
 static char **member_nodes(const struct leader *leader)
 {
-    char **nodes = calloc((size_t)leader->member_count + 1, sizeof(*nodes));
+    char **nodes = calloc((size_t)roster_count(leader) + 1, sizeof(*nodes));
 
-    for (int i = 0; nodes != NULL && i < leader->member_count; i++)
-        if ((nodes[i] = strdup(leader->members[i]->node)) == NULL)
+    for (int i = 0; nodes != NULL && i < roster_count(leader); i++)
+        if ((nodes[i] = strdup(roster_at(leader, i)->node)) == NULL)
             break;
     return nodes;
 }
@@ -545,8 +573,9 @@ void extensions_poll(struct leader *leader)
 {
     struct look *look;
 
-    if (leader->polling || leader->phase == PHASE_ENDING ||
-        leader_now(leader) - leader->last_poll < (changing(leader) ? POLL_BUSY : POLL_IDLE) - 0.1)
+    if (leader->extensions->polling || leader->phase == PHASE_ENDING ||
+        leader_now(leader) - leader->extensions->last_poll <
+            (changing(leader) ? POLL_BUSY : POLL_IDLE) - 0.1)
         return;
     look = calloc(1, sizeof(*look));
     if (look == NULL)
@@ -554,16 +583,54 @@ void extensions_poll(struct leader *leader)
     look->work = (struct slurm_work){.work = look_work, .done = look_done, .arg = look};
     look->leader = leader;
     look->uid = getuid();
-    look->submission_before = leader->submission;
-    look->extensions_before = leader->extensions_seen;
+    look->submitting_before = submit_submitting(leader);
+    look->submissions_before = submit_count(leader);
     look->began = leader_now(leader);
     choose_relaxed(leader, look);
     look->nodes = member_nodes(leader);
-    leader->polling = true;
+    leader->extensions->polling = true;
     slurm_queue(leader->loop, &look->work);
 }
 
-void extensions_free(struct leader *leader)
+void extensions_look_soon(struct leader *leader)
 {
-    free(leader->extensions);
+    leader->extensions->last_poll = 0;
+}
+
+bool extensions_polling(const struct leader *leader)
+{
+    return leader->extensions->polling;
+}
+
+const struct job_info *extensions_base(const struct leader *leader)
+{
+    return leader->extensions->base;
+}
+
+/* ---- an extension that Slurm takes ------------------------------------------------------------- */
+
+void extensions_taken(struct leader *leader, uint32_t job)
+{
+    leader->extensions->leaving_job = job;
+}
+
+bool extensions_is_taken(const struct leader *leader, uint32_t job)
+{
+    return leader->extensions->leaving_job == job;
+}
+
+/* ---- life -------------------------------------------------------------------------------------- */
+
+struct extensions *extensions_create(void)
+{
+    return calloc(1, sizeof(struct extensions));
+}
+
+void extensions_destroy(struct extensions *extensions)
+{
+    if (extensions == NULL)
+        return;
+    job_info_free(extensions->base);
+    free(extensions->list);
+    free(extensions);
 }

@@ -4,9 +4,27 @@
  * All ranks wait for the one that hangs, so no rank has made a step. Its workers show where they are, and then the world ends as if one had
  * failed. In live mode those that come out of it live on, and the one that does not is killed. */
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "agent/leader/hang_watch.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 #include "common/log.h"
+#include "lib/hang.h"
+
+struct hang_watch {
+    struct hang hang;
+};
+
+struct hang_watch *hang_watch_create(void)
+{
+    return calloc(1, sizeof(struct hang_watch));
+}
+
+void hang_watch_destroy(struct hang_watch *watch)
+{
+    free(watch);
+}
 
 /* The newest of any rank. began: one of them has made a step in its life. */
 static uint64_t newest_step(const struct leader *leader, bool *began)
@@ -14,8 +32,8 @@ static uint64_t newest_step(const struct leader *leader, bool *began)
     uint64_t step = 0;
 
     *began = false;
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         if (m->position < 0)
             continue;
@@ -30,14 +48,14 @@ static void show_stacks(struct leader *leader, double silent)
 {
     char usual[32] = "";
 
-    if (leader->hang.usual > 0)
-        snprintf(usual, sizeof(usual), " (usual are %.1f s)", leader->hang.usual);
+    if (leader->hang_watch->hang.usual > 0)
+        snprintf(usual, sizeof(usual), " (usual are %.1f s)", leader->hang_watch->hang.usual);
     log_error(
         "job %u: no rank has made a step for %.0f s%s: it hangs; these are the workers' stacks",
         leader->options->job, silent, usual);
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position >= 0)
-            leader_send(leader->members[i], leader_message("stacks", leader->generation));
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->position >= 0)
+            leader_send(roster_at(leader, i), leader_message("stacks", leader->generation));
 }
 
 void hang_watch(struct leader *leader)
@@ -50,7 +68,7 @@ void hang_watch(struct leader *leader)
     char why[128];
 
     view.step = newest_step(leader, &view.has_begun);
-    switch (hang_look(&leader->hang, &view, limit, &silent)) {
+    switch (hang_look(&leader->hang_watch->hang, &view, limit, &silent)) {
     case HANG_NO:
         break;
     case HANG_SHOW:

@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The leader's life: its begin, the deadlines of its phases, its end (leader.h). Its members: roster.c; what it decides: decide.c. */
+#include "agent/leader/allocation.h"
+#include "agent/leader/exclude.h"
+#include "agent/leader/extensions.h"
+#include "agent/leader/hang_watch.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/messages.h"
+#include "agent/leader/pmix_publish.h"
+#include "agent/leader/pmix_relay.h"
+#include "agent/leader/report.h"
+#include "agent/leader/requeue.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/srun.h"
+#include "agent/leader/submit.h"
+#include "agent/leader/world_store.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -12,8 +26,7 @@
 
 #define ASSEMBLE_LIMIT 120.0 /* seconds for the base's own members to join */
 #define CLOSE_LIMIT    3.0   /* seconds for members to end when the job has ended */
-/* Times heartbeat_timeout for others to claim the lead: they notice after three. */
-#define LEASE_PATIENCE 6
+#define END_POLL_MS    200   /* between looks at what the end still waits for */
 
 double leader_now(const struct leader *leader)
 {
@@ -105,8 +118,8 @@ void leader_set_phase(struct leader *leader, enum phase phase, double deadline)
     leader->phase = phase;
     leader->phase_since = leader_now(leader);
     leader->killed = false;
-    for (int i = 0; i < leader->member_count; i++)
-        leader->members[i]->answered = false;
+    for (int i = 0; i < roster_count(leader); i++)
+        roster_at(leader, i)->answered = false;
     if (deadline > 0)
         leader_restart_deadline(leader, deadline);
     else
@@ -126,9 +139,13 @@ static void handle_closed(uv_handle_t *handle)
     struct leader *leader = handle->data;
 
     if (--leader->open_handles == 0) {
-        leader->done_called = true;
         leader->done(leader->exit_code, leader->arg);
     }
+}
+
+void leader_timer_close(uv_timer_t *timer)
+{
+    uv_close((uv_handle_t *)timer, handle_closed);
 }
 
 static void output_gone(void *arg)
@@ -136,71 +153,119 @@ static void output_gone(void *arg)
     struct leader *leader = arg;
 
     if (--leader->open_handles == 0) {
-        leader->done_called = true;
         leader->done(leader->exit_code, leader->arg);
     }
 }
 
-/* Called when a member's link has ended or the last extension is cancelled while the job ends: finished once nobody is left or time is up. */
-void leader_handle_closed(struct leader *leader)
+static bool any_linked(const struct leader *leader)
+{
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->link != NULL)
+            return true;
+    return false;
+}
+
+/* What the end of the job still waits for, in words. NULL: nothing is left, or it has been waited
+ * for as long as it may be. */
+static const char *what_is_left(const struct leader *leader)
 {
     double since = leader_now(leader) - leader->phase_since;
 
-    if (leader->server == NULL)
-        return;
-    if (leader->requeueing) {
-        uv_timer_start(&leader->deadline, on_deadline, 200, 0);
-        return;
-    }
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->link != NULL && since < CLOSE_LIMIT)
-            return;
-    if (leader->looking_for_srun || (srun_busy(leader) && since < 2 * CLOSE_LIMIT)) {
-        uv_timer_start(&leader->deadline, on_deadline, 200, 0);
-        return;
-    }
-    if ((!leader->cleaned || leader->cancelling > 0 || leader->polling ||
-         leader->submission != NULL) &&
-        since < 4 * CLOSE_LIMIT) {
-        uv_timer_start(&leader->deadline, on_deadline, 200, 0);
-        return;
-    }
-    if (srun_lost_ends(leader))
-        return;
+    if (requeue_asking(leader))
+        return "Slurm to put the job back into the queue";
+    if (any_linked(leader) && since < CLOSE_LIMIT)
+        return "the agents to leave";
+    if (srun_is_looked_for(leader))
+        return "an answer of srun";
+    if (srun_busy(leader) && since < 2 * CLOSE_LIMIT)
+        return "srun to be told of lost nodes";
+    if ((!submit_cleaned(leader) || submit_busy(leader) || extensions_polling(leader)) &&
+        since < 4 * CLOSE_LIMIT)
+        return "Slurm to answer about extensions";
+    return NULL;
+}
+
+static void close_all(struct leader *leader)
+{
     link_server_destroy(leader->server);
     leader->server = NULL;
-    uv_close((uv_handle_t *)&leader->evaluate, handle_closed);
-    uv_close((uv_handle_t *)&leader->deadline, handle_closed);
-    uv_close((uv_handle_t *)&leader->silence, handle_closed);
-    uv_close((uv_handle_t *)&leader->poll, handle_closed);
-    uv_close((uv_handle_t *)&leader->lookups, handle_closed);
-    uv_close((uv_handle_t *)&leader->store_due, handle_closed);
+    leader_timer_close(&leader->evaluate);
+    leader_timer_close(&leader->deadline);
+    roster_close(leader);
+    leader_timer_close(&leader->poll);
+    pmix_publish_close(leader);
+    world_store_close(leader);
     output_destroy(leader->output, 2000, output_gone, leader);
     leader->output = NULL;
 }
 
-static void init_timer(struct leader *leader, uv_timer_t *timer)
+/* Called whenever something of the end is over, and by a timer while something is left. The last
+ * step is to tell Slurm that the job has ended, where srun does not. */
+void leader_handle_closed(struct leader *leader)
+{
+    const char *left;
+
+    if (leader->server == NULL)
+        return;
+    left = what_is_left(leader);
+    if (left != NULL && left != leader->end_waits_for)
+        log_debug("job %u: the end waits for %s", leader->options->job, left);
+    leader->end_waits_for = left;
+    if (left != NULL)
+        uv_timer_start(&leader->deadline, on_deadline, END_POLL_MS, 0);
+    else if (!srun_lost_ends(leader))
+        close_all(leader);
+}
+
+void leader_timer_init(struct leader *leader, uv_timer_t *timer)
 {
     uv_timer_init(leader->loop, timer);
     timer->data = leader;
     leader->open_handles++;
 }
 
-static struct leader *discard(struct leader *leader)
+static void destroy_parts(struct leader *leader)
 {
-    if (leader == NULL)
-        return NULL;
-    requests_destroy(leader->requests);
-    recovery_destroy(leader->recovery);
-    json_object_put(leader->successors);
-    free(leader);
-    return NULL;
+    pmix_publish_destroy(leader->pmix_publish);
+    world_store_destroy(leader->world_store);
+    lease_destroy(leader->lease);
+    srun_destroy(leader->srun);
+    srun_lost_destroy(leader->srun_lost);
+    requeue_destroy(leader->requeue);
+    submit_destroy(leader->submit);
+    extensions_destroy(leader->extensions);
+    allocation_destroy(leader->allocation);
+    report_destroy(leader->report);
+    exclude_destroy(leader->exclude);
+    hang_watch_destroy(leader->hang_watch);
+    roster_destroy(leader->roster);
 }
 
-struct leader *leader_create(uv_loop_t *loop, const struct leader_options *options,
-                             void (*done)(int code, void *arg), void *arg, struct error *err)
+static int create_parts(struct leader *leader, struct error *err)
 {
-    struct leader *leader = calloc(1, sizeof(*leader));
+    const struct leader_options *options = leader->options;
+
+    if ((leader->roster = roster_create()) == NULL ||
+        (leader->lease = lease_create(options)) == NULL ||
+        (leader->srun = srun_create(options)) == NULL ||
+        (leader->srun_lost = srun_lost_create()) == NULL ||
+        (leader->requeue = requeue_create()) == NULL ||
+        (leader->submit = submit_create()) == NULL ||
+        (leader->extensions = extensions_create()) == NULL ||
+        (leader->allocation = allocation_create(options)) == NULL ||
+        (leader->report = report_create()) == NULL ||
+        (leader->exclude = exclude_create(options)) == NULL ||
+        (leader->hang_watch = hang_watch_create()) == NULL ||
+        (leader->pmix_publish = pmix_publish_create()) == NULL ||
+        (leader->world_store = world_store_create()) == NULL)
+        return error_set(err, "out of memory");
+    return 0;
+}
+
+/* The job's first leader listens; one that follows has been listening. */
+static struct link_server *listen_or_take_over(struct leader *leader, struct error *err)
+{
+    const struct leader_options *options = leader->options;
     struct link_server_options server = {
         .job_id = options->job,
         .restarts = options->restarts,
@@ -210,47 +275,42 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
         .port_last = options->conf->port_last,
     };
 
-    if (leader != NULL) {
-        leader->requests = requests_create();
-        leader->recovery = recovery_create(&options->policy->restarts, options->conf->node_backoff);
-    }
-    if (leader != NULL)
-        leader->successors = json_object_new_array();
-    if (leader == NULL || leader->requests == NULL || leader->recovery == NULL) {
+    if (options->server == NULL)
+        return link_server_create(leader->loop, &server, &messages_handlers, leader, err);
+    link_server_lead(options->server, &messages_handlers, leader);
+    return options->server;
+}
+
+struct leader *leader_create(uv_loop_t *loop, const struct leader_options *options,
+                             void (*done)(int code, void *arg), void *arg, struct error *err)
+{
+    struct leader *leader = calloc(1, sizeof(*leader));
+
+    if (leader == NULL) {
         error_set(err, "out of memory");
-        return discard(leader);
+        return NULL;
     }
     leader->loop = loop;
     leader->options = options;
     leader->done = done;
     leader->arg = arg;
-    /* By itself to MAX, or from where it is when somebody asks. */
-    leader->target = options->policy->grow == POLICY_GROW_ASK ? options->base_nodes
-                                                              : options->policy->sizes.max;
     leader->generation_since = leader->last_setback = leader->pause_from = -1;
-    leader->started = unix_now();
-    leader->submit_backoff = 2;
     leader->stop_code = 128 + SIGTERM;
     leader->last_generation = report_last_generation(options);
-    leader->lease.nodes = options->base_nodes;
-    leader->lease.settle = options->conf->heartbeat_timeout / 2.0;
-    leader->lease.patience = LEASE_PATIENCE * options->conf->heartbeat_timeout;
-    leader->server = options->server != NULL
-                         ? options->server
-                         : link_server_create(loop, &server, &roster_handlers, leader, err);
-    if (leader->server == NULL)
-        return discard(leader);
-    if (options->server != NULL)
-        link_server_lead(leader->server, &roster_handlers, leader);
+    if (create_parts(leader, err) != 0 ||
+        (leader->server = listen_or_take_over(leader, err)) == NULL) {
+        destroy_parts(leader);
+        free(leader);
+        return NULL;
+    }
     leader->output = output_create(loop, options->label, NULL, leader);
     leader->open_handles++;
-    init_timer(leader, &leader->evaluate);
-    init_timer(leader, &leader->deadline);
-    init_timer(leader, &leader->silence);
-    init_timer(leader, &leader->poll);
-    init_timer(leader, &leader->lookups);
-    init_timer(leader, &leader->store_due);
-    roster_watch(leader);
+    leader_timer_init(leader, &leader->evaluate);
+    leader_timer_init(leader, &leader->deadline);
+    leader_timer_init(leader, &leader->poll);
+    roster_open(leader);
+    pmix_publish_open(leader);
+    world_store_open(leader);
     uv_timer_start(&leader->poll, on_poll, 0, 1000);
     leader_set_phase(leader, PHASE_WAITING, ASSEMBLE_LIMIT);
     if (options->server != NULL)
@@ -267,17 +327,10 @@ void leader_destroy(struct leader *leader)
 {
     if (leader == NULL)
         return;
-    term_file_forget(leader->claim);
-    store_free(leader);
-    roster_free(leader);
-    extensions_free(leader);
-    report_free(leader);
     world_destroy(leader->world);
     world_destroy(leader->next.world);
     pmix_relay_end(leader, &leader->relay);
     pmix_relay_end(leader, &leader->next.relay);
-    publish_free(leader);
-    srun_free(leader);
-    job_info_free(leader->base);
-    discard(leader);
+    destroy_parts(leader);
+    free(leader);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 
@@ -25,8 +26,8 @@ bool live_possible(const struct leader *leader)
         leader->fault || leader->failed ||
         (leader->phase != PHASE_RUNNING && leader->phase != PHASE_HOLDING))
         return false;
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         if (m->position < 0)
             continue;
@@ -62,8 +63,8 @@ void live_require(struct leader *leader, const struct leader_member *m)
 /* Would its workers' first step be that of another model? Then they end while the world forms, and that with them. */
 static bool fits(const struct leader *leader, const struct leader_member *newcomer)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         if (m->position >= 0 && m->signature != 0 && m->signature != newcomer->signature)
             return false;
@@ -84,8 +85,8 @@ void live_prepare(struct leader *leader)
     /* Nobody meets there: the agents serve a store. */
     leader->next.world->master_port = leader->world->master_port;
     leader->next.reserved = true;
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->next_position < 0 || m->position >= 0 || m->warm || m->warming != 0)
             continue;
@@ -116,42 +117,52 @@ void live_give_up(struct leader *leader)
 
     snprintf(why, sizeof(why), "they did not come to their gates in %d s (newcomer_timeout)",
              leader->options->conf->newcomer_timeout);
-    for (int i = leader->member_count - 1; i >= 0; i--) {
-        struct leader_member *m = leader->members[i];
+    for (int i = roster_count(leader) - 1; i >= 0; i--) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->next_position >= 0 && m->position < 0 && !m->warm)
             refuse_newcomer(leader, m, why);
-        if (i > leader->member_count)
-            i = leader->member_count;
+        if (i > roster_count(leader))
+            i = roster_count(leader);
     }
     prepare_discard(leader);
     decide_later(leader, 0);
 }
 
-bool live_on_message(struct leader *leader, struct leader_member *m, const char *type,
-                     json_object *msg)
+bool live_is_newcomer(const struct leader_member *m, json_object *msg)
 {
-    const char *why = json_get_string(msg, "reason");
     int64_t attempt;
 
-    if (m->warming == 0 || !json_get_int(msg, "attempt", 1, INT32_MAX, &attempt) ||
-        attempt != m->warming)
-        return false;
-    if (strcmp(type, "parked") == 0) {
-        live_note(m, msg);
-        m->warm = m->live && fits(leader, m);
-        if (m->warm) {
-            decide_later(leader, 0);
-            return true;
-        }
-        why = m->live ? "what they train is not what the others train: other parameters, buffers, "
-                        "optimizers, data or global batch (which must not depend on WORLD_SIZE)"
-                      : "they are not live, as the others are";
-    }
-    refuse_newcomer(leader, m, why != NULL ? why : "?");
+    return m->warming != 0 && json_get_int(msg, "attempt", 1, INT32_MAX, &attempt) &&
+           attempt == m->warming;
+}
+
+static void give_up_newcomer(struct leader *leader, struct leader_member *m, const char *why)
+{
+    refuse_newcomer(leader, m, why);
     prepare_again(leader);
     decide_later(leader, 0);
-    return true;
+}
+
+void live_parked(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    live_note(m, msg);
+    m->warm = m->live && fits(leader, m);
+    if (m->warm)
+        decide_later(leader, 0);
+    else
+        give_up_newcomer(
+            leader, m,
+            m->live ? "what they train is not what the others train: other parameters, buffers, "
+                      "optimizers, data or global batch (which must not depend on WORLD_SIZE)"
+                    : "they are not live, as the others are");
+}
+
+void live_unprepared(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    const char *why = json_get_string(msg, "reason");
+
+    give_up_newcomer(leader, m, why != NULL ? why : "?");
 }
 
 void live_forget_newcomer(struct leader_member *m)
@@ -176,8 +187,8 @@ void live_enter(struct leader *leader, const char *type, uint64_t step)
     double now = leader_now(leader);
 
     change_update_reason(leader);
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
         json_object *msg;
 
         if (m->position < 0)
@@ -190,8 +201,8 @@ void live_enter(struct leader *leader, const char *type, uint64_t step)
         m->departing = m->next_position < 0 ? now : 0;
         m->awaited = m->next_position < 0 && step != 0;
     }
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
         json_object *msg;
 
         if (m->next_position < 0 || m->position >= 0)
@@ -224,33 +235,43 @@ static void departed(struct leader *leader, struct leader_member *m)
     decide_later(leader, 0);
 }
 
-bool live_departed(struct leader *leader, struct leader_member *m, const char *type,
-                   json_object *msg)
+bool live_is_departing(const struct leader_member *m)
+{
+    return m->departing != 0 && m->position < 0;
+}
+
+/* A worker of a member that was in a world under the leader before this one, while it is still
+ * being seen who is left. The others of its node end, too. */
+static void end_others(struct leader *leader, struct leader_member *m)
+{
+    if (m->was_in == NULL)
+        return;
+    log_info("job %u: a worker on %s has ended meanwhile", leader->options->job, m->node);
+    world_destroy(m->was_in);
+    m->was_in = NULL;
+    m->live = m->stateful = false;
+    change_kill(leader, m);
+}
+
+void live_exit(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     int64_t signal;
 
-    if (m->departing == 0 || m->position >= 0)
-        return false;
-    if (m->was_in != NULL && (strcmp(type, "exit") == 0 || strcmp(type, "drained") == 0)) {
-        /* Under the leader before this one; it is still being seen who is left. The others of its node end, too. */
-        log_info("job %u: a worker on %s has ended meanwhile", leader->options->job, m->node);
-        world_destroy(m->was_in);
-        m->was_in = NULL;
-        m->live = m->stateful = false;
-        change_kill(leader, m);
-    }
-    if (strcmp(type, "exit") == 0 &&
-        (!json_get_bool(msg, "told", false) || json_get_int(msg, "signal", 1, 255, &signal)))
+    end_others(leader, m);
+    if (!json_get_bool(msg, "told", false) || json_get_int(msg, "signal", 1, 255, &signal))
         change_leaver_gone(leader, m); /* it has not come to that step */
-    if (strcmp(type, "drained") == 0)
-        departed(leader, m);
-    return true;
+}
+
+void live_drained(struct leader *leader, struct leader_member *m)
+{
+    end_others(leader, m);
+    departed(leader, m);
 }
 
 void live_watch(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->departing == 0 || m->awaited || leader_now(leader) - m->departing < DEPART_LIMIT)
             continue;

@@ -5,7 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/allocation.h"
+#include "agent/leader/leader_internal.h"
+#include "agent/leader/pmix_publish.h"
+#include "agent/leader/pmix_relay.h"
 #include "agent/leader/pmix_world.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/world_store.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 #include "lib/pieces.h"
@@ -23,7 +29,7 @@ int pmix_relay_begin(struct leader *leader, struct pmix_relay *relay, const stru
     relay->node_count = world->node_count;
     snprintf(relay->name, sizeof(relay->name), "%u.%u.%d.%d", leader->options->job,
              leader->options->restarts, world->generation, attempt);
-    if (relay->gather != NULL && relay->unread != NULL && store_begin_world(leader, relay) == 0)
+    if (relay->gather != NULL && relay->unread != NULL && world_store_begin(leader, relay) == 0)
         return 0;
     pmix_relay_end(leader, relay);
     return -1;
@@ -31,8 +37,8 @@ int pmix_relay_begin(struct leader *leader, struct pmix_relay *relay, const stru
 
 void pmix_relay_end(struct leader *leader, struct pmix_relay *relay)
 {
-    store_end_world(leader, relay);
-    publish_relay_gone(leader, relay);
+    world_store_end(leader, relay);
+    pmix_publish_relay_gone(leader, relay);
     gather_destroy(relay->gather);
     free(relay->unread);
     *relay = (struct pmix_relay){0};
@@ -45,9 +51,9 @@ int pmix_world_place(const struct pmix_world *pmix_world, const struct leader_me
 
 struct leader_member *pmix_world_member(const struct pmix_world *pmix_world, int place)
 {
-    for (int i = 0; i < pmix_world->leader->member_count; i++)
-        if (pmix_world_place(pmix_world, pmix_world->leader->members[i]) == place)
-            return pmix_world->leader->members[i];
+    for (int i = 0; i < roster_count(pmix_world->leader); i++)
+        if (pmix_world_place(pmix_world, roster_at(pmix_world->leader, i)) == place)
+            return roster_at(pmix_world->leader, i);
     return NULL;
 }
 
@@ -162,8 +168,8 @@ static void begin_anew(const struct pmix_world *pmix_world)
 }
 
 /* That node's workers have started without PMIx. Most programs never miss it. */
-static void handle_no_pmix(const struct pmix_world *pmix_world, struct leader_member *m,
-                           json_object *msg)
+void pmix_relay_no_pmix(const struct pmix_world *pmix_world, struct leader_member *m,
+                        json_object *msg)
 {
     const char *reason = json_get_string(msg, "reason");
 
@@ -173,8 +179,8 @@ static void handle_no_pmix(const struct pmix_world *pmix_world, struct leader_me
         begin_anew(pmix_world);
 }
 
-static void handle_gather(const struct pmix_world *pmix_world, struct leader_member *m,
-                          json_object *msg)
+void pmix_relay_gather(const struct pmix_world *pmix_world, struct leader_member *m,
+                       json_object *msg)
 {
     const char *key = json_get_string(msg, "key");
     struct error err = {"nodes or data that cannot be understood"};
@@ -206,8 +212,8 @@ static void handle_gather(const struct pmix_world *pmix_world, struct leader_mem
 }
 
 /* One of the nodes gives up, as a rule because of its program's own time limit. */
-static void handle_ungather(const struct pmix_world *pmix_world, struct leader_member *m,
-                            json_object *msg)
+void pmix_relay_ungather(const struct pmix_world *pmix_world, struct leader_member *m,
+                         json_object *msg)
 {
     const char *key = json_get_string(msg, "key");
     int64_t status;
@@ -220,8 +226,8 @@ static void handle_ungather(const struct pmix_world *pmix_world, struct leader_m
 
 /* ---- from one node to another -------------------------------------------------------------------------------------------------- */
 
-static void handle_relay(const struct pmix_world *pmix_world, struct leader_member *m,
-                         json_object *msg)
+void pmix_relay_relay(const struct pmix_world *pmix_world, struct leader_member *m,
+                      json_object *msg)
 {
     struct leader_member *to = NULL;
     int64_t place;
@@ -254,8 +260,7 @@ void pmix_world_answer(const struct pmix_world *pmix_world, struct leader_member
     leader_send(m, answer);
 }
 
-static void handle_ask(const struct pmix_world *pmix_world, struct leader_member *m,
-                       json_object *msg)
+void pmix_relay_ask(const struct pmix_world *pmix_world, struct leader_member *m, json_object *msg)
 {
     static const struct {
         const char *what;
@@ -263,8 +268,8 @@ static void handle_ask(const struct pmix_world *pmix_world, struct leader_member
                        json_object *msg);
     } table[] = {
         {"allocate", allocation_on_question}, {"state", pmix_query_answer},
-        {"publish", publish_on_publish},      {"lookup", publish_on_lookup},
-        {"taken", publish_on_taken},          {"unpublish", publish_on_unpublish},
+        {"publish", pmix_publish_on_publish}, {"lookup", pmix_publish_on_lookup},
+        {"taken", pmix_publish_on_taken},     {"unpublish", pmix_publish_on_unpublish},
     };
     const char *what = json_get_string(msg, "what");
     json_object *answer;
@@ -279,37 +284,22 @@ static void handle_ask(const struct pmix_world *pmix_world, struct leader_member
     pmix_world_answer(pmix_world, m, msg, answer);
 }
 
-/* ---- the leader's -------------------------------------------------------------------------------------------------------------- */
+/* ---- which world ------------------------------------------------------------------------------- */
 
-bool pmix_relay_on_message(struct leader *leader, struct leader_member *m, const char *type,
-                           json_object *msg)
+bool pmix_relay_find(struct leader *leader, const struct leader_member *m, json_object *msg,
+                     struct pmix_world *pmix_world)
 {
-    static const struct {
-        const char *type;
-        void (*handle)(const struct pmix_world *pmix_world, struct leader_member *m,
-                       json_object *msg);
-    } table[] = {{"gather", handle_gather},
-                 {"no_pmix", handle_no_pmix},
-                 {"ungather", handle_ungather},
-                 {"relay", handle_relay},
-                 {"ask", handle_ask}};
-    struct pmix_world pmix_world = {.leader = leader};
     int64_t attempt;
 
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        if (strcmp(type, table[i].type) != 0)
-            continue;
-        if (!json_get_int(msg, "attempt", 1, INT32_MAX, &attempt))
-            return true;
-        pmix_world.next = attempt == leader->next.relay.attempt;
-        pmix_world.relay = pmix_world.next ? &leader->next.relay : &leader->relay;
-        /* Of a world that is over, or of which it is no part: its own agent will tell it so. */
-        if (attempt == pmix_world.relay->attempt && pmix_world_place(&pmix_world, m) >= 0)
-            table[i].handle(&pmix_world, m, msg);
-        return true;
-    }
-    return false;
+    *pmix_world = (struct pmix_world){.leader = leader};
+    if (!json_get_int(msg, "attempt", 1, INT32_MAX, &attempt))
+        return false;
+    pmix_world->next = attempt == leader->next.relay.attempt;
+    pmix_world->relay = pmix_world->next ? &leader->next.relay : &leader->relay;
+    return attempt == pmix_world->relay->attempt && pmix_world_place(pmix_world, m) >= 0;
 }
+
+/* ---- members that are gone --------------------------------------------------------------------- */
 
 static void fail_all(struct pmix_world *pmix_world, const struct leader_member *m)
 {
@@ -335,6 +325,6 @@ void pmix_relay_member_gone(struct leader *leader, const struct leader_member *m
 
     fail_all(&now, m);
     fail_all(&next, m);
-    publish_member_gone(leader, m);
-    store_member_gone(leader, m);
+    pmix_publish_member_gone(leader, m);
+    world_store_member_gone(leader, m);
 }

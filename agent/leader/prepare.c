@@ -14,6 +14,8 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/pmix_relay.h"
+#include "agent/leader/roster.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 
@@ -58,8 +60,8 @@ json_object *prepare_message(const char *type, const struct world *world, int in
 /* The members' places in it; the others have none. */
 static void give_places(struct leader *leader, const int *order, int size)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         m->parked = false;
         m->next_position = -1;
@@ -71,9 +73,9 @@ static void give_places(struct leader *leader, const int *order, int size)
 
 static struct leader_member *first_member(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->next_position == 0)
-            return leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->next_position == 0)
+            return roster_at(leader, i);
     return NULL;
 }
 
@@ -103,8 +105,8 @@ static int choose(struct leader *leader, bool only_warm, int **order, int *size)
 /* Does somebody leave the present world for that one? */
 static bool lets_go(const struct leader *leader, const int *order, int size)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (decide_drops(leader->members[i], order, size))
+    for (int i = 0; i < roster_count(leader); i++)
+        if (decide_drops(roster_at(leader, i), order, size))
             return true;
     return false;
 }
@@ -158,8 +160,8 @@ void prepare_discard(struct leader *leader)
 {
     if (leader->next.world == NULL)
         return;
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->next_position >= 0 && leader->next.reserved && !leader->next.live)
             leader_send(m, attempt_message(leader, "discard"));
@@ -180,8 +182,8 @@ bool prepare_usable(const struct leader *leader)
 {
     int usable = 0;
 
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         usable += m->next_position >= 0 && m->link != NULL && !m->leaving && !m->released &&
                   leader_now(leader) >= m->shunned_until;
@@ -221,9 +223,9 @@ bool prepare_ready(const struct leader *leader)
 {
     bool ready = leader->next.reserved;
 
-    for (int i = 0; i < leader->member_count; i++)
+    for (int i = 0; i < roster_count(leader); i++)
         ready = ready &&
-                (leader->members[i]->next_position < 0 || is_ready(leader, leader->members[i]));
+                (roster_at(leader, i)->next_position < 0 || is_ready(leader, roster_at(leader, i)));
     return ready;
 }
 
@@ -237,9 +239,10 @@ const char *prepare_text(const struct leader *leader, char *text, size_t size)
 {
     int nodes = 0, parked = 0;
 
-    for (int i = 0; i < leader->member_count; i++) {
-        nodes += leader->members[i]->next_position >= 0;
-        parked += leader->members[i]->next_position >= 0 && is_ready(leader, leader->members[i]);
+    for (int i = 0; i < roster_count(leader); i++) {
+        nodes += roster_at(leader, i)->next_position >= 0;
+        parked += roster_at(leader, i)->next_position >= 0 &&
+                  is_ready(leader, roster_at(leader, i));
     }
     text[0] = '\0';
     if (leader->next.world != NULL)
@@ -248,10 +251,24 @@ const char *prepare_text(const struct leader *leader, char *text, size_t size)
     return text;
 }
 
-static void handle_reserved(struct leader *leader, struct leader_member *m, json_object *msg)
+bool prepare_is_of(const struct leader *leader, const struct leader_member *m, json_object *msg)
+{
+    int64_t attempt;
+
+    return leader->next.world != NULL && m->next_position >= 0 &&
+           json_get_int(msg, "attempt", 0, INT32_MAX, &attempt) && attempt == leader->next.attempt;
+}
+
+/* In the next three, a message may be of a newcomer to a live world, whose attempt may be that of the
+ * next world, too: live.c comes first. */
+void prepare_reserved(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     int64_t port;
 
+    if (live_is_newcomer(m, msg)) {
+        live_unprepared(leader, m, msg); /* it was not asked for a port */
+        return;
+    }
     if (leader->next.reserved || m->next_position != 0 ||
         !json_get_int(msg, "port", 1, 65535, &port))
         return;
@@ -261,8 +278,8 @@ static void handle_reserved(struct leader *leader, struct leader_member *m, json
         change_form(leader);
         return;
     }
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *each = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *each = roster_at(leader, i);
 
         if (each->next_position < 0)
             continue;
@@ -272,41 +289,28 @@ static void handle_reserved(struct leader *leader, struct leader_member *m, json
     }
 }
 
-static void handle_unprepared(struct leader *leader, struct leader_member *m, json_object *msg)
+void prepare_parked(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    if (live_is_newcomer(m, msg)) {
+        live_parked(leader, m, msg);
+        return;
+    }
+    m->parked = true;
+    decide_later(leader, 0);
+}
+
+void prepare_unprepared(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     const char *reason = json_get_string(msg, "reason");
 
+    if (live_is_newcomer(m, msg)) {
+        live_unprepared(leader, m, msg);
+        return;
+    }
     if (!leader->cold_said)
         log_info("job %u: the next workers are not started early on %s: %s", leader->options->job,
                  m->node, reason != NULL ? reason : "?");
     leader->cold_said = leader->unprepared = true;
     prepare_discard(leader);
     decide_later(leader, 0);
-}
-
-bool prepare_on_message(struct leader *leader, struct leader_member *m, const char *type,
-                        json_object *msg)
-{
-    static const char *const types[] = {"reserved", "parked", "unprepared"};
-    int64_t attempt;
-    bool ours = false;
-
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-        ours = ours || strcmp(type, types[i]) == 0;
-    if (!ours)
-        return false;
-    if (live_on_message(leader, m, type, msg))
-        return true;
-    if (leader->next.world == NULL || m->next_position < 0 ||
-        !json_get_int(msg, "attempt", 0, INT32_MAX, &attempt) || attempt != leader->next.attempt)
-        return true; /* of one that has been given up */
-    if (strcmp(type, "reserved") == 0) {
-        handle_reserved(leader, m, msg);
-    } else if (strcmp(type, "parked") == 0) {
-        m->parked = true;
-        decide_later(leader, 0);
-    } else {
-        handle_unprepared(leader, m, msg);
-    }
-    return true;
 }

@@ -2,20 +2,56 @@
 /* What users, programs and files are told about a job: host files, history, `selastic`, the cause of a failure. */
 #include <limits.h>
 #include <stdarg.h>
-#include <stdarg.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/allocation.h"
+#include "agent/leader/exclude.h"
+#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/report.h"
+#include "agent/leader/roster.h"
 #include "agent/run_dir.h"
+#include "client/event_page.h"
 #include "common/files.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 #include "lib/json_text.h"
 
 #define GENERATION_MAX ((size_t)16 << 20) /* bytes of generation.json */
+
+/* One line of the job's history. */
+struct generation_record {
+    int generation, size, workers;
+    /* When the world before had been held, on the leader's clock; < 0: there was none. */
+    double pause_from;
+    double time, until, pause; /* Unix time, seconds; until and pause < 0: not known (yet) */
+    char kind[16];
+    char *reason;
+    char **nodes;
+};
+
+/* What the program has reported of its progress, of the node with the lowest ranks that reports. Kept
+ * over a change, until the new world reports. */
+struct progress {
+    int generation; /* 0: nothing has been reported */
+    int position;   /* the node */
+    int64_t done, total;
+    char unit[EVENT_UNIT_BYTES];
+    int64_t first_done; /* at first_at (leader_now), the first report of this generation */
+    double first_at;
+    double at; /* Unix time */
+};
+
+struct report {
+    struct generation_record *history;
+    int history_count;
+    double started; /* Unix time */
+    struct progress progress;
+};
 
 /* ---- files ------------------------------------------------------------------------------------------------------------- */
 
@@ -67,7 +103,9 @@ static json_object *record_json(const struct generation_record *r)
 
 static struct generation_record *last_record(struct leader *leader)
 {
-    return leader->history_count > 0 ? &leader->history[leader->history_count - 1] : NULL;
+    return leader->report->history_count > 0
+               ? &leader->report->history[leader->report->history_count - 1]
+               : NULL;
 }
 
 static int add_record(struct leader *leader)
@@ -75,13 +113,14 @@ static int add_record(struct leader *leader)
     struct generation_record *grown, *r;
     const struct world *world = leader->world;
 
-    grown = realloc(leader->history, ((size_t)leader->history_count + 1) * sizeof(*grown));
+    grown = realloc(leader->report->history,
+                    ((size_t)leader->report->history_count + 1) * sizeof(*grown));
     if (grown == NULL)
         return -1;
-    leader->history = grown;
+    leader->report->history = grown;
     if ((r = last_record(leader)) != NULL && r->until < 0)
         r->until = unix_now();
-    r = &leader->history[leader->history_count++];
+    r = &leader->report->history[leader->report->history_count++];
     memset(r, 0, sizeof(*r));
     r->generation = world->generation;
     r->size = world->node_count;
@@ -177,13 +216,25 @@ void report_end(struct leader *leader)
     append_history(leader, line);
 }
 
-void report_free(struct leader *leader)
+struct report *report_create(void)
 {
-    for (int i = 0; i < leader->history_count; i++) {
-        free(leader->history[i].reason);
-        strings_free(leader->history[i].nodes);
+    struct report *report = calloc(1, sizeof(*report));
+
+    if (report != NULL)
+        report->started = unix_now();
+    return report;
+}
+
+void report_destroy(struct report *report)
+{
+    if (report == NULL)
+        return;
+    for (int i = 0; i < report->history_count; i++) {
+        free(report->history[i].reason);
+        strings_free(report->history[i].nodes);
     }
-    free(leader->history);
+    free(report->history);
+    free(report);
 }
 
 /* ---- failures ---------------------------------------------------------------------------------------------------------- */
@@ -231,9 +282,9 @@ static json_object *members_json(struct leader *leader)
 {
     json_object *array = json_object_new_array();
 
-    for (int position = -1, pass = 0; pass < leader->member_count + 1; pass++, position++) {
-        for (int i = 0; i < leader->member_count; i++) {
-            struct leader_member *m = leader->members[i];
+    for (int position = -1, pass = 0; pass < roster_count(leader) + 1; pass++, position++) {
+        for (int i = 0; i < roster_count(leader); i++) {
+            struct leader_member *m = roster_at(leader, i);
             struct extension *ext = m->base ? NULL : extensions_find(leader, m->job);
             json_object *obj;
 
@@ -268,8 +319,8 @@ static json_object *extensions_json(struct leader *leader)
     static const char *const states[] = {"pending", "pending", "starting", "joined", "leaving"};
     json_object *array = json_object_new_array();
 
-    for (int i = 0; i < leader->extension_count; i++) {
-        const struct extension *ext = &leader->extensions[i];
+    for (int i = 0; i < extensions_count(leader); i++) {
+        const struct extension *ext = extensions_at(leader, i);
         json_object *obj = json_object_new_object();
         double begin = ext->begin > leader_now(leader)
                            ? unix_now() + ext->begin - leader_now(leader)
@@ -289,7 +340,7 @@ static json_object *extensions_json(struct leader *leader)
 
 void report_progress(struct leader *leader, const struct leader_member *m, json_object *beat)
 {
-    struct progress *p = &leader->progress;
+    struct progress *p = &leader->report->progress;
     json_object *said = NULL;
     int64_t gen, done, total;
     const char *unit;
@@ -316,7 +367,7 @@ void report_progress(struct leader *leader, const struct leader_member *m, json_
 /* The rate is that of the present world: another has another. */
 static json_object *progress_json(const struct leader *leader)
 {
-    const struct progress *p = &leader->progress;
+    const struct progress *p = &leader->report->progress;
     double seconds = leader_now(leader) - p->first_at;
     json_object *obj;
 
@@ -339,9 +390,9 @@ static uint64_t highest_step(const struct leader *leader)
 {
     uint64_t step = 0;
 
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position >= 0 && leader->members[i]->step > step)
-            step = leader->members[i]->step;
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->position >= 0 && roster_at(leader, i)->step > step)
+            step = roster_at(leader, i)->step;
     return step;
 }
 
@@ -355,8 +406,8 @@ static json_object *pmix_json(const struct leader *leader)
         return json_object_new_string("none (--pmix=no)");
     if (leader->relay.without[0] != '\0')
         return json_object_new_string(leader->relay.without);
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
         char text[1024];
 
         if (!m->base || m->nodeid != 0 ||
@@ -380,8 +431,9 @@ static json_object *state_json(struct leader *leader)
     json_object_object_add(msg, "incarnation", json_object_new_string(text));
     json_object_object_add(msg, "user", json_object_new_string(o->user));
     json_object_object_add(msg, "name",
-                           json_object_new_string(leader->base != NULL && leader->base->name != NULL
-                                                      ? leader->base->name
+                           json_object_new_string(extensions_base(leader) != NULL &&
+                                                          extensions_base(leader)->name != NULL
+                                                      ? extensions_base(leader)->name
                                                       : ""));
     json_object_object_add(msg, "phase", json_object_new_string(phase_name(leader->phase)));
     json_object_object_add(msg, "generation", json_object_new_int(leader->generation));
@@ -398,7 +450,7 @@ static json_object *state_json(struct leader *leader)
     json_object_object_add(msg, "step", json_object_new_int64((int64_t)highest_step(leader)));
     json_object_object_add(msg, "progress", progress_json(leader));
     json_object_object_add(msg, "since",
-                           json_object_new_double(r != NULL ? r->time : leader->started));
+                           json_object_new_double(r != NULL ? r->time : leader->report->started));
     json_object_object_add(msg, "restarts", json_object_new_int(leader->restarts));
     json_object_object_add(msg, "members", members_json(leader));
     json_object_object_add(msg, "extensions", extensions_json(leader));
@@ -411,7 +463,7 @@ static json_object *state_json(struct leader *leader)
     exclude_describe(leader, left_out, sizeof(left_out));
     json_object_object_add(msg, "left_out", json_object_new_string(left_out));
     json_object_object_add(msg, "leader", json_object_new_string(o->node));
-    json_object_object_add(msg, "term", json_object_new_int(leader->lease.term));
+    json_object_object_add(msg, "term", json_object_new_int(lease_term(leader)));
     json_object_object_add(msg, "policy", policy_to_json(o->policy));
     json_object_object_add(msg, "state_dir", json_object_new_string(o->state_dir));
     json_object_object_add(msg, "checkpoint_dir", json_object_new_string(o->checkpoint_dir));
@@ -423,8 +475,8 @@ static json_object *history_json(struct leader *leader)
 {
     json_object *msg = leader_message("history", -1), *array = json_object_new_array();
 
-    for (int i = 0; i < leader->history_count; i++) {
-        const struct generation_record *r = &leader->history[i];
+    for (int i = 0; i < leader->report->history_count; i++) {
+        const struct generation_record *r = &leader->report->history[i];
         json_object *obj = record_json(r);
 
         json_object_object_add(obj, "pause",
@@ -463,7 +515,7 @@ static json_object *resize(struct leader *leader, json_object *msg)
     const struct sizes *sizes = &leader->options->policy->sizes;
     int64_t nodes, delta;
     char text[256];
-    int old = leader->target;
+    int old = allocation_user_target(leader);
 
     sizes_format(sizes, text, sizeof(text));
     if (leader->phase == PHASE_ENDING || leader->stopping)
@@ -479,43 +531,72 @@ static json_object *resize(struct leader *leader, json_object *msg)
                       leader->options->base_nodes);
     if (nodes < 0 || !sizes_allowed(sizes, (int)nodes))
         return answer("error", "%lld nodes: allowed are %s", (long long)nodes, text);
-    leader->target = (int)nodes;
-    if (leader->target > old)
+    allocation_set_user_target(leader, (int)nodes);
+    if (allocation_user_target(leader) > old)
         leader->last_setback = -1; /* the user wants them now */
-    if (leader->world == NULL || leader->world->node_count != leader->target)
+    if (leader->world == NULL || leader->world->node_count != allocation_user_target(leader))
         snprintf(leader->next_reason, sizeof(leader->next_reason), "resize to %d by selastic",
-                 leader->target);
+                 allocation_user_target(leader));
     decide_later(leader, 0);
-    if (leader->world != NULL && leader->world->node_count == leader->target)
-        return answer("done", "job %u has %d node%s", leader->options->job, leader->target,
-                      leader->target == 1 ? "" : "s");
+    if (leader->world != NULL && leader->world->node_count == allocation_user_target(leader))
+        return answer("done", "job %u has %d node%s", leader->options->job,
+                      allocation_user_target(leader),
+                      allocation_user_target(leader) == 1 ? "" : "s");
     return answer("done", "job %u: %s to %d node%s", leader->options->job,
-                  leader->world != NULL && leader->world->node_count > leader->target
+                  leader->world != NULL &&
+                          leader->world->node_count > allocation_user_target(leader)
                       ? "shrinks"
                       : "grows, as nodes become free,",
-                  leader->target, leader->target == 1 ? "" : "s");
+                  allocation_user_target(leader), allocation_user_target(leader) == 1 ? "" : "s");
 }
 
-/* Who may have been followed by another leader says so with what it knows, and changes nothing. */
-void report_control(struct leader *leader, struct link *link, const char *type, json_object *msg)
+/* A leader that may have been followed by another one says so, with what it knows, and changes
+ * nothing. */
+static bool leads(struct leader *leader)
 {
-    bool leads = leader->phase == PHASE_ENDING || lease_may_act(leader);
-    json_object *said;
+    return leader->phase == PHASE_ENDING || lease_may_act(leader);
+}
 
-    if (strcmp(type, "show") == 0)
-        said = state_json(leader);
-    else if (strcmp(type, "history") == 0)
-        said = history_json(leader);
-    else if (strcmp(type, "resize") != 0)
-        said = answer("error", "unknown request '%.40s'; known are show, history, resize", type);
-    else if (!leads)
-        said = answer("error",
-                      "%s may not lead the job any more, and no other node says that it "
-                      "does; try again in some seconds",
-                      leader->options->node);
-    else
-        said = resize(leader, msg);
-    if (!leads)
+static void say(struct link *link, json_object *said, bool leading)
+{
+    if (!leading)
         json_object_object_add(said, "elsewhere", json_object_new_boolean(true));
     link_send(link, said);
+}
+
+void report_show(struct leader *leader, struct link *link, json_object *msg)
+{
+    bool leading = leads(leader);
+
+    (void)msg;
+    say(link, state_json(leader), leading);
+}
+
+void report_history(struct leader *leader, struct link *link, json_object *msg)
+{
+    bool leading = leads(leader);
+
+    (void)msg;
+    say(link, history_json(leader), leading);
+}
+
+void report_resize(struct leader *leader, struct link *link, json_object *msg)
+{
+    if (leads(leader))
+        say(link, resize(leader, msg), true);
+    else
+        say(link,
+            answer("error",
+                   "%s may not lead the job any more, and no other node says that it "
+                   "does; try again in some seconds",
+                   leader->options->node),
+            false);
+}
+
+void report_unknown(struct leader *leader, struct link *link, const char *type)
+{
+    bool leading = leads(leader);
+
+    say(link, answer("error", "unknown request '%.40s'; known are show, history, resize", type),
+        leading);
 }

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/requeue.h"
+#include "agent/leader/srun.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
 
@@ -14,10 +17,35 @@
 #define ASK_LIMIT    60.0
 #define ASK_AGAIN_MS 2000
 
+struct requeue {
+    bool wanted; /* the job is to go back into the queue instead of ending */
+    bool asking; /* Slurm is being asked to */
+};
+
+struct requeue *requeue_create(void)
+{
+    return calloc(1, sizeof(struct requeue));
+}
+
+void requeue_destroy(struct requeue *requeue)
+{
+    free(requeue);
+}
+
+bool requeue_wanted(const struct leader *leader)
+{
+    return leader->requeue->wanted;
+}
+
+bool requeue_asking(const struct leader *leader)
+{
+    return leader->requeue->asking;
+}
+
 /* Seconds before its time limit at which the job is to save and leave. */
 static double margin(const struct leader *leader)
 {
-    double quarter = leader->base->time_limit * 60.0 / 4;
+    double quarter = extensions_base(leader)->time_limit * 60.0 / 4;
     double grace = leader->options->policy->grace < quarter ? leader->options->policy->grace
                                                             : quarter;
 
@@ -29,16 +57,16 @@ void requeue_watch(struct leader *leader)
     double left;
 
     if ((leader->options->policy->requeue & POLICY_REQUEUE_LIMIT) == 0 || leader->stopping ||
-        leader->generation == 0 || leader->base == NULL ||
-        leader->base->state != JOB_KIND_RUNNING || leader->base->time_limit == UINT32_MAX ||
-        leader->base->end == 0)
+        leader->generation == 0 || extensions_base(leader) == NULL ||
+        extensions_base(leader)->state != JOB_KIND_RUNNING ||
+        extensions_base(leader)->time_limit == UINT32_MAX || extensions_base(leader)->end == 0)
         return;
-    left = (double)(leader->base->end - time(NULL)) - margin(leader);
+    left = (double)(extensions_base(leader)->end - time(NULL)) - margin(leader);
     if (left > 0) {
         decide_later(leader, left);
         return;
     }
-    leader->requeue = true;
+    leader->requeue->wanted = true;
     change_stop_job(leader, "its time limit is near; it goes on from the queue");
 }
 
@@ -53,7 +81,7 @@ void requeue_after_fault(struct leader *leader)
                   o->restarts);
         return;
     }
-    leader->requeue = true;
+    leader->requeue->wanted = true;
 }
 
 struct asking {
@@ -94,9 +122,9 @@ static void asked(void *arg)
         log_info("job %u: is back in the queue, and goes on from its checkpoint", asking->job);
     else
         log_error("job %u: cannot be put back into the queue: %s", asking->job, asking->err.text);
-    leader->requeueing = false;
+    leader->requeue->asking = false;
     if (!asking->done) {
-        leader->requeue = false;
+        leader->requeue->wanted = false;
         srun_end(leader);
     }
     free(asking);
@@ -107,13 +135,14 @@ bool requeue_instead(struct leader *leader)
 {
     struct asking *asking;
 
-    if (!leader->requeue || leader->exit_code == 0 || (asking = calloc(1, sizeof(*asking))) == NULL)
+    if (!leader->requeue->wanted || leader->exit_code == 0 ||
+        (asking = calloc(1, sizeof(*asking))) == NULL)
         return false;
     *asking = (struct asking){.work = {.work = ask, .done = asked, .arg = asking},
                               .leader = leader,
                               .job = leader->options->job,
                               .since = leader_now(leader)};
-    leader->requeueing = true;
+    leader->requeue->asking = true;
     slurm_queue(leader->loop, &asking->work);
     return true;
 }

@@ -11,9 +11,21 @@
 #include <unistd.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/requeue.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/srun.h"
 #include "agent/srun_port.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
+
+struct srun_lost {
+    bool lost;        /* there is no srun any more */
+    bool looking;     /* a look is under way */
+    bool looked_last; /* the last look, when all was over, has begun */
+    bool completing;  /* Slurm is being told that the job has ended */
+    bool completed;   /* … or has been */
+};
 
 struct srun_look {
     struct slurm_work work;
@@ -72,9 +84,9 @@ static void looked(void *arg)
     struct srun_look *srun_look = arg;
     struct leader *leader = srun_look->leader;
 
-    leader->looking_for_srun = false;
+    leader->srun_lost->looking = false;
     if (!srun_look->output_only)
-        leader->srun_lost = !srun_look->there;
+        leader->srun_lost->lost = !srun_look->there;
     if (!srun_look->there && leader->phase != PHASE_ENDING) {
         if (srun_look->fd >= 0) {
             dup2(srun_look->fd, STDOUT_FILENO);
@@ -85,8 +97,8 @@ static void looked(void *arg)
                  srun_look->output_only ? "does not hear this node any more"
                                         : "is lost with its node",
                  srun_look->fd >= 0 ? srun_look->path : "no file");
-        for (int i = 0; i < leader->member_count; i++)
-            srun_lost_tell(leader, leader->members[i]);
+        for (int i = 0; i < roster_count(leader); i++)
+            srun_lost_tell(leader, roster_at(leader, i));
     }
     if (srun_look->fd >= 0)
         close(srun_look->fd);
@@ -96,7 +108,7 @@ static void looked(void *arg)
     free(srun_look->state_dir);
     free(srun_look);
     if (leader->phase == PHASE_ENDING) {
-        if (!leader->srun_lost)
+        if (!leader->srun_lost->lost)
             srun_found(leader);
         leader_handle_closed(leader);
     }
@@ -125,7 +137,7 @@ void srun_lost_look(struct leader *leader, bool output_only)
         .state_dir = strdup(leader->options->state_dir),
         .fd = -1,
     };
-    leader->looking_for_srun = true;
+    leader->srun_lost->looking = true;
     slurm_queue(leader->loop, &srun_look->work);
 }
 
@@ -166,7 +178,7 @@ static void job_ended(void *arg)
     }
     if (!ending->done)
         log_error("job %u: has ended, and cannot tell Slurm: %s", ending->job, ending->err.text);
-    leader->completing = false;
+    leader->srun_lost->completing = false;
     free(ending);
     leader_handle_closed(leader);
 }
@@ -175,22 +187,23 @@ bool srun_lost_ends(struct leader *leader)
 {
     struct ending *ending;
 
-    if (leader->completing)
+    if (leader->srun_lost->completing)
         return true;
-    if (leader->lease.term > 0 && !leader->deposed && !leader->looked_last) {
+    if (lease_term(leader) > 0 && !lease_deposed(leader) && !leader->srun_lost->looked_last) {
         /* If it was there when the node before this one was lost, it may have been lost since; if not, that node may only have been cut off, and be back. */
-        leader->looked_last = true;
+        leader->srun_lost->looked_last = true;
         srun_lost_look(leader, false);
-        return leader->looking_for_srun;
+        return leader->srun_lost->looking;
     }
-    if ((!leader->srun_lost && !srun_misleads(leader)) || leader->deposed ||
-        leader->completed_job || leader->requeue || (ending = calloc(1, sizeof(*ending))) == NULL)
+    if ((!leader->srun_lost->lost && !srun_misleads(leader)) || lease_deposed(leader) ||
+        leader->srun_lost->completed || requeue_wanted(leader) ||
+        (ending = calloc(1, sizeof(*ending))) == NULL)
         return false;
-    if (!leader->srun_lost)
+    if (!leader->srun_lost->lost)
         log_info("job %u: has ended, and srun would not say so: what the batch script does after "
                  "it is left out",
                  leader->options->job);
-    leader->completing = leader->completed_job = true;
+    leader->srun_lost->completing = leader->srun_lost->completed = true;
     *ending = (struct ending){.work = {.work = end_job, .done = job_ended, .arg = ending},
                               .leader = leader,
                               .job = leader->options->job,
@@ -198,4 +211,26 @@ bool srun_lost_ends(struct leader *leader)
                               .since = leader_now(leader)};
     slurm_queue(leader->loop, &ending->work);
     return true;
+}
+
+/* ---- life -------------------------------------------------------------------------------------- */
+
+struct srun_lost *srun_lost_create(void)
+{
+    return calloc(1, sizeof(struct srun_lost));
+}
+
+void srun_lost_destroy(struct srun_lost *lost)
+{
+    free(lost);
+}
+
+bool srun_is_lost(const struct leader *leader)
+{
+    return leader->srun_lost->lost;
+}
+
+bool srun_is_looked_for(const struct leader *leader)
+{
+    return leader->srun_lost->looking;
 }

@@ -9,13 +9,31 @@
 #include <string.h>
 #include <time.h>
 
+#include "agent/leader/allocation.h"
+#include "agent/leader/exclude.h"
+#include "agent/leader/extension_argv.h"
+#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/submit.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
 
 #define SUBMIT_LIMIT_MS    60000 /* for sbatch, which retries while slurmctld restarts */
 #define SUBMIT_BACKOFF_MAX 60.0
+#define SUBMIT_BACKOFF     2.0
 #define MINUTES_MIN        1 /* no extension for less */
+
+struct submit {
+    struct submission *submission; /* a running sbatch; NULL: none */
+    int count;                     /* submissions so far */
+    char error[256];               /* what sbatch has said last; "": nothing, or it went well */
+    double after;                  /* no sbatch before, since one was refused */
+    double backoff;                /* seconds after the next refusal */
+    int cancelling;                /* cancellations under way */
+    bool cleaned;                  /* extensions have been cancelled at the end */
+};
 
 /* ---- sbatch ------------------------------------------------------------------------------------------------------------ */
 
@@ -61,7 +79,7 @@ static void submission_result(struct submission *s)
     struct extension *ext = extensions_find(leader, 0);
     unsigned long job = strtoul(s->out_text, NULL, 10);
 
-    leader->submission = NULL;
+    leader->submit->submission = NULL;
     if (s->status == 0 && job > 0 && job < UINT32_MAX) {
         if (extensions_find(leader, (uint32_t)job) != NULL) {
             /* Its agents have joined before. */
@@ -81,30 +99,30 @@ static void submission_result(struct submission *s)
             ext->pool = s->pool;
             ext->increments = s->increments;
         }
-        leader->submit_error[0] = '\0';
-        leader->submit_backoff = 2;
+        leader->submit->error[0] = '\0';
+        leader->submit->backoff = SUBMIT_BACKOFF;
         leader->last_increments = s->increments;
-        leader->last_poll = 0;
+        extensions_look_soon(leader);
         if (leader->phase == PHASE_ENDING || leader->stopping)
             extensions_cancel(leader, (uint32_t)job, false, "the job is ending");
     } else {
-        char before[sizeof(leader->submit_error)];
+        char before[sizeof(leader->submit->error)];
 
         if (ext != NULL)
             extensions_drop(leader, ext);
-        memcpy(before, leader->submit_error, sizeof(before));
-        last_line(s->err_text, leader->submit_error, sizeof(leader->submit_error));
-        if (leader->submit_error[0] == '\0')
-            snprintf(leader->submit_error, sizeof(leader->submit_error),
+        memcpy(before, leader->submit->error, sizeof(before));
+        last_line(s->err_text, leader->submit->error, sizeof(leader->submit->error));
+        if (leader->submit->error[0] == '\0')
+            snprintf(leader->submit->error, sizeof(leader->submit->error),
                      "sbatch ended with status %lld", (long long)s->status);
-        requests_growth_failed(leader->requests, leader->submit_error);
-        if (strcmp(before, leader->submit_error) != 0) /* once, however often it is tried */
+        allocation_growth_failed(leader, leader->submit->error);
+        if (strcmp(before, leader->submit->error) != 0) /* once, however often it is tried */
             log_info("job %u: an extension of %d node%s was refused: %s", leader->options->job,
-                     s->nodes, s->nodes == 1 ? "" : "s", leader->submit_error);
-        leader->submit_after = leader_now(leader) + leader->submit_backoff;
-        leader->submit_backoff *= 2;
-        if (leader->submit_backoff > SUBMIT_BACKOFF_MAX)
-            leader->submit_backoff = SUBMIT_BACKOFF_MAX;
+                     s->nodes, s->nodes == 1 ? "" : "s", leader->submit->error);
+        leader->submit->after = leader_now(leader) + leader->submit->backoff;
+        leader->submit->backoff *= 2;
+        if (leader->submit->backoff > SUBMIT_BACKOFF_MAX)
+            leader->submit->backoff = SUBMIT_BACKOFF_MAX;
         leader->last_increments = 0;
     }
     decide_later(leader, 0);
@@ -219,24 +237,25 @@ static int submission_spawn(struct submission *s, char **argv, char **env)
 /* Nodes of the base and of extensions that stay. */
 static char **used_nodes(struct leader *leader)
 {
-    char **list = calloc((size_t)leader->member_count + 1, sizeof(*list));
+    char **list = calloc((size_t)roster_count(leader) + 1, sizeof(*list));
     int count = 0;
 
-    for (int i = 0; list != NULL && i < leader->member_count; i++)
-        if (leader->members[i]->link != NULL && !leader->members[i]->leaving)
-            list[count++] = leader->members[i]->node;
+    for (int i = 0; list != NULL && i < roster_count(leader); i++)
+        if (roster_at(leader, i)->link != NULL && !roster_at(leader, i)->leaving)
+            list[count++] = roster_at(leader, i)->node;
     return list;
 }
 
 static bool base_ends_soon(struct leader *leader)
 {
-    long left = leader->base->end - time(NULL);
+    const struct job_info *base = extensions_base(leader);
+    long left = base->end - time(NULL);
 
-    if (leader->base->time_limit == UINT32_MAX || left >= MINUTES_MIN * 60)
+    if (base->time_limit == UINT32_MAX || left >= MINUTES_MIN * 60)
         return false;
-    snprintf(leader->submit_error, sizeof(leader->submit_error),
+    snprintf(leader->submit->error, sizeof(leader->submit->error),
              "the base job's time limit is %ld s away", left > 0 ? left : 0);
-    leader->submit_after = leader_now(leader) + SUBMIT_BACKOFF_MAX;
+    leader->submit->after = leader_now(leader) + SUBMIT_BACKOFF_MAX;
     return true;
 }
 
@@ -262,13 +281,13 @@ void submit_extension(struct leader *leader, int nodes, int increments, double d
     ext->increments = increments;
     if (delay > 0)
         ext->begin = leader_now(leader) + delay;
-    leader->submission = s;
-    leader->extensions_seen++;
+    leader->submit->submission = s;
+    leader->submit->count++;
     used = used_nodes(leader);
-    avoid = recovery_excluded(leader->recovery, leader_now(leader));
+    avoid = exclude_list(leader);
     ext->excludes = avoid != NULL && avoid[0] != '\0';
-    argv = extension_argv(leader->options, leader->base, s->pool, nodes, delay, time(NULL), used,
-                          avoid);
+    argv = extension_argv(leader->options, extensions_base(leader), s->pool, nodes, delay,
+                          time(NULL), used, avoid);
     env = extension_environment(leader);
     submission_spawn(s, argv, env);
     free(used);
@@ -302,10 +321,10 @@ static void cancel_done(void *arg)
     struct cancelling *c = arg;
     struct leader *leader = c->leader;
 
-    leader->last_poll = 0;
-    leader->cancelling--;
+    extensions_look_soon(leader);
+    leader->submit->cancelling--;
     if (c->last)
-        leader->cleaned = true;
+        leader->submit->cleaned = true;
     free(c->jobs);
     free(c);
     if (leader->phase == PHASE_ENDING)
@@ -334,6 +353,62 @@ void submit_cancel(struct leader *leader, const uint32_t *jobs, int count, bool 
     c->last = last;
     c->leader = leader;
     c->work = (struct slurm_work){.work = cancel_work, .done = cancel_done, .arg = c};
-    leader->cancelling++;
+    leader->submit->cancelling++;
     slurm_queue(leader->loop, &c->work);
+}
+
+/* ---- life -------------------------------------------------------------------------------------- */
+
+struct submit *submit_create(void)
+{
+    struct submit *submit = calloc(1, sizeof(*submit));
+
+    if (submit != NULL)
+        submit->backoff = SUBMIT_BACKOFF;
+    return submit;
+}
+
+void submit_destroy(struct submit *submit)
+{
+    free(submit);
+}
+
+bool submit_submitting(const struct leader *leader)
+{
+    return leader->submit->submission != NULL;
+}
+
+bool submit_busy(const struct leader *leader)
+{
+    return leader->submit->submission != NULL || leader->submit->cancelling > 0;
+}
+
+int submit_count(const struct leader *leader)
+{
+    return leader->submit->count;
+}
+
+double submit_after(const struct leader *leader)
+{
+    return leader->submit->after;
+}
+
+const char *submit_error(const struct leader *leader)
+{
+    return leader->submit->error;
+}
+
+void submit_forget_error(struct leader *leader)
+{
+    leader->submit->error[0] = '\0';
+}
+
+bool submit_cleaned(const struct leader *leader)
+{
+    return leader->submit->cleaned;
+}
+
+void submit_disown(struct leader *leader)
+{
+    leader->submit->cleaned = true;
 }

@@ -8,7 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/leader/allocation.h"
+#include "agent/leader/exclude.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/pmix_relay.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/srun.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 
@@ -21,12 +27,11 @@ void takeover_begin(struct leader *leader)
 
     leader->assembling = leader_now(leader) + ASSEMBLE_MAX;
     leader->attempts = (o->term & 0x3ff) << 20; /* no number is given twice */
-    leader->lease.term = o->term;
-    leader->unsealed = true;
+    lease_inherit(leader, o->term);
     leader->restarts = o->handover.faults;
-    recovery_inherit(leader->recovery, o->handover.counted, leader_now(leader));
+    exclude_inherit(leader, o->handover.counted);
     if (o->handover.target > 0)
-        leader->target = o->handover.target;
+        allocation_set_user_target(leader, o->handover.target);
     leader->pause_from = leader_now(leader);
     snprintf(leader->next_reason, sizeof(leader->next_reason), "the leading node was lost");
     srun_lost_look(leader, false);
@@ -80,8 +85,8 @@ static struct leader_member *find_newest(const struct leader *leader)
 {
     struct leader_member *newest = NULL;
 
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->was_in != NULL && m->link != NULL &&
             (newest == NULL || m->was_in->generation > newest->was_in->generation))
@@ -96,9 +101,9 @@ static int count_missing(const struct leader *leader)
     const struct leader_member *newest = find_newest(leader);
     int missing = newest != NULL ? newest->was_in->node_count - 1 : 0;
 
-    for (int i = 0; newest != NULL && i < leader->member_count; i++)
-        missing -= leader->members[i]->link != NULL &&
-                   place_in(newest->was_in, leader->members[i]) >= 0;
+    for (int i = 0; newest != NULL && i < roster_count(leader); i++)
+        missing -= roster_at(leader, i)->link != NULL &&
+                   place_in(newest->was_in, roster_at(leader, i)) >= 0;
     return missing;
 }
 
@@ -121,8 +126,8 @@ static int count_completed(const struct leader *leader, int *there)
     int completed = 0;
 
     *there = 0;
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
         if (m->link == NULL || leader->generation == 0 ||
             (m->was_in == NULL && m->last_world != leader->generation))
@@ -136,8 +141,8 @@ static int count_completed(const struct leader *leader, int *there)
 static void give_places(struct leader *leader)
 {
     leader->world = take_newest(leader);
-    for (int i = 0; leader->world != NULL && i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; leader->world != NULL && i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->was_in != NULL)
             m->position = place_in(leader->world, m);
@@ -151,8 +156,8 @@ static void give_places(struct leader *leader)
 /* Live workers that have no part in what follows. */
 static void end_others(struct leader *leader, bool all)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->live && m->started != 0 && (all || m->position < 0))
             change_kill(leader, m);
@@ -189,8 +194,8 @@ bool takeover_assembles(struct leader *leader)
 
     if (leader->assembling == 0)
         return false;
-    for (int i = 0; i < leader->member_count; i++)
-        base += leader->members[i]->base && leader->members[i]->link != NULL;
+    for (int i = 0; i < roster_count(leader); i++)
+        base += roster_at(leader, i)->base && roster_at(leader, i)->link != NULL;
     if (now < leader->assembling && (base < leader->options->base_nodes - 1 ||
                                      now < since + ASSEMBLE_MIN || count_missing(leader) > 0)) {
         decide_later(leader, 0.05);
