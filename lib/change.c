@@ -60,6 +60,7 @@ static const struct row table[] = {
     {PHASES_RESERVING, CHANGE_FACT_TIME, AFTER_FORM, time_reserving},
     {PHASES_STARTING, CHANGE_FACT_READY, PHASE(RUNNING) | AFTER_BEGIN, form_on_ready},
     {PHASES_STARTING, CHANGE_FACT_GONE, AFTER_ABORT, gone_starting},
+    {PHASES_STARTING, CHANGE_FACT_WRITTEN, 0, form_on_written},
     {PHASE(STARTING), CHANGE_FACT_TIME, 0, time_starting},
     {PHASE(SWITCHING), CHANGE_FACT_TIME, PHASE(STARTING) | AFTER_ABORT, time_switching},
 
@@ -97,6 +98,7 @@ static const struct row table[] = {
     {ANY, CHANGE_FACT_LISTENING, 0, form_on_listening},
     {ANY, CHANGE_FACT_BEGUN, 0, form_on_begun},
     {ANY, CHANGE_FACT_STEPPING, AFTER_ABORT, form_on_stepping},
+    {ANY, CHANGE_FACT_AT_WORK, 0, form_on_at_work},
     {ANY, CHANGE_FACT_EXITED, AFTER_ABORT, hold_on_exited},
     {ANY, CHANGE_FACT_DRAINED, PHASE(DRAINING) | PHASE(SWITCHING) | AFTER_DRAIN, hold_on_drained},
     {ANY, CHANGE_FACT_BEAT, AFTER_ABORT, abort_on_beat},

@@ -147,6 +147,7 @@ enum change_fact_kind {
     CHANGE_FACT_LISTENING,  /* generation: rank 0 can be connected to */
     CHANGE_FACT_BEGUN,      /* generation */
     CHANGE_FACT_STEPPING,   /* generation, live, signature, gate, aware */
+    CHANGE_FACT_AT_WORK,    /* it makes no steps that we see, and works all the same */
     CHANGE_FACT_HELD,       /* generation, held */
     CHANGE_FACT_EXITED,     /* started, rank, code, signal, told, early, text: the failure */
     CHANGE_FACT_DRAINED,    /* started, held */
@@ -156,6 +157,7 @@ enum change_fact_kind {
     CHANGE_FACT_STOP,     /* the job is to end: text */
     CHANGE_FACT_FAIL,     /* the world cannot go on: text */
     CHANGE_FACT_REASON,   /* why the next change will be made: text */
+    CHANGE_FACT_WRITTEN,  /* the files of a world that begins have been written */
     CHANGE_FACT_PROMOTED, /* the search for flushed snapshots is over */
     CHANGE_FACT_DEPOSED,  /* another node leads */
     CHANGE_FACT_WATCH,    /* some time has passed: look at members that are leaving */

@@ -280,6 +280,27 @@ void form_on_stepping(struct change *c, struct change_member *m, const struct ch
     decide(c, 0);
 }
 
+/* A program that asks for nodes is at work, also where it makes no steps that our library sees. */
+void form_on_at_work(struct change *c, struct change_member *m, const struct change_fact *fact)
+{
+    (void)c;
+    (void)fact;
+    m->begun = m->stepping = m->stepping || m->place >= 0;
+}
+
+/* Whatever has kept the leader until now is not the workers' time. */
+void form_on_written(struct change *c, struct change_member *m, const struct change_fact *fact)
+{
+    double late = c->now - c->phase_since;
+
+    (void)m;
+    (void)fact;
+    c->phase_since += late;
+    c->switch_by += late;
+    if (c->deadline > 0)
+        c->deadline += late;
+}
+
 /* ---- deadlines ----------------------------------------------------------------------------------- */
 
 /* Does the phase last because of this member? */

@@ -35,7 +35,7 @@ static void stop_member(struct change *c, const struct change_member *m, int sig
 }
 
 /* notice: there is something worth saving, and programs are told in the way that they know. */
-void send_stop(struct change *c, int signal, double grace, bool notice)
+static void send_stop(struct change *c, int signal, double grace, bool notice)
 {
     FOR_MEMBERS(c, m)
     if (has_workers_left(m))

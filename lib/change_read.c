@@ -40,6 +40,7 @@ const char *change_fact_name(enum change_fact_kind fact)
         [CHANGE_FACT_BEGUN] = "BEGUN",         [CHANGE_FACT_STEPPING] = "STEPPING",
         [CHANGE_FACT_HELD] = "HELD",           [CHANGE_FACT_EXITED] = "EXITED",
         [CHANGE_FACT_DRAINED] = "DRAINED",     [CHANGE_FACT_BEAT] = "BEAT",
+        [CHANGE_FACT_AT_WORK] = "AT_WORK",     [CHANGE_FACT_WRITTEN] = "WRITTEN",
         [CHANGE_FACT_PLAN] = "PLAN",           [CHANGE_FACT_STOP] = "STOP",
         [CHANGE_FACT_FAIL] = "FAIL",           [CHANGE_FACT_REASON] = "REASON",
         [CHANGE_FACT_PROMOTED] = "PROMOTED",   [CHANGE_FACT_DEPOSED] = "DEPOSED",

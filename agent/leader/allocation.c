@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/act.h"
+#include "agent/leader/decide.h"
 #include "agent/leader/allocation.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
@@ -49,14 +51,18 @@ static char **held_nodes(const struct leader *leader)
     return nodes;
 }
 
+static bool is_starting(const struct change_member *part)
+{
+    return part->place >= 0 && !part->begun && part->state == CHANGE_IN_WORLD;
+}
+
 /* Is the world there, on all its nodes? One of which nothing is heard is, after a while. */
 static bool has_begun(const struct leader *leader)
 {
-    if (leader_now(leader) - leader->ready_at > BEGIN_LIMIT)
+    if (leader_now(leader) - change_ready_at(leader->change) > BEGIN_LIMIT)
         return true;
     for (int i = 0; i < roster_count(leader); i++)
-        if (roster_at(leader, i)->position >= 0 && !roster_at(leader, i)->begun &&
-            !roster_at(leader, i)->drained)
+        if (is_starting(roster_at(leader, i)->part))
             return false;
     return true;
 }
@@ -66,8 +72,8 @@ static struct request_situation situation(const struct leader *leader, char **he
     return (struct request_situation){
         .sizes = &leader->options->policy->sizes,
         .base_nodes = leader->options->base_nodes,
-        .size = leader->world != NULL ? leader->world->node_count : 0,
-        .settled = leader->phase == PHASE_RUNNING && has_begun(leader),
+        .size = change_world(leader->change) != NULL ? change_world(leader->change)->node_count : 0,
+        .settled = change_phase(leader->change) == CHANGE_RUNNING && has_begun(leader),
         .held = held,
         .deaf = extensions_pool(leader) == NULL
                     ? "this job has no pool that its extensions could come from"
@@ -95,10 +101,10 @@ static void release_named(struct leader *leader, const struct request *request)
         for (int i = 0; i < roster_count(leader); i++) {
             struct leader_member *m = roster_at(leader, i);
 
-            if (m->base || m->leaving || m->link == NULL || strcmp(m->node, *name) != 0)
+            if (m->base || change_is_left(m->part) || m->link == NULL ||
+                strcmp(m->node, *name) != 0)
                 continue;
-            snprintf(leader->next_reason, sizeof(leader->next_reason), "%s released by the program",
-                     *name);
+            act_reason(leader, "%s released by the program", *name);
             extensions_cancel(leader, m->job, false, "released by the program");
             break; /* the list of members may have changed */
         }
@@ -114,7 +120,7 @@ static void tell(struct leader *leader, const struct request *request)
 {
     static const char *const words[] = {
         [REQUEST_DONE] = "done", [REQUEST_FAILED] = "failed", [REQUEST_CANCELLED] = "cancelled"};
-    int rank = request->rank < world_size(leader->world) ? request->rank : 0;
+    int rank = request->rank < world_size(change_world(leader->change)) ? request->rank : 0;
     struct pmix_world pmix_world = {.leader = leader, .relay = &leader->relay};
     struct leader_member *m;
     json_object *msg;
@@ -127,7 +133,7 @@ static void tell(struct leader *leader, const struct request *request)
              request->why[0] != '\0' ? ": " : "", request->why);
     if (request->rank < 0)
         return; /* a tool, which may be gone */
-    m = pmix_world_member(&pmix_world, world_node_of(leader->world, rank));
+    m = pmix_world_member(&pmix_world, world_node_of(change_world(leader->change), rank));
     if (m == NULL)
         return;
     msg = pmix_world_message(&pmix_world, "event");
@@ -136,7 +142,8 @@ static void tell(struct leader *leader, const struct request *request)
     json_object_object_add(msg, "id", json_object_new_string(id));
     json_object_object_add(msg, "label", json_object_new_string(request->label));
     json_object_object_add(msg, "reason", json_object_new_string(request->why));
-    json_object_object_add(msg, "nodes", json_object_new_int(leader->world->node_count));
+    json_object_object_add(msg, "nodes",
+                           json_object_new_int(change_world(leader->change)->node_count));
     leader_send(m, msg);
 }
 
@@ -158,19 +165,19 @@ void allocation_update(struct leader *leader)
     current = requests_current(leader->allocation->requests);
     if (current != NULL && current->number != leader->allocation->carried_out) {
         leader->allocation->carried_out = current->number;
-        snprintf(leader->next_reason, sizeof(leader->next_reason),
-                 "%d node%s %s, as the program asked", current->change,
-                 current->change == 1 ? "" : "s",
-                 current->kind == REQUEST_EXTEND ? "more" : "less");
+        act_reason(leader, "%d node%s %s, as the program asked", current->change,
+                   current->change == 1 ? "" : "s",
+                   current->kind == REQUEST_EXTEND ? "more" : "less");
     }
     if (next > 0)
         decide_later(leader, next - leader_now(leader));
     if (current != NULL && current->nodes != NULL)
         release_named(leader, current);
     /* Told when there is a world that can hear it. */
-    if (leader->phase == PHASE_RUNNING && !has_begun(leader))
+    if (change_phase(leader->change) == CHANGE_RUNNING && !has_begun(leader))
         decide_later(leader, BEGIN_LIMIT);
-    while (leader->phase == PHASE_RUNNING && (leader->stopping || has_begun(leader)) &&
+    while (change_phase(leader->change) == CHANGE_RUNNING &&
+           (change_stopping(leader->change) || has_begun(leader)) &&
            (ended = requests_ended(leader->allocation->requests)) != NULL) {
         if (ended->state == REQUEST_DONE &&
             (ended->kind == REQUEST_RELEASE || ended->goal > leader->allocation->target))
@@ -198,7 +205,7 @@ static int check_names(const struct leader *leader, char *const *names, struct e
             if (roster_at(leader, i)->link != NULL &&
                 strcmp(roster_at(leader, i)->node, *names) == 0)
                 m = roster_at(leader, i);
-        if (m == NULL || m->leaving) {
+        if (m == NULL || change_is_left(m->part)) {
             error_set(err, "%s is not a node of this job", error_value(*names).text);
             return REQUEST_NOT_FOUND;
         }
@@ -309,7 +316,7 @@ static int carry(struct leader *leader, json_object *msg, struct error *err)
     wish.nodes = nodes_named > 0 ? nodes_named : (int)nodes;
     wish.rank = (int)rank;
     wish.expires = timeout > 0 ? leader_now(leader) + timeout : 0;
-    if (leader->phase == PHASE_ENDING || leader->stopping || held == NULL) {
+    if (change_is_ending(leader->change) || change_stopping(leader->change) || held == NULL) {
         error_set(err, "the job is ending");
         rc = REQUEST_NOT_AVAILABLE;
     } else if (json_object_object_get_ex(msg, "names", NULL) && nodes_named == 0) {
@@ -355,9 +362,9 @@ void allocation_on_question(const struct pmix_world *pmix_world, struct leader_m
         request_id(leader, rc, id, sizeof(id));
         json_object_object_add(answer, "request", json_object_new_string(id));
         /* A program that asks wants them now, and is at work. */
-        leader->last_setback = -1;
-        m->begun = m->begun || !pmix_world->next;
-        m->stepping = m->stepping || !pmix_world->next;
+        decide_forget_setback(leader);
+        if (!pmix_world->next)
+            act_post(leader, (struct change_fact){.kind = CHANGE_FACT_AT_WORK, .member = m->id});
     }
     pmix_world_answer(pmix_world, m, msg, answer);
     decide_later(leader, 0);

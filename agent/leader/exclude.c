@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/act.h"
+#include "agent/leader/decide.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
@@ -21,12 +23,12 @@ struct exclude {
 
 static bool is_there(const struct leader_member *m)
 {
-    return m->link != NULL && !m->leaving && !m->released;
+    return m->link != NULL && !change_is_left(m->part) && !m->part->released;
 }
 
 static bool is_suspect(const struct leader *leader, const struct leader_member *m)
 {
-    return m->unwell || m->reclaimed ||
+    return m->unwell || m->part->reclaimed ||
            recovery_avoids(leader->exclude->recovery, m->node, leader_now(leader)) > 0;
 }
 
@@ -53,9 +55,9 @@ void exclude_describe(const struct leader *leader, char *text, size_t size)
     for (int i = 0; i < roster_count(leader); i++) {
         const struct leader_member *m = roster_at(leader, i);
 
-        if (is_there(m) && (m->unwell || m->reclaimed))
+        if (is_there(m) && (m->unwell || m->part->reclaimed))
             text_append(text, size, "%s%s (%s)", text[0] != '\0' ? ", " : "", m->node,
-                        m->reclaimed ? "about to be taken away" : "drained or down");
+                        m->part->reclaimed ? "about to be taken away" : "drained or down");
     }
     for (int k = 0; (node = recovery_suspect(leader->exclude->recovery, k)) != NULL; k++) {
         double left = recovery_avoids(leader->exclude->recovery, node, leader_now(leader));
@@ -65,17 +67,23 @@ void exclude_describe(const struct leader *leader, char *text, size_t size)
     }
 }
 
+/* Are its workers still on their way out of a world? */
+static bool is_leaving_world(const struct leader_member *m)
+{
+    return m->part->state == CHANGE_AWAITED || m->part->state == CHANGE_DEPARTING;
+}
+
 static void give_back(struct leader *leader)
 {
     for (int i = 0; i < roster_count(leader); i++) {
         struct leader_member *m = roster_at(leader, i);
 
-        if (!m->base && is_there(m) && m->position < 0 && m->departing == 0 &&
+        if (!m->base && is_there(m) && m->part->place < 0 && !is_leaving_world(m) &&
             exclude_member(leader, m))
             roster_release(leader, m,
-                           m->reclaimed ? "the node is about to be taken away"
-                           : m->unwell  ? "Slurm takes the node out of service"
-                                        : "workers have failed there again and again");
+                           m->part->reclaimed ? "the node is about to be taken away"
+                           : m->unwell        ? "Slurm takes the node out of service"
+                                              : "workers have failed there again and again");
     }
 }
 
@@ -109,24 +117,19 @@ void exclude_unwell(struct leader *leader, const char *node, bool unwell)
         m->unwell = unwell;
         log_info("job %u: %s is %s by Slurm", leader->options->job, node,
                  unwell ? "taken out of service" : "back in service");
-        if (unwell && m->position >= 0 && is_there(m))
-            snprintf(leader->next_reason, sizeof(leader->next_reason), "%s is drained or down",
-                     node);
+        if (unwell && m->part->place >= 0 && is_there(m))
+            act_reason(leader, "%s is drained or down", node);
     }
 }
 
 void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     (void)msg;
-    if (m->reclaimed)
+    if (m->part->reclaimed)
         return;
-    m->reclaimed = true;
     exclude_lost(leader, m); /* do not come back to it */
     log_info("job %u: %s is about to be taken away", leader->options->job, m->node);
-    if (m->position >= 0)
-        snprintf(leader->next_reason, sizeof(leader->next_reason), "%s is about to be taken away",
-                 m->node);
-    decide_later(leader, 0);
+    act_post(leader, (struct change_fact){.kind = CHANGE_FACT_RECLAIMED, .member = m->id});
 }
 
 /* ---- faults ------------------------------------------------------------------------------------ */
@@ -136,20 +139,14 @@ void exclude_lost(struct leader *leader, const struct leader_member *m)
     recovery_lost(leader->exclude->recovery, m->node, leader_now(leader));
 }
 
-void exclude_failed(struct leader *leader, const struct leader_member *m)
-{
-    recovery_failed(leader->exclude->recovery, m->node, leader->world->node_count,
-                    leader_now(leader));
-}
-
 char *exclude_list(const struct leader *leader)
 {
     return recovery_excluded(leader->exclude->recovery, leader_now(leader));
 }
 
-bool exclude_count_failure(struct leader *leader)
+struct recovery *exclude_recovery(const struct leader *leader)
 {
-    return recovery_count(leader->exclude->recovery, leader_now(leader));
+    return leader->exclude->recovery;
 }
 
 int exclude_counted(const struct leader *leader)

@@ -13,6 +13,7 @@ struct exclude;
 struct leader;
 struct leader_member;
 struct leader_options;
+struct recovery;
 
 /* NULL: out of memory. */
 struct exclude *exclude_create(const struct leader_options *options);
@@ -37,10 +38,8 @@ void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_obje
 
 /* The member was lost without having been told to go. */
 void exclude_lost(struct leader *leader, const struct leader_member *m);
-/* A worker of the present world has failed there. */
-void exclude_failed(struct leader *leader, const struct leader_member *m);
-/* Count a failure against --max-restarts. False: that was one too many. */
-bool exclude_count_failure(struct leader *leader);
+/* What is counted, and left out: belongs to this part. */
+struct recovery *exclude_recovery(const struct leader *leader);
 /* Failures that count now. */
 int exclude_counted(const struct leader *leader);
 /* So many have counted under the leader before this one. */

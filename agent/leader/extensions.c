@@ -8,7 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/leader/act.h"
 #include "agent/leader/allocation.h"
+#include "agent/leader/decide.h"
+#include "agent/leader/end.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
@@ -33,8 +36,6 @@ struct extensions {
     struct job_info *base; /* Slurm's view of the base job; NULL until the first answer */
     bool polling;          /* a look at Slurm is under way */
     double last_poll;      /* 0: look at once */
-    uint32_t
-        leaving_job; /* the last extension that Slurm has taken, 0: none since the last change */
 };
 
 int extensions_count(const struct leader *leader)
@@ -121,7 +122,7 @@ bool extensions_time_is_over(struct leader *leader)
     for (int i = 0; i < roster_count(leader); i++) {
         const struct extension *ext = extensions_find(leader, roster_at(leader, i)->job);
 
-        if (roster_at(leader, i)->position >= 0 && ext != NULL && ext->leaves > 0 &&
+        if (roster_at(leader, i)->part->place >= 0 && ext != NULL && ext->leaves > 0 &&
             leader_now(leader) >= ext->leaves)
             return true;
     }
@@ -164,16 +165,16 @@ void extensions_member_gone(struct leader *leader, struct leader_member *member)
         return;
     /* Leaving, Slurm takes the whole job. Lost, the others stay (the job is submitted with --no-kill). If we do not want that node, the others are to
      * go, too, when they can: Slurm has none of them back before. */
-    if (member->leaving || ext->nodes <= 1) {
+    if (change_is_left(member->part) || ext->nodes <= 1) {
         /* Slurm lets no other in its place as long as it takes this one for running. */
-        if (!member->leaving && !member->released && ext->state != PLAN_LEAVING)
+        if (!change_is_left(member->part) && !member->part->released && ext->state != PLAN_LEAVING)
             submit_cancel(leader, &ext->job, 1, false);
         extensions_set_state(leader, ext, PLAN_LEAVING);
-    } else if (member->released && ext->state == PLAN_STARTING) {
+    } else if (member->part->released && ext->state == PLAN_STARTING) {
         extensions_cancel(leader, ext->job, false, "one of its nodes cannot be used");
     } else if (ext->state != PLAN_LEAVING) {
         ext->nodes--;
-        ext->unwanted = ext->unwanted || member->released;
+        ext->unwanted = ext->unwanted || member->part->released;
     }
 }
 
@@ -186,27 +187,37 @@ void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const c
     if (ext == NULL || ext->state == PLAN_LEAVING)
         return;
     log_debug("extension job %u: %s", job, reason);
-    if (extensions_near_limit(leader, job) && leader->next_reason[0] == '\0')
-        snprintf(leader->next_reason, sizeof(leader->next_reason),
-                 "extension job %u is near its time limit", job);
+    if (extensions_near_limit(leader, job) && change_next_reason(leader->change)[0] == '\0')
+        act_reason(leader, "extension job %u is near its time limit", job);
     if (failed)
-        leader_setback(leader);
+        decide_setback(leader);
     if (ext->state != PLAN_JOINED)
         submit_cancel(leader, &job, 1, false);
     if (ext->state == PLAN_PENDING)
-        leader->last_increments = 0;
+        decide_note_increments(leader, 0);
     extensions_set_state(leader, ext, PLAN_LEAVING);
     /* Members in the world leave when it has been changed, those that still make its last step when they have; the others now. */
-    for (int i = 0; i < roster_count(leader); i++) {
-        struct leader_member *m = roster_at(leader, i);
+    extensions_make_leave(leader, job, CHANGE_UNNEEDED, reason);
+}
 
-        if (m->job != job || m->base)
+void extensions_make_leave(struct leader *leader, uint32_t job, enum change_notice notice,
+                           const char *reason)
+{
+    const struct extension *ext = extensions_find(leader, job);
+    double grace = ext != NULL && ext->pool != NULL ? ext->pool->grace : 0;
+
+    /* From the last, since members that are lost meanwhile are taken out of the list. */
+    for (int i = roster_count(leader) - 1; i >= 0; i--) {
+        const struct leader_member *m = roster_at(leader, i);
+
+        if (m == NULL || m->job != job || m->base)
             continue;
-        m->leaving = m->unneeded = true;
-        if ((m->position < 0 && m->departing == 0) || leader->world == NULL)
-            roster_release(leader, m, reason);
+        act_post(leader, (struct change_fact){.kind = CHANGE_FACT_LEAVING,
+                                              .member = m->id,
+                                              .notice = notice,
+                                              .grace = grace,
+                                              .text = reason});
     }
-    prepare_again(leader);
     decide_later(leader, 0);
 }
 
@@ -341,7 +352,7 @@ static void explain_leaving(struct leader *leader, const struct extension *ext,
 {
     const char *why = NULL;
 
-    if (ext->job != leader->extensions->leaving_job || info == NULL)
+    if (ext->job != change_leaving_job(leader->change) || info == NULL)
         return;
     if (info->preempt_time != 0)
         why = "preempted";
@@ -350,8 +361,7 @@ static void explain_leaving(struct leader *leader, const struct extension *ext,
     else if (info->end > 0 && info->end <= time(NULL) + 1)
         why = "at its time limit";
     if (why != NULL)
-        snprintf(leader->next_reason, sizeof(leader->next_reason), "extension job %u %s", ext->job,
-                 why);
+        act_reason(leader, "extension job %u %s", ext->job, why);
 }
 
 /* Its time limit, when the base goes on for longer. Of one that is preempted Slurm tells the end of its grace time instead. */
@@ -371,9 +381,7 @@ static void note_times(struct leader *leader, struct extension *ext, const struc
 static void cancel_preempted(struct leader *leader, uint32_t job, const char *reason)
 {
     extensions_cancel(leader, job, true, reason);
-    for (int i = 0; i < roster_count(leader); i++)
-        if (roster_at(leader, i)->job == job)
-            roster_at(leader, i)->unneeded = false;
+    extensions_make_leave(leader, job, CHANGE_CALLED, reason);
 }
 
 /* Who must go without having been told (again). */
@@ -385,8 +393,7 @@ static void make_leave(struct leader *leader, struct extension *ext, const struc
         /* There may be nobody yet whom Slurm's signal could have reached. */
         extensions_cancel(leader, ext->job, true, "preempted before it could join");
     } else if (info->preempt_time != 0 && time(NULL) - info->preempt_time > SIGNAL_LIMIT) {
-        snprintf(leader->next_reason, sizeof(leader->next_reason), "extension job %u preempted",
-                 ext->job);
+        act_reason(leader, "extension job %u preempted", ext->job);
         cancel_preempted(leader, ext->job, "preempted, and it has not said so");
     } else if (ext->state == PLAN_JOINED && ext->leaves > 0 && ext->leaves <= leader_now(leader)) {
         extensions_cancel(leader, ext->job, false, "near its time limit");
@@ -424,7 +431,7 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
         log_info("job %u: extension job %u ended before it could join (%s)", leader->options->job,
                  ext->job, info != NULL ? info->state_name : "unknown to Slurm");
         allocation_growth_failed(leader, "its extension job ended before it could join");
-        leader_setback(leader);
+        decide_setback(leader);
     }
     return false;
 }
@@ -484,7 +491,7 @@ static void look_done(void *arg)
 
     leader->extensions->polling = false;
     leader->extensions->last_poll = leader_now(leader);
-    if (look->ok && leader->phase != PHASE_ENDING) {
+    if (look->ok && !leader_has_ended(leader)) {
         struct job_info *base = look_find(look, leader->options->job);
 
         for (int i = leader->extensions->count - 1; i >= 0; i--) {
@@ -524,8 +531,8 @@ static void look_done(void *arg)
     strings_free(look->nodes);
     free(look->unwell);
     free(look);
-    if (leader->phase == PHASE_ENDING)
-        leader_handle_closed(leader);
+    if (leader_has_ended(leader))
+        end_look(leader);
 }
 
 static bool changing(const struct leader *leader)
@@ -573,7 +580,7 @@ void extensions_poll(struct leader *leader)
 {
     struct look *look;
 
-    if (leader->extensions->polling || leader->phase == PHASE_ENDING ||
+    if (leader->extensions->polling || leader_has_ended(leader) ||
         leader_now(leader) - leader->extensions->last_poll <
             (changing(leader) ? POLL_BUSY : POLL_IDLE) - 0.1)
         return;
@@ -605,18 +612,6 @@ bool extensions_polling(const struct leader *leader)
 const struct job_info *extensions_base(const struct leader *leader)
 {
     return leader->extensions->base;
-}
-
-/* ---- an extension that Slurm takes ------------------------------------------------------------- */
-
-void extensions_taken(struct leader *leader, uint32_t job)
-{
-    leader->extensions->leaving_job = job;
-}
-
-bool extensions_is_taken(const struct leader *leader, uint32_t job)
-{
-    return leader->extensions->leaving_job == job;
 }
 
 /* ---- life -------------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/change.h"
 #include "lib/plan.h"
 
 struct extensions;
@@ -53,15 +54,13 @@ const struct pool *extensions_pool(const struct leader *leader);
 
 void extensions_joined(struct leader *leader, struct leader_member *member);
 void extensions_member_gone(struct leader *leader, struct leader_member *member);
-/* Slurm takes the extension, whose nodes are in the world; 0: that change of worlds has been made. */
-void extensions_taken(struct leader *leader, uint32_t job);
-/* Is that the last one that Slurm has taken? */
-bool extensions_is_taken(const struct leader *leader, uint32_t job);
-
 /* ---- giving back ------------------------------------------------------------------------------- */
 
 /* failed: growth is to wait for a while. */
 void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const char *reason);
+/* All its members have to leave, for that reason. */
+void extensions_make_leave(struct leader *leader, uint32_t job, enum change_notice notice,
+                           const char *reason);
 /* The job is over. */
 void extensions_cancel_all(struct leader *leader);
 /* Is it about to leave because of its time limit, so that another may take its place? */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "agent/leader/act.h"
 #include "agent/leader/hang_watch.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/roster.h"
@@ -35,9 +36,9 @@ static uint64_t newest_step(const struct leader *leader, bool *began)
     for (int i = 0; i < roster_count(leader); i++) {
         const struct leader_member *m = roster_at(leader, i);
 
-        if (m->position < 0)
+        if (m->part->place < 0)
             continue;
-        *began = *began || m->step > 0 || m->slowest > 0;
+        *began = *began || m->step > 0 || m->part->slowest > 0;
         if (m->step > step)
             step = m->step;
     }
@@ -54,16 +55,17 @@ static void show_stacks(struct leader *leader, double silent)
         "job %u: no rank has made a step for %.0f s%s: it hangs; these are the workers' stacks",
         leader->options->job, silent, usual);
     for (int i = 0; i < roster_count(leader); i++)
-        if (roster_at(leader, i)->position >= 0)
-            leader_send(roster_at(leader, i), leader_message("stacks", leader->generation));
+        if (roster_at(leader, i)->part->place >= 0)
+            leader_send(roster_at(leader, i),
+                        leader_message("stacks", change_generation(leader->change)));
 }
 
 void hang_watch(struct leader *leader)
 {
     const int limit = leader->options->policy->hang_wait;
     struct hang_view view = {.now = leader_now(leader),
-                             .generation = leader->generation,
-                             .running = leader->phase == PHASE_RUNNING};
+                             .generation = change_generation(leader->change),
+                             .running = change_phase(leader->change) == CHANGE_RUNNING};
     double silent;
     char why[128];
 
@@ -77,7 +79,7 @@ void hang_watch(struct leader *leader)
     case HANG_YES:
         snprintf(why, sizeof(why), "no rank has made a step for %.0f s (--elastic-hang-wait=%d)",
                  silent, limit);
-        change_fail(leader, why);
+        act_fail(leader, why);
         break;
     }
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The leader's life: its begin, the deadlines of its phases, its end (leader.h). Its members: roster.c; what it decides: decide.c. */
+#include "agent/leader/act.h"
 #include "agent/leader/allocation.h"
+#include "agent/leader/decide.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/hang_watch.h"
@@ -16,17 +18,13 @@
 #include "agent/leader/submit.h"
 #include "agent/leader/world_store.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "client/event_page.h"
 #include "common/log.h"
-
-#define ASSEMBLE_LIMIT 120.0 /* seconds for the base's own members to join */
-#define CLOSE_LIMIT    3.0   /* seconds for members to end when the job has ended */
-#define END_POLL_MS    200   /* between looks at what the end still waits for */
 
 double leader_now(const struct leader *leader)
 {
@@ -39,14 +37,6 @@ double unix_now(void)
 
     clock_gettime(CLOCK_REALTIME, &ts);
     return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-const char *phase_name(enum phase phase)
-{
-    static const char *const names[] = {"waiting",   "running",   "switching", "switching",
-                                        "switching", "switching", "ending"};
-
-    return names[phase];
 }
 
 json_object *leader_message(const char *type, int generation)
@@ -67,63 +57,29 @@ void leader_send(struct leader_member *member, json_object *msg)
         json_object_put(msg);
 }
 
-void leader_setback(struct leader *leader)
-{
-    leader->last_setback = leader_now(leader);
-    leader->last_increments = 0;
-}
-
-/* ---- phases ------------------------------------------------------------------------------------------------------------ */
+/* ---- the deadline of the change of worlds ---------------------------------------------------------- */
 
 static void on_deadline(uv_timer_t *timer)
 {
-    struct leader *leader = timer->data;
-
-    if (leader->phase == PHASE_ENDING) {
-        leader_handle_closed(leader);
-        return;
-    }
-    if (!lease_may_act(leader) || takeover_assembles(leader)) {
-        leader_restart_deadline(leader, 1.0);
-        return;
-    }
-    if (leader->finish_due) {
-        change_finish(leader, leader->finish_code);
-        return;
-    }
-    if (leader->phase != PHASE_WAITING) {
-        change_deadline(leader);
-        return;
-    }
-    if (leader->torn && leader->next.world != NULL) {
-        leader_restart_deadline(leader,
-                                1.0); /* newcomers are starting, who have a limit of their own */
-        return;
-    }
-    log_error("job %u: %s; gave up after %.0f s", leader->options->job,
-              leader->why_size[0] ? leader->why_size : "no member has joined",
-              leader_now(leader) - leader->phase_since);
-    requeue_after_fault(leader);
-    if (!abort_end(leader, 1))
-        change_finish(leader, 1);
+    act_post(timer->data, (struct change_fact){.kind = CHANGE_FACT_TIME});
 }
 
-void leader_restart_deadline(struct leader *leader, double seconds)
+void leader_set_deadline(struct leader *leader)
 {
-    uv_timer_start(&leader->deadline, on_deadline, (uint64_t)(seconds * 1000) + 1, 0);
-}
+    double due = change_deadline(leader->change), left = due - leader_now(leader);
 
-void leader_set_phase(struct leader *leader, enum phase phase, double deadline)
-{
-    leader->phase = phase;
-    leader->phase_since = leader_now(leader);
-    leader->killed = false;
-    for (int i = 0; i < roster_count(leader); i++)
-        roster_at(leader, i)->answered = false;
-    if (deadline > 0)
-        leader_restart_deadline(leader, deadline);
-    else
+    if (leader_has_ended(leader))
+        return; /* the timer is the end's now */
+    if (due == 0)
         uv_timer_stop(&leader->deadline);
+    else
+        uv_timer_start(&leader->deadline, on_deadline, left > 0 ? (uint64_t)(left * 1000) + 1 : 1,
+                       0);
+}
+
+bool leader_has_ended(const struct leader *leader)
+{
+    return change_phase(leader->change) == CHANGE_ENDING;
 }
 
 /* ---- life ----------------------------------------------------------------------------------------------------------- */
@@ -157,35 +113,7 @@ static void output_gone(void *arg)
     }
 }
 
-static bool any_linked(const struct leader *leader)
-{
-    for (int i = 0; i < roster_count(leader); i++)
-        if (roster_at(leader, i)->link != NULL)
-            return true;
-    return false;
-}
-
-/* What the end of the job still waits for, in words. NULL: nothing is left, or it has been waited
- * for as long as it may be. */
-static const char *what_is_left(const struct leader *leader)
-{
-    double since = leader_now(leader) - leader->phase_since;
-
-    if (requeue_asking(leader))
-        return "Slurm to put the job back into the queue";
-    if (any_linked(leader) && since < CLOSE_LIMIT)
-        return "the agents to leave";
-    if (srun_is_looked_for(leader))
-        return "an answer of srun";
-    if (srun_busy(leader) && since < 2 * CLOSE_LIMIT)
-        return "srun to be told of lost nodes";
-    if ((!submit_cleaned(leader) || submit_busy(leader) || extensions_polling(leader)) &&
-        since < 4 * CLOSE_LIMIT)
-        return "Slurm to answer about extensions";
-    return NULL;
-}
-
-static void close_all(struct leader *leader)
+void leader_close(struct leader *leader)
 {
     link_server_destroy(leader->server);
     leader->server = NULL;
@@ -197,24 +125,6 @@ static void close_all(struct leader *leader)
     world_store_close(leader);
     output_destroy(leader->output, 2000, output_gone, leader);
     leader->output = NULL;
-}
-
-/* Called whenever something of the end is over, and by a timer while something is left. The last
- * step is to tell Slurm that the job has ended, where srun does not. */
-void leader_handle_closed(struct leader *leader)
-{
-    const char *left;
-
-    if (leader->server == NULL)
-        return;
-    left = what_is_left(leader);
-    if (left != NULL && left != leader->end_waits_for)
-        log_debug("job %u: the end waits for %s", leader->options->job, left);
-    leader->end_waits_for = left;
-    if (left != NULL)
-        uv_timer_start(&leader->deadline, on_deadline, END_POLL_MS, 0);
-    else if (!srun_lost_ends(leader))
-        close_all(leader);
 }
 
 void leader_timer_init(struct leader *leader, uv_timer_t *timer)
@@ -238,7 +148,47 @@ static void destroy_parts(struct leader *leader)
     report_destroy(leader->report);
     exclude_destroy(leader->exclude);
     hang_watch_destroy(leader->hang_watch);
+    change_destroy(leader->change);
     roster_destroy(leader->roster);
+}
+
+static int create_change(struct leader *leader, struct error *err)
+{
+    const struct leader_options *o = leader->options;
+
+    leader->change_options = (struct change_options){
+        .job = o->job,
+        .policy = o->policy,
+        .recovery = exclude_recovery(leader),
+        .mode = o->mode == MODE_RESTART ? CHANGE_RESTART
+                : o->mode == MODE_LIVE  ? CHANGE_LIVE
+                                        : CHANGE_AUTO,
+        .base_nodes = o->base_nodes,
+        .nodeid = o->nodeid,
+        .address = o->address,
+        .early_start = o->early_start,
+        .newcomer_timeout = o->conf->newcomer_timeout,
+        .last_generation = report_last_generation(o),
+        .ask = {.plan = decide_plan, .may_act = decide_may_act, .arg = leader},
+        .term = o->term,
+        .faults = o->handover.faults,
+        .step_end = EVENT_STEP_MASK,
+    };
+    leader->change = change_create(&leader->change_options, leader_now(leader));
+    return leader->change != NULL ? 0 : error_set(err, "out of memory");
+}
+
+/* This leader follows another one, whose node is lost. */
+static void take_over(struct leader *leader)
+{
+    const struct leader_options *o = leader->options;
+
+    lease_inherit(leader, o->term);
+    exclude_inherit(leader, o->handover.counted);
+    if (o->handover.target > 0)
+        allocation_set_user_target(leader, o->handover.target);
+    srun_lost_look(leader, false);
+    log_info("job %u: the leading node is lost: %s leads now (term %d)", o->job, o->node, o->term);
 }
 
 static int create_parts(struct leader *leader, struct error *err)
@@ -259,7 +209,7 @@ static int create_parts(struct leader *leader, struct error *err)
         (leader->pmix_publish = pmix_publish_create()) == NULL ||
         (leader->world_store = world_store_create()) == NULL)
         return error_set(err, "out of memory");
-    return 0;
+    return create_change(leader, err);
 }
 
 /* The job's first leader listens; one that follows has been listening. */
@@ -294,9 +244,8 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     leader->options = options;
     leader->done = done;
     leader->arg = arg;
-    leader->generation_since = leader->last_setback = leader->pause_from = -1;
-    leader->stop_code = 128 + SIGTERM;
-    leader->last_generation = report_last_generation(options);
+    decide_forget_setback(leader);
+    leader->facts_end = &leader->facts;
     if (create_parts(leader, err) != 0 ||
         (leader->server = listen_or_take_over(leader, err)) == NULL) {
         destroy_parts(leader);
@@ -312,9 +261,9 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     pmix_publish_open(leader);
     world_store_open(leader);
     uv_timer_start(&leader->poll, on_poll, 0, 1000);
-    leader_set_phase(leader, PHASE_WAITING, ASSEMBLE_LIMIT);
+    leader_set_deadline(leader);
     if (options->server != NULL)
-        takeover_begin(leader);
+        take_over(leader);
     return leader;
 }
 
@@ -327,10 +276,8 @@ void leader_destroy(struct leader *leader)
 {
     if (leader == NULL)
         return;
-    world_destroy(leader->world);
-    world_destroy(leader->next.world);
     pmix_relay_end(leader, &leader->relay);
-    pmix_relay_end(leader, &leader->next.relay);
+    pmix_relay_end(leader, &leader->next_relay);
     destroy_parts(leader);
     free(leader);
 }

@@ -8,11 +8,12 @@
 #include <string.h>
 
 #include "agent/leader/allocation.h"
+#include "agent/leader/decide.h"
+#include "agent/leader/end.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/roster.h"
-#include "agent/leader/submit.h"
 #include "agent/successor.h"
 #include "agent/term_file.h"
 #include "common/log.h"
@@ -62,23 +63,11 @@ void lease_beat(struct leader *leader, struct leader_member *m, json_object *msg
     leader_send(m, answer);
 }
 
-/* Without touching anything that may be another leader's. */
-static void end_without(struct leader *leader, int code)
-{
-    leader->lease->deposed = true;
-    submit_disown(leader);
-    leader->exit_code = code;
-    leader_set_phase(leader, PHASE_ENDING, 1);
-    for (int i = 0; i < roster_count(leader); i++)
-        if (roster_at(leader, i)->link != NULL)
-            link_close(roster_at(leader, i)->link, "this node does not lead the job any more");
-    leader_handle_closed(leader);
-}
-
 static void depose(struct leader *leader)
 {
     log_info("job %u: another node leads term %d: this one follows it", leader->options->job,
              leader->lease->right.term + 1); /* or has found that nobody leads this one */
+    leader->lease->deposed = true;
     end_without(leader, 0);
 }
 
@@ -89,7 +78,7 @@ static void claimed(enum term_file_result result, const char *why, void *arg)
     struct leader *leader = arg;
 
     leader->lease->claim = NULL;
-    if (leader->phase == PHASE_ENDING)
+    if (leader_has_ended(leader))
         return;
     switch (result) {
     case TERM_FILE_MADE:
@@ -115,6 +104,7 @@ static void claimed(enum term_file_result result, const char *why, void *arg)
         leader->lease->claim_said = true;
         if (leader_now(leader) - leader->lease->claim_failing > GIVE_UP) {
             log_error("job %u: gave up after %.0f s: %s", leader->options->job, GIVE_UP, why);
+            leader->lease->deposed = true;
             end_without(leader, 1);
             return;
         }
@@ -155,7 +145,7 @@ static bool reaches_more(const struct leader *leader)
         if (m->base)
             missing -= is;
         else
-            missing += !is && m->position >= 0;
+            missing += !is && m->part->place >= 0;
     }
     return leader->lease->right.lapsed && reached > missing;
 }
@@ -243,7 +233,7 @@ static struct handover handover_of(const struct leader *leader)
 {
     return (struct handover){
         .target = allocation_user_target(leader),
-        .faults = leader->restarts,
+        .faults = change_faults(leader->change),
         .counted = exclude_counted(leader),
     };
 }

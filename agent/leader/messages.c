@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/leader/exclude.h"
+#include "agent/leader/facts.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/messages.h"
@@ -27,24 +28,11 @@ enum match {
     ANY,
     /* "gen": the present generation, and the member has a place in its world. */
     GENERATION,
-    /* "started": the workers that the member has in the present world. Or, whatever the message says,
-     * the member's workers are on their way out of a world that goes on. */
-    STARTED,
-    /* "attempt": the next world, in which the member has a place, or the workers that were started on
-     * the member's node for a live world. */
-    ATTEMPT,
+    /* lib/change sees whether the message is about workers, or a preparation, that it knows. */
+    CHANGE,
     /* "attempt": the present or the next world, in which the member has a place. */
     WORLD,
 };
-
-/* A program has asked for the end of the job. */
-static void handle_end(struct leader *leader, struct leader_member *m, json_object *msg)
-{
-    const char *reason = json_get_string(msg, "reason");
-
-    (void)m;
-    change_stop_job(leader, reason != NULL ? reason : "a program has asked for it");
-}
 
 struct message {
     const char *type;
@@ -70,19 +58,19 @@ static const struct message table[] = {
     {"listen",     MEMBER,  ANY,        .member = lease_listens},
     {"reclaim",    MEMBER,  ANY,        .member = exclude_reclaimed},
     {"unwatched",  MEMBER,  ANY,        .member = srun_unwatched},
-    {"end",        MEMBER,  ANY,        .member = handle_end},
+    {"end",        MEMBER,  ANY,        .member = facts_end},
     /* the next world */
-    {"reserved",   MEMBER,  ATTEMPT,    .member = prepare_reserved},
-    {"parked",     MEMBER,  ATTEMPT,    .member = prepare_parked},
-    {"unprepared", MEMBER,  ATTEMPT,    .member = prepare_unprepared},
+    {"reserved",   MEMBER,  CHANGE,     .member = facts_reserved},
+    {"parked",     MEMBER,  CHANGE,     .member = facts_parked},
+    {"unprepared", MEMBER,  CHANGE,     .member = facts_unprepared},
     /* the present world */
-    {"ready",      MEMBER,  GENERATION, .member = change_ready},
-    {"listening",  MEMBER,  GENERATION, .member = change_listening},
-    {"begun",      MEMBER,  GENERATION, .member = change_begun},
-    {"stepping",   MEMBER,  GENERATION, .member = change_stepping},
-    {"held",       MEMBER,  GENERATION, .member = change_held},
-    {"exit",       MEMBER,  STARTED,    .member = change_exit},
-    {"drained",    MEMBER,  STARTED,    .member = change_drained},
+    {"ready",      MEMBER,  GENERATION, .member = facts_ready},
+    {"listening",  MEMBER,  GENERATION, .member = facts_listening},
+    {"begun",      MEMBER,  GENERATION, .member = facts_begun},
+    {"stepping",   MEMBER,  GENERATION, .member = facts_stepping},
+    {"held",       MEMBER,  GENERATION, .member = facts_held},
+    {"exit",       MEMBER,  CHANGE,     .member = facts_exit},
+    {"drained",    MEMBER,  CHANGE,     .member = facts_drained},
     /* what its processes have to say to each other; "store" is answered whatever its world */
     {"store",      MEMBER,  ANY,        .member = world_store_request},
     {"unstore",    MEMBER,  ANY,        .member = world_store_withdraw},
@@ -107,21 +95,9 @@ static bool matches(enum match match, const struct leader *leader, const struct 
 {
     int64_t number;
 
-    switch (match) {
-    case GENERATION:
-        return m->position >= 0 && json_get_int(msg, "gen", 0, INT32_MAX, &number) &&
-               number == leader->generation;
-    case STARTED:
-        /* Whatever world its agent knows of: the present one may have begun while the message was on
-         * its way. */
-        return live_is_departing(m) ||
-               (m->position >= 0 && json_get_int(msg, "started", 1, INT32_MAX, &number) &&
-                number == m->started);
-    case ATTEMPT:
-        return live_is_newcomer(m, msg) || prepare_is_of(leader, m, msg);
-    default:
-        return true;
-    }
+    return match != GENERATION ||
+           (m->part->place >= 0 && json_get_int(msg, "gen", 0, INT32_MAX, &number) &&
+            number == change_generation(leader->change));
 }
 
 static void on_open(struct link *link, void *arg)

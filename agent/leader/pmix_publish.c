@@ -72,8 +72,8 @@ static int until_of(json_object *msg)
 static bool process_of(const struct pmix_world *pmix_world, const struct leader_member *m,
                        json_object *msg, struct publish_process *process)
 {
-    const struct world *world = pmix_world->next ? pmix_world->leader->next.world
-                                                 : pmix_world->leader->world;
+    const struct world *world = pmix_world->next ? change_next(pmix_world->leader->change)->world
+                                                 : change_world(pmix_world->leader->change);
     int place = pmix_world_place(pmix_world, m), first;
     int64_t rank;
 
@@ -170,7 +170,7 @@ static struct pmix_world pmix_world_of(const struct lookup *lookup)
     struct leader *leader = lookup->leader;
     bool next = leader->relay.attempt != lookup->attempt;
 
-    return (struct pmix_world){leader, next ? &leader->next.relay : &leader->relay, next};
+    return (struct pmix_world){leader, next ? &leader->next_relay : &leader->relay, next};
 }
 
 static void on_time(uv_timer_t *timer);

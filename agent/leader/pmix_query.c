@@ -21,7 +21,9 @@ static void add_reason(json_object *answer, const struct leader *leader)
     const char *const lines[][2] = {
         {"Why this size", leader->why_size},
         {"Why not more", leader->why_not_more},
-        {"Next", leader->next.world != NULL ? prepare_text(leader, next, sizeof(next)) : ""}};
+        {"Next", change_next(leader->change)->world != NULL
+                     ? change_next_text(leader->change, next, sizeof(next))
+                     : ""}};
     char text[1024] = "";
 
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
@@ -45,9 +47,10 @@ void pmix_query_answer(const struct pmix_world *pmix_world, struct leader_member
 
     json_object_object_add(answer, "sizes",
                            json_object_new_string(sizes_format(sizes, text, sizeof(text))));
-    add_number(answer, "nodes", leader->world != NULL ? leader->world->node_count : 0);
+    add_number(answer, "nodes",
+               change_world(leader->change) != NULL ? change_world(leader->change)->node_count : 0);
     add_number(answer, "target", allocation_target(leader));
-    add_number(answer, "generation", leader->generation);
+    add_number(answer, "generation", change_generation(leader->change));
     json_object_object_add(answer, "why_not_more", json_object_new_string(leader->why_not_more));
     add_reason(answer, leader);
     /* Slurm has told no time that is its end. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/act.h"
 #include "agent/leader/allocation.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/pmix_publish.h"
@@ -46,7 +47,7 @@ void pmix_relay_end(struct leader *leader, struct pmix_relay *relay)
 
 int pmix_world_place(const struct pmix_world *pmix_world, const struct leader_member *m)
 {
-    return pmix_world->next ? m->next_position : m->position;
+    return pmix_world->next ? m->part->next_place : m->part->place;
 }
 
 struct leader_member *pmix_world_member(const struct pmix_world *pmix_world, int place)
@@ -154,16 +155,17 @@ static int *read_nodes(json_object *msg, int max, int *count)
 }
 
 /* Processes wait for each other, and those of one node cannot come. Their program will not notice by itself. */
-static void begin_anew(const struct pmix_world *pmix_world)
+static void begin_anew(const struct pmix_world *pmix_world, const struct leader_member *m)
 {
     struct leader *leader = pmix_world->leader;
 
     if (pmix_world->next) {
-        leader->unprepared = true;
-        prepare_discard(leader);
-        decide_later(leader, 0);
+        act_post(leader, (struct change_fact){.kind = CHANGE_FACT_UNPREPARED,
+                                              .member = m->id,
+                                              .attempt = pmix_world->relay->attempt,
+                                              .text = pmix_world->relay->without});
     } else {
-        change_fail(leader, pmix_world->relay->without);
+        act_fail(leader, pmix_world->relay->without);
     }
 }
 
@@ -176,7 +178,7 @@ void pmix_relay_no_pmix(const struct pmix_world *pmix_world, struct leader_membe
     snprintf(pmix_world->relay->without, sizeof(pmix_world->relay->without),
              "node %s has no PMIx: %s", m->node, reason != NULL ? reason : "unknown");
     if (gather_with(pmix_world->relay->gather, pmix_world_place(pmix_world, m)) != NULL)
-        begin_anew(pmix_world);
+        begin_anew(pmix_world, m);
 }
 
 void pmix_relay_gather(const struct pmix_world *pmix_world, struct leader_member *m,
@@ -197,7 +199,7 @@ void pmix_relay_gather(const struct pmix_world *pmix_world, struct leader_member
     free(data);
     free(nodes);
     if (result == GATHER_WAITING && pmix_world->relay->without[0] != '\0') {
-        begin_anew(pmix_world);
+        begin_anew(pmix_world, m);
     } else if (result == GATHER_COMPLETE) {
         complete(pmix_world, key);
     } else if (result == GATHER_REFUSED && key != NULL) {
@@ -294,8 +296,8 @@ bool pmix_relay_find(struct leader *leader, const struct leader_member *m, json_
     *pmix_world = (struct pmix_world){.leader = leader};
     if (!json_get_int(msg, "attempt", 1, INT32_MAX, &attempt))
         return false;
-    pmix_world->next = attempt == leader->next.relay.attempt;
-    pmix_world->relay = pmix_world->next ? &leader->next.relay : &leader->relay;
+    pmix_world->next = attempt == leader->next_relay.attempt;
+    pmix_world->relay = pmix_world->next ? &leader->next_relay : &leader->relay;
     return attempt == pmix_world->relay->attempt && pmix_world_place(pmix_world, m) >= 0;
 }
 
@@ -321,7 +323,7 @@ static void fail_all(struct pmix_world *pmix_world, const struct leader_member *
 void pmix_relay_member_gone(struct leader *leader, const struct leader_member *m)
 {
     struct pmix_world now = {.leader = leader, .relay = &leader->relay};
-    struct pmix_world next = {.leader = leader, .relay = &leader->next.relay, .next = true};
+    struct pmix_world next = {.leader = leader, .relay = &leader->next_relay, .next = true};
 
     fail_all(&now, m);
     fail_all(&next, m);

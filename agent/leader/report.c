@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/act.h"
+#include "agent/leader/decide.h"
 #include "agent/leader/allocation.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/extensions.h"
@@ -108,10 +110,10 @@ static struct generation_record *last_record(struct leader *leader)
                : NULL;
 }
 
-static int add_record(struct leader *leader)
+static int add_record(struct leader *leader, double pause_from)
 {
     struct generation_record *grown, *r;
-    const struct world *world = leader->world;
+    const struct world *world = change_world(leader->change);
 
     grown = realloc(leader->report->history,
                     ((size_t)leader->report->history_count + 1) * sizeof(*grown));
@@ -127,8 +129,7 @@ static int add_record(struct leader *leader)
     r->workers = world_size(world);
     r->time = unix_now();
     r->until = r->pause = -1;
-    r->pause_from = leader->pause_from;
-    leader->pause_from = -1;
+    r->pause_from = pause_from;
     snprintf(r->kind, sizeof(r->kind), "%s", world->kind);
     r->reason = strdup(world->reason);
     r->nodes = calloc((size_t)world->node_count + 1, sizeof(*r->nodes));
@@ -159,9 +160,9 @@ int report_last_generation(const struct leader_options *options)
     return (int)generation;
 }
 
-int report_generation(struct leader *leader)
+void report_generation(struct leader *leader, double pause_from)
 {
-    const struct world *world = leader->world;
+    const struct world *world = change_world(leader->change);
     char incarnation[32];
     char *nodes = NULL, **names = calloc((size_t)world->node_count + 1, sizeof(*names));
 
@@ -177,7 +178,7 @@ int report_generation(struct leader *leader)
              nodes != NULL ? nodes : "?");
     free(names);
     free(nodes);
-    if (add_record(leader) == 0)
+    if (add_record(leader, pause_from) == 0)
         append_history(leader, record_json(last_record(leader)));
     /* A full disk must not stop the training that needs no host file; it has been said in the log. */
     write_file(leader, "generation.json", world_generation_json(world, incarnation, unix_now()),
@@ -185,7 +186,6 @@ int report_generation(struct leader *leader)
     write_file(leader, "discover_hosts.sh", world_discover_hosts(world), 0700);
     write_file(leader, "hostfile.openmpi", world_hostfile_openmpi(world), 0600);
     write_file(leader, "hostfile.mpich", world_hostfile_mpich(world), 0600);
-    return 0;
 }
 
 void report_stepping(struct leader *leader, bool aware)
@@ -195,7 +195,7 @@ void report_stepping(struct leader *leader, bool aware)
 
     if (r == NULL || r->pause >= 0 || r->pause_from < 0)
         return;
-    r->pause = (aware ? leader_now(leader) : leader->ready_at) - r->pause_from;
+    r->pause = (aware ? leader_now(leader) : change_ready_at(leader->change)) - r->pause_from;
     line = json_object_new_object();
     json_object_object_add(line, "generation", json_object_new_int(r->generation));
     json_object_object_add(line, "pause", json_object_new_double(r->pause));
@@ -239,31 +239,22 @@ void report_destroy(struct report *report)
 
 /* ---- failures ---------------------------------------------------------------------------------------------------------- */
 
-void report_failure(struct leader *leader, struct leader_member *member, json_object *msg)
+void report_failure(const char *node, const struct change_fact *exited, json_object *msg,
+                    char *text, size_t size)
 {
+    const char *what = NULL, *name = sigabbrev_np(exited->signal);
     json_object *error = NULL;
-    const char *what = NULL;
-    int64_t rank = 0, code = 0, signal = 0;
     char how[64];
 
-    json_get_int(msg, "rank", 0, INT32_MAX, &rank);
-    json_get_int(msg, "code", 0, 255, &code);
-    json_get_int(msg, "signal", 0, 255, &signal);
     if (json_object_object_get_ex(msg, "error", &error))
         what = json_get_string(error, "message");
-    if (signal != 0)
-        snprintf(how, sizeof(how), "SIG%s",
-                 sigabbrev_np((int)signal) != NULL ? sigabbrev_np((int)signal) : "?");
+    if (exited->signal != 0)
+        snprintf(how, sizeof(how), "SIG%s", name != NULL ? name : "?");
     else
-        snprintf(how, sizeof(how), "exit code %d", (int)code);
-    snprintf(leader->failure, sizeof(leader->failure), "rank %d on %s failed: %s%s%s%s", (int)rank,
-             member->node, what != NULL ? what : how, what != NULL ? " (" : "",
-             what != NULL ? how : "", what != NULL ? ")" : "");
-}
-
-void report_root_cause(struct leader *leader)
-{
-    log_error("job %u: %s", leader->options->job, leader->failure);
+        snprintf(how, sizeof(how), "exit code %d", exited->code);
+    snprintf(text, size, "rank %d on %s failed: %s%s%s%s", exited->rank, node,
+             what != NULL ? what : how, what != NULL ? " (" : "", what != NULL ? how : "",
+             what != NULL ? ")" : "");
 }
 
 /* ---- selastic ---------------------------------------------------------------------------------------------------------- */
@@ -271,11 +262,11 @@ void report_root_cause(struct leader *leader)
 static const char *member_state(const struct leader *leader, const struct leader_member *m,
                                 const struct extension *ext)
 {
-    if (m->leaving || m->released || (ext != NULL && ext->state == PLAN_LEAVING))
+    if (change_is_left(m->part) || m->part->released || (ext != NULL && ext->state == PLAN_LEAVING))
         return "leaving";
-    if (m->position >= 0)
+    if (m->part->place >= 0)
         return "training";
-    return leader->world != NULL ? "parked" : "joining";
+    return change_world(leader->change) != NULL ? "parked" : "joining";
 }
 
 static json_object *members_json(struct leader *leader)
@@ -290,7 +281,7 @@ static json_object *members_json(struct leader *leader)
 
             /* In rank order, those without a place at the end. */
             if (m->link == NULL ||
-                (position >= 0 ? m->position != position : pass != 0 || m->position >= 0))
+                (position >= 0 ? m->part->place != position : pass != 0 || m->part->place >= 0))
                 continue;
             obj = json_object_new_object();
             json_object_object_add(obj, "node", json_object_new_string(m->node));
@@ -303,9 +294,10 @@ static json_object *members_json(struct leader *leader)
             json_object_object_add(obj, "slots", json_object_new_int(m->slots));
             json_object_object_add(
                 obj, "first_rank",
-                json_object_new_int(m->position >= 0 && leader->world != NULL
-                                        ? world_first_rank(leader->world, m->position)
-                                        : -1));
+                json_object_new_int(
+                    m->part->place >= 0 && change_world(leader->change) != NULL
+                        ? world_first_rank(change_world(leader->change), m->part->place)
+                        : -1));
             json_object_object_add(obj, "state",
                                    json_object_new_string(member_state(leader, m, ext)));
             json_object_array_add(array, obj);
@@ -345,16 +337,17 @@ void report_progress(struct leader *leader, const struct leader_member *m, json_
     int64_t gen, done, total;
     const char *unit;
 
-    if (!json_object_object_get_ex(beat, "progress", &said) || m->position < 0 ||
-        !json_get_int(beat, "gen", 1, INT32_MAX, &gen) || gen != leader->generation ||
+    if (!json_object_object_get_ex(beat, "progress", &said) || m->part->place < 0 ||
+        !json_get_int(beat, "gen", 1, INT32_MAX, &gen) ||
+        gen != change_generation(leader->change) ||
         !json_get_int(said, "done", 0, INT64_MAX, &done) ||
         !json_get_int(said, "total", 0, INT64_MAX, &total) ||
         (unit = json_get_string(said, "unit")) == NULL ||
-        (p->generation == gen && p->position < m->position))
+        (p->generation == gen && p->position < m->part->place))
         return;
-    if (p->generation != gen || p->position != m->position || done < p->first_done) {
+    if (p->generation != gen || p->position != m->part->place || done < p->first_done) {
         p->generation = (int)gen;
-        p->position = m->position;
+        p->position = m->part->place;
         p->first_done = done;
         p->first_at = leader_now(leader);
     }
@@ -379,8 +372,8 @@ static json_object *progress_json(const struct leader *leader)
     json_object_object_add(obj, "unit", json_object_new_string(p->unit));
     json_object_object_add(obj, "time", json_object_new_double(p->at));
     json_object_object_add(obj, "rate",
-                           p->generation == leader->generation && p->done > p->first_done &&
-                                   seconds > 0
+                           p->generation == change_generation(leader->change) &&
+                                   p->done > p->first_done && seconds > 0
                                ? json_object_new_double((double)(p->done - p->first_done) / seconds)
                                : NULL);
     return obj;
@@ -391,7 +384,7 @@ static uint64_t highest_step(const struct leader *leader)
     uint64_t step = 0;
 
     for (int i = 0; i < roster_count(leader); i++)
-        if (roster_at(leader, i)->position >= 0 && roster_at(leader, i)->step > step)
+        if (roster_at(leader, i)->part->place >= 0 && roster_at(leader, i)->step > step)
             step = roster_at(leader, i)->step;
     return step;
 }
@@ -435,31 +428,37 @@ static json_object *state_json(struct leader *leader)
                                                           extensions_base(leader)->name != NULL
                                                       ? extensions_base(leader)->name
                                                       : ""));
-    json_object_object_add(msg, "phase", json_object_new_string(phase_name(leader->phase)));
-    json_object_object_add(msg, "generation", json_object_new_int(leader->generation));
-    json_object_object_add(
-        msg, "size", json_object_new_int(leader->world != NULL ? leader->world->node_count : 0));
+    json_object_object_add(msg, "phase", json_object_new_string(change_phase_text(leader->change)));
+    json_object_object_add(msg, "generation",
+                           json_object_new_int(change_generation(leader->change)));
+    json_object_object_add(msg, "size",
+                           json_object_new_int(change_world(leader->change) != NULL
+                                                   ? change_world(leader->change)->node_count
+                                                   : 0));
     json_object_object_add(
         msg, "sizes", json_object_new_string(sizes_format(&o->policy->sizes, text, sizeof(text))));
     json_object_object_add(msg, "min", json_object_new_int(o->policy->sizes.min));
     json_object_object_add(msg, "max", json_object_new_int(o->policy->sizes.max));
     json_object_object_add(msg, "target", json_object_new_int(allocation_target(leader)));
-    json_object_object_add(
-        msg, "world_size",
-        json_object_new_int(leader->world != NULL ? world_size(leader->world) : 0));
+    json_object_object_add(msg, "world_size",
+                           json_object_new_int(change_world(leader->change) != NULL
+                                                   ? world_size(change_world(leader->change))
+                                                   : 0));
     json_object_object_add(msg, "step", json_object_new_int64((int64_t)highest_step(leader)));
     json_object_object_add(msg, "progress", progress_json(leader));
     json_object_object_add(msg, "since",
                            json_object_new_double(r != NULL ? r->time : leader->report->started));
-    json_object_object_add(msg, "restarts", json_object_new_int(leader->restarts));
+    json_object_object_add(msg, "restarts", json_object_new_int(change_faults(leader->change)));
     json_object_object_add(msg, "members", members_json(leader));
     json_object_object_add(msg, "extensions", extensions_json(leader));
     json_object_object_add(msg, "why_size", json_object_new_string(leader->why_size));
-    if (leader->next.world != NULL)
-        json_object_object_add(msg, "next_world",
-                               json_object_new_string(prepare_text(leader, text, sizeof(text))));
+    if (change_next(leader->change)->world != NULL)
+        json_object_object_add(
+            msg, "next_world",
+            json_object_new_string(change_next_text(leader->change, text, sizeof(text))));
     json_object_object_add(msg, "why_not_more", json_object_new_string(leader->why_not_more));
-    json_object_object_add(msg, "newcomers", json_object_new_string(leader->newcomer_error));
+    json_object_object_add(msg, "newcomers",
+                           json_object_new_string(change_newcomer_error(leader->change)));
     exclude_describe(leader, left_out, sizeof(left_out));
     json_object_object_add(msg, "left_out", json_object_new_string(left_out));
     json_object_object_add(msg, "leader", json_object_new_string(o->node));
@@ -518,12 +517,13 @@ static json_object *resize(struct leader *leader, json_object *msg)
     int old = allocation_user_target(leader);
 
     sizes_format(sizes, text, sizeof(text));
-    if (leader->phase == PHASE_ENDING || leader->stopping)
+    if (change_is_ending(leader->change) || change_stopping(leader->change))
         return answer("error", "job %u is ending", leader->options->job);
     if (!json_get_int(msg, "nodes", INT32_MIN, INT32_MAX, &nodes)) {
         if (!json_get_int(msg, "delta", -SIZES_NODES_MAX, SIZES_NODES_MAX, &delta))
             return answer("error", "a resize needs a number of nodes");
-        nodes = (leader->world != NULL ? leader->world->node_count : leader->options->base_nodes) +
+        nodes = (change_world(leader->change) != NULL ? change_world(leader->change)->node_count
+                                                      : leader->options->base_nodes) +
                 delta;
     }
     if (nodes < leader->options->base_nodes && sizes_allowed(sizes, (int)nodes))
@@ -533,18 +533,19 @@ static json_object *resize(struct leader *leader, json_object *msg)
         return answer("error", "%lld nodes: allowed are %s", (long long)nodes, text);
     allocation_set_user_target(leader, (int)nodes);
     if (allocation_user_target(leader) > old)
-        leader->last_setback = -1; /* the user wants them now */
-    if (leader->world == NULL || leader->world->node_count != allocation_user_target(leader))
-        snprintf(leader->next_reason, sizeof(leader->next_reason), "resize to %d by selastic",
-                 allocation_user_target(leader));
+        decide_forget_setback(leader); /* the user wants them now */
+    if (change_world(leader->change) == NULL ||
+        change_world(leader->change)->node_count != allocation_user_target(leader))
+        act_reason(leader, "resize to %d by selastic", allocation_user_target(leader));
     decide_later(leader, 0);
-    if (leader->world != NULL && leader->world->node_count == allocation_user_target(leader))
+    if (change_world(leader->change) != NULL &&
+        change_world(leader->change)->node_count == allocation_user_target(leader))
         return answer("done", "job %u has %d node%s", leader->options->job,
                       allocation_user_target(leader),
                       allocation_user_target(leader) == 1 ? "" : "s");
     return answer("done", "job %u: %s to %d node%s", leader->options->job,
-                  leader->world != NULL &&
-                          leader->world->node_count > allocation_user_target(leader)
+                  change_world(leader->change) != NULL &&
+                          change_world(leader->change)->node_count > allocation_user_target(leader)
                       ? "shrinks"
                       : "grows, as nodes become free,",
                   allocation_user_target(leader), allocation_user_target(leader) == 1 ? "" : "s");
@@ -554,7 +555,7 @@ static json_object *resize(struct leader *leader, json_object *msg)
  * nothing. */
 static bool leads(struct leader *leader)
 {
-    return leader->phase == PHASE_ENDING || lease_may_act(leader);
+    return leader_has_ended(leader) || lease_may_act(leader);
 }
 
 static void say(struct link *link, json_object *said, bool leading)

@@ -7,6 +7,8 @@
 
 #include <json-c/json.h>
 
+#include "lib/change.h"
+
 struct leader;
 struct leader_member;
 struct leader_options;
@@ -20,8 +22,9 @@ void report_destroy(struct report *report);
 /* The last generation that generation.json tells of in this run of the job: of an elasticrun before.
  * 0: there was none. */
 int report_last_generation(const struct leader_options *options);
-/* The present world has been formed: files and history. */
-int report_generation(struct leader *leader);
+/* The present world has been formed: files and history. pause_from: when the world before had been
+ * held; < 0: there was none. */
+void report_generation(struct leader *leader, double pause_from);
 /* The first step of the generation has been made; not aware: by a script of whose steps nothing is
  * known, so that all that is known is when its workers were ready. */
 void report_stepping(struct leader *leader, bool aware);
@@ -29,10 +32,9 @@ void report_end(struct leader *leader);
 
 /* A member's beat says what its program has reported of its progress. */
 void report_progress(struct leader *leader, const struct leader_member *m, json_object *beat);
-/* Keep a worker's failure as one line. */
-void report_failure(struct leader *leader, struct leader_member *member, json_object *exit);
-/* Print it, once it is known to be the cause and not a consequence. */
-void report_root_cause(struct leader *leader);
+/* A worker's failure as one line, from what its agent has said. */
+void report_failure(const char *node, const struct change_fact *exited, json_object *msg,
+                    char *text, size_t size);
 
 /* "show", "history", "resize": what selastic asks. */
 void report_show(struct leader *leader, struct link *link, json_object *msg);

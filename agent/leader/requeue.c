@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "agent/leader/end.h"
+#include "agent/leader/act.h"
+#include "agent/leader/decide.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/requeue.h"
@@ -56,9 +59,9 @@ void requeue_watch(struct leader *leader)
 {
     double left;
 
-    if ((leader->options->policy->requeue & POLICY_REQUEUE_LIMIT) == 0 || leader->stopping ||
-        leader->generation == 0 || extensions_base(leader) == NULL ||
-        extensions_base(leader)->state != JOB_KIND_RUNNING ||
+    if ((leader->options->policy->requeue & POLICY_REQUEUE_LIMIT) == 0 ||
+        change_stopping(leader->change) || change_generation(leader->change) == 0 ||
+        extensions_base(leader) == NULL || extensions_base(leader)->state != JOB_KIND_RUNNING ||
         extensions_base(leader)->time_limit == UINT32_MAX || extensions_base(leader)->end == 0)
         return;
     left = (double)(extensions_base(leader)->end - time(NULL)) - margin(leader);
@@ -67,14 +70,14 @@ void requeue_watch(struct leader *leader)
         return;
     }
     leader->requeue->wanted = true;
-    change_stop_job(leader, "its time limit is near; it goes on from the queue");
+    act_stop(leader, "its time limit is near; it goes on from the queue");
 }
 
 void requeue_after_fault(struct leader *leader)
 {
     const struct leader_options *o = leader->options;
 
-    if ((o->policy->requeue & POLICY_REQUEUE_FAULT) == 0 || leader->fatal || leader->stopping)
+    if ((o->policy->requeue & POLICY_REQUEUE_FAULT) == 0)
         return;
     if (o->restarts >= (uint32_t)o->policy->restarts.restarts) {
         log_error("job %u: has been requeued %u times: not again (--max-restarts)", o->job,
@@ -128,7 +131,7 @@ static void asked(void *arg)
         srun_end(leader);
     }
     free(asking);
-    change_dismiss(leader);
+    end_dismiss(leader);
 }
 
 bool requeue_instead(struct leader *leader)

@@ -6,8 +6,12 @@
 
 #include <sodium.h>
 
+#include "agent/leader/act.h"
+#include "agent/leader/decide.h"
+#include "agent/leader/end.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/extensions.h"
+#include "agent/leader/facts.h"
 #include "agent/leader/hang_watch.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
@@ -18,9 +22,6 @@
 #include "common/log.h"
 #include "lib/json_get.h"
 #include "lib/tree_order.h"
-
-/* Seconds for others that Slurm preempts with the first: one change for all. */
-#define LEAVE_WAIT 0.05
 
 struct roster {
     struct leader_member **members;
@@ -43,12 +44,21 @@ struct leader_member *roster_at(const struct leader *leader, int i)
     return i >= 0 && i < roster->count ? roster->members[i] : NULL;
 }
 
+/* Ids only grow, so the list is in their order. */
 struct leader_member *roster_by_id(const struct leader *leader, int id)
 {
-    for (int i = 0; i < roster_count(leader); i++)
-        if (roster_at(leader, i)->id == id)
-            return roster_at(leader, i);
-    return NULL;
+    int low = 0, high = roster_count(leader);
+
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+
+        if (roster_at(leader, middle)->id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < roster_count(leader) && roster_at(leader, low)->id == id ? roster_at(leader, low)
+                                                                          : NULL;
 }
 
 int roster_base_lost(const struct leader *leader)
@@ -58,9 +68,11 @@ int roster_base_lost(const struct leader *leader)
     for (int i = 0; i < roster_count(leader); i++) {
         const struct leader_member *m = roster_at(leader, i);
 
-        there += m->base && m->link != NULL && !m->leaving && !exclude_member(leader, m);
+        there += m->base && m->link != NULL && !change_is_left(m->part) &&
+                 !exclude_member(leader, m);
     }
-    return (leader->generation > 0 || lease_term(leader) > 0) && there < leader->options->base_nodes
+    return (change_generation(leader->change) > 0 || lease_term(leader) > 0) &&
+                   there < leader->options->base_nodes
                ? leader->options->base_nodes - there
                : 0;
 }
@@ -75,16 +87,15 @@ struct leader_member *roster_by_link(const struct leader *leader, const struct l
 
 static void member_free(struct leader_member *member)
 {
-    world_destroy(member->was_in);
     free(member->node);
     free(member->switches);
     free(member);
 }
 
-/* ---- who leaves -------------------------------------------------------------------------------------------------------- */
+/* ---- who leaves -------------------------------------------------------------------------------- */
 
-/* Forget members that have gone and are in no generation. */
-static void prune(struct leader *leader)
+/* Forget members that have gone, have no place in a world, and of which no output waits. */
+void roster_prune(struct leader *leader)
 {
     struct roster *roster = leader->roster;
     int kept = 0;
@@ -92,7 +103,7 @@ static void prune(struct leader *leader)
     for (int i = 0; i < roster->count; i++) {
         struct leader_member *m = roster->members[i];
 
-        if (m->link == NULL && m->unwritten == 0 && (m->position < 0 || leader->world == NULL))
+        if (m->link == NULL && m->unwritten == 0 && change_forget(leader->change, m->id))
             member_free(m);
         else
             roster->members[kept++] = m;
@@ -100,7 +111,7 @@ static void prune(struct leader *leader)
     roster->count = kept;
 }
 
-static void send_release(struct leader_member *member, const char *reason)
+void roster_send_release(struct leader_member *member, const char *reason)
 {
     json_object *msg = leader_message("release", -1);
 
@@ -110,41 +121,40 @@ static void send_release(struct leader_member *member, const char *reason)
 
 void roster_release(struct leader *leader, struct leader_member *member, const char *reason)
 {
-    (void)leader;
-    send_release(member, reason);
-    member->released = true;
+    act_post(leader, (struct change_fact){
+                         .kind = CHANGE_FACT_RELEASED, .member = member->id, .text = reason});
 }
 
 void roster_lose(struct leader *leader, struct leader_member *member, const char *why)
 {
+    struct change_fact gone = {.kind = CHANGE_FACT_GONE, .member = member->id};
+    char reason[WORLD_NAME_MAX + 16];
+
     if (member->link != NULL) {
         struct link *link = member->link;
 
-        /* If it can still read this it leaves in order, and does not take the leader for dead. One of the base comes back. */
+        /* If it can still read this it leaves in order, and does not take the leader for dead. A
+         * node of the base comes back. */
         if (!member->base)
-            send_release(member, why);
+            roster_send_release(member, why);
         member->link = NULL;
         link_close(link, why);
     }
-    if (leader->phase == PHASE_ENDING) {
-        leader_handle_closed(leader);
+    if (leader_has_ended(leader)) {
+        end_look(leader);
         return;
     }
-    if (!member->leaving && !member->released) {
+    if (!change_is_left(member->part) && !member->part->released) {
         log_info("job %u: node %s is lost: %s", leader->options->job, member->node, why);
-        snprintf(leader->next_reason, sizeof(leader->next_reason), "node %s lost", member->node);
+        snprintf(reason, sizeof(reason), "node %s lost", member->node);
+        gone.text = reason;
         exclude_lost(leader, member);
-        leader_setback(leader);
+        decide_setback(leader);
     }
     lease_member_lost(leader, member);
     pmix_relay_member_gone(leader, member);
-    member->torn = member->position >= 0 && !member->drained;
-    member->drained = true;
     extensions_member_gone(leader, member);
-    change_member_gone(leader, member);
-    prepare_again(leader);
-    prune(leader);
-    decide_later(leader, 0);
+    act_post(leader, gone);
 }
 
 /* ---- who joins --------------------------------------------------------------------------------------------------------- */
@@ -173,7 +183,7 @@ static bool is_full(struct leader *leader)
 
     for (int i = 0; i < roster_count(leader); i++)
         nodes += roster_at(leader, i)->link != NULL && !roster_at(leader, i)->base &&
-                 !roster_at(leader, i)->leaving &&
+                 !change_is_left(roster_at(leader, i)->part) &&
                  !extensions_to_go(leader, roster_at(leader, i)->job);
     return nodes + 1 > leader->options->policy->sizes.max;
 }
@@ -184,7 +194,7 @@ static int refuse(struct leader *leader, const struct join *join, struct error *
     const struct leader_member *other;
     const struct extension *ext;
 
-    if (leader->phase == PHASE_ENDING || leader->stopping)
+    if (change_is_ending(leader->change) || change_stopping(leader->change))
         return error_set(why, "the job is ending");
     if (join->leaving)
         return error_set(why, "its job is already being preempted");
@@ -204,7 +214,7 @@ static int refuse(struct leader *leader, const struct join *join, struct error *
     return 0;
 }
 
-static void send_welcome(struct leader *leader, struct leader_member *member, bool keep)
+void roster_welcome(struct leader *leader, struct leader_member *member, bool keep)
 {
     const struct leader_options *o = leader->options;
     json_object *msg = leader_message("welcome", -1);
@@ -289,7 +299,7 @@ static struct leader_member *add_member(struct leader *leader, struct link *link
         free(m);
         return NULL;
     }
-    m->id = roster->next_id++;
+    m->id = ++roster->next_id;
     m->link = link;
     m->job = join->job;
     m->restarts = join->restarts;
@@ -302,9 +312,47 @@ static struct leader_member *add_member(struct leader *leader, struct link *link
     m->joined = m->last_heard = leader_now(leader);
     m->seen = m->joined - leader->options->conf->heartbeat_timeout / 2.0; /* nothing of ours yet */
     m->heard = true; /* if it is not any more when that is looked at first, it has been lost */
-    m->position = m->next_position = -1;
     roster->members[roster->count++] = m;
     return m;
+}
+
+/* What an agent says of its workers, if it comes from the leader before this one. */
+static void read_former(json_object *msg, struct change_join *join)
+{
+    json_object *said = NULL;
+    struct error err = {""};
+    int64_t number = 0;
+
+    if (json_get_int(msg, "gen", 0, INT32_MAX - 1, &number))
+        join->last_world = (int)number;
+    if (json_get_int(msg, "completed", 1, INT32_MAX, &number))
+        join->completed_world = (int)number;
+    if (!json_object_object_get_ex(msg, "group", &said) ||
+        !json_get_int(said, "started", 1, INT32_MAX, &number))
+        return;
+    join->started = (int)number;
+    join->live = json_get_bool(said, "live", false);
+    join->stateful = json_get_bool(said, "stateful", false);
+    if (!json_get_int(said, "shape", 0, INT64_MAX, &join->signature))
+        join->signature = 0;
+    if (json_get_int(said, "slowest", 0, UINT32_MAX, &number))
+        join->slowest = (uint32_t)number;
+    if (join->live)
+        join->was_in = world_from_json(said, &err);
+}
+
+static void post_join(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    struct change_join join = {.id = m->id,
+                               .node = m->node,
+                               .address = link_peer_address(m->link),
+                               .job = m->job,
+                               .base = m->base,
+                               .nodeid = m->nodeid,
+                               .slots = m->slots};
+
+    read_former(msg, &join);
+    act_post(leader, (struct change_fact){.kind = CHANGE_FACT_JOINED, .join = &join});
 }
 
 void roster_join(struct leader *leader, struct link *link, json_object *msg)
@@ -324,8 +372,8 @@ void roster_join(struct leader *leader, struct link *link, json_object *msg)
         return;
     }
     /* SIGTERM has reached this node of the base before it could join: the job ends. */
-    if (join.base && join.leaving && leader->phase != PHASE_ENDING && !leader->stopping)
-        change_stop_job(leader, "terminated");
+    if (join.base && join.leaving && !leader_has_ended(leader) && !change_stopping(leader->change))
+        act_stop(leader, "terminated");
     if (refuse(leader, &join, &why) != 0) {
         json_object *answer = leader_message("refuse", -1);
 
@@ -340,10 +388,14 @@ void roster_join(struct leader *leader, struct link *link, json_object *msg)
         return;
     }
     log_debug("node %s of job %u joins", m->node, m->job);
-    send_welcome(leader, m, takeover_joined(leader, m, msg));
-    if (!m->base)
+    post_join(leader, m, msg);
+    if (m->part == NULL) {
+        member_free(leader->roster->members[--leader->roster->count]);
+        link_close(link, "out of memory");
+        return;
+    }
+    if (!join.base)
         extensions_joined(leader, m);
-    decide_later(leader, 0);
 }
 
 /* ---- what they say ----------------------------------------------------------------------------------------------------- */
@@ -351,45 +403,33 @@ void roster_join(struct leader *leader, struct link *link, json_object *msg)
 void roster_leaving(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     const char *reason = json_get_string(msg, "reason");
+    bool known = change_is_left(m->part);
+    uint32_t job = m->job;
 
-    if (m->leaving && m->unneeded) {
-        m->unneeded = false; /* it had time until now */
-        decide_later(leader, 0);
-    }
-    if (m->leaving)
-        return;
-    m->leaving = true;
     if (m->base) {
-        change_stop_job(leader, reason != NULL ? reason : "ending");
+        act_post(leader, (struct change_fact){.kind = CHANGE_FACT_LEAVING,
+                                              .member = m->id,
+                                              .notice = CHANGE_CALLED});
+        if (!known)
+            act_stop(leader, reason != NULL ? reason : "ending");
         return;
     }
-    leader_setback(leader);
-    leader->leave_at = leader_now(leader) + LEAVE_WAIT;
-    /* Slurm takes the whole job: its other nodes need not wait for their own signal. */
-    for (int i = 0; i < roster_count(leader); i++) {
-        struct leader_member *each = roster_at(leader, i);
-
-        if (each->job != m->job)
-            continue;
-        log_info("job %u: Slurm takes node %s back", leader->options->job, each->node);
-        each->leaving = true;
-        if (each->departing > 0)
-            continue; /* … which it is just leaving */
-        if (each->position < 0 || leader->world == NULL || each->drained)
-            roster_release(leader, each, "not in use");
-        else
-            extensions_taken(leader, m->job);
+    if (known) { /* we have told it before, or Slurm has */
+        act_post(leader, (struct change_fact){.kind = CHANGE_FACT_LEAVING,
+                                              .member = m->id,
+                                              .notice = CHANGE_CALLED});
+        return;
     }
-    if (extensions_is_taken(leader, m->job)) {
-        snprintf(leader->next_reason, sizeof(leader->next_reason), "extension job %u has to leave",
-                 m->job);
+    decide_setback(leader);
+    log_info("job %u: Slurm takes extension job %u back", leader->options->job, job);
+    /* Slurm takes the whole job: its other nodes need not wait for their own signal. */
+    extensions_make_leave(leader, job, CHANGE_CALLED, "not in use");
+    if (change_leaving_job(leader->change) == job) {
         /* Slurm knows why; by the time that the next world is formed so do we. */
         extensions_look_soon(leader);
         extensions_poll(leader);
     }
     extensions_member_gone(leader, m);
-    prepare_again(leader);
-    decide_later(leader, 0);
 }
 
 static void ack_output(size_t bytes, void *arg)
@@ -424,15 +464,13 @@ void roster_out(struct leader *leader, struct leader_member *m, json_object *msg
 
 void roster_beat(struct leader *leader, struct leader_member *m, json_object *msg)
 {
-    int64_t step, slowest;
+    int64_t step;
 
     if (json_get_int(msg, "step", 0, INT64_MAX, &step))
         m->step = (uint64_t)step;
-    if (json_get_int(msg, "slowest", 0, UINT32_MAX, &slowest))
-        m->slowest = (uint32_t)slowest;
     report_progress(leader, m, msg);
     lease_beat(leader, m, msg);
-    abort_hear(leader, m, msg);
+    facts_beat(leader, m, msg);
 }
 
 void roster_link_closed(struct leader *leader, struct link *link, const char *why)
@@ -488,7 +526,7 @@ static void on_silence(uv_timer_t *timer)
             i = roster_count(leader); /* the list has changed */
         }
     }
-    live_watch(leader);
+    act_post(leader, (struct change_fact){.kind = CHANGE_FACT_WATCH});
     hang_watch(leader);
     if (!uv_is_closing((uv_handle_t *)timer)) /* all can be over now */
         watch(leader);

@@ -9,10 +9,10 @@
 #include <json-c/json.h>
 
 #include "common/link.h"
+#include "lib/change.h"
 
 struct leader;
 struct roster;
-struct world;
 
 struct leader_member {
     int id;
@@ -23,56 +23,14 @@ struct leader_member {
     int nodeid, slots;
     char *switches; /* above its node; NULL: not known */
     double joined, last_heard;
-    bool leaving;
-    bool unneeded;     /* … since we give its node back, and nobody has asked for it */
-    bool unwell;       /* Slurm takes its node out of service: drained, down */
-    bool reclaimed;    /* … or the cloud does */
-    bool released;     /* has been told to go */
-    int position;      /* in the current generation, -1: not in it */
-    int next_position; /* in the one that is being prepared, -1: not in it */
-    bool parked;       /* all its workers of that one wait at their gates */
-    bool live;         /* its workers can go from world to world */
-    int64_t signature; /* of what they train, 0: not known */
-    /* Live mode: the attempt for which it has been asked to start workers that are not in a world
-     * yet; 0: none. */
-    int warming;
-    bool warm; /* … and these wait at their gates */
-    /* Since when its workers are on their way out of a world that goes on without them; 0: they are
-     * not. */
-    double departing;
-    bool awaited; /* … and are still to reach the step that all run to before */
-    /* The attempt for which its workers have been started: what tells them from others; 0: there are
-     * none. */
-    int started;
-    bool stateful;    /* these have trained: they have a state that others can get */
-    bool failed;      /* one of these has failed */
-    uint32_t slowest; /* milliseconds of their longest step, last heard */
-    bool answered;    /* in the current phase */
-    bool drained;     /* no worker of the current generation left here */
-    bool torn;        /* lost before that: the world around it cannot go on */
-    /* Its workers of this generation that have left: for an event, because they were through. */
-    int told, completed;
-    int early; /* … of the latter, those that had not passed their last boundary (live mode) */
-    /* One of its workers has failed of an exchange with others, and waits to hear why. */
-    bool asks;
-    bool begun; /* its workers are there, whatever they do */
-    bool stepping;
-    struct workers_held_sum {
-        int attached, training, running;
-        int finished; /* counted by exits, not by what is held */
-        int through;  /* has passed its last boundary, and is about to */
-        uint64_t step;
-    } held;
-    uint64_t step;        /* last heard */
-    double shunned_until; /* its workers could not be let in: not to be tried again before */
-    int64_t pid;          /* of its agent */
-    int generation;       /* of the world that its workers know */
-    double seen;          /* the newest time of ours that it has sent back */
-    bool heard;           /* … was not long ago when that was last looked at */
-    struct world *was_in; /* under the leader before this one; NULL: in none, or it is known */
-    int last_world;       /* the last one there that this node was part of, 0: none */
-    int completed_world;  /* … whose workers here were through, 0: none */
-    int unwritten;        /* pieces of its output that the leader's output holds */
+    bool unwell; /* Slurm takes its node out of service: drained, down */
+    /* Its part in the change of worlds, which belongs to lib/change. */
+    const struct change_member *part;
+    uint64_t step; /* last heard */
+    int64_t pid;   /* of its agent */
+    double seen;   /* the newest time of ours that it has sent back */
+    bool heard;    /* … was not long ago when that was last looked at */
+    int unwritten; /* pieces of its output that the leader's output holds */
 };
 
 /* NULL: out of memory. */
@@ -97,7 +55,12 @@ int roster_base_lost(const struct leader *leader);
 void roster_lose(struct leader *leader, struct leader_member *member, const char *why);
 /* The link has ended, whoever it was with. */
 void roster_link_closed(struct leader *leader, struct link *link, const char *why);
-/* Tell the member's agent to end. */
+/* Members that are gone are forgotten, if nothing waits for them. */
+void roster_prune(struct leader *leader);
+/* "welcome": the member is told all that its agent has to know. keep: its workers may be of use. */
+void roster_welcome(struct leader *leader, struct leader_member *member, bool keep);
+/* Only the message, and the whole of it: the member's agent is to end. */
+void roster_send_release(struct leader_member *member, const char *reason);
 void roster_release(struct leader *leader, struct leader_member *member, const char *reason);
 
 /* "join": an agent wants to be a member. */

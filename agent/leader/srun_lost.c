@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/leader/end.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/requeue.h"
@@ -87,7 +88,7 @@ static void looked(void *arg)
     leader->srun_lost->looking = false;
     if (!srun_look->output_only)
         leader->srun_lost->lost = !srun_look->there;
-    if (!srun_look->there && leader->phase != PHASE_ENDING) {
+    if (!srun_look->there && !leader_has_ended(leader)) {
         if (srun_look->fd >= 0) {
             dup2(srun_look->fd, STDOUT_FILENO);
             dup2(srun_look->fd, STDERR_FILENO);
@@ -107,10 +108,10 @@ static void looked(void *arg)
     free(srun_look->port);
     free(srun_look->state_dir);
     free(srun_look);
-    if (leader->phase == PHASE_ENDING) {
+    if (leader_has_ended(leader)) {
         if (!leader->srun_lost->lost)
             srun_found(leader);
-        leader_handle_closed(leader);
+        end_look(leader);
     }
 }
 
@@ -180,7 +181,7 @@ static void job_ended(void *arg)
         log_error("job %u: has ended, and cannot tell Slurm: %s", ending->job, ending->err.text);
     leader->srun_lost->completing = false;
     free(ending);
-    leader_handle_closed(leader);
+    end_look(leader);
 }
 
 bool srun_lost_ends(struct leader *leader)

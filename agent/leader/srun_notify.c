@@ -115,7 +115,7 @@ static void on_ended(uv_process_t *process, int64_t status, int number)
         srun->failures++;
         srun->retry_at = leader_now(leader) + RETRY;
         /* Perhaps it has ended, and the batch script lives. */
-        if (!srun_is_looked_for(leader) && leader->phase != PHASE_ENDING)
+        if (!srun_is_looked_for(leader) && !leader_has_ended(leader))
             srun_lost_look(leader, false);
     }
     uv_close((uv_handle_t *)process, on_closed);
@@ -200,7 +200,8 @@ static void look_for_members(struct leader *leader, double now)
 static bool watches(const struct leader *leader)
 {
     return getenv("SLURM_STEP_ID") != NULL && !lease_deposed(leader) &&
-           (leader->generation > 0 || lease_term(leader) > 0) && leader->assembling == 0;
+           (change_generation(leader->change) > 0 || lease_term(leader) > 0) &&
+           change_phase(leader->change) != CHANGE_TAKING_OVER;
 }
 
 static bool is_due(const struct srun_node *node, double now, double patience)
@@ -227,7 +228,7 @@ static void look(struct leader *leader, double patience)
 
 void srun_watch(struct leader *leader)
 {
-    if (leader->phase != PHASE_ENDING && watches(leader) && lease_may_act(leader))
+    if (!leader_has_ended(leader) && watches(leader) && lease_may_act(leader))
         look(leader, LOST_AFTER);
 }
 

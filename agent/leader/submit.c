@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "agent/leader/end.h"
+#include "agent/leader/decide.h"
 #include "agent/leader/allocation.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/extension_argv.h"
@@ -101,9 +103,9 @@ static void submission_result(struct submission *s)
         }
         leader->submit->error[0] = '\0';
         leader->submit->backoff = SUBMIT_BACKOFF;
-        leader->last_increments = s->increments;
+        decide_note_increments(leader, s->increments);
         extensions_look_soon(leader);
-        if (leader->phase == PHASE_ENDING || leader->stopping)
+        if (change_is_ending(leader->change) || change_stopping(leader->change))
             extensions_cancel(leader, (uint32_t)job, false, "the job is ending");
     } else {
         char before[sizeof(leader->submit->error)];
@@ -123,11 +125,11 @@ static void submission_result(struct submission *s)
         leader->submit->backoff *= 2;
         if (leader->submit->backoff > SUBMIT_BACKOFF_MAX)
             leader->submit->backoff = SUBMIT_BACKOFF_MAX;
-        leader->last_increments = 0;
+        decide_note_increments(leader, 0);
     }
     decide_later(leader, 0);
-    if (leader->phase == PHASE_ENDING)
-        leader_handle_closed(leader);
+    if (leader_has_ended(leader))
+        end_look(leader);
 }
 
 static void submission_closed(uv_handle_t *handle)
@@ -241,7 +243,7 @@ static char **used_nodes(struct leader *leader)
     int count = 0;
 
     for (int i = 0; list != NULL && i < roster_count(leader); i++)
-        if (roster_at(leader, i)->link != NULL && !roster_at(leader, i)->leaving)
+        if (roster_at(leader, i)->link != NULL && !change_is_left(roster_at(leader, i)->part))
             list[count++] = roster_at(leader, i)->node;
     return list;
 }
@@ -327,8 +329,8 @@ static void cancel_done(void *arg)
         leader->submit->cleaned = true;
     free(c->jobs);
     free(c);
-    if (leader->phase == PHASE_ENDING)
-        leader_handle_closed(leader);
+    if (leader_has_ended(leader))
+        end_look(leader);
     else
         decide_later(leader, 0);
 }
@@ -338,7 +340,7 @@ void submit_cancel(struct leader *leader, const uint32_t *jobs, int count, bool 
     struct cancelling *c;
 
     /* Another node may lead now, and work with them. If not, it will be seen again that they linger. */
-    if (!last && leader->phase != PHASE_ENDING && !lease_may_act(leader))
+    if (!last && !leader_has_ended(leader) && !lease_may_act(leader))
         return;
     c = calloc(1, sizeof(*c));
     if (c == NULL)

@@ -184,12 +184,12 @@ static bool read_request(json_object *msg, double now, struct store_request *req
 static bool is_of_world(const struct leader *leader, const struct leader_member *m,
                         struct store_scope scope)
 {
-    const struct pmix_relay *now = &leader->relay, *next = &leader->next.relay;
+    const struct pmix_relay *now = &leader->relay, *next = &leader->next_relay;
 
     return (scope.attempt == now->attempt && scope.generation == now->generation &&
-            m->position >= 0) ||
+            m->part->place >= 0) ||
            (scope.attempt == next->attempt && scope.generation == next->generation &&
-            m->next_position >= 0);
+            m->part->next_place >= 0);
 }
 
 void world_store_request(struct leader *leader, struct leader_member *m, json_object *msg)
