@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The job's extensions: which there are, what Slurm says of them, when they go.
  *
- * Looks at Slurm block for as long as slurmctld does and run in libuv's threads; only one is under way at a time. */
+ * A look at Slurm blocks for as long as slurmctld does, so it runs in libuv's threads. One look is
+ * under way at a time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,7 @@ struct extension *extensions_at(const struct leader *leader, int i)
     return &leader->extensions->list[i];
 }
 
-/* ---- the list ---------------------------------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 struct extension *extensions_find(struct leader *leader, uint32_t job)
 {
@@ -142,7 +143,8 @@ void extensions_joined(struct leader *leader, struct leader_member *member)
     struct extension *ext = extensions_find(leader, member->job);
 
     if (ext == NULL) {
-        /* Submitted, but the answer of sbatch has not reached us (yet): its first agent is faster, or slurmctld went away in between. */
+        /* The answer of sbatch has not reached the leader: the extension's first agent was faster,
+         * or slurmctld went away in between. */
         ext = extensions_add(leader, member->job, 1, PLAN_STARTING);
         if (ext == NULL)
             return;
@@ -162,8 +164,9 @@ void extensions_member_gone(struct leader *leader, struct leader_member *member)
 
     if (ext == NULL || member->base)
         return;
-    /* Leaving, Slurm takes the whole job. Lost, the others stay (the job is submitted with --no-kill). If we do not want that node, the others are to
-     * go, too, when they can: Slurm has none of them back before. */
+    /* When an extension leaves, Slurm takes the whole job. When one of its nodes is lost the others
+     * stay (the job is submitted with --no-kill). If the leader does not want that node, the others
+     * are to go, too, as soon as they can: Slurm has none of them back before. */
     if (member->leaving || ext->nodes <= 1) {
         /* Slurm lets no other in its place as long as it takes this one for running. */
         if (!member->leaving && !member->released && ext->state != PLAN_LEAVING)
@@ -177,7 +180,7 @@ void extensions_member_gone(struct leader *leader, struct leader_member *member)
     }
 }
 
-/* ---- giving back ------------------------------------------------------------------------------------------------------- */
+/* ---- giving back ----------------------------------------------------------------------------- */
 
 void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const char *reason)
 {
@@ -196,7 +199,8 @@ void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const c
     if (ext->state == PLAN_PENDING)
         leader->last_increments = 0;
     extensions_set_state(leader, ext, PLAN_LEAVING);
-    /* Members in the world leave when it has been changed, those that still make its last step when they have; the others now. */
+    /* Members in the world leave when the world has been changed, those that still make its last
+     * step when they have made it, the others now. */
     for (int i = 0; i < roster_count(leader); i++) {
         struct leader_member *m = roster_at(leader, i);
 
@@ -215,7 +219,8 @@ void extensions_cancel_all(struct leader *leader)
     uint32_t *jobs = calloc((size_t)leader->extensions->count + 1, sizeof(*jobs));
     int count = 0;
 
-    /* Those that have joined end by themselves, with a good state in the accounting; the epilog looks after stragglers. */
+    /* Extensions that have joined end by themselves, with a good state in the accounting; the
+     * epilog looks after stragglers. */
     for (int i = 0; jobs != NULL && i < leader->extensions->count; i++)
         if (leader->extensions->list[i].job != 0 &&
             live_members(leader, leader->extensions->list[i].job) == 0)
@@ -224,11 +229,12 @@ void extensions_cancel_all(struct leader *leader)
     free(jobs);
 }
 
-/* ---- accepting less time ----------------------------------------------------------------------------------------------- */
+/* ---- accepting less time --------------------------------------------------------------------- */
 
-/* An extension that stays in the queue although nodes are free may be too long for the gap before a job that is to have them. Slurm may then
- * start it for half the time, a quarter, … down to the pool's time_min; not at once for that, for backfill gives no more than what has been
- * accepted. */
+/* An extension that stays in the queue although nodes are free may be too long for the gap before
+ * another job that is to have the nodes. Slurm may then start it for half the time, then for a
+ * quarter, down to the pool's time_min. Not at once for time_min: backfill gives no more than has
+ * been accepted. */
 static uint32_t less_time(const struct leader *leader, const struct extension *ext)
 {
     double now = leader_now(leader);
@@ -244,7 +250,7 @@ static uint32_t less_time(const struct leader *leader, const struct extension *e
     return from <= least ? 0 : from / 2 < least ? least : from / 2;
 }
 
-/* ---- Slurm's view ------------------------------------------------------------------------------------------------------ */
+/* ---- Slurm's view ---------------------------------------------------------------------------- */
 
 struct look {
     struct slurm_work work;
@@ -322,8 +328,8 @@ static struct job_info *look_find(struct look *look, uint32_t job)
     return NULL;
 }
 
-/* A pending extension excludes the nodes that its siblings had when it was submitted. Once one of them has left, that would keep the job from
- * its nodes: ask anew. */
+/* A pending extension excludes the nodes that its siblings had when it was submitted. Once a
+ * sibling has left, that would keep the job from its nodes: ask anew. */
 static void refresh_excludes(struct leader *leader, double left_since)
 {
     if (leader->extensions->base == NULL || leader->extensions->base->exclusive)
@@ -354,7 +360,8 @@ static void explain_leaving(struct leader *leader, const struct extension *ext,
                  why);
 }
 
-/* Its time limit, when the base goes on for longer. Of one that is preempted Slurm tells the end of its grace time instead. */
+/* Its time limit, when the base goes on for longer. Of a preempted extension Slurm tells the end of
+ * its grace time instead. */
 static void note_times(struct leader *leader, struct extension *ext, const struct job_info *info)
 {
     ext->time_limit = info->time_limit;
@@ -429,9 +436,9 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
     return false;
 }
 
-/* At the first look nothing has been submitted yet: what there is comes from an earlier incarnation, or from an earlier elasticrun of this job
- * that was killed. A leader that follows another one keeps what that
- * has got: those that still wait would look for the other one. */
+/* At the first look the leader has submitted nothing yet: what there is comes from an earlier
+ * incarnation, or from an earlier elasticrun of this job that was killed. A leader that follows
+ * another one keeps running extensions. Those that still wait would look for the other leader. */
 static void cancel_leftovers(struct leader *leader, struct look *look)
 {
     uint32_t *jobs = calloc((size_t)look->count + 1, sizeof(*jobs));
@@ -607,7 +614,7 @@ const struct job_info *extensions_base(const struct leader *leader)
     return leader->extensions->base;
 }
 
-/* ---- an extension that Slurm takes ------------------------------------------------------------- */
+/* ---- an extension that Slurm takes ----------------------------------------------------------- */
 
 void extensions_taken(struct leader *leader, uint32_t job)
 {
@@ -619,7 +626,7 @@ bool extensions_is_taken(const struct leader *leader, uint32_t job)
     return leader->extensions->leaving_job == job;
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct extensions *extensions_create(void)
 {

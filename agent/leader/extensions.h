@@ -33,7 +33,7 @@ struct extension {
 struct extensions *extensions_create(void);
 void extensions_destroy(struct extensions *extensions);
 
-/* ---- the list ---------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 int extensions_count(const struct leader *leader);
 /* i is less than that. The pointer is good until one is added or dropped. */
@@ -49,16 +49,16 @@ void extensions_set_state(struct leader *leader, struct extension *ext,
 /* The pool that extensions come from. NULL: the job has none. */
 const struct pool *extensions_pool(const struct leader *leader);
 
-/* ---- their members ----------------------------------------------------------------------------- */
+/* ---- their members --------------------------------------------------------------------------- */
 
 void extensions_joined(struct leader *leader, struct leader_member *member);
 void extensions_member_gone(struct leader *leader, struct leader_member *member);
-/* Slurm takes the extension, whose nodes are in the world; 0: that change of worlds has been made. */
+/* Slurm takes the extension, whose nodes are in the world; 0: they have left it. */
 void extensions_taken(struct leader *leader, uint32_t job);
 /* Is that the last one that Slurm has taken? */
 bool extensions_is_taken(const struct leader *leader, uint32_t job);
 
-/* ---- giving back ------------------------------------------------------------------------------- */
+/* ---- giving back ----------------------------------------------------------------------------- */
 
 /* failed: growth is to wait for a while. */
 void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const char *reason);
@@ -71,7 +71,7 @@ bool extensions_to_go(struct leader *leader, uint32_t job);
 /* Is there one in the world that has to save now, before Slurm ends it? */
 bool extensions_time_is_over(struct leader *leader);
 
-/* ---- Slurm's view ------------------------------------------------------------------------------ */
+/* ---- Slurm's view ---------------------------------------------------------------------------- */
 
 /* Look at Slurm if it is time to; called every second. */
 void extensions_poll(struct leader *leader);

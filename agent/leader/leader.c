@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The leader's life: its begin, the deadlines of its phases, its end (leader.h). Its members: roster.c; what it decides: decide.c. */
+/* The leader's life: its begin, the deadlines of its phases, its end (leader.h). */
 #include "agent/leader/allocation.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/extensions.h"
@@ -73,7 +73,7 @@ void leader_setback(struct leader *leader)
     leader->last_increments = 0;
 }
 
-/* ---- phases ------------------------------------------------------------------------------------------------------------ */
+/* ---- phases ---------------------------------------------------------------------------------- */
 
 static void on_deadline(uv_timer_t *timer)
 {
@@ -126,7 +126,7 @@ void leader_set_phase(struct leader *leader, enum phase phase, double deadline)
         uv_timer_stop(&leader->deadline);
 }
 
-/* ---- life ----------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void on_poll(uv_timer_t *timer)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the files of the change of worlds share (decide.c, prepare.c, change.c, live.c, abort.c,
- * takeover.c, promote.c), and where the parts of the leader are, each of which has a header of its own. */
+ * takeover.c, promote.c), and where the parts of the leader are, each of which has a header of its
+ * own. */
 #ifndef ELASTIC_AGENT_LEADER_LEADER_INTERNAL_H
 #define ELASTIC_AGENT_LEADER_LEADER_INTERNAL_H
 
@@ -136,20 +137,22 @@ const char *phase_name(enum phase phase);
 
 /* decide.c */
 void decide_later(struct leader *leader, double seconds);
-/* Decide now, but do not carry it out. Fills order (malloced) and size of the world that should exist. */
+/* Decide now, but do not carry it out. Fills order (malloced) and size of the world that should
+ * exist. */
 int decide_plan(struct leader *leader, int **order, int *size);
 /* Is that member in the present world, and not in the one of that order? */
 bool decide_drops(const struct leader_member *m, const int *order, int size);
 
 /* prepare.c */
-/* Choose the next world and reserve its port. -1: there are too few nodes; -2: it cannot be built. */
+/* Choose the next world and reserve its port. -1: there are too few nodes; -2: no memory. */
 int prepare_begin(struct leader *leader);
 void prepare_discard(struct leader *leader);
 /* A member has left or will: plan anew what it was part of. */
 void prepare_again(struct leader *leader);
 /* Should workers be started before the old ones leave? */
 bool prepare_early(const struct leader *leader);
-/* In a live world: take in nodes that have come soon after the others, too, so that there is one change instead of two. */
+/* In a live world: take in nodes that have come soon after the others, too, so that there is one
+ * change instead of two. */
 void prepare_widen(struct leader *leader, int size);
 /* Can there be a live world at once, of those that have workers? */
 bool prepare_warm_suffice(struct leader *leader);
@@ -159,7 +162,8 @@ bool prepare_usable(const struct leader *leader);
 bool prepare_ready(const struct leader *leader);
 /* … or has it taken too long? *wait: seconds until it will have. */
 bool prepare_done(const struct leader *leader, double *wait);
-/* Tell the agent of node `index` to start that world's workers, early ("prepare") or because it begins ("start"). */
+/* Tell the agent of node `index` to start that world's workers, early ("prepare") or because it
+ * begins ("start"). */
 json_object *prepare_message(const char *type, const struct world *world, int index, int attempt);
 /* The next world in words; "" if there is none. */
 const char *prepare_text(const struct leader *leader, char *text, size_t size);
@@ -170,12 +174,15 @@ void prepare_reserved(struct leader *leader, struct leader_member *m, json_objec
 void prepare_parked(struct leader *leader, struct leader_member *m, json_object *msg);
 void prepare_unprepared(struct leader *leader, struct leader_member *m, json_object *msg);
 
-/* tear.c: live mode, a part of the world is lost */
-/* The present world ends, and those of its workers that are left go on in another one. False: they cannot. */
+/* abort.c: live mode, a part of the world is lost */
+/* The present world ends, and those of its workers that are left go on in another one. False: they
+ * cannot. */
 bool abort_world(struct leader *leader);
-/* The same where the job ends, and the others cannot come to the step after which one of them would save. */
+/* The same where the job ends, and the others cannot come to the step after which one of them would
+ * save. */
 bool abort_ending(struct leader *leader);
-/* Live mode: a worker has ended with 0, or asks whether its world is torn. If both are so the first was too early: a failure. */
+/* Live mode: a worker has ended with 0, or asks whether its world is torn. If both are so the first
+ * was too early: a failure. */
 void abort_if_early(struct leader *leader);
 /* What a member's beat says of that. */
 void abort_hear(struct leader *leader, struct leader_member *m, json_object *beat);
@@ -185,31 +192,38 @@ void abort_note_early(struct leader *leader, const struct leader_member *m);
 void abort_form(struct leader *leader);
 /* The job ends while they wait, with that exit status: one of them saves. False: nobody waits. */
 bool abort_end(struct leader *leader, int code);
-/* STARTING has lasted as long as it may: give up who has not come out of the world before. False: that is not it. */
+/* STARTING has lasted as long as it may: give up who has not come out of the world before. False:
+ * that is not it. */
 bool abort_late(struct leader *leader);
-/* The next world begins when all have reached the step that they run to: that may take them one more. */
+/* The next world begins when all have reached the step that they run to: that may take them one
+ * more. */
 void abort_await_switch(struct leader *leader);
 
 /* change.c: what a new world has in common, however it begins */
 void change_update_reason(struct leader *leader);
-/* The prepared world becomes the present one, and STARTING. False: the job ends, for that could not be written down. */
+/* The prepared world becomes the present one, and STARTING. False: the job ends, for that could not
+ * be written down. */
 bool change_enter_world(struct leader *leader);
 void change_release_idle(struct leader *leader);
 /* Has a first step been made on all nodes? */
 bool change_all_stepping(const struct leader *leader);
 /* Kill the workers of this member. */
 void change_kill(struct leader *leader, struct leader_member *m);
-/* Seconds that workers have to reach a step, save and leave: less on nodes that Slurm takes back sooner. */
+/* Seconds that workers have to reach a step, save and leave: less on nodes that Slurm takes back
+ * sooner. */
 double change_grace(struct leader *leader);
 /* The workers leave: give them until then. */
 void change_drain(struct leader *leader, double deadline);
-/* Count a failure of workers against --max-restarts. False: that was the last one, and the job is to end. */
+/* Count a failure of workers against --max-restarts. False: that was the last one, and the job is
+ * to end. */
 bool change_count_failure(struct leader *leader);
-/* One that leaves a world has ended, or is lost: the others wait for it if they have not reached their last step there. */
+/* One that leaves a world has ended, or is lost: the others wait for it if they have not reached
+ * their last step there. */
 void change_leaver_gone(struct leader *leader, struct leader_member *m);
 
 /* promote.c: a flushed snapshot becomes a checkpoint */
-/* A world is about to start from the newest checkpoint. True: that is being looked for, in PHASE_RESERVING, and change_form() follows. */
+/* A world is about to start from the newest checkpoint. True: that is being looked for, in
+ * PHASE_RESERVING, and change_form() follows. */
 bool promote_first(struct leader *leader);
 
 /* takeover.c: a leader that follows another one */
@@ -222,7 +236,7 @@ bool takeover_assembles(struct leader *leader);
 /* live.c */
 /* Can the present world go on in another one? */
 bool live_possible(const struct leader *leader);
-/* What a member says of its workers when they have come to their gates, and with their first step. */
+/* What a member says of its workers when they are at their gates, and with their first step. */
 void live_note(struct leader_member *m, json_object *msg);
 /* Ends the job if its workers must go from world to world, and those of this member cannot. */
 void live_require(struct leader *leader, const struct leader_member *m);
@@ -238,10 +252,12 @@ bool live_is_newcomer(const struct leader_member *m, json_object *msg);
 /* "parked", "unprepared" of such a member. */
 void live_parked(struct leader *leader, struct leader_member *m, json_object *msg);
 void live_unprepared(struct leader *leader, struct leader_member *m, json_object *msg);
-/* All are held, the highest step is known: the next world begins after it. False: it cannot, that way. */
+/* All are held, the highest step is known: the next world begins after it. False: it cannot, that
+ * way. */
 bool live_switch(struct leader *leader, uint64_t step);
-/* The prepared world begins with workers that go on in it, and others that have waited at their gates. Each of the former is told so by a message of that
- * type, with the step, if not 0, that they run to before. */
+/* The prepared world begins with workers that go on in it, and others that have waited at their
+ * gates. Each of the former is told so by a message of that type, with the step, if not 0, that
+ * they run to before. */
 void live_enter(struct leader *leader, const char *type, uint64_t step);
 /* Are the member's workers on their way out of a world that goes on? */
 bool live_is_departing(const struct leader_member *m);
@@ -265,9 +281,9 @@ void change_member_gone(struct leader *leader, struct leader_member *member);
 void change_finish(struct leader *leader, int code);
 /* All agents may go. */
 void change_dismiss(struct leader *leader);
-/* What members say of their workers in the present world: they are executed; rank 0 listens; they are
- * there; have made a step; are held; one has ended; all have. The last two are also said of workers
- * that leave a world that goes on. */
+/* What members say of their workers in the present world: they are executed; rank 0 listens; they
+ * are there; have made a step; are held; one has ended; all have. The last two are also said of
+ * workers that leave a world that goes on. */
 void change_ready(struct leader *leader, struct leader_member *m, json_object *msg);
 void change_listening(struct leader *leader, struct leader_member *first, json_object *msg);
 void change_begun(struct leader *leader, struct leader_member *m, json_object *msg);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The leader's messages: who may send each, what it must match, and who handles it (doc/architecture.md).
+/* The leader's messages: who may send each, what it must match, and who handles it
+ * (doc/architecture.md).
  *
  * A message that does not match is dropped without an answer: it was sent before its sender knew of
  * the present world, or of the present plans. */
@@ -27,11 +28,11 @@ enum match {
     ANY,
     /* "gen": the present generation, and the member has a place in its world. */
     GENERATION,
-    /* "started": the workers that the member has in the present world. Or, whatever the message says,
-     * the member's workers are on their way out of a world that goes on. */
+    /* "started": the workers that the member has in the present world. Or, whatever the message
+     * says, the member's workers are on their way out of a world that goes on. */
     STARTED,
-    /* "attempt": the next world, in which the member has a place, or the workers that were started on
-     * the member's node for a live world. */
+    /* "attempt": the next world, in which the member has a place, or the workers that were started
+     * on the member's node for a live world. */
     ATTEMPT,
     /* "attempt": the present or the next world, in which the member has a place. */
     WORLD,
@@ -112,8 +113,8 @@ static bool matches(enum match match, const struct leader *leader, const struct 
         return m->position >= 0 && json_get_int(msg, "gen", 0, INT32_MAX, &number) &&
                number == leader->generation;
     case STARTED:
-        /* Whatever world its agent knows of: the present one may have begun while the message was on
-         * its way. */
+        /* Whatever world its agent knows of: the present one may have begun while the message was
+         * on its way. */
         return live_is_departing(m) ||
                (m->position >= 0 && json_get_int(msg, "started", 1, INT32_MAX, &number) &&
                 number == m->started);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* "state": what a PMIx query wants to know of the job (exchange_internal.h). */
+/* "state": what a PMIx query wants to know of the job (pmix_world.h). */
 #include <stdio.h>
 #include <string.h>
 

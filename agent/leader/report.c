@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What users, programs and files are told about a job: host files, history, `selastic`, the cause of a failure. */
+/* What users, programs and files are told about a job: host files, history, `selastic`, the cause
+ * of a failure. */
 #include <limits.h>
 #include <stdarg.h>
 #include <signal.h>
@@ -34,8 +35,8 @@ struct generation_record {
     char **nodes;
 };
 
-/* What the program has reported of its progress, of the node with the lowest ranks that reports. Kept
- * over a change, until the new world reports. */
+/* What the program has reported of its progress, of the node with the lowest ranks that reports.
+ * Kept over a change, until the new world reports. */
 struct progress {
     int generation; /* 0: nothing has been reported */
     int position;   /* the node */
@@ -53,7 +54,7 @@ struct report {
     struct progress progress;
 };
 
-/* ---- files ------------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static int write_file(struct leader *leader, const char *name, char *text, mode_t mode)
 {
@@ -179,7 +180,7 @@ int report_generation(struct leader *leader)
     free(nodes);
     if (add_record(leader) == 0)
         append_history(leader, record_json(last_record(leader)));
-    /* A full disk must not stop the training that needs no host file; it has been said in the log. */
+    /* A full disk must not stop a training that needs no host file; the log has said it. */
     write_file(leader, "generation.json", world_generation_json(world, incarnation, unix_now()),
                0600);
     write_file(leader, "discover_hosts.sh", world_discover_hosts(world), 0700);
@@ -237,7 +238,7 @@ void report_destroy(struct report *report)
     free(report);
 }
 
-/* ---- failures ---------------------------------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 void report_failure(struct leader *leader, struct leader_member *member, json_object *msg)
 {
@@ -266,7 +267,7 @@ void report_root_cause(struct leader *leader)
     log_error("job %u: %s", leader->options->job, leader->failure);
 }
 
-/* ---- selastic ---------------------------------------------------------------------------------------------------------- */
+/* ---- selastic -------------------------------------------------------------------------------- */
 
 static const char *member_state(const struct leader *leader, const struct leader_member *m,
                                 const struct extension *ext)

@@ -17,8 +17,8 @@ struct report;
 struct report *report_create(void);
 void report_destroy(struct report *report);
 
-/* The last generation that generation.json tells of in this run of the job: of an elasticrun before.
- * 0: there was none. */
+/* The last generation that generation.json tells of in this run of the job: of an elasticrun
+ * before. 0: there was none. */
 int report_last_generation(const struct leader_options *options);
 /* The present world has been formed: files and history. */
 int report_generation(struct leader *leader);

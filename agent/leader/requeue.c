@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The base job goes back into Slurm's queue, to go on from its checkpoint (--elastic-requeue): before its time limit ends it, or
- * instead of an end because of faults. It is asked for when the workers have left, before the agents do: what the batch script would do
- * after them is for the end of the training. */
+/* The base job goes back into Slurm's queue, to go on from its checkpoint (--elastic-requeue):
+ * before its time limit ends it, or instead of an end because of faults. Slurm is asked when the
+ * workers have left, before the agents leave: what the batch script would do after them is for the
+ * end of the training. */
 #include <stdlib.h>
 #include <time.h>
 

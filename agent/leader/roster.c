@@ -29,7 +29,7 @@ struct roster {
     double silence_due;
 };
 
-/* ---- who they are ------------------------------------------------------------------------------------------------------ */
+/* ---- who they are ---------------------------------------------------------------------------- */
 
 int roster_count(const struct leader *leader)
 {
@@ -81,7 +81,7 @@ static void member_free(struct leader_member *member)
     free(member);
 }
 
-/* ---- who leaves -------------------------------------------------------------------------------------------------------- */
+/* ---- who leaves ------------------------------------------------------------------------------ */
 
 /* Forget members that have gone and are in no generation. */
 static void prune(struct leader *leader)
@@ -120,7 +120,8 @@ void roster_lose(struct leader *leader, struct leader_member *member, const char
     if (member->link != NULL) {
         struct link *link = member->link;
 
-        /* If it can still read this it leaves in order, and does not take the leader for dead. One of the base comes back. */
+        /* An agent that can still read this leaves in order, and does not take the leader for dead.
+         * An agent of the base comes back. */
         if (!member->base)
             send_release(member, why);
         member->link = NULL;
@@ -147,7 +148,7 @@ void roster_lose(struct leader *leader, struct leader_member *member, const char
     decide_later(leader, 0);
 }
 
-/* ---- who joins --------------------------------------------------------------------------------------------------------- */
+/* ---- who joins ------------------------------------------------------------------------------- */
 
 /* What an agent says of itself when it joins. */
 struct join {
@@ -346,7 +347,7 @@ void roster_join(struct leader *leader, struct link *link, json_object *msg)
     decide_later(leader, 0);
 }
 
-/* ---- what they say ----------------------------------------------------------------------------------------------------- */
+/* ---- what they say --------------------------------------------------------------------------- */
 
 void roster_leaving(struct leader *leader, struct leader_member *m, json_object *msg)
 {
@@ -413,7 +414,7 @@ void roster_out(struct leader *leader, struct leader_member *m, json_object *msg
         !json_get_int(msg, "fd", 1, 2, &fd))
         return;
     bytes = malloc(strlen(data) + 1);
-    /* Acknowledged when written: so what waits here for a slow reader is bounded by the members' windows. */
+    /* Acknowledged when written: the members' windows bound what waits for a slow reader. */
     if (bytes != NULL && sodium_base642bin(bytes, strlen(data) + 1, data, strlen(data), NULL, &len,
                                            NULL, sodium_base64_VARIANT_ORIGINAL) == 0) {
         m->unwritten++;
@@ -445,12 +446,12 @@ void roster_link_closed(struct leader *leader, struct link *link, const char *wh
     roster_lose(leader, m, why);
 }
 
-/* ---- who is silent ----------------------------------------------------------------------------------------------------- */
+/* ---- who is silent --------------------------------------------------------------------------- */
 
 static void on_silence(uv_timer_t *timer);
 
-/* The timer is due when somebody could have been silent for too long, not before: an idle job is not
- * to wake up for nothing. */
+/* The timer is due when somebody could have been silent for too long, not before: an idle job is
+ * not to wake up for nothing. */
 static void watch(struct leader *leader)
 {
     double limit = leader->options->conf->heartbeat_timeout, now = leader_now(leader);
@@ -494,7 +495,7 @@ static void on_silence(uv_timer_t *timer)
         watch(leader);
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct roster *roster_create(void)
 {

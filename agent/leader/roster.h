@@ -41,8 +41,8 @@ struct leader_member {
      * not. */
     double departing;
     bool awaited; /* … and are still to reach the step that all run to before */
-    /* The attempt for which its workers have been started: what tells them from others; 0: there are
-     * none. */
+    /* The attempt for which its workers have been started: what tells them from others; 0: there
+     * are none. */
     int started;
     bool stateful;    /* these have trained: they have a state that others can get */
     bool failed;      /* one of these has failed */
@@ -82,8 +82,8 @@ void roster_open(struct leader *leader);
 void roster_close(struct leader *leader);
 void roster_destroy(struct roster *roster);
 
-/* Members in the order in which they joined, also lost ones that are still part of a world. Whatever
- * loses a member may shorten the list. */
+/* Members in the order in which they joined, also lost ones that are still part of a world.
+ * Whatever loses a member may shorten the list. */
 int roster_count(const struct leader *leader);
 /* NULL: there are not so many. */
 struct leader_member *roster_at(const struct leader *leader, int i);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the leader asks of Slurm: sbatch for an extension job, and requests about those that there are.
+/* What the leader asks of Slurm: sbatch for an extension job, and the end of extension jobs.
  *
- * sbatch and not a library call, so that SPANK plugins, cli_filter and whatever a site has put in front of submission apply. Calls
- * into libslurm block for as long as slurmctld does and run in libuv's threads. */
+ * sbatch and not a library call, so that SPANK plugins, cli_filter and whatever a site has put in
+ * front of submission apply. Calls into libslurm block for as long as slurmctld does, so they run
+ * in libuv's threads. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ struct submit {
     bool cleaned;                  /* extensions have been cancelled at the end */
 };
 
-/* ---- sbatch ------------------------------------------------------------------------------------------------------------ */
+/* ---- sbatch ---------------------------------------------------------------------------------- */
 
 struct submission {
     struct leader *leader;
@@ -296,7 +297,7 @@ void submit_extension(struct leader *leader, int nodes, int increments, double d
     strings_free(env);
 }
 
-/* ---- scancel ------------------------------------------------------------------------------------------------------- */
+/* ---- scancel --------------------------------------------------------------------------------- */
 
 struct cancelling {
     struct slurm_work work;
@@ -337,7 +338,8 @@ void submit_cancel(struct leader *leader, const uint32_t *jobs, int count, bool 
 {
     struct cancelling *c;
 
-    /* Another node may lead now, and work with them. If not, it will be seen again that they linger. */
+    /* Another node may lead now, and work with these jobs. If not, a later look at Slurm sees that
+     * they linger. */
     if (!last && leader->phase != PHASE_ENDING && !lease_may_act(leader))
         return;
     c = calloc(1, sizeof(*c));
@@ -357,7 +359,7 @@ void submit_cancel(struct leader *leader, const uint32_t *jobs, int count, bool 
     slurm_queue(leader->loop, &c->work);
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct submit *submit_create(void)
 {
