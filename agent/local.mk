@@ -31,6 +31,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/allocation.c \
     agent/leader/allocation.h \
     agent/leader/change.c \
+    agent/leader/control.c \
+    agent/leader/control.h \
     agent/leader/decide.c \
     agent/leader/exclude.c \
     agent/leader/exclude.h \
@@ -63,6 +65,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/roster.c \
     agent/leader/roster.h \
     agent/leader/srun_lost.c \
+    agent/leader/slurm_look.c \
+    agent/leader/slurm_look.h \
     agent/leader/srun.h \
     agent/leader/srun_notify.c \
     agent/leader/submit.c \

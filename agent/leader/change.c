@@ -24,6 +24,7 @@
 #include "agent/leader/report.h"
 #include "agent/leader/requeue.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/slurm_look.h"
 #include "agent/leader/srun.h"
 #include "agent/leader/world_store.h"
 #include "client/event_page.h"
@@ -214,7 +215,7 @@ void change_update_reason(struct leader *leader)
 bool change_enter_world(struct leader *leader)
 {
     leader->next_reason[0] = '\0';
-    extensions_taken(leader, 0);
+    slurm_look_taken(leader, 0);
     world_destroy(leader->world);
     leader->world = leader->next.world;
     leader->next.world = NULL;

@@ -13,6 +13,7 @@
 #include "agent/leader/lease.h"
 #include "agent/leader/requeue.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/slurm_look.h"
 #include "agent/leader/submit.h"
 
 #define STEP_WAIT 60.0 /* growth waits until the current world has made a step, at most so long */
@@ -86,7 +87,7 @@ static int fill_plan_input(struct leader *leader, struct plan_input *in,
         .asks = leader->options->policy->grow == POLICY_GROW_ASK &&
                 allocation_user_target(leader) == leader->options->base_nodes,
         /* Two that share nodes with others could start on the same node: one after the other. */
-        .max_pending = extensions_base(leader) != NULL && !extensions_base(leader)->exclusive
+        .max_pending = slurm_look_base(leader) != NULL && !slurm_look_base(leader)->exclusive
                            ? 1
                            : leader->options->conf->max_pending,
         .grow_delay = leader->options->policy->grow_delay,
@@ -244,7 +245,7 @@ static void carry_out(struct leader *leader, struct plan_output *out)
     leader->next_size = out->size;
     for (int i = 0; i < out->cancel_count; i++)
         extensions_cancel(leader, out->cancel[i], out->cancel_failed[i], "no longer needed");
-    if (out->submit > 0 && !submit_busy(leader) && extensions_base(leader) != NULL &&
+    if (out->submit > 0 && !submit_busy(leader) && slurm_look_base(leader) != NULL &&
         leader->generation > 0 && !leader->stopping) {
         if (now >= submit_after(leader))
             submit_extension(leader, out->submit, out->submit_increments, out->submit_delay);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The job's extensions, and what Slurm says of them and of the base job. */
+/* The job's extensions: which there are, and when they go. */
 #ifndef ELASTIC_AGENT_LEADER_EXTENSIONS_H
 #define ELASTIC_AGENT_LEADER_EXTENSIONS_H
 
@@ -9,7 +9,6 @@
 #include "lib/plan.h"
 
 struct extensions;
-struct job_info;
 struct leader;
 struct leader_member;
 struct pool;
@@ -53,10 +52,8 @@ const struct pool *extensions_pool(const struct leader *leader);
 
 void extensions_joined(struct leader *leader, struct leader_member *member);
 void extensions_member_gone(struct leader *leader, struct leader_member *member);
-/* Slurm takes the extension, whose nodes are in the world; 0: they have left it. */
-void extensions_taken(struct leader *leader, uint32_t job);
-/* Is that the last one that Slurm has taken? */
-bool extensions_is_taken(const struct leader *leader, uint32_t job);
+/* Members of that extension that are there. */
+int extensions_members(const struct leader *leader, uint32_t job);
 
 /* ---- giving back ----------------------------------------------------------------------------- */
 
@@ -70,16 +67,5 @@ bool extensions_near_limit(struct leader *leader, uint32_t job);
 bool extensions_to_go(struct leader *leader, uint32_t job);
 /* Is there one in the world that has to save now, before Slurm ends it? */
 bool extensions_time_is_over(struct leader *leader);
-
-/* ---- Slurm's view ---------------------------------------------------------------------------- */
-
-/* Look at Slurm if it is time to; called every second. */
-void extensions_poll(struct leader *leader);
-/* Something has changed: the next poll looks, whenever the last one did. */
-void extensions_look_soon(struct leader *leader);
-/* Is a look under way? */
-bool extensions_polling(const struct leader *leader);
-/* The base job; NULL until Slurm has answered for the first time. */
-const struct job_info *extensions_base(const struct leader *leader);
 
 #endif

@@ -12,6 +12,7 @@
 #include "agent/leader/report.h"
 #include "agent/leader/requeue.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/slurm_look.h"
 #include "agent/leader/srun.h"
 #include "agent/leader/submit.h"
 #include "agent/leader/world_store.h"
@@ -130,7 +131,7 @@ void leader_set_phase(struct leader *leader, enum phase phase, double deadline)
 
 static void on_poll(uv_timer_t *timer)
 {
-    extensions_poll(timer->data);
+    slurm_look_poll(timer->data);
     srun_watch(timer->data);
 }
 
@@ -179,7 +180,7 @@ static const char *what_is_left(const struct leader *leader)
         return "an answer of srun";
     if (srun_busy(leader) && since < 2 * CLOSE_LIMIT)
         return "srun to be told of lost nodes";
-    if ((!submit_cleaned(leader) || submit_busy(leader) || extensions_polling(leader)) &&
+    if ((!submit_cleaned(leader) || submit_busy(leader) || slurm_look_busy(leader)) &&
         since < 4 * CLOSE_LIMIT)
         return "Slurm to answer about extensions";
     return NULL;
@@ -234,6 +235,7 @@ static void destroy_parts(struct leader *leader)
     requeue_destroy(leader->requeue);
     submit_destroy(leader->submit);
     extensions_destroy(leader->extensions);
+    slurm_look_destroy(leader->slurm_look);
     allocation_destroy(leader->allocation);
     report_destroy(leader->report);
     exclude_destroy(leader->exclude);
@@ -252,6 +254,7 @@ static int create_parts(struct leader *leader, struct error *err)
         (leader->requeue = requeue_create()) == NULL ||
         (leader->submit = submit_create()) == NULL ||
         (leader->extensions = extensions_create()) == NULL ||
+        (leader->slurm_look = slurm_look_create()) == NULL ||
         (leader->allocation = allocation_create(options)) == NULL ||
         (leader->report = report_create()) == NULL ||
         (leader->exclude = exclude_create(options)) == NULL ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What users, programs and files are told about the job. */
+/* What files and the log are told about the job. */
 #ifndef ELASTIC_AGENT_LEADER_REPORT_H
 #define ELASTIC_AGENT_LEADER_REPORT_H
 
@@ -10,7 +10,6 @@
 struct leader;
 struct leader_member;
 struct leader_options;
-struct link;
 struct report;
 
 /* NULL: out of memory. */
@@ -34,11 +33,10 @@ void report_failure(struct leader *leader, struct leader_member *member, json_ob
 /* Print it, once it is known to be the cause and not a consequence. */
 void report_root_cause(struct leader *leader);
 
-/* "show", "history", "resize": what selastic asks. */
-void report_show(struct leader *leader, struct link *link, json_object *msg);
-void report_history(struct leader *leader, struct link *link, json_object *msg);
-void report_resize(struct leader *leader, struct link *link, json_object *msg);
-/* It has asked for something else. */
-void report_unknown(struct leader *leader, struct link *link, const char *type);
+/* What selastic shows: the generations as a new array, the progress as a new object (NULL: none has
+ * been reported), and since when (Unix time) the present world has been there. */
+json_object *report_history_json(const struct leader *leader);
+json_object *report_progress_json(const struct leader *leader);
+double report_since(const struct leader *leader);
 
 #endif

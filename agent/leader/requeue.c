@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/requeue.h"
+#include "agent/leader/slurm_look.h"
 #include "agent/leader/srun.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
@@ -46,7 +46,7 @@ bool requeue_asking(const struct leader *leader)
 /* Seconds before its time limit at which the job is to save and leave. */
 static double margin(const struct leader *leader)
 {
-    double quarter = extensions_base(leader)->time_limit * 60.0 / 4;
+    double quarter = slurm_look_base(leader)->time_limit * 60.0 / 4;
     double grace = leader->options->policy->grace < quarter ? leader->options->policy->grace
                                                             : quarter;
 
@@ -58,11 +58,11 @@ void requeue_watch(struct leader *leader)
     double left;
 
     if ((leader->options->policy->requeue & POLICY_REQUEUE_LIMIT) == 0 || leader->stopping ||
-        leader->generation == 0 || extensions_base(leader) == NULL ||
-        extensions_base(leader)->state != JOB_KIND_RUNNING ||
-        extensions_base(leader)->time_limit == UINT32_MAX || extensions_base(leader)->end == 0)
+        leader->generation == 0 || slurm_look_base(leader) == NULL ||
+        slurm_look_base(leader)->state != JOB_KIND_RUNNING ||
+        slurm_look_base(leader)->time_limit == UINT32_MAX || slurm_look_base(leader)->end == 0)
         return;
-    left = (double)(extensions_base(leader)->end - time(NULL)) - margin(leader);
+    left = (double)(slurm_look_base(leader)->end - time(NULL)) - margin(leader);
     if (left > 0) {
         decide_later(leader, left);
         return;

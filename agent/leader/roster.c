@@ -14,6 +14,7 @@
 #include "agent/leader/pmix_relay.h"
 #include "agent/leader/report.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/slurm_look.h"
 #include "agent/leader/srun.h"
 #include "common/log.h"
 #include "lib/json_get.h"
@@ -379,14 +380,14 @@ void roster_leaving(struct leader *leader, struct leader_member *m, json_object 
         if (each->position < 0 || leader->world == NULL || each->drained)
             roster_release(leader, each, "not in use");
         else
-            extensions_taken(leader, m->job);
+            slurm_look_taken(leader, m->job);
     }
-    if (extensions_is_taken(leader, m->job)) {
+    if (slurm_look_is_taken(leader, m->job)) {
         snprintf(leader->next_reason, sizeof(leader->next_reason), "extension job %u has to leave",
                  m->job);
         /* Slurm knows why; by the time that the next world is formed so do we. */
-        extensions_look_soon(leader);
-        extensions_poll(leader);
+        slurm_look_soon(leader);
+        slurm_look_poll(leader);
     }
     extensions_member_gone(leader, m);
     prepare_again(leader);

@@ -17,6 +17,7 @@
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/slurm_look.h"
 #include "agent/leader/submit.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
@@ -103,7 +104,7 @@ static void submission_result(struct submission *s)
         leader->submit->error[0] = '\0';
         leader->submit->backoff = SUBMIT_BACKOFF;
         leader->last_increments = s->increments;
-        extensions_look_soon(leader);
+        slurm_look_soon(leader);
         if (leader->phase == PHASE_ENDING || leader->stopping)
             extensions_cancel(leader, (uint32_t)job, false, "the job is ending");
     } else {
@@ -249,7 +250,7 @@ static char **used_nodes(struct leader *leader)
 
 static bool base_ends_soon(struct leader *leader)
 {
-    const struct job_info *base = extensions_base(leader);
+    const struct job_info *base = slurm_look_base(leader);
     long left = base->end - time(NULL);
 
     if (base->time_limit == UINT32_MAX || left >= MINUTES_MIN * 60)
@@ -287,7 +288,7 @@ void submit_extension(struct leader *leader, int nodes, int increments, double d
     used = used_nodes(leader);
     avoid = exclude_list(leader);
     ext->excludes = avoid != NULL && avoid[0] != '\0';
-    argv = extension_argv(leader->options, extensions_base(leader), s->pool, nodes, delay,
+    argv = extension_argv(leader->options, slurm_look_base(leader), s->pool, nodes, delay,
                           time(NULL), used, avoid);
     env = extension_environment(leader);
     submission_spawn(s, argv, env);
@@ -322,7 +323,7 @@ static void cancel_done(void *arg)
     struct cancelling *c = arg;
     struct leader *leader = c->leader;
 
-    extensions_look_soon(leader);
+    slurm_look_soon(leader);
     leader->submit->cancelling--;
     if (c->last)
         leader->submit->cleaned = true;
