@@ -31,6 +31,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/act.h \
     agent/leader/allocation.c \
     agent/leader/allocation.h \
+    agent/leader/control.c \
+    agent/leader/control.h \
     agent/leader/decide.c \
     agent/leader/decide.h \
     agent/leader/end.c \
@@ -67,6 +69,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/roster.c \
     agent/leader/roster.h \
     agent/leader/srun_lost.c \
+    agent/leader/slurm_look.c \
+    agent/leader/slurm_look.h \
     agent/leader/srun.h \
     agent/leader/srun_notify.c \
     agent/leader/submit.c \

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What programs ask for with PMIx_Allocation_request: between their PMIx servers' questions and lib/requests, which decides
- * what is carried out when (doc/pmix.md, "Allocation requests"). */
+/* How many nodes the job is to have (allocation.h): between the questions of the programs' PMIx
+ * servers and lib/requests, which decides which request is carried out when. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/leader/act.h"
-#include "agent/leader/decide.h"
 #include "agent/leader/allocation.h"
+#include "agent/leader/decide.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/pmix_world.h"
@@ -25,9 +25,10 @@ struct allocation {
     char refused[256]; /* why the last one was */
 };
 
-/* ---- the job as it is -------------------------------------------------------------------------------------------------------- */
+/* ---- the job as it is ------------------------------------------------------------------------ */
 
-/* Nodes of members that are there, and one for each node of an extension that Slurm has not ended yet. NULL: out of memory. */
+/* Nodes of members that are there, and "" for each node of an extension that Slurm has not ended
+ * yet. NULL: out of memory. */
 static char **held_nodes(const struct leader *leader)
 {
     int count = roster_count(leader), at = 0;
@@ -93,7 +94,7 @@ int allocation_target(const struct leader *leader)
     return current->goal < leader->allocation->target ? current->goal : leader->allocation->target;
 }
 
-/* ---- carrying out ------------------------------------------------------------------------------------------------------------ */
+/* ---- carrying out ---------------------------------------------------------------------------- */
 
 static void release_named(struct leader *leader, const struct request *request)
 {
@@ -193,7 +194,7 @@ void allocation_stop(struct leader *leader)
     allocation_update(leader);
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------------------ */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 /* The nodes must be whole extension jobs: those are what Slurm takes back. */
 static int check_names(const struct leader *leader, char *const *names, struct error *err)
@@ -239,7 +240,7 @@ static int check_whole_jobs(const struct leader *leader, char *const *names, str
     return 0;
 }
 
-/* Growth comes from one pool, so far: a program that names another shall not get nodes of this one. */
+/* Growth comes from one pool: a program that names another pool shall not get nodes of this one. */
 static int check_pool(const struct leader *leader, const char *name, struct error *err)
 {
     const struct pool *pool = extensions_pool(leader);
@@ -351,7 +352,8 @@ void allocation_on_question(const struct pmix_world *pmix_world, struct leader_m
     char id[48];
 
     if (rc < 0) {
-        /* The program gets no more than a code: PMIx 4.2 drops the text. Once, however often it asks. */
+        /* The program gets no more than a code: PMIx 4.2 drops the text. So the log has the text,
+         * once, however often the program asks. */
         if (strcmp(leader->allocation->refused, err.text) != 0)
             log_info("job %u: an allocation request was refused: %s", leader->options->job,
                      err.text);
@@ -375,7 +377,7 @@ void allocation_growth_failed(struct leader *leader, const char *why)
     requests_growth_failed(leader->allocation->requests, why);
 }
 
-/* ---- the size that users ask for --------------------------------------------------------------- */
+/* ---- the size that users ask for ------------------------------------------------------------- */
 
 int allocation_user_target(const struct leader *leader)
 {
@@ -387,7 +389,7 @@ void allocation_set_user_target(struct leader *leader, int nodes)
     leader->allocation->target = nodes;
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct allocation *allocation_create(const struct leader_options *options)
 {

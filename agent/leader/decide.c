@@ -17,6 +17,7 @@
 #include "agent/leader/lease.h"
 #include "agent/leader/requeue.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/slurm_look.h"
 #include "agent/leader/submit.h"
 
 /* ---- the description --------------------------------------------------------------------------- */
@@ -62,7 +63,7 @@ static struct plan_extension describe_extension(const struct extension *ext)
  * other. */
 static int max_pending(struct leader *leader)
 {
-    const struct job_info *base = extensions_base(leader);
+    const struct job_info *base = slurm_look_base(leader);
 
     return base != NULL && !base->exclusive ? 1 : leader->options->conf->max_pending;
 }
@@ -135,7 +136,7 @@ static void change_extensions(struct leader *leader, const struct plan_output *o
     for (int i = 0; i < out->cancel_count; i++)
         extensions_cancel(leader, out->cancel[i], out->cancel_failed[i], "no longer needed");
     if (out->submit == 0 || submit_submitting(leader) || submit_busy(leader) ||
-        extensions_base(leader) == NULL || change_generation(leader->change) == 0 ||
+        slurm_look_base(leader) == NULL || change_generation(leader->change) == 0 ||
         change_stopping(leader->change))
         return;
     if (now >= submit_after(leader))

@@ -14,6 +14,7 @@
 #include "agent/leader/report.h"
 #include "agent/leader/requeue.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/slurm_look.h"
 #include "agent/leader/srun.h"
 #include "agent/leader/submit.h"
 #include "agent/leader/world_store.h"
@@ -92,7 +93,7 @@ static const char *what_is_left(const struct leader *leader)
         return "an answer of srun";
     if (srun_busy(leader) && since < 2 * CLOSE_LIMIT)
         return "srun to be told of lost nodes";
-    if ((!submit_cleaned(leader) || submit_busy(leader) || extensions_polling(leader)) &&
+    if ((!submit_cleaned(leader) || submit_busy(leader) || slurm_look_busy(leader)) &&
         since < 4 * CLOSE_LIMIT)
         return "Slurm to answer about extensions";
     return NULL;

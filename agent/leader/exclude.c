@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Nodes that are left out: for a while, since they were lost or workers have failed on them again and again (lib/recovery.h), or because Slurm takes
- * them out of service. The world goes on without them if that makes an allowed size; an extension on one goes back, others stay off it, and a node of
- * the base is there, but not used. */
+/* Nodes that are left out, and failures that count (lib/recovery.h).
+ *
+ * A node is left out for a while when it was lost or when workers have failed there again and
+ * again, and for as long as Slurm takes it out of service. The world goes on without such nodes if
+ * that makes an allowed size. An extension on such a node goes back, and new extensions exclude it.
+ * A node of the base stays in the job, unused. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,7 +135,7 @@ void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_obje
     act_post(leader, (struct change_fact){.kind = CHANGE_FACT_RECLAIMED, .member = m->id});
 }
 
-/* ---- faults ------------------------------------------------------------------------------------ */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 void exclude_lost(struct leader *leader, const struct leader_member *m)
 {
@@ -159,7 +162,7 @@ void exclude_inherit(struct leader *leader, int counted)
     recovery_inherit(leader->exclude->recovery, counted, leader_now(leader));
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct exclude *exclude_create(const struct leader_options *options)
 {

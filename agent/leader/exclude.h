@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What faults leave behind: nodes that are left out for a while, and how many failures count against
+/* What faults leave behind: nodes that are left out for a while, and how many failures count
+ * against
  * --max-restarts. */
 #ifndef ELASTIC_AGENT_LEADER_EXCLUDE_H
 #define ELASTIC_AGENT_LEADER_EXCLUDE_H
@@ -19,7 +20,7 @@ struct recovery;
 struct exclude *exclude_create(const struct leader_options *options);
 void exclude_destroy(struct exclude *exclude);
 
-/* ---- nodes ------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 /* Is the member's node left out? */
 bool exclude_member(const struct leader *leader, const struct leader_member *m);
@@ -34,7 +35,7 @@ void exclude_unwell(struct leader *leader, const char *node, bool unwell);
 /* "reclaim": the cloud takes the node away in a moment. */
 void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_object *msg);
 
-/* ---- faults ------------------------------------------------------------------------------------ */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 /* The member was lost without having been told to go. */
 void exclude_lost(struct leader *leader, const struct leader_member *m);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The job's extensions, and what Slurm says of them and of the base job. */
+/* The job's extensions: which there are, and when they go. */
 #ifndef ELASTIC_AGENT_LEADER_EXTENSIONS_H
 #define ELASTIC_AGENT_LEADER_EXTENSIONS_H
 
@@ -10,7 +10,6 @@
 #include "lib/plan.h"
 
 struct extensions;
-struct job_info;
 struct leader;
 struct leader_member;
 struct pool;
@@ -34,7 +33,7 @@ struct extension {
 struct extensions *extensions_create(void);
 void extensions_destroy(struct extensions *extensions);
 
-/* ---- the list ---------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 int extensions_count(const struct leader *leader);
 /* i is less than that. The pointer is good until one is added or dropped. */
@@ -50,11 +49,14 @@ void extensions_set_state(struct leader *leader, struct extension *ext,
 /* The pool that extensions come from. NULL: the job has none. */
 const struct pool *extensions_pool(const struct leader *leader);
 
-/* ---- their members ----------------------------------------------------------------------------- */
+/* ---- their members --------------------------------------------------------------------------- */
 
 void extensions_joined(struct leader *leader, struct leader_member *member);
 void extensions_member_gone(struct leader *leader, struct leader_member *member);
-/* ---- giving back ------------------------------------------------------------------------------- */
+/* Members of that extension that are there. */
+int extensions_members(const struct leader *leader, uint32_t job);
+
+/* ---- giving back ----------------------------------------------------------------------------- */
 
 /* failed: growth is to wait for a while. */
 void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const char *reason);
@@ -69,16 +71,5 @@ bool extensions_near_limit(struct leader *leader, uint32_t job);
 bool extensions_to_go(struct leader *leader, uint32_t job);
 /* Is there one in the world that has to save now, before Slurm ends it? */
 bool extensions_time_is_over(struct leader *leader);
-
-/* ---- Slurm's view ------------------------------------------------------------------------------ */
-
-/* Look at Slurm if it is time to; called every second. */
-void extensions_poll(struct leader *leader);
-/* Something has changed: the next poll looks, whenever the last one did. */
-void extensions_look_soon(struct leader *leader);
-/* Is a look under way? */
-bool extensions_polling(const struct leader *leader);
-/* The base job; NULL until Slurm has answered for the first time. */
-const struct job_info *extensions_base(const struct leader *leader);
 
 #endif

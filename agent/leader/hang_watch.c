@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A training that makes no steps any more (--elastic-hang-wait): a collective that one rank never enters, a file system that does not answer.
+/* A training that makes no steps any more (--elastic-hang-wait): a rank never enters a collective,
+ * or a file system does not answer.
  *
- * All ranks wait for the one that hangs, so no rank has made a step. Its workers show where they are, and then the world ends as if one had
- * failed. In live mode those that come out of it live on, and the one that does not is killed. */
+ * All ranks wait for the one that hangs, so no rank makes a step. The workers show where they are,
+ * and then the world ends as if a worker had failed. In live mode workers that come out of it live
+ * on, and the worker that does not is killed. */
 #include <stdio.h>
 #include <stdlib.h>
 

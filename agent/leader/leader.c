@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The leader's life: its begin, the deadlines of its phases, its end (leader.h). Its members: roster.c; what it decides: decide.c. */
+/* The leader's life, and the deadline of the change of worlds (leader.h). */
 #include "agent/leader/act.h"
 #include "agent/leader/allocation.h"
 #include "agent/leader/decide.h"
@@ -14,6 +14,7 @@
 #include "agent/leader/report.h"
 #include "agent/leader/requeue.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/slurm_look.h"
 #include "agent/leader/srun.h"
 #include "agent/leader/submit.h"
 #include "agent/leader/world_store.h"
@@ -86,7 +87,7 @@ bool leader_has_ended(const struct leader *leader)
 
 static void on_poll(uv_timer_t *timer)
 {
-    extensions_poll(timer->data);
+    slurm_look_poll(timer->data);
     srun_watch(timer->data);
 }
 
@@ -144,6 +145,7 @@ static void destroy_parts(struct leader *leader)
     requeue_destroy(leader->requeue);
     submit_destroy(leader->submit);
     extensions_destroy(leader->extensions);
+    slurm_look_destroy(leader->slurm_look);
     allocation_destroy(leader->allocation);
     report_destroy(leader->report);
     exclude_destroy(leader->exclude);
@@ -202,6 +204,7 @@ static int create_parts(struct leader *leader, struct error *err)
         (leader->requeue = requeue_create()) == NULL ||
         (leader->submit = submit_create()) == NULL ||
         (leader->extensions = extensions_create()) == NULL ||
+        (leader->slurm_look = slurm_look_create()) == NULL ||
         (leader->allocation = allocation_create(options)) == NULL ||
         (leader->report = report_create()) == NULL ||
         (leader->exclude = exclude_create(options)) == NULL ||

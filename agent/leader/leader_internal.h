@@ -35,6 +35,7 @@ struct leader {
     struct requeue *requeue;
     struct submit *submit;
     struct extensions *extensions;
+    struct slurm_look *slurm_look;
     struct allocation *allocation;
     struct report *report;
     struct exclude *exclude;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A leader's right to lead, and those who may lead after it (lib/succession.h, doc/takeover.md).
+/* A leader's right to lead, and those that may lead after it (lib/succession.h, doc/takeover.md).
  *
- * Whatever the leader is about to begin (a world, an extension, the end of the job), it asks here first. Each beat that it answers carries its time, which
- * the member sends back with the next: so it knows who has heard from it, and when. */
+ * Before the leader begins anything (a world, an extension, the end of the job), it asks here. Each
+ * answer to a beat carries the leader's time, which the member sends back with its next beat. So
+ * the leader knows which members have heard from it, and when. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,8 +132,8 @@ static void claim(struct leader *leader, int term, enum term_file_what what)
         leader->lease->claim_after = leader_now(leader) + RETRY;
 }
 
-/* Of the base and the present world, since the right to lead has lapsed: who was heard before may be lost with the others, and its silence not be
- * noticed yet. */
+/* Of the base and the present world, since the right to lead has lapsed. A member that was heard
+ * before may be lost with the others, and its silence not be noticed yet. */
 static bool reaches_more(const struct leader *leader)
 {
     int reached = 0, missing = leader->lease->right.nodes;
@@ -178,7 +179,7 @@ bool lease_may_act(struct leader *leader)
     return false;
 }
 
-/* ---- who may lead next ----------------------------------------------------------------------------------------------------- */
+/* ---- who may lead next ----------------------------------------------------------------------- */
 
 static void tell_all(struct leader *leader)
 {
@@ -261,7 +262,7 @@ void lease_watch_handover(struct leader *leader)
             lease_tell_handover(leader, roster_at(leader, i));
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct leader_lease *lease_create(const struct leader_options *options)
 {

@@ -5,6 +5,7 @@
  * the present world, or of the present plans. */
 #include <string.h>
 
+#include "agent/leader/control.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/facts.h"
 #include "agent/leader/leader_internal.h"
@@ -12,7 +13,6 @@
 #include "agent/leader/messages.h"
 #include "agent/leader/pmix_relay.h"
 #include "agent/leader/pmix_world.h"
-#include "agent/leader/report.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/srun.h"
 #include "agent/leader/world_store.h"
@@ -47,9 +47,9 @@ struct message {
 /* clang-format off */
 static const struct message table[] = {
     /* selastic */
-    {"show",       CONTROL, ANY,        .link = report_show},
-    {"history",    CONTROL, ANY,        .link = report_history},
-    {"resize",     CONTROL, ANY,        .link = report_resize},
+    {"show",       CONTROL, ANY,        .link = control_show},
+    {"history",    CONTROL, ANY,        .link = control_history},
+    {"resize",     CONTROL, ANY,        .link = control_resize},
     /* members, and what happens to their nodes */
     {"join",       AGENT,   ANY,        .link = roster_join},
     {"beat",       MEMBER,  ANY,        .member = roster_beat},
@@ -122,7 +122,7 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         m->last_heard = leader_now(leader);
     message = find(type, sender);
     if (message == NULL && sender == CONTROL)
-        report_unknown(leader, link, type);
+        control_unknown(leader, link, type);
     if (message == NULL)
         return;
     if (message->link != NULL)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What processes have published for each other, kept by the leader (lib/publish.h): it outlives worlds if it is to. Whose it is follows from
- * the world and the member that asks, not from what the question says. A lookup that waits is answered when enough has been published, or its
- * time is over; nobody answers it when its member or its world goes: the process that asked is gone, too. */
+/* What processes have published for each other, kept by the leader (lib/publish.h), also longer
+ * than their world where the program wants that. The owner of data is the world and the member that
+ * sends it, not what the message says. A lookup that waits is answered when enough has been
+ * published, or when its time is over. It is not answered when its member or its world goes: the
+ * process that asked is gone, too. */
 #include "lib/publish.h"
 
 #include <stdlib.h>
@@ -16,9 +18,10 @@
 #include "lib/json_get.h"
 #include "lib/pieces.h"
 
-#define TIMEOUT_MAX INT32_MAX          /* seconds */
-#define UNREAD_MAX  ((size_t)16 << 20) /* bytes on their way to a node; far below what ends a link */
-#define UNREAD_MIN  4096               /* in one answer: less does not count */
+#define TIMEOUT_MAX INT32_MAX /* seconds */
+/* Bytes on their way to a node; far below what ends a link. */
+#define UNREAD_MAX ((size_t)16 << 20)
+#define UNREAD_MIN 4096 /* in one answer: less does not count */
 
 /* One that waits, if only for its turn. */
 struct lookup {
@@ -36,7 +39,7 @@ struct pmix_publish {
     uv_timer_t timer;          /* the next of these has waited long enough */
 };
 
-/* ---- messages -------------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static int word_of(json_object *msg, const char *name, const char *const *words, int count)
 {
@@ -152,7 +155,7 @@ static struct publish *store(struct leader *leader)
     return leader->pmix_publish->published;
 }
 
-/* ---- lookups that wait ------------------------------------------------------------------------------------------------------- */
+/* ---- lookups that wait ----------------------------------------------------------------------- */
 
 static void lookup_free(struct lookup *lookup)
 {
@@ -318,7 +321,7 @@ static enum publish_result wait_for(const struct pmix_world *pmix_world, struct 
     return result;
 }
 
-/* ---- questions ---------------------------------------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 static void free_data(struct publish_datum *data, char **bytes, int count)
 {
@@ -437,7 +440,7 @@ void pmix_publish_on_unpublish(const struct pmix_world *pmix_world, struct leade
     answer_with(pmix_world, m, msg, error);
 }
 
-/* ---- ends --------------------------------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void drop(void *cookie)
 {
@@ -464,7 +467,7 @@ void pmix_publish_member_gone(struct leader *leader, const struct leader_member 
         publish_node_gone(leader->pmix_publish->published, m->id, drop);
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct pmix_publish *pmix_publish_create(void)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* "state": what a PMIx query wants to know of the job (exchange_internal.h). */
+/* "state": what a PMIx query wants to know of the job (pmix_world.h). */
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/leader/allocation.h"
-#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/pmix_world.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/slurm_look.h"
 
 static void add_number(json_object *answer, const char *key, int64_t value)
 {
@@ -41,7 +41,7 @@ void pmix_query_answer(const struct pmix_world *pmix_world, struct leader_member
 {
     const struct leader *leader = pmix_world->leader;
     const struct sizes *sizes = &leader->options->policy->sizes;
-    const struct job_info *base = extensions_base(leader);
+    const struct job_info *base = slurm_look_base(leader);
     json_object *answer = json_object_new_object();
     char text[256];
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the nodes' PMIx servers have to say to each other goes through the leader: collectives, and questions from one
- * node to another (doc/pmix.md). Each world has its own, also one whose workers have been started early. */
+/* What the nodes' PMIx servers have to say to each other goes through the leader: collectives, and
+ * questions from one node to another (doc/pmix.md). Each world has its own relay, also a world
+ * whose workers have been started early. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +67,7 @@ json_object *pmix_world_message(const struct pmix_world *pmix_world, const char 
     return msg;
 }
 
-/* ---- collectives ------------------------------------------------------------------------------------------------------------ */
+/* ---- collectives ----------------------------------------------------------------------------- */
 
 struct audience {
     const struct pmix_world *pmix_world;
@@ -87,7 +88,8 @@ static void send_to_audience(json_object *piece, void *arg)
     json_object_put(piece);
 }
 
-/* Tell all who take part, and forget the collective. Without data: error is "lost" or "refused", or status is PMIx's. */
+/* Tell all nodes that take part, and forget the collective. Without data: error is "lost" or
+ * "refused", or status is PMIx's. */
 static void finish(const struct pmix_world *pmix_world, const char *key, const char *data,
                    size_t len, const char *error, int64_t status)
 {
@@ -154,7 +156,8 @@ static int *read_nodes(json_object *msg, int max, int *count)
     return nodes;
 }
 
-/* Processes wait for each other, and those of one node cannot come. Their program will not notice by itself. */
+/* Processes wait for each other, and those of one node cannot come. Their program will not notice
+ * by itself. */
 static void begin_anew(const struct pmix_world *pmix_world, const struct leader_member *m)
 {
     struct leader *leader = pmix_world->leader;
@@ -226,7 +229,7 @@ void pmix_relay_ungather(const struct pmix_world *pmix_world, struct leader_memb
         finish(pmix_world, key, NULL, 0, NULL, status);
 }
 
-/* ---- from one node to another -------------------------------------------------------------------------------------------------- */
+/* ---- from one node to another ---------------------------------------------------------------- */
 
 void pmix_relay_relay(const struct pmix_world *pmix_world, struct leader_member *m,
                       json_object *msg)
@@ -248,7 +251,7 @@ void pmix_relay_relay(const struct pmix_world *pmix_world, struct leader_member 
     leader_send(m, json_object_get(msg));
 }
 
-/* ---- questions to the leader -------------------------------------------------------------------------------------------------- */
+/* ---- questions to the leader ----------------------------------------------------------------- */
 
 void pmix_world_answer(const struct pmix_world *pmix_world, struct leader_member *m,
                        json_object *question, json_object *answer)
@@ -286,7 +289,7 @@ void pmix_relay_ask(const struct pmix_world *pmix_world, struct leader_member *m
     pmix_world_answer(pmix_world, m, msg, answer);
 }
 
-/* ---- which world ------------------------------------------------------------------------------- */
+/* ---- which world ----------------------------------------------------------------------------- */
 
 bool pmix_relay_find(struct leader *leader, const struct leader_member *m, json_object *msg,
                      struct pmix_world *pmix_world)
@@ -301,7 +304,7 @@ bool pmix_relay_find(struct leader *leader, const struct leader_member *m, json_
     return attempt == pmix_world->relay->attempt && pmix_world_place(pmix_world, m) >= 0;
 }
 
-/* ---- members that are gone --------------------------------------------------------------------- */
+/* ---- members that are gone ------------------------------------------------------------------- */
 
 static void fail_all(struct pmix_world *pmix_world, const struct leader_member *m)
 {

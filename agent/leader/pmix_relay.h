@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the PMIx servers of a world's nodes say to each other goes through the leader (doc/pmix.md). */
+/* What the PMIx servers of a world's nodes say to each other, through the leader (doc/pmix.md). */
 #ifndef ELASTIC_AGENT_LEADER_PMIX_RELAY_H
 #define ELASTIC_AGENT_LEADER_PMIX_RELAY_H
 

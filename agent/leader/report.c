@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What users, programs and files are told about a job: host files, history, `selastic`, the cause of a failure. */
+/* What files and the log are told about a job: host files, history, progress, the cause of a
+ * failure. */
 #include <limits.h>
-#include <stdarg.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/leader/act.h"
-#include "agent/leader/decide.h"
-#include "agent/leader/allocation.h"
-#include "agent/leader/exclude.h"
-#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
-#include "agent/leader/lease.h"
 #include "agent/leader/report.h"
 #include "agent/leader/roster.h"
-#include "agent/run_dir.h"
 #include "client/event_page.h"
 #include "common/files.h"
 #include "common/log.h"
@@ -36,8 +29,8 @@ struct generation_record {
     char **nodes;
 };
 
-/* What the program has reported of its progress, of the node with the lowest ranks that reports. Kept
- * over a change, until the new world reports. */
+/* What the program has reported of its progress, of the node with the lowest ranks that reports.
+ * Kept over a change, until the new world reports. */
 struct progress {
     int generation; /* 0: nothing has been reported */
     int position;   /* the node */
@@ -55,7 +48,7 @@ struct report {
     struct progress progress;
 };
 
-/* ---- files ------------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static int write_file(struct leader *leader, const char *name, char *text, mode_t mode)
 {
@@ -103,7 +96,7 @@ static json_object *record_json(const struct generation_record *r)
     return obj;
 }
 
-static struct generation_record *last_record(struct leader *leader)
+static struct generation_record *last_record(const struct leader *leader)
 {
     return leader->report->history_count > 0
                ? &leader->report->history[leader->report->history_count - 1]
@@ -180,7 +173,7 @@ void report_generation(struct leader *leader, double pause_from)
     free(nodes);
     if (add_record(leader, pause_from) == 0)
         append_history(leader, record_json(last_record(leader)));
-    /* A full disk must not stop the training that needs no host file; it has been said in the log. */
+    /* A full disk must not stop a training that needs no host file; the log has said it. */
     write_file(leader, "generation.json", world_generation_json(world, incarnation, unix_now()),
                0600);
     write_file(leader, "discover_hosts.sh", world_discover_hosts(world), 0700);
@@ -216,6 +209,30 @@ void report_end(struct leader *leader)
     append_history(leader, line);
 }
 
+json_object *report_history_json(const struct leader *leader)
+{
+    json_object *array = json_object_new_array();
+
+    for (int i = 0; i < leader->report->history_count; i++) {
+        const struct generation_record *r = &leader->report->history[i];
+        json_object *obj = record_json(r);
+
+        json_object_object_add(obj, "pause",
+                               r->pause >= 0 ? json_object_new_double(r->pause) : NULL);
+        json_object_object_add(obj, "until",
+                               r->until >= 0 ? json_object_new_double(r->until) : NULL);
+        json_object_array_add(array, obj);
+    }
+    return array;
+}
+
+double report_since(const struct leader *leader)
+{
+    const struct generation_record *r = last_record(leader);
+
+    return r != NULL ? r->time : leader->report->started;
+}
+
 struct report *report_create(void)
 {
     struct report *report = calloc(1, sizeof(*report));
@@ -237,7 +254,7 @@ void report_destroy(struct report *report)
     free(report);
 }
 
-/* ---- failures ---------------------------------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 void report_failure(const char *node, const struct change_fact *exited, json_object *msg,
                     char *text, size_t size)
@@ -257,78 +274,7 @@ void report_failure(const char *node, const struct change_fact *exited, json_obj
              what != NULL ? ")" : "");
 }
 
-/* ---- selastic ---------------------------------------------------------------------------------------------------------- */
-
-static const char *member_state(const struct leader *leader, const struct leader_member *m,
-                                const struct extension *ext)
-{
-    if (change_is_left(m->part) || m->part->released || (ext != NULL && ext->state == PLAN_LEAVING))
-        return "leaving";
-    if (m->part->place >= 0)
-        return "training";
-    return change_world(leader->change) != NULL ? "parked" : "joining";
-}
-
-static json_object *members_json(struct leader *leader)
-{
-    json_object *array = json_object_new_array();
-
-    for (int position = -1, pass = 0; pass < roster_count(leader) + 1; pass++, position++) {
-        for (int i = 0; i < roster_count(leader); i++) {
-            struct leader_member *m = roster_at(leader, i);
-            struct extension *ext = m->base ? NULL : extensions_find(leader, m->job);
-            json_object *obj;
-
-            /* In rank order, those without a place at the end. */
-            if (m->link == NULL ||
-                (position >= 0 ? m->part->place != position : pass != 0 || m->part->place >= 0))
-                continue;
-            obj = json_object_new_object();
-            json_object_object_add(obj, "node", json_object_new_string(m->node));
-            json_object_object_add(obj, "job", json_object_new_int64(m->job));
-            json_object_object_add(obj, "role",
-                                   json_object_new_string(m->base ? "base" : "extension"));
-            json_object_object_add(
-                obj, "pool",
-                ext != NULL && ext->pool != NULL ? json_object_new_string(ext->pool->name) : NULL);
-            json_object_object_add(obj, "slots", json_object_new_int(m->slots));
-            json_object_object_add(
-                obj, "first_rank",
-                json_object_new_int(
-                    m->part->place >= 0 && change_world(leader->change) != NULL
-                        ? world_first_rank(change_world(leader->change), m->part->place)
-                        : -1));
-            json_object_object_add(obj, "state",
-                                   json_object_new_string(member_state(leader, m, ext)));
-            json_object_array_add(array, obj);
-        }
-    }
-    return array;
-}
-
-static json_object *extensions_json(struct leader *leader)
-{
-    static const char *const states[] = {"pending", "pending", "starting", "joined", "leaving"};
-    json_object *array = json_object_new_array();
-
-    for (int i = 0; i < extensions_count(leader); i++) {
-        const struct extension *ext = extensions_at(leader, i);
-        json_object *obj = json_object_new_object();
-        double begin = ext->begin > leader_now(leader)
-                           ? unix_now() + ext->begin - leader_now(leader)
-                           : 0;
-
-        json_object_object_add(obj, "job", json_object_new_int64(ext->job));
-        json_object_object_add(obj, "nodes", json_object_new_int(ext->nodes));
-        json_object_object_add(obj, "pool",
-                               ext->pool != NULL ? json_object_new_string(ext->pool->name) : NULL);
-        json_object_object_add(obj, "state", json_object_new_string(states[ext->state]));
-        json_object_object_add(obj, "reason", json_object_new_string(ext->reason));
-        json_object_object_add(obj, "begin", json_object_new_double(begin));
-        json_object_array_add(array, obj);
-    }
-    return array;
-}
+/* ---- progress ------------------------------------------------------------------------------ */
 
 void report_progress(struct leader *leader, const struct leader_member *m, json_object *beat)
 {
@@ -358,7 +304,7 @@ void report_progress(struct leader *leader, const struct leader_member *m, json_
 }
 
 /* The rate is that of the present world: another has another. */
-static json_object *progress_json(const struct leader *leader)
+json_object *report_progress_json(const struct leader *leader)
 {
     const struct progress *p = &leader->report->progress;
     double seconds = leader_now(leader) - p->first_at;
@@ -377,227 +323,4 @@ static json_object *progress_json(const struct leader *leader)
                                ? json_object_new_double((double)(p->done - p->first_done) / seconds)
                                : NULL);
     return obj;
-}
-
-static uint64_t highest_step(const struct leader *leader)
-{
-    uint64_t step = 0;
-
-    for (int i = 0; i < roster_count(leader); i++)
-        if (roster_at(leader, i)->part->place >= 0 && roster_at(leader, i)->step > step)
-            step = roster_at(leader, i)->step;
-    return step;
-}
-
-/* Where tools find a PMIx server of the job, or why there is none. */
-static json_object *pmix_json(const struct leader *leader)
-{
-    const struct leader_options *o = leader->options;
-    char path[512];
-
-    if (!o->pmix)
-        return json_object_new_string("none (--pmix=no)");
-    if (leader->relay.without[0] != '\0')
-        return json_object_new_string(leader->relay.without);
-    for (int i = 0; i < roster_count(leader); i++) {
-        const struct leader_member *m = roster_at(leader, i);
-        char text[1024];
-
-        if (!m->base || m->nodeid != 0 ||
-            run_dir_find(path, sizeof(path), o->conf, o->job, o->restarts, m->node) != 0)
-            continue;
-        snprintf(text, sizeof(text), "on each node; on %s: PMIX_SYSTEM_TMPDIR=%s", m->node, path);
-        return json_object_new_string(text);
-    }
-    return NULL;
-}
-
-static json_object *state_json(struct leader *leader)
-{
-    const struct leader_options *o = leader->options;
-    json_object *msg = leader_message("state", -1);
-    char text[256], left_out[256];
-    const struct generation_record *r = last_record(leader);
-
-    json_object_object_add(msg, "job", json_object_new_int64(o->job));
-    snprintf(text, sizeof(text), "%u.%u", o->job, o->restarts);
-    json_object_object_add(msg, "incarnation", json_object_new_string(text));
-    json_object_object_add(msg, "user", json_object_new_string(o->user));
-    json_object_object_add(msg, "name",
-                           json_object_new_string(extensions_base(leader) != NULL &&
-                                                          extensions_base(leader)->name != NULL
-                                                      ? extensions_base(leader)->name
-                                                      : ""));
-    json_object_object_add(msg, "phase", json_object_new_string(change_phase_text(leader->change)));
-    json_object_object_add(msg, "generation",
-                           json_object_new_int(change_generation(leader->change)));
-    json_object_object_add(msg, "size",
-                           json_object_new_int(change_world(leader->change) != NULL
-                                                   ? change_world(leader->change)->node_count
-                                                   : 0));
-    json_object_object_add(
-        msg, "sizes", json_object_new_string(sizes_format(&o->policy->sizes, text, sizeof(text))));
-    json_object_object_add(msg, "min", json_object_new_int(o->policy->sizes.min));
-    json_object_object_add(msg, "max", json_object_new_int(o->policy->sizes.max));
-    json_object_object_add(msg, "target", json_object_new_int(allocation_target(leader)));
-    json_object_object_add(msg, "world_size",
-                           json_object_new_int(change_world(leader->change) != NULL
-                                                   ? world_size(change_world(leader->change))
-                                                   : 0));
-    json_object_object_add(msg, "step", json_object_new_int64((int64_t)highest_step(leader)));
-    json_object_object_add(msg, "progress", progress_json(leader));
-    json_object_object_add(msg, "since",
-                           json_object_new_double(r != NULL ? r->time : leader->report->started));
-    json_object_object_add(msg, "restarts", json_object_new_int(change_faults(leader->change)));
-    json_object_object_add(msg, "members", members_json(leader));
-    json_object_object_add(msg, "extensions", extensions_json(leader));
-    json_object_object_add(msg, "why_size", json_object_new_string(leader->why_size));
-    if (change_next(leader->change)->world != NULL)
-        json_object_object_add(
-            msg, "next_world",
-            json_object_new_string(change_next_text(leader->change, text, sizeof(text))));
-    json_object_object_add(msg, "why_not_more", json_object_new_string(leader->why_not_more));
-    json_object_object_add(msg, "newcomers",
-                           json_object_new_string(change_newcomer_error(leader->change)));
-    exclude_describe(leader, left_out, sizeof(left_out));
-    json_object_object_add(msg, "left_out", json_object_new_string(left_out));
-    json_object_object_add(msg, "leader", json_object_new_string(o->node));
-    json_object_object_add(msg, "term", json_object_new_int(lease_term(leader)));
-    json_object_object_add(msg, "policy", policy_to_json(o->policy));
-    json_object_object_add(msg, "state_dir", json_object_new_string(o->state_dir));
-    json_object_object_add(msg, "checkpoint_dir", json_object_new_string(o->checkpoint_dir));
-    json_object_object_add(msg, "pmix", pmix_json(leader));
-    return msg;
-}
-
-static json_object *history_json(struct leader *leader)
-{
-    json_object *msg = leader_message("history", -1), *array = json_object_new_array();
-
-    for (int i = 0; i < leader->report->history_count; i++) {
-        const struct generation_record *r = &leader->report->history[i];
-        json_object *obj = record_json(r);
-
-        json_object_object_add(obj, "pause",
-                               r->pause >= 0 ? json_object_new_double(r->pause) : NULL);
-        json_object_object_add(obj, "until",
-                               r->until >= 0 ? json_object_new_double(r->until) : NULL);
-        json_object_array_add(array, obj);
-    }
-    /* What was before is in the file that both have written: that is read instead. */
-    if (leader->options->term > 0) {
-        json_object_put(array);
-        array = NULL;
-    }
-    json_object_object_add(msg, "generations", array);
-    return msg;
-}
-
-static json_object *answer(const char *type, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static json_object *answer(const char *type, const char *fmt, ...)
-{
-    json_object *msg = leader_message(type, -1);
-    char text[512];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    json_object_object_add(msg, "message", json_object_new_string(text));
-    return msg;
-}
-
-static json_object *resize(struct leader *leader, json_object *msg)
-{
-    const struct sizes *sizes = &leader->options->policy->sizes;
-    int64_t nodes, delta;
-    char text[256];
-    int old = allocation_user_target(leader);
-
-    sizes_format(sizes, text, sizeof(text));
-    if (change_is_ending(leader->change) || change_stopping(leader->change))
-        return answer("error", "job %u is ending", leader->options->job);
-    if (!json_get_int(msg, "nodes", INT32_MIN, INT32_MAX, &nodes)) {
-        if (!json_get_int(msg, "delta", -SIZES_NODES_MAX, SIZES_NODES_MAX, &delta))
-            return answer("error", "a resize needs a number of nodes");
-        nodes = (change_world(leader->change) != NULL ? change_world(leader->change)->node_count
-                                                      : leader->options->base_nodes) +
-                delta;
-    }
-    if (nodes < leader->options->base_nodes && sizes_allowed(sizes, (int)nodes))
-        return answer("error", "%lld nodes: the base job itself has %d", (long long)nodes,
-                      leader->options->base_nodes);
-    if (nodes < 0 || !sizes_allowed(sizes, (int)nodes))
-        return answer("error", "%lld nodes: allowed are %s", (long long)nodes, text);
-    allocation_set_user_target(leader, (int)nodes);
-    if (allocation_user_target(leader) > old)
-        decide_forget_setback(leader); /* the user wants them now */
-    if (change_world(leader->change) == NULL ||
-        change_world(leader->change)->node_count != allocation_user_target(leader))
-        act_reason(leader, "resize to %d by selastic", allocation_user_target(leader));
-    decide_later(leader, 0);
-    if (change_world(leader->change) != NULL &&
-        change_world(leader->change)->node_count == allocation_user_target(leader))
-        return answer("done", "job %u has %d node%s", leader->options->job,
-                      allocation_user_target(leader),
-                      allocation_user_target(leader) == 1 ? "" : "s");
-    return answer("done", "job %u: %s to %d node%s", leader->options->job,
-                  change_world(leader->change) != NULL &&
-                          change_world(leader->change)->node_count > allocation_user_target(leader)
-                      ? "shrinks"
-                      : "grows, as nodes become free,",
-                  allocation_user_target(leader), allocation_user_target(leader) == 1 ? "" : "s");
-}
-
-/* A leader that may have been followed by another one says so, with what it knows, and changes
- * nothing. */
-static bool leads(struct leader *leader)
-{
-    return leader_has_ended(leader) || lease_may_act(leader);
-}
-
-static void say(struct link *link, json_object *said, bool leading)
-{
-    if (!leading)
-        json_object_object_add(said, "elsewhere", json_object_new_boolean(true));
-    link_send(link, said);
-}
-
-void report_show(struct leader *leader, struct link *link, json_object *msg)
-{
-    bool leading = leads(leader);
-
-    (void)msg;
-    say(link, state_json(leader), leading);
-}
-
-void report_history(struct leader *leader, struct link *link, json_object *msg)
-{
-    bool leading = leads(leader);
-
-    (void)msg;
-    say(link, history_json(leader), leading);
-}
-
-void report_resize(struct leader *leader, struct link *link, json_object *msg)
-{
-    if (leads(leader))
-        say(link, resize(leader, msg), true);
-    else
-        say(link,
-            answer("error",
-                   "%s may not lead the job any more, and no other node says that it "
-                   "does; try again in some seconds",
-                   leader->options->node),
-            false);
-}
-
-void report_unknown(struct leader *leader, struct link *link, const char *type)
-{
-    bool leading = leads(leader);
-
-    say(link, answer("error", "unknown request '%.40s'; known are show, history, resize", type),
-        leading);
 }

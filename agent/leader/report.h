@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What users, programs and files are told about the job. */
+/* What files and the log are told about the job. */
 #ifndef ELASTIC_AGENT_LEADER_REPORT_H
 #define ELASTIC_AGENT_LEADER_REPORT_H
 
@@ -12,15 +12,14 @@
 struct leader;
 struct leader_member;
 struct leader_options;
-struct link;
 struct report;
 
 /* NULL: out of memory. */
 struct report *report_create(void);
 void report_destroy(struct report *report);
 
-/* The last generation that generation.json tells of in this run of the job: of an elasticrun before.
- * 0: there was none. */
+/* The last generation that generation.json tells of in this run of the job: of an elasticrun
+ * before. 0: there was none. */
 int report_last_generation(const struct leader_options *options);
 /* The present world has been formed: files and history. pause_from: when the world before had been
  * held; < 0: there was none. */
@@ -36,11 +35,10 @@ void report_progress(struct leader *leader, const struct leader_member *m, json_
 void report_failure(const char *node, const struct change_fact *exited, json_object *msg,
                     char *text, size_t size);
 
-/* "show", "history", "resize": what selastic asks. */
-void report_show(struct leader *leader, struct link *link, json_object *msg);
-void report_history(struct leader *leader, struct link *link, json_object *msg);
-void report_resize(struct leader *leader, struct link *link, json_object *msg);
-/* It has asked for something else. */
-void report_unknown(struct leader *leader, struct link *link, const char *type);
+/* What selastic shows: the generations as a new array, the progress as a new object (NULL: none has
+ * been reported), and since when (Unix time) the present world has been there. */
+json_object *report_history_json(const struct leader *leader);
+json_object *report_progress_json(const struct leader *leader);
+double report_since(const struct leader *leader);
 
 #endif

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The base job goes back into Slurm's queue, to go on from its checkpoint (--elastic-requeue): before its time limit ends it, or
- * instead of an end because of faults. It is asked for when the workers have left, before the agents do: what the batch script would do
- * after them is for the end of the training. */
+/* The base job goes back into Slurm's queue, to go on from its checkpoint (--elastic-requeue):
+ * before its time limit ends it, or instead of an end because of faults. Slurm is asked when the
+ * workers have left, before the agents leave: what the batch script would do after them is for the
+ * end of the training. */
 #include <stdlib.h>
 #include <time.h>
 
-#include "agent/leader/end.h"
 #include "agent/leader/act.h"
 #include "agent/leader/decide.h"
-#include "agent/leader/extensions.h"
+#include "agent/leader/end.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/requeue.h"
+#include "agent/leader/slurm_look.h"
 #include "agent/leader/srun.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
@@ -48,7 +49,7 @@ bool requeue_asking(const struct leader *leader)
 /* Seconds before its time limit at which the job is to save and leave. */
 static double margin(const struct leader *leader)
 {
-    double quarter = extensions_base(leader)->time_limit * 60.0 / 4;
+    double quarter = slurm_look_base(leader)->time_limit * 60.0 / 4;
     double grace = leader->options->policy->grace < quarter ? leader->options->policy->grace
                                                             : quarter;
 
@@ -61,10 +62,10 @@ void requeue_watch(struct leader *leader)
 
     if ((leader->options->policy->requeue & POLICY_REQUEUE_LIMIT) == 0 ||
         change_stopping(leader->change) || change_generation(leader->change) == 0 ||
-        extensions_base(leader) == NULL || extensions_base(leader)->state != JOB_KIND_RUNNING ||
-        extensions_base(leader)->time_limit == UINT32_MAX || extensions_base(leader)->end == 0)
+        slurm_look_base(leader) == NULL || slurm_look_base(leader)->state != JOB_KIND_RUNNING ||
+        slurm_look_base(leader)->time_limit == UINT32_MAX || slurm_look_base(leader)->end == 0)
         return;
-    left = (double)(extensions_base(leader)->end - time(NULL)) - margin(leader);
+    left = (double)(slurm_look_base(leader)->end - time(NULL)) - margin(leader);
     if (left > 0) {
         decide_later(leader, left);
         return;
@@ -77,7 +78,7 @@ void requeue_after_fault(struct leader *leader)
 {
     const struct leader_options *o = leader->options;
 
-    if ((o->policy->requeue & POLICY_REQUEUE_FAULT) == 0)
+    if ((o->policy->requeue & POLICY_REQUEUE_FAULT) == 0 || change_stopping(leader->change))
         return;
     if (o->restarts >= (uint32_t)o->policy->restarts.restarts) {
         log_error("job %u: has been requeued %u times: not again (--max-restarts)", o->job,

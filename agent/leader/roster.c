@@ -18,6 +18,7 @@
 #include "agent/leader/pmix_relay.h"
 #include "agent/leader/report.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/slurm_look.h"
 #include "agent/leader/srun.h"
 #include "common/log.h"
 #include "lib/json_get.h"
@@ -426,8 +427,8 @@ void roster_leaving(struct leader *leader, struct leader_member *m, json_object 
     extensions_make_leave(leader, job, CHANGE_CALLED, "not in use");
     if (change_leaving_job(leader->change) == job) {
         /* Slurm knows why; by the time that the next world is formed so do we. */
-        extensions_look_soon(leader);
-        extensions_poll(leader);
+        slurm_look_soon(leader);
+        slurm_look_poll(leader);
     }
     extensions_member_gone(leader, m);
 }

@@ -12,7 +12,7 @@ struct leader;
 struct leader_member;
 struct leader_options;
 
-/* ---- srun_notify.c: lost nodes of the base, which srun does not hear of by itself -------------- */
+/* ---- srun_notify.c: lost nodes of the base, which srun does not hear of by itself ------------ */
 
 struct srun;
 
@@ -37,7 +37,7 @@ bool srun_busy(const struct leader *leader);
 /* Would srun not end, or with a status that is not the training's? */
 bool srun_misleads(const struct leader *leader);
 
-/* ---- srun_lost.c: srun and the batch script are lost with the node that led -------------------- */
+/* ---- srun_lost.c: srun and the batch script are lost with the node that led ------------------ */
 
 struct srun_lost;
 

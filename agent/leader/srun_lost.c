@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The leading node was lost, and with it srun and the batch script: nobody writes down what workers say, and nobody ends the job (doc/takeover.md).
+/* The leading node was lost, and with it srun and the batch script: nobody writes down what workers
+ * say, and nobody ends the job (doc/takeover.md).
  *
- * A leader that follows another one asks whether srun still listens. If not, the members' output goes through it to the job's output file, and when all is
- * over it tells Slurm that the job has ended. */
+ * A leader that follows another one asks whether srun still listens. If not, the members' output
+ * goes through the leader to the job's output file, and when all is over the leader tells Slurm
+ * that the job has ended. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,7 +144,7 @@ void srun_lost_look(struct leader *leader, bool output_only)
     slurm_queue(leader->loop, &srun_look->work);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 #define END_AGAIN_MS 5000
 #define END_LIMIT    3600.0 /* seconds: the nodes are the job's until Slurm hears of it */
@@ -191,7 +193,8 @@ bool srun_lost_ends(struct leader *leader)
     if (leader->srun_lost->completing)
         return true;
     if (lease_term(leader) > 0 && !lease_deposed(leader) && !leader->srun_lost->looked_last) {
-        /* If it was there when the node before this one was lost, it may have been lost since; if not, that node may only have been cut off, and be back. */
+        /* An srun that was there when the node before this one was lost may have been lost since.
+         * If it was not there, that node may only have been cut off, and be back. */
         leader->srun_lost->looked_last = true;
         srun_lost_look(leader, false);
         return leader->srun_lost->looking;
@@ -214,7 +217,7 @@ bool srun_lost_ends(struct leader *leader)
     return true;
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct srun_lost *srun_lost_create(void)
 {

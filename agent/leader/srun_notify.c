@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What srun does not hear by itself: that a node of the base is lost (doc/takeover.md, "What srun does").
+/* What srun does not hear by itself: that a node of the base is lost (doc/takeover.md, "What srun
+ * does").
  *
- * It would wait for the node's tasks when the training is over; and if the node is back before Slurm calls it down, srun would find the step missing there, and end it everywhere. So
- * elastic-node-fail tells it, as Slurm would later. Where that does not work the leader ends the job in Slurm itself when all is over (srun_look.c). */
+ * srun would wait for the node's tasks when the training is over. If the node is back before Slurm
+ * calls it down, srun would find the step missing there, and end it everywhere. So
+ * elastic-node-fail tells srun of the node, as Slurm would later. Where that does not work the
+ * leader ends the job in Slurm itself when all is over (srun_lost.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +85,7 @@ static struct srun_node *node_of(struct leader *leader, const struct leader_memb
     return m->base && m->nodeid < leader->srun->count ? &leader->srun->nodes[m->nodeid] : NULL;
 }
 
-/* ---- telling it -------------------------------------------------------------------------------------------------------------- */
+/* ---- telling it ------------------------------------------------------------------------------ */
 
 static void forward_all(struct leader *leader)
 {
@@ -176,7 +179,7 @@ static void tell(struct leader *leader)
     uv_close((uv_handle_t *)&srun->process, on_closed);
 }
 
-/* ---- what it does not hear --------------------------------------------------------------------------------------------------- */
+/* ---- what it does not hear ------------------------------------------------------------------- */
 
 static void look_for_members(struct leader *leader, double now)
 {
@@ -219,7 +222,8 @@ static void look(struct leader *leader, double patience)
     for (int i = 0; i < leader->srun->count; i++) {
         struct srun_node *node = &leader->srun->nodes[i];
 
-        /* Where there is no srun to be told, it is for later: who was only cut off may be back by then. */
+        /* Where there is no srun to be told, this is for later: a node that was only cut off may be
+         * back by then. */
         node->due = (node->due && !srun_is_lost(leader)) || is_due(node, now, patience);
     }
     if (!srun_is_lost(leader))
@@ -264,7 +268,7 @@ bool srun_reads(const struct leader *leader, const struct leader_member *m)
             (!srun->nodes[m->nodeid].told && !srun->nodes[m->nodeid].unwatched));
 }
 
-/* ---- the end ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 void srun_end(struct leader *leader)
 {

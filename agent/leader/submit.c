@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the leader asks of Slurm: sbatch for an extension job, and requests about those that there are.
+/* What the leader asks of Slurm: sbatch for an extension job, and the end of extension jobs.
  *
- * sbatch and not a library call, so that SPANK plugins, cli_filter and whatever a site has put in front of submission apply. Calls
- * into libslurm block for as long as slurmctld does and run in libuv's threads. */
+ * sbatch and not a library call, so that SPANK plugins, cli_filter and whatever a site has put in
+ * front of submission apply. Calls into libslurm block for as long as slurmctld does, so they run
+ * in libuv's threads. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "agent/leader/end.h"
-#include "agent/leader/decide.h"
 #include "agent/leader/allocation.h"
+#include "agent/leader/decide.h"
+#include "agent/leader/end.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/extension_argv.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/slurm_look.h"
 #include "agent/leader/submit.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
@@ -37,7 +39,7 @@ struct submit {
     bool cleaned;                  /* extensions have been cancelled at the end */
 };
 
-/* ---- sbatch ------------------------------------------------------------------------------------------------------------ */
+/* ---- sbatch ---------------------------------------------------------------------------------- */
 
 struct submission {
     struct leader *leader;
@@ -104,7 +106,7 @@ static void submission_result(struct submission *s)
         leader->submit->error[0] = '\0';
         leader->submit->backoff = SUBMIT_BACKOFF;
         decide_note_increments(leader, s->increments);
-        extensions_look_soon(leader);
+        slurm_look_soon(leader);
         if (change_is_ending(leader->change) || change_stopping(leader->change))
             extensions_cancel(leader, (uint32_t)job, false, "the job is ending");
     } else {
@@ -250,7 +252,7 @@ static char **used_nodes(struct leader *leader)
 
 static bool base_ends_soon(struct leader *leader)
 {
-    const struct job_info *base = extensions_base(leader);
+    const struct job_info *base = slurm_look_base(leader);
     long left = base->end - time(NULL);
 
     if (base->time_limit == UINT32_MAX || left >= MINUTES_MIN * 60)
@@ -288,7 +290,7 @@ void submit_extension(struct leader *leader, int nodes, int increments, double d
     used = used_nodes(leader);
     avoid = exclude_list(leader);
     ext->excludes = avoid != NULL && avoid[0] != '\0';
-    argv = extension_argv(leader->options, extensions_base(leader), s->pool, nodes, delay,
+    argv = extension_argv(leader->options, slurm_look_base(leader), s->pool, nodes, delay,
                           time(NULL), used, avoid);
     env = extension_environment(leader);
     submission_spawn(s, argv, env);
@@ -298,7 +300,7 @@ void submit_extension(struct leader *leader, int nodes, int increments, double d
     strings_free(env);
 }
 
-/* ---- scancel ------------------------------------------------------------------------------------------------------- */
+/* ---- scancel --------------------------------------------------------------------------------- */
 
 struct cancelling {
     struct slurm_work work;
@@ -323,7 +325,7 @@ static void cancel_done(void *arg)
     struct cancelling *c = arg;
     struct leader *leader = c->leader;
 
-    extensions_look_soon(leader);
+    slurm_look_soon(leader);
     leader->submit->cancelling--;
     if (c->last)
         leader->submit->cleaned = true;
@@ -339,7 +341,8 @@ void submit_cancel(struct leader *leader, const uint32_t *jobs, int count, bool 
 {
     struct cancelling *c;
 
-    /* Another node may lead now, and work with them. If not, it will be seen again that they linger. */
+    /* Another node may lead now, and work with these jobs. If not, a later look at Slurm sees that
+     * they linger. */
     if (!last && !leader_has_ended(leader) && !lease_may_act(leader))
         return;
     c = calloc(1, sizeof(*c));
@@ -359,7 +362,7 @@ void submit_cancel(struct leader *leader, const uint32_t *jobs, int count, bool 
     slurm_queue(leader->loop, &c->work);
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct submit *submit_create(void)
 {

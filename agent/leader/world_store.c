@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The store on which the processes of a world meet, kept by the leader (lib/store.h; doc/live.md): no process of the world hosts it, none takes
- * it along when it dies. A start of a world is a scope; members ask for their processes, and only in worlds that they are part of.
+/* The store on which the processes of a world meet, kept by the leader (lib/store.h; doc/live.md):
+ * no process of the world hosts it, so none takes it along when it dies. Each start of a world is a
+ * scope. Members ask for their processes, and only in worlds that they are part of.
  *
- * What a node has not read yet is bounded: small questions have large answers, and a connection in which too much waits is given up.
- * Beyond the bound the answer is "busy": ask again. */
+ * What a node has not read yet is bounded: small questions have large answers, and a connection in
+ * which too much waits is given up. Beyond the bound the answer is "busy": the node asks again. */
 #include "lib/store.h"
 
 #include <stdlib.h>
@@ -17,8 +18,9 @@
 #include "lib/json_get.h"
 #include "lib/pieces.h"
 
-#define UNREAD_MAX  ((size_t)16 << 20) /* bytes on their way to a node; far below what ends a link */
-#define TIMEOUT_MAX 1e9                /* seconds: nobody lives to see it */
+/* Bytes on their way to a node; far below what ends a link. */
+#define UNREAD_MAX  ((size_t)16 << 20)
+#define TIMEOUT_MAX 1e9 /* seconds: nobody lives to see it */
 
 struct world_store {
     struct store *store; /* NULL: nothing yet */
@@ -30,7 +32,7 @@ static struct store_scope scope_of(const struct pmix_relay *relay)
     return (struct store_scope){relay->generation, relay->attempt};
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------------------------ */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static const char *word_for(enum store_result result)
 {
@@ -107,7 +109,7 @@ static void on_due(uv_timer_t *timer)
     settle(leader);
 }
 
-/* ---- requests ----------------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* What a request has that must be freed. */
 struct pieces_of_request {
@@ -232,7 +234,7 @@ void world_store_withdraw(struct leader *leader, struct leader_member *m, json_o
     settle(leader);
 }
 
-/* ---- life --------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 int world_store_begin(struct leader *leader, const struct pmix_relay *relay)
 {
