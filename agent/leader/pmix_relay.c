@@ -235,7 +235,7 @@ void pmix_relay_relay(const struct pmix_world *pmix_world, struct leader_member 
                       json_object *msg)
 {
     struct leader_member *to = NULL;
-    int64_t place;
+    int64_t place = -1;
 
     if (json_get_int(msg, "to", 0, pmix_world->relay->node_count - 1, &place))
         to = pmix_world_member(pmix_world, (int)place);
