@@ -27,33 +27,56 @@ agent_libelasticagent_la_SOURCES = \
     agent/supervise.h \
     agent/term_file.c \
     agent/term_file.h \
-    agent/leader/abort.c \
+    agent/leader/act.c \
+    agent/leader/act.h \
     agent/leader/allocation.c \
-    agent/leader/change.c \
+    agent/leader/allocation.h \
+    agent/leader/control.c \
+    agent/leader/control.h \
     agent/leader/decide.c \
+    agent/leader/decide.h \
+    agent/leader/end.c \
+    agent/leader/end.h \
     agent/leader/exclude.c \
+    agent/leader/exclude.h \
     agent/leader/extension_argv.c \
+    agent/leader/extension_argv.h \
     agent/leader/extensions.c \
+    agent/leader/extensions.h \
+    agent/leader/facts.c \
+    agent/leader/facts.h \
     agent/leader/hang_watch.c \
+    agent/leader/hang_watch.h \
     agent/leader/leader.c \
     agent/leader/leader.h \
     agent/leader/leader_internal.h \
     agent/leader/lease.c \
-    agent/leader/live.c \
+    agent/leader/lease.h \
+    agent/leader/messages.c \
+    agent/leader/messages.h \
     agent/leader/pmix_publish.c \
+    agent/leader/pmix_publish.h \
     agent/leader/pmix_query.c \
     agent/leader/pmix_relay.c \
+    agent/leader/pmix_relay.h \
     agent/leader/pmix_world.h \
-    agent/leader/prepare.c \
     agent/leader/promote.c \
+    agent/leader/promote.h \
     agent/leader/report.c \
+    agent/leader/report.h \
     agent/leader/requeue.c \
+    agent/leader/requeue.h \
     agent/leader/roster.c \
+    agent/leader/roster.h \
     agent/leader/srun_lost.c \
+    agent/leader/slurm_look.c \
+    agent/leader/slurm_look.h \
+    agent/leader/srun.h \
     agent/leader/srun_notify.c \
     agent/leader/submit.c \
-    agent/leader/takeover.c \
+    agent/leader/submit.h \
     agent/leader/world_store.c \
+    agent/leader/world_store.h \
     agent/member/flush_snapshot.c \
     agent/member/group.c \
     agent/member/job_control.c \

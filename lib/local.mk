@@ -7,6 +7,17 @@ noinst_LTLIBRARIES += lib/libelasticcore.la
 lib_libelasticcore_la_SOURCES = \
     lib/admission.c \
     lib/admission.h \
+    lib/change.c \
+    lib/change.h \
+    lib/change_abort.c \
+    lib/change_decide.c \
+    lib/change_form.c \
+    lib/change_hold.c \
+    lib/change_live.c \
+    lib/change_next.c \
+    lib/change_private.h \
+    lib/change_read.c \
+    lib/change_takeover.c \
     lib/conf.c \
     lib/conf.h \
     lib/error.c \

@@ -1,50 +1,69 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What programs ask for with PMIx_Allocation_request: between their PMIx servers' questions and lib/requests, which decides
- * what is carried out when (doc/pmix.md, "Allocation requests"). */
+/* How many nodes the job is to have (allocation.h): between the questions of the programs' PMIx
+ * servers and lib/requests, which decides which request is carried out when. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/act.h"
+#include "agent/leader/allocation.h"
+#include "agent/leader/decide.h"
+#include "agent/leader/extensions.h"
+#include "agent/leader/leader_internal.h"
 #include "agent/leader/pmix_world.h"
+#include "agent/leader/roster.h"
 #include "common/log.h"
 #include "lib/json_get.h"
+#include "lib/requests.h"
 
 #define BEGIN_LIMIT 30.0 /* seconds for all nodes' workers to attach or to initialise PMIx */
 
-/* ---- the job as it is -------------------------------------------------------------------------------------------------------- */
+struct allocation {
+    struct requests *requests; /* of programs */
+    int target;        /* nodes that users ask for; what programs ask for counts before it */
+    int carried_out;   /* the number of the last request that has begun */
+    char refused[256]; /* why the last one was */
+};
 
-/* Nodes of members that are there, and one for each node of an extension that Slurm has not ended yet. NULL: out of memory. */
+/* ---- the job as it is ------------------------------------------------------------------------ */
+
+/* Nodes of members that are there, and "" for each node of an extension that Slurm has not ended
+ * yet. NULL: out of memory. */
 static char **held_nodes(const struct leader *leader)
 {
-    int count = leader->member_count, at = 0;
+    int count = roster_count(leader), at = 0;
     char **nodes;
 
-    for (int i = 0; i < leader->extension_count; i++)
-        count += leader->extensions[i].nodes;
+    for (int i = 0; i < extensions_count(leader); i++)
+        count += extensions_at(leader, i)->nodes;
     nodes = calloc((size_t)count + 1, sizeof(*nodes));
-    for (int i = 0; nodes != NULL && i < leader->member_count; i++)
-        if (leader->members[i]->link != NULL)
-            nodes[at++] = leader->members[i]->node;
-    for (int i = 0; nodes != NULL && i < leader->extension_count; i++) {
-        const struct extension *ext = &leader->extensions[i];
+    for (int i = 0; nodes != NULL && i < roster_count(leader); i++)
+        if (roster_at(leader, i)->link != NULL)
+            nodes[at++] = roster_at(leader, i)->node;
+    for (int i = 0; nodes != NULL && i < extensions_count(leader); i++) {
+        const struct extension *ext = extensions_at(leader, i);
         int missing = ext->state == PLAN_LEAVING ? ext->nodes : 0;
 
-        for (int k = 0; k < leader->member_count; k++)
-            missing -= leader->members[k]->job == ext->job && leader->members[k]->link != NULL;
+        for (int k = 0; k < roster_count(leader); k++)
+            missing -= roster_at(leader, k)->job == ext->job && roster_at(leader, k)->link != NULL;
         for (; missing > 0 && at < count; missing--)
             nodes[at++] = "";
     }
     return nodes;
 }
 
+static bool is_starting(const struct change_member *part)
+{
+    return part->place >= 0 && !part->begun && part->state == CHANGE_IN_WORLD;
+}
+
 /* Is the world there, on all its nodes? One of which nothing is heard is, after a while. */
 static bool has_begun(const struct leader *leader)
 {
-    if (leader_now(leader) - leader->ready_at > BEGIN_LIMIT)
+    if (leader_now(leader) - change_ready_at(leader->change) > BEGIN_LIMIT)
         return true;
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position >= 0 && !leader->members[i]->begun &&
-            !leader->members[i]->drained)
+    for (int i = 0; i < roster_count(leader); i++)
+        if (is_starting(roster_at(leader, i)->part))
             return false;
     return true;
 }
@@ -54,8 +73,8 @@ static struct request_situation situation(const struct leader *leader, char **he
     return (struct request_situation){
         .sizes = &leader->options->policy->sizes,
         .base_nodes = leader->options->base_nodes,
-        .size = leader->world != NULL ? leader->world->node_count : 0,
-        .settled = leader->phase == PHASE_RUNNING && has_begun(leader),
+        .size = change_world(leader->change) != NULL ? change_world(leader->change)->node_count : 0,
+        .settled = change_phase(leader->change) == CHANGE_RUNNING && has_begun(leader),
         .held = held,
         .deaf = extensions_pool(leader) == NULL
                     ? "this job has no pool that its extensions could come from"
@@ -65,27 +84,28 @@ static struct request_situation situation(const struct leader *leader, char **he
 
 int allocation_target(const struct leader *leader)
 {
-    const struct request *current = requests_current(leader->requests);
+    const struct request *current = requests_current(leader->allocation->requests);
 
     if (current == NULL)
-        return leader->target;
+        return leader->allocation->target;
     if (current->kind == REQUEST_EXTEND)
-        return current->goal > leader->target ? current->goal : leader->target;
-    return current->goal < leader->target ? current->goal : leader->target;
+        return current->goal > leader->allocation->target ? current->goal
+                                                          : leader->allocation->target;
+    return current->goal < leader->allocation->target ? current->goal : leader->allocation->target;
 }
 
-/* ---- carrying out ------------------------------------------------------------------------------------------------------------ */
+/* ---- carrying out ---------------------------------------------------------------------------- */
 
 static void release_named(struct leader *leader, const struct request *request)
 {
     for (char **name = request->nodes; name != NULL && *name != NULL; name++)
-        for (int i = 0; i < leader->member_count; i++) {
-            struct leader_member *m = leader->members[i];
+        for (int i = 0; i < roster_count(leader); i++) {
+            struct leader_member *m = roster_at(leader, i);
 
-            if (m->base || m->leaving || m->link == NULL || strcmp(m->node, *name) != 0)
+            if (m->base || change_is_left(m->part) || m->link == NULL ||
+                strcmp(m->node, *name) != 0)
                 continue;
-            snprintf(leader->next_reason, sizeof(leader->next_reason), "%s released by the program",
-                     *name);
+            act_reason(leader, "%s released by the program", *name);
             extensions_cancel(leader, m->job, false, "released by the program");
             break; /* the list of members may have changed */
         }
@@ -101,7 +121,7 @@ static void tell(struct leader *leader, const struct request *request)
 {
     static const char *const words[] = {
         [REQUEST_DONE] = "done", [REQUEST_FAILED] = "failed", [REQUEST_CANCELLED] = "cancelled"};
-    int rank = request->rank < world_size(leader->world) ? request->rank : 0;
+    int rank = request->rank < world_size(change_world(leader->change)) ? request->rank : 0;
     struct pmix_world pmix_world = {.leader = leader, .relay = &leader->relay};
     struct leader_member *m;
     json_object *msg;
@@ -114,7 +134,7 @@ static void tell(struct leader *leader, const struct request *request)
              request->why[0] != '\0' ? ": " : "", request->why);
     if (request->rank < 0)
         return; /* a tool, which may be gone */
-    m = pmix_world_member(&pmix_world, world_node_of(leader->world, rank));
+    m = pmix_world_member(&pmix_world, world_node_of(change_world(leader->change), rank));
     if (m == NULL)
         return;
     msg = pmix_world_message(&pmix_world, "event");
@@ -123,7 +143,8 @@ static void tell(struct leader *leader, const struct request *request)
     json_object_object_add(msg, "id", json_object_new_string(id));
     json_object_object_add(msg, "label", json_object_new_string(request->label));
     json_object_object_add(msg, "reason", json_object_new_string(request->why));
-    json_object_object_add(msg, "nodes", json_object_new_int(leader->world->node_count));
+    json_object_object_add(msg, "nodes",
+                           json_object_new_int(change_world(leader->change)->node_count));
     leader_send(m, msg);
 }
 
@@ -135,32 +156,33 @@ void allocation_update(struct leader *leader)
     double next;
     char **held;
 
-    if (requests_empty(leader->requests))
+    if (requests_empty(leader->allocation->requests))
         return; /* as for most jobs, always */
     held = held_nodes(leader);
     now = situation(leader, held);
-    next = held != NULL ? requests_update(leader->requests, &now, leader_now(leader)) : 0;
+    next = held != NULL ? requests_update(leader->allocation->requests, &now, leader_now(leader))
+                        : 0;
     free(held);
-    current = requests_current(leader->requests);
-    if (current != NULL && current->number != leader->carried_out) {
-        leader->carried_out = current->number;
-        snprintf(leader->next_reason, sizeof(leader->next_reason),
-                 "%d node%s %s, as the program asked", current->change,
-                 current->change == 1 ? "" : "s",
-                 current->kind == REQUEST_EXTEND ? "more" : "less");
+    current = requests_current(leader->allocation->requests);
+    if (current != NULL && current->number != leader->allocation->carried_out) {
+        leader->allocation->carried_out = current->number;
+        act_reason(leader, "%d node%s %s, as the program asked", current->change,
+                   current->change == 1 ? "" : "s",
+                   current->kind == REQUEST_EXTEND ? "more" : "less");
     }
     if (next > 0)
         decide_later(leader, next - leader_now(leader));
     if (current != NULL && current->nodes != NULL)
         release_named(leader, current);
     /* Told when there is a world that can hear it. */
-    if (leader->phase == PHASE_RUNNING && !has_begun(leader))
+    if (change_phase(leader->change) == CHANGE_RUNNING && !has_begun(leader))
         decide_later(leader, BEGIN_LIMIT);
-    while (leader->phase == PHASE_RUNNING && (leader->stopping || has_begun(leader)) &&
-           (ended = requests_ended(leader->requests)) != NULL) {
+    while (change_phase(leader->change) == CHANGE_RUNNING &&
+           (change_stopping(leader->change) || has_begun(leader)) &&
+           (ended = requests_ended(leader->allocation->requests)) != NULL) {
         if (ended->state == REQUEST_DONE &&
-            (ended->kind == REQUEST_RELEASE || ended->goal > leader->target))
-            leader->target = ended->goal;
+            (ended->kind == REQUEST_RELEASE || ended->goal > leader->allocation->target))
+            leader->allocation->target = ended->goal;
         tell(leader, ended);
         request_free(ended);
     }
@@ -168,11 +190,11 @@ void allocation_update(struct leader *leader)
 
 void allocation_stop(struct leader *leader)
 {
-    requests_fail_all(leader->requests, "the job is ending");
+    requests_fail_all(leader->allocation->requests, "the job is ending");
     allocation_update(leader);
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------------------ */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 /* The nodes must be whole extension jobs: those are what Slurm takes back. */
 static int check_names(const struct leader *leader, char *const *names, struct error *err)
@@ -180,10 +202,11 @@ static int check_names(const struct leader *leader, char *const *names, struct e
     for (; *names != NULL; names++) {
         const struct leader_member *m = NULL;
 
-        for (int i = 0; i < leader->member_count; i++)
-            if (leader->members[i]->link != NULL && strcmp(leader->members[i]->node, *names) == 0)
-                m = leader->members[i];
-        if (m == NULL || m->leaving) {
+        for (int i = 0; i < roster_count(leader); i++)
+            if (roster_at(leader, i)->link != NULL &&
+                strcmp(roster_at(leader, i)->node, *names) == 0)
+                m = roster_at(leader, i);
+        if (m == NULL || change_is_left(m->part)) {
             error_set(err, "%s is not a node of this job", error_value(*names).text);
             return REQUEST_NOT_FOUND;
         }
@@ -197,16 +220,16 @@ static int check_names(const struct leader *leader, char *const *names, struct e
 
 static int check_whole_jobs(const struct leader *leader, char *const *names, struct error *err)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
         bool named = false, shares = false;
 
         for (char *const *name = names; *name != NULL; name++)
             named = named || strcmp(*name, m->node) == 0;
-        for (int k = 0; k < leader->member_count && !named; k++)
+        for (int k = 0; k < roster_count(leader) && !named; k++)
             for (char *const *name = names; *name != NULL; name++)
-                shares = shares || (leader->members[k]->job == m->job &&
-                                    strcmp(*name, leader->members[k]->node) == 0);
+                shares = shares || (roster_at(leader, k)->job == m->job &&
+                                    strcmp(*name, roster_at(leader, k)->node) == 0);
         if (!shares || m->base)
             continue;
         error_set(err,
@@ -217,7 +240,7 @@ static int check_whole_jobs(const struct leader *leader, char *const *names, str
     return 0;
 }
 
-/* Growth comes from one pool, so far: a program that names another shall not get nodes of this one. */
+/* Growth comes from one pool: a program that names another pool shall not get nodes of this one. */
 static int check_pool(const struct leader *leader, const char *name, struct error *err)
 {
     const struct pool *pool = extensions_pool(leader);
@@ -248,7 +271,7 @@ static int read_grant(struct leader *leader, const char *id, struct request_wish
 {
     if (id == NULL || wish->nodes > 0)
         return 0;
-    wish->nodes = requests_take_grant(leader->requests, number_of(leader, id));
+    wish->nodes = requests_take_grant(leader->allocation->requests, number_of(leader, id));
     if (wish->nodes > 0)
         return 0;
     error_set(err, "'%s' is no request of this job that has brought nodes", error_value(id).text);
@@ -262,7 +285,7 @@ static int ask_release(struct leader *leader, const struct request_situation *no
 
     if (rc == 0 && wish->names != NULL)
         rc = check_whole_jobs(leader, wish->names, err);
-    return rc != 0 ? rc : requests_release(leader->requests, now, wish, err);
+    return rc != 0 ? rc : requests_release(leader->allocation->requests, now, wish, err);
 }
 
 static int ask_cancel(struct leader *leader, json_object *msg, const char *label, struct error *err)
@@ -274,7 +297,7 @@ static int ask_cancel(struct leader *leader, json_object *msg, const char *label
         error_set(err, "'%s' is no request of this job", error_value(id).text);
         return REQUEST_NOT_FOUND;
     }
-    return requests_cancel(leader->requests, number, label, err);
+    return requests_cancel(leader->allocation->requests, number, label, err);
 }
 
 static int carry(struct leader *leader, json_object *msg, struct error *err)
@@ -294,7 +317,7 @@ static int carry(struct leader *leader, json_object *msg, struct error *err)
     wish.nodes = nodes_named > 0 ? nodes_named : (int)nodes;
     wish.rank = (int)rank;
     wish.expires = timeout > 0 ? leader_now(leader) + timeout : 0;
-    if (leader->phase == PHASE_ENDING || leader->stopping || held == NULL) {
+    if (change_is_ending(leader->change) || change_stopping(leader->change) || held == NULL) {
         error_set(err, "the job is ending");
         rc = REQUEST_NOT_AVAILABLE;
     } else if (json_object_object_get_ex(msg, "names", NULL) && nodes_named == 0) {
@@ -303,7 +326,7 @@ static int carry(struct leader *leader, json_object *msg, struct error *err)
     } else if (what != NULL && strcmp(what, "extend") == 0) {
         rc = check_pool(leader, json_get_string(msg, "pool"), err);
         if (rc == 0)
-            rc = requests_extend(leader->requests, &now, &wish, err);
+            rc = requests_extend(leader->allocation->requests, &now, &wish, err);
     } else if (what != NULL && strcmp(what, "release") == 0) {
         rc = read_grant(leader, json_get_string(msg, "of"), &wish, err);
         if (rc == 0)
@@ -329,21 +352,66 @@ void allocation_on_question(const struct pmix_world *pmix_world, struct leader_m
     char id[48];
 
     if (rc < 0) {
-        /* The program gets no more than a code: PMIx 4.2 drops the text. Once, however often it asks. */
-        if (strcmp(leader->refused, err.text) != 0)
+        /* The program gets no more than a code: PMIx 4.2 drops the text. So the log has the text,
+         * once, however often the program asks. */
+        if (strcmp(leader->allocation->refused, err.text) != 0)
             log_info("job %u: an allocation request was refused: %s", leader->options->job,
                      err.text);
-        snprintf(leader->refused, sizeof(leader->refused), "%s", err.text);
+        snprintf(leader->allocation->refused, sizeof(leader->allocation->refused), "%s", err.text);
         json_object_object_add(answer, "error", json_object_new_string(refusals[-rc - 1]));
         json_object_object_add(answer, "reason", json_object_new_string(err.text));
     } else if (rc > 0) {
         request_id(leader, rc, id, sizeof(id));
         json_object_object_add(answer, "request", json_object_new_string(id));
         /* A program that asks wants them now, and is at work. */
-        leader->last_setback = -1;
-        m->begun = m->begun || !pmix_world->next;
-        m->stepping = m->stepping || !pmix_world->next;
+        decide_forget_setback(leader);
+        if (!pmix_world->next)
+            act_post(leader, (struct change_fact){.kind = CHANGE_FACT_AT_WORK, .member = m->id});
     }
     pmix_world_answer(pmix_world, m, msg, answer);
     decide_later(leader, 0);
+}
+
+void allocation_growth_failed(struct leader *leader, const char *why)
+{
+    requests_growth_failed(leader->allocation->requests, why);
+}
+
+/* ---- the size that users ask for ------------------------------------------------------------- */
+
+int allocation_user_target(const struct leader *leader)
+{
+    return leader->allocation->target;
+}
+
+void allocation_set_user_target(struct leader *leader, int nodes)
+{
+    leader->allocation->target = nodes;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct allocation *allocation_create(const struct leader_options *options)
+{
+    struct allocation *allocation = calloc(1, sizeof(*allocation));
+
+    if (allocation == NULL)
+        return NULL;
+    allocation->requests = requests_create();
+    if (allocation->requests == NULL) {
+        free(allocation);
+        return NULL;
+    }
+    /* By itself to MAX, or from where it is when somebody asks. */
+    allocation->target = options->policy->grow == POLICY_GROW_ASK ? options->base_nodes
+                                                                  : options->policy->sizes.max;
+    return allocation;
+}
+
+void allocation_destroy(struct allocation *allocation)
+{
+    if (allocation == NULL)
+        return;
+    requests_destroy(allocation->requests);
+    free(allocation);
 }

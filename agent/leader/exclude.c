@@ -1,24 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Nodes that are left out: for a while, since they were lost or workers have failed on them again and again (lib/recovery.h), or because Slurm takes
- * them out of service. The world goes on without them if that makes an allowed size; an extension on one goes back, others stay off it, and a node of
- * the base is there, but not used. */
+/* Nodes that are left out, and failures that count (lib/recovery.h).
+ *
+ * A node is left out for a while when it was lost or when workers have failed there again and
+ * again, and for as long as Slurm takes it out of service. The world goes on without such nodes if
+ * that makes an allowed size. An extension on such a node goes back, and new extensions exclude it.
+ * A node of the base stays in the job, unused. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/act.h"
+#include "agent/leader/decide.h"
+#include "agent/leader/exclude.h"
+#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 #include "common/log.h"
+#include "lib/recovery.h"
 #include "lib/sizes.h"
 #include "lib/text.h"
 
+struct exclude {
+    struct recovery *recovery;
+};
+
 static bool is_there(const struct leader_member *m)
 {
-    return m->link != NULL && !m->leaving && !m->released;
+    return m->link != NULL && !change_is_left(m->part) && !m->part->released;
 }
 
 static bool is_suspect(const struct leader *leader, const struct leader_member *m)
 {
-    return m->unwell || m->reclaimed ||
-           recovery_avoids(leader->recovery, m->node, leader_now(leader)) > 0;
+    return m->unwell || m->part->reclaimed ||
+           recovery_avoids(leader->exclude->recovery, m->node, leader_now(leader)) > 0;
 }
 
 /* Is there an allowed size without all of them? */
@@ -26,8 +40,8 @@ static bool enough_without(const struct leader *leader)
 {
     int left = 0;
 
-    for (int i = 0; i < leader->member_count; i++)
-        left += is_there(leader->members[i]) && !is_suspect(leader, leader->members[i]);
+    for (int i = 0; i < roster_count(leader); i++)
+        left += is_there(roster_at(leader, i)) && !is_suspect(leader, roster_at(leader, i));
     return sizes_floor(&leader->options->policy->sizes, left) > 0;
 }
 
@@ -41,47 +55,53 @@ void exclude_describe(const struct leader *leader, char *text, size_t size)
     const char *node;
 
     text[0] = '\0';
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
-        if (is_there(m) && (m->unwell || m->reclaimed))
+        if (is_there(m) && (m->unwell || m->part->reclaimed))
             text_append(text, size, "%s%s (%s)", text[0] != '\0' ? ", " : "", m->node,
-                        m->reclaimed ? "about to be taken away" : "drained or down");
+                        m->part->reclaimed ? "about to be taken away" : "drained or down");
     }
-    for (int k = 0; (node = recovery_suspect(leader->recovery, k)) != NULL; k++) {
-        double left = recovery_avoids(leader->recovery, node, leader_now(leader));
+    for (int k = 0; (node = recovery_suspect(leader->exclude->recovery, k)) != NULL; k++) {
+        double left = recovery_avoids(leader->exclude->recovery, node, leader_now(leader));
 
         if (left > 0)
             text_append(text, size, "%s%s (for %.0f s)", text[0] != '\0' ? ", " : "", node, left);
     }
 }
 
+/* Are its workers still on their way out of a world? */
+static bool is_leaving_world(const struct leader_member *m)
+{
+    return m->part->state == CHANGE_AWAITED || m->part->state == CHANGE_DEPARTING;
+}
+
 static void give_back(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
-        if (!m->base && is_there(m) && m->position < 0 && m->departing == 0 &&
+        if (!m->base && is_there(m) && m->part->place < 0 && !is_leaving_world(m) &&
             exclude_member(leader, m))
             roster_release(leader, m,
-                           m->reclaimed ? "the node is about to be taken away"
-                           : m->unwell  ? "Slurm takes the node out of service"
-                                        : "workers have failed there again and again");
+                           m->part->reclaimed ? "the node is about to be taken away"
+                           : m->unwell        ? "Slurm takes the node out of service"
+                                              : "workers have failed there again and again");
     }
 }
 
 /* Extensions that were to stay off nodes that are good again, and still wait: ask anew. */
 static void forgive(struct leader *leader)
 {
-    for (int i = 0; i < leader->extension_count; i++)
-        if (leader->extensions[i].state == PLAN_PENDING && leader->extensions[i].excludes)
-            extensions_cancel(leader, leader->extensions[i].job, false,
+    for (int i = 0; i < extensions_count(leader); i++)
+        if (extensions_at(leader, i)->state == PLAN_PENDING && extensions_at(leader, i)->excludes)
+            extensions_cancel(leader, extensions_at(leader, i)->job, false,
                               "the nodes that it was to stay off may be used again");
 }
 
 void exclude_watch(struct leader *leader)
 {
-    double next = recovery_next(leader->recovery, leader_now(leader));
+    double next = recovery_next(leader->exclude->recovery, leader_now(leader));
 
     if (next > 0)
         decide_later(leader, next);
@@ -92,29 +112,76 @@ void exclude_watch(struct leader *leader)
 
 void exclude_unwell(struct leader *leader, const char *node, bool unwell)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->unwell == unwell || strcmp(m->node, node) != 0)
             continue;
         m->unwell = unwell;
         log_info("job %u: %s is %s by Slurm", leader->options->job, node,
                  unwell ? "taken out of service" : "back in service");
-        if (unwell && m->position >= 0 && is_there(m))
-            snprintf(leader->next_reason, sizeof(leader->next_reason), "%s is drained or down",
-                     node);
+        if (unwell && m->part->place >= 0 && is_there(m))
+            act_reason(leader, "%s is drained or down", node);
     }
 }
 
-void exclude_reclaimed(struct leader *leader, struct leader_member *m)
+void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_object *msg)
 {
-    if (m->reclaimed)
+    (void)msg;
+    if (m->part->reclaimed)
         return;
-    m->reclaimed = true;
-    recovery_lost(leader->recovery, m->node, leader_now(leader)); /* do not come back to it */
+    exclude_lost(leader, m); /* do not come back to it */
     log_info("job %u: %s is about to be taken away", leader->options->job, m->node);
-    if (m->position >= 0)
-        snprintf(leader->next_reason, sizeof(leader->next_reason), "%s is about to be taken away",
-                 m->node);
-    decide_later(leader, 0);
+    act_post(leader, (struct change_fact){.kind = CHANGE_FACT_RECLAIMED, .member = m->id});
+}
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+void exclude_lost(struct leader *leader, const struct leader_member *m)
+{
+    recovery_lost(leader->exclude->recovery, m->node, leader_now(leader));
+}
+
+char *exclude_list(const struct leader *leader)
+{
+    return recovery_excluded(leader->exclude->recovery, leader_now(leader));
+}
+
+struct recovery *exclude_recovery(const struct leader *leader)
+{
+    return leader->exclude->recovery;
+}
+
+int exclude_counted(const struct leader *leader)
+{
+    return recovery_counted(leader->exclude->recovery, leader_now(leader));
+}
+
+void exclude_inherit(struct leader *leader, int counted)
+{
+    recovery_inherit(leader->exclude->recovery, counted, leader_now(leader));
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct exclude *exclude_create(const struct leader_options *options)
+{
+    struct exclude *exclude = calloc(1, sizeof(*exclude));
+
+    if (exclude == NULL)
+        return NULL;
+    exclude->recovery = recovery_create(&options->policy->restarts, options->conf->node_backoff);
+    if (exclude->recovery == NULL) {
+        free(exclude);
+        return NULL;
+    }
+    return exclude;
+}
+
+void exclude_destroy(struct exclude *exclude)
+{
+    if (exclude == NULL)
+        return;
+    recovery_destroy(exclude->recovery);
+    free(exclude);
 }

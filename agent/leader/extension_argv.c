@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/extension_argv.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
 #include "agent/paths.h"
 
 struct argv {
@@ -64,8 +66,9 @@ static void add_pool(struct argv *argv, const struct job_info *base, const struc
                  base->features != NULL ? base->features : pool->constraint);
 }
 
-/* Never longer than the base. A job with a --time-min would get just that from Slurm 22.05's backfill, however long its nodes are free:
- * it comes later, when it is seen to be needed (extensions.c). */
+/* Never longer than the base. No --time-min: backfill of Slurm 22.05 would give the extension just
+ * that time, however long its nodes are free. It is set later, when it is seen to be needed
+ * (extensions.c). */
 static void add_time(struct argv *argv, const struct job_info *base, time_t now)
 {
     long minutes = (base->end - now) / 60;

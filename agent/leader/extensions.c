@@ -1,47 +1,52 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The job's extensions: which there are, what Slurm says of them, when they go.
- *
- * Looks at Slurm block for as long as slurmctld does and run in libuv's threads; only one is under way at a time. */
+/* The job's extensions: which there are, and when they go. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "agent/leader/act.h"
+#include "agent/leader/decide.h"
+#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/submit.h"
 #include "common/log.h"
-#include "common/slurm_queue.h"
 
-#define POLL_BUSY    1.0 /* seconds between looks at Slurm while something is changing */
-#define POLL_IDLE    5.0
-#define LINGER_LIMIT 10.0 /* a released extension that still runs is cancelled */
-/* Seconds before its time limit an extension leaves in order: Slurm's KillWait would be short. */
-#define LEAVE_EARLY  30
-#define SIGNAL_LIMIT 2    /* seconds for Slurm's signal to reach its agents, and us from there */
-#define RELAX_AFTER  30.0 /* seconds in the queue after which a shorter time is accepted */
-#define RELAX_STEP   10.0 /* … and then a still shorter one */
-#define RELAX_FROM   2880 /* minutes, when there is no limit */
+struct extensions {
+    struct extension *list;
+    int count;
+};
 
-/* ---- the list ---------------------------------------------------------------------------------------------------------- */
+int extensions_count(const struct leader *leader)
+{
+    return leader->extensions->count;
+}
+
+struct extension *extensions_at(const struct leader *leader, int i)
+{
+    return &leader->extensions->list[i];
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
 
 struct extension *extensions_find(struct leader *leader, uint32_t job)
 {
-    for (int i = 0; i < leader->extension_count; i++)
-        if (leader->extensions[i].job == job)
-            return &leader->extensions[i];
+    for (int i = 0; i < leader->extensions->count; i++)
+        if (leader->extensions->list[i].job == job)
+            return &leader->extensions->list[i];
     return NULL;
 }
 
 struct extension *extensions_add(struct leader *leader, uint32_t job, int nodes,
                                  enum plan_extension_state state)
 {
-    struct extension *grown = realloc(leader->extensions,
-                                      ((size_t)leader->extension_count + 1) * sizeof(*grown));
+    struct extensions *own = leader->extensions;
+    struct extension *grown = realloc(own->list, ((size_t)own->count + 1) * sizeof(*grown));
 
     if (grown == NULL)
         return NULL;
-    leader->extensions = grown;
-    grown += leader->extension_count++;
+    own->list = grown;
+    grown += own->count++;
     memset(grown, 0, sizeof(*grown));
     grown->job = job;
     grown->nodes = nodes;
@@ -52,7 +57,7 @@ struct extension *extensions_add(struct leader *leader, uint32_t job, int nodes,
 
 void extensions_drop(struct leader *leader, struct extension *ext)
 {
-    struct extension *end = leader->extensions + --leader->extension_count;
+    struct extension *end = leader->extensions->list + --leader->extensions->count;
 
     memmove(ext, ext + 1, (size_t)(end - ext) * sizeof(*ext));
 }
@@ -65,7 +70,7 @@ void extensions_set_state(struct leader *leader, struct extension *ext,
     ext->state = state;
     ext->since = leader_now(leader);
     if (state == PLAN_JOINED)
-        leader->submit_error[0] = '\0'; /* whatever sbatch has said of it */
+        submit_forget_error(leader); /* whatever sbatch has said of it */
 }
 
 const struct pool *extensions_pool(const struct leader *leader)
@@ -93,22 +98,22 @@ bool extensions_to_go(struct leader *leader, uint32_t job)
 
 bool extensions_time_is_over(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct extension *ext = extensions_find(leader, leader->members[i]->job);
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct extension *ext = extensions_find(leader, roster_at(leader, i)->job);
 
-        if (leader->members[i]->position >= 0 && ext != NULL && ext->leaves > 0 &&
+        if (roster_at(leader, i)->part->place >= 0 && ext != NULL && ext->leaves > 0 &&
             leader_now(leader) >= ext->leaves)
             return true;
     }
     return false;
 }
 
-static int live_members(const struct leader *leader, uint32_t job)
+int extensions_members(const struct leader *leader, uint32_t job)
 {
     int count = 0;
 
-    for (int i = 0; i < leader->member_count; i++)
-        count += leader->members[i]->job == job && leader->members[i]->link != NULL;
+    for (int i = 0; i < roster_count(leader); i++)
+        count += roster_at(leader, i)->job == job && roster_at(leader, i)->link != NULL;
     return count;
 }
 
@@ -117,7 +122,8 @@ void extensions_joined(struct leader *leader, struct leader_member *member)
     struct extension *ext = extensions_find(leader, member->job);
 
     if (ext == NULL) {
-        /* Submitted, but the answer of sbatch has not reached us (yet): its first agent is faster, or slurmctld went away in between. */
+        /* The answer of sbatch has not reached the leader: the extension's first agent was faster,
+         * or slurmctld went away in between. */
         ext = extensions_add(leader, member->job, 1, PLAN_STARTING);
         if (ext == NULL)
             return;
@@ -125,9 +131,9 @@ void extensions_joined(struct leader *leader, struct leader_member *member)
     }
     if (ext->state == PLAN_PENDING || ext->state == PLAN_SUBMITTING)
         extensions_set_state(leader, ext, PLAN_STARTING);
-    if (live_members(leader, member->job) > ext->nodes)
-        ext->nodes = live_members(leader, member->job);
-    if (ext->state == PLAN_STARTING && live_members(leader, member->job) == ext->nodes)
+    if (extensions_members(leader, member->job) > ext->nodes)
+        ext->nodes = extensions_members(leader, member->job);
+    if (ext->state == PLAN_STARTING && extensions_members(leader, member->job) == ext->nodes)
         extensions_set_state(leader, ext, PLAN_JOINED);
 }
 
@@ -137,22 +143,23 @@ void extensions_member_gone(struct leader *leader, struct leader_member *member)
 
     if (ext == NULL || member->base)
         return;
-    /* Leaving, Slurm takes the whole job. Lost, the others stay (the job is submitted with --no-kill). If we do not want that node, the others are to
-     * go, too, when they can: Slurm has none of them back before. */
-    if (member->leaving || ext->nodes <= 1) {
+    /* When an extension leaves, Slurm takes the whole job. When one of its nodes is lost the others
+     * stay (the job is submitted with --no-kill). If the leader does not want that node, the others
+     * are to go, too, as soon as they can: Slurm has none of them back before. */
+    if (change_is_left(member->part) || ext->nodes <= 1) {
         /* Slurm lets no other in its place as long as it takes this one for running. */
-        if (!member->leaving && !member->released && ext->state != PLAN_LEAVING)
+        if (!change_is_left(member->part) && !member->part->released && ext->state != PLAN_LEAVING)
             submit_cancel(leader, &ext->job, 1, false);
         extensions_set_state(leader, ext, PLAN_LEAVING);
-    } else if (member->released && ext->state == PLAN_STARTING) {
+    } else if (member->part->released && ext->state == PLAN_STARTING) {
         extensions_cancel(leader, ext->job, false, "one of its nodes cannot be used");
     } else if (ext->state != PLAN_LEAVING) {
         ext->nodes--;
-        ext->unwanted = ext->unwanted || member->released;
+        ext->unwanted = ext->unwanted || member->part->released;
     }
 }
 
-/* ---- giving back ------------------------------------------------------------------------------------------------------- */
+/* ---- giving back ----------------------------------------------------------------------------- */
 
 void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const char *reason)
 {
@@ -161,409 +168,67 @@ void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const c
     if (ext == NULL || ext->state == PLAN_LEAVING)
         return;
     log_debug("extension job %u: %s", job, reason);
-    if (extensions_near_limit(leader, job) && leader->next_reason[0] == '\0')
-        snprintf(leader->next_reason, sizeof(leader->next_reason),
-                 "extension job %u is near its time limit", job);
+    if (extensions_near_limit(leader, job) && change_next_reason(leader->change)[0] == '\0')
+        act_reason(leader, "extension job %u is near its time limit", job);
     if (failed)
-        leader_setback(leader);
+        decide_setback(leader);
     if (ext->state != PLAN_JOINED)
         submit_cancel(leader, &job, 1, false);
     if (ext->state == PLAN_PENDING)
-        leader->last_increments = 0;
+        decide_note_increments(leader, 0);
     extensions_set_state(leader, ext, PLAN_LEAVING);
-    /* Members in the world leave when it has been changed, those that still make its last step when they have; the others now. */
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    /* Members in the world leave when the world has been changed, those that still make its last
+     * step when they have made it, the others now. */
+    extensions_make_leave(leader, job, CHANGE_UNNEEDED, reason);
+}
 
-        if (m->job != job || m->base)
+void extensions_make_leave(struct leader *leader, uint32_t job, enum change_notice notice,
+                           const char *reason)
+{
+    const struct extension *ext = extensions_find(leader, job);
+    double grace = ext != NULL && ext->pool != NULL ? ext->pool->grace : 0;
+
+    /* From the last, since members that are lost meanwhile are taken out of the list. */
+    for (int i = roster_count(leader) - 1; i >= 0; i--) {
+        const struct leader_member *m = roster_at(leader, i);
+
+        if (m == NULL || m->job != job || m->base)
             continue;
-        m->leaving = m->unneeded = true;
-        if ((m->position < 0 && m->departing == 0) || leader->world == NULL)
-            roster_release(leader, m, reason);
+        act_post(leader, (struct change_fact){.kind = CHANGE_FACT_LEAVING,
+                                              .member = m->id,
+                                              .notice = notice,
+                                              .grace = grace,
+                                              .text = reason});
     }
-    prepare_again(leader);
     decide_later(leader, 0);
 }
 
 void extensions_cancel_all(struct leader *leader)
 {
-    uint32_t *jobs = calloc((size_t)leader->extension_count + 1, sizeof(*jobs));
+    uint32_t *jobs = calloc((size_t)leader->extensions->count + 1, sizeof(*jobs));
     int count = 0;
 
-    /* Those that have joined end by themselves, with a good state in the accounting; the epilog looks after stragglers. */
-    for (int i = 0; jobs != NULL && i < leader->extension_count; i++)
-        if (leader->extensions[i].job != 0 && live_members(leader, leader->extensions[i].job) == 0)
-            jobs[count++] = leader->extensions[i].job;
+    /* Extensions that have joined end by themselves, with a good state in the accounting; the
+     * epilog looks after stragglers. */
+    for (int i = 0; jobs != NULL && i < leader->extensions->count; i++)
+        if (leader->extensions->list[i].job != 0 &&
+            extensions_members(leader, leader->extensions->list[i].job) == 0)
+            jobs[count++] = leader->extensions->list[i].job;
     submit_cancel(leader, jobs, jobs != NULL ? count : 0, true);
     free(jobs);
 }
 
-/* ---- accepting less time ----------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
-/* An extension that stays in the queue although nodes are free may be too long for the gap before a job that is to have them. Slurm may then
- * start it for half the time, a quarter, … down to the pool's time_min; not at once for that, for backfill gives no more than what has been
- * accepted. */
-static uint32_t less_time(const struct leader *leader, const struct extension *ext)
+struct extensions *extensions_create(void)
 {
-    double now = leader_now(leader);
-    double since = ext->begin > ext->since ? ext->begin : ext->since;
-    uint32_t least, from = ext->time_min > 0 ? ext->time_min : ext->time_limit;
-
-    if (ext->state != PLAN_PENDING || ext->pool == NULL || from == 0 || now - since < RELAX_AFTER ||
-        (ext->relaxed > 0 && now - ext->relaxed < RELAX_STEP))
-        return 0;
-    least = ext->pool->time_min > 0 ? (uint32_t)ext->pool->time_min : 1;
-    if (from > RELAX_FROM)
-        from = RELAX_FROM;
-    return from <= least ? 0 : from / 2 < least ? least : from / 2;
+    return calloc(1, sizeof(struct extensions));
 }
 
-/* ---- Slurm's view ------------------------------------------------------------------------------------------------------ */
-
-struct look {
-    struct slurm_work work;
-    struct leader *leader;
-    uid_t uid;
-    struct job_info *list;
-    int count;
-    bool ok;
-    struct {
-        uint32_t job; /* 0: none */
-        uint32_t minutes;
-        int nodes;
-        const char *partition; /* NULL: they can be on nodes that others use as well */
-    } relax;
-    struct submission *submission_before; /* what was being submitted when the look began */
-    int extensions_before;
-    double began;
-    char **nodes; /* of all members; NULL: not asked for */
-    bool *unwell; /* of each; NULL: not known */
-};
-
-static void relax(struct look *look)
+void extensions_destroy(struct extensions *extensions)
 {
-    struct error err = {""};
-    int idle = look->relax.nodes;
-
-    if (look->relax.partition != NULL)
-        idle = slurm_client_idle_nodes(look->relax.partition, true, &err);
-    if (idle >= look->relax.nodes)
-        slurm_client_set_time_min(look->relax.job, look->relax.minutes, &err);
-    if (err.text[0] != '\0')
-        log_debug("extension job %u: %s", look->relax.job, err.text);
-}
-
-static void look_at_nodes(struct look *look)
-{
-    struct error err = {""};
-    size_t count = 0;
-
-    while (look->nodes[count] != NULL)
-        count++;
-    look->unwell = calloc(count + 1, sizeof(*look->unwell));
-    if (look->unwell == NULL || slurm_client_unwell(look->nodes, look->unwell, &err) == 0)
+    if (extensions == NULL)
         return;
-    log_debug("Slurm: %s", err.text);
-    free(look->unwell);
-    look->unwell = NULL;
-}
-
-static void look_work(void *arg)
-{
-    struct look *look = arg;
-    struct error err = {""};
-
-    look->ok = slurm_client_jobs(look->uid, &look->list, &look->count, &err) == 0;
-    if (!look->ok)
-        log_debug("Slurm: %s", err.text);
-    else if (look->relax.job != 0)
-        relax(look);
-    if (look->ok && look->nodes != NULL)
-        look_at_nodes(look);
-}
-
-static bool alive(const struct job_info *info)
-{
-    return info != NULL && info->state != JOB_KIND_UNKNOWN && info->state != JOB_KIND_ENDED &&
-           info->state != JOB_KIND_ENDING;
-}
-
-static struct job_info *look_find(struct look *look, uint32_t job)
-{
-    for (int i = 0; i < look->count; i++)
-        if (look->list[i].id == job)
-            return &look->list[i];
-    return NULL;
-}
-
-/* A pending extension excludes the nodes that its siblings had when it was submitted. Once one of them has left, that would keep the job from
- * its nodes: ask anew. */
-static void refresh_excludes(struct leader *leader, double left_since)
-{
-    if (leader->base == NULL || leader->base->exclusive)
-        return;
-    for (int i = 0; i < leader->extension_count; i++)
-        if (leader->extensions[i].state == PLAN_PENDING && leader->extensions[i].since < left_since)
-            extensions_cancel(leader, leader->extensions[i].job, false,
-                              "its excluded nodes have become free");
-}
-
-/* Why Slurm has told the extension to go, in words for the history. */
-static void explain_leaving(struct leader *leader, const struct extension *ext,
-                            const struct job_info *info)
-{
-    const char *why = NULL;
-
-    if (ext->job != leader->leaving_job || info == NULL)
-        return;
-    if (info->preempt_time != 0)
-        why = "preempted";
-    else if (strstr(info->state_name, "CANCELLED") != NULL)
-        why = "cancelled";
-    else if (info->end > 0 && info->end <= time(NULL) + 1)
-        why = "at its time limit";
-    if (why != NULL)
-        snprintf(leader->next_reason, sizeof(leader->next_reason), "extension job %u %s", ext->job,
-                 why);
-}
-
-/* Its time limit, when the base goes on for longer. Of one that is preempted Slurm tells the end of its grace time instead. */
-static void note_times(struct leader *leader, struct extension *ext, const struct job_info *info)
-{
-    ext->time_limit = info->time_limit;
-    ext->time_min = info->time_min;
-    ext->leaves = 0;
-    if (info->state == JOB_KIND_RUNNING && info->preempt_time == 0 &&
-        info->time_limit != UINT32_MAX &&
-        (leader->base == NULL || leader->base->end >= info->end + 2 * LEAVE_EARLY))
-        ext->leaves = leader_now(leader) + (double)(info->end - time(NULL)) - LEAVE_EARLY;
-}
-
-/* Slurm is about to end it, whatever we need it for. */
-static void cancel_preempted(struct leader *leader, uint32_t job, const char *reason)
-{
-    extensions_cancel(leader, job, true, reason);
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->job == job)
-            leader->members[i]->unneeded = false;
-}
-
-/* Who must go without having been told (again). */
-static void make_leave(struct leader *leader, struct extension *ext, const struct job_info *info)
-{
-    if (ext->state == PLAN_LEAVING)
-        return;
-    if (info->preempt_time != 0 && ext->state != PLAN_JOINED) {
-        /* There may be nobody yet whom Slurm's signal could have reached. */
-        extensions_cancel(leader, ext->job, true, "preempted before it could join");
-    } else if (info->preempt_time != 0 && time(NULL) - info->preempt_time > SIGNAL_LIMIT) {
-        snprintf(leader->next_reason, sizeof(leader->next_reason), "extension job %u preempted",
-                 ext->job);
-        cancel_preempted(leader, ext->job, "preempted, and it has not said so");
-    } else if (ext->state == PLAN_JOINED && ext->leaves > 0 && ext->leaves <= leader_now(leader)) {
-        extensions_cancel(leader, ext->job, false, "near its time limit");
-    }
-}
-
-/* What Slurm says of one extension. Returns false when it is over and forgotten. */
-static bool update_extension(struct leader *leader, struct extension *ext, struct job_info *info)
-{
-    explain_leaving(leader, ext, info);
-    if (alive(info)) {
-        note_times(leader, ext, info);
-        make_leave(leader, ext, info);
-        snprintf(ext->reason, sizeof(ext->reason), "%s", info->reason);
-        snprintf(ext->state_name, sizeof(ext->state_name), "%s", info->state_name);
-        if (ext->state == PLAN_PENDING &&
-            (info->state == JOB_KIND_RUNNING || info->state == JOB_KIND_STARTING))
-            extensions_set_state(leader, ext, PLAN_STARTING);
-        if (ext->state == PLAN_STARTING && info->num_nodes > 0 && info->num_nodes != ext->nodes &&
-            info->state == JOB_KIND_RUNNING && live_members(leader, ext->job) <= info->num_nodes) {
-            ext->nodes = info->num_nodes;
-            if (live_members(leader, ext->job) == ext->nodes)
-                extensions_set_state(leader, ext, PLAN_JOINED);
-        }
-        if (ext->state == PLAN_LEAVING && live_members(leader, ext->job) == 0 &&
-            leader_now(leader) - ext->since > LINGER_LIMIT) {
-            submit_cancel(leader, &ext->job, 1, false);
-            ext->since = leader_now(leader);
-        }
-        return true;
-    }
-    if (live_members(leader, ext->job) > 0)
-        return true; /* its agents are about to notice */
-    if (ext->state == PLAN_PENDING || ext->state == PLAN_STARTING) {
-        log_info("job %u: extension job %u ended before it could join (%s)", leader->options->job,
-                 ext->job, info != NULL ? info->state_name : "unknown to Slurm");
-        requests_growth_failed(leader->requests, "its extension job ended before it could join");
-        leader_setback(leader);
-    }
-    return false;
-}
-
-/* At the first look nothing has been submitted yet: what there is comes from an earlier incarnation, or from an earlier elasticrun of this job
- * that was killed. A leader that follows another one keeps what that
- * has got: those that still wait would look for the other one. */
-static void cancel_leftovers(struct leader *leader, struct look *look)
-{
-    uint32_t *jobs = calloc((size_t)look->count + 1, sizeof(*jobs));
-    char marker[64], own[96];
-    int count = 0;
-
-    snprintf(marker, sizeof(marker), "elastic-extension-of=%u.", leader->options->job);
-    snprintf(own, sizeof(own), "%s%u", marker, leader->options->restarts);
-    for (int i = 0; jobs != NULL && i < look->count; i++)
-        if (alive(&look->list[i]) && look->list[i].comment != NULL &&
-            strncmp(look->list[i].comment, marker, strlen(marker)) == 0 &&
-            (leader->options->term == 0 || look->list[i].state == JOB_KIND_PENDING ||
-             strcmp(look->list[i].comment, own) != 0))
-            jobs[count++] = look->list[i].id;
-    if (count > 0)
-        submit_cancel(leader, jobs, count, false);
-    free(jobs);
-}
-
-static void adopt(struct leader *leader, struct look *look)
-{
-    char marker[64];
-
-    snprintf(marker, sizeof(marker), "elastic-extension-of=%u.%u", leader->options->job,
-             leader->options->restarts);
-    for (int i = 0; i < look->count; i++) {
-        struct job_info *info = &look->list[i];
-        struct extension *ext;
-
-        if (!alive(info) || info->comment == NULL || strcmp(info->comment, marker) != 0 ||
-            extensions_find(leader, info->id) != NULL)
-            continue;
-        if (leader->options->term > 0 && info->state == JOB_KIND_PENDING) {
-            submit_cancel(leader, &info->id, 1,
-                          false); /* it would look for the leader before this one */
-            continue;
-        }
-        ext = extensions_add(leader, info->id, info->num_nodes,
-                             info->state == JOB_KIND_PENDING ? PLAN_PENDING : PLAN_STARTING);
-        if (ext != NULL)
-            ext->pool = extensions_pool(leader);
-    }
-}
-
-static void look_done(void *arg)
-{
-    struct look *look = arg;
-    struct leader *leader = look->leader;
-    double left_since = -1;
-
-    leader->polling = false;
-    leader->last_poll = leader_now(leader);
-    if (look->ok && leader->phase != PHASE_ENDING) {
-        struct job_info *base = look_find(look, leader->options->job);
-
-        for (int i = leader->extension_count - 1; i >= 0; i--) {
-            struct extension *ext = &leader->extensions[i];
-
-            if (ext->job == 0 ||
-                (look_find(look, ext->job) == NULL && ext->since > look->began - 2 * POLL_BUSY) ||
-                update_extension(leader, ext, look_find(look, ext->job)))
-                continue;
-            if (ext->state == PLAN_LEAVING && ext->since > left_since)
-                left_since = ext->since;
-            extensions_drop(leader, ext);
-        }
-        if (left_since >= 0)
-            refresh_excludes(leader, left_since);
-        if (leader->base == NULL)
-            cancel_leftovers(leader, look);
-        else if (look->submission_before == NULL && leader->submission == NULL &&
-                 look->extensions_before == leader->extensions_seen)
-            adopt(leader, look);
-        if (base != NULL) {
-            struct job_info *copy = calloc(1, sizeof(*copy));
-
-            if (copy != NULL) {
-                /* Take over the entry: the list frees an empty one. */
-                *copy = *base;
-                memset(base, 0, sizeof(*base));
-                job_info_free(leader->base);
-                leader->base = copy;
-            }
-        }
-        for (int i = 0; look->unwell != NULL && look->nodes[i] != NULL; i++)
-            exclude_unwell(leader, look->nodes[i], look->unwell[i]);
-        decide_later(leader, 0);
-    }
-    job_info_free_list(look->list, look->count);
-    strings_free(look->nodes);
-    free(look->unwell);
-    free(look);
-    if (leader->phase == PHASE_ENDING)
-        leader_handle_closed(leader);
-}
-
-static bool changing(const struct leader *leader)
-{
-    double now = leader_now(leader);
-
-    for (int i = 0; i < leader->extension_count; i++) {
-        const struct extension *ext = &leader->extensions[i];
-
-        if (ext->state == PLAN_STARTING || ext->state == PLAN_LEAVING ||
-            (ext->state == PLAN_PENDING && now - ext->since < 30))
-            return true;
-    }
-    return leader->base == NULL;
-}
-
-static void choose_relaxed(struct leader *leader, struct look *look)
-{
-    for (int i = 0; i < leader->extension_count; i++) {
-        struct extension *ext = &leader->extensions[i];
-
-        look->relax.minutes = less_time(leader, ext);
-        if (look->relax.minutes == 0)
-            continue;
-        ext->relaxed = look->began;
-        look->relax.job = ext->job;
-        look->relax.nodes = ext->nodes;
-        if (leader->base != NULL && leader->base->exclusive)
-            look->relax.partition = ext->pool->partition;
-        return;
-    }
-}
-
-static char **member_nodes(const struct leader *leader)
-{
-    char **nodes = calloc((size_t)leader->member_count + 1, sizeof(*nodes));
-
-    for (int i = 0; nodes != NULL && i < leader->member_count; i++)
-        if ((nodes[i] = strdup(leader->members[i]->node)) == NULL)
-            break;
-    return nodes;
-}
-
-void extensions_poll(struct leader *leader)
-{
-    struct look *look;
-
-    if (leader->polling || leader->phase == PHASE_ENDING ||
-        leader_now(leader) - leader->last_poll < (changing(leader) ? POLL_BUSY : POLL_IDLE) - 0.1)
-        return;
-    look = calloc(1, sizeof(*look));
-    if (look == NULL)
-        return;
-    look->work = (struct slurm_work){.work = look_work, .done = look_done, .arg = look};
-    look->leader = leader;
-    look->uid = getuid();
-    look->submission_before = leader->submission;
-    look->extensions_before = leader->extensions_seen;
-    look->began = leader_now(leader);
-    choose_relaxed(leader, look);
-    look->nodes = member_nodes(leader);
-    leader->polling = true;
-    slurm_queue(leader->loop, &look->work);
-}
-
-void extensions_free(struct leader *leader)
-{
-    free(leader->extensions);
+    free(extensions->list);
+    free(extensions);
 }

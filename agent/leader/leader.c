@@ -1,19 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The leader's life: its begin, the deadlines of its phases, its end (leader.h). Its members: roster.c; what it decides: decide.c. */
+/* The leader's life, and the deadline of the change of worlds (leader.h). */
+#include "agent/leader/act.h"
+#include "agent/leader/allocation.h"
+#include "agent/leader/decide.h"
+#include "agent/leader/exclude.h"
+#include "agent/leader/extensions.h"
+#include "agent/leader/hang_watch.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/messages.h"
+#include "agent/leader/pmix_publish.h"
+#include "agent/leader/pmix_relay.h"
+#include "agent/leader/report.h"
+#include "agent/leader/requeue.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/slurm_look.h"
+#include "agent/leader/srun.h"
+#include "agent/leader/submit.h"
+#include "agent/leader/world_store.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "client/event_page.h"
 #include "common/log.h"
-
-#define ASSEMBLE_LIMIT 120.0 /* seconds for the base's own members to join */
-#define CLOSE_LIMIT    3.0   /* seconds for members to end when the job has ended */
-/* Times heartbeat_timeout for others to claim the lead: they notice after three. */
-#define LEASE_PATIENCE 6
 
 double leader_now(const struct leader *leader)
 {
@@ -26,14 +38,6 @@ double unix_now(void)
 
     clock_gettime(CLOCK_REALTIME, &ts);
     return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-const char *phase_name(enum phase phase)
-{
-    static const char *const names[] = {"waiting",   "running",   "switching", "switching",
-                                        "switching", "switching", "ending"};
-
-    return names[phase];
 }
 
 json_object *leader_message(const char *type, int generation)
@@ -54,70 +58,36 @@ void leader_send(struct leader_member *member, json_object *msg)
         json_object_put(msg);
 }
 
-void leader_setback(struct leader *leader)
-{
-    leader->last_setback = leader_now(leader);
-    leader->last_increments = 0;
-}
-
-/* ---- phases ------------------------------------------------------------------------------------------------------------ */
+/* ---- the deadline of the change of worlds ---------------------------------------------------------- */
 
 static void on_deadline(uv_timer_t *timer)
 {
-    struct leader *leader = timer->data;
-
-    if (leader->phase == PHASE_ENDING) {
-        leader_handle_closed(leader);
-        return;
-    }
-    if (!lease_may_act(leader) || takeover_assembles(leader)) {
-        leader_restart_deadline(leader, 1.0);
-        return;
-    }
-    if (leader->finish_due) {
-        change_finish(leader, leader->finish_code);
-        return;
-    }
-    if (leader->phase != PHASE_WAITING) {
-        change_deadline(leader);
-        return;
-    }
-    if (leader->torn && leader->next.world != NULL) {
-        leader_restart_deadline(leader,
-                                1.0); /* newcomers are starting, who have a limit of their own */
-        return;
-    }
-    log_error("job %u: %s; gave up after %.0f s", leader->options->job,
-              leader->why_size[0] ? leader->why_size : "no member has joined",
-              leader_now(leader) - leader->phase_since);
-    requeue_after_fault(leader);
-    if (!abort_end(leader, 1))
-        change_finish(leader, 1);
+    act_post(timer->data, (struct change_fact){.kind = CHANGE_FACT_TIME});
 }
 
-void leader_restart_deadline(struct leader *leader, double seconds)
+void leader_set_deadline(struct leader *leader)
 {
-    uv_timer_start(&leader->deadline, on_deadline, (uint64_t)(seconds * 1000) + 1, 0);
-}
+    double due = change_deadline(leader->change), left = due - leader_now(leader);
 
-void leader_set_phase(struct leader *leader, enum phase phase, double deadline)
-{
-    leader->phase = phase;
-    leader->phase_since = leader_now(leader);
-    leader->killed = false;
-    for (int i = 0; i < leader->member_count; i++)
-        leader->members[i]->answered = false;
-    if (deadline > 0)
-        leader_restart_deadline(leader, deadline);
-    else
+    if (leader_has_ended(leader))
+        return; /* the timer is the end's now */
+    if (due == 0)
         uv_timer_stop(&leader->deadline);
+    else
+        uv_timer_start(&leader->deadline, on_deadline, left > 0 ? (uint64_t)(left * 1000) + 1 : 1,
+                       0);
+}
+
+bool leader_has_ended(const struct leader *leader)
+{
+    return change_phase(leader->change) == CHANGE_ENDING;
 }
 
 /* ---- life ----------------------------------------------------------------------------------------------------------- */
 
 static void on_poll(uv_timer_t *timer)
 {
-    extensions_poll(timer->data);
+    slurm_look_poll(timer->data);
     srun_watch(timer->data);
 }
 
@@ -126,9 +96,13 @@ static void handle_closed(uv_handle_t *handle)
     struct leader *leader = handle->data;
 
     if (--leader->open_handles == 0) {
-        leader->done_called = true;
         leader->done(leader->exit_code, leader->arg);
     }
+}
+
+void leader_timer_close(uv_timer_t *timer)
+{
+    uv_close((uv_handle_t *)timer, handle_closed);
 }
 
 static void output_gone(void *arg)
@@ -136,71 +110,115 @@ static void output_gone(void *arg)
     struct leader *leader = arg;
 
     if (--leader->open_handles == 0) {
-        leader->done_called = true;
         leader->done(leader->exit_code, leader->arg);
     }
 }
 
-/* Called when a member's link has ended or the last extension is cancelled while the job ends: finished once nobody is left or time is up. */
-void leader_handle_closed(struct leader *leader)
+void leader_close(struct leader *leader)
 {
-    double since = leader_now(leader) - leader->phase_since;
-
-    if (leader->server == NULL)
-        return;
-    if (leader->requeueing) {
-        uv_timer_start(&leader->deadline, on_deadline, 200, 0);
-        return;
-    }
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->link != NULL && since < CLOSE_LIMIT)
-            return;
-    if (leader->looking_for_srun || (srun_busy(leader) && since < 2 * CLOSE_LIMIT)) {
-        uv_timer_start(&leader->deadline, on_deadline, 200, 0);
-        return;
-    }
-    if ((!leader->cleaned || leader->cancelling > 0 || leader->polling ||
-         leader->submission != NULL) &&
-        since < 4 * CLOSE_LIMIT) {
-        uv_timer_start(&leader->deadline, on_deadline, 200, 0);
-        return;
-    }
-    if (srun_lost_ends(leader))
-        return;
     link_server_destroy(leader->server);
     leader->server = NULL;
-    uv_close((uv_handle_t *)&leader->evaluate, handle_closed);
-    uv_close((uv_handle_t *)&leader->deadline, handle_closed);
-    uv_close((uv_handle_t *)&leader->silence, handle_closed);
-    uv_close((uv_handle_t *)&leader->poll, handle_closed);
-    uv_close((uv_handle_t *)&leader->lookups, handle_closed);
-    uv_close((uv_handle_t *)&leader->store_due, handle_closed);
+    leader_timer_close(&leader->evaluate);
+    leader_timer_close(&leader->deadline);
+    roster_close(leader);
+    leader_timer_close(&leader->poll);
+    pmix_publish_close(leader);
+    world_store_close(leader);
     output_destroy(leader->output, 2000, output_gone, leader);
     leader->output = NULL;
 }
 
-static void init_timer(struct leader *leader, uv_timer_t *timer)
+void leader_timer_init(struct leader *leader, uv_timer_t *timer)
 {
     uv_timer_init(leader->loop, timer);
     timer->data = leader;
     leader->open_handles++;
 }
 
-static struct leader *discard(struct leader *leader)
+static void destroy_parts(struct leader *leader)
 {
-    if (leader == NULL)
-        return NULL;
-    requests_destroy(leader->requests);
-    recovery_destroy(leader->recovery);
-    json_object_put(leader->successors);
-    free(leader);
-    return NULL;
+    pmix_publish_destroy(leader->pmix_publish);
+    world_store_destroy(leader->world_store);
+    lease_destroy(leader->lease);
+    srun_destroy(leader->srun);
+    srun_lost_destroy(leader->srun_lost);
+    requeue_destroy(leader->requeue);
+    submit_destroy(leader->submit);
+    extensions_destroy(leader->extensions);
+    slurm_look_destroy(leader->slurm_look);
+    allocation_destroy(leader->allocation);
+    report_destroy(leader->report);
+    exclude_destroy(leader->exclude);
+    hang_watch_destroy(leader->hang_watch);
+    change_destroy(leader->change);
+    roster_destroy(leader->roster);
 }
 
-struct leader *leader_create(uv_loop_t *loop, const struct leader_options *options,
-                             void (*done)(int code, void *arg), void *arg, struct error *err)
+static int create_change(struct leader *leader, struct error *err)
 {
-    struct leader *leader = calloc(1, sizeof(*leader));
+    const struct leader_options *o = leader->options;
+
+    leader->change_options = (struct change_options){
+        .job = o->job,
+        .policy = o->policy,
+        .recovery = exclude_recovery(leader),
+        .mode = o->mode == MODE_RESTART ? CHANGE_RESTART
+                : o->mode == MODE_LIVE  ? CHANGE_LIVE
+                                        : CHANGE_AUTO,
+        .base_nodes = o->base_nodes,
+        .nodeid = o->nodeid,
+        .address = o->address,
+        .early_start = o->early_start,
+        .newcomer_timeout = o->conf->newcomer_timeout,
+        .last_generation = report_last_generation(o),
+        .ask = {.plan = decide_plan, .may_act = decide_may_act, .arg = leader},
+        .term = o->term,
+        .faults = o->handover.faults,
+        .step_end = EVENT_STEP_MASK,
+    };
+    leader->change = change_create(&leader->change_options, leader_now(leader));
+    return leader->change != NULL ? 0 : error_set(err, "out of memory");
+}
+
+/* This leader follows another one, whose node is lost. */
+static void take_over(struct leader *leader)
+{
+    const struct leader_options *o = leader->options;
+
+    lease_inherit(leader, o->term);
+    exclude_inherit(leader, o->handover.counted);
+    if (o->handover.target > 0)
+        allocation_set_user_target(leader, o->handover.target);
+    srun_lost_look(leader, false);
+    log_info("job %u: the leading node is lost: %s leads now (term %d)", o->job, o->node, o->term);
+}
+
+static int create_parts(struct leader *leader, struct error *err)
+{
+    const struct leader_options *options = leader->options;
+
+    if ((leader->roster = roster_create()) == NULL ||
+        (leader->lease = lease_create(options)) == NULL ||
+        (leader->srun = srun_create(options)) == NULL ||
+        (leader->srun_lost = srun_lost_create()) == NULL ||
+        (leader->requeue = requeue_create()) == NULL ||
+        (leader->submit = submit_create()) == NULL ||
+        (leader->extensions = extensions_create()) == NULL ||
+        (leader->slurm_look = slurm_look_create()) == NULL ||
+        (leader->allocation = allocation_create(options)) == NULL ||
+        (leader->report = report_create()) == NULL ||
+        (leader->exclude = exclude_create(options)) == NULL ||
+        (leader->hang_watch = hang_watch_create()) == NULL ||
+        (leader->pmix_publish = pmix_publish_create()) == NULL ||
+        (leader->world_store = world_store_create()) == NULL)
+        return error_set(err, "out of memory");
+    return create_change(leader, err);
+}
+
+/* The job's first leader listens; one that follows has been listening. */
+static struct link_server *listen_or_take_over(struct leader *leader, struct error *err)
+{
+    const struct leader_options *options = leader->options;
     struct link_server_options server = {
         .job_id = options->job,
         .restarts = options->restarts,
@@ -210,51 +228,45 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
         .port_last = options->conf->port_last,
     };
 
-    if (leader != NULL) {
-        leader->requests = requests_create();
-        leader->recovery = recovery_create(&options->policy->restarts, options->conf->node_backoff);
-    }
-    if (leader != NULL)
-        leader->successors = json_object_new_array();
-    if (leader == NULL || leader->requests == NULL || leader->recovery == NULL) {
+    if (options->server == NULL)
+        return link_server_create(leader->loop, &server, &messages_handlers, leader, err);
+    link_server_lead(options->server, &messages_handlers, leader);
+    return options->server;
+}
+
+struct leader *leader_create(uv_loop_t *loop, const struct leader_options *options,
+                             void (*done)(int code, void *arg), void *arg, struct error *err)
+{
+    struct leader *leader = calloc(1, sizeof(*leader));
+
+    if (leader == NULL) {
         error_set(err, "out of memory");
-        return discard(leader);
+        return NULL;
     }
     leader->loop = loop;
     leader->options = options;
     leader->done = done;
     leader->arg = arg;
-    /* By itself to MAX, or from where it is when somebody asks. */
-    leader->target = options->policy->grow == POLICY_GROW_ASK ? options->base_nodes
-                                                              : options->policy->sizes.max;
-    leader->generation_since = leader->last_setback = leader->pause_from = -1;
-    leader->started = unix_now();
-    leader->submit_backoff = 2;
-    leader->stop_code = 128 + SIGTERM;
-    leader->last_generation = report_last_generation(options);
-    leader->lease.nodes = options->base_nodes;
-    leader->lease.settle = options->conf->heartbeat_timeout / 2.0;
-    leader->lease.patience = LEASE_PATIENCE * options->conf->heartbeat_timeout;
-    leader->server = options->server != NULL
-                         ? options->server
-                         : link_server_create(loop, &server, &roster_handlers, leader, err);
-    if (leader->server == NULL)
-        return discard(leader);
-    if (options->server != NULL)
-        link_server_lead(leader->server, &roster_handlers, leader);
+    decide_forget_setback(leader);
+    leader->facts_end = &leader->facts;
+    if (create_parts(leader, err) != 0 ||
+        (leader->server = listen_or_take_over(leader, err)) == NULL) {
+        destroy_parts(leader);
+        free(leader);
+        return NULL;
+    }
     leader->output = output_create(loop, options->label, NULL, leader);
     leader->open_handles++;
-    init_timer(leader, &leader->evaluate);
-    init_timer(leader, &leader->deadline);
-    init_timer(leader, &leader->silence);
-    init_timer(leader, &leader->poll);
-    init_timer(leader, &leader->lookups);
-    init_timer(leader, &leader->store_due);
-    roster_watch(leader);
+    leader_timer_init(leader, &leader->evaluate);
+    leader_timer_init(leader, &leader->deadline);
+    leader_timer_init(leader, &leader->poll);
+    roster_open(leader);
+    pmix_publish_open(leader);
+    world_store_open(leader);
     uv_timer_start(&leader->poll, on_poll, 0, 1000);
-    leader_set_phase(leader, PHASE_WAITING, ASSEMBLE_LIMIT);
+    leader_set_deadline(leader);
     if (options->server != NULL)
-        takeover_begin(leader);
+        take_over(leader);
     return leader;
 }
 
@@ -267,17 +279,8 @@ void leader_destroy(struct leader *leader)
 {
     if (leader == NULL)
         return;
-    term_file_forget(leader->claim);
-    store_free(leader);
-    roster_free(leader);
-    extensions_free(leader);
-    report_free(leader);
-    world_destroy(leader->world);
-    world_destroy(leader->next.world);
     pmix_relay_end(leader, &leader->relay);
-    pmix_relay_end(leader, &leader->next.relay);
-    publish_free(leader);
-    srun_free(leader);
-    job_info_free(leader->base);
-    discard(leader);
+    pmix_relay_end(leader, &leader->next_relay);
+    destroy_parts(leader);
+    free(leader);
 }

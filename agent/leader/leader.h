@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The leader half of elasticrun: owns the generation, asks Slurm for extensions, decides who takes part. */
+/* The leader half of elasticrun: it owns the generation, asks Slurm for extensions, and decides who
+ * takes part. */
 #ifndef ELASTIC_AGENT_LEADER_LEADER_H
 #define ELASTIC_AGENT_LEADER_LEADER_H
 
@@ -48,8 +49,8 @@ struct leader_options {
     struct handover handover;
 };
 
-/* Listen and wait for the base's members. done(code, arg) is called once, from the loop, when the job has ended, all members have been told and
- * no extension is left that we know of. */
+/* Listen and wait for the base's members. done(code, arg) is called once, from the loop, when the
+ * job has ended, all members have been told, and no extension is left that the leader knows of. */
 struct leader *leader_create(uv_loop_t *loop, const struct leader_options *options,
                              void (*done)(int code, void *arg), void *arg, struct error *err);
 int leader_port(const struct leader *leader);

@@ -1,272 +1,66 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the leader's files share. leader.c: members and decisions; change.c: from one generation to the next; extensions.c: extension
- * jobs as Slurm and the leader see them; submit.c: asking for them; report.c: what users and files are told. */
+/* The leader as its own files see it: what all of them need, and its parts, each of which has a
+ * header of its own. */
 #ifndef ELASTIC_AGENT_LEADER_LEADER_INTERNAL_H
 #define ELASTIC_AGENT_LEADER_LEADER_INTERNAL_H
 
 #include <json-c/json.h>
+#include <uv.h>
 
-#include "agent/term_file.h"
 #include "agent/leader/leader.h"
+#include "agent/leader/pmix_relay.h"
 #include "agent/output.h"
-#include "agent/successor.h"
-#include "client/event_page.h"
 #include "common/link.h"
 #include "common/slurm_client.h"
-#include "lib/gather.h"
-#include "lib/hang.h"
-#include "lib/plan.h"
-#include "lib/recovery.h"
-#include "lib/requests.h"
-#include "lib/succession.h"
-#include "lib/world.h"
+#include "lib/change.h"
 
-enum phase {
-    PHASE_WAITING, /* no generation: fewer than MIN, or the base is still assembling */
-    PHASE_RUNNING,
-    PHASE_HOLDING,   /* hold sent, waiting for every member's answer */
-    PHASE_DRAINING,  /* workers run to the agreed step, save and leave */
-    PHASE_RESERVING, /* waiting for rank 0's port */
-    PHASE_STARTING,  /* start sent, waiting for ready */
-    PHASE_ENDING,    /* the job is over: members are being told */
-};
-
-struct leader_member {
-    int id;
-    struct link *link; /* NULL: lost */
-    char *node;
-    uint32_t job, restarts;
-    bool base;
-    int nodeid, slots;
-    char *switches; /* above its node; NULL: not known */
-    double joined, last_heard;
-    bool leaving;
-    bool unneeded;     /* … since we give its node back, and nobody has asked for it */
-    bool unwell;       /* Slurm takes its node out of service: drained, down */
-    bool reclaimed;    /* … or the cloud does */
-    bool released;     /* has been told to go */
-    int position;      /* in the current generation, -1: not in it */
-    int next_position; /* in the one that is being prepared, -1: not in it */
-    bool parked;       /* all its workers of that one wait at their gates */
-    bool live;         /* its workers can go from world to world */
-    int64_t signature; /* of what they train, 0: not known */
-    int warming; /* live mode: the attempt for which it has been asked to start workers that are not in a world yet; 0: none */
-    bool warm;   /* … and these wait at their gates */
-    double
-        departing; /* since when its workers are on their way out of a world that goes on without them; 0: they are not */
-    bool awaited;  /* … and are still to reach the step that all run to before */
-    int started; /* the attempt for which its workers have been started: what tells them from others; 0: there are none */
-    bool stateful;    /* these have trained: they have a state that others can get */
-    bool failed;      /* one of these has failed */
-    uint32_t slowest; /* milliseconds of their longest step, last heard */
-    bool answered;    /* in the current phase */
-    bool drained;     /* no worker of the current generation left here */
-    bool torn;        /* lost before that: the world around it cannot go on */
-    int told,
-        completed; /* its workers of this generation that have left: for an event, because they were through */
-    int early; /* … of the latter, those that had not passed their last boundary (live mode) */
-    bool asks; /* one of its workers has failed of an exchange with others, and waits to hear why */
-    bool begun; /* its workers are there, whatever they do */
-    bool stepping;
-    struct workers_held_sum {
-        int attached, training, running;
-        int finished; /* counted by exits, not by what is held */
-        int through;  /* has passed its last boundary, and is about to */
-        uint64_t step;
-    } held;
-    uint64_t step;        /* last heard */
-    double shunned_until; /* its workers could not be let in: not to be tried again before */
-    int64_t pid;          /* of its agent */
-    int generation;       /* of the world that its workers know */
-    double seen;          /* the newest time of ours that it has sent back */
-    bool heard;           /* … was not long ago when that was last looked at */
-    struct world *was_in; /* under the leader before this one; NULL: in none, or it is known */
-    int last_world;       /* the last one there that this node was part of, 0: none */
-    int completed_world;  /* … whose workers here were through, 0: none */
-    int unwritten;        /* pieces of its output that the leader's output holds */
-};
-
-struct extension {
-    uint32_t job; /* 0 while sbatch runs */
-    int nodes, increments;
-    enum plan_extension_state state;
-    double since, begin;
-    double leaves;                 /* because of its time limit; 0: not before the base */
-    bool unwanted;                 /* since one of its nodes cannot be used (plan.h) */
-    bool excludes;                 /* nodes that were left out when it was asked for */
-    double relaxed;                /* when Slurm was last allowed to start it for a shorter time */
-    uint32_t time_limit, time_min; /* minutes, as last seen; 0: not seen, no time_min */
-    const struct pool *pool;       /* NULL: adopted, unknown */
-    char reason[64];
-    char state_name[32];
-};
-
-/* One line of the job's history. */
-struct generation_record {
-    int generation, size, workers;
-    double
-        pause_from; /* when the world before had been held, on the leader's clock; < 0: there was none */
-    double time, until, pause; /* Unix time, seconds; until and pause < 0: not known (yet) */
-    char kind[16];
-    char *reason;
-    char **nodes;
-};
-
-/* What the PMIx servers of a world's nodes say to each other. */
-struct pmix_relay {
-    int attempt; /* the number of its start; 0: there is no world */
-    int generation;
-    int node_count;
-    char name[64]; /* the namespace that its processes have */
-    struct gather *gather;
-    char without[256]; /* a node that has no PMIx server, and why; "": there is none */
-    size_t *unread;    /* per place: bytes that lookups have found, and its server has not taken */
-};
-
-/* The next world, from the choice of its nodes until it begins. */
-struct preparation {
-    struct world *world; /* NULL: there is none */
-    int attempt;         /* its number, in messages */
-    struct pmix_relay relay;
-    bool reserved; /* rank 0's port is known */
-    bool live;     /* the workers of those that stay will go on in it */
-    double since;
-};
-
-struct lookup;
-struct srun;
-struct publish;
-struct store;
-struct submission; /* a running sbatch */
-
-/* What the program has reported of its progress, of the node with the lowest ranks that reports. Kept over a change, until the new world
- * reports. */
-struct progress {
-    int generation; /* 0: nothing has been reported */
-    int position;   /* the node */
-    int64_t done, total;
-    char unit[EVENT_UNIT_BYTES];
-    int64_t first_done; /* at first_at (leader_now), the first report of this generation */
-    double first_at;
-    double at; /* Unix time */
-};
+struct leader_member;
+struct waiting_fact;
 
 struct leader {
     uv_loop_t *loop;
     const struct leader_options *options;
     struct link_server *server;
     struct output *output;
-    uv_timer_t evaluate; /* decide (again) */
-    uv_timer_t deadline; /* of the current phase */
-    uv_timer_t silence;  /* of a member */
-    uv_timer_t poll;
+    uv_timer_t evaluate; /* plan (again) */
+    uv_timer_t deadline; /* of the change of worlds; at the end: look what is left */
+    uv_timer_t poll;     /* Slurm, srun */
     int open_handles;
 
-    struct leader_member **members;
-    int member_count, next_id;
-    struct extension *extensions;
-    int extension_count;
-    struct job_info *base; /* Slurm's view of the base job, NULL until the first answer */
-    bool polling;
-    double last_poll; /* 0: at once */
-    double silence_due;
-    struct submission *submission;
-    char submit_error[256];
-    double submit_after; /* no sbatch before (back-off after a refusal) */
-    double leave_at;     /* no change before: more nodes may be preempted with the first */
-    double submit_backoff;
-    int extensions_seen; /* submissions so far: tells whether one fell into a look at Slurm */
-    int cancelling;      /* cancellations under way */
-    bool requeue;        /* it is to go back into the queue instead of ending */
-    bool requeueing;     /* Slurm is being asked to */
-    bool cleaned;        /* extensions have been cancelled at the end */
-    bool promoting;      /* promote.c is at work */
-    bool promoted;       /* … and has been, for the world that comes */
+    /* Its parts. */
+    struct roster *roster;
+    struct leader_lease *lease;
+    struct srun *srun;
+    struct srun_lost *srun_lost;
+    struct requeue *requeue;
+    struct submit *submit;
+    struct extensions *extensions;
+    struct slurm_look *slurm_look;
+    struct allocation *allocation;
+    struct report *report;
+    struct exclude *exclude;
+    struct hang_watch *hang_watch;
+    struct pmix_publish *pmix_publish;
+    struct world_store *world_store;
 
-    enum phase phase;
-    double phase_since;
-    int generation;
-    int last_generation; /* of an elasticrun before this one in the same run of the job */
-    struct world *world;
-    struct pmix_relay relay;
-    struct publish *published; /* NULL: nothing yet */
-    uv_timer_t lookups;        /* the next of those that wait has waited long enough */
-    struct lookup *lookup;     /* those that wait, in no order */
-    struct store *store;       /* NULL: nothing yet */
-    uv_timer_t store_due;      /* the next of those that wait there has waited long enough */
-    double generation_since;   /* < 0: none yet */
-    struct preparation next;
-    int attempts;    /* preparations so far */
-    bool gated;      /* the script waits at a gate, so that its workers may be started early */
-    bool unprepared; /* … which did not work for the change that is due */
-    bool cold_said;  /* the user has been told why */
-    char newcomer_error
-        [256];       /* why a node's workers were not let into a live world; "": none was refused */
-    bool only_warm;  /* planning: nodes whose workers are not ready to enter count as not there */
-    double ready_at; /* all its workers had been executed */
-    double last_setback;
-    int last_increments;
-    int target;                /* what programs ask for counts before it: allocation_target() */
-    struct requests *requests; /* … of programs */
-    int carried_out;           /* the number of the last that has begun */
-    char refused[256];         /* why the last one was */
-    int restarts;              /* faults so far */
-    struct recovery *recovery; /* … and what follows of them */
-    int before_loss;           /* nodes of a world that a fault has ended, until the next begins */
-    double replace_until;      /* … which it may without as many from then on */
-    bool replaces;             /* that is what is waited for */
-    struct hang hang;
-    bool killed; /* SIGKILL has been ordered in this phase */
-    char change_kind[16];
-    char change_reason[512];
-    char next_reason[256]; /* what has happened since the last change was decided */
-    uint32_t
-        leaving_job;   /* the last extension that Slurm has taken, 0: none since the last change */
-    double pause_from; /* when the old world had been held; < 0: no world before */
-    bool failed;       /* a worker of this generation has failed */
-    bool torn; /* live: the world is, and its workers wait with their state for the next one */
-    bool coming_out;   /* … and has been followed by another, in which not all are yet */
-    double out_due;    /* … and are to be then */
-    bool fault;        /* the change under way is because of a failure or a lost node */
-    bool waited;       /* … by a SIGTERM, and it has been waited for a reason */
-    bool fatal;        /* … and it must not be started again */
-    bool stopping;     /* the job ends … */
-    bool told_to_stop; /* … as any other leader would hear, too */
-    int stop_code;     /* the job's exit status then */
-    char stop_reason[64];
-    struct progress progress;
-    int failure_code;
-    char failure[512];  /* the first failure of this generation, in one line */
-    double grace_until; /* of the change under way */
+    /* The change of worlds (act.c). */
+    struct change_options change_options;
+    struct change *change;
+    bool acting;                /* actions are being carried out */
+    struct waiting_fact *facts; /* posted meanwhile, in order */
+    struct waiting_fact **facts_end;
+    struct pmix_relay relay;      /* of the present world */
+    struct pmix_relay next_relay; /* of the world that is being prepared */
+
+    /* The plan (decide.c). */
+    double last_setback; /* since then growth waits; < 0: it does not */
+    int last_increments; /* of the last extension that was asked for */
     char why_size[200], why_not_more[240];
-    int next_size; /* nodes of the world that is planned */
-    double waiting_since;
 
-    struct generation_record *history;
-    int history_count;
-    double started; /* Unix time */
-
-    struct lease lease;
-    json_object *successors;        /* those that may lead next: nodeid, address, port */
-    struct term_file *claim;        /* under way; NULL: none is */
-    bool unsealed;                  /* the present term: nothing may be done before it is */
-    double claim_after;             /* not to be tried before */
-    double claim_failing;           /* since when claims cannot be made */
-    bool claim_said;                /* the user has been told why it fails */
-    bool lost_base;                 /* a node of the base has been since the lease was looked at */
-    bool deposed;                   /* another node leads */
-    double assembling;              /* until then voters of this term join; 0: that is over */
-    struct srun *srun;              /* what it knows of the base's nodes; NULL: not looked at yet */
-    bool looking_for_srun;          /* … which is under way */
-    bool srun_lost;                 /* there is no srun any more */
-    bool looked_last;               /* … as far as could be seen when all was over */
-    bool completing, completed_job; /* Slurm is being told that the job has ended; has been */
-    bool finish_due;                /* … once that may be done: */
-    int finish_code;
-    struct handover told_handover;
-
+    /* The end (end.c). */
+    double end_since;
+    const char *end_waits_for; /* in words; NULL: nothing has been waited for yet */
     int exit_code;
-    bool done_called;
     void (*done)(int code, void *arg);
     void *arg;
 };
@@ -276,287 +70,14 @@ double unix_now(void);
 json_object *leader_message(const char *type, int generation);
 void leader_send(struct leader_member *member, json_object *msg);
 
-/* leader.c */
-void leader_set_phase(struct leader *leader, enum phase phase, double deadline);
-void leader_restart_deadline(struct leader *leader, double seconds);
-void leader_setback(struct leader *leader);
-void leader_handle_closed(struct leader *leader);
-const char *phase_name(enum phase phase);
-
-/* decide.c */
-void decide_later(struct leader *leader, double seconds);
-/* Decide now, but do not carry it out. Fills order (malloced) and size of the world that should exist. */
-int decide_plan(struct leader *leader, int **order, int *size);
-/* Is that member in the present world, and not in the one of that order? */
-bool decide_drops(const struct leader_member *m, const int *order, int size);
-
-/* roster.c: the members */
-extern const struct link_handlers roster_handlers;
-struct leader_member *roster_by_id(struct leader *leader, int id);
-/* Nodes of the base that are lost, or left out, once it has come together. */
-int roster_base_lost(const struct leader *leader);
-void roster_lose(struct leader *leader, struct leader_member *member, const char *why);
-void roster_release(struct leader *leader, struct leader_member *member, const char *reason);
-/* Who is silent for heartbeat_timeout is lost. */
-void roster_watch(struct leader *leader);
-void roster_free(struct leader *leader);
-
-/* prepare.c */
-/* Choose the next world and reserve its port. -1: there are too few nodes; -2: it cannot be built. */
-int prepare_begin(struct leader *leader);
-void prepare_discard(struct leader *leader);
-/* A member has left or will: plan anew what it was part of. */
-void prepare_again(struct leader *leader);
-/* Should workers be started before the old ones leave? */
-bool prepare_early(const struct leader *leader);
-/* In a live world: take in nodes that have come soon after the others, too, so that there is one change instead of two. */
-void prepare_widen(struct leader *leader, int size);
-/* Can there be a live world at once, of those that have workers? */
-bool prepare_warm_suffice(struct leader *leader);
-/* Is there a next world, all of whose members can still take part? */
-bool prepare_usable(const struct leader *leader);
-/* Do all its workers that are started for it wait at their gates? */
-bool prepare_ready(const struct leader *leader);
-/* … or has it taken too long? *wait: seconds until it will have. */
-bool prepare_done(const struct leader *leader, double *wait);
-/* Tell the agent of node `index` to start that world's workers, early ("prepare") or because it begins ("start"). */
-json_object *prepare_message(const char *type, const struct world *world, int index, int attempt);
-/* The next world in words; "" if there is none. */
-const char *prepare_text(const struct leader *leader, char *text, size_t size);
-/* False: not a message about a preparation. */
-bool prepare_on_message(struct leader *leader, struct leader_member *member, const char *type,
-                        json_object *msg);
-
-/* tear.c: live mode, a part of the world is lost */
-/* The present world ends, and those of its workers that are left go on in another one. False: they cannot. */
-bool abort_world(struct leader *leader);
-/* The same where the job ends, and the others cannot come to the step after which one of them would save. */
-bool abort_ending(struct leader *leader);
-/* Live mode: a worker has ended with 0, or asks whether its world is torn. If both are so the first was too early: a failure. */
-void abort_if_early(struct leader *leader);
-/* What a member's beat says of that. */
-void abort_hear(struct leader *leader, struct leader_member *m, json_object *beat);
-/* It was that one of this member, which is what has torn this world. */
-void abort_note_early(struct leader *leader, const struct leader_member *m);
-/* It is torn: begin the next world, as soon as there can be one. */
-void abort_form(struct leader *leader);
-/* The job ends while they wait, with that exit status: one of them saves. False: nobody waits. */
-bool abort_end(struct leader *leader, int code);
-/* STARTING has lasted as long as it may: give up who has not come out of the world before. False: that is not it. */
-bool abort_late(struct leader *leader);
-/* The next world begins when all have reached the step that they run to: that may take them one more. */
-void abort_await_switch(struct leader *leader);
-
-/* change.c: what a new world has in common, however it begins */
-void change_update_reason(struct leader *leader);
-/* The prepared world becomes the present one, and STARTING. False: the job ends, for that could not be written down. */
-bool change_enter_world(struct leader *leader);
-void change_release_idle(struct leader *leader);
-/* Has a first step been made on all nodes? */
-bool change_all_stepping(const struct leader *leader);
-/* Kill the workers of this member. */
-void change_kill(struct leader *leader, struct leader_member *m);
-/* Seconds that workers have to reach a step, save and leave: less on nodes that Slurm takes back sooner. */
-double change_grace(struct leader *leader);
-/* The workers leave: give them until then. */
-void change_drain(struct leader *leader, double deadline);
-/* Count a failure of workers against --max-restarts. False: that was the last one, and the job is to end. */
-bool change_count_failure(struct leader *leader);
-/* One that leaves a world has ended, or is lost: the others wait for it if they have not reached their last step there. */
-void change_leaver_gone(struct leader *leader, struct leader_member *m);
-
-/* avoid.c: nodes that are left out for a while */
-bool exclude_member(const struct leader *leader, const struct leader_member *m);
-void exclude_watch(struct leader *leader);
-/* Which nodes, and for how long: "" if none. */
-void exclude_describe(const struct leader *leader, char *text, size_t size);
-/* What Slurm says of a node. */
-void exclude_unwell(struct leader *leader, const char *node, bool unwell);
-/* The cloud takes the node away in a moment. */
-void exclude_reclaimed(struct leader *leader, struct leader_member *m);
-
-/* promote.c: a flushed snapshot becomes a checkpoint */
-/* A world is about to start from the newest checkpoint. True: that is being looked for, in PHASE_RESERVING, and change_form() follows. */
-bool promote_first(struct leader *leader);
-
-/* lease.c: may this leader lead? */
-/* Nothing that cannot be taken back may be done otherwise. If not: it will be decided again by itself. */
-bool lease_may_act(struct leader *leader);
-void lease_beat(struct leader *leader, struct leader_member *m, json_object *msg);
-void lease_listens(struct leader *leader, struct leader_member *m, json_object *msg);
-void lease_tell_all(struct leader *leader);
-/* What only the leader knows, for the one after it. */
-void lease_tell_handover(struct leader *leader, struct leader_member *m);
-void lease_watch_handover(struct leader *leader);
-
-/* takeover.c: a leader that follows another one */
-void takeover_begin(struct leader *leader);
-/* What the join says of the workers there. True: they may be of use in the next world. */
-bool takeover_joined(struct leader *leader, struct leader_member *m, json_object *join);
-/* Is it still to be seen who is left? Decided again by itself. */
-bool takeover_assembles(struct leader *leader);
-
-/* srun_look.c: srun and the batch script are lost with the node that led */
-/* Is there still one? If not, all output goes to the job's file. output_only: there is, but this agent's own output does not reach it. */
-void srun_lost_look(struct leader *leader, bool output_only);
-/* Its output goes through the leader, then. */
-void srun_lost_tell(struct leader *leader, struct leader_member *m);
-/* All is over: Slurm is still to be told. Then leader_handle_closed() follows. */
-bool srun_lost_ends(struct leader *leader);
-
-/* srun.c: what srun has to be told of lost nodes of the base */
-void srun_watch(struct leader *leader);
-/* It is about to be lost for want of heartbeats. */
-void srun_silent(struct leader *leader, const struct leader_member *m);
-/* "unwatched": the agent has no slurmstepd any more. */
-void srun_unwatched(struct leader *leader, const struct leader_member *m, json_object *msg);
-/* Does it read what that node writes? */
-bool srun_reads(const struct leader *leader, const struct leader_member *m);
-/* The job ends: it need not wait for nodes that are not there. */
-void srun_end(struct leader *leader);
-/* It was thought to be lost, too, until all was over. */
-void srun_found(struct leader *leader);
-bool srun_busy(const struct leader *leader);
-/* It would not end, or with a status that is not the training's. */
-bool srun_misleads(const struct leader *leader);
-void srun_free(struct leader *leader);
-
-/* requeue.c: the base job goes back into the queue */
-void requeue_watch(struct leader *leader);
-/* The job is about to end because of a fault. */
-void requeue_after_fault(struct leader *leader);
-/* Nobody works any more. True: Slurm is being asked, and change_dismiss() follows. */
-bool requeue_instead(struct leader *leader);
-
-/* hang.c: has the world made a step lately? */
-void hang_watch(struct leader *leader);
-
-/* live.c */
-/* Can the present world go on in another one? */
-bool live_possible(const struct leader *leader);
-/* What a member says of its workers when they have come to their gates, and with their first step. */
-void live_note(struct leader_member *m, json_object *msg);
-/* Ends the job if its workers must go from world to world, and those of this member cannot. */
-void live_require(struct leader *leader, const struct leader_member *m);
-/* The next world has been chosen: have workers started on the nodes that are new in it. */
-void live_prepare(struct leader *leader);
-/* Its agent has no workers any more that wait for a live world to begin. */
-void live_forget_newcomer(struct leader_member *m);
-/* Some have not been for too long: without them. */
-void live_give_up(struct leader *leader);
-/* parked, unprepared: true if it was about such workers. */
-bool live_on_message(struct leader *leader, struct leader_member *m, const char *type,
-                     json_object *msg);
-/* All are held, the highest step is known: the next world begins after it. False: it cannot, that way. */
-bool live_switch(struct leader *leader, uint64_t step);
-/* The prepared world begins with workers that go on in it, and others that have waited at their gates. Each of the former is told so by a message of that
- * type, with the step, if not 0, that they run to before. */
-void live_enter(struct leader *leader, const char *type, uint64_t step);
-/* Has that member left a world that goes on? For a message that says so, and after a while. */
-bool live_departed(struct leader *leader, struct leader_member *m, const char *type,
-                   json_object *msg);
-void live_watch(struct leader *leader);
-
-/* change.c */
-void change_describe(struct leader *leader, int size);
-void change_begin(struct leader *leader);
-void change_form(struct leader *leader);
-void change_stop_job(struct leader *leader, const char *reason);
-/* The world that is cannot go on, as if a worker had failed for that reason. */
-void change_fail(struct leader *leader, const char *why);
-/* No step can be agreed upon in it any more. */
-void change_torn(struct leader *leader);
-void change_deadline(struct leader *leader);
-void change_member_gone(struct leader *leader, struct leader_member *member);
-void change_on_message(struct leader *leader, struct leader_member *member, const char *type,
-                       json_object *msg);
-void change_finish(struct leader *leader, int code);
-/* All agents may go. */
-void change_dismiss(struct leader *leader);
-
-/* relay.c */
-/* -1: out of memory. */
-int pmix_relay_begin(struct leader *leader, struct pmix_relay *relay, const struct world *world,
-                     int attempt);
-void pmix_relay_end(struct leader *leader, struct pmix_relay *relay);
-/* Collectives of the worlds that it is part of fail. */
-void pmix_relay_member_gone(struct leader *leader, const struct leader_member *member);
-/* False: not a message about them. */
-bool pmix_relay_on_message(struct leader *leader, struct leader_member *member, const char *type,
-                           json_object *msg);
-
-/* allocate.c */
-int allocation_target(const struct leader *leader);
-/* See what has been done of what programs ask for, and what is next. */
-void allocation_update(struct leader *leader);
-/* The job ends: nothing more is done of it, and who waits is told while there is still a world to hear it. */
-void allocation_stop(struct leader *leader);
-
-/* store.c: where the processes of a world meet */
-/* -1: out of memory. */
-int store_begin_world(struct leader *leader, const struct pmix_relay *relay);
-/* It is over, or torn: whoever waits there has waited in vain. */
-void store_end_world(struct leader *leader, const struct pmix_relay *relay);
-void store_member_gone(struct leader *leader, const struct leader_member *member);
-/* False: not a message about it. */
-bool store_on_message(struct leader *leader, struct leader_member *member, const char *type,
-                      json_object *msg);
-void store_free(struct leader *leader);
-
-/* publish.c: what processes have published */
-/* A process of the world that is has ended. */
-void publish_rank_gone(struct leader *leader, int rank);
-void publish_free(struct leader *leader);
-
-/* extensions.c */
-struct extension *extensions_add(struct leader *leader, uint32_t job, int nodes,
-                                 enum plan_extension_state state); /* NULL: out of memory */
-void extensions_drop(struct leader *leader, struct extension *ext);
-void extensions_set_state(struct leader *leader, struct extension *ext,
-                          enum plan_extension_state state);
-void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const char *reason);
-void extensions_poll(struct leader *leader);
-struct extension *extensions_find(struct leader *leader, uint32_t job);
-/* Is it about to leave because of its time limit, so that another may take its place? */
-bool extensions_near_limit(struct leader *leader, uint32_t job);
-/* … or for another reason, as soon as it can? */
-bool extensions_to_go(struct leader *leader, uint32_t job);
-/* Is there one in the world that has to save now, before Slurm ends it? */
-bool extensions_time_is_over(struct leader *leader);
-void extensions_joined(struct leader *leader, struct leader_member *member);
-void extensions_member_gone(struct leader *leader, struct leader_member *member);
-void extensions_cancel_all(struct leader *leader);
-const struct pool *extensions_pool(const struct leader *leader);
-void extensions_free(struct leader *leader);
-
-/* submit.c */
-void submit_extension(struct leader *leader, int nodes, int increments, double delay);
-/* Cancel these jobs; last: the job is ending, and nothing follows. */
-void submit_cancel(struct leader *leader, const uint32_t *jobs, int count, bool last);
-
-/* extension_argv.c */
-/* The sbatch command line of an extension as a NULL-terminated new array. It is to stay off the nodes that are used, unless the base owns its nodes, and off those in avoid,
- * a comma list; either may be NULL. Pure but for its inputs. */
-char **extension_argv(const struct leader_options *options, const struct job_info *base,
-                      const struct pool *pool, int nodes, double delay, time_t now,
-                      char *const *used, const char *avoid);
-/* The environment of sbatch, and so of the extension, as a NULL-terminated new array. */
-char **extension_environment(struct leader *leader);
-
-/* report.c */
-/* The last one that generation.json tells of in this run of the job: from an elasticrun before. 0: there was none. */
-int report_last_generation(const struct leader_options *options);
-int report_generation(struct leader *leader); /* a generation has been formed: files and history */
-/* The first step of the generation has been made; not aware: by a script of whose steps nothing is known, so that all that is known is when its
- * workers were ready. */
-void report_stepping(struct leader *leader, bool aware);
-void report_end(struct leader *leader);
-/* A member's beat says what its program has reported of its progress. */
-void report_progress(struct leader *leader, const struct leader_member *m, json_object *beat);
-/* Keep a worker's failure as one line; print it once it is known to be the cause and not a consequence. */
-void report_failure(struct leader *leader, struct leader_member *member, json_object *exit);
-void report_root_cause(struct leader *leader);
-void report_control(struct leader *leader, struct link *link, const char *type, json_object *msg);
-void report_free(struct leader *leader);
+/* A timer that a part of the leader owns, and its end: the leader is over when all have ended. */
+void leader_timer_init(struct leader *leader, uv_timer_t *timer);
+void leader_timer_close(uv_timer_t *timer);
+/* The deadline of the change of worlds may be another one now. */
+void leader_set_deadline(struct leader *leader);
+/* Members are being told that the job is over. */
+bool leader_has_ended(const struct leader *leader);
+/* Nothing is left: close everything. */
+void leader_close(struct leader *leader);
 
 #endif

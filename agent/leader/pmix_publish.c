@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What processes have published for each other, kept by the leader (lib/publish.h): it outlives worlds if it is to. Whose it is follows from
- * the world and the member that asks, not from what the question says. A lookup that waits is answered when enough has been published, or its
- * time is over; nobody answers it when its member or its world goes: the process that asked is gone, too. */
+/* What processes have published for each other, kept by the leader (lib/publish.h), also longer
+ * than their world where the program wants that. The owner of data is the world and the member that
+ * sends it, not what the message says. A lookup that waits is answered when enough has been
+ * published, or when its time is over. It is not answered when its member or its world goes: the
+ * process that asked is gone, too. */
 #include "lib/publish.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/leader_internal.h"
+#include "agent/leader/pmix_publish.h"
+#include "agent/leader/pmix_relay.h"
 #include "agent/leader/pmix_world.h"
+#include "agent/leader/roster.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 #include "lib/pieces.h"
 
-#define TIMEOUT_MAX INT32_MAX          /* seconds */
-#define UNREAD_MAX  ((size_t)16 << 20) /* bytes on their way to a node; far below what ends a link */
-#define UNREAD_MIN  4096               /* in one answer: less does not count */
+#define TIMEOUT_MAX INT32_MAX /* seconds */
+/* Bytes on their way to a node; far below what ends a link. */
+#define UNREAD_MAX ((size_t)16 << 20)
+#define UNREAD_MIN 4096 /* in one answer: less does not count */
 
 /* One that waits, if only for its turn. */
 struct lookup {
@@ -26,7 +33,13 @@ struct lookup {
     struct lookup *next;
 };
 
-/* ---- messages -------------------------------------------------------------------------------------------------------------- */
+struct pmix_publish {
+    struct publish *published; /* NULL: nothing yet */
+    struct lookup *waiting;    /* lookups, in no order */
+    uv_timer_t timer;          /* the next of these has waited long enough */
+};
+
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static int word_of(json_object *msg, const char *name, const char *const *words, int count)
 {
@@ -62,8 +75,8 @@ static int until_of(json_object *msg)
 static bool process_of(const struct pmix_world *pmix_world, const struct leader_member *m,
                        json_object *msg, struct publish_process *process)
 {
-    const struct world *world = pmix_world->next ? pmix_world->leader->next.world
-                                                 : pmix_world->leader->world;
+    const struct world *world = pmix_world->next ? change_next(pmix_world->leader->change)->world
+                                                 : change_world(pmix_world->leader->change);
     int place = pmix_world_place(pmix_world, m), first;
     int64_t rank;
 
@@ -137,16 +150,16 @@ static const char *word_for(enum publish_result result)
 
 static struct publish *store(struct leader *leader)
 {
-    if (leader->published == NULL)
-        leader->published = publish_create();
-    return leader->published;
+    if (leader->pmix_publish->published == NULL)
+        leader->pmix_publish->published = publish_create();
+    return leader->pmix_publish->published;
 }
 
-/* ---- lookups that wait ------------------------------------------------------------------------------------------------------- */
+/* ---- lookups that wait ----------------------------------------------------------------------- */
 
 static void lookup_free(struct lookup *lookup)
 {
-    struct lookup **at = &lookup->leader->lookup;
+    struct lookup **at = &lookup->leader->pmix_publish->waiting;
 
     while (*at != lookup)
         at = &(*at)->next;
@@ -160,7 +173,7 @@ static struct pmix_world pmix_world_of(const struct lookup *lookup)
     struct leader *leader = lookup->leader;
     bool next = leader->relay.attempt != lookup->attempt;
 
-    return (struct pmix_world){leader, next ? &leader->next.relay : &leader->relay, next};
+    return (struct pmix_world){leader, next ? &leader->next_relay : &leader->relay, next};
 }
 
 static void on_time(uv_timer_t *timer);
@@ -169,16 +182,16 @@ static void set_timer(struct leader *leader)
 {
     double now = leader_now(leader), first = -1; /* < 0: never */
 
-    for (const struct lookup *l = leader->lookup; l != NULL; l = l->next) {
+    for (const struct lookup *l = leader->pmix_publish->waiting; l != NULL; l = l->next) {
         if (l->until > 0 && (first < 0 || l->until < first))
             first = l->until;
     }
-    if (uv_is_closing((uv_handle_t *)&leader->lookups))
+    if (uv_is_closing((uv_handle_t *)&leader->pmix_publish->timer))
         return;
     if (first < 0)
-        uv_timer_stop(&leader->lookups);
+        uv_timer_stop(&leader->pmix_publish->timer);
     else
-        uv_timer_start(&leader->lookups, on_time,
+        uv_timer_start(&leader->pmix_publish->timer, on_time,
                        first > now ? (uint64_t)((first - now) * 1000) + 1 : 0, 0);
 }
 
@@ -216,7 +229,7 @@ static json_object *find(const struct lookup *lookup, const struct publish_quest
 {
     struct found found = {.array = json_object_new_array()};
     json_object *answer = json_object_new_object();
-    int count = publish_read(lookup->leader->published, question, add_found, &found);
+    int count = publish_read(lookup->leader->pmix_publish->published, question, add_found, &found);
 
     if (count <= 0) {
         json_object_put(found.array);
@@ -239,7 +252,7 @@ static void answer_lookup(struct lookup *lookup, json_object *answer)
     struct leader_member *m = lookup->member;
     json_object *question = json_object_get(lookup->question);
 
-    publish_unwait(pmix_world.leader->published, lookup);
+    publish_unwait(pmix_world.leader->pmix_publish->published, lookup);
     lookup_free(lookup);
     pmix_world_answer(&pmix_world, m, question, answer);
     json_object_put(question);
@@ -257,14 +270,14 @@ static void answer_ready(struct leader *leader)
     struct publish_question question;
     struct lookup *lookup;
 
-    while ((lookup = publish_ready(leader->published, has_room, &question)) != NULL)
+    while ((lookup = publish_ready(leader->pmix_publish->published, has_room, &question)) != NULL)
         answer_lookup(lookup, find(lookup, &question));
     set_timer(leader);
 }
 
 static struct lookup *find_late(const struct leader *leader)
 {
-    struct lookup *l = leader->lookup;
+    struct lookup *l = leader->pmix_publish->waiting;
 
     while (l != NULL && (l->until <= 0 || l->until > leader_now(leader)))
         l = l->next;
@@ -299,16 +312,16 @@ static enum publish_result wait_for(const struct pmix_world *pmix_world, struct 
         .member = m,
         .question = json_object_get(msg),
         .until = seconds > 0 ? leader_now(leader) + (double)seconds : 0,
-        .next = leader->lookup,
+        .next = leader->pmix_publish->waiting,
     };
-    leader->lookup = lookup;
-    result = publish_wait(leader->published, question, needed, lookup, NULL);
+    leader->pmix_publish->waiting = lookup;
+    result = publish_wait(leader->pmix_publish->published, question, needed, lookup, NULL);
     if (result != PUBLISH_DONE)
         lookup_free(lookup);
     return result;
 }
 
-/* ---- questions ---------------------------------------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 static void free_data(struct publish_datum *data, char **bytes, int count)
 {
@@ -350,8 +363,9 @@ static enum publish_result put(const struct pmix_world *pmix_world, struct leade
     if (data == NULL || bytes == NULL)
         result = PUBLISH_NO_MEMORY;
     else if (good == count)
-        result = publish_put(pmix_world->leader->published, &owner, (enum publish_range)range,
-                             (enum publish_until)until, data, count, &err);
+        result = publish_put(pmix_world->leader->pmix_publish->published, &owner,
+                             (enum publish_range)range, (enum publish_until)until, data, count,
+                             &err);
     if (err.text[0] != '\0')
         log_debug("job %u: rank %d: publish: %s", pmix_world->leader->options->job, owner.rank,
                   err.text);
@@ -359,8 +373,8 @@ static enum publish_result put(const struct pmix_world *pmix_world, struct leade
     return result;
 }
 
-void publish_on_publish(const struct pmix_world *pmix_world, struct leader_member *m,
-                        json_object *msg)
+void pmix_publish_on_publish(const struct pmix_world *pmix_world, struct leader_member *m,
+                             json_object *msg)
 {
     struct leader *leader = pmix_world->leader;
     enum publish_result result = store(leader) != NULL ? put(pmix_world, m, msg)
@@ -371,8 +385,8 @@ void publish_on_publish(const struct pmix_world *pmix_world, struct leader_membe
         answer_ready(leader);
 }
 
-void publish_on_lookup(const struct pmix_world *pmix_world, struct leader_member *m,
-                       json_object *msg)
+void pmix_publish_on_lookup(const struct pmix_world *pmix_world, struct leader_member *m,
+                            json_object *msg)
 {
     struct publish_question question;
     enum publish_result result = PUBLISH_BAD;
@@ -393,8 +407,8 @@ void publish_on_lookup(const struct pmix_world *pmix_world, struct leader_member
 }
 
 /* A node has read what it was answered. */
-void publish_on_taken(const struct pmix_world *pmix_world, struct leader_member *m,
-                      json_object *msg)
+void pmix_publish_on_taken(const struct pmix_world *pmix_world, struct leader_member *m,
+                           json_object *msg)
 {
     size_t *unread = &pmix_world->relay->unread[pmix_world_place(pmix_world, m)];
     int64_t bytes;
@@ -402,12 +416,12 @@ void publish_on_taken(const struct pmix_world *pmix_world, struct leader_member 
     if (!json_get_int(msg, "bytes", 0, (int64_t)*unread, &bytes))
         return;
     *unread -= (size_t)bytes;
-    if (pmix_world->leader->published != NULL)
+    if (pmix_world->leader->pmix_publish->published != NULL)
         answer_ready(pmix_world->leader);
 }
 
-void publish_on_unpublish(const struct pmix_world *pmix_world, struct leader_member *m,
-                          json_object *msg)
+void pmix_publish_on_unpublish(const struct pmix_world *pmix_world, struct leader_member *m,
+                               json_object *msg)
 {
     struct publish_question question;
     char **keys;
@@ -417,43 +431,65 @@ void publish_on_unpublish(const struct pmix_world *pmix_world, struct leader_mem
         bool all = json_get_bool(msg, "all", false);
 
         if (all == (question.count == 0))
-            error = publish_remove(pmix_world->leader->published, &question) > 0 || all ? NULL
-                                                                                        : "nothing";
+            error = publish_remove(pmix_world->leader->pmix_publish->published, &question) > 0 ||
+                            all
+                        ? NULL
+                        : "nothing";
         strings_free(keys);
     }
     answer_with(pmix_world, m, msg, error);
 }
 
-/* ---- ends --------------------------------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void drop(void *cookie)
 {
     lookup_free(cookie);
 }
 
-void publish_rank_gone(struct leader *leader, int rank)
+void pmix_publish_rank_gone(struct leader *leader, int rank)
 {
     struct publish_process process = {.world = leader->relay.name, .rank = rank};
 
-    if (leader->published != NULL)
-        publish_process_gone(leader->published, &process, drop);
+    if (leader->pmix_publish->published != NULL)
+        publish_process_gone(leader->pmix_publish->published, &process, drop);
 }
 
-void publish_relay_gone(struct leader *leader, const struct pmix_relay *relay)
+void pmix_publish_relay_gone(struct leader *leader, const struct pmix_relay *relay)
 {
-    if (leader->published != NULL)
-        publish_world_gone(leader->published, relay->name, drop);
+    if (leader->pmix_publish->published != NULL)
+        publish_world_gone(leader->pmix_publish->published, relay->name, drop);
 }
 
-void publish_member_gone(struct leader *leader, const struct leader_member *m)
+void pmix_publish_member_gone(struct leader *leader, const struct leader_member *m)
 {
-    if (leader->published != NULL)
-        publish_node_gone(leader->published, m->id, drop);
+    if (leader->pmix_publish->published != NULL)
+        publish_node_gone(leader->pmix_publish->published, m->id, drop);
 }
 
-void publish_free(struct leader *leader)
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct pmix_publish *pmix_publish_create(void)
 {
-    while (leader->lookup != NULL)
-        lookup_free(leader->lookup);
-    publish_destroy(leader->published);
+    return calloc(1, sizeof(struct pmix_publish));
+}
+
+void pmix_publish_open(struct leader *leader)
+{
+    leader_timer_init(leader, &leader->pmix_publish->timer);
+}
+
+void pmix_publish_close(struct leader *leader)
+{
+    leader_timer_close(&leader->pmix_publish->timer);
+}
+
+void pmix_publish_destroy(struct pmix_publish *publish)
+{
+    if (publish == NULL)
+        return;
+    while (publish->waiting != NULL)
+        lookup_free(publish->waiting);
+    publish_destroy(publish->published);
+    free(publish);
 }

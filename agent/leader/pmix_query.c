@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* "state": what a PMIx query wants to know of the job (exchange_internal.h). */
+/* "state": what a PMIx query wants to know of the job (pmix_world.h). */
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/leader/allocation.h"
+#include "agent/leader/leader_internal.h"
 #include "agent/leader/pmix_world.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/slurm_look.h"
 
 static void add_number(json_object *answer, const char *key, int64_t value)
 {
@@ -17,7 +21,9 @@ static void add_reason(json_object *answer, const struct leader *leader)
     const char *const lines[][2] = {
         {"Why this size", leader->why_size},
         {"Why not more", leader->why_not_more},
-        {"Next", leader->next.world != NULL ? prepare_text(leader, next, sizeof(next)) : ""}};
+        {"Next", change_next(leader->change)->world != NULL
+                     ? change_next_text(leader->change, next, sizeof(next))
+                     : ""}};
     char text[1024] = "";
 
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
@@ -35,15 +41,16 @@ void pmix_query_answer(const struct pmix_world *pmix_world, struct leader_member
 {
     const struct leader *leader = pmix_world->leader;
     const struct sizes *sizes = &leader->options->policy->sizes;
-    const struct job_info *base = leader->base;
+    const struct job_info *base = slurm_look_base(leader);
     json_object *answer = json_object_new_object();
     char text[256];
 
     json_object_object_add(answer, "sizes",
                            json_object_new_string(sizes_format(sizes, text, sizeof(text))));
-    add_number(answer, "nodes", leader->world != NULL ? leader->world->node_count : 0);
+    add_number(answer, "nodes",
+               change_world(leader->change) != NULL ? change_world(leader->change)->node_count : 0);
     add_number(answer, "target", allocation_target(leader));
-    add_number(answer, "generation", leader->generation);
+    add_number(answer, "generation", change_generation(leader->change));
     json_object_object_add(answer, "why_not_more", json_object_new_string(leader->why_not_more));
     add_reason(answer, leader);
     /* Slurm has told no time that is its end. */

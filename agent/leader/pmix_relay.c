@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the nodes' PMIx servers have to say to each other goes through the leader: collectives, and questions from one
- * node to another (doc/pmix.md). Each world has its own, also one whose workers have been started early. */
+/* What the nodes' PMIx servers have to say to each other goes through the leader: collectives, and
+ * questions from one node to another (doc/pmix.md). Each world has its own relay, also a world
+ * whose workers have been started early. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/act.h"
+#include "agent/leader/allocation.h"
+#include "agent/leader/leader_internal.h"
+#include "agent/leader/pmix_publish.h"
+#include "agent/leader/pmix_relay.h"
 #include "agent/leader/pmix_world.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/world_store.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 #include "lib/pieces.h"
@@ -23,7 +31,7 @@ int pmix_relay_begin(struct leader *leader, struct pmix_relay *relay, const stru
     relay->node_count = world->node_count;
     snprintf(relay->name, sizeof(relay->name), "%u.%u.%d.%d", leader->options->job,
              leader->options->restarts, world->generation, attempt);
-    if (relay->gather != NULL && relay->unread != NULL && store_begin_world(leader, relay) == 0)
+    if (relay->gather != NULL && relay->unread != NULL && world_store_begin(leader, relay) == 0)
         return 0;
     pmix_relay_end(leader, relay);
     return -1;
@@ -31,8 +39,8 @@ int pmix_relay_begin(struct leader *leader, struct pmix_relay *relay, const stru
 
 void pmix_relay_end(struct leader *leader, struct pmix_relay *relay)
 {
-    store_end_world(leader, relay);
-    publish_relay_gone(leader, relay);
+    world_store_end(leader, relay);
+    pmix_publish_relay_gone(leader, relay);
     gather_destroy(relay->gather);
     free(relay->unread);
     *relay = (struct pmix_relay){0};
@@ -40,14 +48,14 @@ void pmix_relay_end(struct leader *leader, struct pmix_relay *relay)
 
 int pmix_world_place(const struct pmix_world *pmix_world, const struct leader_member *m)
 {
-    return pmix_world->next ? m->next_position : m->position;
+    return pmix_world->next ? m->part->next_place : m->part->place;
 }
 
 struct leader_member *pmix_world_member(const struct pmix_world *pmix_world, int place)
 {
-    for (int i = 0; i < pmix_world->leader->member_count; i++)
-        if (pmix_world_place(pmix_world, pmix_world->leader->members[i]) == place)
-            return pmix_world->leader->members[i];
+    for (int i = 0; i < roster_count(pmix_world->leader); i++)
+        if (pmix_world_place(pmix_world, roster_at(pmix_world->leader, i)) == place)
+            return roster_at(pmix_world->leader, i);
     return NULL;
 }
 
@@ -59,7 +67,7 @@ json_object *pmix_world_message(const struct pmix_world *pmix_world, const char 
     return msg;
 }
 
-/* ---- collectives ------------------------------------------------------------------------------------------------------------ */
+/* ---- collectives ----------------------------------------------------------------------------- */
 
 struct audience {
     const struct pmix_world *pmix_world;
@@ -80,7 +88,8 @@ static void send_to_audience(json_object *piece, void *arg)
     json_object_put(piece);
 }
 
-/* Tell all who take part, and forget the collective. Without data: error is "lost" or "refused", or status is PMIx's. */
+/* Tell all nodes that take part, and forget the collective. Without data: error is "lost" or
+ * "refused", or status is PMIx's. */
 static void finish(const struct pmix_world *pmix_world, const char *key, const char *data,
                    size_t len, const char *error, int64_t status)
 {
@@ -147,34 +156,36 @@ static int *read_nodes(json_object *msg, int max, int *count)
     return nodes;
 }
 
-/* Processes wait for each other, and those of one node cannot come. Their program will not notice by itself. */
-static void begin_anew(const struct pmix_world *pmix_world)
+/* Processes wait for each other, and those of one node cannot come. Their program will not notice
+ * by itself. */
+static void begin_anew(const struct pmix_world *pmix_world, const struct leader_member *m)
 {
     struct leader *leader = pmix_world->leader;
 
     if (pmix_world->next) {
-        leader->unprepared = true;
-        prepare_discard(leader);
-        decide_later(leader, 0);
+        act_post(leader, (struct change_fact){.kind = CHANGE_FACT_UNPREPARED,
+                                              .member = m->id,
+                                              .attempt = pmix_world->relay->attempt,
+                                              .text = pmix_world->relay->without});
     } else {
-        change_fail(leader, pmix_world->relay->without);
+        act_fail(leader, pmix_world->relay->without);
     }
 }
 
 /* That node's workers have started without PMIx. Most programs never miss it. */
-static void handle_no_pmix(const struct pmix_world *pmix_world, struct leader_member *m,
-                           json_object *msg)
+void pmix_relay_no_pmix(const struct pmix_world *pmix_world, struct leader_member *m,
+                        json_object *msg)
 {
     const char *reason = json_get_string(msg, "reason");
 
     snprintf(pmix_world->relay->without, sizeof(pmix_world->relay->without),
              "node %s has no PMIx: %s", m->node, reason != NULL ? reason : "unknown");
     if (gather_with(pmix_world->relay->gather, pmix_world_place(pmix_world, m)) != NULL)
-        begin_anew(pmix_world);
+        begin_anew(pmix_world, m);
 }
 
-static void handle_gather(const struct pmix_world *pmix_world, struct leader_member *m,
-                          json_object *msg)
+void pmix_relay_gather(const struct pmix_world *pmix_world, struct leader_member *m,
+                       json_object *msg)
 {
     const char *key = json_get_string(msg, "key");
     struct error err = {"nodes or data that cannot be understood"};
@@ -191,7 +202,7 @@ static void handle_gather(const struct pmix_world *pmix_world, struct leader_mem
     free(data);
     free(nodes);
     if (result == GATHER_WAITING && pmix_world->relay->without[0] != '\0') {
-        begin_anew(pmix_world);
+        begin_anew(pmix_world, m);
     } else if (result == GATHER_COMPLETE) {
         complete(pmix_world, key);
     } else if (result == GATHER_REFUSED && key != NULL) {
@@ -206,8 +217,8 @@ static void handle_gather(const struct pmix_world *pmix_world, struct leader_mem
 }
 
 /* One of the nodes gives up, as a rule because of its program's own time limit. */
-static void handle_ungather(const struct pmix_world *pmix_world, struct leader_member *m,
-                            json_object *msg)
+void pmix_relay_ungather(const struct pmix_world *pmix_world, struct leader_member *m,
+                         json_object *msg)
 {
     const char *key = json_get_string(msg, "key");
     int64_t status;
@@ -218,13 +229,13 @@ static void handle_ungather(const struct pmix_world *pmix_world, struct leader_m
         finish(pmix_world, key, NULL, 0, NULL, status);
 }
 
-/* ---- from one node to another -------------------------------------------------------------------------------------------------- */
+/* ---- from one node to another ---------------------------------------------------------------- */
 
-static void handle_relay(const struct pmix_world *pmix_world, struct leader_member *m,
-                         json_object *msg)
+void pmix_relay_relay(const struct pmix_world *pmix_world, struct leader_member *m,
+                      json_object *msg)
 {
     struct leader_member *to = NULL;
-    int64_t place;
+    int64_t place = -1;
 
     if (json_get_int(msg, "to", 0, pmix_world->relay->node_count - 1, &place))
         to = pmix_world_member(pmix_world, (int)place);
@@ -240,7 +251,7 @@ static void handle_relay(const struct pmix_world *pmix_world, struct leader_memb
     leader_send(m, json_object_get(msg));
 }
 
-/* ---- questions to the leader -------------------------------------------------------------------------------------------------- */
+/* ---- questions to the leader ----------------------------------------------------------------- */
 
 void pmix_world_answer(const struct pmix_world *pmix_world, struct leader_member *m,
                        json_object *question, json_object *answer)
@@ -254,8 +265,7 @@ void pmix_world_answer(const struct pmix_world *pmix_world, struct leader_member
     leader_send(m, answer);
 }
 
-static void handle_ask(const struct pmix_world *pmix_world, struct leader_member *m,
-                       json_object *msg)
+void pmix_relay_ask(const struct pmix_world *pmix_world, struct leader_member *m, json_object *msg)
 {
     static const struct {
         const char *what;
@@ -263,8 +273,8 @@ static void handle_ask(const struct pmix_world *pmix_world, struct leader_member
                        json_object *msg);
     } table[] = {
         {"allocate", allocation_on_question}, {"state", pmix_query_answer},
-        {"publish", publish_on_publish},      {"lookup", publish_on_lookup},
-        {"taken", publish_on_taken},          {"unpublish", publish_on_unpublish},
+        {"publish", pmix_publish_on_publish}, {"lookup", pmix_publish_on_lookup},
+        {"taken", pmix_publish_on_taken},     {"unpublish", pmix_publish_on_unpublish},
     };
     const char *what = json_get_string(msg, "what");
     json_object *answer;
@@ -279,37 +289,22 @@ static void handle_ask(const struct pmix_world *pmix_world, struct leader_member
     pmix_world_answer(pmix_world, m, msg, answer);
 }
 
-/* ---- the leader's -------------------------------------------------------------------------------------------------------------- */
+/* ---- which world ----------------------------------------------------------------------------- */
 
-bool pmix_relay_on_message(struct leader *leader, struct leader_member *m, const char *type,
-                           json_object *msg)
+bool pmix_relay_find(struct leader *leader, const struct leader_member *m, json_object *msg,
+                     struct pmix_world *pmix_world)
 {
-    static const struct {
-        const char *type;
-        void (*handle)(const struct pmix_world *pmix_world, struct leader_member *m,
-                       json_object *msg);
-    } table[] = {{"gather", handle_gather},
-                 {"no_pmix", handle_no_pmix},
-                 {"ungather", handle_ungather},
-                 {"relay", handle_relay},
-                 {"ask", handle_ask}};
-    struct pmix_world pmix_world = {.leader = leader};
     int64_t attempt;
 
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        if (strcmp(type, table[i].type) != 0)
-            continue;
-        if (!json_get_int(msg, "attempt", 1, INT32_MAX, &attempt))
-            return true;
-        pmix_world.next = attempt == leader->next.relay.attempt;
-        pmix_world.relay = pmix_world.next ? &leader->next.relay : &leader->relay;
-        /* Of a world that is over, or of which it is no part: its own agent will tell it so. */
-        if (attempt == pmix_world.relay->attempt && pmix_world_place(&pmix_world, m) >= 0)
-            table[i].handle(&pmix_world, m, msg);
-        return true;
-    }
-    return false;
+    *pmix_world = (struct pmix_world){.leader = leader};
+    if (!json_get_int(msg, "attempt", 1, INT32_MAX, &attempt))
+        return false;
+    pmix_world->next = attempt == leader->next_relay.attempt;
+    pmix_world->relay = pmix_world->next ? &leader->next_relay : &leader->relay;
+    return attempt == pmix_world->relay->attempt && pmix_world_place(pmix_world, m) >= 0;
 }
+
+/* ---- members that are gone ------------------------------------------------------------------- */
 
 static void fail_all(struct pmix_world *pmix_world, const struct leader_member *m)
 {
@@ -331,10 +326,10 @@ static void fail_all(struct pmix_world *pmix_world, const struct leader_member *
 void pmix_relay_member_gone(struct leader *leader, const struct leader_member *m)
 {
     struct pmix_world now = {.leader = leader, .relay = &leader->relay};
-    struct pmix_world next = {.leader = leader, .relay = &leader->next.relay, .next = true};
+    struct pmix_world next = {.leader = leader, .relay = &leader->next_relay, .next = true};
 
     fail_all(&now, m);
     fail_all(&next, m);
-    publish_member_gone(leader, m);
-    store_member_gone(leader, m);
+    pmix_publish_member_gone(leader, m);
+    world_store_member_gone(leader, m);
 }

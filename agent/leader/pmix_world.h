@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the leader's side of PMIx shares: relay.c, and a file for each kind of question. */
+/* What the leader's side of PMIx shares: pmix_relay.c, and a file for each kind of question. */
 #ifndef ELASTIC_AGENT_LEADER_PMIX_WORLD_H
 #define ELASTIC_AGENT_LEADER_PMIX_WORLD_H
 
@@ -17,28 +17,11 @@ int pmix_world_place(const struct pmix_world *pmix_world,
 struct leader_member *pmix_world_member(const struct pmix_world *pmix_world,
                                         int place); /* NULL: nobody */
 json_object *pmix_world_message(const struct pmix_world *pmix_world, const char *type);
-/* allocate.c */
-void allocation_on_question(const struct pmix_world *pmix_world, struct leader_member *m,
-                            json_object *msg);
-
-/* relay.c */
 /* Answer a member's question; answer is taken over. */
 void pmix_world_answer(const struct pmix_world *pmix_world, struct leader_member *m,
                        json_object *question, json_object *answer);
 
-/* publish.c */
-void publish_on_publish(const struct pmix_world *pmix_world, struct leader_member *m,
-                        json_object *msg);
-void publish_on_lookup(const struct pmix_world *pmix_world, struct leader_member *m,
-                       json_object *msg);
-void publish_on_taken(const struct pmix_world *pmix_world, struct leader_member *m,
-                      json_object *msg);
-void publish_on_unpublish(const struct pmix_world *pmix_world, struct leader_member *m,
-                          json_object *msg);
-void publish_relay_gone(struct leader *leader, const struct pmix_relay *relay);
-void publish_member_gone(struct leader *leader, const struct leader_member *m);
-
-/* pmix_query_answer.c: sizes, reasons, time that is left */
+/* pmix_query.c, "state": sizes, reasons, time that is left. */
 void pmix_query_answer(const struct pmix_world *pmix_world, struct leader_member *m,
                        json_object *msg);
 

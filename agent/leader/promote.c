@@ -12,7 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/leader/act.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/promote.h"
 #include "common/log.h"
 #include "common/checkpoints.h"
 #include "common/entry.h"
@@ -213,10 +215,15 @@ static void finish(struct promoting *promoting)
     else if (promoting->said.text[0] != '\0')
         log_info("job %" PRIu32 ": %s", promoting->job, promoting->said.text);
     uv_close((uv_handle_t *)&promoting->timer, on_closed);
-    leader->promoting = false;
-    leader->promoted = leader->phase == PHASE_RESERVING;
-    if (leader->promoted)
-        change_form(leader);
+    act_post(leader, (struct change_fact){.kind = CHANGE_FACT_PROMOTED});
+}
+
+/* Is the world that waits for this still to begin? */
+static bool is_waited_for(const struct leader *leader)
+{
+    enum change_phase phase = change_phase(leader->change);
+
+    return phase == CHANGE_PROMOTING || phase == CHANGE_RESERVING;
 }
 
 static void on_look(uv_timer_t *timer);
@@ -226,7 +233,7 @@ static void done(uv_work_t *req, int status)
     struct promoting *promoting = req->data;
 
     (void)status;
-    if (!promoting->waits || promoting->leader->phase != PHASE_RESERVING) {
+    if (!promoting->waits || !is_waited_for(promoting->leader)) {
         finish(promoting);
         return;
     }
@@ -241,34 +248,26 @@ static void on_look(uv_timer_t *timer)
 {
     struct promoting *promoting = timer->data;
 
-    if (promoting->leader->phase == PHASE_RESERVING)
+    if (is_waited_for(promoting->leader))
         uv_queue_work(promoting->leader->loop, &promoting->req, work, done);
     else
         finish(promoting);
 }
 
-bool promote_first(struct leader *leader)
+void promote_begin(struct leader *leader)
 {
-    struct promoting *promoting;
+    struct promoting *promoting = calloc(1, sizeof(*promoting));
 
-    if (leader->promoted) {
-        leader->promoted = false;
-        return false;
+    if (promoting == NULL) {
+        act_post(leader, (struct change_fact){.kind = CHANGE_FACT_PROMOTED});
+        return;
     }
-    if (!leader->promoting) {
-        promoting = calloc(1, sizeof(*promoting));
-        if (promoting == NULL)
-            return false;
-        promoting->leader = leader;
-        promoting->path = leader->options->checkpoint_dir;
-        promoting->job = leader->options->job;
-        promoting->restarts = leader->options->restarts;
-        promoting->req.data = promoting;
-        promoting->timer.data = promoting;
-        uv_timer_init(leader->loop, &promoting->timer);
-        leader->promoting = true;
-        uv_queue_work(leader->loop, &promoting->req, work, done);
-    }
-    leader_set_phase(leader, PHASE_RESERVING, 0);
-    return true;
+    promoting->leader = leader;
+    promoting->path = leader->options->checkpoint_dir;
+    promoting->job = leader->options->job;
+    promoting->restarts = leader->options->restarts;
+    promoting->req.data = promoting;
+    promoting->timer.data = promoting;
+    uv_timer_init(leader->loop, &promoting->timer);
+    uv_queue_work(leader->loop, &promoting->req, work, done);
 }

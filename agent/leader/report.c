@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What users, programs and files are told about a job: host files, history, `selastic`, the cause of a failure. */
+/* What files and the log are told about a job: host files, history, progress, the cause of a
+ * failure. */
 #include <limits.h>
-#include <stdarg.h>
-#include <stdarg.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
-#include "agent/run_dir.h"
+#include "agent/leader/report.h"
+#include "agent/leader/roster.h"
+#include "client/event_page.h"
 #include "common/files.h"
 #include "common/log.h"
 #include "lib/json_get.h"
@@ -17,7 +18,37 @@
 
 #define GENERATION_MAX ((size_t)16 << 20) /* bytes of generation.json */
 
-/* ---- files ------------------------------------------------------------------------------------------------------------- */
+/* One line of the job's history. */
+struct generation_record {
+    int generation, size, workers;
+    /* When the world before had been held, on the leader's clock; < 0: there was none. */
+    double pause_from;
+    double time, until, pause; /* Unix time, seconds; until and pause < 0: not known (yet) */
+    char kind[16];
+    char *reason;
+    char **nodes;
+};
+
+/* What the program has reported of its progress, of the node with the lowest ranks that reports.
+ * Kept over a change, until the new world reports. */
+struct progress {
+    int generation; /* 0: nothing has been reported */
+    int position;   /* the node */
+    int64_t done, total;
+    char unit[EVENT_UNIT_BYTES];
+    int64_t first_done; /* at first_at (leader_now), the first report of this generation */
+    double first_at;
+    double at; /* Unix time */
+};
+
+struct report {
+    struct generation_record *history;
+    int history_count;
+    double started; /* Unix time */
+    struct progress progress;
+};
+
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static int write_file(struct leader *leader, const char *name, char *text, mode_t mode)
 {
@@ -65,31 +96,33 @@ static json_object *record_json(const struct generation_record *r)
     return obj;
 }
 
-static struct generation_record *last_record(struct leader *leader)
+static struct generation_record *last_record(const struct leader *leader)
 {
-    return leader->history_count > 0 ? &leader->history[leader->history_count - 1] : NULL;
+    return leader->report->history_count > 0
+               ? &leader->report->history[leader->report->history_count - 1]
+               : NULL;
 }
 
-static int add_record(struct leader *leader)
+static int add_record(struct leader *leader, double pause_from)
 {
     struct generation_record *grown, *r;
-    const struct world *world = leader->world;
+    const struct world *world = change_world(leader->change);
 
-    grown = realloc(leader->history, ((size_t)leader->history_count + 1) * sizeof(*grown));
+    grown = realloc(leader->report->history,
+                    ((size_t)leader->report->history_count + 1) * sizeof(*grown));
     if (grown == NULL)
         return -1;
-    leader->history = grown;
+    leader->report->history = grown;
     if ((r = last_record(leader)) != NULL && r->until < 0)
         r->until = unix_now();
-    r = &leader->history[leader->history_count++];
+    r = &leader->report->history[leader->report->history_count++];
     memset(r, 0, sizeof(*r));
     r->generation = world->generation;
     r->size = world->node_count;
     r->workers = world_size(world);
     r->time = unix_now();
     r->until = r->pause = -1;
-    r->pause_from = leader->pause_from;
-    leader->pause_from = -1;
+    r->pause_from = pause_from;
     snprintf(r->kind, sizeof(r->kind), "%s", world->kind);
     r->reason = strdup(world->reason);
     r->nodes = calloc((size_t)world->node_count + 1, sizeof(*r->nodes));
@@ -120,9 +153,9 @@ int report_last_generation(const struct leader_options *options)
     return (int)generation;
 }
 
-int report_generation(struct leader *leader)
+void report_generation(struct leader *leader, double pause_from)
 {
-    const struct world *world = leader->world;
+    const struct world *world = change_world(leader->change);
     char incarnation[32];
     char *nodes = NULL, **names = calloc((size_t)world->node_count + 1, sizeof(*names));
 
@@ -138,15 +171,14 @@ int report_generation(struct leader *leader)
              nodes != NULL ? nodes : "?");
     free(names);
     free(nodes);
-    if (add_record(leader) == 0)
+    if (add_record(leader, pause_from) == 0)
         append_history(leader, record_json(last_record(leader)));
-    /* A full disk must not stop the training that needs no host file; it has been said in the log. */
+    /* A full disk must not stop a training that needs no host file; the log has said it. */
     write_file(leader, "generation.json", world_generation_json(world, incarnation, unix_now()),
                0600);
     write_file(leader, "discover_hosts.sh", world_discover_hosts(world), 0700);
     write_file(leader, "hostfile.openmpi", world_hostfile_openmpi(world), 0600);
     write_file(leader, "hostfile.mpich", world_hostfile_mpich(world), 0600);
-    return 0;
 }
 
 void report_stepping(struct leader *leader, bool aware)
@@ -156,7 +188,7 @@ void report_stepping(struct leader *leader, bool aware)
 
     if (r == NULL || r->pause >= 0 || r->pause_from < 0)
         return;
-    r->pause = (aware ? leader_now(leader) : leader->ready_at) - r->pause_from;
+    r->pause = (aware ? leader_now(leader) : change_ready_at(leader->change)) - r->pause_from;
     line = json_object_new_object();
     json_object_object_add(line, "generation", json_object_new_int(r->generation));
     json_object_object_add(line, "pause", json_object_new_double(r->pause));
@@ -177,133 +209,91 @@ void report_end(struct leader *leader)
     append_history(leader, line);
 }
 
-void report_free(struct leader *leader)
-{
-    for (int i = 0; i < leader->history_count; i++) {
-        free(leader->history[i].reason);
-        strings_free(leader->history[i].nodes);
-    }
-    free(leader->history);
-}
-
-/* ---- failures ---------------------------------------------------------------------------------------------------------- */
-
-void report_failure(struct leader *leader, struct leader_member *member, json_object *msg)
-{
-    json_object *error = NULL;
-    const char *what = NULL;
-    int64_t rank = 0, code = 0, signal = 0;
-    char how[64];
-
-    json_get_int(msg, "rank", 0, INT32_MAX, &rank);
-    json_get_int(msg, "code", 0, 255, &code);
-    json_get_int(msg, "signal", 0, 255, &signal);
-    if (json_object_object_get_ex(msg, "error", &error))
-        what = json_get_string(error, "message");
-    if (signal != 0)
-        snprintf(how, sizeof(how), "SIG%s",
-                 sigabbrev_np((int)signal) != NULL ? sigabbrev_np((int)signal) : "?");
-    else
-        snprintf(how, sizeof(how), "exit code %d", (int)code);
-    snprintf(leader->failure, sizeof(leader->failure), "rank %d on %s failed: %s%s%s%s", (int)rank,
-             member->node, what != NULL ? what : how, what != NULL ? " (" : "",
-             what != NULL ? how : "", what != NULL ? ")" : "");
-}
-
-void report_root_cause(struct leader *leader)
-{
-    log_error("job %u: %s", leader->options->job, leader->failure);
-}
-
-/* ---- selastic ---------------------------------------------------------------------------------------------------------- */
-
-static const char *member_state(const struct leader *leader, const struct leader_member *m,
-                                const struct extension *ext)
-{
-    if (m->leaving || m->released || (ext != NULL && ext->state == PLAN_LEAVING))
-        return "leaving";
-    if (m->position >= 0)
-        return "training";
-    return leader->world != NULL ? "parked" : "joining";
-}
-
-static json_object *members_json(struct leader *leader)
+json_object *report_history_json(const struct leader *leader)
 {
     json_object *array = json_object_new_array();
 
-    for (int position = -1, pass = 0; pass < leader->member_count + 1; pass++, position++) {
-        for (int i = 0; i < leader->member_count; i++) {
-            struct leader_member *m = leader->members[i];
-            struct extension *ext = m->base ? NULL : extensions_find(leader, m->job);
-            json_object *obj;
+    for (int i = 0; i < leader->report->history_count; i++) {
+        const struct generation_record *r = &leader->report->history[i];
+        json_object *obj = record_json(r);
 
-            /* In rank order, those without a place at the end. */
-            if (m->link == NULL ||
-                (position >= 0 ? m->position != position : pass != 0 || m->position >= 0))
-                continue;
-            obj = json_object_new_object();
-            json_object_object_add(obj, "node", json_object_new_string(m->node));
-            json_object_object_add(obj, "job", json_object_new_int64(m->job));
-            json_object_object_add(obj, "role",
-                                   json_object_new_string(m->base ? "base" : "extension"));
-            json_object_object_add(
-                obj, "pool",
-                ext != NULL && ext->pool != NULL ? json_object_new_string(ext->pool->name) : NULL);
-            json_object_object_add(obj, "slots", json_object_new_int(m->slots));
-            json_object_object_add(
-                obj, "first_rank",
-                json_object_new_int(m->position >= 0 && leader->world != NULL
-                                        ? world_first_rank(leader->world, m->position)
-                                        : -1));
-            json_object_object_add(obj, "state",
-                                   json_object_new_string(member_state(leader, m, ext)));
-            json_object_array_add(array, obj);
-        }
-    }
-    return array;
-}
-
-static json_object *extensions_json(struct leader *leader)
-{
-    static const char *const states[] = {"pending", "pending", "starting", "joined", "leaving"};
-    json_object *array = json_object_new_array();
-
-    for (int i = 0; i < leader->extension_count; i++) {
-        const struct extension *ext = &leader->extensions[i];
-        json_object *obj = json_object_new_object();
-        double begin = ext->begin > leader_now(leader)
-                           ? unix_now() + ext->begin - leader_now(leader)
-                           : 0;
-
-        json_object_object_add(obj, "job", json_object_new_int64(ext->job));
-        json_object_object_add(obj, "nodes", json_object_new_int(ext->nodes));
-        json_object_object_add(obj, "pool",
-                               ext->pool != NULL ? json_object_new_string(ext->pool->name) : NULL);
-        json_object_object_add(obj, "state", json_object_new_string(states[ext->state]));
-        json_object_object_add(obj, "reason", json_object_new_string(ext->reason));
-        json_object_object_add(obj, "begin", json_object_new_double(begin));
+        json_object_object_add(obj, "pause",
+                               r->pause >= 0 ? json_object_new_double(r->pause) : NULL);
+        json_object_object_add(obj, "until",
+                               r->until >= 0 ? json_object_new_double(r->until) : NULL);
         json_object_array_add(array, obj);
     }
     return array;
 }
 
+double report_since(const struct leader *leader)
+{
+    const struct generation_record *r = last_record(leader);
+
+    return r != NULL ? r->time : leader->report->started;
+}
+
+struct report *report_create(void)
+{
+    struct report *report = calloc(1, sizeof(*report));
+
+    if (report != NULL)
+        report->started = unix_now();
+    return report;
+}
+
+void report_destroy(struct report *report)
+{
+    if (report == NULL)
+        return;
+    for (int i = 0; i < report->history_count; i++) {
+        free(report->history[i].reason);
+        strings_free(report->history[i].nodes);
+    }
+    free(report->history);
+    free(report);
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+void report_failure(const char *node, const struct change_fact *exited, json_object *msg,
+                    char *text, size_t size)
+{
+    const char *what = NULL, *name = sigabbrev_np(exited->signal);
+    json_object *error = NULL;
+    char how[64];
+
+    if (json_object_object_get_ex(msg, "error", &error))
+        what = json_get_string(error, "message");
+    if (exited->signal != 0)
+        snprintf(how, sizeof(how), "SIG%s", name != NULL ? name : "?");
+    else
+        snprintf(how, sizeof(how), "exit code %d", exited->code);
+    snprintf(text, size, "rank %d on %s failed: %s%s%s%s", exited->rank, node,
+             what != NULL ? what : how, what != NULL ? " (" : "", what != NULL ? how : "",
+             what != NULL ? ")" : "");
+}
+
+/* ---- progress ------------------------------------------------------------------------------ */
+
 void report_progress(struct leader *leader, const struct leader_member *m, json_object *beat)
 {
-    struct progress *p = &leader->progress;
+    struct progress *p = &leader->report->progress;
     json_object *said = NULL;
     int64_t gen, done, total;
     const char *unit;
 
-    if (!json_object_object_get_ex(beat, "progress", &said) || m->position < 0 ||
-        !json_get_int(beat, "gen", 1, INT32_MAX, &gen) || gen != leader->generation ||
+    if (!json_object_object_get_ex(beat, "progress", &said) || m->part->place < 0 ||
+        !json_get_int(beat, "gen", 1, INT32_MAX, &gen) ||
+        gen != change_generation(leader->change) ||
         !json_get_int(said, "done", 0, INT64_MAX, &done) ||
         !json_get_int(said, "total", 0, INT64_MAX, &total) ||
         (unit = json_get_string(said, "unit")) == NULL ||
-        (p->generation == gen && p->position < m->position))
+        (p->generation == gen && p->position < m->part->place))
         return;
-    if (p->generation != gen || p->position != m->position || done < p->first_done) {
+    if (p->generation != gen || p->position != m->part->place || done < p->first_done) {
         p->generation = (int)gen;
-        p->position = m->position;
+        p->position = m->part->place;
         p->first_done = done;
         p->first_at = leader_now(leader);
     }
@@ -314,9 +304,9 @@ void report_progress(struct leader *leader, const struct leader_member *m, json_
 }
 
 /* The rate is that of the present world: another has another. */
-static json_object *progress_json(const struct leader *leader)
+json_object *report_progress_json(const struct leader *leader)
 {
-    const struct progress *p = &leader->progress;
+    const struct progress *p = &leader->report->progress;
     double seconds = leader_now(leader) - p->first_at;
     json_object *obj;
 
@@ -328,194 +318,9 @@ static json_object *progress_json(const struct leader *leader)
     json_object_object_add(obj, "unit", json_object_new_string(p->unit));
     json_object_object_add(obj, "time", json_object_new_double(p->at));
     json_object_object_add(obj, "rate",
-                           p->generation == leader->generation && p->done > p->first_done &&
-                                   seconds > 0
+                           p->generation == change_generation(leader->change) &&
+                                   p->done > p->first_done && seconds > 0
                                ? json_object_new_double((double)(p->done - p->first_done) / seconds)
                                : NULL);
     return obj;
-}
-
-static uint64_t highest_step(const struct leader *leader)
-{
-    uint64_t step = 0;
-
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->position >= 0 && leader->members[i]->step > step)
-            step = leader->members[i]->step;
-    return step;
-}
-
-/* Where tools find a PMIx server of the job, or why there is none. */
-static json_object *pmix_json(const struct leader *leader)
-{
-    const struct leader_options *o = leader->options;
-    char path[512];
-
-    if (!o->pmix)
-        return json_object_new_string("none (--pmix=no)");
-    if (leader->relay.without[0] != '\0')
-        return json_object_new_string(leader->relay.without);
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
-        char text[1024];
-
-        if (!m->base || m->nodeid != 0 ||
-            run_dir_find(path, sizeof(path), o->conf, o->job, o->restarts, m->node) != 0)
-            continue;
-        snprintf(text, sizeof(text), "on each node; on %s: PMIX_SYSTEM_TMPDIR=%s", m->node, path);
-        return json_object_new_string(text);
-    }
-    return NULL;
-}
-
-static json_object *state_json(struct leader *leader)
-{
-    const struct leader_options *o = leader->options;
-    json_object *msg = leader_message("state", -1);
-    char text[256], left_out[256];
-    const struct generation_record *r = last_record(leader);
-
-    json_object_object_add(msg, "job", json_object_new_int64(o->job));
-    snprintf(text, sizeof(text), "%u.%u", o->job, o->restarts);
-    json_object_object_add(msg, "incarnation", json_object_new_string(text));
-    json_object_object_add(msg, "user", json_object_new_string(o->user));
-    json_object_object_add(msg, "name",
-                           json_object_new_string(leader->base != NULL && leader->base->name != NULL
-                                                      ? leader->base->name
-                                                      : ""));
-    json_object_object_add(msg, "phase", json_object_new_string(phase_name(leader->phase)));
-    json_object_object_add(msg, "generation", json_object_new_int(leader->generation));
-    json_object_object_add(
-        msg, "size", json_object_new_int(leader->world != NULL ? leader->world->node_count : 0));
-    json_object_object_add(
-        msg, "sizes", json_object_new_string(sizes_format(&o->policy->sizes, text, sizeof(text))));
-    json_object_object_add(msg, "min", json_object_new_int(o->policy->sizes.min));
-    json_object_object_add(msg, "max", json_object_new_int(o->policy->sizes.max));
-    json_object_object_add(msg, "target", json_object_new_int(allocation_target(leader)));
-    json_object_object_add(
-        msg, "world_size",
-        json_object_new_int(leader->world != NULL ? world_size(leader->world) : 0));
-    json_object_object_add(msg, "step", json_object_new_int64((int64_t)highest_step(leader)));
-    json_object_object_add(msg, "progress", progress_json(leader));
-    json_object_object_add(msg, "since",
-                           json_object_new_double(r != NULL ? r->time : leader->started));
-    json_object_object_add(msg, "restarts", json_object_new_int(leader->restarts));
-    json_object_object_add(msg, "members", members_json(leader));
-    json_object_object_add(msg, "extensions", extensions_json(leader));
-    json_object_object_add(msg, "why_size", json_object_new_string(leader->why_size));
-    if (leader->next.world != NULL)
-        json_object_object_add(msg, "next_world",
-                               json_object_new_string(prepare_text(leader, text, sizeof(text))));
-    json_object_object_add(msg, "why_not_more", json_object_new_string(leader->why_not_more));
-    json_object_object_add(msg, "newcomers", json_object_new_string(leader->newcomer_error));
-    exclude_describe(leader, left_out, sizeof(left_out));
-    json_object_object_add(msg, "left_out", json_object_new_string(left_out));
-    json_object_object_add(msg, "leader", json_object_new_string(o->node));
-    json_object_object_add(msg, "term", json_object_new_int(leader->lease.term));
-    json_object_object_add(msg, "policy", policy_to_json(o->policy));
-    json_object_object_add(msg, "state_dir", json_object_new_string(o->state_dir));
-    json_object_object_add(msg, "checkpoint_dir", json_object_new_string(o->checkpoint_dir));
-    json_object_object_add(msg, "pmix", pmix_json(leader));
-    return msg;
-}
-
-static json_object *history_json(struct leader *leader)
-{
-    json_object *msg = leader_message("history", -1), *array = json_object_new_array();
-
-    for (int i = 0; i < leader->history_count; i++) {
-        const struct generation_record *r = &leader->history[i];
-        json_object *obj = record_json(r);
-
-        json_object_object_add(obj, "pause",
-                               r->pause >= 0 ? json_object_new_double(r->pause) : NULL);
-        json_object_object_add(obj, "until",
-                               r->until >= 0 ? json_object_new_double(r->until) : NULL);
-        json_object_array_add(array, obj);
-    }
-    /* What was before is in the file that both have written: that is read instead. */
-    if (leader->options->term > 0) {
-        json_object_put(array);
-        array = NULL;
-    }
-    json_object_object_add(msg, "generations", array);
-    return msg;
-}
-
-static json_object *answer(const char *type, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static json_object *answer(const char *type, const char *fmt, ...)
-{
-    json_object *msg = leader_message(type, -1);
-    char text[512];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    json_object_object_add(msg, "message", json_object_new_string(text));
-    return msg;
-}
-
-static json_object *resize(struct leader *leader, json_object *msg)
-{
-    const struct sizes *sizes = &leader->options->policy->sizes;
-    int64_t nodes, delta;
-    char text[256];
-    int old = leader->target;
-
-    sizes_format(sizes, text, sizeof(text));
-    if (leader->phase == PHASE_ENDING || leader->stopping)
-        return answer("error", "job %u is ending", leader->options->job);
-    if (!json_get_int(msg, "nodes", INT32_MIN, INT32_MAX, &nodes)) {
-        if (!json_get_int(msg, "delta", -SIZES_NODES_MAX, SIZES_NODES_MAX, &delta))
-            return answer("error", "a resize needs a number of nodes");
-        nodes = (leader->world != NULL ? leader->world->node_count : leader->options->base_nodes) +
-                delta;
-    }
-    if (nodes < leader->options->base_nodes && sizes_allowed(sizes, (int)nodes))
-        return answer("error", "%lld nodes: the base job itself has %d", (long long)nodes,
-                      leader->options->base_nodes);
-    if (nodes < 0 || !sizes_allowed(sizes, (int)nodes))
-        return answer("error", "%lld nodes: allowed are %s", (long long)nodes, text);
-    leader->target = (int)nodes;
-    if (leader->target > old)
-        leader->last_setback = -1; /* the user wants them now */
-    if (leader->world == NULL || leader->world->node_count != leader->target)
-        snprintf(leader->next_reason, sizeof(leader->next_reason), "resize to %d by selastic",
-                 leader->target);
-    decide_later(leader, 0);
-    if (leader->world != NULL && leader->world->node_count == leader->target)
-        return answer("done", "job %u has %d node%s", leader->options->job, leader->target,
-                      leader->target == 1 ? "" : "s");
-    return answer("done", "job %u: %s to %d node%s", leader->options->job,
-                  leader->world != NULL && leader->world->node_count > leader->target
-                      ? "shrinks"
-                      : "grows, as nodes become free,",
-                  leader->target, leader->target == 1 ? "" : "s");
-}
-
-/* Who may have been followed by another leader says so with what it knows, and changes nothing. */
-void report_control(struct leader *leader, struct link *link, const char *type, json_object *msg)
-{
-    bool leads = leader->phase == PHASE_ENDING || lease_may_act(leader);
-    json_object *said;
-
-    if (strcmp(type, "show") == 0)
-        said = state_json(leader);
-    else if (strcmp(type, "history") == 0)
-        said = history_json(leader);
-    else if (strcmp(type, "resize") != 0)
-        said = answer("error", "unknown request '%.40s'; known are show, history, resize", type);
-    else if (!leads)
-        said = answer("error",
-                      "%s may not lead the job any more, and no other node says that it "
-                      "does; try again in some seconds",
-                      leader->options->node);
-    else
-        said = resize(leader, msg);
-    if (!leads)
-        json_object_object_add(said, "elsewhere", json_object_new_boolean(true));
-    link_send(link, said);
 }

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The base job goes back into Slurm's queue, to go on from its checkpoint (--elastic-requeue): before its time limit ends it, or
- * instead of an end because of faults. It is asked for when the workers have left, before the agents do: what the batch script would do
- * after them is for the end of the training. */
+/* The base job goes back into Slurm's queue, to go on from its checkpoint (--elastic-requeue):
+ * before its time limit ends it, or instead of an end because of faults. Slurm is asked when the
+ * workers have left, before the agents leave: what the batch script would do after them is for the
+ * end of the training. */
 #include <stdlib.h>
 #include <time.h>
 
+#include "agent/leader/act.h"
+#include "agent/leader/decide.h"
+#include "agent/leader/end.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/requeue.h"
+#include "agent/leader/slurm_look.h"
+#include "agent/leader/srun.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
 
@@ -14,10 +21,35 @@
 #define ASK_LIMIT    60.0
 #define ASK_AGAIN_MS 2000
 
+struct requeue {
+    bool wanted; /* the job is to go back into the queue instead of ending */
+    bool asking; /* Slurm is being asked to */
+};
+
+struct requeue *requeue_create(void)
+{
+    return calloc(1, sizeof(struct requeue));
+}
+
+void requeue_destroy(struct requeue *requeue)
+{
+    free(requeue);
+}
+
+bool requeue_wanted(const struct leader *leader)
+{
+    return leader->requeue->wanted;
+}
+
+bool requeue_asking(const struct leader *leader)
+{
+    return leader->requeue->asking;
+}
+
 /* Seconds before its time limit at which the job is to save and leave. */
 static double margin(const struct leader *leader)
 {
-    double quarter = leader->base->time_limit * 60.0 / 4;
+    double quarter = slurm_look_base(leader)->time_limit * 60.0 / 4;
     double grace = leader->options->policy->grace < quarter ? leader->options->policy->grace
                                                             : quarter;
 
@@ -28,32 +60,32 @@ void requeue_watch(struct leader *leader)
 {
     double left;
 
-    if ((leader->options->policy->requeue & POLICY_REQUEUE_LIMIT) == 0 || leader->stopping ||
-        leader->generation == 0 || leader->base == NULL ||
-        leader->base->state != JOB_KIND_RUNNING || leader->base->time_limit == UINT32_MAX ||
-        leader->base->end == 0)
+    if ((leader->options->policy->requeue & POLICY_REQUEUE_LIMIT) == 0 ||
+        change_stopping(leader->change) || change_generation(leader->change) == 0 ||
+        slurm_look_base(leader) == NULL || slurm_look_base(leader)->state != JOB_KIND_RUNNING ||
+        slurm_look_base(leader)->time_limit == UINT32_MAX || slurm_look_base(leader)->end == 0)
         return;
-    left = (double)(leader->base->end - time(NULL)) - margin(leader);
+    left = (double)(slurm_look_base(leader)->end - time(NULL)) - margin(leader);
     if (left > 0) {
         decide_later(leader, left);
         return;
     }
-    leader->requeue = true;
-    change_stop_job(leader, "its time limit is near; it goes on from the queue");
+    leader->requeue->wanted = true;
+    act_stop(leader, "its time limit is near; it goes on from the queue");
 }
 
 void requeue_after_fault(struct leader *leader)
 {
     const struct leader_options *o = leader->options;
 
-    if ((o->policy->requeue & POLICY_REQUEUE_FAULT) == 0 || leader->fatal || leader->stopping)
+    if ((o->policy->requeue & POLICY_REQUEUE_FAULT) == 0 || change_stopping(leader->change))
         return;
     if (o->restarts >= (uint32_t)o->policy->restarts.restarts) {
         log_error("job %u: has been requeued %u times: not again (--max-restarts)", o->job,
                   o->restarts);
         return;
     }
-    leader->requeue = true;
+    leader->requeue->wanted = true;
 }
 
 struct asking {
@@ -94,26 +126,27 @@ static void asked(void *arg)
         log_info("job %u: is back in the queue, and goes on from its checkpoint", asking->job);
     else
         log_error("job %u: cannot be put back into the queue: %s", asking->job, asking->err.text);
-    leader->requeueing = false;
+    leader->requeue->asking = false;
     if (!asking->done) {
-        leader->requeue = false;
+        leader->requeue->wanted = false;
         srun_end(leader);
     }
     free(asking);
-    change_dismiss(leader);
+    end_dismiss(leader);
 }
 
 bool requeue_instead(struct leader *leader)
 {
     struct asking *asking;
 
-    if (!leader->requeue || leader->exit_code == 0 || (asking = calloc(1, sizeof(*asking))) == NULL)
+    if (!leader->requeue->wanted || leader->exit_code == 0 ||
+        (asking = calloc(1, sizeof(*asking))) == NULL)
         return false;
     *asking = (struct asking){.work = {.work = ask, .done = asked, .arg = asking},
                               .leader = leader,
                               .job = leader->options->job,
                               .since = leader_now(leader)};
-    leader->requeueing = true;
+    leader->requeue->asking = true;
     slurm_queue(leader->loop, &asking->work);
     return true;
 }

@@ -6,73 +6,113 @@
 
 #include <sodium.h>
 
+#include "agent/leader/act.h"
+#include "agent/leader/decide.h"
+#include "agent/leader/end.h"
+#include "agent/leader/exclude.h"
+#include "agent/leader/extensions.h"
+#include "agent/leader/facts.h"
+#include "agent/leader/hang_watch.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/pmix_relay.h"
+#include "agent/leader/report.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/slurm_look.h"
+#include "agent/leader/srun.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 #include "lib/tree_order.h"
 
-/* Seconds for others that Slurm preempts with the first: one change for all. */
-#define LEAVE_WAIT 0.05
+struct roster {
+    struct leader_member **members;
+    int count, next_id;
+    uv_timer_t silence; /* of a member */
+    double silence_due;
+};
 
 /* ---- who they are ------------------------------------------------------------------------------------------------------ */
 
-struct leader_member *roster_by_id(struct leader *leader, int id)
+int roster_count(const struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->id == id)
-            return leader->members[i];
-    return NULL;
+    return leader->roster->count;
+}
+
+struct leader_member *roster_at(const struct leader *leader, int i)
+{
+    const struct roster *roster = leader->roster;
+
+    return i >= 0 && i < roster->count ? roster->members[i] : NULL;
+}
+
+/* Ids only grow, so the list is in their order. */
+struct leader_member *roster_by_id(const struct leader *leader, int id)
+{
+    int low = 0, high = roster_count(leader);
+
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+
+        if (roster_at(leader, middle)->id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < roster_count(leader) && roster_at(leader, low)->id == id ? roster_at(leader, low)
+                                                                          : NULL;
 }
 
 int roster_base_lost(const struct leader *leader)
 {
     int there = 0;
 
-    for (int i = 0; i < leader->member_count; i++) {
-        const struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
 
-        there += m->base && m->link != NULL && !m->leaving && !exclude_member(leader, m);
+        there += m->base && m->link != NULL && !change_is_left(m->part) &&
+                 !exclude_member(leader, m);
     }
-    return (leader->generation > 0 || leader->lease.term > 0) && there < leader->options->base_nodes
+    return (change_generation(leader->change) > 0 || lease_term(leader) > 0) &&
+                   there < leader->options->base_nodes
                ? leader->options->base_nodes - there
                : 0;
 }
 
-static struct leader_member *member_of(struct leader *leader, struct link *link)
+struct leader_member *roster_by_link(const struct leader *leader, const struct link *link)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->link == link)
-            return leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->link == link)
+            return roster_at(leader, i);
     return NULL;
 }
 
 static void member_free(struct leader_member *member)
 {
-    world_destroy(member->was_in);
     free(member->node);
     free(member->switches);
     free(member);
 }
 
-/* ---- who leaves -------------------------------------------------------------------------------------------------------- */
+/* ---- who leaves -------------------------------------------------------------------------------- */
 
-/* Forget members that have gone and are in no generation. */
-static void prune(struct leader *leader)
+/* Forget members that have gone, have no place in a world, and of which no output waits. */
+void roster_prune(struct leader *leader)
 {
+    struct roster *roster = leader->roster;
     int kept = 0;
 
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster->count; i++) {
+        struct leader_member *m = roster->members[i];
 
-        if (m->link == NULL && m->unwritten == 0 && (m->position < 0 || leader->world == NULL))
+        if (m->link == NULL && m->unwritten == 0 && change_forget(leader->change, m->id))
             member_free(m);
         else
-            leader->members[kept++] = m;
+            roster->members[kept++] = m;
     }
-    leader->member_count = kept;
+    roster->count = kept;
 }
 
-static void send_release(struct leader_member *member, const char *reason)
+void roster_send_release(struct leader_member *member, const char *reason)
 {
     json_object *msg = leader_message("release", -1);
 
@@ -82,89 +122,100 @@ static void send_release(struct leader_member *member, const char *reason)
 
 void roster_release(struct leader *leader, struct leader_member *member, const char *reason)
 {
-    (void)leader;
-    send_release(member, reason);
-    member->released = true;
+    act_post(leader, (struct change_fact){
+                         .kind = CHANGE_FACT_RELEASED, .member = member->id, .text = reason});
 }
 
 void roster_lose(struct leader *leader, struct leader_member *member, const char *why)
 {
+    struct change_fact gone = {.kind = CHANGE_FACT_GONE, .member = member->id};
+    char reason[WORLD_NAME_MAX + 16];
+
     if (member->link != NULL) {
         struct link *link = member->link;
 
-        /* If it can still read this it leaves in order, and does not take the leader for dead. One of the base comes back. */
+        /* If it can still read this it leaves in order, and does not take the leader for dead. A
+         * node of the base comes back. */
         if (!member->base)
-            send_release(member, why);
+            roster_send_release(member, why);
         member->link = NULL;
         link_close(link, why);
     }
-    if (leader->phase == PHASE_ENDING) {
-        leader_handle_closed(leader);
+    if (leader_has_ended(leader)) {
+        end_look(leader);
         return;
     }
-    if (!member->leaving && !member->released) {
+    if (!change_is_left(member->part) && !member->part->released) {
         log_info("job %u: node %s is lost: %s", leader->options->job, member->node, why);
-        snprintf(leader->next_reason, sizeof(leader->next_reason), "node %s lost", member->node);
-        recovery_lost(leader->recovery, member->node, leader_now(leader));
-        leader_setback(leader);
+        snprintf(reason, sizeof(reason), "node %s lost", member->node);
+        gone.text = reason;
+        exclude_lost(leader, member);
+        decide_setback(leader);
     }
-    leader->lost_base = leader->lost_base || member->base;
+    lease_member_lost(leader, member);
     pmix_relay_member_gone(leader, member);
-    member->torn = member->position >= 0 && !member->drained;
-    member->drained = true;
     extensions_member_gone(leader, member);
-    change_member_gone(leader, member);
-    prepare_again(leader);
-    prune(leader);
-    decide_later(leader, 0);
+    act_post(leader, gone);
 }
 
 /* ---- who joins --------------------------------------------------------------------------------------------------------- */
 
-/* NULL: welcome; else why not. */
-static const char *refusal(struct leader *leader, const char *node, uint32_t job, bool base,
-                           bool leaving)
+/* What an agent says of itself when it joins. */
+struct join {
+    const char *node, *switches;
+    bool base, leaving;
+    uint32_t job, restarts;
+    int nodeid, slots;
+    int64_t pid; /* 0: it has not said it */
+};
+
+static struct leader_member *member_on(const struct leader *leader, const char *node)
 {
-    static char text[200];
-
-    if (leader->phase == PHASE_ENDING || leader->stopping)
-        return "the job is ending";
-    if (base && leaving) {
-        /* SIGTERM came before the join. */
-        change_stop_job(leader, "terminated");
-        return "the job is ending";
-    }
-    if (leaving)
-        return "its job is already being preempted";
-    if (base && job != leader->options->job)
-        return "not a node of the base job";
-    for (int i = 0; i < leader->member_count; i++) {
-        if (leader->members[i]->link == NULL || strcmp(leader->members[i]->node, node) != 0)
-            continue;
-        snprintf(text, sizeof(text), "node %s already works for this job (job %u)", node,
-                 leader->members[i]->job);
-        return text;
-    }
-    if (!base) {
-        struct extension *ext = extensions_find(leader, job);
-        int nodes = leader->options->base_nodes - roster_base_lost(leader);
-
-        if (ext != NULL && ext->state == PLAN_LEAVING)
-            return "this extension is no longer needed";
-        for (int i = 0; i < leader->member_count; i++)
-            nodes += leader->members[i]->link != NULL && !leader->members[i]->base &&
-                     !leader->members[i]->leaving &&
-                     !extensions_to_go(leader, leader->members[i]->job);
-        if (nodes + 1 > leader->options->policy->sizes.max) {
-            snprintf(text, sizeof(text), "the job has its %d nodes (MAX)",
-                     leader->options->policy->sizes.max);
-            return text;
-        }
-    }
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->link != NULL && strcmp(roster_at(leader, i)->node, node) == 0)
+            return roster_at(leader, i);
     return NULL;
 }
 
-static void send_welcome(struct leader *leader, struct leader_member *member, bool keep)
+/* Is there no place for one more node of an extension? */
+static bool is_full(struct leader *leader)
+{
+    int nodes = leader->options->base_nodes - roster_base_lost(leader);
+
+    for (int i = 0; i < roster_count(leader); i++)
+        nodes += roster_at(leader, i)->link != NULL && !roster_at(leader, i)->base &&
+                 !change_is_left(roster_at(leader, i)->part) &&
+                 !extensions_to_go(leader, roster_at(leader, i)->job);
+    return nodes + 1 > leader->options->policy->sizes.max;
+}
+
+/* Returns 0: welcome, or -1 with the reason why not. */
+static int refuse(struct leader *leader, const struct join *join, struct error *why)
+{
+    const struct leader_member *other;
+    const struct extension *ext;
+
+    if (change_is_ending(leader->change) || change_stopping(leader->change))
+        return error_set(why, "the job is ending");
+    if (join->leaving)
+        return error_set(why, "its job is already being preempted");
+    if (join->base && join->job != leader->options->job)
+        return error_set(why, "not a node of the base job");
+    other = member_on(leader, join->node);
+    if (other != NULL)
+        return error_set(why, "node %s already works for this job (job %u)", join->node,
+                         other->job);
+    if (join->base)
+        return 0;
+    ext = extensions_find(leader, join->job);
+    if (ext != NULL && ext->state == PLAN_LEAVING)
+        return error_set(why, "this extension is no longer needed");
+    if (is_full(leader))
+        return error_set(why, "the job has its %d nodes (MAX)", leader->options->policy->sizes.max);
+    return 0;
+}
+
+void roster_welcome(struct leader *leader, struct leader_member *member, bool keep)
 {
     const struct leader_options *o = leader->options;
     json_object *msg = leader_message("welcome", -1);
@@ -184,10 +235,10 @@ static void send_welcome(struct leader *leader, struct leader_member *member, bo
     json_object_object_add(msg, "max_restarts", json_object_new_int(o->policy->restarts.restarts));
     if (o->policy->scale_config != NULL)
         json_object_object_add(msg, "scale_config", json_object_get(o->policy->scale_config));
-    json_object_object_add(msg, "term", json_object_new_int(leader->lease.term));
+    json_object_object_add(msg, "term", json_object_new_int(lease_term(leader)));
     json_object_object_add(msg, "address", json_object_new_string(o->address));
     json_object_object_add(msg, "port", json_object_new_int(leader_port(leader)));
-    json_object_object_add(msg, "successors", json_object_get(leader->successors));
+    json_object_object_add(msg, "successors", json_object_get(lease_successors(leader)));
     json_object_object_add(msg, "you", json_object_new_string(link_peer_address(member->link)));
     json_object_object_add(msg, "slurm_user", json_object_new_int64(o->slurm_user));
     json_object_object_add(msg, "keep", json_object_new_boolean(keep));
@@ -200,8 +251,8 @@ static void send_welcome(struct leader *leader, struct leader_member *member, bo
 /* An agent that has lost its link to us comes back before we have noticed. */
 static void lose_former(struct leader *leader, const char *node, uint32_t job, int64_t pid)
 {
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *m = leader->members[i];
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->link == NULL || m->job != job || m->pid != pid || strcmp(m->node, node) != 0)
             continue;
@@ -210,111 +261,176 @@ static void lose_former(struct leader *leader, const char *node, uint32_t job, i
     }
 }
 
-static void handle_join(struct leader *leader, struct link *link, json_object *msg)
+static bool read_join(json_object *msg, struct join *join)
 {
-    const char *node = json_get_string(msg, "node");
-    const char *switches = json_get_string(msg, "switches");
-    bool base = json_get_bool(msg, "base", false);
-    int64_t job, restarts, nodeid, slots, pid = 0;
-    const char *refused;
-    struct leader_member *m, **grown;
+    int64_t job, restarts, nodeid, slots;
 
-    if (!world_name_ok(node) || !json_get_int(msg, "job", 1, UINT32_MAX, &job) ||
+    *join = (struct join){
+        .node = json_get_string(msg, "node"),
+        .switches = json_get_string(msg, "switches"),
+        .base = json_get_bool(msg, "base", false),
+        .leaving = json_get_bool(msg, "leaving", false),
+    };
+    if (!world_name_ok(join->node) || !json_get_int(msg, "job", 1, UINT32_MAX, &job) ||
         !json_get_int(msg, "restarts", 0, UINT32_MAX, &restarts) ||
         !json_get_int(msg, "nodeid", 0, SIZES_NODES_MAX, &nodeid) ||
-        !json_get_int(msg, "slots", 1, WORLD_SLOTS_MAX, &slots)) {
-        link_close(link, "a join that cannot be understood");
-        return;
-    }
-    if (json_get_int(msg, "pid", 1, INT32_MAX, &pid))
-        lose_former(leader, node, (uint32_t)job, pid);
-    if (leader->deposed) { /* and is not to be refused: another node leads */
-        link_close(link, "this node does not lead the job any more");
-        return;
-    }
-    refused = refusal(leader, node, (uint32_t)job, base, json_get_bool(msg, "leaving", false));
-    if (refused != NULL) {
-        json_object *answer = leader_message("refuse", -1);
+        !json_get_int(msg, "slots", 1, WORLD_SLOTS_MAX, &slots))
+        return false;
+    if (!json_get_int(msg, "pid", 1, INT32_MAX, &join->pid))
+        join->pid = 0;
+    join->job = (uint32_t)job;
+    join->restarts = (uint32_t)restarts;
+    join->nodeid = (int)nodeid;
+    join->slots = (int)slots;
+    return true;
+}
 
-        json_object_object_add(answer, "reason", json_object_new_string(refused));
-        link_send(link, answer);
-        link_close(link, refused);
-        return;
-    }
-    grown = realloc(leader->members, ((size_t)leader->member_count + 1) * sizeof(*grown));
+/* A new member at the end of the list. NULL: out of memory. */
+static struct leader_member *add_member(struct leader *leader, struct link *link,
+                                        const struct join *join)
+{
+    struct roster *roster = leader->roster;
+    struct leader_member *m,
+        **grown = realloc(roster->members, ((size_t)roster->count + 1) * sizeof(*grown));
+
     if (grown != NULL)
-        leader->members = grown;
+        roster->members = grown;
     m = grown != NULL ? calloc(1, sizeof(*m)) : NULL;
-    if (m == NULL || (m->node = strdup(node)) == NULL) {
+    if (m == NULL || (m->node = strdup(join->node)) == NULL) {
         free(m);
-        link_close(link, "out of memory");
-        return;
+        return NULL;
     }
-    m->id = leader->next_id++;
+    m->id = ++roster->next_id;
     m->link = link;
-    m->job = (uint32_t)job;
-    m->restarts = (uint32_t)restarts;
-    m->base = base;
-    m->nodeid = (int)nodeid;
-    m->slots = (int)slots;
-    m->switches = switches != NULL && strlen(switches) < TREE_PATH_MAX ? strdup(switches) : NULL;
-    m->pid = pid;
+    m->job = join->job;
+    m->restarts = join->restarts;
+    m->base = join->base;
+    m->nodeid = join->nodeid;
+    m->slots = join->slots;
+    if (join->switches != NULL && strlen(join->switches) < TREE_PATH_MAX)
+        m->switches = strdup(join->switches);
+    m->pid = join->pid;
     m->joined = m->last_heard = leader_now(leader);
     m->seen = m->joined - leader->options->conf->heartbeat_timeout / 2.0; /* nothing of ours yet */
     m->heard = true; /* if it is not any more when that is looked at first, it has been lost */
-    m->position = m->next_position = -1;
-    leader->members[leader->member_count++] = m;
+    roster->members[roster->count++] = m;
+    return m;
+}
+
+/* What an agent says of its workers, if it comes from the leader before this one. */
+static void read_former(json_object *msg, struct change_join *join)
+{
+    json_object *said = NULL;
+    struct error err = {""};
+    int64_t number = 0;
+
+    if (json_get_int(msg, "gen", 0, INT32_MAX - 1, &number))
+        join->last_world = (int)number;
+    if (json_get_int(msg, "completed", 1, INT32_MAX, &number))
+        join->completed_world = (int)number;
+    if (!json_object_object_get_ex(msg, "group", &said) ||
+        !json_get_int(said, "started", 1, INT32_MAX, &number))
+        return;
+    join->started = (int)number;
+    join->live = json_get_bool(said, "live", false);
+    join->stateful = json_get_bool(said, "stateful", false);
+    if (!json_get_int(said, "shape", 0, INT64_MAX, &join->signature))
+        join->signature = 0;
+    if (json_get_int(said, "slowest", 0, UINT32_MAX, &number))
+        join->slowest = (uint32_t)number;
+    if (join->live)
+        join->was_in = world_from_json(said, &err);
+}
+
+static void post_join(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    struct change_join join = {.id = m->id,
+                               .node = m->node,
+                               .address = link_peer_address(m->link),
+                               .job = m->job,
+                               .base = m->base,
+                               .nodeid = m->nodeid,
+                               .slots = m->slots};
+
+    read_former(msg, &join);
+    act_post(leader, (struct change_fact){.kind = CHANGE_FACT_JOINED, .join = &join});
+}
+
+void roster_join(struct leader *leader, struct link *link, json_object *msg)
+{
+    struct leader_member *m;
+    struct error why = {""};
+    struct join join;
+
+    if (!read_join(msg, &join)) {
+        link_close(link, "a join that cannot be understood");
+        return;
+    }
+    if (join.pid != 0)
+        lose_former(leader, join.node, join.job, join.pid);
+    if (lease_deposed(leader)) { /* and is not to be refused: another node leads */
+        link_close(link, "this node does not lead the job any more");
+        return;
+    }
+    /* SIGTERM has reached this node of the base before it could join: the job ends. */
+    if (join.base && join.leaving && !leader_has_ended(leader) && !change_stopping(leader->change))
+        act_stop(leader, "terminated");
+    if (refuse(leader, &join, &why) != 0) {
+        json_object *answer = leader_message("refuse", -1);
+
+        json_object_object_add(answer, "reason", json_object_new_string(why.text));
+        link_send(link, answer);
+        link_close(link, why.text);
+        return;
+    }
+    m = add_member(leader, link, &join);
+    if (m == NULL) {
+        link_close(link, "out of memory");
+        return;
+    }
     log_debug("node %s of job %u joins", m->node, m->job);
-    send_welcome(leader, m, takeover_joined(leader, m, msg));
-    if (!base)
+    post_join(leader, m, msg);
+    if (m->part == NULL) {
+        member_free(leader->roster->members[--leader->roster->count]);
+        link_close(link, "out of memory");
+        return;
+    }
+    if (!join.base)
         extensions_joined(leader, m);
-    decide_later(leader, 0);
 }
 
 /* ---- what they say ----------------------------------------------------------------------------------------------------- */
 
-static void handle_leaving(struct leader *leader, struct leader_member *m, json_object *msg)
+void roster_leaving(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     const char *reason = json_get_string(msg, "reason");
+    bool known = change_is_left(m->part);
+    uint32_t job = m->job;
 
-    if (m->leaving && m->unneeded) {
-        m->unneeded = false; /* it had time until now */
-        decide_later(leader, 0);
-    }
-    if (m->leaving)
-        return;
-    m->leaving = true;
     if (m->base) {
-        change_stop_job(leader, reason != NULL ? reason : "ending");
+        act_post(leader, (struct change_fact){.kind = CHANGE_FACT_LEAVING,
+                                              .member = m->id,
+                                              .notice = CHANGE_CALLED});
+        if (!known)
+            act_stop(leader, reason != NULL ? reason : "ending");
         return;
     }
-    leader_setback(leader);
-    leader->leave_at = leader_now(leader) + LEAVE_WAIT;
-    /* Slurm takes the whole job: its other nodes need not wait for their own signal. */
-    for (int i = 0; i < leader->member_count; i++) {
-        struct leader_member *each = leader->members[i];
-
-        if (each->job != m->job)
-            continue;
-        log_info("job %u: Slurm takes node %s back", leader->options->job, each->node);
-        each->leaving = true;
-        if (each->departing > 0)
-            continue; /* … which it is just leaving */
-        if (each->position < 0 || leader->world == NULL || each->drained)
-            roster_release(leader, each, "not in use");
-        else
-            leader->leaving_job = m->job;
+    if (known) { /* we have told it before, or Slurm has */
+        act_post(leader, (struct change_fact){.kind = CHANGE_FACT_LEAVING,
+                                              .member = m->id,
+                                              .notice = CHANGE_CALLED});
+        return;
     }
-    if (leader->leaving_job == m->job) {
-        snprintf(leader->next_reason, sizeof(leader->next_reason), "extension job %u has to leave",
-                 m->job);
+    decide_setback(leader);
+    log_info("job %u: Slurm takes extension job %u back", leader->options->job, job);
+    /* Slurm takes the whole job: its other nodes need not wait for their own signal. */
+    extensions_make_leave(leader, job, CHANGE_CALLED, "not in use");
+    if (change_leaving_job(leader->change) == job) {
         /* Slurm knows why; by the time that the next world is formed so do we. */
-        leader->last_poll = 0;
-        extensions_poll(leader);
+        slurm_look_soon(leader);
+        slurm_look_poll(leader);
     }
     extensions_member_gone(leader, m);
-    prepare_again(leader);
-    decide_later(leader, 0);
 }
 
 static void ack_output(size_t bytes, void *arg)
@@ -327,7 +443,7 @@ static void ack_output(size_t bytes, void *arg)
     leader_send(m, msg);
 }
 
-static void handle_out(struct leader *leader, struct leader_member *m, json_object *msg)
+void roster_out(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     const char *data = json_get_string(msg, "data");
     int64_t rank, fd;
@@ -347,64 +463,20 @@ static void handle_out(struct leader *leader, struct leader_member *m, json_obje
     free(bytes);
 }
 
-static void on_open(struct link *link, void *arg)
+void roster_beat(struct leader *leader, struct leader_member *m, json_object *msg)
 {
-    (void)link;
-    (void)arg;
+    int64_t step;
+
+    if (json_get_int(msg, "step", 0, INT64_MAX, &step))
+        m->step = (uint64_t)step;
+    report_progress(leader, m, msg);
+    lease_beat(leader, m, msg);
+    facts_beat(leader, m, msg);
 }
 
-static void on_message(struct link *link, json_object *msg, void *arg)
+void roster_link_closed(struct leader *leader, struct link *link, const char *why)
 {
-    struct leader *leader = arg;
-    const char *type = json_get_string(msg, "t");
-    struct leader_member *m = member_of(leader, link);
-
-    if (type == NULL)
-        return;
-    if (strcmp(link_role(link), LINK_ROLE_CONTROL) == 0) {
-        report_control(leader, link, type, msg);
-        return;
-    }
-    if (m == NULL) {
-        if (strcmp(type, "join") == 0)
-            handle_join(leader, link, msg);
-        return;
-    }
-    m->last_heard = leader_now(leader);
-    if (strcmp(type, "end") == 0) {
-        const char *reason = json_get_string(msg, "reason");
-
-        change_stop_job(leader, reason != NULL ? reason : "a program has asked for it");
-    } else if (strcmp(type, "unwatched") == 0) {
-        srun_unwatched(leader, m, msg);
-    } else if (strcmp(type, "reclaim") == 0) {
-        exclude_reclaimed(leader, m);
-    } else if (strcmp(type, "leaving") == 0) {
-        handle_leaving(leader, m, msg);
-    } else if (strcmp(type, "out") == 0) {
-        handle_out(leader, m, msg);
-    } else if (strcmp(type, "beat") == 0) {
-        int64_t step, slowest;
-
-        if (json_get_int(msg, "step", 0, INT64_MAX, &step))
-            m->step = (uint64_t)step;
-        if (json_get_int(msg, "slowest", 0, UINT32_MAX, &slowest))
-            m->slowest = (uint32_t)slowest;
-        report_progress(leader, m, msg);
-        lease_beat(leader, m, msg);
-        abort_hear(leader, m, msg);
-    } else if (strcmp(type, "listen") == 0) {
-        lease_listens(leader, m, msg);
-    } else if (!store_on_message(leader, m, type, msg) &&
-               !pmix_relay_on_message(leader, m, type, msg)) {
-        change_on_message(leader, m, type, msg);
-    }
-}
-
-static void on_link_closed(struct link *link, const char *why, void *arg)
-{
-    struct leader *leader = arg;
-    struct leader_member *m = member_of(leader, link);
+    struct leader_member *m = roster_by_link(leader, link);
 
     if (m == NULL)
         return;
@@ -412,42 +484,38 @@ static void on_link_closed(struct link *link, const char *why, void *arg)
     roster_lose(leader, m, why);
 }
 
-const struct link_handlers roster_handlers = {
-    .open = on_open, .message = on_message, .closed = on_link_closed};
-
-void leader_adopt(struct leader *leader, struct link *link, json_object *said)
-{
-    for (size_t i = 0; i < json_object_array_length(said); i++)
-        on_message(link, json_object_array_get_idx(said, i), leader);
-}
-
 /* ---- who is silent ----------------------------------------------------------------------------------------------------- */
 
 static void on_silence(uv_timer_t *timer);
 
-/* The timer is due when somebody could have been silent for too long, not before: an idle job is not to wake up for nothing. */
-void roster_watch(struct leader *leader)
+/* The timer is due when somebody could have been silent for too long, not before: an idle job is not
+ * to wake up for nothing. */
+static void watch(struct leader *leader)
 {
     double limit = leader->options->conf->heartbeat_timeout, now = leader_now(leader);
     double due = now + limit;
 
-    for (int i = 0; i < leader->member_count; i++)
-        if (leader->members[i]->link != NULL && leader->members[i]->last_heard + limit < due)
-            due = leader->members[i]->last_heard + limit;
-    leader->silence_due = due;
-    uv_timer_start(&leader->silence, on_silence, due > now ? (uint64_t)((due - now) * 1000) + 1 : 1,
-                   0);
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
+
+        if (m->link != NULL && m->last_heard + limit < due)
+            due = m->last_heard + limit;
+    }
+    leader->roster->silence_due = due;
+    uv_timer_start(&leader->roster->silence, on_silence,
+                   due > now ? (uint64_t)((due - now) * 1000) + 1 : 1, 0);
 }
 
 static void on_silence(uv_timer_t *timer)
 {
     struct leader *leader = timer->data;
     double now = leader_now(leader), limit = leader->options->conf->heartbeat_timeout;
-    /* Have we been asleep ourselves (a slow disk, a stopped process)? Then what was sent meanwhile is still to be read. */
-    bool late = now - leader->silence_due > limit / 4;
+    /* Has the leader been asleep itself (a slow disk, a stopped process)? Then what members sent
+     * meanwhile is still to be read. */
+    bool late = now - leader->roster->silence_due > limit / 4;
 
-    for (int i = leader->member_count - 1; i >= 0; i--) {
-        struct leader_member *m = leader->members[i];
+    for (int i = roster_count(leader) - 1; i >= 0; i--) {
+        struct leader_member *m = roster_at(leader, i);
 
         if (m->link == NULL)
             continue;
@@ -456,18 +524,39 @@ static void on_silence(uv_timer_t *timer)
         if (now - m->last_heard >= limit) {
             srun_silent(leader, m);
             roster_lose(leader, m, "no heartbeat");
-            i = leader->member_count; /* the list has changed */
+            i = roster_count(leader); /* the list has changed */
         }
     }
-    live_watch(leader);
+    act_post(leader, (struct change_fact){.kind = CHANGE_FACT_WATCH});
     hang_watch(leader);
     if (!uv_is_closing((uv_handle_t *)timer)) /* all can be over now */
-        roster_watch(leader);
+        watch(leader);
 }
 
-void roster_free(struct leader *leader)
+/* ---- life -------------------------------------------------------------------------------------- */
+
+struct roster *roster_create(void)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        member_free(leader->members[i]);
-    free(leader->members);
+    return calloc(1, sizeof(struct roster));
+}
+
+void roster_open(struct leader *leader)
+{
+    leader_timer_init(leader, &leader->roster->silence);
+    watch(leader);
+}
+
+void roster_close(struct leader *leader)
+{
+    leader_timer_close(&leader->roster->silence);
+}
+
+void roster_destroy(struct roster *roster)
+{
+    if (roster == NULL)
+        return;
+    for (int i = 0; i < roster->count; i++)
+        member_free(roster->members[i]);
+    free(roster->members);
+    free(roster);
 }

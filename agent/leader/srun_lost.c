@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The leading node was lost, and with it srun and the batch script: nobody writes down what workers say, and nobody ends the job (doc/takeover.md).
+/* The leading node was lost, and with it srun and the batch script: nobody writes down what workers
+ * say, and nobody ends the job (doc/takeover.md).
  *
- * A leader that follows another one asks whether srun still listens. If not, the members' output goes through it to the job's output file, and when all is
- * over it tells Slurm that the job has ended. */
+ * A leader that follows another one asks whether srun still listens. If not, the members' output
+ * goes through the leader to the job's output file, and when all is over the leader tells Slurm
+ * that the job has ended. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +12,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/leader/end.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/requeue.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/srun.h"
 #include "agent/srun_port.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
+
+struct srun_lost {
+    bool lost;        /* there is no srun any more */
+    bool looking;     /* a look is under way */
+    bool looked_last; /* the last look, when all was over, has begun */
+    bool completing;  /* Slurm is being told that the job has ended */
+    bool completed;   /* … or has been */
+};
 
 struct srun_look {
     struct slurm_work work;
@@ -72,10 +87,10 @@ static void looked(void *arg)
     struct srun_look *srun_look = arg;
     struct leader *leader = srun_look->leader;
 
-    leader->looking_for_srun = false;
+    leader->srun_lost->looking = false;
     if (!srun_look->output_only)
-        leader->srun_lost = !srun_look->there;
-    if (!srun_look->there && leader->phase != PHASE_ENDING) {
+        leader->srun_lost->lost = !srun_look->there;
+    if (!srun_look->there && !leader_has_ended(leader)) {
         if (srun_look->fd >= 0) {
             dup2(srun_look->fd, STDOUT_FILENO);
             dup2(srun_look->fd, STDERR_FILENO);
@@ -85,8 +100,8 @@ static void looked(void *arg)
                  srun_look->output_only ? "does not hear this node any more"
                                         : "is lost with its node",
                  srun_look->fd >= 0 ? srun_look->path : "no file");
-        for (int i = 0; i < leader->member_count; i++)
-            srun_lost_tell(leader, leader->members[i]);
+        for (int i = 0; i < roster_count(leader); i++)
+            srun_lost_tell(leader, roster_at(leader, i));
     }
     if (srun_look->fd >= 0)
         close(srun_look->fd);
@@ -95,10 +110,10 @@ static void looked(void *arg)
     free(srun_look->port);
     free(srun_look->state_dir);
     free(srun_look);
-    if (leader->phase == PHASE_ENDING) {
-        if (!leader->srun_lost)
+    if (leader_has_ended(leader)) {
+        if (!leader->srun_lost->lost)
             srun_found(leader);
-        leader_handle_closed(leader);
+        end_look(leader);
     }
 }
 
@@ -125,11 +140,11 @@ void srun_lost_look(struct leader *leader, bool output_only)
         .state_dir = strdup(leader->options->state_dir),
         .fd = -1,
     };
-    leader->looking_for_srun = true;
+    leader->srun_lost->looking = true;
     slurm_queue(leader->loop, &srun_look->work);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 #define END_AGAIN_MS 5000
 #define END_LIMIT    3600.0 /* seconds: the nodes are the job's until Slurm hears of it */
@@ -166,31 +181,33 @@ static void job_ended(void *arg)
     }
     if (!ending->done)
         log_error("job %u: has ended, and cannot tell Slurm: %s", ending->job, ending->err.text);
-    leader->completing = false;
+    leader->srun_lost->completing = false;
     free(ending);
-    leader_handle_closed(leader);
+    end_look(leader);
 }
 
 bool srun_lost_ends(struct leader *leader)
 {
     struct ending *ending;
 
-    if (leader->completing)
+    if (leader->srun_lost->completing)
         return true;
-    if (leader->lease.term > 0 && !leader->deposed && !leader->looked_last) {
-        /* If it was there when the node before this one was lost, it may have been lost since; if not, that node may only have been cut off, and be back. */
-        leader->looked_last = true;
+    if (lease_term(leader) > 0 && !lease_deposed(leader) && !leader->srun_lost->looked_last) {
+        /* An srun that was there when the node before this one was lost may have been lost since.
+         * If it was not there, that node may only have been cut off, and be back. */
+        leader->srun_lost->looked_last = true;
         srun_lost_look(leader, false);
-        return leader->looking_for_srun;
+        return leader->srun_lost->looking;
     }
-    if ((!leader->srun_lost && !srun_misleads(leader)) || leader->deposed ||
-        leader->completed_job || leader->requeue || (ending = calloc(1, sizeof(*ending))) == NULL)
+    if ((!leader->srun_lost->lost && !srun_misleads(leader)) || lease_deposed(leader) ||
+        leader->srun_lost->completed || requeue_wanted(leader) ||
+        (ending = calloc(1, sizeof(*ending))) == NULL)
         return false;
-    if (!leader->srun_lost)
+    if (!leader->srun_lost->lost)
         log_info("job %u: has ended, and srun would not say so: what the batch script does after "
                  "it is left out",
                  leader->options->job);
-    leader->completing = leader->completed_job = true;
+    leader->srun_lost->completing = leader->srun_lost->completed = true;
     *ending = (struct ending){.work = {.work = end_job, .done = job_ended, .arg = ending},
                               .leader = leader,
                               .job = leader->options->job,
@@ -198,4 +215,26 @@ bool srun_lost_ends(struct leader *leader)
                               .since = leader_now(leader)};
     slurm_queue(leader->loop, &ending->work);
     return true;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct srun_lost *srun_lost_create(void)
+{
+    return calloc(1, sizeof(struct srun_lost));
+}
+
+void srun_lost_destroy(struct srun_lost *lost)
+{
+    free(lost);
+}
+
+bool srun_is_lost(const struct leader *leader)
+{
+    return leader->srun_lost->lost;
+}
+
+bool srun_is_looked_for(const struct leader *leader)
+{
+    return leader->srun_lost->looking;
 }

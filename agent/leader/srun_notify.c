@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What srun does not hear by itself: that a node of the base is lost (doc/takeover.md, "What srun does").
+/* What srun does not hear by itself: that a node of the base is lost (doc/takeover.md, "What srun
+ * does").
  *
- * It would wait for the node's tasks when the training is over; and if the node is back before Slurm calls it down, srun would find the step missing there, and end it everywhere. So
- * elastic-node-fail tells it, as Slurm would later. Where that does not work the leader ends the job in Slurm itself when all is over (srun_look.c). */
+ * srun would wait for the node's tasks when the training is over. If the node is back before Slurm
+ * calls it down, srun would find the step missing there, and end it everywhere. So
+ * elastic-node-fail tells srun of the node, as Slurm would later. Where that does not work the
+ * leader ends the job in Slurm itself when all is over (srun_lost.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/requeue.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/srun.h"
 #include "agent/paths.h"
 #include "common/log.h"
 #include "lib/json_get.h"
@@ -37,18 +44,23 @@ struct srun {
     char job[16], *list;
 };
 
-static struct srun *create(const struct leader *leader)
+struct srun *srun_create(const struct leader_options *options)
 {
     const char *list = getenv("SLURM_STEP_NODELIST");
     struct srun *srun = calloc(1, sizeof(*srun));
-    char **names = list != NULL ? slurm_client_expand(list) : NULL;
+    char **names;
 
-    if (srun != NULL)
-        srun->nodes = calloc((size_t)leader->options->base_nodes, sizeof(*srun->nodes));
-    if (srun != NULL && srun->nodes != NULL)
-        srun->count = leader->options->base_nodes;
+    if (srun == NULL)
+        return NULL;
+    srun->nodes = calloc((size_t)options->base_nodes, sizeof(*srun->nodes));
+    if (srun->nodes == NULL) {
+        free(srun);
+        return NULL;
+    }
+    srun->count = options->base_nodes;
+    names = list != NULL ? slurm_client_expand(list) : NULL;
     for (int i = 0; names != NULL && names[i] != NULL; i++) {
-        if (srun != NULL && i < srun->count)
+        if (i < srun->count)
             srun->nodes[i].name = names[i];
         else
             free(names[i]);
@@ -57,10 +69,8 @@ static struct srun *create(const struct leader *leader)
     return srun;
 }
 
-void srun_free(struct leader *leader)
+void srun_destroy(struct srun *srun)
 {
-    struct srun *srun = leader->srun;
-
     if (srun == NULL)
         return;
     for (int i = 0; i < srun->count; i++)
@@ -68,24 +78,19 @@ void srun_free(struct leader *leader)
     free(srun->nodes);
     free(srun->list);
     free(srun);
-    leader->srun = NULL;
 }
 
 static struct srun_node *node_of(struct leader *leader, const struct leader_member *m)
 {
-    if (leader->srun == NULL)
-        leader->srun = create(leader);
-    return leader->srun != NULL && m->base && m->nodeid < leader->srun->count
-               ? &leader->srun->nodes[m->nodeid]
-               : NULL;
+    return m->base && m->nodeid < leader->srun->count ? &leader->srun->nodes[m->nodeid] : NULL;
 }
 
-/* ---- telling it -------------------------------------------------------------------------------------------------------------- */
+/* ---- telling it ------------------------------------------------------------------------------ */
 
 static void forward_all(struct leader *leader)
 {
-    for (int i = 0; i < leader->member_count; i++)
-        srun_lost_tell(leader, leader->members[i]);
+    for (int i = 0; i < roster_count(leader); i++)
+        srun_lost_tell(leader, roster_at(leader, i));
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -113,7 +118,7 @@ static void on_ended(uv_process_t *process, int64_t status, int number)
         srun->failures++;
         srun->retry_at = leader_now(leader) + RETRY;
         /* Perhaps it has ended, and the batch script lives. */
-        if (!leader->looking_for_srun && leader->phase != PHASE_ENDING)
+        if (!srun_is_looked_for(leader) && !leader_has_ended(leader))
             srun_lost_look(leader, false);
     }
     uv_close((uv_handle_t *)process, on_closed);
@@ -174,7 +179,7 @@ static void tell(struct leader *leader)
     uv_close((uv_handle_t *)&srun->process, on_closed);
 }
 
-/* ---- what it does not hear --------------------------------------------------------------------------------------------------- */
+/* ---- what it does not hear ------------------------------------------------------------------- */
 
 static void look_for_members(struct leader *leader, double now)
 {
@@ -183,22 +188,23 @@ static void look_for_members(struct leader *leader, double now)
     for (int i = 0; i < srun->count; i++)
         if (srun->nodes[i].absent == 0)
             srun->nodes[i].absent = now;
-    for (int i = 0; i < leader->member_count; i++) {
-        struct srun_node *node = node_of(leader, leader->members[i]);
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct srun_node *node = node_of(leader, roster_at(leader, i));
 
-        if (node == NULL || leader->members[i]->link == NULL)
+        if (node == NULL || roster_at(leader, i)->link == NULL)
             continue;
         node->absent = 0;
         node->silent = false;
         if (node->name == NULL)
-            node->name = strdup(leader->members[i]->node);
+            node->name = strdup(roster_at(leader, i)->node);
     }
 }
 
 static bool watches(const struct leader *leader)
 {
-    return getenv("SLURM_STEP_ID") != NULL && !leader->deposed &&
-           (leader->generation > 0 || leader->lease.term > 0) && leader->assembling == 0;
+    return getenv("SLURM_STEP_ID") != NULL && !lease_deposed(leader) &&
+           (change_generation(leader->change) > 0 || lease_term(leader) > 0) &&
+           change_phase(leader->change) != CHANGE_TAKING_OVER;
 }
 
 static bool is_due(const struct srun_node *node, double now, double patience)
@@ -212,24 +218,21 @@ static void look(struct leader *leader, double patience)
 {
     double now = leader_now(leader);
 
-    if (leader->srun == NULL)
-        leader->srun = create(leader);
-    if (leader->srun == NULL)
-        return;
     look_for_members(leader, now);
     for (int i = 0; i < leader->srun->count; i++) {
         struct srun_node *node = &leader->srun->nodes[i];
 
-        /* Where there is no srun to be told, it is for later: who was only cut off may be back by then. */
-        node->due = (node->due && !leader->srun_lost) || is_due(node, now, patience);
+        /* Where there is no srun to be told, this is for later: a node that was only cut off may be
+         * back by then. */
+        node->due = (node->due && !srun_is_lost(leader)) || is_due(node, now, patience);
     }
-    if (!leader->srun_lost)
+    if (!srun_is_lost(leader))
         tell(leader);
 }
 
 void srun_watch(struct leader *leader)
 {
-    if (leader->phase != PHASE_ENDING && watches(leader) && lease_may_act(leader))
+    if (!leader_has_ended(leader) && watches(leader) && lease_may_act(leader))
         look(leader, LOST_AFTER);
 }
 
@@ -243,7 +246,7 @@ void srun_silent(struct leader *leader, const struct leader_member *m)
     node->absent = leader_now(leader);
 }
 
-void srun_unwatched(struct leader *leader, const struct leader_member *m, json_object *msg)
+void srun_unwatched(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     struct srun_node *node = node_of(leader, m);
 
@@ -251,7 +254,7 @@ void srun_unwatched(struct leader *leader, const struct leader_member *m, json_o
         return;
     node->unwatched = true;
     leader->srun->spoiled = leader->srun->spoiled || json_get_bool(msg, "spoiled", false);
-    if (m->nodeid == leader->options->nodeid && !leader->srun_lost)
+    if (m->nodeid == leader->options->nodeid && !srun_is_lost(leader))
         srun_lost_look(leader, true);
     forward_all(leader);
 }
@@ -260,39 +263,38 @@ bool srun_reads(const struct leader *leader, const struct leader_member *m)
 {
     const struct srun *srun = leader->srun;
 
-    return !leader->srun_lost &&
-           (srun == NULL || !m->base || m->nodeid >= srun->count ||
+    return !srun_is_lost(leader) &&
+           (!m->base || m->nodeid >= srun->count ||
             (!srun->nodes[m->nodeid].told && !srun->nodes[m->nodeid].unwatched));
 }
 
-/* ---- the end ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 void srun_end(struct leader *leader)
 {
-    if (watches(leader) && !leader->requeue) {
-        if (leader->srun != NULL)
-            leader->srun->retry_at = 0;
+    if (watches(leader) && !requeue_wanted(leader)) {
+        leader->srun->retry_at = 0;
         look(leader, 0);
     }
 }
 
 void srun_found(struct leader *leader)
 {
-    if (watches(leader) && !leader->requeue && leader->srun != NULL)
+    if (watches(leader) && !requeue_wanted(leader))
         tell(leader);
 }
 
 bool srun_busy(const struct leader *leader)
 {
-    return leader->srun != NULL && leader->srun->sending;
+    return leader->srun->sending;
 }
 
 bool srun_misleads(const struct leader *leader)
 {
     const struct srun *srun = leader->srun;
-    bool misleads = srun != NULL && srun->spoiled && leader->exit_code == 0;
+    bool misleads = srun->spoiled && leader->exit_code == 0;
 
-    for (int i = 0; srun != NULL && i < srun->count; i++)
+    for (int i = 0; i < srun->count; i++)
         misleads = misleads || (srun->nodes[i].unwatched && !srun->nodes[i].told);
     return misleads;
 }

@@ -1,23 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the leader asks of Slurm: sbatch for an extension job, and requests about those that there are.
+/* What the leader asks of Slurm: sbatch for an extension job, and the end of extension jobs.
  *
- * sbatch and not a library call, so that SPANK plugins, cli_filter and whatever a site has put in front of submission apply. Calls
- * into libslurm block for as long as slurmctld does and run in libuv's threads. */
+ * sbatch and not a library call, so that SPANK plugins, cli_filter and whatever a site has put in
+ * front of submission apply. Calls into libslurm block for as long as slurmctld does, so they run
+ * in libuv's threads. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "agent/leader/allocation.h"
+#include "agent/leader/decide.h"
+#include "agent/leader/end.h"
+#include "agent/leader/exclude.h"
+#include "agent/leader/extension_argv.h"
+#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/slurm_look.h"
+#include "agent/leader/submit.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
 
 #define SUBMIT_LIMIT_MS    60000 /* for sbatch, which retries while slurmctld restarts */
 #define SUBMIT_BACKOFF_MAX 60.0
+#define SUBMIT_BACKOFF     2.0
 #define MINUTES_MIN        1 /* no extension for less */
 
-/* ---- sbatch ------------------------------------------------------------------------------------------------------------ */
+struct submit {
+    struct submission *submission; /* a running sbatch; NULL: none */
+    int count;                     /* submissions so far */
+    char error[256];               /* what sbatch has said last; "": nothing, or it went well */
+    double after;                  /* no sbatch before, since one was refused */
+    double backoff;                /* seconds after the next refusal */
+    int cancelling;                /* cancellations under way */
+    bool cleaned;                  /* extensions have been cancelled at the end */
+};
+
+/* ---- sbatch ---------------------------------------------------------------------------------- */
 
 struct submission {
     struct leader *leader;
@@ -61,7 +83,7 @@ static void submission_result(struct submission *s)
     struct extension *ext = extensions_find(leader, 0);
     unsigned long job = strtoul(s->out_text, NULL, 10);
 
-    leader->submission = NULL;
+    leader->submit->submission = NULL;
     if (s->status == 0 && job > 0 && job < UINT32_MAX) {
         if (extensions_find(leader, (uint32_t)job) != NULL) {
             /* Its agents have joined before. */
@@ -81,35 +103,35 @@ static void submission_result(struct submission *s)
             ext->pool = s->pool;
             ext->increments = s->increments;
         }
-        leader->submit_error[0] = '\0';
-        leader->submit_backoff = 2;
-        leader->last_increments = s->increments;
-        leader->last_poll = 0;
-        if (leader->phase == PHASE_ENDING || leader->stopping)
+        leader->submit->error[0] = '\0';
+        leader->submit->backoff = SUBMIT_BACKOFF;
+        decide_note_increments(leader, s->increments);
+        slurm_look_soon(leader);
+        if (change_is_ending(leader->change) || change_stopping(leader->change))
             extensions_cancel(leader, (uint32_t)job, false, "the job is ending");
     } else {
-        char before[sizeof(leader->submit_error)];
+        char before[sizeof(leader->submit->error)];
 
         if (ext != NULL)
             extensions_drop(leader, ext);
-        memcpy(before, leader->submit_error, sizeof(before));
-        last_line(s->err_text, leader->submit_error, sizeof(leader->submit_error));
-        if (leader->submit_error[0] == '\0')
-            snprintf(leader->submit_error, sizeof(leader->submit_error),
+        memcpy(before, leader->submit->error, sizeof(before));
+        last_line(s->err_text, leader->submit->error, sizeof(leader->submit->error));
+        if (leader->submit->error[0] == '\0')
+            snprintf(leader->submit->error, sizeof(leader->submit->error),
                      "sbatch ended with status %lld", (long long)s->status);
-        requests_growth_failed(leader->requests, leader->submit_error);
-        if (strcmp(before, leader->submit_error) != 0) /* once, however often it is tried */
+        allocation_growth_failed(leader, leader->submit->error);
+        if (strcmp(before, leader->submit->error) != 0) /* once, however often it is tried */
             log_info("job %u: an extension of %d node%s was refused: %s", leader->options->job,
-                     s->nodes, s->nodes == 1 ? "" : "s", leader->submit_error);
-        leader->submit_after = leader_now(leader) + leader->submit_backoff;
-        leader->submit_backoff *= 2;
-        if (leader->submit_backoff > SUBMIT_BACKOFF_MAX)
-            leader->submit_backoff = SUBMIT_BACKOFF_MAX;
-        leader->last_increments = 0;
+                     s->nodes, s->nodes == 1 ? "" : "s", leader->submit->error);
+        leader->submit->after = leader_now(leader) + leader->submit->backoff;
+        leader->submit->backoff *= 2;
+        if (leader->submit->backoff > SUBMIT_BACKOFF_MAX)
+            leader->submit->backoff = SUBMIT_BACKOFF_MAX;
+        decide_note_increments(leader, 0);
     }
     decide_later(leader, 0);
-    if (leader->phase == PHASE_ENDING)
-        leader_handle_closed(leader);
+    if (leader_has_ended(leader))
+        end_look(leader);
 }
 
 static void submission_closed(uv_handle_t *handle)
@@ -219,24 +241,25 @@ static int submission_spawn(struct submission *s, char **argv, char **env)
 /* Nodes of the base and of extensions that stay. */
 static char **used_nodes(struct leader *leader)
 {
-    char **list = calloc((size_t)leader->member_count + 1, sizeof(*list));
+    char **list = calloc((size_t)roster_count(leader) + 1, sizeof(*list));
     int count = 0;
 
-    for (int i = 0; list != NULL && i < leader->member_count; i++)
-        if (leader->members[i]->link != NULL && !leader->members[i]->leaving)
-            list[count++] = leader->members[i]->node;
+    for (int i = 0; list != NULL && i < roster_count(leader); i++)
+        if (roster_at(leader, i)->link != NULL && !change_is_left(roster_at(leader, i)->part))
+            list[count++] = roster_at(leader, i)->node;
     return list;
 }
 
 static bool base_ends_soon(struct leader *leader)
 {
-    long left = leader->base->end - time(NULL);
+    const struct job_info *base = slurm_look_base(leader);
+    long left = base->end - time(NULL);
 
-    if (leader->base->time_limit == UINT32_MAX || left >= MINUTES_MIN * 60)
+    if (base->time_limit == UINT32_MAX || left >= MINUTES_MIN * 60)
         return false;
-    snprintf(leader->submit_error, sizeof(leader->submit_error),
+    snprintf(leader->submit->error, sizeof(leader->submit->error),
              "the base job's time limit is %ld s away", left > 0 ? left : 0);
-    leader->submit_after = leader_now(leader) + SUBMIT_BACKOFF_MAX;
+    leader->submit->after = leader_now(leader) + SUBMIT_BACKOFF_MAX;
     return true;
 }
 
@@ -262,13 +285,13 @@ void submit_extension(struct leader *leader, int nodes, int increments, double d
     ext->increments = increments;
     if (delay > 0)
         ext->begin = leader_now(leader) + delay;
-    leader->submission = s;
-    leader->extensions_seen++;
+    leader->submit->submission = s;
+    leader->submit->count++;
     used = used_nodes(leader);
-    avoid = recovery_excluded(leader->recovery, leader_now(leader));
+    avoid = exclude_list(leader);
     ext->excludes = avoid != NULL && avoid[0] != '\0';
-    argv = extension_argv(leader->options, leader->base, s->pool, nodes, delay, time(NULL), used,
-                          avoid);
+    argv = extension_argv(leader->options, slurm_look_base(leader), s->pool, nodes, delay,
+                          time(NULL), used, avoid);
     env = extension_environment(leader);
     submission_spawn(s, argv, env);
     free(used);
@@ -277,7 +300,7 @@ void submit_extension(struct leader *leader, int nodes, int increments, double d
     strings_free(env);
 }
 
-/* ---- scancel ------------------------------------------------------------------------------------------------------- */
+/* ---- scancel --------------------------------------------------------------------------------- */
 
 struct cancelling {
     struct slurm_work work;
@@ -302,14 +325,14 @@ static void cancel_done(void *arg)
     struct cancelling *c = arg;
     struct leader *leader = c->leader;
 
-    leader->last_poll = 0;
-    leader->cancelling--;
+    slurm_look_soon(leader);
+    leader->submit->cancelling--;
     if (c->last)
-        leader->cleaned = true;
+        leader->submit->cleaned = true;
     free(c->jobs);
     free(c);
-    if (leader->phase == PHASE_ENDING)
-        leader_handle_closed(leader);
+    if (leader_has_ended(leader))
+        end_look(leader);
     else
         decide_later(leader, 0);
 }
@@ -318,8 +341,9 @@ void submit_cancel(struct leader *leader, const uint32_t *jobs, int count, bool 
 {
     struct cancelling *c;
 
-    /* Another node may lead now, and work with them. If not, it will be seen again that they linger. */
-    if (!last && leader->phase != PHASE_ENDING && !lease_may_act(leader))
+    /* Another node may lead now, and work with these jobs. If not, a later look at Slurm sees that
+     * they linger. */
+    if (!last && !leader_has_ended(leader) && !lease_may_act(leader))
         return;
     c = calloc(1, sizeof(*c));
     if (c == NULL)
@@ -334,6 +358,62 @@ void submit_cancel(struct leader *leader, const uint32_t *jobs, int count, bool 
     c->last = last;
     c->leader = leader;
     c->work = (struct slurm_work){.work = cancel_work, .done = cancel_done, .arg = c};
-    leader->cancelling++;
+    leader->submit->cancelling++;
     slurm_queue(leader->loop, &c->work);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct submit *submit_create(void)
+{
+    struct submit *submit = calloc(1, sizeof(*submit));
+
+    if (submit != NULL)
+        submit->backoff = SUBMIT_BACKOFF;
+    return submit;
+}
+
+void submit_destroy(struct submit *submit)
+{
+    free(submit);
+}
+
+bool submit_submitting(const struct leader *leader)
+{
+    return leader->submit->submission != NULL;
+}
+
+bool submit_busy(const struct leader *leader)
+{
+    return leader->submit->submission != NULL || leader->submit->cancelling > 0;
+}
+
+int submit_count(const struct leader *leader)
+{
+    return leader->submit->count;
+}
+
+double submit_after(const struct leader *leader)
+{
+    return leader->submit->after;
+}
+
+const char *submit_error(const struct leader *leader)
+{
+    return leader->submit->error;
+}
+
+void submit_forget_error(struct leader *leader)
+{
+    leader->submit->error[0] = '\0';
+}
+
+bool submit_cleaned(const struct leader *leader)
+{
+    return leader->submit->cleaned;
+}
+
+void submit_disown(struct leader *leader)
+{
+    leader->submit->cleaned = true;
 }

@@ -1,28 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The store on which the processes of a world meet, kept by the leader (lib/store.h; doc/live.md): no process of the world hosts it, none takes
- * it along when it dies. A start of a world is a scope; members ask for their processes, and only in worlds that they are part of.
+/* The store on which the processes of a world meet, kept by the leader (lib/store.h; doc/live.md):
+ * no process of the world hosts it, so none takes it along when it dies. Each start of a world is a
+ * scope. Members ask for their processes, and only in worlds that they are part of.
  *
- * What a node has not read yet is bounded: small questions have large answers, and a connection in which too much waits is given up.
- * Beyond the bound the answer is "busy": ask again. */
+ * What a node has not read yet is bounded: small questions have large answers, and a connection in
+ * which too much waits is given up. Beyond the bound the answer is "busy": the node asks again. */
 #include "lib/store.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/pmix_relay.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/world_store.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 #include "lib/pieces.h"
 
-#define UNREAD_MAX  ((size_t)16 << 20) /* bytes on their way to a node; far below what ends a link */
-#define TIMEOUT_MAX 1e9                /* seconds: nobody lives to see it */
+/* Bytes on their way to a node; far below what ends a link. */
+#define UNREAD_MAX  ((size_t)16 << 20)
+#define TIMEOUT_MAX 1e9 /* seconds: nobody lives to see it */
+
+struct world_store {
+    struct store *store; /* NULL: nothing yet */
+    uv_timer_t due;      /* the next of those that wait has waited long enough */
+};
 
 static struct store_scope scope_of(const struct pmix_relay *relay)
 {
     return (struct store_scope){relay->generation, relay->attempt};
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------------------------ */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static const char *word_for(enum store_result result)
 {
@@ -76,30 +86,30 @@ static void settle(struct leader *leader)
     double now = leader_now(leader), due;
     struct store_answer answer;
 
-    while (store_answer(leader->store, &answer)) {
+    while (store_answer(leader->world_store->store, &answer)) {
         struct leader_member *m = roster_by_id(leader, (int)answer.id.owner);
 
         if (m != NULL)
             tell(m, &answer);
     }
-    if (uv_is_closing((uv_handle_t *)&leader->store_due))
+    if (uv_is_closing((uv_handle_t *)&leader->world_store->due))
         return;
-    if (store_deadline(leader->store, &due))
-        uv_timer_start(&leader->store_due, on_due,
+    if (store_deadline(leader->world_store->store, &due))
+        uv_timer_start(&leader->world_store->due, on_due,
                        due > now ? (uint64_t)((due - now) * 1000) + 1 : 0, 0);
     else
-        uv_timer_stop(&leader->store_due);
+        uv_timer_stop(&leader->world_store->due);
 }
 
 static void on_due(uv_timer_t *timer)
 {
     struct leader *leader = timer->data;
 
-    store_expire(leader->store, leader_now(leader));
+    store_expire(leader->world_store->store, leader_now(leader));
     settle(leader);
 }
 
-/* ---- requests ----------------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* What a request has that must be freed. */
 struct pieces_of_request {
@@ -176,15 +186,15 @@ static bool read_request(json_object *msg, double now, struct store_request *req
 static bool is_of_world(const struct leader *leader, const struct leader_member *m,
                         struct store_scope scope)
 {
-    const struct pmix_relay *now = &leader->relay, *next = &leader->next.relay;
+    const struct pmix_relay *now = &leader->relay, *next = &leader->next_relay;
 
     return (scope.attempt == now->attempt && scope.generation == now->generation &&
-            m->position >= 0) ||
+            m->part->place >= 0) ||
            (scope.attempt == next->attempt && scope.generation == next->generation &&
-            m->next_position >= 0);
+            m->part->next_place >= 0);
 }
 
-static void handle_request(struct leader *leader, struct leader_member *m, json_object *msg)
+void world_store_request(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     struct store_request request = {.id = {.owner = (uint64_t)m->id}};
     struct pieces_of_request pieces = {0};
@@ -199,12 +209,12 @@ static void handle_request(struct leader *leader, struct leader_member *m, json_
         !read_request(msg, now, &request, &pieces)) {
         refuse(m, request.id.number, "bad", "a request that cannot be understood");
     } else if (request.scope = (struct store_scope){(int)generation, (int)attempt},
-               leader->store == NULL || !is_of_world(leader, m, request.scope)) {
+               leader->world_store->store == NULL || !is_of_world(leader, m, request.scope)) {
         refuse(m, request.id.number, "gone", NULL);
     } else if (is_behind(m)) {
         refuse(m, request.id.number, "busy", NULL);
     } else {
-        if (store_ask(leader->store, &request, now) != 0)
+        if (store_ask(leader->world_store->store, &request, now) != 0)
             refuse(m, request.id.number, "memory", NULL);
         settle(leader);
     }
@@ -214,55 +224,62 @@ static void handle_request(struct leader *leader, struct leader_member *m, json_
 }
 
 /* Who asked has gone. */
-static void handle_withdrawal(struct leader *leader, struct leader_member *m, json_object *msg)
+void world_store_withdraw(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     int64_t id;
 
-    if (leader->store == NULL || !json_get_int(msg, "id", 0, INT64_MAX, &id))
+    if (leader->world_store->store == NULL || !json_get_int(msg, "id", 0, INT64_MAX, &id))
         return;
-    store_forget(leader->store, (struct store_id){(uint64_t)m->id, (uint64_t)id});
+    store_forget(leader->world_store->store, (struct store_id){(uint64_t)m->id, (uint64_t)id});
     settle(leader);
 }
 
-bool store_on_message(struct leader *leader, struct leader_member *m, const char *type,
-                      json_object *msg)
+/* ---- life ------------------------------------------------------------------------------------ */
+
+int world_store_begin(struct leader *leader, const struct pmix_relay *relay)
 {
-    if (strcmp(type, "store") == 0)
-        handle_request(leader, m, msg);
-    else if (strcmp(type, "unstore") == 0)
-        handle_withdrawal(leader, m, msg);
-    else
-        return false;
-    return true;
+    if (leader->world_store->store == NULL)
+        leader->world_store->store = store_create();
+    return leader->world_store->store != NULL
+               ? store_begin_scope(leader->world_store->store, scope_of(relay))
+               : -1;
 }
 
-/* ---- life --------------------------------------------------------------------------------------------------------------------- */
-
-int store_begin_world(struct leader *leader, const struct pmix_relay *relay)
+void world_store_end(struct leader *leader, const struct pmix_relay *relay)
 {
-    if (leader->store == NULL)
-        leader->store = store_create();
-    return leader->store != NULL ? store_begin_scope(leader->store, scope_of(relay)) : -1;
-}
-
-void store_end_world(struct leader *leader, const struct pmix_relay *relay)
-{
-    if (leader->store == NULL)
+    if (leader->world_store->store == NULL)
         return;
-    store_end_scope(leader->store, scope_of(relay));
+    store_end_scope(leader->world_store->store, scope_of(relay));
     settle(leader);
 }
 
-void store_member_gone(struct leader *leader, const struct leader_member *m)
+void world_store_member_gone(struct leader *leader, const struct leader_member *m)
 {
-    if (leader->store == NULL)
+    if (leader->world_store->store == NULL)
         return;
-    store_forget_owner(leader->store, (uint64_t)m->id);
+    store_forget_owner(leader->world_store->store, (uint64_t)m->id);
     settle(leader);
 }
 
-void store_free(struct leader *leader)
+struct world_store *world_store_create(void)
 {
-    store_destroy(leader->store);
-    leader->store = NULL;
+    return calloc(1, sizeof(struct world_store));
+}
+
+void world_store_open(struct leader *leader)
+{
+    leader_timer_init(leader, &leader->world_store->due);
+}
+
+void world_store_close(struct leader *leader)
+{
+    leader_timer_close(&leader->world_store->due);
+}
+
+void world_store_destroy(struct world_store *store)
+{
+    if (store == NULL)
+        return;
+    store_destroy(store->store);
+    free(store);
 }

@@ -46,6 +46,12 @@ tests_unit_test_admission_SOURCES = tests/unit/test_admission.c
 tests_unit_test_admission_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_admission_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_change
+noinst_HEADERS += tests/unit/change_fixture.h
+tests_unit_test_change_SOURCES = tests/unit/test_change.c tests/unit/change_fixture.c
+tests_unit_test_change_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_change_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
+
 UNIT_TESTS += tests/unit/test_tree_order
 tests_unit_test_tree_order_SOURCES = tests/unit/test_tree_order.c
 tests_unit_test_tree_order_LDADD = $(UNIT_LIBS)

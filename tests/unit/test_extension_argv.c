@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "agent/leader/extension_argv.h"
 #include "agent/leader/leader_internal.h"
 #include "lib/json_get.h"
 

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What users ask the leader with selastic: show, history, resize. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/leader/act.h"
+#include "agent/leader/allocation.h"
+#include "agent/leader/control.h"
+#include "agent/leader/decide.h"
+#include "agent/leader/exclude.h"
+#include "agent/leader/extensions.h"
+#include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/report.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/slurm_look.h"
+#include "agent/run_dir.h"
+#include "lib/json_get.h"
+
+static const char *member_state(const struct leader *leader, const struct leader_member *m,
+                                const struct extension *ext)
+{
+    if (change_is_left(m->part) || m->part->released || (ext != NULL && ext->state == PLAN_LEAVING))
+        return "leaving";
+    if (m->part->place >= 0)
+        return "training";
+    return change_world(leader->change) != NULL ? "parked" : "joining";
+}
+
+static json_object *members_json(struct leader *leader)
+{
+    json_object *array = json_object_new_array();
+
+    for (int position = -1, pass = 0; pass < roster_count(leader) + 1; pass++, position++) {
+        for (int i = 0; i < roster_count(leader); i++) {
+            struct leader_member *m = roster_at(leader, i);
+            struct extension *ext = m->base ? NULL : extensions_find(leader, m->job);
+            json_object *obj;
+
+            /* In rank order, those without a place at the end. */
+            if (m->link == NULL ||
+                (position >= 0 ? m->part->place != position : pass != 0 || m->part->place >= 0))
+                continue;
+            obj = json_object_new_object();
+            json_object_object_add(obj, "node", json_object_new_string(m->node));
+            json_object_object_add(obj, "job", json_object_new_int64(m->job));
+            json_object_object_add(obj, "role",
+                                   json_object_new_string(m->base ? "base" : "extension"));
+            json_object_object_add(
+                obj, "pool",
+                ext != NULL && ext->pool != NULL ? json_object_new_string(ext->pool->name) : NULL);
+            json_object_object_add(obj, "slots", json_object_new_int(m->slots));
+            json_object_object_add(
+                obj, "first_rank",
+                json_object_new_int(
+                    m->part->place >= 0 && change_world(leader->change) != NULL
+                        ? world_first_rank(change_world(leader->change), m->part->place)
+                        : -1));
+            json_object_object_add(obj, "state",
+                                   json_object_new_string(member_state(leader, m, ext)));
+            json_object_array_add(array, obj);
+        }
+    }
+    return array;
+}
+
+static json_object *extensions_json(struct leader *leader)
+{
+    static const char *const states[] = {"pending", "pending", "starting", "joined", "leaving"};
+    json_object *array = json_object_new_array();
+
+    for (int i = 0; i < extensions_count(leader); i++) {
+        const struct extension *ext = extensions_at(leader, i);
+        json_object *obj = json_object_new_object();
+        double begin = ext->begin > leader_now(leader)
+                           ? unix_now() + ext->begin - leader_now(leader)
+                           : 0;
+
+        json_object_object_add(obj, "job", json_object_new_int64(ext->job));
+        json_object_object_add(obj, "nodes", json_object_new_int(ext->nodes));
+        json_object_object_add(obj, "pool",
+                               ext->pool != NULL ? json_object_new_string(ext->pool->name) : NULL);
+        json_object_object_add(obj, "state", json_object_new_string(states[ext->state]));
+        json_object_object_add(obj, "reason", json_object_new_string(ext->reason));
+        json_object_object_add(obj, "begin", json_object_new_double(begin));
+        json_object_array_add(array, obj);
+    }
+    return array;
+}
+
+static uint64_t highest_step(const struct leader *leader)
+{
+    uint64_t step = 0;
+
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->part->place >= 0 && roster_at(leader, i)->step > step)
+            step = roster_at(leader, i)->step;
+    return step;
+}
+
+/* Where tools find a PMIx server of the job, or why there is none. */
+static json_object *pmix_json(const struct leader *leader)
+{
+    const struct leader_options *o = leader->options;
+    char path[512];
+
+    if (!o->pmix)
+        return json_object_new_string("none (--pmix=no)");
+    if (leader->relay.without[0] != '\0')
+        return json_object_new_string(leader->relay.without);
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
+        char text[1024];
+
+        if (!m->base || m->nodeid != 0 ||
+            run_dir_find(path, sizeof(path), o->conf, o->job, o->restarts, m->node) != 0)
+            continue;
+        snprintf(text, sizeof(text), "on each node; on %s: PMIX_SYSTEM_TMPDIR=%s", m->node, path);
+        return json_object_new_string(text);
+    }
+    return NULL;
+}
+
+static json_object *state_json(struct leader *leader)
+{
+    const struct leader_options *o = leader->options;
+    json_object *msg = leader_message("state", -1);
+    char text[256], left_out[256];
+
+    json_object_object_add(msg, "job", json_object_new_int64(o->job));
+    snprintf(text, sizeof(text), "%u.%u", o->job, o->restarts);
+    json_object_object_add(msg, "incarnation", json_object_new_string(text));
+    json_object_object_add(msg, "user", json_object_new_string(o->user));
+    json_object_object_add(msg, "name",
+                           json_object_new_string(slurm_look_base(leader) != NULL &&
+                                                          slurm_look_base(leader)->name != NULL
+                                                      ? slurm_look_base(leader)->name
+                                                      : ""));
+    json_object_object_add(msg, "phase", json_object_new_string(change_phase_text(leader->change)));
+    json_object_object_add(msg, "generation",
+                           json_object_new_int(change_generation(leader->change)));
+    json_object_object_add(msg, "size",
+                           json_object_new_int(change_world(leader->change) != NULL
+                                                   ? change_world(leader->change)->node_count
+                                                   : 0));
+    json_object_object_add(
+        msg, "sizes", json_object_new_string(sizes_format(&o->policy->sizes, text, sizeof(text))));
+    json_object_object_add(msg, "min", json_object_new_int(o->policy->sizes.min));
+    json_object_object_add(msg, "max", json_object_new_int(o->policy->sizes.max));
+    json_object_object_add(msg, "target", json_object_new_int(allocation_target(leader)));
+    json_object_object_add(msg, "world_size",
+                           json_object_new_int(change_world(leader->change) != NULL
+                                                   ? world_size(change_world(leader->change))
+                                                   : 0));
+    json_object_object_add(msg, "step", json_object_new_int64((int64_t)highest_step(leader)));
+    json_object_object_add(msg, "progress", report_progress_json(leader));
+    json_object_object_add(msg, "since", json_object_new_double(report_since(leader)));
+    json_object_object_add(msg, "restarts", json_object_new_int(change_faults(leader->change)));
+    json_object_object_add(msg, "members", members_json(leader));
+    json_object_object_add(msg, "extensions", extensions_json(leader));
+    json_object_object_add(msg, "why_size", json_object_new_string(leader->why_size));
+    if (change_next(leader->change)->world != NULL)
+        json_object_object_add(
+            msg, "next_world",
+            json_object_new_string(change_next_text(leader->change, text, sizeof(text))));
+    json_object_object_add(msg, "why_not_more", json_object_new_string(leader->why_not_more));
+    json_object_object_add(msg, "newcomers",
+                           json_object_new_string(change_newcomer_error(leader->change)));
+    exclude_describe(leader, left_out, sizeof(left_out));
+    json_object_object_add(msg, "left_out", json_object_new_string(left_out));
+    json_object_object_add(msg, "leader", json_object_new_string(o->node));
+    json_object_object_add(msg, "term", json_object_new_int(lease_term(leader)));
+    json_object_object_add(msg, "policy", policy_to_json(o->policy));
+    json_object_object_add(msg, "state_dir", json_object_new_string(o->state_dir));
+    json_object_object_add(msg, "checkpoint_dir", json_object_new_string(o->checkpoint_dir));
+    json_object_object_add(msg, "pmix", pmix_json(leader));
+    return msg;
+}
+
+static json_object *history_json(struct leader *leader)
+{
+    json_object *msg = leader_message("history", -1), *array = NULL;
+
+    /* What was before another leader is in the file that both have written: that is read instead.
+     */
+    if (leader->options->term == 0)
+        array = report_history_json(leader);
+    json_object_object_add(msg, "generations", array);
+    return msg;
+}
+
+static json_object *answer(const char *type, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static json_object *answer(const char *type, const char *fmt, ...)
+{
+    json_object *msg = leader_message(type, -1);
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    json_object_object_add(msg, "message", json_object_new_string(text));
+    return msg;
+}
+
+static json_object *resize(struct leader *leader, json_object *msg)
+{
+    const struct sizes *sizes = &leader->options->policy->sizes;
+    int64_t nodes, delta;
+    char text[256];
+    int old = allocation_user_target(leader);
+
+    sizes_format(sizes, text, sizeof(text));
+    if (change_is_ending(leader->change) || change_stopping(leader->change))
+        return answer("error", "job %u is ending", leader->options->job);
+    if (!json_get_int(msg, "nodes", INT32_MIN, INT32_MAX, &nodes)) {
+        if (!json_get_int(msg, "delta", -SIZES_NODES_MAX, SIZES_NODES_MAX, &delta))
+            return answer("error", "a resize needs a number of nodes");
+        nodes = (change_world(leader->change) != NULL ? change_world(leader->change)->node_count
+                                                      : leader->options->base_nodes) +
+                delta;
+    }
+    if (nodes < leader->options->base_nodes && sizes_allowed(sizes, (int)nodes))
+        return answer("error", "%lld nodes: the base job itself has %d", (long long)nodes,
+                      leader->options->base_nodes);
+    if (nodes < 0 || !sizes_allowed(sizes, (int)nodes))
+        return answer("error", "%lld nodes: allowed are %s", (long long)nodes, text);
+    allocation_set_user_target(leader, (int)nodes);
+    if (allocation_user_target(leader) > old)
+        decide_forget_setback(leader); /* the user wants them now */
+    if (change_world(leader->change) == NULL ||
+        change_world(leader->change)->node_count != allocation_user_target(leader))
+        act_reason(leader, "resize to %d by selastic", allocation_user_target(leader));
+    decide_later(leader, 0);
+    if (change_world(leader->change) != NULL &&
+        change_world(leader->change)->node_count == allocation_user_target(leader))
+        return answer("done", "job %u has %d node%s", leader->options->job,
+                      allocation_user_target(leader),
+                      allocation_user_target(leader) == 1 ? "" : "s");
+    return answer("done", "job %u: %s to %d node%s", leader->options->job,
+                  change_world(leader->change) != NULL &&
+                          change_world(leader->change)->node_count > allocation_user_target(leader)
+                      ? "shrinks"
+                      : "grows, as nodes become free,",
+                  allocation_user_target(leader), allocation_user_target(leader) == 1 ? "" : "s");
+}
+
+/* A leader that may have been followed by another one says so, with what it knows, and changes
+ * nothing. */
+static bool leads(struct leader *leader)
+{
+    return leader_has_ended(leader) || lease_may_act(leader);
+}
+
+static void say(struct link *link, json_object *said, bool leading)
+{
+    if (!leading)
+        json_object_object_add(said, "elsewhere", json_object_new_boolean(true));
+    link_send(link, said);
+}
+
+void control_show(struct leader *leader, struct link *link, json_object *msg)
+{
+    bool leading = leads(leader);
+
+    (void)msg;
+    say(link, state_json(leader), leading);
+}
+
+void control_history(struct leader *leader, struct link *link, json_object *msg)
+{
+    bool leading = leads(leader);
+
+    (void)msg;
+    say(link, history_json(leader), leading);
+}
+
+void control_resize(struct leader *leader, struct link *link, json_object *msg)
+{
+    if (leads(leader))
+        say(link, resize(leader, msg), true);
+    else
+        say(link,
+            answer("error",
+                   "%s may not lead the job any more, and no other node says that it "
+                   "does; try again in some seconds",
+                   leader->options->node),
+            false);
+}
+
+void control_unknown(struct leader *leader, struct link *link, const char *type)
+{
+    bool leading = leads(leader);
+
+    say(link, answer("error", "unknown request '%.40s'; known are show, history, resize", type),
+        leading);
+}

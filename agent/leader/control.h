@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What users ask the leader with selastic. Each question is answered on its link. */
+#ifndef ELASTIC_AGENT_LEADER_CONTROL_H
+#define ELASTIC_AGENT_LEADER_CONTROL_H
+
+#include <json-c/json.h>
+
+struct leader;
+struct link;
+
+/* "show", "history", "resize". */
+void control_show(struct leader *leader, struct link *link, json_object *msg);
+void control_history(struct leader *leader, struct link *link, json_object *msg);
+void control_resize(struct leader *leader, struct link *link, json_object *msg);
+/* Something else. */
+void control_unknown(struct leader *leader, struct link *link, const char *type);
+
+#endif

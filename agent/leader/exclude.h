@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What faults leave behind: nodes that are left out for a while, and how many failures count
+ * against
+ * --max-restarts. */
+#ifndef ELASTIC_AGENT_LEADER_EXCLUDE_H
+#define ELASTIC_AGENT_LEADER_EXCLUDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <json-c/json.h>
+
+struct exclude;
+struct leader;
+struct leader_member;
+struct leader_options;
+struct recovery;
+
+/* NULL: out of memory. */
+struct exclude *exclude_create(const struct leader_options *options);
+void exclude_destroy(struct exclude *exclude);
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+/* Is the member's node left out? */
+bool exclude_member(const struct leader *leader, const struct leader_member *m);
+/* Give back extensions on nodes that are left out. */
+void exclude_watch(struct leader *leader);
+/* Which nodes, and for how long: "" if none. */
+void exclude_describe(const struct leader *leader, char *text, size_t size);
+/* The nodes as a new comma list. NULL: out of memory. */
+char *exclude_list(const struct leader *leader);
+/* Slurm takes the node out of service, or has put it back. */
+void exclude_unwell(struct leader *leader, const char *node, bool unwell);
+/* "reclaim": the cloud takes the node away in a moment. */
+void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_object *msg);
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+/* The member was lost without having been told to go. */
+void exclude_lost(struct leader *leader, const struct leader_member *m);
+/* What is counted, and left out: belongs to this part. */
+struct recovery *exclude_recovery(const struct leader *leader);
+/* Failures that count now. */
+int exclude_counted(const struct leader *leader);
+/* So many have counted under the leader before this one. */
+void exclude_inherit(struct leader *leader, int counted);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The job's extensions: which there are, and when they go. */
+#ifndef ELASTIC_AGENT_LEADER_EXTENSIONS_H
+#define ELASTIC_AGENT_LEADER_EXTENSIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/change.h"
+#include "lib/plan.h"
+
+struct extensions;
+struct leader;
+struct leader_member;
+struct pool;
+
+struct extension {
+    uint32_t job; /* 0 while sbatch runs */
+    int nodes, increments;
+    enum plan_extension_state state;
+    double since, begin;
+    double leaves;                 /* because of its time limit; 0: not before the base */
+    bool unwanted;                 /* since one of its nodes cannot be used (plan.h) */
+    bool excludes;                 /* nodes that were left out when it was asked for */
+    double relaxed;                /* when Slurm was last allowed to start it for a shorter time */
+    uint32_t time_limit, time_min; /* minutes, as last seen; 0: not seen, no time_min */
+    const struct pool *pool;       /* NULL: adopted, unknown */
+    char reason[64];
+    char state_name[32];
+};
+
+/* NULL: out of memory. */
+struct extensions *extensions_create(void);
+void extensions_destroy(struct extensions *extensions);
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+int extensions_count(const struct leader *leader);
+/* i is less than that. The pointer is good until one is added or dropped. */
+struct extension *extensions_at(const struct leader *leader, int i);
+/* The one with that job number (0: the one that is being submitted). NULL: there is none. */
+struct extension *extensions_find(struct leader *leader, uint32_t job);
+/* NULL: out of memory. */
+struct extension *extensions_add(struct leader *leader, uint32_t job, int nodes,
+                                 enum plan_extension_state state);
+void extensions_drop(struct leader *leader, struct extension *ext);
+void extensions_set_state(struct leader *leader, struct extension *ext,
+                          enum plan_extension_state state);
+/* The pool that extensions come from. NULL: the job has none. */
+const struct pool *extensions_pool(const struct leader *leader);
+
+/* ---- their members --------------------------------------------------------------------------- */
+
+void extensions_joined(struct leader *leader, struct leader_member *member);
+void extensions_member_gone(struct leader *leader, struct leader_member *member);
+/* Members of that extension that are there. */
+int extensions_members(const struct leader *leader, uint32_t job);
+
+/* ---- giving back ----------------------------------------------------------------------------- */
+
+/* failed: growth is to wait for a while. */
+void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const char *reason);
+/* All its members have to leave, for that reason. */
+void extensions_make_leave(struct leader *leader, uint32_t job, enum change_notice notice,
+                           const char *reason);
+/* The job is over. */
+void extensions_cancel_all(struct leader *leader);
+/* Is it about to leave because of its time limit, so that another may take its place? */
+bool extensions_near_limit(struct leader *leader, uint32_t job);
+/* … or for another reason, as soon as it can? */
+bool extensions_to_go(struct leader *leader, uint32_t job);
+/* Is there one in the world that has to save now, before Slurm ends it? */
+bool extensions_time_is_over(struct leader *leader);
+
+#endif

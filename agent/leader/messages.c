@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The leader's messages: who may send each, what it must match, and who handles it (doc/architecture.md).
+ *
+ * A message that does not match is dropped without an answer: it was sent before its sender knew of
+ * the present world, or of the present plans. */
+#include <string.h>
+
+#include "agent/leader/control.h"
+#include "agent/leader/exclude.h"
+#include "agent/leader/facts.h"
+#include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/messages.h"
+#include "agent/leader/pmix_relay.h"
+#include "agent/leader/pmix_world.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/srun.h"
+#include "agent/leader/world_store.h"
+#include "lib/json_get.h"
+
+enum sender {
+    AGENT,   /* … that has not joined */
+    MEMBER,  /* an agent that has */
+    CONTROL, /* selastic */
+};
+
+enum match {
+    ANY,
+    /* "gen": the present generation, and the member has a place in its world. */
+    GENERATION,
+    /* lib/change sees whether the message is about workers, or a preparation, that it knows. */
+    CHANGE,
+    /* "attempt": the present or the next world, in which the member has a place. */
+    WORLD,
+};
+
+struct message {
+    const char *type;
+    enum sender sender;
+    enum match match;
+    /* One of these. */
+    void (*link)(struct leader *leader, struct link *link, json_object *msg);
+    void (*member)(struct leader *leader, struct leader_member *m, json_object *msg);
+    void (*pmix)(const struct pmix_world *pmix_world, struct leader_member *m, json_object *msg);
+};
+
+/* clang-format off */
+static const struct message table[] = {
+    /* selastic */
+    {"show",       CONTROL, ANY,        .link = control_show},
+    {"history",    CONTROL, ANY,        .link = control_history},
+    {"resize",     CONTROL, ANY,        .link = control_resize},
+    /* members, and what happens to their nodes */
+    {"join",       AGENT,   ANY,        .link = roster_join},
+    {"beat",       MEMBER,  ANY,        .member = roster_beat},
+    {"leaving",    MEMBER,  ANY,        .member = roster_leaving},
+    {"out",        MEMBER,  ANY,        .member = roster_out},
+    {"listen",     MEMBER,  ANY,        .member = lease_listens},
+    {"reclaim",    MEMBER,  ANY,        .member = exclude_reclaimed},
+    {"unwatched",  MEMBER,  ANY,        .member = srun_unwatched},
+    {"end",        MEMBER,  ANY,        .member = facts_end},
+    /* the next world */
+    {"reserved",   MEMBER,  CHANGE,     .member = facts_reserved},
+    {"parked",     MEMBER,  CHANGE,     .member = facts_parked},
+    {"unprepared", MEMBER,  CHANGE,     .member = facts_unprepared},
+    /* the present world */
+    {"ready",      MEMBER,  GENERATION, .member = facts_ready},
+    {"listening",  MEMBER,  GENERATION, .member = facts_listening},
+    {"begun",      MEMBER,  GENERATION, .member = facts_begun},
+    {"stepping",   MEMBER,  GENERATION, .member = facts_stepping},
+    {"held",       MEMBER,  GENERATION, .member = facts_held},
+    {"exit",       MEMBER,  CHANGE,     .member = facts_exit},
+    {"drained",    MEMBER,  CHANGE,     .member = facts_drained},
+    /* what its processes have to say to each other; "store" is answered whatever its world */
+    {"store",      MEMBER,  ANY,        .member = world_store_request},
+    {"unstore",    MEMBER,  ANY,        .member = world_store_withdraw},
+    {"gather",     MEMBER,  WORLD,      .pmix = pmix_relay_gather},
+    {"ungather",   MEMBER,  WORLD,      .pmix = pmix_relay_ungather},
+    {"no_pmix",    MEMBER,  WORLD,      .pmix = pmix_relay_no_pmix},
+    {"relay",      MEMBER,  WORLD,      .pmix = pmix_relay_relay},
+    {"ask",        MEMBER,  WORLD,      .pmix = pmix_relay_ask},
+};
+/* clang-format on */
+
+static const struct message *find(const char *type, enum sender sender)
+{
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (table[i].sender == sender && strcmp(table[i].type, type) == 0)
+            return &table[i];
+    return NULL;
+}
+
+static bool matches(enum match match, const struct leader *leader, const struct leader_member *m,
+                    json_object *msg)
+{
+    int64_t number;
+
+    return match != GENERATION ||
+           (m->part->place >= 0 && json_get_int(msg, "gen", 0, INT32_MAX, &number) &&
+            number == change_generation(leader->change));
+}
+
+static void on_open(struct link *link, void *arg)
+{
+    (void)link;
+    (void)arg;
+}
+
+static void on_message(struct link *link, json_object *msg, void *arg)
+{
+    struct leader *leader = arg;
+    const char *type = json_get_string(msg, "t");
+    struct leader_member *m = roster_by_link(leader, link);
+    bool control = strcmp(link_role(link), LINK_ROLE_CONTROL) == 0;
+    enum sender sender = control ? CONTROL : m != NULL ? MEMBER : AGENT;
+    const struct message *message;
+    struct pmix_world pmix_world;
+
+    if (type == NULL)
+        return;
+    if (sender == MEMBER)
+        m->last_heard = leader_now(leader);
+    message = find(type, sender);
+    if (message == NULL && sender == CONTROL)
+        control_unknown(leader, link, type);
+    if (message == NULL)
+        return;
+    if (message->link != NULL)
+        message->link(leader, link, msg);
+    else if (message->match == WORLD && pmix_relay_find(leader, m, msg, &pmix_world))
+        message->pmix(&pmix_world, m, msg);
+    else if (message->match != WORLD && matches(message->match, leader, m, msg))
+        message->member(leader, m, msg);
+}
+
+static void on_link_closed(struct link *link, const char *why, void *arg)
+{
+    roster_link_closed(arg, link, why);
+}
+
+const struct link_handlers messages_handlers = {
+    .open = on_open, .message = on_message, .closed = on_link_closed};
+
+void leader_adopt(struct leader *leader, struct link *link, json_object *said)
+{
+    for (size_t i = 0; i < json_object_array_length(said); i++)
+        on_message(link, json_object_array_get_idx(said, i), leader);
+}

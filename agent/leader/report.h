@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What files and the log are told about the job. */
+#ifndef ELASTIC_AGENT_LEADER_REPORT_H
+#define ELASTIC_AGENT_LEADER_REPORT_H
+
+#include <stdbool.h>
+
+#include <json-c/json.h>
+
+#include "lib/change.h"
+
+struct leader;
+struct leader_member;
+struct leader_options;
+struct report;
+
+/* NULL: out of memory. */
+struct report *report_create(void);
+void report_destroy(struct report *report);
+
+/* The last generation that generation.json tells of in this run of the job: of an elasticrun
+ * before. 0: there was none. */
+int report_last_generation(const struct leader_options *options);
+/* The present world has been formed: files and history. pause_from: when the world before had been
+ * held; < 0: there was none. */
+void report_generation(struct leader *leader, double pause_from);
+/* The first step of the generation has been made; not aware: by a script of whose steps nothing is
+ * known, so that all that is known is when its workers were ready. */
+void report_stepping(struct leader *leader, bool aware);
+void report_end(struct leader *leader);
+
+/* A member's beat says what its program has reported of its progress. */
+void report_progress(struct leader *leader, const struct leader_member *m, json_object *beat);
+/* A worker's failure as one line, from what its agent has said. */
+void report_failure(const char *node, const struct change_fact *exited, json_object *msg,
+                    char *text, size_t size);
+
+/* What selastic shows: the generations as a new array, the progress as a new object (NULL: none has
+ * been reported), and since when (Unix time) the present world has been there. */
+json_object *report_history_json(const struct leader *leader);
+json_object *report_progress_json(const struct leader *leader);
+double report_since(const struct leader *leader);
+
+#endif

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The change of worlds: the next world becomes the present one, or the job waits, or ends. */
+#include "lib/change_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RESERVE_LIMIT 5.0
+#define START_LIMIT   60.0 /* seconds to execute all workers' commands (slow file systems) */
+#define FINISH_LOOK   0.2  /* seconds between two looks at the lease, when all is over */
+#define WAIT_MARGIN   0.1  /* seconds: the plan says first that it has waited long enough */
+
+/* ---- what the change is called ------------------------------------------------------------------- */
+
+void describe(struct change *c, int size)
+{
+    int newcomers = 0, current = c->world != NULL ? c->world->node_count : 0;
+    const char *kind = size > current ? "grow" : "shrink";
+
+    FOR_MEMBERS(c, m)
+    newcomers += m->place < 0 && m->there;
+    if (c->stopping)
+        kind = "stop";
+    else if (c->generation == 0)
+        kind = "start";
+    else if (c->fault || current == 0)
+        kind = "fault";
+    snprintf(c->kind, sizeof(c->kind), "%s", kind);
+    if (c->stopping)
+        snprintf(c->reason, sizeof(c->reason), "%s", c->stop_reason);
+    else if (c->generation == 0)
+        snprintf(c->reason, sizeof(c->reason), "the job starts");
+    else if (c->next_reason[0] != '\0')
+        snprintf(c->reason, sizeof(c->reason), "%s", c->next_reason);
+    else
+        snprintf(c->reason, sizeof(c->reason), "%d node%s joined", newcomers,
+                 newcomers == 1 ? "" : "s");
+}
+
+/* What has been learnt since the world was planned, such as why Slurm wanted a node. */
+void update_reason(struct change *c)
+{
+    char *text;
+
+    describe(c, c->next.world->node_count);
+    text = strdup(c->reason);
+    if (text == NULL)
+        return;
+    free(c->next.world->reason);
+    c->next.world->reason = text;
+}
+
+/* ---- waiting and ending -------------------------------------------------------------------------- */
+
+/* A node that Slurm has been promised is given back as soon as nothing of ours needs it. */
+void release_idle(struct change *c)
+{
+    FOR_MEMBERS(c, m)
+    if (m->notice != CHANGE_STAYS && !m->base && !m->released && m->there && !is_on_its_way(m) &&
+        (m->place < 0 || m->state == CHANGE_DRAINED))
+        release(c, m, "left the world");
+}
+
+static void leave_place(struct change_member *m)
+{
+    m->place = -1;
+    if (m->state == CHANGE_IN_WORLD || m->state == CHANGE_DRAINED || m->state == CHANGE_LOST)
+        m->state = CHANGE_OUTSIDE;
+}
+
+void wait_for_members(struct change *c, const char *why)
+{
+    double wait = c->options->policy->fault_wait;
+
+    c->promoted = false;
+    next_discard(c);
+    world_destroy(c->world);
+    c->world = NULL;
+    FOR_MEMBERS(c, m)
+    leave_place(m);
+    release_idle(c);
+    act_text(c, CHANGE_SAY, NULL, "%s: waiting up to %.0f s for nodes", why, wait);
+    set_phase(c, CHANGE_WAITING, wait + WAIT_MARGIN);
+    decide(c, 0);
+}
+
+void finish(struct change *c, int code)
+{
+    if (c->phase == CHANGE_ENDING)
+        return;
+    c->finish_code = code;
+    if (!c->told_to_stop && !may_act(c)) {
+        if (c->phase != CHANGE_FINISHING)
+            set_phase(c, CHANGE_FINISHING, FINISH_LOOK);
+        set_deadline(c, FINISH_LOOK);
+        return;
+    }
+    next_discard(c);
+    set_phase(c, CHANGE_ENDING, 0);
+    act(c, CHANGE_FINISH, NULL)->number = code;
+}
+
+/* ---- a world begins ------------------------------------------------------------------------------ */
+
+static void take_places(struct change *c)
+{
+    FOR_MEMBERS(c, m)
+    {
+        int place = m->next_place;
+
+        leave_place(m);
+        m->place = place;
+        m->next_place = -1;
+        if (place >= 0) {
+            m->generation = c->generation;
+            m->state = CHANGE_IN_WORLD;
+        }
+        m->parked = m->begun = m->stepping = m->asks = false;
+        m->told = m->completed = m->early = 0;
+        m->held = (struct change_held){0};
+    }
+}
+
+/* The prepared world becomes the present one. */
+void enter_world(struct change *c, enum change_phase phase, double seconds)
+{
+    struct change_action *begin;
+
+    world_destroy(c->world);
+    c->world = c->next.world;
+    c->next.world = NULL;
+    c->attempt = c->next.attempt;
+    c->generation = c->world->generation;
+    c->next_reason[0] = '\0';
+    c->leaving_job = 0;
+    take_places(c);
+    c->failed = c->settled = c->fault = c->unprepared = c->saved_only = false;
+    c->before_loss = 0;
+    release_idle(c);
+    begin = act(c, CHANGE_BEGIN_WORLD, NULL);
+    begin->number = c->attempt;
+    begin->seconds = c->pause_from;
+    c->pause_from = -1;
+    set_phase(c, phase, seconds);
+    c->since = c->now;
+}
+
+/* … with workers that are started for it. */
+static void start_world(struct change *c)
+{
+    update_reason(c);
+    enter_world(c, CHANGE_STARTING, START_LIMIT);
+    FOR_MEMBERS(c, m)
+    {
+        struct change_action *start;
+
+        if (!takes_part(m))
+            continue;
+        forget_newcomer(m);
+        m->started = c->attempt;
+        /* They have not said yet what they are. */
+        m->stateful = m->failed = m->live = false;
+        start = act(c, CHANGE_START, m);
+        start->number = c->attempt;
+        /* Workers that start only now wait at their gates, too, for rank 0 to pass first. */
+        start->flag = c->gated && c->options->early_start;
+    }
+}
+
+/* A world is about to start from the newest checkpoint. True: flushed snapshots are looked for
+ * first, and form() follows. */
+static bool promotes_first(struct change *c)
+{
+    if (c->promoted) {
+        c->promoted = false;
+        return false;
+    }
+    if (!c->promoting)
+        act(c, CHANGE_PROMOTE, NULL);
+    c->promoting = true;
+    set_phase(c, CHANGE_PROMOTING, 0);
+    return true;
+}
+
+void form(struct change *c)
+{
+    if (c->stopping) {
+        finish(c, c->stop_code);
+        return;
+    }
+    if (!may_act(c)) {
+        if (!is_in_phase(c, PHASES_WITHOUT_WORLD))
+            wait_for_members(c, "another node may lead now");
+        return;
+    }
+    if (!next_is_usable(c)) {
+        int rc;
+
+        next_discard(c);
+        rc = next_begin(c);
+        if (rc == -1)
+            wait_for_members(c, c->replaces ? "lost nodes are replaced first" : "below MIN");
+        if (rc == -2) {
+            act_text(c, CHANGE_SAY_ERROR, NULL, "out of memory");
+            finish(c, 1);
+        }
+        if (rc < 0)
+            return;
+    }
+    if (!c->next.reserved)
+        set_phase(c, CHANGE_RESERVING, RESERVE_LIMIT);
+    else if (!promotes_first(c))
+        start_world(c);
+}
+
+void form_on_promoted(struct change *c, struct change_member *m, const struct change_fact *fact)
+{
+    (void)m;
+    (void)fact;
+    c->promoting = false;
+    c->promoted = true;
+    form(c);
+}
+
+/* ---- what members say of it ---------------------------------------------------------------------- */
+
+static bool is_of_world(const struct change *c, const struct change_member *m,
+                        const struct change_fact *fact)
+{
+    return m->place >= 0 && fact->generation == c->generation;
+}
+
+void form_on_ready(struct change *c, struct change_member *m, const struct change_fact *fact)
+{
+    if (!is_of_world(c, m, fact))
+        return;
+    m->answered = true;
+    FOR_MEMBERS(c, each)
+    if (takes_part(each) && !each->answered)
+        return;
+    /* No worker waits for a last step of these any more. */
+    FOR_MEMBERS(c, each)
+    if (each->state == CHANGE_AWAITED)
+        begin_departure(c, each);
+    set_phase(c, CHANGE_RUNNING, 0);
+    c->ready_at = c->now;
+    decide(c, 0);
+    if (c->stopping)
+        begin_change(c);
+}
+
+/* Rank 0 listens: the other workers may connect. */
+void form_on_listening(struct change *c, struct change_member *m, const struct change_fact *fact)
+{
+    if (!is_of_world(c, m, fact))
+        return;
+    FOR_MEMBERS(c, each)
+    if (takes_part(each) && each != m)
+        act(c, CHANGE_OPEN, each)->generation = c->generation;
+}
+
+void form_on_begun(struct change *c, struct change_member *m, const struct change_fact *fact)
+{
+    if (!is_of_world(c, m, fact))
+        return;
+    m->begun = true;
+    decide(c, 0);
+}
+
+void form_on_stepping(struct change *c, struct change_member *m, const struct change_fact *fact)
+{
+    if (!is_of_world(c, m, fact))
+        return;
+    m->begun = m->stepping = m->stateful = true;
+    live_note(m, fact);
+    live_require(c, m);
+    c->gated = fact->gate;
+    act(c, CHANGE_STEPPED, NULL)->flag = fact->aware;
+    decide(c, 0);
+}
+
+/* A program that asks for nodes is at work, also where it makes no steps that our library sees. */
+void form_on_at_work(struct change *c, struct change_member *m, const struct change_fact *fact)
+{
+    (void)c;
+    (void)fact;
+    m->begun = m->stepping = m->stepping || m->place >= 0;
+}
+
+/* Whatever has kept the leader until now is not the workers' time. */
+void form_on_written(struct change *c, struct change_member *m, const struct change_fact *fact)
+{
+    double late = c->now - c->phase_since;
+
+    (void)m;
+    (void)fact;
+    c->phase_since += late;
+    c->switch_by += late;
+    if (c->deadline > 0)
+        c->deadline += late;
+}
+
+/* ---- deadlines ----------------------------------------------------------------------------------- */
+
+/* Does the phase last because of this member? */
+static bool is_waited_for(const struct change *c, const struct change_member *m)
+{
+    if (is_in_phase(c, PHASES_RESERVING))
+        return m->next_place == 0 && m->there;
+    return has_workers_left(m) && (is_in_phase(c, PHASES_LEAVING) || !m->answered);
+}
+
+void lose_silent(struct change *c, const char *why)
+{
+    for (int i = c->member_count - 1; i >= 0; i--) {
+        if (!is_waited_for(c, c->members[i]))
+            continue;
+        act_text(c, CHANGE_LOSE, c->members[i], "%s", why);
+        return; /* what follows is a fact of its own */
+    }
+}
+
+void time_reserving(struct change *c, struct change_member *m, const struct change_fact *fact)
+{
+    (void)m;
+    (void)fact;
+    set_deadline(c, RESERVE_LIMIT);
+    if (c->next.world == NULL)
+        form(c); /* it has been given up meanwhile: no member is waited for */
+    else
+        lose_silent(c, "no port for MASTER_PORT");
+}
+
+void time_starting(struct change *c, struct change_member *m, const struct change_fact *fact)
+{
+    (void)m;
+    (void)fact;
+    set_deadline(c, RESERVE_LIMIT);
+    lose_silent(c, "workers could not be started in time");
+}

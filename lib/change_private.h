@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of the change machine share (lib/change.h).
+ *
+ * change.c          the table of phases and facts, members
+ * change_read.c     what others read
+ * change_next.c     the next world: chosen, reserved, made ready, given up
+ * change_form.c     it becomes the present world, and workers start
+ * change_hold.c     workers are held, run to a step and leave
+ * change_live.c     live mode: workers go from world to world, newcomers enter
+ * change_abort.c    live mode: a part of the world is lost
+ * change_decide.c   what the plan says is carried out
+ * change_takeover.c this leader follows another one */
+#ifndef ELASTIC_CHANGE_PRIVATE_H
+#define ELASTIC_CHANGE_PRIVATE_H
+
+#include "lib/change.h"
+
+struct change {
+    const struct change_options *options;
+    struct change_actions *out; /* of the fact that is being worked on */
+    bool no_memory;
+    double now;
+
+    enum change_phase phase;
+    double phase_since;
+    double deadline; /* 0: none */
+
+    struct change_member **members; /* by id */
+    int member_count, next_id;
+
+    struct world *world; /* NULL: there is none */
+    int attempt;         /* of the present world's start */
+    int generation;
+    double since, ready_at;
+    struct change_next next;
+    int attempts; /* preparations so far */
+
+    /* The present world. */
+    bool failed;      /* a worker has failed */
+    bool fault;       /* it ends because of a failure or a lost node */
+    bool settled;     /* a SIGTERM of unknown origin has been waited for */
+    bool saved_only;  /* its workers have left from ABORTED: the result is a checkpoint */
+    int failure_code; /* exit status of the first failure */
+    bool fatal;       /* … after which nothing is started again */
+    char failure[512];
+    int faults;
+
+    /* The change under way. */
+    double grace_until;
+    double pause_from; /* when the world before had been held; < 0: not yet */
+    double switch_by;  /* SWITCHING: all are to have entered then */
+    double leave_at;   /* no change before: more nodes may be called with the first */
+    char kind[16];
+    char reason[512];
+    char next_reason[256]; /* what has happened since the last change was decided */
+    uint32_t leaving_job;
+    int next_size; /* nodes of the world that is planned */
+    char why_size[200];
+
+    /* After a fault in restart mode. */
+    bool replaces;        /* lost nodes are waited for */
+    int before_loss;      /* nodes of the world that ended, until the next begins */
+    double replace_until; /* … which then begins with fewer */
+
+    /* What is known of the script. */
+    bool gated;      /* it waits at a gate: its workers may be started early */
+    bool unprepared; /* … which did not work for the change that is due */
+    bool cold_said;  /* the user has been told why */
+    char newcomer_error[256];
+
+    bool promoting; /* flushed snapshots are being looked for */
+    bool promoted;  /* … and have been, for the world that comes */
+
+    bool stopping;     /* the job is to end */
+    bool told_to_stop; /* … as any other leader would hear, too */
+    int stop_code;
+    char stop_reason[64];
+    int finish_code;
+
+    double assemble_by; /* TAKING_OVER */
+};
+
+/* ---- change.c ---------------------------------------------------------------------------------- */
+
+/* For each member m, with its index i. */
+#define FOR_MEMBERS(c, m)                                                                          \
+    for (int m##_i = 0; m##_i < (c)->member_count; m##_i++)                                        \
+        for (struct change_member *m = (c)->members[m##_i]; m != NULL; m = NULL)
+
+void set_phase(struct change *c, enum change_phase phase, double seconds);
+void set_deadline(struct change *c, double seconds);
+struct change_action *act(struct change *c, enum change_action_kind kind,
+                          const struct change_member *m);
+void act_text(struct change *c, enum change_action_kind kind, const struct change_member *m,
+              const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+void decide(struct change *c, double seconds);
+void set_next_reason(struct change *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void release(struct change *c, struct change_member *m, const char *why);
+bool may_act(struct change *c);
+struct change_member *find_member(const struct change *c, int id);
+
+bool is_in_phase(const struct change *c, unsigned phases); /* of PHASE() */
+#define PHASE(name) (1u << CHANGE_##name)
+#define PHASES_WITHOUT_WORLD                                                                       \
+    (PHASE(ASSEMBLING) | PHASE(TAKING_OVER) | PHASE(WAITING) | PHASE(REPLACING))
+#define PHASES_STARTING  (PHASE(STARTING) | PHASE(SWITCHING))
+#define PHASES_RESERVING (PHASE(RESERVING) | PHASE(PROMOTING))
+#define PHASES_LEAVING   (PHASE(DRAINING) | PHASE(KILLING) | PHASE(SETTLING) | PHASE(SAVING))
+#define PHASES_OVER      (PHASE(FINISHING) | PHASE(ENDING))
+
+/* It has a place in the present world, and its link is up. */
+bool takes_part(const struct change_member *m);
+bool has_workers_left(const struct change_member *m); /* takes part, and is not drained */
+bool is_on_its_way(const struct change_member *m);    /* AWAITED or DEPARTING */
+bool is_newcomer(const struct change_member *m);      /* WARMING or WARM */
+
+/* ---- change_next.c ----------------------------------------------------------------------------- */
+
+int next_begin(struct change *c); /* -1: too few nodes; -2: out of memory */
+void next_discard(struct change *c);
+void next_again(struct change *c); /* a member has left or will: plan anew what it was part of */
+void next_widen(struct change *c, int size);
+bool next_is_early(const struct change *c); /* are workers started before the old ones leave? */
+bool next_is_usable(const struct change *c);
+bool next_is_ready(const struct change *c);
+/* Does nothing on that member's node have to be waited for? */
+bool next_has_ready(const struct change *c, const struct change_member *m);
+bool next_is_done(const struct change *c, double *wait); /* ready, or has it taken too long? */
+bool next_warm_suffice(struct change *c);
+bool drops(const struct change_member *m, const int *order, int size);
+void next_on_reserved(struct change *c, struct change_member *m, const struct change_fact *fact);
+void next_on_parked(struct change *c, struct change_member *m, const struct change_fact *fact);
+void next_on_unprepared(struct change *c, struct change_member *m, const struct change_fact *fact);
+
+/* ---- change_form.c ----------------------------------------------------------------------------- */
+
+void form(struct change *c); /* the next world begins, or members are waited for */
+void wait_for_members(struct change *c, const char *why);
+void describe(struct change *c, int size); /* kind and reason of the change, as far as is known */
+void update_reason(struct change *c);
+void enter_world(struct change *c, enum change_phase phase, double seconds);
+void release_idle(struct change *c);
+void finish(struct change *c, int code);
+void form_on_ready(struct change *c, struct change_member *m, const struct change_fact *fact);
+void form_on_listening(struct change *c, struct change_member *m, const struct change_fact *fact);
+void form_on_begun(struct change *c, struct change_member *m, const struct change_fact *fact);
+void form_on_stepping(struct change *c, struct change_member *m, const struct change_fact *fact);
+void form_on_at_work(struct change *c, struct change_member *m, const struct change_fact *fact);
+void form_on_written(struct change *c, struct change_member *m, const struct change_fact *fact);
+void form_on_promoted(struct change *c, struct change_member *m, const struct change_fact *fact);
+
+/* ---- change_hold.c ----------------------------------------------------------------------------- */
+
+void begin_change(struct change *c);
+void agree_if_answered(struct change *c);
+void check_drained(struct change *c);
+bool count_failure(struct change *c); /* false: it was the last one that is allowed */
+/* The present world cannot go on. */
+void abort_or_kill(struct change *c);
+void kill_workers(struct change *c, const struct change_member *m);
+void kill_rest(struct change *c);
+void requeue(struct change *c); /* if the job is to end because of a fault, and may go on later */
+void note_held(struct change *c, struct change_member *m, const struct change_fact *fact);
+void fail(struct change *c, const char *why);
+double grace_of(const struct change *c);
+void hold_on_held(struct change *c, struct change_member *m, const struct change_fact *fact);
+void hold_on_exited(struct change *c, struct change_member *m, const struct change_fact *fact);
+void hold_on_drained(struct change *c, struct change_member *m, const struct change_fact *fact);
+
+/* ---- change_live.c ----------------------------------------------------------------------------- */
+
+bool live_possible(const struct change *c);
+void live_note(struct change_member *m, const struct change_fact *fact);
+void live_require(struct change *c, const struct change_member *m);
+void live_prepare(struct change *c);
+void forget_newcomer(struct change_member *m);
+void give_up_newcomers(struct change *c);
+/* parked, unprepared: true if it was about a newcomer's workers. */
+bool live_on_newcomer(struct change *c, struct change_member *m, const struct change_fact *fact);
+bool live_switch(struct change *c, uint64_t step);
+void live_enter(struct change *c, enum change_action_kind kind, uint64_t step, double seconds);
+bool live_on_departing(struct change *c, struct change_member *m, const struct change_fact *fact);
+void begin_departure(struct change *c, struct change_member *m);
+void live_watch(struct change *c);
+
+/* ---- change_abort.c ---------------------------------------------------------------------------- */
+
+bool abort_world(struct change *c);  /* false: the workers cannot live on */
+bool abort_ending(struct change *c); /* the same while the job ends */
+void abort_if_early(struct change *c);
+void abort_note_early(struct change *c, const struct change_member *m);
+void abort_form(struct change *c);
+bool abort_end(struct change *c, int code); /* false: no worker waits */
+void abort_leaver_gone(struct change *c, struct change_member *m);
+double switch_limit(const struct change *c);
+void abort_on_beat(struct change *c, struct change_member *m, const struct change_fact *fact);
+
+/* ---- rows of the table that are in the files above ---------------------------------------------- */
+
+typedef void change_handler(struct change *c, struct change_member *m,
+                            const struct change_fact *fact);
+change_handler decide_running, decide_without_world, decide_aborted;
+change_handler time_without_world, time_aborted, time_reserving, time_starting, time_switching,
+    time_holding, time_draining, time_killing, time_settling, time_finishing;
+change_handler gone_reserving, gone_running, gone_aborted, gone_holding, gone_leaving,
+    gone_starting, gone_elsewhere;
+change_handler takeover_on_time;
+void takeover_joined(struct change *c, struct change_member *m, const struct change_join *join);
+
+/* The member that the phase waits for is to count as lost, for that reason. */
+void lose_silent(struct change *c, const char *why);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The change of worlds: the first moments of a leader that follows another one
+ * (doc/internals/takeover.md).
+ *
+ *   voters join, and say what they have ──► the world that was: ABORTED    live workers wait in it
+ *                                       └─► no world: WAITING              all other workers
+ *
+ * The node that led was part of every world, so there is no world that could go on as it is. */
+#include "lib/change_private.h"
+
+#include <string.h>
+
+#define ASSEMBLE_MAX 2.0 /* seconds for all members that are left to join … */
+#define ASSEMBLE_MIN 0.5 /* … of which extensions count if they were in the world that is lost */
+#define LOOK_AGAIN   0.05
+#define WAIT_LIMIT   120.0 /* seconds for a first world, as for a job that starts */
+#define WAIT_MARGIN  0.1
+
+/* What the join of a member says of its workers. */
+void takeover_joined(struct change *c, struct change_member *m, const struct change_join *join)
+{
+    bool assembling = c->phase == CHANGE_TAKING_OVER;
+
+    if (assembling) {
+        m->last_world = join->last_world;
+        if (join->last_world > c->generation)
+            c->generation = join->last_world;
+        m->completed_world = join->completed_world;
+    }
+    if (join->started == 0) {
+        world_destroy(join->was_in);
+        return;
+    }
+    m->started = join->started;
+    begin_departure(c, m);
+    if (!assembling || !join->live || join->was_in == NULL || c->options->mode == CHANGE_RESTART) {
+        world_destroy(join->was_in);
+        return;
+    }
+    m->was_in = join->was_in;
+    m->generation = m->was_in->generation;
+    m->live = true;
+    m->stateful = join->stateful;
+    m->signature = join->signature;
+    m->slowest = join->slowest;
+}
+
+static int place_in(const struct world *world, const struct change_member *m)
+{
+    for (int i = 0; i < world->node_count; i++)
+        if (strcmp(world->nodes[i].name, m->node) == 0 && world->nodes[i].slots == m->slots)
+            return i;
+    return -1;
+}
+
+/* A member of the newest world that any member was in: they may differ by one generation. NULL: no
+ * member was in any world. */
+static struct change_member *find_newest(const struct change *c)
+{
+    struct change_member *newest = NULL;
+
+    FOR_MEMBERS(c, m)
+    if (m->was_in != NULL && m->there &&
+        (newest == NULL || m->was_in->generation > newest->was_in->generation))
+        newest = m;
+    return newest;
+}
+
+/* Nodes of that world, but for the node that led, that have not joined. */
+static int count_missing(const struct change *c)
+{
+    const struct change_member *newest = find_newest(c);
+    int missing = newest != NULL ? newest->was_in->node_count - 1 : 0;
+
+    FOR_MEMBERS(c, m)
+    missing -= newest != NULL && m->there && place_in(newest->was_in, m) >= 0;
+    return missing;
+}
+
+/* Have all members that are left trained to the end of that world? Then it was the end of the
+ * training. Have some: the newest checkpoint is what counts. */
+static int count_completed(const struct change *c, int *there)
+{
+    int completed = 0;
+
+    *there = 0;
+    FOR_MEMBERS(c, m)
+    {
+        if (!m->there || c->generation == 0 ||
+            (m->was_in == NULL && m->last_world != c->generation))
+            continue;
+        ++*there;
+        completed += m->completed_world == c->generation;
+    }
+    return completed;
+}
+
+static void forget_former(struct change_member *m)
+{
+    world_destroy(m->was_in);
+    m->was_in = NULL;
+}
+
+/* The world that was becomes the present one, as far as its members have joined. */
+static void give_places(struct change *c)
+{
+    struct change_member *newest = find_newest(c);
+
+    if (newest == NULL)
+        return;
+    c->world = newest->was_in;
+    newest->was_in = NULL;
+    newest->place = place_in(c->world, newest);
+    FOR_MEMBERS(c, m)
+    {
+        if (m->was_in != NULL)
+            m->place = place_in(c->world, m);
+        if (m->place >= 0)
+            m->state = CHANGE_IN_WORLD;
+        forget_former(m);
+    }
+}
+
+/* Live workers that have no part in what follows. */
+static void end_others(struct change *c, bool all)
+{
+    FOR_MEMBERS(c, m)
+    {
+        if (m->live && m->started != 0 && (all || m->place < 0))
+            kill_workers(c, m);
+        forget_former(m);
+    }
+}
+
+static void conclude(struct change *c)
+{
+    int there, completed = count_completed(c, &there);
+
+    decide(c, 0);
+    if (completed > 0) {
+        set_phase(c, CHANGE_WAITING, WAIT_LIMIT);
+        end_others(c, true);
+        if (completed == there)
+            finish(c, 0);
+        return;
+    }
+    give_places(c);
+    set_phase(c, c->world != NULL ? CHANGE_ABORTED : CHANGE_WAITING,
+              c->options->policy->fault_wait + WAIT_MARGIN);
+    if (c->world == NULL)
+        return; /* form() follows with the next plan */
+    c->attempt = c->attempts;
+    act(c, CHANGE_RELAY_TAKEN, NULL)->number = c->attempt;
+    end_others(c, false);
+    c->fault = true;
+    describe(c, 0);
+}
+
+void takeover_on_time(struct change *c, struct change_member *m, const struct change_fact *fact)
+{
+    double began = c->assemble_by - ASSEMBLE_MAX;
+    int base = 0;
+
+    (void)m;
+    (void)fact;
+    FOR_MEMBERS(c, each)
+    base += each->base && each->there;
+    if (c->now < c->assemble_by && (base < c->options->base_nodes - 1 ||
+                                    c->now < began + ASSEMBLE_MIN || count_missing(c) > 0))
+        set_deadline(c, LOOK_AGAIN);
+    else
+        conclude(c);
+}

@@ -1,0 +1,681 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* lib/change: passages through the table, and random histories. */
+#include "tests/unit/support.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/change_fixture.h"
+
+static void said(struct job *job, const char *expected)
+{
+    assert_string_equal(job->said, expected);
+    job_forget(job);
+}
+
+static void in_phase(const struct job *job, const char *phase)
+{
+    assert_string_equal(job_phase(job), phase);
+}
+
+/* A base of two, in its first world, which has made a step. */
+static void begin_trained(struct job *job, const char *sizes, enum change_mode mode)
+{
+    job_begin(job, sizes, 2, mode);
+    job_join(job, true);
+    job_join(job, true);
+    job_start(job);
+    job_pass(job, 100); /* nothing waits for a first step any more */
+}
+
+/* Live mode: a newcomer joins, and its workers come to their gates. Returns its id. */
+static int warm_newcomer(struct job *job)
+{
+    int id = job_join(job, false);
+    struct change_fact parked = job_fact(job, CHANGE_FACT_PARKED, id);
+
+    job_plan(job);
+    parked.attempt = change_next(job->change)->attempt;
+    parked.live = true;
+    parked.signature = 7;
+    job_feed(job, &parked);
+    job_forget(job);
+    return id;
+}
+
+static int failed_exit(struct job *job, int id, int code, int signal)
+{
+    struct change_fact fact = job_fact(job, CHANGE_FACT_EXITED, id);
+
+    fact.started = change_member(job->change, id)->started;
+    fact.code = code;
+    fact.signal = signal;
+    job_feed(job, &fact);
+    return change_phase(job->change);
+}
+
+/* ---- a world begins ----------------------------------------------------------------------------- */
+
+static void test_first_world(void **state)
+{
+    struct job job;
+    struct change_fact reserved;
+
+    (void)state;
+    job_begin(&job, "2:4", 2, CHANGE_AUTO);
+    job_join(&job, true);
+    job_plan(&job);
+    in_phase(&job, "ASSEMBLING");
+    job_join(&job, true);
+    job_forget(&job);
+    job_plan(&job);
+    said(&job, "RELAY, RESERVE 1");
+    in_phase(&job, "RESERVING");
+    reserved = job_fact(&job, CHANGE_FACT_RESERVED, 1);
+    reserved.port = 4000;
+    reserved.attempt = change_next(job.change)->attempt + 1;
+    job_feed(&job, &reserved); /* of another attempt */
+    in_phase(&job, "RESERVING");
+    reserved.attempt--;
+    job_feed(&job, &reserved);
+    said(&job, "PROMOTE");
+    job_tell(&job, CHANGE_FACT_PROMOTED, 0);
+    said(&job, "BEGIN_WORLD, START 1, START 2");
+    in_phase(&job, "STARTING");
+    job_say(&job, CHANGE_FACT_LISTENING, 1);
+    said(&job, "OPEN 2");
+    job_say(&job, CHANGE_FACT_READY, 1);
+    in_phase(&job, "STARTING");
+    job_say(&job, CHANGE_FACT_READY, 2);
+    in_phase(&job, "RUNNING");
+    assert_int_equal(change_generation(job.change), 1);
+    assert_string_equal(change_world(job.change)->nodes[1].name, "n2");
+    job_end(&job);
+}
+
+static void test_no_base(void **state)
+{
+    struct job job;
+
+    (void)state;
+    job_begin(&job, "2:4", 2, CHANGE_AUTO);
+    job_join(&job, true);
+    job_pass(&job, 119);
+    in_phase(&job, "ASSEMBLING");
+    job_pass(&job, 2);
+    in_phase(&job, "ENDING");
+    assert_int_equal(job.code, 1);
+    job_end(&job);
+}
+
+static void test_port_is_not_said(void **state)
+{
+    struct job job;
+
+    (void)state;
+    job_begin(&job, "1:4", 2, CHANGE_AUTO);
+    job_join(&job, true);
+    job_join(&job, true);
+    job_plan(&job);
+    job_forget(&job);
+    job_pass(&job, 5.1);
+    said(&job, "LOSE 1");
+    job_tell(&job, CHANGE_FACT_GONE, 1);
+    in_phase(&job, "RESERVING");
+    said(&job, "RELAY_END, RELAY, RESERVE 2");
+    job_end(&job);
+}
+
+/* ---- restart mode ------------------------------------------------------------------------------- */
+
+static void test_grow(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_RESTART);
+    job_join(&job, false);
+    job_forget(&job);
+    job_plan(&job);
+    in_phase(&job, "HOLDING");
+    said(&job, "HOLD 1, HOLD 2");
+    job_hold(&job, 41);
+    said(&job, "RUN_TO 1, RUN_TO 2");
+    assert_int_equal(job.out.list[0].step, 41);
+    in_phase(&job, "DRAINING");
+    job_leave(&job);
+    in_phase(&job, "RESERVING");
+    job_start(&job);
+    assert_int_equal(change_world(job.change)->node_count, 3);
+    assert_string_equal(change_world(job.change)->kind, "grow");
+    job_end(&job);
+}
+
+static void test_early_start(void **state)
+{
+    struct job job;
+    struct change_fact fact;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_RESTART);
+    fact = job_fact(&job, CHANGE_FACT_STEPPING, 1);
+    fact.generation = 1;
+    fact.gate = true;
+    job_feed(&job, &fact);
+    job_join(&job, false);
+    job_forget(&job);
+    job_plan(&job);
+    in_phase(&job, "RUNNING");
+    said(&job, "RELAY, RESERVE 1");
+    fact = job_fact(&job, CHANGE_FACT_RESERVED, 1);
+    fact.attempt = change_next(job.change)->attempt;
+    fact.port = 4001;
+    job_feed(&job, &fact);
+    said(&job, "PREPARE 1, PREPARE 2, PREPARE 3");
+    for (int id = 1; id <= 3; id++) {
+        fact = job_fact(&job, CHANGE_FACT_PARKED, id);
+        fact.attempt = change_next(job.change)->attempt;
+        job_feed(&job, &fact);
+    }
+    job_plan(&job);
+    in_phase(&job, "HOLDING");
+    job_hold(&job, 9);
+    job_forget(&job);
+    job_leave(&job);
+    said(&job, "PROMOTE");
+    job_tell(&job, CHANGE_FACT_PROMOTED, 0);
+    said(&job, "BEGIN_WORLD, START 1, START 2, START 3");
+    job_end(&job);
+}
+
+static void test_workers_do_not_leave(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_RESTART);
+    job_join(&job, false);
+    job_plan(&job);
+    job_hold(&job, 41);
+    job_forget(&job);
+    job_pass(&job, 601);
+    in_phase(&job, "KILLING");
+    said(&job, "SIGNAL 1, SIGNAL 2");
+    assert_int_equal(job.out.list[job.out.count - 1].number, SIGKILL);
+    job_pass(&job, 10.5);
+    said(&job, "LOSE 2");
+    job_end(&job);
+}
+
+static void test_worker_fails(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_RESTART);
+    assert_int_equal(failed_exit(&job, 2, 1, 0), CHANGE_KILLING);
+    said(&job, "SIGNAL 1, SIGNAL 2, STORE_END");
+    job_leave(&job);
+    said(&job, "CAUSE, RELAY, RESERVE 1");
+    in_phase(&job, "RESERVING");
+    assert_int_equal(change_faults(job.change), 1);
+    job_end(&job);
+}
+
+static void test_final_status(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_RESTART);
+    failed_exit(&job, 2, RECOVERY_STATUS_FINAL, 0);
+    job_leave(&job);
+    assert_true(job.finished);
+    assert_int_equal(job.code, RECOVERY_STATUS_FINAL);
+    job_end(&job);
+}
+
+static void test_sigterm_settles(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_RESTART);
+    failed_exit(&job, 2, 0, SIGTERM);
+    job_leave(&job);
+    in_phase(&job, "SETTLING");
+    job_pass(&job, 0.5);
+    in_phase(&job, "SETTLING");
+    job_pass(&job, 0.6);
+    in_phase(&job, "RESERVING");
+    job_end(&job);
+}
+
+static void test_all_end(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_AUTO);
+    for (int id = 1; id <= 2; id++) {
+        failed_exit(&job, id, 0, 0);
+        job_say(&job, CHANGE_FACT_DRAINED, id);
+    }
+    assert_true(job.finished);
+    assert_int_equal(job.code, 0);
+    job_end(&job);
+}
+
+/* The agent dies after it has said that its workers have ended with 0, and before it has said that
+ * none is left. */
+static void test_all_end_and_an_agent_dies(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_AUTO);
+    failed_exit(&job, 1, 0, 0);
+    failed_exit(&job, 2, 0, 0);
+    job_say(&job, CHANGE_FACT_DRAINED, 1);
+    job_tell(&job, CHANGE_FACT_GONE, 2);
+    for (int i = 0; i < 100 && !job.finished; i++) {
+        job_plan(&job);
+        job_pass(&job, 1);
+    }
+    assert_true(job.finished);
+    assert_int_equal(job.code, 0);
+    job_end(&job);
+}
+
+static void test_lost_node_is_replaced(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_trained(&job, "1:2", CHANGE_RESTART);
+    job_tell(&job, CHANGE_FACT_GONE, 2);
+    job_plan(&job);
+    in_phase(&job, "KILLING");
+    job_leave(&job);
+    assert_int_equal(change_phase(job.change) == CHANGE_WAITING ||
+                         change_phase(job.change) == CHANGE_REPLACING,
+                     1);
+    job_plan(&job);
+    in_phase(&job, "REPLACING");
+    job_pass(&job, 31);
+    job_plan(&job);
+    in_phase(&job, "RESERVING");
+    job_end(&job);
+}
+
+/* ---- live mode ---------------------------------------------------------------------------------- */
+
+static void test_live_grow(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_AUTO);
+    assert_int_equal(warm_newcomer(&job), 3);
+    job_plan(&job);
+    said(&job, "HOLD 1, HOLD 2");
+    job_hold(&job, 12);
+    said(&job, "RUN_TO_NEXT 1, RUN_TO_NEXT 2, ENTER 3, BEGIN_WORLD");
+    in_phase(&job, "SWITCHING");
+    job_ready(&job);
+    in_phase(&job, "RUNNING");
+    assert_int_equal(change_world(job.change)->node_count, 3);
+    job_end(&job);
+}
+
+static void test_live_shrink(void **state)
+{
+    struct job job;
+    struct change_fact leaving;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_AUTO);
+    warm_newcomer(&job);
+    job_plan(&job);
+    job_hold(&job, 12);
+    job_ready(&job);
+    job_step(&job);
+    job_pass(&job, 100);
+    job_forget(&job);
+    leaving = job_fact(&job, CHANGE_FACT_LEAVING, 3);
+    leaving.notice = CHANGE_CALLED;
+    job_feed(&job, &leaving);
+    job_pass(&job, 0.1);
+    job_plan(&job);
+    said(&job, "HOLD 1, HOLD 2, HOLD 3, RELAY");
+    job_hold(&job, 90);
+    said(&job, "RUN_TO_NEXT 1, RUN_TO_NEXT 2, RUN_TO_NEXT 3, BEGIN_WORLD");
+    assert_int_equal(change_member(job.change, 3)->state, CHANGE_AWAITED);
+    job_ready(&job);
+    assert_int_equal(change_member(job.change, 3)->state, CHANGE_DEPARTING);
+    said(&job, "");
+    job_say(&job, CHANGE_FACT_DRAINED, 3);
+    said(&job, "RELEASE 3");
+    job_end(&job);
+}
+
+static void test_live_worker_dies(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_trained(&job, "1:4", CHANGE_AUTO);
+    assert_int_equal(failed_exit(&job, 2, 0, SIGKILL), CHANGE_SWITCHING);
+    said(&job, "CAUSE, ABORT 1, SIGNAL 2, STORE_END, RELAY, NEXT 1, BEGIN_WORLD");
+    job_ready(&job);
+    in_phase(&job, "RUNNING");
+    assert_int_equal(change_world(job.change)->node_count, 1);
+    job_end(&job);
+}
+
+static void test_live_below_min(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_AUTO);
+    failed_exit(&job, 2, 0, SIGKILL);
+    in_phase(&job, "ABORTED");
+    job_forget(&job);
+    job_pass(&job, 31);
+    said(&job, "REQUEUE, LEAVE 1");
+    in_phase(&job, "SAVING");
+    job_leave(&job);
+    assert_true(job.finished);
+    assert_int_equal(job.code, 1);
+    job_end(&job);
+}
+
+static void test_live_last_step_is_lost(void **state)
+{
+    struct job job;
+    struct change_fact leaving;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_AUTO);
+    warm_newcomer(&job);
+    job_plan(&job);
+    job_hold(&job, 12);
+    job_ready(&job);
+    job_step(&job);
+    job_pass(&job, 100);
+    leaving = job_fact(&job, CHANGE_FACT_LEAVING, 3);
+    leaving.notice = CHANGE_CALLED;
+    job_feed(&job, &leaving);
+    job_pass(&job, 0.1);
+    job_plan(&job);
+    job_hold(&job, 90);
+    job_forget(&job);
+    job_tell(&job, CHANGE_FACT_GONE, 3);
+    said(&job, "ABORT 1, ABORT 2, STORE_END, RELAY, NEXT 1, NEXT 2, BEGIN_WORLD");
+    job_end(&job);
+}
+
+static void test_live_does_not_come_out(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_trained(&job, "1:4", CHANGE_AUTO);
+    warm_newcomer(&job);
+    job_plan(&job);
+    job_hold(&job, 12);
+    job_say(&job, CHANGE_FACT_READY, 1);
+    job_forget(&job);
+    job_pass(&job, 599);
+    in_phase(&job, "SWITCHING");
+    job_pass(&job, 10);
+    in_phase(&job, "SWITCHING"); /* the next world, of the member that came out */
+    assert_int_equal(change_world(job.change)->node_count, 1);
+    assert_int_equal(change_generation(job.change), 3);
+    job_end(&job);
+}
+
+/* ---- the end ------------------------------------------------------------------------------------ */
+
+static void test_stop(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_AUTO);
+    job_tell(&job, CHANGE_FACT_STOP, 0);
+    said(&job, "END_REQUESTS, HOLD 1, HOLD 2");
+    job_hold(&job, 5);
+    said(&job, "RUN_TO 1, RUN_TO 2");
+    job_leave(&job);
+    assert_true(job.finished);
+    assert_int_equal(job.code, 128 + SIGTERM);
+    job_end(&job);
+}
+
+static void test_lease_is_not_held(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_AUTO);
+    job.may_act = false;
+    for (int id = 1; id <= 2; id++) {
+        failed_exit(&job, id, 0, 0);
+        job_say(&job, CHANGE_FACT_DRAINED, id);
+    }
+    in_phase(&job, "FINISHING");
+    assert_false(job.finished);
+    job_pass(&job, 10);
+    assert_false(job.finished);
+    job.may_act = true;
+    job_pass(&job, 1);
+    assert_true(job.finished);
+    assert_int_equal(job.code, 0);
+    job_end(&job);
+}
+
+/* ---- random histories --------------------------------------------------------------------------- */
+
+static unsigned long long seed;
+static int current_run;
+
+static unsigned draw(unsigned below)
+{
+    seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (unsigned)(seed >> 33) % below;
+}
+
+static void check_places(const struct job *job)
+{
+    const struct world *world = change_world(job->change);
+    bool taken[JOB_MEMBERS_MAX] = {false};
+
+    for (int i = 0; i < change_member_count(job->change); i++) {
+        const struct change_member *m = change_member_at(job->change, i);
+
+        if (m->place < 0)
+            continue;
+        assert_non_null(world);
+        assert_in_range(m->place, 0, world->node_count - 1);
+        assert_false(taken[m->place]);
+        taken[m->place] = true;
+        assert_string_equal(world->nodes[m->place].name, m->node);
+        assert_true(m->state == CHANGE_IN_WORLD || m->state == CHANGE_DRAINED ||
+                    m->state == CHANGE_LOST);
+        assert_true(m->there || m->state != CHANGE_IN_WORLD);
+    }
+}
+
+/* Nothing waits without a deadline, but for those who train, and for a search on disk. */
+static void check_deadline(const struct job *job)
+{
+    switch (change_phase(job->change)) {
+    case CHANGE_RUNNING:
+    case CHANGE_PROMOTING:
+    case CHANGE_ENDING:
+        break;
+    default:
+        assert_true(change_deadline(job->change) > 0);
+    }
+}
+
+static void forget_gone(struct job *job)
+{
+    for (int i = change_member_count(job->change) - 1; i >= 0; i--) {
+        const struct change_member *m = change_member_at(job->change, i);
+
+        if (!m->there)
+            change_forget(job->change, m->id);
+    }
+}
+
+/* Something that an agent may say, whether it fits or not. */
+static void say_anything(struct job *job)
+{
+    static const enum change_fact_kind kinds[] = {
+        CHANGE_FACT_RESERVED, CHANGE_FACT_PARKED,   CHANGE_FACT_UNPREPARED, CHANGE_FACT_READY,
+        CHANGE_FACT_READY,    CHANGE_FACT_STEPPING, CHANGE_FACT_HELD,       CHANGE_FACT_HELD,
+        CHANGE_FACT_EXITED,   CHANGE_FACT_DRAINED,  CHANGE_FACT_DRAINED,    CHANGE_FACT_BEAT,
+        CHANGE_FACT_LEAVING,  CHANGE_FACT_GONE,     CHANGE_FACT_BEGUN,      CHANGE_FACT_LISTENING};
+    int count = change_member_count(job->change);
+    const struct change_member *m;
+    struct change_fact fact;
+
+    if (count == 0)
+        return;
+    m = change_member_at(job->change, (int)draw((unsigned)count));
+    if (!m->there)
+        return;
+    fact = job_fact(job, kinds[draw(sizeof(kinds) / sizeof(kinds[0]))], m->id);
+    fact.generation = change_generation(job->change) - (draw(8) == 0);
+    fact.started = m->started;
+    fact.attempt = draw(2) == 0 && m->warming != 0 ? m->warming : change_next(job->change)->attempt;
+    fact.port = 4000;
+    fact.live = draw(4) != 0;
+    fact.signature = 7;
+    fact.gate = draw(2) == 0;
+    fact.told = draw(2) == 0;
+    fact.early = draw(4) == 0;
+    fact.asks = draw(4) == 0;
+    fact.code = draw(3) == 0;
+    fact.signal = draw(4) == 0 ? SIGKILL : 0;
+    fact.notice = draw(2) == 0 ? CHANGE_CALLED : CHANGE_UNNEEDED;
+    fact.held = (struct change_held){1, (int)draw(2), (int)draw(2), draw(10) == 0, draw(100)};
+    job_feed(job, &fact);
+}
+
+static void happen(struct job *job)
+{
+    switch (draw(12)) {
+    case 0:
+        if (change_member_count(job->change) < JOB_MEMBERS_MAX && !change_is_ending(job->change))
+            job_join(job, job->last_id < 2);
+        break;
+    case 1:
+    case 2:
+        job_plan(job);
+        break;
+    case 3:
+        job_pass(job, draw(100) / 10.0);
+        break;
+    case 4:
+        job_tell(job, draw(3) == 0 ? CHANGE_FACT_WATCH : CHANGE_FACT_PROMOTED, 0);
+        break;
+    case 5:
+        if (draw(200) == 0)
+            job_tell(job, CHANGE_FACT_STOP, 0);
+        else
+            job->may_act = draw(10) != 0;
+        break;
+    default:
+        say_anything(job);
+    }
+}
+
+/* All members are lost, and time passes: the job ends. */
+static void check_end(struct job *job)
+{
+    job->may_act = true;
+    for (int i = change_member_count(job->change) - 1; i >= 0; i--) {
+        const struct change_member *m = change_member_at(job->change, i);
+
+        if (m->there)
+            job_tell(job, CHANGE_FACT_GONE, m->id);
+        forget_gone(job);
+        if (i > change_member_count(job->change))
+            i = change_member_count(job->change);
+    }
+    for (int i = 0; i < 200 && !change_is_ending(job->change); i++) {
+        job_plan(job);
+        job_tell(job, CHANGE_FACT_PROMOTED, 0);
+        job_pass(job, 10);
+    }
+    if (!change_is_ending(job->change))
+        fail_msg("does not end: %s (seed began at run %d)", job_phase(job), current_run);
+}
+
+static void random_histories(enum change_mode mode, int runs)
+{
+    struct job job;
+
+    for (int run = 0; run < runs; run++) {
+        current_run = run;
+        seed = (unsigned long long)run + 1;
+        job_begin(&job, draw(2) == 0 ? "1:4" : "2:4:2", 2, mode);
+        for (int i = 0; i < 300; i++) {
+            job_forget(&job);
+            happen(&job);
+            check_places(&job);
+            check_deadline(&job);
+            forget_gone(&job);
+        }
+        check_end(&job);
+        job_end(&job);
+    }
+}
+
+static void test_random_restart(void **state)
+{
+    (void)state;
+    random_histories(CHANGE_RESTART, 3000);
+}
+
+static void test_random_live(void **state)
+{
+    (void)state;
+    random_histories(CHANGE_AUTO, 3000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_world),
+        cmocka_unit_test(test_no_base),
+        cmocka_unit_test(test_port_is_not_said),
+        cmocka_unit_test(test_grow),
+        cmocka_unit_test(test_early_start),
+        cmocka_unit_test(test_workers_do_not_leave),
+        cmocka_unit_test(test_worker_fails),
+        cmocka_unit_test(test_final_status),
+        cmocka_unit_test(test_sigterm_settles),
+        cmocka_unit_test(test_all_end),
+        cmocka_unit_test(test_all_end_and_an_agent_dies),
+        cmocka_unit_test(test_lost_node_is_replaced),
+        cmocka_unit_test(test_live_grow),
+        cmocka_unit_test(test_live_shrink),
+        cmocka_unit_test(test_live_worker_dies),
+        cmocka_unit_test(test_live_below_min),
+        cmocka_unit_test(test_live_last_step_is_lost),
+        cmocka_unit_test(test_live_does_not_come_out),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_lease_is_not_held),
+        cmocka_unit_test(test_random_restart),
+        cmocka_unit_test(test_random_live),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
