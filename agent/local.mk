@@ -2,6 +2,7 @@
 #
 # agent/: elasticrun. All but main() is a convenience library, for the tests.
 noinst_LTLIBRARIES += agent/libelasticagent.la
+EXTRA_DIST += agent/leader/README.md
 
 agent_libelasticagent_la_SOURCES = \
     agent/handover.h \

@@ -10,6 +10,7 @@ EXTRA_DIST += \
     doc/fuzzing.md \
     doc/benchmarks.md \
     doc/faults.md \
+    doc/internals/change.md \
     doc/live.md \
     doc/placement.md \
     doc/pmix.md \
