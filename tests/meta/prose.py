@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Checks on the language and the links of Markdown pages.
 
-Usage: prose.py lines|sentences|links|mean FILE...
+Usage: prose.py lines|sentences|links|files|mean FILE...
 
   lines      lines of more than 100 columns, but for tables, URLs and what bench/ writes
   sentences  sentences of more than 40 words
   links      relative links to files or headings that are not there
+  files      files of this tree that a page names as code, and that are not there. Run it at the top
   mean       the mean number of words of a sentence, for each file and for all; tables excepted
 
 Prints FILE:LINE: and what is wrong. Code between fences has lines, but no sentences or links.
@@ -24,6 +25,10 @@ END = re.compile(r"(?<=[.!?])[)\"”*]*\s+(?=[A-Za-z0-9`\"“(\[…*_-])")
 # What ends with a full stop and no sentence.
 SHORT = re.compile(r"\b(e\.g|i\.e|etc|vs|cf|No)\.")
 LINK = re.compile(r"!?\[([^\]]*)\]\(([^)\s]+)\)")
+SOURCE = re.compile(
+    r"`((?:agent|bench|client|cmd|common|examples|flush|lib|plugins|pmix|scripts|spank|tests)"
+    r"/[\w./-]+\.(?:c|h|py|sh|bats|bash))`"
+)
 ITEM = re.compile(r"\s*([-*+]|\d+\.)\s+")
 
 
@@ -136,6 +141,15 @@ def broken_links(path, text):
                 yield f"{path}:{number}: {target}: no such heading"
 
 
+def missing_files(path, text):
+    for number, line, kind in visible(text):
+        if kind in ("code", "written"):
+            continue
+        for name in SOURCE.findall(line):
+            if not re.search("[A-Z]{3}", name) and not Path(name).exists():
+                yield f"{path}:{number}: {name}: no such file"
+
+
 def mean(paths):
     """Prints the words of sentences. What has less than three words is a label, and is left out."""
     every = []
@@ -156,7 +170,12 @@ def mean(paths):
         )
 
 
-CHECKS = {"lines": long_lines, "sentences": long_sentences, "links": broken_links}
+CHECKS = {
+    "lines": long_lines,
+    "sentences": long_sentences,
+    "links": broken_links,
+    "files": missing_files,
+}
 
 
 def main(arguments):
