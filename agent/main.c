@@ -2,7 +2,7 @@
 /* elasticrun: the process that srun starts on every node of an elastic job.
  *
  * By its place in the job it is an extra task (which ends at once), an agent, or the agent that also leads; see
- * doc/internals/architecture.md, "Roles of elasticrun". */
+ * doc/architecture.md, "Roles of elasticrun". */
 #include "config.h"
 
 #include <errno.h>
@@ -428,7 +428,7 @@ static int start_leader(struct run *run, struct error *err)
     return 0;
 }
 
-/* ---- another node leads, and may be lost (doc/internals/takeover.md) ----------------------------------------------------------------- */
+/* ---- another node leads, and may be lost (doc/takeover.md) ----------------------------------------------------------------- */
 
 static void lead(struct link_server *server, int term, const struct vote *votes, int count,
                  void *arg)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* An agent of the base that can lead when the leader is lost: it listens for others that have lost it, too, counts their votes, and claims
- * the next term (doc/internals/takeover.md). */
+ * the next term (doc/takeover.md). */
 #ifndef ELASTIC_SUCCESSOR_H
 #define ELASTIC_SUCCESSOR_H
 

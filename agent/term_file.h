@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* To lead a term, two files that can be made only once have to be made (lib/succession.h, doc/internals/takeover.md): the first says who may lead it, and
+/* To lead a term, two files that can be made only once have to be made (lib/succession.h, doc/takeover.md): the first says who may lead it, and
  * the second, the seal, that this one does. If another one makes that, nobody ever does. */
 #ifndef ELASTIC_AGENT_TERM_FILE_H
 #define ELASTIC_AGENT_TERM_FILE_H

@@ -50,7 +50,7 @@ def add_options(parser, peers=()):
         parser.add_argument("--only", type=peer_list, default=peers, metavar="PEER,...", help=usual)
     parser.add_argument("--prefix", metavar="DIR", help="where slurm-elastic is installed; default as scripts/testbed")
     parser.add_argument("--json", metavar="FILE", help="write every figure of every round")
-    parser.add_argument("--markdown", metavar="FILE", help="replace the table in this page, such as doc/internals/benchmarks.md")
+    parser.add_argument("--markdown", metavar="FILE", help="replace the table in this page, such as doc/benchmarks.md")
     parser.add_argument("--keep", metavar="DIR", help="copy logs of steps and jobs there")
 
 

@@ -17,7 +17,7 @@
  * counts a step; nothing from a handler of PMIx events, or of a signal. A forked child is not a worker: in it, all
  * functions but elastic_guard_child() answer as if not elastic.
  *
- * Nodes and elastic_checkpoint_done() go through PMIx (doc/user/mpi.md): libpmix.so.2 is loaded by the first of these calls,
+ * Nodes and elastic_checkpoint_done() go through PMIx (doc/pmix.md): libpmix.so.2 is loaded by the first of these calls,
  * none else needs it. A program may use PMIx, or MPI over it, at the same time. */
 #ifndef ELASTIC_ELASTIC_H
 #define ELASTIC_ELASTIC_H
@@ -166,7 +166,7 @@ int elastic_request_result(const char *id, struct elastic_result *result, int ti
 /* Detach, and leave PMIx if it was entered. Calling elastic_init() again is allowed. */
 void elastic_finalize(void);
 
-/* ---- live mode: a worker that goes on in the next world (doc/internals/live.md) ---------------------------- */
+/* ---- live mode: a worker that goes on in the next world (doc/live.md) ---------------------------- */
 
 /* A world as this worker sees it. */
 struct elastic_world {
@@ -224,7 +224,7 @@ int elastic_world_formed(void);
 int elastic_world_left(void);
 
 /* ---- where the workers of a world meet: bytes under keys -------------------------------------------------------------
- * To exchange addresses, say, from which on they talk to each other directly. The agents keep the values (doc/internals/protocol.md, "The store's
+ * To exchange addresses, say, from which on they talk to each other directly. The agents keep the values (architecture.md, "The store's
  * socket"); no worker hosts them, none takes them along when it ends. Each world has keys of its own, those of one that is over are dropped, and whoever
  * waits for one is told so. torch.distributed meets here too. In restart mode as well as live.
  *
@@ -243,7 +243,7 @@ int elastic_get(const char *key, void *value, size_t *size, int timeout_ms);
  * One worker of the first node and one of the last keep it, so that the loss of one node loses none. When the job ends in any other way than well, the
  * epilog makes the newest one durable; the next run of the job finds it as a checkpoint: each part is a file of its name in the directory
  * $ELASTIC_CHECKPOINT_DIR/latest, to be looked for after elastic_init(). There a number is a checkpoint: 00000012; so a program that saves
- * checkpoints of its own there, too, makes them as slurm_elastic.save() does (doc/admin/faults.md), and one that saves them elsewhere compares their ages. */
+ * checkpoints of its own there, too, makes them as slurm_elastic.save() does (doc/faults.md), and one that saves them elsewhere compares their ages. */
 
 struct elastic_part {
     const char *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The memory that an agent and one of its workers share: the protocol of doc/internals/protocol.md, "A worker's event page". */
+/* The memory that an agent and one of its workers share: the protocol of architecture.md, "A worker's event page". */
 #ifndef ELASTIC_EVENT_PAGE_H
 #define ELASTIC_EVENT_PAGE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a worker asks of its job by PMIx: nodes, and to be let go (nodes.c; doc/user/mpi.md). All from any thread. */
+/* What a worker asks of its job by PMIx: nodes, and to be let go (nodes.c; doc/pmix.md). All from any thread. */
 #ifndef ELASTIC_CLIENT_NODES_H
 #define ELASTIC_CLIENT_NODES_H
 

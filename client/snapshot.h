@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Snapshots of a worker's state in the memory of its node, as elastic-flush reads them (doc/internals/flush.md). */
+/* Snapshots of a worker's state in the memory of its node, as elastic-flush reads them (doc/faults.md, "elastic-flush"). */
 #ifndef ELASTIC_CLIENT_SNAPSHOT_H
 #define ELASTIC_CLIENT_SNAPSHOT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a worker asks of the store on which the processes of its world meet (doc/internals/protocol.md, "The store's socket"). */
+/* What a worker asks of the store on which the processes of its world meet (architecture.md, "The store's socket"). */
 #ifndef ELASTIC_CLIENT_STORE_H
 #define ELASTIC_CLIENT_STORE_H
 

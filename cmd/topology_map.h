@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which node has which shape: the file that `selastic topology collect` writes (doc/admin/placement.md). Pure but for what it is given to
+/* Which node has which shape: the file that `selastic topology collect` writes (doc/placement.md). Pure but for what it is given to
  * expand and compress hostlist expressions with. */
 #ifndef SELASTIC_TOPOLOGY_MAP_H
 #define SELASTIC_TOPOLOGY_MAP_H

@@ -85,7 +85,7 @@ int slurm_client_stdout(uint32_t job_id, char **path, struct error *err);
 int slurm_client_set_time_min(uint32_t job_id, uint32_t minutes, struct error *err);
 
 /* Cancel every pending or running extension job of this base incarnation that belongs to uid (by
- * its comment, doc/admin/pools.md). Returns the number, -1 on error. */
+ * its comment, architecture.md). Returns the number, -1 on error. */
 int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t uid,
                                    struct error *err);
 

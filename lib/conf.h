@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* elastic.conf: the site's limits, defaults and pools, from its text. Keys: doc/admin/configure.md. */
+/* elastic.conf: the site's limits, defaults and pools, from its text. Keys: architecture.md. */
 #ifndef ELASTIC_CONF_H
 #define ELASTIC_CONF_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Does a training hang (doc/admin/faults.md, "A training that hangs")?
+/* Does a training hang (doc/faults.md, "A training that hangs")?
  *
  * All ranks wait for the one that hangs, so it is enough to look at the newest step of any. A step may take several times as long as is usual, whatever limit
  * the user has set. What is usual is the mean of the latest ten or so, and is kept from world to world. Without the first of each: who makes it may have had to start before.

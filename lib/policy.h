@@ -69,7 +69,7 @@ bool policy_is_set(const struct policy *policy, const char *name);
 /* Whether name can be a pool's: 1 to 63 letters, digits and _ - . +, a letter, digit or _ first. */
 int policy_check_pool_name(const char *name, struct error *err);
 
-/* Parse a policy file's text (JSON object, doc/admin/configure.md) over policy: what the file says
+/* Parse a policy file's text (JSON object, architecture.md) over policy: what the file says
  * replaces what was set. Unknown keys, wrong types, trailing bytes and keys given twice are errors;
  * the message names key or line, but not the file. Returns -1 with policy unchanged. */
 int policy_parse_json(struct policy *policy, const char *text, size_t len, struct error *err);

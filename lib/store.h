@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The store on which the processes of a world meet (torch.distributed's; doc/internals/live.md): bytes under keys, and requests that wait for keys.
+/* The store on which the processes of a world meet (torch.distributed's; doc/live.md): bytes under keys, and requests that wait for keys.
  * Pure: time is the caller's, in seconds of any clock, and so are the names of those who ask.
  *
  * Every key belongs to a scope, one start of a world. What belongs to a scope goes when the scope ends, and nothing can be asked of it

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who may lead an elastic job (doc/internals/takeover.md).
+/* Who may lead an elastic job (doc/takeover.md).
  *
  * A leader leads a *term*. Term 0 is that of the first node of the base; each later one is *claimed*, by making a file that can be
  * made only once. So no two agents ever lead the same term, and what is decided here is only who may try, and how long a leader may go

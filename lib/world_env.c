@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The environment of one worker (world.h, and doc/internals/protocol.md, "Environment of a worker").
+/* The environment of one worker (world.h, and architecture.md, "Environment of a worker").
  *
  * The user's environment was made by srun for one step of the base job; much in it describes
  * that step and would be a lie in another generation, or on another node. So names of Slurm are

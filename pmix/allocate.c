@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Allocation requests: PMIx's keys, types and directives on one side, the leader's questions on the other (doc/user/mpi.md).
+/* Allocation requests: PMIx's keys, types and directives on one side, the leader's questions on the other (doc/pmix.md).
  *
  * What the library adds by itself (user and group of the client) is passed over; any other key that has no meaning here is refused with the
  * request, since a program that names a node, an image or a share means it. */

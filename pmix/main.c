@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* elasticrun-pmix: the PMIx server of a node, for the workers of an agent.
  *
- * elasticrun starts it with a socket as descriptor 3 and talks to it in JSON (doc/internals/pmix.md). It is a process of its own and not a
+ * elasticrun starts it with a socket as descriptor 3 and talks to it in JSON (doc/pmix.md). It is a process of its own and not a
  * thread of the agent because OpenPMIx's server reads what any process on the node sends to it: it may hang or crash,
  * and then the programs that use PMIx have lost it, but not the node its agent. It ends with its agent. */
 #include "config.h"

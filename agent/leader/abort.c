@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Live mode: a worker or a node is lost, and the others live on (doc/internals/live.md, "Faults").
+/* Live mode: a worker or a node is lost, and the others live on (doc/live.md, "Faults").
  *
  *   RUNNING, HOLDING, STARTING ──► torn: WAITING ──► the next world: STARTING ──► RUNNING
  *                                       │  ▲                 │ (another one is lost, or does not come out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What programs ask for with PMIx_Allocation_request: between their PMIx servers' questions and lib/requests, which decides
- * what is carried out when (doc/user/mpi.md, "Allocation requests"). */
+ * what is carried out when (doc/pmix.md, "Allocation requests"). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

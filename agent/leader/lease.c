@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A leader's right to lead, and those who may lead after it (lib/succession.h, doc/internals/takeover.md).
+/* A leader's right to lead, and those who may lead after it (lib/succession.h, doc/takeover.md).
  *
  * Whatever the leader is about to begin (a world, an extension, the end of the job), it asks here first. Each beat that it answers carries its time, which
  * the member sends back with the next: so it knows who has heard from it, and when. */

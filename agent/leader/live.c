@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Live mode: from one world to the next without an end of the workers that stay (doc/internals/live.md).
+/* Live mode: from one world to the next without an end of the workers that stay (doc/live.md).
  *
  *   newcomers: prepare ──► warm ─────────────────────────────┐
  *   the others:             HOLDING ──► run_to S, next world ─┴──► STARTING ──► RUNNING

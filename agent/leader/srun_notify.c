@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What srun does not hear by itself: that a node of the base is lost (doc/admin/faults.md, "What srun and Slurm make of it").
+/* What srun does not hear by itself: that a node of the base is lost (doc/takeover.md, "What srun does").
  *
  * It would wait for the node's tasks when the training is over; and if the node is back before Slurm calls it down, srun would find the step missing there, and end it everywhere. So
  * elastic-node-fail tells it, as Slurm would later. Where that does not work the leader ends the job in Slurm itself when all is over (srun_look.c). */

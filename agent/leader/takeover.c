@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The first moments of a leader that follows another one (doc/internals/takeover.md).
+/* The first moments of a leader that follows another one (doc/takeover.md).
  *
  *   voters join, and say what they have ──► the world that was, torn ──► abort_form()      live workers that wait with their state
  *                                       └─► no world ──► change_form()                    all others, from the newest checkpoint

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The store on which the processes of a world meet, kept by the leader (lib/store.h; doc/internals/live.md): no process of the world hosts it, none takes
+/* The store on which the processes of a world meet, kept by the leader (lib/store.h; doc/live.md): no process of the world hosts it, none takes
  * it along when it dies. A start of a world is a scope; members ask for their processes, and only in worlds that they are part of.
  *
  * What a node has not read yet is bounded: small questions have large answers, and a connection in which too much waits is given up.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How a member comes to its leader, and to the next one when that is lost (member_internal.h, doc/internals/takeover.md).
+/* How a member comes to its leader, and to the next one when that is lost (member_internal.h, doc/takeover.md).
  *
  *   joining ──► following ──► seeking ──► following     another one, or the same again
  *      │                         │

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The PMIx server of this agent's node: elasticrun-pmix, a process that the agent starts and talks to (doc/internals/pmix.md). */
+/* The PMIx server of this agent's node: elasticrun-pmix, a process that the agent starts and talks to (doc/pmix.md). */
 #ifndef ELASTIC_AGENT_MEMBER_PMIX_H
 #define ELASTIC_AGENT_MEMBER_PMIX_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The node's end of the store on which the processes of a world meet (doc/internals/protocol.md, "The store's socket"): a socket in the run
+/* The node's end of the store on which the processes of a world meet (doc/architecture.md, "The store's socket"): a socket in the run
  * directory. What is asked there goes to the leader, which keeps the store (agent/leader/world_store.c), and its answers come back here. */
 #ifndef ELASTIC_AGENT_MEMBER_STORE_SERVER_H
 #define ELASTIC_AGENT_MEMBER_STORE_SERVER_H

@@ -61,12 +61,6 @@ prose() {
     nothing "$missing" "without README.md"
 }
 
-@test "documents that sources name exist" {
-    named=$(git grep -ohE '\bdoc/[A-Za-z0-9_/-]+\.md\b' -- ':!*.md' ':!tests/meta/docs.bats' | sort -u)
-    [[ -n $named ]]
-    nothing "$(while read -r page; do [[ -e $page ]] || echo "$page"; done <<<"$named")" "no such page"
-}
-
 @test "the picture in README.md is drawn from its history" {
     title=$(sed -n 's|.*font-weight="bold">\(scripts/demo: [^<]*\)</text>.*|\1|p' doc/run/demo.svg)
     scripts/draw-history doc/run/history.jsonl "$title" >"$BATS_TEST_TMPDIR/demo.svg"

@@ -5,7 +5,7 @@
     place = dist.PrefixStore("first", store)
     dist.init_process_group("gloo", store=place, rank=rank, world_size=size)
 
-The agent of the node listens on a socket ($ELASTIC_STORE; doc/internals/protocol.md, "The store's
+The agent of the node listens on a socket ($ELASTIC_STORE; doc/architecture.md, "The store's
 socket") and hands on what is asked there to the leader, which keeps the values. A store sees one
 start of a world: when that ends, whoever waits gets an error.
 

@@ -17,7 +17,7 @@ step() makes the step of everything that the state has and commits it; commit() 
 themselves.
 
 When a worker or a node is lost, the others go on from the last step that one of them has committed. The same
-script runs in restart mode, under torchrun and alone. Why it is done so: doc/internals/live.md.
+script runs in restart mode, under torchrun and alone. Why it is done so: doc/live.md.
 """
 
 from __future__ import annotations
