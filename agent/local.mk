@@ -120,3 +120,8 @@ agent_elasticrun_CPPFLAGS = $(AGENT_CPPFLAGS)
 agent_elasticrun_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 agent_elasticrun_LDFLAGS = $(PROGRAM_LDFLAGS)
 agent_elasticrun_LDADD = agent/libelasticagent.la
+
+EXTRA_DIST += \
+    agent/README.md \
+    agent/member/README.md \
+    agent/workers/README.md

@@ -2,6 +2,7 @@
 #
 # bench/: measurements, run by hand. What they compute is tested by tests/python/test_bench.py.
 EXTRA_DIST += \
+    bench/README.md \
     bench/boundary.c \
     bench/boundary.py \
     bench/chaos \

@@ -25,3 +25,5 @@ client_libelastic_la_SOURCES = \
 client_libelastic_la_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS) $(SODIUM_CFLAGS)
 client_libelastic_la_CFLAGS = $(EXPORTING_FLAGS)
 client_libelastic_la_LDFLAGS = -version-info 0:0:0 -export-symbols-regex '^elastic_' $(MODULE_LDFLAGS)
+
+EXTRA_DIST += client/README.md

@@ -67,7 +67,9 @@ cmd_selastic_LDADD = cmd/libselastic.la cmd/libmachine.la common/libelasticcommo
 completiondir = $(datadir)/bash-completion/completions
 completion_DATA = cmd/completion/selastic
 CLEANFILES += cmd/completion/selastic
-EXTRA_DIST += etc/selastic.bash-completion
+EXTRA_DIST += \
+    cmd/README.md \
+    etc/selastic.bash-completion
 
 cmd/completion/selastic: etc/selastic.bash-completion
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && cp $(top_srcdir)/etc/selastic.bash-completion $@

@@ -50,3 +50,5 @@ common_libelasticcheckpoints_la_SOURCES = \
     common/stop.h
 common_libelasticcheckpoints_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 common_libelasticcheckpoints_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+
+EXTRA_DIST += common/README.md

@@ -1,19 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# doc/: dist_man_MANS += doc/man/elasticrun.1 ..., EXTRA_DIST += doc/....md
+# doc/: user/ for people who train, admin/ for sites, internals/ for who changes the code, man/, and
+# run/: the run that is drawn in README.md.
 
 include doc/man/local.mk
 
 EXTRA_DIST += \
+    CONTRIBUTING.md \
     README.md \
-    doc/architecture.md \
-    doc/fuzzing.md \
-    doc/benchmarks.md \
-    doc/faults.md \
+    doc/admin/configure.md \
+    doc/admin/faults.md \
+    doc/admin/install.md \
+    doc/admin/placement.md \
+    doc/admin/pools.md \
+    doc/admin/shapes.md \
+    doc/glossary.md \
+    doc/internals/architecture.md \
+    doc/internals/benchmarks.md \
     doc/internals/change.md \
-    doc/live.md \
-    doc/placement.md \
-    doc/pmix.md \
-    doc/shapes.md \
-    doc/takeover.md \
-    doc/testbed.md
+    doc/internals/flush.md \
+    doc/internals/fuzzing.md \
+    doc/internals/live.md \
+    doc/internals/pmix.md \
+    doc/internals/protocol.md \
+    doc/internals/takeover.md \
+    doc/internals/testbed.md \
+    doc/run/demo.svg \
+    doc/run/history.jsonl \
+    doc/user/mpi.md \
+    doc/user/script.md \
+    doc/user/tutorial.md \
+    doc/user/watching.md

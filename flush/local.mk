@@ -21,3 +21,5 @@ flush_elastic_flush_LDADD = common/libelasticcheckpoints.la lib/libelasticcore.l
 # Whose code a process cannot read that process is not traced by others of its user: it may run for users outside of their jobs.
 install-exec-hook:
 	chmod 0711 $(DESTDIR)$(pkglibexecdir)/elastic-flush
+
+EXTRA_DIST += flush/README.md

@@ -79,3 +79,5 @@ lib_libelasticcore_la_SOURCES = \
     lib/world_list.c
 lib_libelasticcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
 lib_libelasticcore_la_LIBADD = $(JSONC_LIBS) $(SODIUM_LIBS)
+
+EXTRA_DIST += lib/README.md

@@ -22,3 +22,5 @@ pmix_elasticrun_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS) $(JSONC_CFLAGS) $(
 pmix_elasticrun_pmix_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 pmix_elasticrun_pmix_LDFLAGS = $(PROGRAM_LDFLAGS) -Wl,--export-dynamic-symbol=accept
 pmix_elasticrun_pmix_LDADD = common/libelasticcommon.la $(PMIX_LIBS)
+
+EXTRA_DIST += pmix/README.md

@@ -9,9 +9,11 @@ epilogdir = $(pkglibexecdir)/epilog.d
 dist_epilog_SCRIPTS = scripts/epilog.d/50-elastic
 
 EXTRA_DIST += \
+    scripts/README.md \
     scripts/build.sh \
     scripts/check \
     scripts/demo \
+    scripts/draw-history \
     scripts/faults \
     scripts/fuzz \
     scripts/setup \

@@ -28,3 +28,5 @@ spank_spank_elastic_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 spank_spank_elastic_la_CFLAGS = $(EXPORTING_FLAGS)
 spank_spank_elastic_la_LDFLAGS = $(PLUGIN_LINKING) -export-symbols-regex '^(slurm_spank_|plugin_)'
 spank_spank_elastic_la_LIBADD = $(JSONC_LIBS)
+
+EXTRA_DIST += spank/README.md

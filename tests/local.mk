@@ -2,5 +2,6 @@
 #
 # tests/: what the directories below share.
 EXTRA_DIST += \
+    tests/README.md \
     tests/tap/run \
     tests/tap/run-one

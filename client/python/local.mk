@@ -24,4 +24,6 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/leaving.py \
     client/python/slurm_elastic/live.py \
     client/python/slurm_elastic/sampler.py
-EXTRA_DIST += client/python/pyproject.toml
+EXTRA_DIST += \
+    client/python/README.md \
+    client/python/pyproject.toml

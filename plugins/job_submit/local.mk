@@ -38,3 +38,5 @@ plugins_job_submit_job_submit_elastic_la_LDFLAGS = $(PLUGIN_LINKING) \
     -export-symbols-regex '^(plugin_name|plugin_type|plugin_version|init|fini|job_submit|job_modify)$$'
 plugins_job_submit_job_submit_elastic_la_LIBADD = $(JSONC_LIBS)
 endif
+
+EXTRA_DIST += plugins/README.md

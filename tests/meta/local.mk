@@ -4,6 +4,8 @@
 EXTRA_DIST += \
     tests/meta/binaries.bats \
     tests/meta/configure.bats \
+    tests/meta/docs.bats \
     tests/meta/helpers.bash \
     tests/meta/manuals.bats \
+    tests/meta/prose.py \
     tests/meta/tree.bats

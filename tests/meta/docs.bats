@@ -1,0 +1,68 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What holds for the documents: width, sentences, links, sizes.
+
+load helpers
+
+setup() {
+    git -C "$top_srcdir" rev-parse --git-dir >/dev/null 2>&1 || skip "not a git clone"
+    cd "$top_srcdir" || return 1
+}
+
+pages() { tracked '*.md' | sort -u; }
+
+# prose CHECK: what tests/meta/prose.py says of all pages.
+prose() {
+    pages | xargs python3 "$top_srcdir/tests/meta/prose.py" "$1"
+}
+
+# A check that finds nothing is only worth something if it finds what is wrong.
+@test "the checks find what is wrong" {
+    page=$BATS_TEST_TMPDIR/page.md
+    {
+        printf 'word %.0s' {1..30}
+        echo
+        printf 'word %.0s' {1..11}
+        echo "ends here. See [a](missing.md) and [b](#no-such-heading)."
+    } >"$page"
+    run -0 python3 tests/meta/prose.py lines "$page"
+    [[ $output == *"page.md:1: 150 columns"* ]]
+    run -0 python3 tests/meta/prose.py sentences "$page"
+    [[ $output == *"43 words"* ]]
+    run -0 python3 tests/meta/prose.py links "$page"
+    [[ $output == *"missing.md: no such file"*"no-such-heading: no such heading" ]]
+}
+
+@test "lines of documents have at most 100 columns" {
+    [[ -n $(pages) ]]
+    nothing "$(prose lines)" "too long"
+}
+
+@test "no sentence of a document has more than 40 words" {
+    nothing "$(prose sentences)" "too long"
+}
+
+@test "each relative link in a document leads somewhere" {
+    nothing "$(prose links)" "broken"
+}
+
+@test "README.md has at most 150 lines, that of a folder at most 25" {
+    long=$(pages | grep '/README\.md$' | grep -v '^examples/' | while read -r page; do
+        (($(wc -l <"$page") <= 25)) || echo "$page"
+    done)
+    nothing "$long" "more than 25 lines"
+    (($(wc -l <README.md) <= 150))
+}
+
+@test "each source folder has a README" {
+    missing=$(tracked '*.[ch]' ':!tests/' ':!examples/' | cut -d/ -f1 | sort -u | while read -r folder; do
+        [[ -e $folder/README.md ]] || echo "$folder"
+    done)
+    nothing "$missing" "without README.md"
+}
+
+@test "the picture in README.md is drawn from its history" {
+    title=$(sed -n 's|.*font-weight="bold">\(scripts/demo: [^<]*\)</text>.*|\1|p' doc/run/demo.svg)
+    scripts/draw-history doc/run/history.jsonl "$title" >"$BATS_TEST_TMPDIR/demo.svg"
+    diff "$BATS_TEST_TMPDIR/demo.svg" doc/run/demo.svg
+}
