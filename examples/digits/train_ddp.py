@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Trains a small network on handwritten digits with PyTorch's DistributedDataParallel.
 
-    torchrun --nproc-per-node 4 train_ddp.py
+torchrun --nproc-per-node 4 train_ddp.py
 """
 
 import argparse

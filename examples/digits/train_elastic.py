@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Trains a small network on handwritten digits, in a world that grows and shrinks around it.
 
-    srun elasticrun python3 train_elastic.py
+srun elasticrun python3 train_elastic.py
 """
 
 import argparse
@@ -60,7 +60,10 @@ def main():
                 optimizer.step()
                 log.step(epoch, step, index.tolist() if scale else [], loss.item())
                 if rank == 0:
-                    print(f"epoch {epoch} step {step} world {world} loss {loss.item():.4f}", flush=True)
+                    print(
+                        f"epoch {epoch} step {step} world {world} loss {loss.item():.4f}",
+                        flush=True,
+                    )
                 time.sleep(args.step_time)
                 state.commit()
             sampler.set_epoch(epoch + 1)

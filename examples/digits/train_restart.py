@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Trains a small network on handwritten digits, and is started anew from a checkpoint in each world.
+"""Trains a small network on handwritten digits; each world starts it from a checkpoint.
 
     srun elasticrun python3 train_restart.py
 

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a torn step has done to a training state, and how it is undone: in one process. Worlds that are torn: tests/system/live_faults.bats."""
+"""What a torn step has done to a training state, and how it is undone: in one process. Worlds that
+are torn: tests/system/live_faults.bats.
+"""
 
 import copy
 import random
@@ -47,10 +49,14 @@ class Newest(unittest.TestCase):
 class Case(unittest.TestCase):
     def setUp(self):
         torch.manual_seed(1)
-        self.model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 2))
+        self.model = torch.nn.Sequential(
+            torch.nn.Linear(3, 4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 2)
+        )
 
     def sgd(self, module=None, **options):
-        return torch.optim.SGD((module or self.model).parameters(), **{"lr": 0.5, "momentum": 0.9, **options})
+        return torch.optim.SGD(
+            (module or self.model).parameters(), **{"lr": 0.5, "momentum": 0.9, **options}
+        )
 
     def backward(self):
         self.model(torch.ones(4, 3)).sum().backward()
@@ -116,7 +122,14 @@ class Steps(Case):
                 self.assertAlmostEqual(optimizer.param_groups[0]["lr"], 0.005)
 
     def test_each_kind_of_optimizer(self):
-        kinds = [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad, torch.optim.RMSprop, torch.optim.NAdam]
+        kinds = [
+            torch.optim.SGD,
+            torch.optim.Adam,
+            torch.optim.AdamW,
+            torch.optim.Adagrad,
+            torch.optim.RMSprop,
+            torch.optim.NAdam,
+        ]
         for kind in kinds:
             with self.subTest(kind=kind.__name__):
                 self.setUp()
@@ -183,7 +196,10 @@ class Scaler:
         return {"scale": self._scale.item(), "growth": self._growth_tracker.item()}
 
     def load_state_dict(self, state):
-        self._scale, self._growth_tracker = torch.tensor(state["scale"]), torch.tensor(state["growth"])
+        self._scale, self._growth_tracker = (
+            torch.tensor(state["scale"]),
+            torch.tensor(state["growth"]),
+        )
 
     def scale(self, loss):
         return loss * self._scale
@@ -216,7 +232,9 @@ class Undone(Case):
         return state
 
     def test_buffers(self):
-        self.model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2))
+        self.model = torch.nn.Sequential(
+            torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2)
+        )
         self.model.register_buffer("constant", torch.arange(5.0))
         self.model.register_buffer("average", torch.zeros(3))
         optimizer = self.sgd()
@@ -284,7 +302,9 @@ class Undone(Case):
         self.assertEqual((self.model.mask.tolist(), state._standing), ([1] * 3, Standing(0, -1)))
 
     def averaging(self, average, as_part):
-        """A training that has a moving average of the model, which no optimizer has: state, and a step without its optimizer's."""
+        """A training that has a moving average of the model, which no optimizer has: state, and a
+        step without its optimizer's.
+        """
         self.setUp()
         optimizer = self.sgd()
         teacher = copy.deepcopy(self.model[2])
@@ -351,14 +371,21 @@ class Undone(Case):
         for part in self.model[0], self.model[2]:
             part.register_buffer("mask", mask)
         state = self.begin(torch.optim.SGD(self.model[2].parameters(), lr=0.5))
-        self.assertEqual(len({id(each._copy) for each in state._boundary._copies._copied if each._name == "mask"}), 1)
+        self.assertEqual(
+            len(
+                {id(each._copy) for each in state._boundary._copies._copied if each._name == "mask"}
+            ),
+            1,
+        )
         self.backward()
         state.step()
         mask.zero_()
         self.model[0].scripted.running_mean.add_(1)
         self.backward()
         state._tear()
-        self.assertEqual((mask.tolist(), self.model[0].scripted.running_mean.tolist()), ([1] * 3, [0] * 3))
+        self.assertEqual(
+            (mask.tolist(), self.model[0].scripted.running_mean.tolist()), ([1] * 3, [0] * 3)
+        )
         self.assertEqual(state._standing, Standing(1, -1))
 
     def test_buffers_that_a_later_step_registers_and_parameters_that_one_moves(self):
@@ -443,7 +470,10 @@ class Undone(Case):
         optimizer.param_groups[0]["weight_decay"] = 0.7
         state._tear()
         group = optimizer.param_groups[0]
-        self.assertEqual({k: v for k, v in group.items() if k != "params"}, {k: v for k, v in before[0].items() if k != "params"})
+        self.assertEqual(
+            {k: v for k, v in group.items() if k != "params"},
+            {k: v for k, v in before[0].items() if k != "params"},
+        )
         self.assertIs(group["params"], before[0]["params"])
         self.assertEqual(scheduler.state_dict(), before[1])
         self.assertEqual({key: epochs.state_dict()[key] for key in before[2]}, before[2])
@@ -605,7 +635,9 @@ class Undone(Case):
         state._watch()
         state._begin_training()
         watched = seconds()
-        print(f"# commit(): {alone * 1e6:.1f} µs, with a boundary to go back to {watched * 1e6:.1f} µs")
+        print(
+            f"# commit(): {alone * 1e6:.1f} µs, with a boundary to go back to {watched * 1e6:.1f} µs"
+        )
         self.assertLess(watched - alone, 0.0005)  # a copy of the mask would be more
 
 

@@ -85,9 +85,7 @@ class Events(unittest.TestCase):
                 self.assertTrue(all(page.told for page in world.pages))
                 said = {worker.stdout.read() for worker in world.workers}
             # The event comes with the boundary after `step` that were answered with None.
-            self.assertEqual(
-                said, {f"{step + 1} shrink 2 a rival {generation} {step}\nNone inf\n"}
-            )
+            self.assertEqual(said, {f"{step + 1} shrink 2 a rival {generation} {step}\nNone inf\n"})
 
     def test_kinds_reasons_and_deadlines(self):
         for kind, name in ((1, "grow"), (2, "shrink"), (3, "fault"), (4, "stop"), (99, "stop")):
@@ -430,7 +428,6 @@ class Package(unittest.TestCase):
         self.assertEqual(slurm_elastic.__version__, version)
         for name in slurm_elastic.__all__:
             self.assertTrue(hasattr(slurm_elastic, name), name)
-
 
     @unittest.skipUnless(
         all(map(importlib.util.find_spec, ("pip", "setuptools", "wheel"))),

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""slurm_elastic.live in one process: what a State does. Worlds that change: tests/system/live.bats."""
+"""slurm_elastic.live in one process: what a State does. Worlds that change:
+tests/system/live.bats.
+"""
 
 import os
 import random
@@ -134,7 +136,9 @@ class FirstStep(Case):
         state._watch()
         told, at_boundaries = [], []
         look = lambda: at_boundaries.append(list(told))
-        with mock.patch.multiple(live._events, tell_signature=told.append, elastic_event_detected=look):
+        with mock.patch.multiple(
+            live._events, tell_signature=told.append, elastic_event_detected=look
+        ):
             for _ in range(2):
                 state._begin_training()
                 for _ in range(3):
@@ -150,7 +154,9 @@ class FirstStep(Case):
     def test_a_state_that_has_only_begun_is_nobodys_source_before(self):
         state = live.State(self.model, self.optimizer)
         state._watch()
-        with tempfile.TemporaryDirectory() as empty, mock.patch.dict(os.environ, ELASTIC_CHECKPOINT_DIR=empty):
+        with tempfile.TemporaryDirectory() as empty, mock.patch.dict(
+            os.environ, ELASTIC_CHECKPOINT_DIR=empty
+        ):
             self.assertFalse(state._load_latest())
         for torn in True, False:
             state._begin_training()
@@ -212,7 +218,7 @@ class RandomNumbers(Case):
         self.assertEqual(self.received(None, 0)[0], expected)
 
     def test_anything_else_is_refused(self):
-        with self.assertRaisesRegex(ValueError, "'global'.*\"own\", \"shared\" or None"):
+        with self.assertRaisesRegex(ValueError, '\'global\'.*"own", "shared" or None'):
             live.State(self.model, rng="global")
 
 
@@ -245,7 +251,9 @@ class Outline(Case):
         self.backward()
         self.optimizer.step()
         again = torch.optim.SGD(self.model.parameters(), lr=7)
-        self.assertEqual(self.digest(self.model, again, ElasticSampler(10, 2, seed=5), best=1), first)
+        self.assertEqual(
+            self.digest(self.model, again, ElasticSampler(10, 2, seed=5), best=1), first
+        )
 
     def test_it_is_the_same_in_another_process(self):
         code = (

@@ -152,21 +152,29 @@ assert torch.equal(weights[0], weights[1]) and torch.equal(weights[1], weights[2
 @tap.needs_torch
 class Anew(unittest.TestCase):
     def test_parameters_are_made_equal_again_if_the_world_was_lost_meanwhile(self):
-        with tempfile.TemporaryDirectory() as directory, fake_agent.World(["-c", ANEW], 2, checkpoint=directory) as world:
+        with tempfile.TemporaryDirectory() as directory, fake_agent.World(
+            ["-c", ANEW], 2, checkpoint=directory
+        ) as world:
             self.assertEqual(world.wait(50), [0, 0])
 
     def test_so_are_optimizers_if_the_first_step_was_torn_between_two(self):
-        with tempfile.TemporaryDirectory() as directory, fake_agent.World(["-c", BETWEEN], 2, checkpoint=directory) as world:
+        with tempfile.TemporaryDirectory() as directory, fake_agent.World(
+            ["-c", BETWEEN], 2, checkpoint=directory
+        ) as world:
             self.assertEqual(world.wait(50), [0, 0])
 
     def test_all_go_on_from_one_ranks_part_of_a_step_if_nothing_else_is_left(self):
-        with tempfile.TemporaryDirectory() as directory, fake_agent.World(["-c", PART], 3, checkpoint=directory) as world:
+        with tempfile.TemporaryDirectory() as directory, fake_agent.World(
+            ["-c", PART], 3, checkpoint=directory
+        ) as world:
             self.assertEqual(world.wait(50), [0, 0, 0])
 
 
 @tap.needs_torch
 class Lost(unittest.TestCase):
-    def test_a_sender_does_not_wait_for_a_receiver_that_does_not_take_it_once_the_world_is_torn(self):
+    def test_a_sender_does_not_wait_for_a_receiver_that_does_not_take_it_once_the_world_is_torn(
+        self,
+    ):
         with fake_agent.World(["-c", LOST], 2) as world:
             self.assertEqual(world.workers[0].wait(50), 0)
 
@@ -206,8 +214,15 @@ class Lines(unittest.TestCase):
     def test_each_receiver_has_one_source_and_each_rank_at_most_one_target(self):
         from slurm_elastic import _transfer
 
-        for sources, receivers in (([0], [1, 2, 3]), ([0, 1], [2, 3, 4]), ([0, 2, 3], [1]), ([1], [])):
-            pairs = {rank: _transfer.neighbours(rank, sources, receivers) for rank in sources + receivers}
+        for sources, receivers in (
+            ([0], [1, 2, 3]),
+            ([0, 1], [2, 3, 4]),
+            ([0, 2, 3], [1]),
+            ([1], []),
+        ):
+            pairs = {
+                rank: _transfer.neighbours(rank, sources, receivers) for rank in sources + receivers
+            }
             for rank, (source, target) in pairs.items():
                 self.assertEqual(source is None, rank in sources)
                 if source is not None:

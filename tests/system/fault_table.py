@@ -1,17 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What follows each fault: a real training for each mode, which suffers one row of the table after another.
+"""What follows each fault: a real training for each mode, which suffers one row of the table after
+another.
 
     fault_table.py run DIR [--only PATTERN]... [--write FILE]
     fault_table.py train MODE LOGDIR STEP_SECONDS
     fault_table.py load CHECKPOINT_DIR
 
-run: with a testbed of 7 nodes with namespaces, of whose directory and work directory the environment tells (TB_DIR, TB_WORK, TB_USER). Uses live.py and
-live_faults.py, which must lie beside it, in TB_WORK. Prints a line per row, TAP at the end of each; exit status 1 if a row failed. --only: rows that contain PATTERN.
---write: puts the rows that were run into the table between the marks in FILE.
+run: with a testbed of 7 nodes with namespaces, of whose directory and work directory the
+environment tells (TB_DIR, TB_WORK, TB_USER). Uses live.py and live_faults.py, which must lie beside
+it, in TB_WORK. Prints a line per row, TAP at the end of each; exit status 1 if a row failed.
+--only: rows that contain PATTERN. --write: puts the rows that were run into the table between the
+marks in FILE.
 
-train: the training of live_faults.py in live mode; in restart mode the same, with a checkpoint every SAVE_EVERY steps. A worker leaves too early when a file
-LOGDIR.exit-PID appears.
+train: the training of live_faults.py in live mode; in restart mode the same, with a checkpoint
+every SAVE_EVERY steps. A worker leaves too early when a file LOGDIR.exit-PID appears.
 """
 
 import argparse
@@ -33,8 +36,8 @@ SAVE_EVERY = 10
 GRACE = 8  # seconds
 BASE, MOST = 3, 5  # nodes of the base, which are also the fewest that train, and with extensions
 
-# fault, mode, node on which it happens, what follows, seconds and steps allowed. A fault on a node of the base that takes its agent loses the node for
-# this training, so these come last.
+# fault, mode, node on which it happens, what follows, seconds and steps allowed. A fault on a node
+# of the base that takes its agent loses the node for this training, so these come last.
 TABLE = """
 worker killed                       live     base       goes-on    5   1
 worker killed                       live     extension  goes-on    5   1
@@ -145,7 +148,9 @@ Row = collections.namedtuple("Row", "fault mode where expected seconds steps")
 
 def rows():
     for line in TABLE.strip().splitlines():
-        fault, mode, where, expected, seconds, steps = re.match(r"(.*?)\s{2,}(\S+)\s+(\S+)\s+(\S+)\s+(\d+)\s+(\d+)$", line).groups()
+        fault, mode, where, expected, seconds, steps = re.match(
+            r"(.*?)\s{2,}(\S+)\s+(\S+)\s+(\S+)\s+(\d+)\s+(\d+)$", line
+        ).groups()
         yield Row(fault, mode, where, expected, float(seconds), int(steps))
 
 
@@ -206,7 +211,9 @@ def train_anew(log_dir, seconds, each_step, after_step):
     log = open(os.path.join(log_dir, str(os.getpid())), "a", buffering=1)
 
     def write(**line):
-        log.write(json.dumps({"time": now(), "generation": live_faults.generation(), **line}) + "\n")
+        log.write(
+            json.dumps({"time": now(), "generation": live_faults.generation(), **line}) + "\n"
+        )
 
     for epoch in range(sampler.epoch, 10**6):
         sampler.set_epoch(epoch)
@@ -217,7 +224,12 @@ def train_anew(log_dir, seconds, each_step, after_step):
             if not os.path.exists(log_dir + ".enough"):
                 time.sleep(seconds)
             share = index.tolist() if sampler.loss_scale() else []
-            line = {"step": state.steps, "epoch": epoch, "rank": sampler.rank, "size": sampler.world_size}
+            line = {
+                "step": state.steps,
+                "epoch": epoch,
+                "rank": sampler.rank,
+                "size": sampler.world_size,
+            }
             write(**line, share=share)
             losses = training.gradients(x, y, parts=1)
             write(step=line["step"], loss=losses["float64"])
@@ -242,15 +254,24 @@ def train_anew(log_dir, seconds, each_step, after_step):
 
 
 def testbed(*words):
-    subprocess.run([os.environ["TESTBED"], words[0], "--dir", os.environ["TB_DIR"], *words[1:]], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [os.environ["TESTBED"], words[0], "--dir", os.environ["TB_DIR"], *words[1:]],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def as_user(*words, **options):
     user = os.environ["TB_USER"]
     return subprocess.run(
         ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--", *words],
-        check=True, text=True, stdout=subprocess.PIPE, cwd=os.environ["TB_WORK"],
-        env={**os.environ, "TMPDIR": os.environ["TB_WORK"]}, **options,  # where loaders that are killed leave something
+        check=True,
+        text=True,
+        stdout=subprocess.PIPE,
+        cwd=os.environ["TB_WORK"],
+        # Where loaders that are killed leave something.
+        env={**os.environ, "TMPDIR": os.environ["TB_WORK"]},
+        **options,
     ).stdout.strip()
 
 
@@ -288,11 +309,34 @@ class Training:
     def __init__(self, mode, snapshots=False):
         work = os.environ["TB_WORK"]
         command = f"{'ELASTIC_DEBUG=1 ' if 'FAULTS_DEBUG' in os.environ else ''}{f'SNAPSHOT_EVERY={SAVE_EVERY} ' if snapshots else ''}srun elasticrun --max-restarts=1000 --checkpoint-dir={work}/disk/$SLURM_JOB_ID"
-        command += f" /usr/bin/python3 {work}/fault_table.py train {mode} {work}/log-$SLURM_JOB_ID 0.1"
-        options = [f"--elastic={BASE}:{MOST}", "--elastic-grow-delay=0", "--elastic-fault-wait=30", "--elastic-hang-wait=5", f"--elastic-grace={GRACE}"]
+        command += (
+            f" /usr/bin/python3 {work}/fault_table.py train {mode} {work}/log-$SLURM_JOB_ID 0.1"
+        )
+        options = [
+            f"--elastic={BASE}:{MOST}",
+            "--elastic-grow-delay=0",
+            "--elastic-fault-wait=30",
+            "--elastic-hang-wait=5",
+            f"--elastic-grace={GRACE}",
+        ]
         self.mode = mode
-        self.job = as_user("sbatch", "--parsable", *options, f"-N{BASE}", "--exclusive", "-t60", f"--output={work}/%j.out", "--open-mode=append", "--wrap", AGAIN % command)
-        self.log, self.output, self.checkpoints = f"{work}/log-{self.job}", f"{work}/{self.job}.out", f"{work}/disk/{self.job}"
+        self.job = as_user(
+            "sbatch",
+            "--parsable",
+            *options,
+            f"-N{BASE}",
+            "--exclusive",
+            "-t60",
+            f"--output={work}/%j.out",
+            "--open-mode=append",
+            "--wrap",
+            AGAIN % command,
+        )
+        self.log, self.output, self.checkpoints = (
+            f"{work}/log-{self.job}",
+            f"{work}/{self.job}.out",
+            f"{work}/disk/{self.job}",
+        )
         self.lost = 0  # nodes of the base, for good
         self.away = []  # what brings these back, if that has not been tried: when the job has ended
         self.settle()
@@ -302,7 +346,15 @@ class Training:
         size = MOST  # an extension takes the place of a lost node of the base
         wait(60, f"{size} nodes", lambda: newest(self.log)[2] == size)
         generation, step, _ = newest(self.log)
-        wait(20, "steps", lambda: newest(self.log)[0] == generation and newest(self.log)[1] > step + 3 or newest(self.log)[0] > generation)
+        wait(
+            20,
+            "steps",
+            lambda: (
+                newest(self.log)[0] == generation
+                and newest(self.log)[1] > step + 3
+                or newest(self.log)[0] > generation
+            ),
+        )
         if newest(self.log)[0] != generation or newest(self.log)[2] != size:
             self.settle()
 
@@ -311,7 +363,13 @@ class Training:
         kinds = collections.defaultdict(list)
         for each in live_faults.alive(self.log):
             of_base = each.of_job(self.job)
-            kinds["extension" if not of_base else "leader" if environment(each.agent)["SLURM_PROCID"] == "0" else "base"].append(each)
+            kinds[
+                "extension"
+                if not of_base
+                else "leader"
+                if environment(each.agent)["SLURM_PROCID"] == "0"
+                else "base"
+            ].append(each)
         return kinds[where][-1] if kinds[where] else None
 
     def wait_for_step(self, row, before):
@@ -324,10 +382,18 @@ class Training:
             found = newest(self.log)
             if row.expected == "undisturbed":
                 return found[1] > step
-            if row.expected == "requeues" and found[0] // live_faults.REQUEUED == generation // live_faults.REQUEUED:
+            if (
+                row.expected == "requeues"
+                and found[0] // live_faults.REQUEUED == generation // live_faults.REQUEUED
+            ):
                 return False
             if found[0] > generation and last is None:
-                last = max(line["step"] for lines in undisturbed.read(self.log).values() for line in lines if "state" in line and line["generation"] <= generation)
+                last = max(
+                    line["step"]
+                    for lines in undisturbed.read(self.log).values()
+                    for line in lines
+                    if "state" in line and line["generation"] <= generation
+                )
             return found[0] > generation and found[1] > last
 
         wait(max(20, row.seconds), "a step after it", made)
@@ -346,7 +412,9 @@ class Training:
         return len(before & after)
 
     def pause(self, begin, end):
-        """The longest time between two steps that none had made before, of which the later was made from begin to end."""
+        """The longest time between two steps that none had made before, of which the later was made
+        from begin to end.
+        """
         first = {}
         for lines in undisturbed.read(self.log).values():
             for line in lines:
@@ -357,10 +425,15 @@ class Training:
             if step > newest_step:
                 newest_step = step
                 times.append(when)
-        return max((later - earlier for earlier, later in zip(times, times[1:]) if begin <= later <= end), default=0.0)
+        return max(
+            (later - earlier for earlier, later in zip(times, times[1:]) if begin <= later <= end),
+            default=0.0,
+        )
 
     def suffer(self, row):
-        """The longest pause from its begin until training goes on, and the steps that were made twice."""
+        """The longest pause from its begin until training goes on, and the steps that were made
+        twice.
+        """
         self.settle()
         member, self.before = self.member(row.where), newest(self.log)
         self.hit = now()  # which a fault may put off
@@ -383,7 +456,12 @@ class Training:
         wrong += [f"{path} is left" for path in glob.glob(self.checkpoints + "/.new-*")]
         if glob.glob(self.checkpoints + "/*"):
             try:
-                as_user("/usr/bin/python3", os.environ["TB_WORK"] + "/fault_table.py", "load", self.checkpoints)
+                as_user(
+                    "/usr/bin/python3",
+                    os.environ["TB_WORK"] + "/fault_table.py",
+                    "load",
+                    self.checkpoints,
+                )
             except subprocess.CalledProcessError:
                 wrong.append("the checkpoint directory does not load")
         return wrong + self.remains()
@@ -396,19 +474,33 @@ class Training:
         return re.search(r"JobState=(\S+)", slurm("scontrol", "-o", "show", "job", self.job))[1]
 
     def remains(self):
-        """Jobs, processes and files that should have gone with it: at once, or when Slurm has run the epilogs. On a node that had crashed it finds
-        a minute or two later that there is nothing to wait for."""
+        """Jobs, processes and files that should have gone with it: at once, or when Slurm has run
+        the epilogs. On a node that had crashed it finds a minute or two later that there is nothing
+        to wait for.
+        """
         limit = now() + 150
         while True:
-            left = [f"job {line}" for line in slurm("squeue", "-h", "-o", "%A %k %T").splitlines() if f"elastic-extension-of={self.job}." in line]
+            left = [
+                f"job {line}"
+                for line in slurm("squeue", "-h", "-o", "%A %k %T").splitlines()
+                if f"elastic-extension-of={self.job}." in line
+            ]
             for path in glob.glob("/proc/[0-9]*"):
                 try:
                     values = environment(os.path.basename(path))
                 except OSError:
                     continue
-                if values.get("ELASTIC_JOB_ID") == self.job and values.get("SLURM_CONF") == os.environ["SLURM_CONF"]:
-                    left.append(f"process {os.path.basename(path)} on {values.get('SLURMD_NODENAME')}")
-            left += [path for path in glob.glob(f"{os.environ['TB_DIR']}/snapshots/elastic-*-{self.job}.*")]
+                if (
+                    values.get("ELASTIC_JOB_ID") == self.job
+                    and values.get("SLURM_CONF") == os.environ["SLURM_CONF"]
+                ):
+                    left.append(
+                        f"process {os.path.basename(path)} on {values.get('SLURMD_NODENAME')}"
+                    )
+            left += [
+                path
+                for path in glob.glob(f"{os.environ['TB_DIR']}/snapshots/elastic-*-{self.job}.*")
+            ]
             if not left or now() > limit:
                 return left
             time.sleep(0.5)
@@ -417,7 +509,11 @@ class Training:
         """What elasticrun has said of late."""
         try:
             with open(self.output) as file:
-                lines = [line for line in file.read().splitlines() if line.startswith(("elasticrun:", "srun:"))]
+                lines = [
+                    line
+                    for line in file.read().splitlines()
+                    if line.startswith(("elasticrun:", "srun:"))
+                ]
             return " | ".join(lines[-12:])
         except OSError:
             return "no output"
@@ -433,7 +529,7 @@ class Training:
         wait(60, "the job to end", lambda: self.state() not in ("RUNNING", "COMPLETING", "PENDING"))
 
 
-# ---- faults: each does it, and returns what undoes it ---------------------------------------------
+# ---- faults: each does it, and returns what undoes it --------------------------------------------
 
 
 def node_of(member):
@@ -488,7 +584,10 @@ def kill_srun(training, row, member):
         pid = os.path.basename(path)
         try:
             values = environment(pid) if name(pid) == "srun" else {}
-            if values.get("SLURM_JOB_ID") == training.job and values.get("SLURM_CONF") == os.environ["SLURM_CONF"]:
+            if (
+                values.get("SLURM_JOB_ID") == training.job
+                and values.get("SLURM_CONF") == os.environ["SLURM_CONF"]
+            ):
                 found += [int(pid)] if name(live_faults.parent(pid)) != "srun" else []
         except OSError:
             pass
@@ -510,11 +609,17 @@ def cut(training, row, member):
 
 
 def stop_node(training, row, member):
-    """When a rank has made a step in the world that its node has just joined: it may not have told the leader yet."""
+    """When a rank has made a step in the world that its node has just joined: it may not have told
+    the leader yet.
+    """
     for size in (MOST - 1, MOST):
         generation = training.before[0]
         resize(training, size)
-        training.before = wait(60, f"{size} nodes", lambda: newest(training.log)[0] > generation and newest(training.log))
+        training.before = wait(
+            60,
+            f"{size} nodes",
+            lambda: newest(training.log)[0] > generation and newest(training.log),
+        )
     member = wait(5, "its worker", lambda: training.member(row.where))
     send([member.agent, member.worker], "STOP")
     training.hit = now()
@@ -535,17 +640,25 @@ def comes_back(training, row, *how):
 
 
 def bring_back(training, row, member):
-    """Before Slurm has called it down. Is its agent still there it takes the place of an extension."""
+    """Before Slurm has called it down. Is its agent still there it takes the place of an
+    extension.
+    """
     testbed(*training.away.pop())
     if row.expected == "undisturbed":
         time.sleep(30)  # in which nothing may happen; srun takes its time
 
 
 def crash_and_boot(training, row, member):
-    """Before Slurm has called it down: it finds that the batch script is gone, and requeues the job. Meanwhile the others go on."""
+    """Before Slurm has called it down: it finds that the batch script is gone, and requeues the
+    job. Meanwhile the others go on.
+    """
     begun, before = now(), newest(training.log)
     crash(training, row, member)
-    wait(30, "a step without it", lambda: newest(training.log)[0] > before[0] and newest(training.log)[1] > before[1])
+    wait(
+        30,
+        "a step without it",
+        lambda: newest(training.log)[0] > before[0] and newest(training.log)[1] > before[1],
+    )
     time.sleep(max(0, begun + 20 - now()))
     training.before = newest(training.log)
     testbed(*training.away.pop())
@@ -554,14 +667,21 @@ def crash_and_boot(training, row, member):
 
 
 def processes_of(training):
-    """Of Slurm and of the user, on all nodes: what the job and its extensions have there, srun among them."""
-    jobs = {training.job} | {environment(each.agent)["SLURM_JOB_ID"] for each in live_faults.alive(training.log)}
+    """Of Slurm and of the user, on all nodes: what the job and its extensions have there, srun
+    among them.
+    """
+    jobs = {training.job} | {
+        environment(each.agent)["SLURM_JOB_ID"] for each in live_faults.alive(training.log)
+    }
     found = set()
     for path in glob.glob("/proc/[0-9]*"):
         pid = int(os.path.basename(path))
         try:
             values = environment(pid)
-            if values.get("SLURM_JOB_ID") not in jobs or values.get("SLURM_CONF") != os.environ["SLURM_CONF"]:
+            if (
+                values.get("SLURM_JOB_ID") not in jobs
+                or values.get("SLURM_CONF") != os.environ["SLURM_CONF"]
+            ):
                 continue
             found.add(pid)
             above = live_faults.parent(pid)
@@ -573,7 +693,9 @@ def processes_of(training):
 
 
 def kill_everything(training, row, member):
-    """In one moment, so that nothing is left that could save anything. Slurm is asked to run it again, which it does two minutes later."""
+    """In one moment, so that nothing is left that could save anything. Slurm is asked to run it
+    again, which it does two minutes later.
+    """
     send(processes_of(training), "KILL")
     training.hit = now()
     wait(5, "the end of all", lambda: not live_faults.alive(training.log))
@@ -593,7 +715,9 @@ def drain(training, row, member):
 
     def resume():
         # Refused while slurmctld has not heard of the node yet, and when it is no longer drained.
-        subprocess.run(["scontrol", "update", f"nodename={node}", "state=resume"], stderr=subprocess.DEVNULL)
+        subprocess.run(
+            ["scontrol", "update", f"nodename={node}", "state=resume"], stderr=subprocess.DEVNULL
+        )
         return "DRAIN" not in slurm("sinfo", "-h", "-n", node, "-o", "%T").upper()
 
     return lambda: wait(20, f"{node} to be resumed", resume)
@@ -634,17 +758,29 @@ def damage(training, row, member):
             file.seek(-1, os.SEEK_CUR)
             file.write(bytes([byte[0] ^ 1]))
     send([member.worker], "KILL")
-    said = r"slurm_elastic: " + re.escape(path) + (r" is not complete: .*: using " if "flipped" not in row.fault else r" is corrupt: .*: using ")
+    said = (
+        r"slurm_elastic: "
+        + re.escape(path)
+        + (
+            r" is not complete: .*: using "
+            if "flipped" not in row.fault
+            else r" is corrupt: .*: using "
+        )
+    )
     return lambda: wait(5, "word of it", lambda: training.has_said(said))
 
 
 def slow_checkpoint(training, row, member):
-    """Slurm takes the node, as it does for a preemption, and the one that saves takes longer than there is time."""
+    """Slurm takes the node, as it does for a preemption, and the one that saves takes longer than
+    there is time.
+    """
     open(training.log + ".slow", "w").close()
     job = environment(member.agent)["SLURM_JOB_ID"]
     hit = now()
     slurm("scancel", job)
-    wait(20, "the node to be left", lambda: job not in slurm("squeue", "-h", "-o", "%A").splitlines())
+    wait(
+        20, "the node to be left", lambda: job not in slurm("squeue", "-h", "-o", "%A").splitlines()
+    )
     if now() - hit > GRACE:
         raise Failed(f"the node was left after {now() - hit:.1f} s, its grace time are {GRACE}")
     return lambda: os.unlink(training.log + ".slow")
@@ -654,7 +790,10 @@ def fill(directory):
     """To the last byte. Returns what has."""
     ballast = f"{os.environ['TB_WORK']}/{directory}/ballast"
     for size in ("64k", "4k"):
-        subprocess.run(["dd", "if=/dev/zero", f"of={ballast}", f"bs={size}", "oflag=append", "conv=notrunc"], stderr=subprocess.DEVNULL)
+        subprocess.run(
+            ["dd", "if=/dev/zero", f"of={ballast}", f"bs={size}", "oflag=append", "conv=notrunc"],
+            stderr=subprocess.DEVNULL,
+        )
     return ballast
 
 
@@ -680,7 +819,9 @@ def fill_memory(training, row, member):
     wait(10, "snapshots of two nodes", lambda: len(glob.glob(complete)) > 1)
     os.unlink(training.log + ".snapshots")
     if full or training.has_said("slurm_elastic: no snapshot: ") > 2:  # of two processes
-        raise Failed(f"snapshots {full}; said {training.has_said('slurm_elastic: no snapshot: ')} times by two processes")
+        raise Failed(
+            f"snapshots {full}; said {training.has_said('slurm_elastic: no snapshot: ')} times by two processes"
+        )
     if newest(training.log)[0] != generation:
         raise Failed("there is a new world")
 
@@ -724,7 +865,13 @@ FAULTS = {
     "memory full, worker killed": fill_and_kill,
     "disk of the checkpoints full": fill_disk,
 }
-LEADER_STAYS = ("worker killed", "worker stopped", "worker exits with 0", "node drained", "node reclaimed")
+LEADER_STAYS = (
+    "worker killed",
+    "worker stopped",
+    "worker exits with 0",
+    "node drained",
+    "node reclaimed",
+)
 
 
 # ---- the run -------------------------------------------------------------------------------------
@@ -745,13 +892,22 @@ class Run:
         number = len(self.results) + 1
         self.results.append([row, found, seconds, steps, wrong])
         what = f"{row.fault}, {row.mode}, {row.where}"
-        measured = "" if seconds is None else f": {row.expected}, {seconds:.1f} s without a new step, {steps} steps repeated"
+        measured = (
+            ""
+            if seconds is None
+            else f": {row.expected}, {seconds:.1f} s without a new step, {steps} steps repeated"
+        )
         print(f"{'not ok' if wrong else 'ok'} {number} - {what}{measured}", flush=True)
         if wrong:
             print(f"# {wrong}", flush=True)
 
     def one(self, row):
-        full = self.training and row.where == "base" and self.training.lost == BASE - 1 and "comes back" not in row.fault
+        full = (
+            self.training
+            and row.where == "base"
+            and self.training.lost == BASE - 1
+            and "comes back" not in row.fault
+        )
         # After these the leader is not where it was at first, or there is none.
         fresh = row.where == "all" or row.where == "leader" and row.fault not in LEADER_STAYS
         if self.training and (self.training.mode != row.mode or full or fresh or self.alone):
@@ -760,8 +916,16 @@ class Run:
         try:
             self.training = self.training or Training(row.mode, snapshots=self.alone)
             seconds, steps = self.training.suffer(row)
-        except (Failed, AttributeError, IndexError, OSError, subprocess.CalledProcessError) as error:
-            self.add(row, "failed", None, None, f"{type(error).__name__} {error}; {self.last_words()}")
+        except (
+            Failed,
+            AttributeError,
+            IndexError,
+            OSError,
+            subprocess.CalledProcessError,
+        ) as error:
+            self.add(
+                row, "failed", None, None, f"{type(error).__name__} {error}; {self.last_words()}"
+            )
             self.give_up()
             return
         late = seconds > row.seconds
@@ -796,7 +960,14 @@ class Run:
         except Failed as error:
             wrong = [str(error), self.last_words()]
             self.training.cancel()
-        row = Row(f"(end of a training after {len(self.of_training)} faults)", self.training.mode, "all", "goes-on", 0, 0)
+        row = Row(
+            f"(end of a training after {len(self.of_training)} faults)",
+            self.training.mode,
+            "all",
+            "goes-on",
+            0,
+            0,
+        )
         self.results.append([row, "end", None, None, "; ".join(wrong[:5]) or None])
         print(f"{'not ok' if wrong else 'ok'} {number} - {row.fault}, {row.mode}", flush=True)
         for line in wrong[:20]:
@@ -821,7 +992,11 @@ def line(row, found, seconds, steps, wrong):
         return f"{begin_of_line(row)}**not: {words}** | | |"
     late = f", not {row.seconds:.0f} s" if seconds > row.seconds else ""
     measured = f"{seconds:.1f} s{late} | {steps} |"
-    return f"{begin_of_line(row)}{words} | {measured}" if not wrong else f"{begin_of_line(row)}**not as promised** | {measured}"
+    return (
+        f"{begin_of_line(row)}{words} | {measured}"
+        if not wrong
+        else f"{begin_of_line(row)}**not as promised** | {measured}"
+    )
 
 
 def write_table(path, results):
@@ -831,7 +1006,10 @@ def write_table(path, results):
     before, rest = text.split(MARKS[0])
     old, after = rest.split(MARKS[1])
     new = {result[0]: line(*result) for result in results if result[1] != "end"}
-    lines = ["| fault | mode | node | what follows | longest pause | steps repeated |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| fault | mode | node | what follows | longest pause | steps repeated |",
+        "|---|---|---|---|---|---|",
+    ]
     for row in rows():
         kept = [each for each in old.splitlines() if each.startswith(begin_of_line(row))]
         lines += [new[row]] if row in new else kept
@@ -852,9 +1030,16 @@ def main():
     parser.add_argument("command", choices=["run"])
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN")
     parser.add_argument("--write", metavar="FILE")
-    parser.add_argument("--strict", action="store_true", help="what is slower than promised has failed")
+    parser.add_argument(
+        "--strict", action="store_true", help="what is slower than promised has failed"
+    )
     args = parser.parse_args()
-    chosen = [row for row in rows() if not args.only or any(each in f"{row.fault}, {row.mode}, {row.where}" for each in args.only)]
+    chosen = [
+        row
+        for row in rows()
+        if not args.only
+        or any(each in f"{row.fault}, {row.mode}, {row.where}" for each in args.only)
+    ]
     if not chosen:
         sys.exit(f"no row contains {args.only}")
     run = Run(chosen, args.strict)

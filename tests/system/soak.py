@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Random faults and changes of size, of a fixed seed, for some minutes; in the end the model must be the right one.
+"""Random faults and changes of size, of a fixed seed, for some minutes; in the end the model must
+be the right one.
 
     soak.py [--minutes M] [--seed N] [--mode live|restart]
 
-Runs where fault_table.py runs. Does not wait until one thing is over before the next begins, but for a step of the training that is made after it within
-a minute. What is random is what happens, to whom, and when; how long things take is the machine's affair, so that two runs of a seed differ.
+Runs where fault_table.py runs. Does not wait until one thing is over before the next begins, but
+for a step of the training that is made after it within a minute. What is random is what happens, to
+whom, and when; how long things take is the machine's affair, so that two runs of a seed differ.
 """
 
 import argparse
@@ -37,7 +39,10 @@ class Soak:
 
     def say(self, text):
         generation, step, size = newest(self.training.log)
-        print(f"# {now() - self.begun:6.1f} s, step {step}, world {generation} of {size}: {text}", flush=True)
+        print(
+            f"# {now() - self.begun:6.1f} s, step {step}, world {generation} of {size}: {text}",
+            flush=True,
+        )
 
     def members(self, kind):
         """Without those that are just coming or going."""
@@ -59,9 +64,14 @@ class Soak:
         members = [each for each in self.members(kind) if each[0] not in self.undone]
         node, member = self.chance.choice(members) if members else (None, None)
         if member and lost and self.training.mode == "live":
-            # One of the world is left alone, and not one that leaves: the training writes no checkpoints, and what all have lost is lost.
+            # One of the world is left alone, and not one that leaves: the training writes no
+            # checkpoints, and what all have lost is lost.
             staying = self.staying() - set(self.undone)
-            whole = {each.worker for name, each in self.members("any") if name in staying} - self.hit - {member.worker}
+            whole = (
+                {each.worker for name, each in self.members("any") if name in staying}
+                - self.hit
+                - {member.worker}
+            )
             if not whole:
                 return None, None
             self.hit.add(member.worker)
@@ -124,7 +134,14 @@ class Soak:
         if member:
             self.say(f"{node} is drained")
             slurm("scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
-            self.later(node, self.chance.uniform(5, 15), "scontrol", "update", f"nodename={node}", "state=resume")
+            self.later(
+                node,
+                self.chance.uniform(5, 15),
+                "scontrol",
+                "update",
+                f"nodename={node}",
+                "state=resume",
+            )
         return member is not None
 
     def resize(self):
@@ -136,7 +153,11 @@ class Soak:
     # ---- the run ----
 
     def run(self, minutes):
-        events = [self.kill_worker] * 3 + [self.stop_worker, self.kill_agent, self.crash, self.cut, self.drain] + [self.resize] * 3
+        events = (
+            [self.kill_worker] * 3
+            + [self.stop_worker, self.kill_agent, self.crash, self.cut, self.drain]
+            + [self.resize] * 3
+        )
         if self.training.mode == "restart":
             events.remove(self.stop_worker)  # a matter of --elastic-hang-wait: too slow for this
         while now() - self.begun < 60 * minutes:
@@ -147,7 +168,11 @@ class Soak:
             if self.chance.random() < 0.3:
                 continue  # and another one at once
             since = now()
-            fault_table.wait(PATIENCE, "a step", lambda: self.repair() or newest(self.training.log)[1] > before[1] + 1)
+            fault_table.wait(
+                PATIENCE,
+                "a step",
+                lambda: self.repair() or newest(self.training.log)[1] > before[1] + 1,
+            )
             self.longest = max(self.longest, now() - since)
         self.repair(all_of_it=True)
         while self.undone:
@@ -161,7 +186,9 @@ class Soak:
         if repeated > allowed:
             wrong.append(f"{repeated} steps repeated, {allowed} are allowed")
         print(f"# {', '.join(f'{name} {count}' for name, count in sorted(self.counts.items()))}")
-        print(f"# {faults} faults, {resizes} resizes, {newest(self.training.log)[0]} worlds, {steps} steps, {repeated} of them repeated")
+        print(
+            f"# {faults} faults, {resizes} resizes, {newest(self.training.log)[0]} worlds, {steps} steps, {repeated} of them repeated"
+        )
         print(f"# at most {self.longest:.0f} s until the training went on")
         return wrong
 
@@ -178,7 +205,9 @@ def main():
     except (Failed, subprocess.CalledProcessError) as error:
         wrong = [str(error)]
         soak.training.cancel()
-    print(f"{'not ok' if wrong else 'ok'} 1 - {args.minutes:g} minutes, seed {args.seed}, {args.mode}")
+    print(
+        f"{'not ok' if wrong else 'ok'} 1 - {args.minutes:g} minutes, seed {args.seed}, {args.mode}"
+    )
     for line in wrong[:20]:
         print(f"# {line}")
     if wrong:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a step that is torn has done to a training state, and how it is undone.
 
-Until its optimizers step, a step changes little: buffers, parameters that no optimizer has, random numbers, what the script counts. Of that there is
-a copy from the last boundary. When they have stepped there is no way back, for a copy of all parameters would cost as much as a step; but
-if all of them have, the step is complete, whatever else was still to come.
+Until its optimizers step, a step changes little: buffers, parameters that no optimizer has, random
+numbers, what the script counts. Of that there is a copy from the last boundary. When they have
+stepped there is no way back, for a copy of all parameters would cost as much as a step; but if all
+of them have, the step is complete, whatever else was still to come.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ class Standing(NamedTuple):
 
 
 def newest(standings: Sequence[Standing]) -> Tuple[int, List[int]]:
-    """From which step all go on, and the ranks that have it; (-1, []): from the beginning. A step that somebody has committed counts, one
-    that is only complete does if nothing else is left."""
+    """From which step all go on, and the ranks that have it; (-1, []): from the beginning. A step
+    that somebody has committed counts, one that is only complete does if nothing else is left.
+    """
     step = max(each.whole for each in standings)
     if step >= 0:
         return step, [rank for rank, each in enumerate(standings) if each.whole == step]
@@ -49,8 +51,12 @@ class Stepping:
         self._begun, self._ended = [0] * len(optimizers), [0] * len(optimizers)
         for number, optimizer in enumerate(optimizers):
             if hasattr(optimizer, "register_step_post_hook"):  # PyTorch 2
-                optimizer.register_step_pre_hook(lambda *_, number=number: self._count(self._begun, number))
-                optimizer.register_step_post_hook(lambda *_, number=number: self._count(self._ended, number))
+                optimizer.register_step_pre_hook(
+                    lambda *_, number=number: self._count(self._begun, number)
+                )
+                optimizer.register_step_post_hook(
+                    lambda *_, number=number: self._count(self._ended, number)
+                )
             else:
                 optimizer.step = self._counting(optimizer.step, optimizer, number)
 
@@ -102,10 +108,12 @@ def _scaler_tensors(scaler: Any) -> List[torch.Tensor]:
 
 
 class Boundary:
-    """A training state as it was at the last boundary, of what a step changes before its optimizers step.
+    """A training state as it was at the last boundary, of what a step changes before its optimizers
+    step.
 
-    Not the optimizers' parameters and state: they are taken to change with the optimizers' step. Parts that are modules are as the model. Other
-    parts are copied by their state_dict(), which should be small.
+    Not the optimizers' parameters and state: they are taken to change with the optimizers' step.
+    Parts that are modules are as the model. Other parts are copied by their state_dict(), which
+    should be small.
     """
 
     def __init__(
@@ -122,8 +130,13 @@ class Boundary:
         self._samplers = [part for part in parts if isinstance(part, ElasticSampler)]
         self._optimizers, self._scalers = kinds["optimizers"], kinds["scalers"]
         known = [*self._samplers, *self._optimizers, *self._scalers]
-        others = [part for part in parts if not any(part is each for each in known) and not isinstance(part, torch.nn.Module)]
-        self._light = [part for part in others if hasattr(part, "last_epoch")]  # schedulers: a dictionary of numbers
+        others = [
+            part
+            for part in parts
+            if not any(part is each for each in known) and not isinstance(part, torch.nn.Module)
+        ]
+        # Schedulers: a dictionary of numbers.
+        self._light = [part for part in others if hasattr(part, "last_epoch")]
         self._others = [part for part in others if not hasattr(part, "last_epoch")]
         self._values, self._rng = values, rng
         self.keep()
@@ -133,11 +146,17 @@ class Boundary:
         self._copies.keep()
         self._positions = [(sampler.epoch, sampler.committed) for sampler in self._samplers]
         self._groups = [
-            {key: value.clone() if isinstance(value, torch.Tensor) else value for key, value in group.items() if key != "params"}
+            {
+                key: value.clone() if isinstance(value, torch.Tensor) else value
+                for key, value in group.items()
+                if key != "params"
+            }
             for optimizer in self._optimizers
             for group in optimizer.param_groups
         ]
-        self._scales = [[each.clone() for each in _scaler_tensors(scaler)] for scaler in self._scalers]
+        self._scales = [
+            [each.clone() for each in _scaler_tensors(scaler)] for scaler in self._scalers
+        ]
         self._light_states = [dict(part.state_dict()) for part in self._light]
         self._states = [copy.deepcopy(part.state_dict()) for part in self._others]
         self._taken = {name: _copy(value) for name, value in self._values().items()}
@@ -159,7 +178,8 @@ class Boundary:
         for scaler, taken in zip(self._scalers, self._scales):
             for tensor, value in zip(_scaler_tensors(scaler), taken):
                 tensor.copy_(value)
-            getattr(scaler, "_per_optimizer_states", {}).clear()  # what unscale_() has noted of the torn step
+            # What unscale_() has noted of the torn step.
+            getattr(scaler, "_per_optimizer_states", {}).clear()
         for part, taken in zip(self._light + self._others, self._light_states + self._states):
             part.load_state_dict(taken)
         if self._rng == "shared":

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Copies of what a step changes of a model before its optimizers step: buffers, and parameters that no optimizer has.
+"""Copies of what a step changes of a model before its optimizers step: buffers, and parameters that
+no optimizer has.
 
-Most of the latter never change (a backbone that is frozen), and of those there is no copy. Others do, such as an encoder that is a moving average of
-another one: all are watched, and copied from when one is seen to change. PyTorch counts the changes of a tensor, but not those that are made
-through its `.data`, as many moving averages are: for these a few elements are compared now and then.
+Most of the latter never change (a backbone that is frozen), and of those there is no copy. Others
+do, such as an encoder that is a moving average of another one: all are watched, and copied from
+when one is seen to change. PyTorch counts the changes of a tensor, but not those that are made
+through its `.data`, as many moving averages are: for these a few elements are compared now and
+then.
 """
 
 from __future__ import annotations
@@ -12,14 +15,19 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Set
 
 import torch
 
-_NORMS = torch.nn.modules.batchnorm._NormBase  # their kernels change running statistics and do not tell
+# Their kernels change running statistics and do not tell.
+_NORMS = torch.nn.modules.batchnorm._NormBase
 _LOOKS = 256  # boundaries at most from one look at elements to the next
 
 
 class _Copied:
-    """A tensor, or None, by its name in a module: it may be replaced by another one. Silent: not all of its changes are counted."""
+    """A tensor, or None, by its name in a module: it may be replaced by another one. Silent: not
+    all of its changes are counted.
+    """
 
-    def __init__(self, holder: Dict[str, Any], name: str, silent: bool, copies: Dict[int, torch.Tensor]):
+    def __init__(
+        self, holder: Dict[str, Any], name: str, silent: bool, copies: Dict[int, torch.Tensor]
+    ):
         self._holder, self._name, self._is_silent = holder, name, silent
         self._take(holder[name], copies)
 
@@ -48,7 +56,9 @@ class _Copied:
     def restore(self) -> None:
         if self._tensor is not None and self._tensor.is_inference():
             self._tensor = self._copy  # it cannot be written to
-        elif self._tensor is not None and (self._is_silent or self._tensor._version != self._version):
+        elif self._tensor is not None and (
+            self._is_silent or self._tensor._version != self._version
+        ):
             self._tensor.copy_(self._copy)
         self._holder[self._name] = self._tensor
 
@@ -71,7 +81,11 @@ class _Watched(NamedTuple):
     def has_changed(self) -> bool:
         column = _column(self.parameter)
         kinds = [(each.device, each.dtype) for each in (column, self.column)]
-        return self.parameter._version != self.version or kinds[0] != kinds[1] or not torch.equal(column, self.column)
+        return (
+            self.parameter._version != self.version
+            or kinds[0] != kinds[1]
+            or not torch.equal(column, self.column)
+        )
 
 
 class Copies:
@@ -80,9 +94,12 @@ class Copies:
     changing  ids of the parameters that have been seen to change, for the next world.
     """
 
-    def __init__(self, modules: Sequence[torch.nn.Module], optimizers: Sequence[Any], changing: Set[int]):
+    def __init__(
+        self, modules: Sequence[torch.nn.Module], optimizers: Sequence[Any], changing: Set[int]
+    ):
         self._modules, self._optimizers, self._changing = modules, optimizers, changing
-        self._boundaries, self._next_look = 0, 2  # keep() is called here for the first time, and after the first step for the second
+        # keep() is called here for the first time, and after the first step for the second.
+        self._boundaries, self._next_look = 0, 2
         self._find()
 
     def _find(self) -> None:
@@ -92,10 +109,19 @@ class Copies:
         self._count = self._count_buffers()
         copies: Dict[int, torch.Tensor] = {}
         # keys(): the dictionary of a scripted module cannot be gone through without.
-        self._copied = [_Copied(part._buffers, name, isinstance(part, _NORMS), copies) for part in parts for name in part._buffers.keys()]
+        self._copied = [
+            _Copied(part._buffers, name, isinstance(part, _NORMS), copies)
+            for part in parts
+            for name in part._buffers.keys()
+        ]
         self._watched: List[_Watched] = []
         # Without optimizers nothing is undone: nobody knows how far a step has come.
-        seen = {id(each) for optimizer in self._optimizers for group in optimizer.param_groups for each in group["params"]}
+        seen = {
+            id(each)
+            for optimizer in self._optimizers
+            for group in optimizer.param_groups
+            for each in group["params"]
+        }
         for part in parts if self._optimizers else ():
             for name, parameter in part._parameters.items():
                 if parameter is None or id(parameter) in seen or parameter.is_inference():
@@ -104,7 +130,9 @@ class Copies:
                 if id(parameter) in self._changing:
                     self._copied.append(_Copied(part._parameters, name, True, copies))
                 else:
-                    self._watched.append(_Watched(parameter, parameter._version, _column(parameter)))
+                    self._watched.append(
+                        _Watched(parameter, parameter._version, _column(parameter))
+                    )
         self._parameters = [each.parameter for each in self._watched]
         self._versions = [each.version for each in self._watched]
 
@@ -123,7 +151,11 @@ class Copies:
         is_time = self._boundaries == self._next_look
         if is_time:
             self._next_look += min(self._boundaries, _LOOKS)
-        if is_time or self._count_buffers() != self._count or [each._version for each in self._parameters] != self._versions:
+        if (
+            is_time
+            or self._count_buffers() != self._count
+            or [each._version for each in self._parameters] != self._versions
+        ):
             if self._look():
                 self._find()
                 return

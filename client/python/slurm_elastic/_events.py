@@ -16,7 +16,8 @@ from typing import Iterator, NamedTuple, Optional
 from ._world import is_elastic
 
 INTERFACE = 1  # ELASTIC_INTERFACE of elastic.h
-STACKS = 9  # the real-time signal, counted from SIGRTMIN, for which nobody else should have a handler
+# The real-time signal, counted from SIGRTMIN, for which nobody else should have a handler.
+STACKS = 9
 GO_ON = 3  # ELASTIC_GO_ON
 SLICE = 0.5  # seconds, after which Python looks for signals such as that of Ctrl-C
 KINDS = ("none", "grow", "shrink", "fault", "stop")
@@ -142,8 +143,9 @@ def _attach() -> Optional[ctypes.CDLL]:
 def _guard_data_loader() -> None:
     """In a process that was forked off: keep it alive through Slurm's own SIGTERM.
 
-    PyTorch gives the processes of a DataLoader a handler that dies of it, and the worker dies of their
-    death. It does so after the fork, so its function is followed by ours, in this process only.
+    PyTorch gives the processes of a DataLoader a handler that dies of it, and the worker dies of
+    their death. It does so after the fork, so its function is followed by ours, in this process
+    only.
     """
     global _forked
     _forked = True
@@ -243,8 +245,10 @@ def training() -> None:
 
 
 def live(shape: int) -> bool:
-    """Say that this worker can go on in the next world, and what it trains: equal numbers from 1 in workers that can take over each
-    other's state. False: there is no next world, or not this way."""
+    """Say that this worker can go on in the next world, and what it trains: equal numbers from 1 in
+    workers that can take over each other's state. False: there is no next world, or not this
+    way.
+    """
     if not attach() or not hasattr(_library, "elastic_live") or _library.elastic_live() != 0:
         return False
     tell_signature(shape)
@@ -265,8 +269,8 @@ def world() -> World:
 
 
 def next_world(timeout: Optional[float]) -> Optional[World]:
-    """The one that follows this one. Its size is 0 if this worker is to leave, with save after it has saved a checkpoint; None: none
-    is named within timeout seconds (None: it is waited for).
+    """The one that follows this one. Its size is 0 if this worker is to leave, with save after it
+    has saved a checkpoint; None: none is named within timeout seconds (None: it is waited for).
 
     Raises SystemExit if elasticrun has died.
     """
@@ -284,7 +288,9 @@ def next_world(timeout: Optional[float]) -> Optional[World]:
 
 
 def finish() -> Optional[Event]:
-    """The last boundary of this worker: as elastic_event_detected(), but no further one is waited for."""
+    """The last boundary of this worker: as elastic_event_detected(), but no further one is waited
+    for.
+    """
     answer = _library.elastic_finish(_event_pointer)
     if answer < 0:
         raise SystemExit("slurm_elastic: " + _error(_library))
@@ -292,8 +298,10 @@ def finish() -> Optional[Event]:
 
 
 def torn(seconds: Optional[float] = None) -> bool:
-    """Whether a worker or node of this world has been lost, or is within seconds. None: an exchange with other workers has failed; it is not taken as unlost
-    before the agents would have noticed, and a worker that has ended with 0 was too early."""
+    """Whether a worker or node of this world has been lost, or is within seconds. None: an exchange
+    with other workers has failed; it is not taken as unlost before the agents would have noticed,
+    and a worker that has ended with 0 was too early.
+    """
     answer = _library.elastic_torn(-1 if seconds is None else math.ceil(seconds * 1000))
     if answer < 0:
         raise SystemExit("slurm_elastic: " + _error(_library))
@@ -320,8 +328,8 @@ def elastic_event_detected() -> Optional[Event]:
     """One step boundary: call it after each optimizer step, equally often on all ranks.
 
     Returns None while training goes on, and always when not elastic; that costs about a microsecond
-    and no communication. When the job is to change, all ranks get an Event after the same step: save
-    a checkpoint and exit with status 0; elasticrun starts the script again in the new world.
+    and no communication. When the job is to change, all ranks get an Event after the same step:
+    save a checkpoint and exit with status 0; elasticrun starts the script again in the new world.
 
     Raises SystemExit if elasticrun has died: nobody would answer this worker any more.
     Thread-safety: boundaries are to come from one thread.
@@ -339,10 +347,11 @@ def elastic_event_detected() -> Optional[Event]:
 def wait_event(timeout: Optional[float] = None) -> Optional[Event]:
     """As elastic_event_detected(), for a worker that has nothing to do until something changes.
 
-    Sleeps until a change is under way or `timeout` seconds are over (None: no limit), and passes at most one step boundary.
-    Returns None if the time is over, or if other workers are steps ahead: go on, and call it again. When not elastic it
-    returns None after `timeout`, or at once without one, for nothing would ever end it. What it returns and raises
-    besides is as in elastic_event_detected().
+    Sleeps until a change is under way or `timeout` seconds are over (None: no limit), and passes at
+    most one step boundary. Returns None if the time is over, or if other workers are steps ahead:
+    go on, and call it again. When not elastic it returns None after `timeout`, or at once without
+    one, for nothing would ever end it. What it returns and raises besides is as in
+    elastic_event_detected().
     """
     limit = None if timeout is None else time.monotonic() + timeout
     wait = getattr(library(), "elastic_event_wait", None)  # not in every release of libelastic

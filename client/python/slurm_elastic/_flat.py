@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A state in one file, tensors as they lie in memory: what a thread can write without holding up the one that trains.
+"""A state in one file, tensors as they lie in memory: what a thread can write without holding up
+the one that trains.
+
+The file:
 
     bytes 0..7    "ELSTATE1"
     8..15         length of the outline, little endian
@@ -29,7 +32,9 @@ class Outline(NamedTuple):
 def _is_plain(tensor: Any) -> bool:
     import torch
 
-    return bool(tensor.layout == torch.strided and not tensor.is_quantized and tensor.device.type != "meta")
+    return bool(
+        tensor.layout == torch.strided and not tensor.is_quantized and tensor.device.type != "meta"
+    )
 
 
 class _Pickler(pickle.Pickler):
@@ -37,11 +42,16 @@ class _Pickler(pickle.Pickler):
         super().__init__(file, protocol=4)
         self.tensors: List[Any] = []
         self._copy = copy
-        self._known: Dict[int, Tuple[Any, int]] = {}  # by id; the tensor is kept, so that no other gets the id
+        # By id; the tensor is kept, so that no other gets the id.
+        self._known: Dict[int, Tuple[Any, int]] = {}
 
     def persistent_id(self, value: Any) -> Any:
         torch = sys.modules.get("torch")  # without it there is no tensor
-        if torch is None or type(value) not in (torch.Tensor, torch.nn.Parameter) or not _is_plain(value):
+        if (
+            torch is None
+            or type(value) not in (torch.Tensor, torch.nn.Parameter)
+            or not _is_plain(value)
+        ):
             return None
         if id(value) not in self._known:
             self._known[id(value)] = (value, len(self.tensors))
@@ -51,7 +61,9 @@ class _Pickler(pickle.Pickler):
 
 
 def outline(state: Any, copy: Callable[[Any], Any]) -> Outline:
-    """copy  makes of a tensor one on the host that is contiguous; called in the order of the tensors"""
+    """copy  makes of a tensor one on the host that is contiguous; called in the order of the
+    tensors
+    """
     text = io.BytesIO()
     pickler = _Pickler(text, copy)
     pickler.dump(state)
@@ -62,7 +74,11 @@ def _raw(tensor: Any) -> memoryview:
     """Its bytes, without a copy, also of types that numpy has not."""
     import torch
 
-    return memoryview(tensor.reshape(-1).view(torch.uint8).numpy()) if tensor.numel() else memoryview(b"")
+    return (
+        memoryview(tensor.reshape(-1).view(torch.uint8).numpy())
+        if tensor.numel()
+        else memoryview(b"")
+    )
 
 
 def _padding(at: int) -> int:
@@ -106,7 +122,9 @@ class _Unpickler(pickle.Unpickler):
 
 
 def read(file: BinaryIO, map_location: Any = "cpu") -> Any:
-    """Raises pickle.UnpicklingError or EOFError if that is no such file. As with any pickle, read only what you trust."""
+    """Raises pickle.UnpicklingError or EOFError if that is no such file. As with any pickle, read
+    only what you trust.
+    """
     head = file.read(len(MAGIC) + 8)
     if head[: len(MAGIC)] != MAGIC or len(head) != len(MAGIC) + 8:
         raise pickle.UnpicklingError("not a state that snapshot() has written")
@@ -128,7 +146,9 @@ def read(file: BinaryIO, map_location: Any = "cpu") -> Any:
         raw = _raw(found)
         if len(raw) and file.readinto(raw) != len(raw):  # type: ignore[attr-defined]
             raise EOFError("a tensor is cut")
-        tensors[number] = found.to(map_location) if isinstance(map_location, (str, torch.device)) else found
+        tensors[number] = (
+            found.to(map_location) if isinstance(map_location, (str, torch.device)) else found
+        )
         return tensors[number]
 
     return _Unpickler(text, tensor).load()

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Memory that is left to this process: what the node has, and what its memory cgroups allow. As common/memory.c has it."""
+"""Memory that is left to this process: what the node has, and what its memory cgroups allow. As
+common/memory.c has it.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,13 @@ def _groups(root: str) -> Iterator[int]:
     except OSError:
         return
     for number, controllers, group in (line for line in lines if len(line) == 3):
-        names = _V2 if (number, controllers) == ("0", "") else _V1 if "memory" in controllers.split(",") else None
+        names = (
+            _V2
+            if (number, controllers) == ("0", "")
+            else _V1
+            if "memory" in controllers.split(",")
+            else None
+        )
         top = f"{root}/sys/fs/cgroup{names[0] if names else ''}"
         directory = os.path.normpath(top + group)
         while names is not None and directory.startswith(os.path.normpath(top)):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Copies of the state in the memory of nodes, for when all that have it are lost at once.
 
-snapshot() costs the training a copy of its tensors; a thread of its own writes them to the node's run directory, which is in memory. The first
-and the last node of a world do, so that the loss of one node loses none. When the job ends in any other way than well, the epilog makes the newest one
+snapshot() costs the training a copy of its tensors; a thread of its own writes them to the node's
+run directory, which is in memory. The first and the last node of a world do, so that the loss of
+one node loses none. When the job ends in any other way than well, the epilog makes the newest one
 durable in the checkpoint directory, and load_latest() finds it.
 """
 
@@ -61,7 +62,9 @@ class _Copies:
 
 
 def _older_of(directory: Path) -> int:
-    """The buffer that is not complete, or not the newer one: what a process before this one has written on this node may be all that there is."""
+    """The buffer that is not complete, or not the newer one: what a process before this one has
+    written on this node may be all that there is.
+    """
     times = []
     for number in (0, 1):
         try:
@@ -87,7 +90,9 @@ class _Writer:
             return False
         self._copies.begin()
         found = _flat.outline(state, self._copies.copy)
-        self._thread = threading.Thread(target=self._finish, args=(found, place, str(checkpoint_dir().absolute())), daemon=True)
+        self._thread = threading.Thread(
+            target=self._finish, args=(found, place, str(checkpoint_dir().absolute())), daemon=True
+        )
         self._thread.start()
         return True
 
@@ -153,15 +158,19 @@ _writer: Optional[_Writer] = None
 
 
 def snapshot(state: Any) -> bool:
-    """Keep a copy of `state`, the same on all ranks, in the memory of the world's first and last node. To be called by all ranks between two steps, as often
-    as one likes to lose no more than what was done since. No collective, nothing is written to a disk.
+    """Keep a copy of `state`, the same on all ranks, in the memory of the world's first and last
+    node. To be called by all ranks between two steps, as often as one likes to lose no more than
+    what was done since. No collective, nothing is written to a disk.
 
-    state   what save() takes: anything that can be pickled; tensors in it are copied to the host before this returns, the rest is done by a thread
+    state   what save() takes: anything that can be pickled; tensors in it are copied to the host
+            before this returns, the rest is done by a thread
 
-    Returns whether this process writes it: False on all others, where there is no elasticrun, and as long as the one before is still being written. A
-    snapshot that does not fit into memory is said once, and does no harm: the one before stays.
+    Returns whether this process writes it: False on all others, where there is no elasticrun, and
+    as long as the one before is still being written. A snapshot that does not fit into memory is
+    said once, and does no harm: the one before stays.
 
-    After a loss of all that had the state load_latest() returns it, if it is newer than all checkpoints. State of which each rank has another part (FSDP) is not covered.
+    After a loss of all that had the state load_latest() returns it, if it is newer than all
+    checkpoints. State of which each rank has another part (FSDP) is not covered.
     """
     global _writer
     run_dir = os.environ.get("ELASTIC_RUN_DIR")

@@ -297,9 +297,7 @@ class AgentStore(dist.Store):
 
     def clone(self) -> "AgentStore":
         """Another of the same world, with a connection of its own."""
-        self._clones.append(
-            AgentStore(self._generation, self._attempt, self._path, self.timeout)
-        )
+        self._clones.append(AgentStore(self._generation, self._attempt, self._path, self.timeout))
         return self._clones[-1]
 
     # C++ looks for these two by its own names.

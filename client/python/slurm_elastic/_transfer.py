@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A training state (live.State) on its way from ranks that have it to those that lack it, over torch.distributed.
+"""A training state (live.State) on its way from ranks that have it to those that lack it, over
+torch.distributed.
 
-From each source goes a line of receivers; each hands on what it has received while more comes, so that nobody sends more than one
-state. It goes in parcels: large tensors as they lie in memory, small ones packed together.
+From each source goes a line of receivers; each hands on what it has received while more comes, so
+that nobody sends more than one state. It goes in parcels: large tensors as they lie in memory,
+small ones packed together.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ class _Hole:
         self.shape, self.dtype, self.device = tuple(tensor.shape), tensor.dtype, tensor.device.type
 
     def empty(self, device: torch.device) -> torch.Tensor:
-        return torch.empty(self.shape, dtype=self.dtype, device="cpu" if self.device == "cpu" else device)
+        return torch.empty(
+            self.shape, dtype=self.dtype, device="cpu" if self.device == "cpu" else device
+        )
 
 
 def _replace(value: Any, kind: type, replacement: Callable[[Any], Any]) -> Any:
@@ -80,7 +84,9 @@ def _filled(value: Any, device: torch.device) -> Tuple[Any, List[torch.Tensor]]:
 
 
 class _Parcel(NamedTuple):
-    """What goes over the wire at once. Pairs (into, from) are copied before it leaves its first rank, and after it has arrived."""
+    """What goes over the wire at once. Pairs (into, from) are copied before it leaves its first
+    rank, and after it has arrived.
+    """
 
     bytes: torch.Tensor
     before: List[Tuple[torch.Tensor, torch.Tensor]]
@@ -107,7 +113,8 @@ def _packed(tensors: List[torch.Tensor], wire: torch.device) -> _Parcel:
     rooms = [-(-_size(tensor) // ALIGNMENT) * ALIGNMENT for tensor in tensors]
     buffer = torch.empty(sum(rooms), dtype=torch.uint8, device=wire)
     places = [
-        room[: _size(tensor)].view(tensor.dtype).view(tensor.shape) for tensor, room in zip(tensors, buffer.split(rooms))
+        room[: _size(tensor)].view(tensor.dtype).view(tensor.shape)
+        for tensor, room in zip(tensors, buffer.split(rooms))
     ]
     return _Parcel(buffer, list(zip(places, tensors)), list(zip(tensors, places)))
 
@@ -130,15 +137,20 @@ def _parcels(tensors: List[torch.Tensor], wire: torch.device) -> Iterator[_Parce
 class _Departures:
     """Sends on their way, PARCELS at most.
 
-    With gloo they are waited for in a thread, which is left behind when the world is torn: a send does not end with its connection if the other
-    rank was lost in the midst of it, and this one may be the only one that has the state. The thread ends after SENT.
+    With gloo they are waited for in a thread, which is left behind when the world is torn: a send
+    does not end with its connection if the other rank was lost in the midst of it, and this one may
+    be the only one that has the state. The thread ends after SENT.
     """
 
     def __init__(self) -> None:
         self._room = threading.Semaphore(PARCELS)
         self._waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._error: Optional[Exception] = None
-        self._thread = threading.Thread(target=self._wait, daemon=True) if dist.get_backend() == "gloo" else None
+        self._thread = (
+            threading.Thread(target=self._wait, daemon=True)
+            if dist.get_backend() == "gloo"
+            else None
+        )
         if self._thread is not None:
             self._thread.start()
 
@@ -154,7 +166,9 @@ class _Departures:
     def _take_room(self) -> None:
         while not self._room.acquire(timeout=LOOK):
             if _events.torn(0):
-                raise ConnectionError("the world is torn, and a rank has not taken what was sent to it")
+                raise ConnectionError(
+                    "the world is torn, and a rank has not taken what was sent to it"
+                )
         if self._error is not None:
             raise self._error
 
@@ -192,7 +206,9 @@ def _pass_tensors(tensors: List[torch.Tensor], route: _Route) -> None:
     parcels = _parcels(tensors, route.wire)
     while True:
         for parcel in itertools.islice(parcels, PARCELS - len(coming)):
-            coming.append((parcel, None if route.source is None else dist.irecv(parcel.bytes, route.source)))
+            coming.append(
+                (parcel, None if route.source is None else dist.irecv(parcel.bytes, route.source))
+            )
         if not coming:
             break
         parcel, arrival = coming.popleft()
@@ -209,14 +225,20 @@ def _pass_text(text: bytes, route: _Route) -> bytes:
     length = torch.tensor([len(text)])
     _pass_tensors([length], route)
     is_here = route.source is None
-    content = torch.frombuffer(bytearray(text), dtype=torch.uint8) if is_here else torch.empty(int(length), dtype=torch.uint8)
+    content = (
+        torch.frombuffer(bytearray(text), dtype=torch.uint8)
+        if is_here
+        else torch.empty(int(length), dtype=torch.uint8)
+    )
     _pass_tensors([content], route)
     return content.numpy().tobytes()
 
 
 @contextlib.contextmanager
 def _given_away(tensors: List[torch.Tensor]) -> Iterator[None]:
-    """Nobody else has them, so that an optimizer that loads them, and copies deeply what it loads, may keep them as they are."""
+    """Nobody else has them, so that an optimizer that loads them, and copies deeply what it loads,
+    may keep them as they are.
+    """
     for tensor in tensors:
         tensor.__deepcopy__ = lambda memo, tensor=tensor: tensor
     try:
@@ -255,11 +277,17 @@ def wire_of(state: Any) -> torch.device:
     return _device(state) if dist.get_backend() == "nccl" else torch.device("cpu")
 
 
-def neighbours(rank: int, sources: List[int], receivers: List[int]) -> Tuple[Optional[int], Optional[int]]:
-    """From whom this rank gets the state, and to whom it goes on. From each source goes a line of receivers."""
+def neighbours(
+    rank: int, sources: List[int], receivers: List[int]
+) -> Tuple[Optional[int], Optional[int]]:
+    """From whom this rank gets the state, and to whom it goes on. From each source goes a line of
+    receivers.
+    """
     for number, source in enumerate(sources):
         line = [source, *receivers[number :: len(sources)]]
         if rank in line:
             place = line.index(rank)
-            return line[place - 1] if place else None, line[place + 1] if place + 1 < len(line) else None
+            return line[place - 1] if place else None, line[place + 1] if place + 1 < len(
+                line
+            ) else None
     raise ValueError(f"rank {rank} neither has the state nor lacks it")

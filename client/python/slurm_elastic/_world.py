@@ -41,7 +41,9 @@ def scale_config() -> Dict[str, Any]:
 
 
 def enter(world: Any) -> None:
-    """Have os.environ, and with it the functions here, tell of this world (_events.World): that of a worker which goes on in it."""
+    """Have os.environ, and with it the functions here, tell of this world (_events.World): that of
+    a worker which goes on in it.
+    """
     os.environ.update(
         RANK=str(world.rank),
         WORLD_SIZE=str(world.size),

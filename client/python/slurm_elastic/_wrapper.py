@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The DistributedDataParallel of a training state (live.State): made anew in each world, and gone before the next."""
+"""The DistributedDataParallel of a training state (live.State): made anew in each world, and gone
+before the next.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ def wrap(state: Any, is_shared: bool) -> None:
     """Make DistributedDataParallel, without its broadcast of what the ranks have already."""
     options = dict(state._ddp_options)
     function = getattr(ddp_module, "_sync_module_states", None)
-    if is_shared and "init_sync" in inspect.signature(DistributedDataParallel).parameters:  # newer releases
+    # Newer releases.
+    if is_shared and "init_sync" in inspect.signature(DistributedDataParallel).parameters:
         options.setdefault("init_sync", False)
     elif is_shared and function is not None:
         ddp_module._sync_module_states = lambda *args, **kwargs: None
@@ -28,7 +31,9 @@ def wrap(state: Any, is_shared: bool) -> None:
 
 
 def unwrap(state: Any) -> None:
-    """Drop it. Its reducer has hooks in the parameters and holds on to the group: it must be gone before the next one."""
+    """Drop it. Its reducer has hooks in the parameters and holds on to the group: it must be gone
+    before the next one.
+    """
     wrapper, state.ddp = state.ddp, state.model
     reducer = getattr(wrapper, "reducer", None)
     if reducer is None:

@@ -45,8 +45,8 @@ class EpochOrder(Sequence[int]):
 
     order[position] is computed when asked for, in constant time and memory, so that resuming in the
     middle of an epoch of a billion samples costs nothing. A Feistel network over a grid of about
-    sqrt(samples) squared, walked until the result lies within range (Black and Rogaway, "Ciphers with
-    arbitrary finite domains", 2002). Well mixed, not secret.
+    sqrt(samples) squared, walked until the result lies within range (Black and Rogaway, "Ciphers
+    with arbitrary finite domains", 2002). Well mixed, not secret.
     """
 
     def __init__(self, samples: int, seed: int, epoch: int, shuffle: bool = True) -> None:

@@ -4,13 +4,15 @@
     checkpoint/
         latest -> 00000012      switched by rename, after all below it is on the disk
         00000012/complete.json  names, sizes and BLAKE2b of the files
-        00000012/state.pt       torch.save(); state.pickle if the script does not use torch; state.flat by snapshot()
+        00000012/state.pt       torch.save(); state.pickle if the script does not use torch;
+                                state.flat by snapshot()
         00000011/...            the one before
 
 A directory gets its number by rename, when all its files are written and flushed. So a number is a
 complete checkpoint, and what is being written when the power fails has none. complete.json is
-there for file systems and people that copy half a directory, and for bits that are not what they were; and it tells the world that has
-written, so that one that was believed dead, and writes last, is not taken for the newest.
+there for file systems and people that copy half a directory, and for bits that are not what they
+were; and it tells the world that has written, so that one that was believed dead, and writes last,
+is not taken for the newest.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ PathLike = Union[str, "os.PathLike[str]"]
 _FORMAT = 1
 _MANIFEST = "complete.json"
 _TEMPORARY = ".new-"
-_DIGESTS = "blake2b"  # in the manifest, beside "files", whose values packages before this one read as sizes
+# In the manifest, beside "files", whose values packages before this one read as sizes.
+_DIGESTS = "blake2b"
 _PIECE = 4 << 20
 _STATES = ("state.pt", "state.flat", "state.pickle")
 
@@ -107,7 +110,9 @@ def new_checkpoint(directory: Optional[PathLike] = None, *, keep: int = 2) -> It
 
 
 def _prune(base: Path, number: int, keep: int) -> None:
-    """Remove those before that number of which `keep` newer ones can be used, as far as is known here."""
+    """Remove those before that number of which `keep` newer ones can be used, as far as is known
+    here.
+    """
     usable = 0
     for each in _newest_first(base, _numbers(base)):
         path = base / _name(each)
@@ -150,7 +155,9 @@ def _uses_digests() -> bool:
 
 
 def _seal(path: Path) -> None:
-    """Bring all files onto the disk, and the list of them last. Their digests are made meanwhile, of what is still in memory."""
+    """Bring all files onto the disk, and the list of them last. Their digests are made meanwhile,
+    of what is still in memory.
+    """
     files: Dict[str, int] = {}
     digests: Dict[str, "concurrent.futures.Future[str]"] = {}
     with concurrent.futures.ThreadPoolExecutor(max_workers=1) as reader:
@@ -168,7 +175,10 @@ def _seal(path: Path) -> None:
         raise ValueError("a checkpoint without files")
     with open(path / _MANIFEST, "w") as file:
         place = {"incarnation": incarnation(), "generation": generation(), "step": _events.step()}
-        json.dump({"format": _FORMAT, **place, "files": files, **({_DIGESTS: found} if found else {})}, file)
+        json.dump(
+            {"format": _FORMAT, **place, "files": files, **({_DIGESTS: found} if found else {})},
+            file,
+        )
         file.flush()
         os.fsync(file.fileno())
     _flush(path)
@@ -209,7 +219,9 @@ def _written(path: Path) -> Optional[_Written]:
 
 
 def _newest_first(base: Path, numbers: List[int]) -> List[int]:
-    """By their number, but for those that a world has written when a later one of the same job had: they come last."""
+    """By their number, but for those that a world has written when a later one of the same job had:
+    they come last.
+    """
     written = {number: _written(base / _name(number)) for number in sorted(numbers)}
     newest: Dict[str, _Written] = {}
     late = set()
@@ -247,13 +259,16 @@ def _remove_leftovers(base: Path) -> None:
 
 
 def latest_checkpoint(directory: Optional[PathLike] = None) -> Optional[Path]:
-    """The directory of the latest complete checkpoint, None if there is none yet. Its files are read, once per process, and are what was written, if
-    that was noted: a second for each GB, or none with $ELASTIC_CHECKPOINT_DIGEST=0.
+    """The directory of the latest complete checkpoint, None if there is none yet. Its files are
+    read, once per process, and are what was written, if that was noted: a second for each GB, or
+    none with $ELASTIC_CHECKPOINT_DIGEST=0.
 
     Raises CheckpointError if there are some, but no complete one: beginning anew would lose them.
     """
     _events.loading()
-    return _latest(checkpoint_dir() if directory is None else Path(directory), verify=_uses_digests())
+    return _latest(
+        checkpoint_dir() if directory is None else Path(directory), verify=_uses_digests()
+    )
 
 
 def _latest(base: Path, verify: bool) -> Optional[Path]:
@@ -270,7 +285,11 @@ def _latest(base: Path, verify: bool) -> Optional[Path]:
             for skipped in reasons:
                 print(f"slurm_elastic: {skipped}: using {path}", file=sys.stderr, flush=True)
             return path
-        reasons.append(f"{path} is not complete: {reason}" if reason is not None else f"{path} is corrupt: {damage}")
+        reasons.append(
+            f"{path} is not complete: {reason}"
+            if reason is not None
+            else f"{path} is corrupt: {damage}"
+        )
     if reasons:
         raise CheckpointError("; ".join(reasons))
     return None
@@ -317,7 +336,9 @@ def _corrupt(path: Path) -> Optional[str]:
     return None
 
 
-def load_latest(directory: Optional[PathLike] = None, *, map_location: Any = "cpu") -> Optional[Any]:
+def load_latest(
+    directory: Optional[PathLike] = None, *, map_location: Any = "cpu"
+) -> Optional[Any]:
     """The state that save() has written last, None if there is none yet. On every rank.
 
     directory     checkpoint_dir() by default.

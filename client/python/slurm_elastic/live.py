@@ -13,11 +13,11 @@
 
     live.run(train, state)
 
-step() makes the step of everything that the state has and commits it; commit() is for loops that make it
-themselves.
+step() makes the step of everything that the state has and commits it; commit() is for loops that
+make it themselves.
 
-When a worker or a node is lost, the others go on from the last step that one of them has committed. The same
-script runs in restart mode, under torchrun and alone. Why it is done so: doc/live.md.
+When a worker or a node is lost, the others go on from the last step that one of them has committed.
+The same script runs in restart mode, under torchrun and alone. Why it is done so: doc/live.md.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ FORGET_SECONDS = 0.5  # for the groups of a torn world to end
 COLLECTIVE = datetime.timedelta(minutes=30)  # for each collective, as torch.distributed has it
 TOUCHED = 3  # times the parameters, …
 TOUCHED_MOST = 1 << 30  # … in bytes
-SCHEDULER = getattr(lr_scheduler, "LRScheduler", lr_scheduler._LRScheduler)  # its name since PyTorch 2
+# Its name since PyTorch 2.
+SCHEDULER = getattr(lr_scheduler, "LRScheduler", lr_scheduler._LRScheduler)
 
 
 class WorldChanged(BaseException):
@@ -62,18 +63,23 @@ class State:
     """What training is made of: the same on all ranks after each change of worlds.
 
     model        on its device. `ddp` is its DistributedDataParallel, made anew in each world.
-    parts        whatever has state_dict() and load_state_dict(): optimizers, schedulers, a GradScaler,
-                 an ElasticSampler, whose commit() and set_world() are then called from here.
+    parts        whatever has state_dict() and load_state_dict(): optimizers, schedulers, a
+                 GradScaler, an ElasticSampler, whose commit() and set_world() are then called from
+                 here.
     ddp_options  arguments of DistributedDataParallel.
-    rng          "own": each rank draws random numbers of its own, of a seed made of the script's, the step and the rank
-                 when it begins or receives the state. Those that stay go on with theirs. "shared": all ranks draw the same ones (layers that are dropped
-                 at random need that), who receives the state those of who sends it; they are part of state_dict(). None: nothing
-                 is done about them. It is about the default generators of Python, numpy and PyTorch.
+    rng          "own": each rank draws random numbers of its own, of a seed made of the script's,
+                 the step and the rank when it begins or receives the state. Those that stay go on
+                 with theirs. "shared": all ranks draw the same ones (layers that are dropped at
+                 random need that), who receives the state those of who sends it; they are part of
+                 state_dict(). None: nothing is done about them. It is about the default generators
+                 of Python, numpy and PyTorch.
     wrap         False: `ddp` stays the model, for frameworks that wrap it themselves.
-    values       plain values by name, attributes of the state: State(model, best=0.0) has state.best.
+    values       plain values by name, attributes of the state: State(model, best=0.0) has
+                 state.best.
 
-    All of it must be the same on all ranks: one gives it to those that lack it. Raises TypeError for what is known to be
-    sharded (FSDP, ZeroRedundancyOptimizer, DTensor); what state_dict() of another part leaves out is lost.
+    All of it must be the same on all ranks: one gives it to those that lack it. Raises TypeError
+    for what is known to be sharded (FSDP, ZeroRedundancyOptimizer, DTensor); what state_dict() of
+    another part leaves out is lost.
 
     Not thread-safe.
     """
@@ -110,13 +116,17 @@ class State:
         self._names = sorted(values)
         self._callbacks: List[Callable[[State], None]] = []
         self._steps = 0
-        self._is_whole = False  # not before the first step of a process that has begun anew: it may have other random parameters than the others
-        self._complete = -1  # steps made, when only the optimizers' part of the last is known to have been
+        # Not before the first step of a process that has begun anew: it may have other random
+        # parameters than the others.
+        self._is_whole = False
+        # Steps made, when only the optimizers' part of the last is known to have been.
+        self._complete = -1
         self._has_part = False  # of a step that was torn
         self._is_first_step = False  # of a world
         self._stepping: Optional[Stepping] = None  # where workers can be lost
         self._boundary: Optional[Boundary] = None
-        self._changing: Set[int] = set()  # ids of parameters that change though no optimizer has them
+        # ids of parameters that change though no optimizer has them.
+        self._changing: Set[int] = set()
         self._former: List[Any] = []  # groups of the world before, which take their time to end
         for name, value in values.items():
             if hasattr(self, name):
@@ -135,20 +145,26 @@ class State:
         return self._steps
 
     def no_sync(self) -> ContextManager[None]:
-        """For all micro batches of a step but the last: gradients are summed here, and over the ranks with the last one."""
+        """For all micro batches of a step but the last: gradients are summed here, and over the
+        ranks with the last one.
+        """
         return self.ddp.no_sync() if self.ddp is not self.model else contextlib.nullcontext()
 
     def step(self, schedulers: bool = True) -> None:
-        """One step, after backward(): of all optimizers among the parts, through the GradScaler if there is one, and of all schedulers but
-        ReduceLROnPlateau, which wants a figure; gradients are set to None; commit(). If a worker is lost meanwhile, training
-        goes on from before or from behind all of that, never from between.
+        """One step, after backward(): of all optimizers among the parts, through the GradScaler if
+        there is one, and of all schedulers but ReduceLROnPlateau, which wants a figure; gradients
+        are set to None; commit(). If a worker is lost meanwhile, training goes on from before or
+        from behind all of that, never from between.
 
-        schedulers  False: they do not count steps; the script calls theirs, at the end of an epoch say.
+        schedulers  False: they do not count steps; the script calls theirs, at the end of an epoch
+                    say.
 
         Raises what commit() raises.
         """
         if not self._optimizers:
-            raise RuntimeError("no optimizer among the parts of the state: make its step and call commit()")
+            raise RuntimeError(
+                "no optimizer among the parts of the state: make its step and call commit()"
+            )
         if self._step_optimizers() and schedulers:
             for scheduler in self._schedulers:
                 scheduler.step()
@@ -204,13 +220,16 @@ class State:
         self._is_first_step = True
         self._stepping.begin()
         kinds = {"optimizers": self._optimizers, "scalers": self._scalers}
-        self._boundary = Boundary(self.model, self._parts, kinds, self._values, self._rng, self._changing)
+        self._boundary = Boundary(
+            self.model, self._parts, kinds, self._values, self._rng, self._changing
+        )
 
     def _end_first_step(self) -> None:
         """Before its boundary is passed, which is when the agents look."""
         self._is_first_step = False
         self._is_whole = True  # by now that of one that has begun anew is equal to the others', too
-        _events.tell_signature(_digest(self._outline()))  # a forward may have registered a buffer: who lacks it cannot join
+        # A forward may have registered a buffer: who lacks it cannot join.
+        _events.tell_signature(_digest(self._outline()))
 
     def _tear(self) -> None:
         """The step in flight will not be ended."""
@@ -314,7 +333,9 @@ class State:
         return [(name, tuple(each.shape), str(each.dtype)) for name, each in named]
 
     def _outline(self) -> List[Any]:
-        """Equal on ranks of which one can take over the state of the other, as far as can be seen before training."""
+        """Equal on ranks of which one can take over the state of the other, as far as can be seen
+        before training.
+        """
         return [self._shapes(), [_outline(part) for part in self._parts], self._names]
 
 
@@ -333,7 +354,8 @@ def _is_scaler(part: Any) -> bool:
 def _outline(part: Any) -> List[Any]:
     if isinstance(part, ElasticSampler):
         state = part.state_dict()
-        return ["sampler", state["samples"], state["shuffle"], part.global_batch]  # the seed comes with the state
+        # The seed comes with the state.
+        return ["sampler", state["samples"], state["shuffle"], part.global_batch]
     groups = part.param_groups if _is_optimizer(part) else []
     return [type(part).__qualname__, *(len(group["params"]) for group in groups)]
 
@@ -344,10 +366,14 @@ def _digest(value: Any) -> int:
 
 
 def _share(state: State) -> bool:
-    """Ranks that lack the newest state get it, each from one of those that have it. If there is none, and no checkpoint, it is that of the rank
-    that has come farthest, as the torn step has left it. False: they have begun from the newest checkpoint, or anew."""
+    """Ranks that lack the newest state get it, each from one of those that have it. If there is
+    none, and no checkpoint, it is that of the rank that has come farthest, as the torn step has
+    left it. False: they have begun from the newest checkpoint, or anew.
+    """
     rank, size = dist.get_rank(), dist.get_world_size()
-    mine = torch.tensor([*state._standing, state._farthest, _digest(state._shapes())], device=wire_of(state))
+    mine = torch.tensor(
+        [*state._standing, state._farthest, _digest(state._shapes())], device=wire_of(state)
+    )
     gathered = [torch.empty_like(mine) for _ in range(size)]
     dist.all_gather(gathered, mine)
     table = [each.tolist() for each in gathered]
@@ -356,8 +382,18 @@ def _share(state: State) -> bool:
         step, farthest = max((row[2], -each) for each, row in enumerate(table))
         found = state._load_latest()
         if rank == 0 and (_world.generation() or 1) > 1:
-            where = f"the newest checkpoint, step {state.steps}" if found else f"step {step}, a part of which is made" if step >= 0 else "the beginning"
-            print(f"slurm_elastic: no worker has the state any more: goes on from {where}", file=sys.stderr, flush=True)
+            where = (
+                f"the newest checkpoint, step {state.steps}"
+                if found
+                else f"step {step}, a part of which is made"
+                if step >= 0
+                else "the beginning"
+            )
+            print(
+                f"slurm_elastic: no worker has the state any more: goes on from {where}",
+                file=sys.stderr,
+                flush=True,
+            )
         if found or step < 0:
             state._take_up(rank)
             return False
@@ -378,7 +414,7 @@ def _share(state: State) -> bool:
     return True
 
 
-# ---- worlds ------------------------------------------------------------------------------------------
+# ---- worlds --------------------------------------------------------------------------------------
 
 
 def _backend() -> str:
@@ -386,10 +422,20 @@ def _backend() -> str:
 
 
 def _touch(state: State) -> torch.Tensor:
-    """In a newcomer: as much memory as gradients, their buckets and an optimizer are going to take, to be given back just before. What has been touched
-    is at hand then; what a virtual machine has to get from its host first takes several times as long, half a second for 100 MB."""
-    trained = [each for each in state.model.parameters() if each.requires_grad and each.device.type == "cpu"]
-    wanted = TOUCHED * sum(each.numel() * each.element_size() for each in trained) if (_world.generation() or 1) > 1 else 0
+    """In a newcomer: as much memory as gradients, their buckets and an optimizer are going to take,
+    to be given back just before. What has been touched is at hand then; what a virtual machine has
+    to get from its host first takes several times as long, half a second for 100 MB.
+    """
+    trained = [
+        each
+        for each in state.model.parameters()
+        if each.requires_grad and each.device.type == "cpu"
+    ]
+    wanted = (
+        TOUCHED * sum(each.numel() * each.element_size() for each in trained)
+        if (_world.generation() or 1) > 1
+        else 0
+    )
     return torch.ones(min(wanted, TOUCHED_MOST), dtype=torch.uint8)
 
 
@@ -405,12 +451,17 @@ def _begin(state: State) -> None:
 
 
 def _end(state: State) -> List[Any]:
-    """The wrapper first, whose reducer holds on to the group, and both before another world. Returns the groups, which end when they are
-    forgotten: that takes them some time."""
+    """The wrapper first, whose reducer holds on to the group, and both before another world.
+    Returns the groups, which end when they are forgotten: that takes them some time.
+    """
     unwrap(state)
     if not dist.is_initialized():
-        # A group that was never formed has been counted all the same, and this count is in the names under which ranks meet.
-        for holder, name in ((dist.distributed_c10d, "_group_count"), (getattr(dist.distributed_c10d, "_world", None), "group_count")):
+        # A group that was never formed has been counted all the same, and this count is in the
+        # names under which ranks meet.
+        for holder, name in (
+            (dist.distributed_c10d, "_group_count"),
+            (getattr(dist.distributed_c10d, "_world", None), "group_count"),
+        ):
             if hasattr(holder, name):
                 setattr(holder, name, 0)
         return []
@@ -420,8 +471,10 @@ def _end(state: State) -> List[Any]:
 
 
 def _forget(groups: List[Any]) -> None:
-    """The end of a torn world's groups, which waits for their threads. One of gloo's can wait for the rest of a message until the collective's time is over
-    (a part of it had arrived when its connection ended), and holds nobody but a thread of its own then."""
+    """The end of a torn world's groups, which waits for their threads. One of gloo's can wait for
+    the rest of a message until the collective's time is over (a part of it had arrived when its
+    connection ended), and holds nobody but a thread of its own then.
+    """
     ending = threading.Thread(target=groups.clear, daemon=True)
     ending.start()
     ending.join(FORGET_SECONDS)
@@ -429,8 +482,9 @@ def _forget(groups: List[Any]) -> None:
 
 @contextlib.contextmanager
 def _without_barrier() -> Iterator[None]:
-    """init_process_group() ends with a barrier that looks every 10 ms. Where the group's connections are made at once, as gloo's are, nobody comes
-    so far alone."""
+    """init_process_group() ends with a barrier that looks every 10 ms. Where the group's
+    connections are made at once, as gloo's are, nobody comes so far alone.
+    """
     function = getattr(dist.distributed_c10d, "_store_based_barrier", None)
     if function is None or _backend() != "gloo":
         yield
@@ -443,7 +497,9 @@ def _without_barrier() -> Iterator[None]:
 
 
 def _abort_when_torn(groups: List[Any], over: threading.Event) -> None:
-    """What frees a rank from NCCL, whose waits do not end with connections: not tested, for want of GPUs."""
+    """What frees a rank from NCCL, whose waits do not end with connections: not tested, for want of
+    GPUs.
+    """
     while not over.is_set() and not _events.torn(_events.SLICE):
         pass
     for group in groups if not over.is_set() else []:
@@ -465,15 +521,22 @@ class _Membership:
         world, state = self._world, self._state
         _world.enter(world)
         _events.world_forms()
-        # No limit of its own: others may have a long step to end first, and the store says when this world is over.
+        # No limit of its own: others may have a long step to end first, and the store says when
+        # this world is over.
         self._store = AgentStore(world.generation, world.attempt, timeout=self._timeout)
         with _without_barrier():
             dist.init_process_group(
-                _backend(), store=self._store, rank=world.rank, world_size=world.size, timeout=self._timeout
+                _backend(),
+                store=self._store,
+                rank=world.rank,
+                world_size=world.size,
+                timeout=self._timeout,
             )
         if dist.get_backend() == "nccl":
             self._aborting = threading.Thread(
-                target=_abort_when_torn, args=(list(dist.distributed_c10d._pg_map), self._over), daemon=True
+                target=_abort_when_torn,
+                args=(list(dist.distributed_c10d._pg_map), self._over),
+                daemon=True,
             )
             self._aborting.start()
         _begin(state)
@@ -496,8 +559,12 @@ class _Membership:
             self._store.close()
 
 
-def _train_in(membership: _Membership, train: Callable[[State], Any], state: State) -> Tuple[bool, Any]:
-    """(True, what train() has returned), or (False, whether the world was torn): another one follows."""
+def _train_in(
+    membership: _Membership, train: Callable[[State], Any], state: State
+) -> Tuple[bool, Any]:
+    """(True, what train() has returned), or (False, whether the world was torn): another one
+    follows.
+    """
     torn = False
     try:
         membership.enter()
@@ -511,7 +578,8 @@ def _train_in(membership: _Membership, train: Callable[[State], Any], state: Sta
     except ShapesDiffer:
         raise
     except Exception as error:
-        # A connection tells of a loss at once, the agents a moment later; without one it is the script's own.
+        # A connection tells of a loss at once, the agents a moment later; without one it is the
+        # script's own.
         if not _events.torn():
             raise
         torn = True
@@ -523,17 +591,20 @@ def _train_in(membership: _Membership, train: Callable[[State], Any], state: Sta
     return False, torn
 
 
-def run(train: Callable[[State], Any], state: State, *, timeout: datetime.timedelta = COLLECTIVE) -> Any:
-    """Form a world, bring the state up to date and call train(state); again after each change of worlds, until
-    it returns. Returns what it has returned.
+def run(
+    train: Callable[[State], Any], state: State, *, timeout: datetime.timedelta = COLLECTIVE
+) -> Any:
+    """Form a world, bring the state up to date and call train(state); again after each change of
+    worlds, until it returns. Returns what it has returned.
 
-    A worker or a node that is lost is such a change, too: the others go on from the last step that one of them has committed. All that
-    train() has done since is void, and done again.
+    A worker or a node that is lost is such a change, too: the others go on from the last step that
+    one of them has committed. All that train() has done since is void, and done again.
 
     timeout  for each collective. Who is lost is noticed otherwise; this is for what nobody notices.
 
-    Raises what train() raises, some seconds later, if no loss is the reason for it; and whatever keeps the group from forming. Does not return in a worker
-    that is to leave, or has saved a checkpoint because all are started anew.
+    Raises what train() raises, some seconds later, if no loss is the reason for it; and whatever
+    keeps the group from forming. Does not return in a worker that is to leave, or has saved a
+    checkpoint because all are started anew.
     """
     if not _events.live(_digest(state._outline())):
         return _run_in_one_world(train, state)
@@ -547,7 +618,8 @@ def run(train: Callable[[State], Any], state: State, *, timeout: datetime.timede
         if is_over:
             state._former.clear()
             return result
-        # After a planned change the next world has been named before; restart mode and the end of the job name none.
+        # After a planned change the next world has been named before; restart mode and the end of
+        # the job name none.
         following = _events.next_world(None if result else 0)
         if following is None:
             checkpoint.save(state.state_dict(), rank=world.rank)
