@@ -8,7 +8,6 @@ import sys
 import time
 
 import torch
-
 from slurm_elastic import _events, live
 
 

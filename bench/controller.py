@@ -8,7 +8,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from cluster import BenchError, Cluster, TESTBED
+from cluster import TESTBED, BenchError, Cluster
 
 
 class Controlled(Cluster):

@@ -14,6 +14,8 @@ EXTRA_DIST += \
     scripts/demo \
     scripts/faults \
     scripts/fuzz \
+    scripts/python-style \
+    scripts/python-style.txt \
     scripts/setup \
     scripts/soak \
     scripts/testbed \

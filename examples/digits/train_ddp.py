@@ -8,14 +8,13 @@ import argparse
 import os
 import time
 
+import digits
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
-
-import digits
 
 
 def parse_arguments():

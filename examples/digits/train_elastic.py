@@ -7,13 +7,12 @@ srun elasticrun python3 train_elastic.py
 import argparse
 import time
 
-import torch
-import torch.nn.functional as F
-from torch.utils.data import DataLoader
-
 import digits
 import slurm_elastic
+import torch
+import torch.nn.functional as F
 from slurm_elastic import live
+from torch.utils.data import DataLoader
 
 
 def parse_arguments():

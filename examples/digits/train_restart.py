@@ -9,14 +9,13 @@ For scripts that cannot live on in the next world, as train_elastic.py does.
 import argparse
 import time
 
+import digits
+import slurm_elastic
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
-
-import digits
-import slurm_elastic
 
 
 def parse_arguments():

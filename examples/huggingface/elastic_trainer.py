@@ -7,10 +7,9 @@ save_strategy="epoch") fit(Trainer(..., args=training))
 
 import os
 
+import slurm_elastic
 from transformers import TrainerCallback
 from transformers.trainer_utils import get_last_checkpoint
-
-import slurm_elastic
 
 
 class Elastic(TrainerCallback):

@@ -7,11 +7,10 @@ srun elasticrun --mode=restart python3 train.py OUTPUT_DIR
 import argparse
 import time
 
-import torch
-from transformers import Trainer, TrainerCallback, TrainingArguments
-
 import slurm_elastic
+import torch
 from elastic_trainer import fit, share_of
+from transformers import Trainer, TrainerCallback, TrainingArguments
 
 
 class Net(torch.nn.Module):

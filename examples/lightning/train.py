@@ -10,10 +10,9 @@ import os
 import time
 
 import torch
-from torch.utils.data import DataLoader, TensorDataset
-
 from elastic_lightning import new_trainer
 from slurm_elastic import ElasticSampler, live
+from torch.utils.data import DataLoader, TensorDataset
 
 try:
     from lightning.pytorch import Callback, LightningModule

@@ -107,10 +107,11 @@ class Steps(Case):
         for before in (True, False):
             with self.subTest(before=before):
                 optimizer = self.sgd()
-                make = lambda: torch.optim.lr_scheduler.StepLR(optimizer, 2, gamma=0.1)
-                scheduler = make() if before else None
+                if before:
+                    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2, gamma=0.1)
                 stepping = Stepping([optimizer])
-                scheduler = scheduler or make()
+                if not before:
+                    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2, gamma=0.1)
                 with warnings.catch_warnings():
                     warnings.simplefilter("error")  # "lr_scheduler.step() before optimizer.step()"
                     for _ in range(4):

@@ -444,8 +444,11 @@ class Package(unittest.TestCase):
             copy, target = os.path.join(directory, "copy"), os.path.join(directory, "target")
             shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
             subprocess.run(
-                [sys.executable, "-m", "pip", "-q", "install", "--no-index", "--no-build-isolation"]
-                + ["--root-user-action=ignore", "--target", target, copy],
+                [
+                    *(sys.executable, "-m", "pip", "-q", "install", "--no-index"),
+                    *("--no-build-isolation", "--root-user-action=ignore"),
+                    *("--target", target, copy),
+                ],
                 check=True,
                 timeout=50,
                 stdout=sys.stderr,

@@ -68,8 +68,9 @@ class Base(unittest.TestCase):
         (path / "complete.json").write_text(json.dumps(text))
         return path
 
-    def existing(self, name, files={"state.pt": b"xy"}, **more):
+    def existing(self, name, files=None, **more):
         """Write a checkpoint."""
+        files = {"state.pt": b"xy"} if files is None else files
         path = self.checkpoint / name
         path.mkdir(0o700, parents=True)
         text = {"format": 1, "incarnation": "12.0", "generation": 3, **more}
@@ -150,7 +151,7 @@ class Flushing(Base):
 
     def test_the_newest(self):
         keys = [("12.0", 1, 9), ("12.0", 2, 0), ("12.0", 2, 10), ("12.1", 0, 3), ("12.10", 0, 0)]
-        for (i, old), (j, new) in itertools.combinations(enumerate(keys), 2):
+        for old, new in itertools.combinations(keys, 2):
             for index in (0, 1):
                 with self.subTest(old=old, new=new, index=index):
                     shutil.rmtree(self.checkpoint, ignore_errors=True)

@@ -135,7 +135,10 @@ class FirstStep(Case):
         state = live.State(self.model, self.optimizer)
         state._watch()
         told, at_boundaries = [], []
-        look = lambda: at_boundaries.append(list(told))
+
+        def look():
+            at_boundaries.append(list(told))
+
         with mock.patch.multiple(
             live._events, tell_signature=told.append, elastic_event_detected=look
         ):

@@ -12,7 +12,6 @@ import os
 import pathlib
 import pickle
 import random
-import shutil
 import subprocess
 import sys
 import tempfile

@@ -276,7 +276,7 @@ class Store(unittest.TestCase):
                 _events, "_library", mock.MagicMock()
             ):
                 _events._library.elastic_world_forms.return_value = 0
-                threads, results = in_threads(1, lambda _: membership.enter())
+                threads, results = in_threads(1, lambda _, entering=membership: entering.enter())
                 until(lambda: self.agent.waiting == 1)
                 self.assertEqual(self.agent.longest, 7 * 60)
                 end()

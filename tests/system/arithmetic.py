@@ -238,12 +238,11 @@ def check(reference, run, model, tolerance):
 
 if __name__ == "__main__":
     if len(sys.argv) in (4, 5) and sys.argv[1] == "train":
+        import digits
+        import slurm_elastic
         import torch
         import torch.distributed
         import torch.nn.parallel
-
-        import digits
-        import slurm_elastic
 
         train(
             sys.argv[2],

@@ -350,8 +350,7 @@ class Training:
             20,
             "steps",
             lambda: (
-                newest(self.log)[0] == generation
-                and newest(self.log)[1] > step + 3
+                (newest(self.log)[0] == generation and newest(self.log)[1] > step + 3)
                 or newest(self.log)[0] > generation
             ),
         )
@@ -497,10 +496,7 @@ class Training:
                     left.append(
                         f"process {os.path.basename(path)} on {values.get('SLURMD_NODENAME')}"
                     )
-            left += [
-                path
-                for path in glob.glob(f"{os.environ['TB_DIR']}/snapshots/elastic-*-{self.job}.*")
-            ]
+            left += glob.glob(f"{os.environ['TB_DIR']}/snapshots/elastic-*-{self.job}.*")
             if not left or now() > limit:
                 return left
             time.sleep(0.5)
@@ -608,18 +604,19 @@ def cut(training, row, member):
     return comes_back(training, row, "mend", node)
 
 
+def newer_world(training):
+    """The newest step, if it is of a world after that of the step before the fault."""
+    found = newest(training.log)
+    return found if found[0] > training.before[0] else None
+
+
 def stop_node(training, row, member):
     """When a rank has made a step in the world that its node has just joined: it may not have told
     the leader yet.
     """
     for size in (MOST - 1, MOST):
-        generation = training.before[0]
         resize(training, size)
-        training.before = wait(
-            60,
-            f"{size} nodes",
-            lambda: newest(training.log)[0] > generation and newest(training.log),
-        )
+        training.before = wait(60, f"{size} nodes", lambda: newer_world(training))
     member = wait(5, "its worker", lambda: training.member(row.where))
     send([member.agent, member.worker], "STOP")
     training.hit = now()
@@ -909,7 +906,7 @@ class Run:
             and "comes back" not in row.fault
         )
         # After these the leader is not where it was at first, or there is none.
-        fresh = row.where == "all" or row.where == "leader" and row.fault not in LEADER_STAYS
+        fresh = row.where == "all" or (row.where == "leader" and row.fault not in LEADER_STAYS)
         if self.training and (self.training.mode != row.mode or full or fresh or self.alone):
             self.close()
         self.alone = fresh

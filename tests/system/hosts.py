@@ -28,7 +28,6 @@ import sys
 import time
 from pathlib import Path
 
-
 # ---- the job -------------------------------------------------------------------------------------
 
 
@@ -149,7 +148,7 @@ def watch(reader, directory, path):
 
 def compare(slots, first, logs):
     history = json.load(sys.stdin)["generations"]
-    expected = [{node: slots for node in entry["nodes"]} for entry in history]
+    expected = [dict.fromkeys(entry["nodes"], slots) for entry in history]
     required = [hosts for hosts, entry in zip(expected, history) if entry["generation"] >= first]
     wrong = []
     for log in logs:

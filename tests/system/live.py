@@ -267,9 +267,9 @@ def agents(job):
         # The number is another cluster's, too.
         ours = {f"SLURM_JOB_ID={job}".encode(), f"SLURM_CONF={os.environ['SLURM_CONF']}".encode()}
         in_step = any(each.startswith(b"SLURM_STEP_ID=") for each in environment)
-        if os.path.basename(words[0]) == b"elasticrun" and words[1:2] != [b"--exec-worker"]:
-            if ours <= set(environment) and in_step:
-                found.append(int(os.path.basename(path)))
+        is_agent = os.path.basename(words[0]) == b"elasticrun" and words[1:2] != [b"--exec-worker"]
+        if is_agent and in_step and ours <= set(environment):
+            found.append(int(os.path.basename(path)))
     return found
 
 

@@ -13,7 +13,6 @@ whom, and when; how long things take is the machine's affair, so that two runs o
 import argparse
 import collections
 import json
-import os
 import random
 import subprocess
 import sys
@@ -162,7 +161,7 @@ class Soak:
             events.remove(self.stop_worker)  # a matter of --elastic-hang-wait: too slow for this
         while now() - self.begun < 60 * minutes:
             time.sleep(self.chance.choice([0.1, 0.5, 2, 5]) * self.chance.random())
-            before = newest(self.training.log)
+            newest_step = newest(self.training.log)[1]
             event = self.chance.choice(events)
             self.counts[event.__name__] += event()
             if self.chance.random() < 0.3:
@@ -171,7 +170,7 @@ class Soak:
             fault_table.wait(
                 PATIENCE,
                 "a step",
-                lambda: self.repair() or newest(self.training.log)[1] > before[1] + 1,
+                lambda step=newest_step: self.repair() or newest(self.training.log)[1] > step + 1,
             )
             self.longest = max(self.longest, now() - since)
         self.repair(all_of_it=True)

@@ -22,7 +22,6 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 
 PATIENCE = 60
 NONCE = "ab" * 32

@@ -40,6 +40,7 @@ from ._nodes import (
     request_nodes,
     request_result,
 )
+from ._snapshot import snapshot, wait_for_snapshot
 from ._world import generation, is_elastic, scale_config
 from .batches import EpochOrder, batch_sizes
 from .checkpoint import (
@@ -52,7 +53,6 @@ from .checkpoint import (
 )
 from .leaving import leave
 from .sampler import ElasticSampler
-from ._snapshot import snapshot, wait_for_snapshot
 
 __version__ = "0.1.0"
 

@@ -65,15 +65,15 @@ class Stepping:
         counts[number] += 1
 
     def _counting(self, step: Callable[..., Any], optimizer: Any, number: int) -> Any:
-        def counting(_, *args: Any, **kwargs: Any) -> Any:
+        def counting(_: Any, *args: Any, **kwargs: Any) -> Any:
             self._begun[number] += 1
             result = step(*args, **kwargs)
             self._ended[number] += 1
             return result
 
         # Schedulers look for this on the function that they find, and for what a bound method has.
-        counting._with_counter = getattr(step, "_with_counter", False)
-        counting.__wrapped__ = step
+        attributes = vars(counting)
+        attributes.update(_with_counter=getattr(step, "_with_counter", False), __wrapped__=step)
         return types.MethodType(counting, optimizer)
 
     def begin(self) -> None:
@@ -175,13 +175,13 @@ class Boundary:
         groups = (group for optimizer in self._optimizers for group in optimizer.param_groups)
         for group, taken in zip(groups, self._groups):
             _put_back(group, taken)
-        for scaler, taken in zip(self._scalers, self._scales):
-            for tensor, value in zip(_scaler_tensors(scaler), taken):
+        for scaler, scales in zip(self._scalers, self._scales):
+            for tensor, value in zip(_scaler_tensors(scaler), scales):
                 tensor.copy_(value)
             # What unscale_() has noted of the torn step.
             getattr(scaler, "_per_optimizer_states", {}).clear()
-        for part, taken in zip(self._light + self._others, self._light_states + self._states):
-            part.load_state_dict(taken)
+        for part, state_dict in zip(self._light + self._others, self._light_states + self._states):
+            part.load_state_dict(state_dict)
         if self._rng == "shared":
             _generators.restore(self._generators)
         elif self._rng == "own":

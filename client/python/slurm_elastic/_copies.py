@@ -34,7 +34,8 @@ class _Copied:
     def _take(self, tensor: Any, copies: Dict[int, torch.Tensor]) -> None:
         """copies: those made already, by the tensor's id: many modules may have the same one."""
         self._tensor = tensor
-        self._copy, self._version = None, -1
+        self._copy: Any = None
+        self._version = -1
         if tensor is not None:
             if id(tensor) not in copies:
                 copies[id(tensor)] = tensor.detach().clone()
@@ -108,11 +109,11 @@ class Copies:
         self._holders = [part._buffers for part in parts]
         self._count = self._count_buffers()
         copies: Dict[int, torch.Tensor] = {}
-        # keys(): the dictionary of a scripted module cannot be gone through without.
+        # A scripted module's dictionary cannot be iterated; its keys() can.
         self._copied = [
             _Copied(part._buffers, name, isinstance(part, _NORMS), copies)
             for part in parts
-            for name in part._buffers.keys()
+            for name in part._buffers.keys()  # noqa: SIM118
         ]
         self._watched: List[_Watched] = []
         # Without optimizers nothing is undone: nobody knows how far a step has come.
@@ -151,14 +152,14 @@ class Copies:
         is_time = self._boundaries == self._next_look
         if is_time:
             self._next_look += min(self._boundaries, _LOOKS)
-        if (
+        is_suspicious = (
             is_time
             or self._count_buffers() != self._count
             or [each._version for each in self._parameters] != self._versions
-        ):
-            if self._look():
-                self._find()
-                return
+        )
+        if is_suspicious and self._look():
+            self._find()
+            return
         if self._copied:
             try:
                 with torch.no_grad():

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from typing import Iterator, NamedTuple, Optional
+from typing import Any, Iterator, NamedTuple, Optional
 
 from ._world import is_elastic
 
@@ -118,8 +118,8 @@ def _load() -> ctypes.CDLL:
     raise OSError("libelastic cannot be loaded: " + "; ".join(failures))
 
 
-def _error(library: ctypes.CDLL) -> str:
-    return library.elastic_error().decode("utf-8", "replace")
+def _error(library: Any) -> str:
+    return str(library.elastic_error().decode("utf-8", "replace"))
 
 
 def _attach() -> Optional[ctypes.CDLL]:
@@ -149,7 +149,7 @@ def _guard_data_loader() -> None:
     """
     global _forked
     _forked = True
-    handling = sys.modules.get("torch.utils.data._utils.signal_handling")
+    handling: Any = sys.modules.get("torch.utils.data._utils.signal_handling")
     install = getattr(handling, "_set_worker_signal_handlers", None)
     guard = getattr(_library, "elastic_guard_child", None)  # not in every release of libelastic
     if guard is None or install is None:
@@ -174,7 +174,7 @@ def _show_stacks(library: ctypes.CDLL) -> None:
     library.elastic_stacks(number)
 
 
-_library: Optional[ctypes.CDLL] = None
+_library: Any = None  # a ctypes.CDLL in an elastic worker that could load it
 _attached = False
 _forked = False  # off a worker, and none itself
 _event = _CEvent()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import math
 import time
-from typing import Iterable, NamedTuple, Optional, Union
+from typing import Any, Iterable, NamedTuple, Optional, Union
 
 from . import _events
 from ._world import is_elastic
@@ -63,7 +63,7 @@ class _CResult(ctypes.Structure):  # struct elastic_result
         )
 
 
-def _call(name: str, *arguments) -> int:
+def _call(name: str, *arguments: Any) -> int:
     """The answer of a function of libelastic, if it is none of an error; _NOT_ELASTIC if it is not
     elastic.
     """
@@ -88,7 +88,7 @@ def _call(name: str, *arguments) -> int:
     raise (NodesRefused if answer == _ERROR_REFUSED else ElasticError)(text)
 
 
-def _request(name: str, *arguments) -> Optional[str]:
+def _request(name: str, *arguments: Any) -> Optional[str]:
     id = ctypes.create_string_buffer(_ID_BYTES)
     return id.value.decode() if _call(name, *arguments, id) == 0 else None
 

@@ -42,7 +42,10 @@ REASONS = {
 
 
 # What torch raises for its own stores, where it has such a class (2.0 and later).
-class StoreError(getattr(dist, "DistStoreError", RuntimeError)):
+_OfTorch: Any = getattr(dist, "DistStoreError", RuntimeError)
+
+
+class StoreError(_OfTorch):
     """A request could not be carried out; the text says which, and why."""
 
 
@@ -74,9 +77,10 @@ class _Link:
         self._reading = False
         self._torn = False  # what has been received is not in the buffer yet
         self._number = 0
-        self._answers: Dict[int, Optional[dict]] = {}  # of calls under way; None: not come yet
+        # Of calls under way, by their number; None: it has not come yet.
+        self._answers: Dict[int, Optional[Dict[str, Any]]] = {}
 
-    def call(self, request: dict, until: float) -> Optional[dict]:
+    def call(self, request: Dict[str, Any], until: float) -> Optional[Dict[str, Any]]:
         """The answer; None: it has not come by then (time.monotonic). Raises _Closed."""
         with self._changed:
             self._number += 1
@@ -205,7 +209,7 @@ def _connect(path: str) -> socket.socket:
             os.close(directory)
 
 
-_stores: "weakref.WeakSet[AgentStore]" = weakref.WeakSet()
+_stores: weakref.WeakSet[AgentStore] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
@@ -295,7 +299,7 @@ class AgentStore(dist.Store):
         for key, value in zip(keys, values):
             self.set(key, value)
 
-    def clone(self) -> "AgentStore":
+    def clone(self) -> AgentStore:
         """Another of the same world, with a connection of its own."""
         self._clones.append(AgentStore(self._generation, self._attempt, self._path, self.timeout))
         return self._clones[-1]
@@ -330,17 +334,19 @@ class AgentStore(dist.Store):
         with self._lock:
             if self._ended is None and (self._link is None or self._link.failure is not None):
                 self._link = _Link(self._path)
+            # abort() may have set it while the link was connecting: abort() takes no lock.
             if self._ended is not None:
                 if self._link is not None:
                     self._link.shut(self._ended)
                 raise _Closed(self._ended)
+            assert self._link is not None
             return self._link
 
     def _seconds(self, timeout: Optional[timedelta]) -> float:
         timeout = self.timeout if timeout is None else timeout
         return max(0.0, timeout.total_seconds())
 
-    def _ask(self, op: str, key: Optional[str] = None, **fields: Any) -> dict:
+    def _ask(self, op: str, key: Optional[str] = None, **fields: Any) -> Dict[str, Any]:
         """The answer without error, or StoreError."""
         request = {"op": op, "gen": self._generation, "attempt": self._attempt, **fields}
         if key is not None:
@@ -362,15 +368,15 @@ class AgentStore(dist.Store):
                 raise StoreTimeout(f"{self._what(request)}: the agent is too busy")
             if "timeout" in request:
                 request["timeout"] = left
-        error = answer.get("error")
-        if error is None:
+        code = answer.get("error")
+        if code is None:
             return answer
-        if error == "timeout":
+        if code == "timeout":
             raise StoreTimeout(f"{self._what(request)}: not there after {fields['timeout']:g} s")
-        reason = answer.get("reason") or REASONS.get(error, error)
-        raise (StoreGone if error == "gone" else StoreError)(f"{self._what(request)}: {reason}")
+        reason = answer.get("reason") or REASONS.get(code, code)
+        raise (StoreGone if code == "gone" else StoreError)(f"{self._what(request)}: {reason}")
 
-    def _what(self, request: dict) -> str:
+    def _what(self, request: Dict[str, Any]) -> str:
         keys = [request["key"]] if "key" in request else request.get("keys", [])
         names = ", ".join(keys[:3]) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
         return f"{request['op']}({names}) in generation {self._generation}.{self._attempt}"
@@ -387,5 +393,5 @@ def _text(value: Union[str, bytes]) -> str:
     return base64.b64encode(value.encode() if isinstance(value, str) else bytes(value)).decode()
 
 
-def _bytes(answer: dict) -> bytes:
+def _bytes(answer: Dict[str, Any]) -> bytes:
     return base64.b64decode(answer.get("value", ""))

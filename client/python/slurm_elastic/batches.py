@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import List, Sequence
+from typing import List, Sequence, Union, overload
 
 _MASK = (1 << 64) - 1
 _ROUNDS = 8
@@ -61,7 +61,13 @@ class EpochOrder(Sequence[int]):
     def __len__(self) -> int:
         return self._samples
 
-    def __getitem__(self, position):
+    @overload
+    def __getitem__(self, position: int) -> int: ...
+
+    @overload
+    def __getitem__(self, position: slice) -> List[int]: ...
+
+    def __getitem__(self, position: Union[int, slice]) -> Union[int, List[int]]:
         if isinstance(position, slice):
             return [self._at(i) for i in range(*position.indices(self._samples))]
         if not -self._samples <= position < self._samples:

@@ -159,7 +159,7 @@ def _seal(path: Path) -> None:
     of what is still in memory.
     """
     files: Dict[str, int] = {}
-    digests: Dict[str, "concurrent.futures.Future[str]"] = {}
+    digests: Dict[str, concurrent.futures.Future[str]] = {}
     with concurrent.futures.ThreadPoolExecutor(max_workers=1) as reader:
         for folder, _, names in os.walk(path):
             for name in names:
@@ -173,14 +173,14 @@ def _seal(path: Path) -> None:
         found = {name: each.result() for name, each in digests.items()}
     if not files:
         raise ValueError("a checkpoint without files")
-    with open(path / _MANIFEST, "w") as file:
+    with open(path / _MANIFEST, "w") as manifest:
         place = {"incarnation": incarnation(), "generation": generation(), "step": _events.step()}
         json.dump(
             {"format": _FORMAT, **place, "files": files, **({_DIGESTS: found} if found else {})},
-            file,
+            manifest,
         )
-        file.flush()
-        os.fsync(file.fileno())
+        manifest.flush()
+        os.fsync(manifest.fileno())
     _flush(path)
 
 
@@ -276,7 +276,7 @@ def _latest(base: Path, verify: bool) -> Optional[Path]:
     with contextlib.suppress(OSError, ValueError):
         latest = int(os.readlink(base / "latest"))
         numbers = [number for number in numbers if number <= latest]
-    reasons = []
+    reasons: List[str] = []
     for number in _newest_first(base, numbers):
         path = base / _name(number)
         reason = _incomplete(path)
