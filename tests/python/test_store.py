@@ -265,11 +265,11 @@ class Store(unittest.TestCase):
     def test_who_forms_a_live_world_waits_until_it_is_over(self):
         """Others may have a long step to end before they come."""
         import torch
-        from slurm_elastic import _events, live
+        from slurm_elastic import _events, _membership, live
 
         world = _events.World(3, 4, rank=0, size=2, local_rank=0, local_size=1, nodes=2, save=0)
         for end in (lambda: self.agent.connections[-1].shutdown(2), self.agent.end):
-            membership = live._Membership(
+            membership = _membership.Membership(
                 world, live.State(torch.nn.Linear(2, 2)), timedelta(minutes=7)
             )
             with mock.patch.dict(os.environ, ELASTIC_STORE=self.path), mock.patch.object(
@@ -282,7 +282,7 @@ class Store(unittest.TestCase):
                 end()
                 threads[0].join(5)
                 self.assertIsInstance(results[0], self.module.StoreError)
-                membership.leave(torn=True)
+                membership.leave(lost=True)
             with self.agent.changed:
                 self.agent.waiting = 0  # that of the connection that has ended goes on
 

@@ -17,6 +17,7 @@ import torch
 
 from . import _generators
 from ._copies import Copies
+from ._torch_compat import forget_unscaling, has_step_hooks, pass_for_step, scaler_tensors
 from .sampler import ElasticSampler
 
 _CONSTANTS = (int, float, bool, str, bytes, type(None))
@@ -50,7 +51,7 @@ class Stepping:
     def __init__(self, optimizers: Sequence[Any]):
         self._begun, self._ended = [0] * len(optimizers), [0] * len(optimizers)
         for number, optimizer in enumerate(optimizers):
-            if hasattr(optimizer, "register_step_post_hook"):  # PyTorch 2
+            if has_step_hooks(optimizer):
                 optimizer.register_step_pre_hook(
                     lambda *_, number=number: self._count(self._begun, number)
                 )
@@ -71,9 +72,7 @@ class Stepping:
             self._ended[number] += 1
             return result
 
-        # Schedulers look for this on the function that they find, and for what a bound method has.
-        attributes = vars(counting)
-        attributes.update(_with_counter=getattr(step, "_with_counter", False), __wrapped__=step)
+        pass_for_step(counting, step)
         return types.MethodType(counting, optimizer)
 
     def begin(self) -> None:
@@ -100,11 +99,6 @@ def _put_back(group: Dict[str, Any], taken: Dict[str, Any]) -> None:
             group[key].copy_(value)  # others may have this tensor, a graph of CUDA say
         else:
             group[key] = value
-
-
-def _scaler_tensors(scaler: Any) -> List[torch.Tensor]:
-    found = (getattr(scaler, name, None) for name in ("_scale", "_growth_tracker"))
-    return [each for each in found if torch.is_tensor(each)]
 
 
 class Boundary:
@@ -155,7 +149,7 @@ class Boundary:
             for group in optimizer.param_groups
         ]
         self._scales = [
-            [each.clone() for each in _scaler_tensors(scaler)] for scaler in self._scalers
+            [each.clone() for each in scaler_tensors(scaler)] for scaler in self._scalers
         ]
         self._light_states = [dict(part.state_dict()) for part in self._light]
         self._states = [copy.deepcopy(part.state_dict()) for part in self._others]
@@ -176,10 +170,9 @@ class Boundary:
         for group, taken in zip(groups, self._groups):
             _put_back(group, taken)
         for scaler, scales in zip(self._scalers, self._scales):
-            for tensor, value in zip(_scaler_tensors(scaler), scales):
+            for tensor, value in zip(scaler_tensors(scaler), scales):
                 tensor.copy_(value)
-            # What unscale_() has noted of the torn step.
-            getattr(scaler, "_per_optimizer_states", {}).clear()
+            forget_unscaling(scaler)
         for part, state_dict in zip(self._light + self._others, self._light_states + self._states):
             part.load_state_dict(state_dict)
         if self._rng == "shared":

@@ -15,8 +15,8 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Set
 
 import torch
 
-# Their kernels change running statistics and do not tell.
-_NORMS = torch.nn.modules.batchnorm._NormBase
+from ._torch_compat import buffers_of, is_norm, parameters_of, version_of
+
 _LOOKS = 256  # boundaries at most from one look at elements to the next
 
 
@@ -41,16 +41,16 @@ class _Copied:
                 copies[id(tensor)] = tensor.detach().clone()
             self._copy = copies[id(tensor)]
             self._is_silent = self._is_silent or tensor.is_inference()
-            self._version = -1 if self._is_silent else tensor._version
+            self._version = -1 if self._is_silent else version_of(tensor)
 
     def keep(self) -> None:
         tensor = self._holder[self._name]
         if tensor is not self._tensor:
             self._take(tensor, {})
-        elif tensor is not None and (self._is_silent or tensor._version != self._version):
+        elif tensor is not None and (self._is_silent or version_of(tensor) != self._version):
             if tensor.shape == self._copy.shape:
                 self._copy.copy_(tensor)
-                self._version = -1 if self._is_silent else tensor._version
+                self._version = -1 if self._is_silent else version_of(tensor)
             else:
                 self._take(tensor, {})
 
@@ -58,7 +58,7 @@ class _Copied:
         if self._tensor is not None and self._tensor.is_inference():
             self._tensor = self._copy  # it cannot be written to
         elif self._tensor is not None and (
-            self._is_silent or self._tensor._version != self._version
+            self._is_silent or version_of(self._tensor) != self._version
         ):
             self._tensor.copy_(self._copy)
         self._holder[self._name] = self._tensor
@@ -83,7 +83,7 @@ class _Watched(NamedTuple):
         column = _column(self.parameter)
         kinds = [(each.device, each.dtype) for each in (column, self.column)]
         return (
-            self.parameter._version != self.version
+            version_of(self.parameter) != self.version
             or kinds[0] != kinds[1]
             or not torch.equal(column, self.column)
         )
@@ -106,14 +106,14 @@ class Copies:
     def _find(self) -> None:
         """What there is by now, and copies of it."""
         parts = {id(part): part for module in self._modules for part in module.modules()}.values()
-        self._holders = [part._buffers for part in parts]
+        self._holders = [buffers_of(part) for part in parts]
         self._count = self._count_buffers()
         copies: Dict[int, torch.Tensor] = {}
         # A scripted module's dictionary cannot be iterated; its keys() can.
         self._copied = [
-            _Copied(part._buffers, name, isinstance(part, _NORMS), copies)
+            _Copied(buffers_of(part), name, is_norm(part), copies)
             for part in parts
-            for name in part._buffers.keys()  # noqa: SIM118
+            for name in buffers_of(part).keys()  # noqa: SIM118
         ]
         self._watched: List[_Watched] = []
         # Without optimizers nothing is undone: nobody knows how far a step has come.
@@ -124,15 +124,15 @@ class Copies:
             for each in group["params"]
         }
         for part in parts if self._optimizers else ():
-            for name, parameter in part._parameters.items():
+            for name, parameter in parameters_of(part).items():
                 if parameter is None or id(parameter) in seen or parameter.is_inference():
                     continue
                 seen.add(id(parameter))
                 if id(parameter) in self._changing:
-                    self._copied.append(_Copied(part._parameters, name, True, copies))
+                    self._copied.append(_Copied(parameters_of(part), name, True, copies))
                 else:
                     self._watched.append(
-                        _Watched(parameter, parameter._version, _column(parameter))
+                        _Watched(parameter, version_of(parameter), _column(parameter))
                     )
         self._parameters = [each.parameter for each in self._watched]
         self._versions = [each.version for each in self._watched]
@@ -155,7 +155,7 @@ class Copies:
         is_suspicious = (
             is_time
             or self._count_buffers() != self._count
-            or [each._version for each in self._parameters] != self._versions
+            or list(map(version_of, self._parameters)) != self._versions
         )
         if is_suspicious and self._look():
             self._find()

@@ -13,6 +13,7 @@ import sys
 import time
 from typing import Any, Iterator, NamedTuple, Optional
 
+from . import _torch_compat
 from ._world import is_elastic
 
 INTERFACE = 1  # ELASTIC_INTERFACE of elastic.h
@@ -149,17 +150,9 @@ def _guard_data_loader() -> None:
     """
     global _forked
     _forked = True
-    handling: Any = sys.modules.get("torch.utils.data._utils.signal_handling")
-    install = getattr(handling, "_set_worker_signal_handlers", None)
     guard = getattr(_library, "elastic_guard_child", None)  # not in every release of libelastic
-    if guard is None or install is None:
-        return
-
-    def install_and_guard() -> None:
-        install()
-        guard()
-
-    handling._set_worker_signal_handlers = install_and_guard
+    if guard is not None:
+        _torch_compat.after_loader_signals(guard)
 
 
 def _show_stacks(library: ctypes.CDLL) -> None:

@@ -28,6 +28,8 @@ from typing import Any, Dict, List, Optional, Sequence, Union
 
 import torch.distributed as dist
 
+from ._torch_compat import store_error
+
 CONNECT = 10.0  # seconds for the agent to accept
 SLACK = 15.0  # seconds beyond its time limit after which an answer is not waited for any longer
 PAUSE = 0.05  # seconds, before what the agent is too busy for is asked again
@@ -41,8 +43,7 @@ REASONS = {
 }
 
 
-# What torch raises for its own stores, where it has such a class (2.0 and later).
-_OfTorch: Any = getattr(dist, "DistStoreError", RuntimeError)
+_OfTorch: Any = store_error()
 
 
 class StoreError(_OfTorch):

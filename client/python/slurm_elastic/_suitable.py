@@ -9,12 +9,12 @@ Python 3.11).
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any, Iterable
 
 import torch
 
+from ._torch_compat import is_batch_norm
 from ._world import rank_and_size
 
 _SHARDED = {
@@ -59,10 +59,9 @@ def check(model: torch.nn.Module, parts: Iterable[Any]) -> None:
             f"give the model, not its {type(model).__name__}: that is made anew in each world, as state.ddp"
         )
     refuse_sharded((*model.modules(), *model.parameters(), *parts))
-    norms = sys.modules["torch.nn.modules.batchnorm"]
     if rank_and_size()[0] == 0 and any(
-        isinstance(each, norms._BatchNorm)
-        and not isinstance(each, norms.SyncBatchNorm)
+        is_batch_norm(each)
+        and not isinstance(each, torch.nn.SyncBatchNorm)
         and each.track_running_stats
         for each in model.modules()
     ):

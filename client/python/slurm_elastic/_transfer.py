@@ -257,7 +257,7 @@ def _pass(state: Any, route: _Route) -> None:
         return
     rest, beside = _filled(pickle.loads(_pass_text(b"", route)), _device(state))
     # An older one must not be broken before the newer one is complete.
-    aside = [torch.empty_like(tensor) for tensor in model] if state._is_whole else model
+    aside = [torch.empty_like(tensor) for tensor in model] if state._progress.is_whole else model
     _pass_tensors(aside + beside, route)
     if aside is not model:
         for tensor, newer in zip(model, aside):

@@ -21,7 +21,6 @@ import concurrent.futures
 import contextlib
 import errno
 import hashlib
-import inspect
 import json
 import os
 import pickle
@@ -31,7 +30,7 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, Union
 
-from . import _events, _flat
+from . import _events, _flat, _torch_compat
 from ._world import generation, incarnation, rank_and_size
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -356,13 +355,7 @@ def load_latest(
 
 def _read_state(path: Path, map_location: Any) -> Any:
     if (path / "state.pt").exists():
-        import torch
-
-        options: Dict[str, Any] = {"map_location": map_location}
-        # The default became True in torch 2.6, which refuses optimizer states with numpy in them.
-        if "weights_only" in inspect.signature(torch.load).parameters:
-            options["weights_only"] = False
-        return torch.load(str(path / "state.pt"), **options)
+        return _torch_compat.load(str(path / "state.pt"), map_location)
     if (path / "state.flat").exists():
         with open(path / "state.flat", "rb") as file:
             return _flat.read(file, map_location)
