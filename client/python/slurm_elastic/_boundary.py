@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a step that is torn has done to a training state, and how it is undone.
+"""What a step that cannot end has changed in a training state, and how it is undone.
 
-Until its optimizers step, a step changes little: buffers, parameters that no optimizer has, random
-numbers, what the script counts. Of that there is a copy from the last boundary. When they have
-stepped there is no way back, for a copy of all parameters would cost as much as a step; but if all
-of them have, the step is complete, whatever else was still to come.
+Before its optimizers step, a step changes little: buffers, parameters that no optimizer has, random
+numbers, values of the script. A copy of these is made at each boundary. After the optimizers have
+begun their step nothing can be undone: a copy of all parameters would cost as much as a step. If
+all optimizers have ended their step, the step counts as complete.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CONSTANTS = (int, float, bool, str, bytes, type(None))
 
 
 class Standing(NamedTuple):
-    """Which steps a rank has, as numbers of steps made; -1: none."""
+    """The steps that a rank can offer, as numbers of steps made; -1: none."""
 
     whole: int
     """It can go on from there."""
@@ -33,8 +33,9 @@ class Standing(NamedTuple):
 
 
 def newest(standings: Sequence[Standing]) -> Tuple[int, List[int]]:
-    """From which step all go on, and the ranks that have it; (-1, []): from the beginning. A step
-    that somebody has committed counts, one that is only complete does if nothing else is left.
+    """The step from which all ranks go on, and the ranks that have it; (-1, []): the beginning.
+
+    A committed step comes first. A step that is only complete counts if no rank has a whole state.
     """
     step = max(each.whole for each in standings)
     if step >= 0:
@@ -46,7 +47,7 @@ def newest(standings: Sequence[Standing]) -> Tuple[int, List[int]]:
 
 
 class Stepping:
-    """How often each optimizer has begun and ended its step since the last boundary."""
+    """Counts how often each optimizer has begun and ended its step since the last boundary."""
 
     def __init__(self, optimizers: Sequence[Any]):
         self._begun, self._ended = [0] * len(optimizers), [0] * len(optimizers)
@@ -76,7 +77,7 @@ class Stepping:
         return types.MethodType(counting, optimizer)
 
     def begin(self) -> None:
-        """A new step."""
+        """A new step begins: count from 0."""
         if any(self._begun):
             self._begun, self._ended = [0] * len(self._begun), [0] * len(self._begun)
 
@@ -102,12 +103,17 @@ def _put_back(group: Dict[str, Any], taken: Dict[str, Any]) -> None:
 
 
 class Boundary:
-    """A training state as it was at the last boundary, of what a step changes before its optimizers
-    step.
+    """A copy of what a step changes before its optimizers step, as it was at the last boundary.
 
-    Not the optimizers' parameters and state: they are taken to change with the optimizers' step.
-    Parts that are modules are as the model. Other parts are copied by their state_dict(), which
-    should be small.
+    The optimizers' parameters and state are not in it: only the optimizers' step changes them.
+    Parts that are modules are treated like the model. Other parts are copied through their
+    state_dict(), which should be small.
+
+    model, parts  of the training state.
+    kinds         the parts that are "optimizers" and "scalers".
+    values        returns the plain values of the state, by name.
+    rng           as in live.State.
+    changing      ids of parameters that change although no optimizer has them; it is added to.
     """
 
     def __init__(
@@ -136,7 +142,7 @@ class Boundary:
         self.keep()
 
     def keep(self) -> None:
-        """This is a boundary."""
+        """Copy: this is a boundary."""
         self._copies.keep()
         self._positions = [(sampler.epoch, sampler.committed) for sampler in self._samplers]
         self._groups = [
@@ -162,7 +168,7 @@ class Boundary:
                 self._generators["cuda"] = torch.cuda.get_rng_state()
 
     def restore(self) -> Tuple[Dict[str, Any], bool]:
-        """Back to the boundary. Returns the values, and whether all is as it was there."""
+        """Go back to the boundary. Returns the values, and whether all else is as it was there."""
         is_undone = self._copies.restore()
         for sampler, position in zip(self._samplers, self._positions):
             sampler._place(*position)
@@ -185,6 +191,6 @@ class Boundary:
 
 
 def drop_gradients(model: torch.nn.Module) -> None:
-    """After a tear they are somebody's half sum."""
+    """Set all gradients to None: after a step that could not end they are incomplete sums."""
     for parameter in model.parameters():
         parameter.grad = None

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Copies of what a step changes of a model before its optimizers step: buffers, and parameters that
-no optimizer has.
+"""Copies of buffers, and of parameters that no optimizer has.
 
-Most of the latter never change (a backbone that is frozen), and of those there is no copy. Others
-do, such as an encoder that is a moving average of another one: all are watched, and copied from
-when one is seen to change. PyTorch counts the changes of a tensor, but not those that are made
-through its `.data`, as many moving averages are: for these a few elements are compared now and
-then.
+Most such parameters never change, those of a frozen backbone for example: they are not copied.
+Others change, such as an encoder that is a moving average of another one. All are watched; a
+parameter that is seen to change is copied from then on. PyTorch counts the changes of a tensor, but
+not changes through its `.data`, which many moving averages use. Therefore a few elements of each
+parameter are compared now and then.
 """
 
 from __future__ import annotations
@@ -21,8 +20,10 @@ _LOOKS = 256  # boundaries at most from one look at elements to the next
 
 
 class _Copied:
-    """A tensor, or None, by its name in a module: it may be replaced by another one. Silent: not
-    all of its changes are counted.
+    """A copy of one tensor of a module. The module may replace the tensor, or have None.
+
+    holder, name  the module's dictionary, and the tensor's name in it.
+    silent        PyTorch does not count all changes of this tensor.
     """
 
     def __init__(
@@ -32,7 +33,7 @@ class _Copied:
         self._take(holder[name], copies)
 
     def _take(self, tensor: Any, copies: Dict[int, torch.Tensor]) -> None:
-        """copies: those made already, by the tensor's id: many modules may have the same one."""
+        """copies: those made already, by the tensor's id. Several modules may have one tensor."""
         self._tensor = tensor
         self._copy: Any = None
         self._version = -1
@@ -65,7 +66,7 @@ class _Copied:
 
 
 def _column(tensor: torch.Tensor) -> torch.Tensor:
-    """A few elements: one for each in the first dimension."""
+    """A few elements of a tensor: one for each index of the first dimension."""
     tensor = tensor.detach()
     while tensor.dim() > 1 and tensor.numel():
         tensor = tensor.select(-1, 0)
@@ -90,9 +91,10 @@ class _Watched(NamedTuple):
 
 
 class Copies:
-    """Of some modules, as they were at the last boundary. Made at one.
+    """Copies of some modules, as they were at the last boundary. It is created at a boundary.
 
-    changing  ids of the parameters that have been seen to change, for the next world.
+    changing  ids of the parameters that have been seen to change. It is added to, and passed to the
+              next world.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class Copies:
         self._find()
 
     def _find(self) -> None:
-        """What there is by now, and copies of it."""
+        """Look for all buffers and parameters, and copy them."""
         parts = {id(part): part for module in self._modules for part in module.modules()}.values()
         self._holders = [buffers_of(part) for part in parts]
         self._count = self._count_buffers()
@@ -141,13 +143,13 @@ class Copies:
         return sum(map(len, self._holders))
 
     def _look(self) -> bool:
-        """Whether there is something new to be copied, or to be copied no longer."""
+        """Whether a watched parameter or the number of buffers has changed."""
         changed = {id(each.parameter) for each in self._watched if each.has_changed()}
         self._changing |= changed
         return bool(changed) or self._count_buffers() != self._count
 
     def keep(self) -> None:
-        """This is a boundary."""
+        """Copy what has changed: this is a boundary."""
         self._boundaries += 1
         is_time = self._boundaries == self._next_look
         if is_time:
@@ -169,7 +171,7 @@ class Copies:
                 self._find()
 
     def restore(self) -> bool:
-        """Back to the boundary. False: something else has changed, of which there is no copy."""
+        """Go back to the boundary. False: something changed of which there is no copy."""
         with torch.no_grad():
             for each in self._copied:
                 each.restore()

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A state in one file, tensors as they lie in memory: what a thread can write without holding up
-the one that trains.
+"""A state in one file, with tensors as they lie in memory.
 
-The file:
+A thread can write it without holding up the thread that trains. The file:
 
     bytes 0..7    "ELSTATE1"
     8..15         length of the outline, little endian
@@ -23,7 +22,7 @@ _PIECE = 16 << 20  # bytes that are written at once
 
 
 class Outline(NamedTuple):
-    """A state without its tensors, and these: on the host, contiguous, not shared with anybody."""
+    """A state without its tensors, and the tensors: contiguous, on the host, not shared."""
 
     text: bytes
     tensors: List[Any]
@@ -61,8 +60,10 @@ class _Pickler(pickle.Pickler):
 
 
 def outline(state: Any, copy: Callable[[Any], Any]) -> Outline:
-    """copy  makes of a tensor one on the host that is contiguous; called in the order of the
-    tensors
+    """Split a state into a pickle and its tensors.
+
+    copy  makes a contiguous tensor on the host from a tensor. It is called in the order of the
+          tensors.
     """
     text = io.BytesIO()
     pickler = _Pickler(text, copy)
@@ -71,7 +72,7 @@ def outline(state: Any, copy: Callable[[Any], Any]) -> Outline:
 
 
 def _raw(tensor: Any) -> memoryview:
-    """Its bytes, without a copy, also of types that numpy has not."""
+    """The bytes of a tensor, without a copy. Works for types that numpy does not have."""
     import torch
 
     return (
@@ -86,7 +87,7 @@ def _padding(at: int) -> int:
 
 
 def size(found: Outline) -> int:
-    """Bytes of the file."""
+    """The size of the file, in bytes."""
     at = len(MAGIC) + 8 + len(found.text)
     for tensor in found.tensors:
         at += _padding(at) + tensor.numel() * tensor.element_size()
@@ -94,7 +95,7 @@ def size(found: Outline) -> int:
 
 
 def write(found: Outline, sink: Callable[[Any], Any]) -> None:
-    """sink  is called with pieces of bytes"""
+    """Write the file: sink(bytes) is called for each piece."""
     at = 0
     head = MAGIC + len(found.text).to_bytes(8, "little")
     for block in (head, found.text):
@@ -122,8 +123,9 @@ class _Unpickler(pickle.Unpickler):
 
 
 def read(file: BinaryIO, map_location: Any = "cpu") -> Any:
-    """Raises pickle.UnpicklingError or EOFError if that is no such file. As with any pickle, read
-    only what you trust.
+    """Read the state. Raises pickle.UnpicklingError or EOFError if this is no such file.
+
+    As with any pickle, read only what you trust.
     """
     head = file.read(len(MAGIC) + 8)
     if head[: len(MAGIC)] != MAGIC or len(head) != len(MAGIC) + 8:
