@@ -5,7 +5,7 @@ be the right one.
 
     soak.py [--minutes M] [--seed N] [--mode live|restart]
 
-Runs where fault_table.py runs. Does not wait until one thing is over before the next begins, but
+Runs where faults/run.py runs. Does not wait until one thing is over before the next begins, but
 for a step of the training that is made after it within a minute. What is random is what happens, to
 whom, and when; how long things take is the machine's affair, so that two runs of a seed differ.
 """
@@ -18,10 +18,12 @@ import subprocess
 import sys
 import time
 
-import fault_table
+import catalogue
+import job
 import live_faults
-from fault_table import BASE, MOST, SAVE_EVERY, Failed, node_of, send, slurm, testbed
+from job import BASE, MOST, Failed, send, slurm, testbed
 from live_faults import newest, now
+from training import SAVE_EVERY
 
 PATIENCE = 60  # seconds without a new step
 
@@ -30,7 +32,7 @@ class Soak:
     def __init__(self, mode, seed):
         self.chance = random.Random(seed)
         self.begun = now()
-        self.training = fault_table.Training(mode)
+        self.training = job.TrainingJob(mode)
         self.undone = {}  # node: (when, what undoes it)
         self.counts = collections.Counter()
         self.hit = set()  # workers
@@ -49,14 +51,14 @@ class Soak:
         for each in live_faults.alive(self.training.log):
             try:
                 if kind == "any" or each.of_job(self.training.job) == (kind == "base"):
-                    found.append((node_of(each), each))
+                    found.append((catalogue.node_of(each), each))
             except (OSError, KeyError):
                 pass
         return found
 
     def staying(self):
         """Nodes that are in the world, and are not to leave it."""
-        shown = json.loads(fault_table.as_user("selastic", "show", "--json", self.training.job))
+        shown = json.loads(job.as_user("selastic", "show", "--json", self.training.job))
         return {each["node"] for each in shown["members"] if each["state"] == "training"}
 
     def one(self, kind, lost=True):
@@ -146,7 +148,7 @@ class Soak:
     def resize(self):
         size = self.chance.randint(BASE, MOST)
         self.say(f"to {size} nodes")
-        fault_table.resize(self.training, size)
+        catalogue.resize(self.training, size)
         return True
 
     # ---- the run ----
@@ -167,7 +169,7 @@ class Soak:
             if self.chance.random() < 0.3:
                 continue  # and another one at once
             since = now()
-            fault_table.wait(
+            job.wait(
                 PATIENCE,
                 "a step",
                 lambda step=newest_step: self.repair() or newest(self.training.log)[1] > step + 1,
@@ -177,7 +179,7 @@ class Soak:
         while self.undone:
             time.sleep(1)
             self.repair(all_of_it=True)
-        fault_table.resize(self.training, MOST)
+        catalogue.resize(self.training, MOST)
         wrong = self.training.end()
         steps, repeated = live_faults.differences(self.training.log, 1e-10)[1:3]
         faults, resizes = sum(self.counts.values()) - self.counts["resize"], self.counts["resize"]
