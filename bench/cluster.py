@@ -47,8 +47,9 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Cluster:
-    """A testbed with a directory `work` in which jobs run. Use as a context manager: it is taken down when that is left, and
-    for that SIGTERM and SIGHUP become a KeyboardInterrupt, too."""
+    """A testbed with a directory `work` in which jobs run. Use as a context manager: it is taken
+    down when that is left, and for that SIGTERM and SIGHUP become a KeyboardInterrupt, too.
+    """
 
     def __init__(self, nodes, prefix, options=()):
         self._nodes, self._prefix, self._options = nodes, prefix, options
@@ -89,9 +90,14 @@ class Cluster:
         script = 'eval "$("$0" env --dir "$1")" && exec env -0'
         base = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
         answer = subprocess.run(
-            ["bash", "-c", script, TESTBED, self._home / "testbed"], env=base, capture_output=True, check=True
+            ["bash", "-c", script, TESTBED, self._home / "testbed"],
+            env=base,
+            capture_output=True,
+            check=True,
         )
-        return dict(item.split("=", 1) for item in answer.stdout.decode().split("\0") if "=" in item)
+        return dict(
+            item.split("=", 1) for item in answer.stdout.decode().split("\0") if "=" in item
+        )
 
     def _stop(self):
         # A second Ctrl-C must not leave half a cluster behind.
@@ -99,19 +105,27 @@ class Cluster:
             signal.signal(number, signal.SIG_IGN)
         try:
             if (self._home / "testbed").exists():
-                subprocess.run([TESTBED, "down", "--dir", self._home / "testbed"], stdout=subprocess.DEVNULL)
+                subprocess.run(
+                    [TESTBED, "down", "--dir", self._home / "testbed"], stdout=subprocess.DEVNULL
+                )
             shutil.rmtree(self._home, ignore_errors=True)
         finally:
             for number, handler in zip(ENDING, self._handlers):
                 signal.signal(number, handler)
 
-    # ---- files -------------------------------------------------------------------------------------
+    # ---- files -----------------------------------------------------------------------------------
 
     def directory(self, name):
         """A new directory of the ordinary user, with what the jobs of all peers run."""
         path = self.work / name
         path.mkdir()
-        for source in ("train.py", "boundary.py", "torchrun-node.sh", "torchrun_keep_alive.py", "resubmit.sh"):
+        for source in (
+            "train.py",
+            "boundary.py",
+            "torchrun-node.sh",
+            "torchrun_keep_alive.py",
+            "resubmit.sh",
+        ):
             shutil.copy(TOP / "bench" / source, path)
         for entry in (path, *path.iterdir()):
             os.chown(entry, self._account.pw_uid, self._account.pw_gid)
@@ -121,7 +135,7 @@ class Cluster:
         with open(self._home / "testbed" / "log" / "slurmctld.log", errors="replace") as file:
             return file.read().splitlines()
 
-    # ---- Slurm, as the ordinary user -----------------------------------------------------------------
+    # ---- Slurm, as the ordinary user -------------------------------------------------------------
 
     def _command(self, argv, cwd):
         account = self._account
@@ -169,17 +183,23 @@ class Cluster:
     def submit(self, directory, *arguments):
         """sbatch, for whole nodes; the job's id."""
         output = directory / "%j.out"
-        answer = self.run("sbatch", "--parsable", "--exclusive", f"--output={output}", *arguments, cwd=directory)
+        answer = self.run(
+            "sbatch", "--parsable", "--exclusive", f"--output={output}", *arguments, cwd=directory
+        )
         return answer.strip()
 
     def administer(self, *argv):
         """Run a command of Slurm as its administrator."""
-        answer = subprocess.run([str(word) for word in argv], env=self._environment, capture_output=True, text=True)
+        answer = subprocess.run(
+            [str(word) for word in argv], env=self._environment, capture_output=True, text=True
+        )
         if answer.returncode:
             raise BenchError(f"{argv[0]}: {answer.stderr.strip() or answer.returncode}")
 
     def processes_on(self, node):
-        """Of the steps of all jobs on one of its nodes: workers and who watches them, but not batch scripts."""
+        """Of the steps of all jobs on one of its nodes: workers and who watches them, but not batch
+        scripts.
+        """
         found = []
         wanted = {f"SLURMD_NODENAME={node}", f"SLURM_CONF={self.configuration}"}
         for path in Path("/proc").glob("[0-9]*/environ"):
@@ -187,7 +207,9 @@ class Cluster:
                 environment = set(path.read_bytes().decode(errors="replace").split("\0"))
             except OSError:
                 continue  # it has ended, or is not ours
-            if wanted <= environment and any(item.startswith("SLURM_STEP_ID=") for item in environment):
+            if wanted <= environment and any(
+                item.startswith("SLURM_STEP_ID=") for item in environment
+            ):
                 found.append(int(path.parent.name))
         return found
 

@@ -4,13 +4,16 @@
 All times are seconds; those with a date are seconds since the epoch.
 
   pause        from the end of the old world's last step to the end of the new world's first one
-  beyond a step     the pause less the median of undisturbed steps of the new world, and of each world between
-  lost time    from the event until WINDOW seconds after the end of the first new step, less what an
-               undisturbed training would have needed for the steps that were made in it: their number
-               times the median of undisturbed steps in a world of that size. What is done early, and slows
-               the old world's steps down, counts; so do steps that are made twice. It can be negative by noise
+  beyond a step     the pause less the median of undisturbed steps of the new world, and of each
+  world between lost time    from the event until WINDOW seconds after the end of the first new
+  step, less what an
+               undisturbed training would have needed for the steps that were made in it: their
+               number times the median of undisturbed steps in a world of that size. What is done
+               early, and slows the old world's steps down, counts; so do steps that are made twice.
+               It can be negative by noise
   submit to start     of the job that wants the nodes
-  SIGTERM to free     from Slurm's SIGTERM to a job to the end of its last epilog, the longest of those that gave up nodes
+  SIGTERM to free     from Slurm's SIGTERM to a job to the end of its last epilog, the longest of
+  those that gave up nodes
 """
 
 import datetime
@@ -52,7 +55,9 @@ def read_log(lines: Iterable[str]) -> Tuple[List[Step], List[Save]]:
         if "save" in record:
             saves.append(Save(record["begin"], record["end"]))
         else:
-            steps.append(Step(*(record[key] for key in ("world", "size", "step", "kind", "begin", "end"))))
+            steps.append(
+                Step(*(record[key] for key in ("world", "size", "step", "kind", "begin", "end")))
+            )
     return sorted(steps, key=lambda step: step.begin), sorted(saves)
 
 
@@ -65,7 +70,9 @@ def worlds(steps: Sequence[Step]) -> List[List[Step]]:
 
 
 def fresh(steps: Sequence[Step]) -> List[Step]:
-    """The steps that had not been made before: a world that resumes from an old checkpoint repeats some."""
+    """The steps that had not been made before: a world that resumes from an old checkpoint repeats
+    some.
+    """
     result: List[Step] = []
     for step in steps:
         if not result or step.number > result[-1].number:
@@ -88,10 +95,15 @@ def window_is_over(steps: Sequence[Step], event: float, size: int) -> bool:
 
 
 def undisturbed(
-    steps: Sequence[Step], events: Sequence[float], kind: str, middle: Callable[[List[float]], float] = statistics.median
+    steps: Sequence[Step],
+    events: Sequence[float],
+    kind: str,
+    middle: Callable[[List[float]], float] = statistics.median,
 ) -> Dict[int, float]:
-    """Median step time by world size (or the mean, whose inverse is the rate): of steps that began SETTLED after the first step of their world and
-    kind, and ended before the next event. Sizes that never settled: of all their steps."""
+    """Median step time by world size (or the mean, whose inverse is the rate): of steps that began
+    SETTLED after the first step of their world and kind, and ended before the next event. Sizes
+    that never settled: of all their steps.
+    """
     settled: Dict[int, List[float]] = {}
     every: Dict[int, List[float]] = {}
     for world in worlds([step for step in steps if step.kind == kind]):
@@ -105,8 +117,9 @@ def undisturbed(
 
 
 def pauses(steps: Sequence[Step], event: float, size: int) -> List[Tuple[int, float]]:
-    """Of each world that begins after the event, until the first of that size: its size, and the seconds from the last step before it to the end of
-    its first one."""
+    """Of each world that begins after the event, until the first of that size: its size, and the
+    seconds from the last step before it to the end of its first one.
+    """
     last = new_world(steps, event, size)
     found: List[Tuple[int, float]] = []
     before = None
@@ -160,10 +173,12 @@ def change_figures(
     }
 
 
-# ---- long disturbances -----------------------------------------------------------------------------------
+# ---- long disturbances ---------------------------------------------------------------------------
 
 
-def seconds_by_size(changes: Sequence[Tuple[float, int]], begin: float, end: float) -> Dict[int, float]:
+def seconds_by_size(
+    changes: Sequence[Tuple[float, int]], begin: float, end: float
+) -> Dict[int, float]:
     """How long there were nodes for worlds of each size.
 
     changes   (time, size from then on), in order; the first one at or before begin
@@ -177,7 +192,8 @@ def seconds_by_size(changes: Sequence[Tuple[float, int]], begin: float, end: flo
 
 
 def usual_step(measures: Sequence[Dict]) -> Dict[int, float]:
-    """Median over all peers of their undisturbed step time by size, for one that was never undisturbed in it.
+    """Median over all peers of their undisturbed step time by size, for one that was never
+    undisturbed in it.
 
     measures  records with "normal_step"
     """
@@ -189,23 +205,28 @@ def usual_step(measures: Sequence[Dict]) -> Dict[int, float]:
 
 
 def bound(seconds: Dict[int, float], step: Dict[int, float]) -> float:
-    """The part of the steps of a world that always has all its nodes which one can make that loses no time, but is never larger than the
-    nodes there are.
+    """The part of the steps of a world that always has all its nodes which one can make that loses
+    no time, but is never larger than the nodes there are.
 
     seconds   with nodes for each size
     step      mean undisturbed step time by size
     """
-    return sum(time / step[size] for size, time in seconds.items()) * step[max(step)] / sum(seconds.values())
+    return (
+        sum(time / step[size] for size, time in seconds.items())
+        * step[max(step)]
+        / sum(seconds.values())
+    )
 
 
 def steps_made(steps: Sequence[Step], begin: float, end: float) -> float:
     """Steps in that time, each once; one that lies partly within it counts with that part of it."""
     return sum(
-        max(0.0, min(step.end, end) - max(step.begin, begin)) / (step.end - step.begin) for step in fresh(steps)
+        max(0.0, min(step.end, end) - max(step.begin, begin)) / (step.end - step.begin)
+        for step in fresh(steps)
     )
 
 
-# ---- Slurm's side --------------------------------------------------------------------------------------
+# ---- Slurm's side --------------------------------------------------------------------------------
 
 _STAMP = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})\] (.*)")
 _SIGNALLED = re.compile(r"job_signal: 15 of running JobId=(\d+)")
@@ -213,7 +234,8 @@ _FREE = re.compile(r"debug2: _slurm_rpc_epilog_complete: JobId=(\d+) Node=(\S+)"
 
 
 def sigterm_to_free(lines: Iterable[str], begin: float, end: float) -> Optional[float]:
-    """From the first SIGTERM to a job to its last epilog, within that time: the longest of the jobs that got one.
+    """From the first SIGTERM to a job to its last epilog, within that time: the longest of the jobs
+    that got one.
 
     lines     slurmctld's log at level debug2; times are local
     """
@@ -234,7 +256,7 @@ def sigterm_to_free(lines: Iterable[str], begin: float, end: float) -> Optional[
     return max((free[job] - asked[job] for job in free), default=None)
 
 
-# ---- tables --------------------------------------------------------------------------------------------
+# ---- tables --------------------------------------------------------------------------------------
 
 # What is shown of each change: (change, figure, heading)
 COLUMNS = (
@@ -267,10 +289,11 @@ def _workload(record: Dict) -> Tuple[int, str]:
 
 
 def summary(measures: Sequence[Dict], ours: str) -> List[Dict]:
-    """One record per workload, peer and column, in the order of the measures: median, low, high, rounds
-    and ratio to the peer `ours` (None where that one's median is not positive, or missing).
+    """One record per workload, peer and column, in the order of the measures: median, low, high,
+    rounds and ratio to the peer `ours` (None where that one's median is not positive, or missing).
 
-    measures  records with "peer", "megabytes", "step", "change" and figures; one with "error" has none
+    measures  records with "peer", "megabytes", "step", "change" and figures; one with "error" has
+              none
     """
     groups: Dict[Tuple[Tuple[int, str], str, str, str], List[float]] = {}
     order: Dict[Tuple[Tuple[int, str], str], None] = {}
@@ -278,7 +301,9 @@ def summary(measures: Sequence[Dict], ours: str) -> List[Dict]:
         order[_workload(measure), measure["peer"]] = None
         for change, figure, _ in COLUMNS:
             if measure["change"] == change and measure.get(figure) is not None:
-                groups.setdefault((_workload(measure), measure["peer"], change, figure), []).append(measure[figure])
+                groups.setdefault((_workload(measure), measure["peer"], change, figure), []).append(
+                    measure[figure]
+                )
     records = []
     for workload, peer in order:
         for change, figure, _ in COLUMNS:
@@ -294,7 +319,9 @@ def summary(measures: Sequence[Dict], ours: str) -> List[Dict]:
                     "peer": peer,
                     "change": change,
                     "figure": figure,
-                    **Spread(statistics.median(values), min(values), max(values), len(values))._asdict(),
+                    **Spread(
+                        statistics.median(values), min(values), max(values), len(values)
+                    )._asdict(),
                     "ratio": statistics.median(values) / base if base > 0 else None,
                 }
             )
@@ -302,14 +329,16 @@ def summary(measures: Sequence[Dict], ours: str) -> List[Dict]:
 
 
 def markdown(records: Sequence[Dict], titles: Dict[str, str]) -> str:
-    """A table per workload, a row per peer. Each cell: median [low–high] and, for others than the first, the
-    ratio to it.
+    """A table per workload, a row per peer. Each cell: median [low–high] and, for others than the
+    first, the ratio to it.
 
     titles    what to call each peer
     """
     parts = []
     for workload in dict.fromkeys(_workload(record) for record in records):
-        cells = {(r["peer"], r["change"], r["figure"]): r for r in records if _workload(r) == workload}
+        cells = {
+            (r["peer"], r["change"], r["figure"]): r for r in records if _workload(r) == workload
+        }
         peers = list(dict.fromkeys(peer for peer, _, _ in cells))
         rounds = sorted({record["rounds"] for record in cells.values()})
         count = str(rounds[0]) if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
@@ -321,7 +350,10 @@ def markdown(records: Sequence[Dict], titles: Dict[str, str]) -> str:
         parts.append("| | " + " | ".join(heading for _, _, heading in COLUMNS) + " |")
         parts.append("|---" * (len(COLUMNS) + 1) + "|")
         for peer in peers:
-            row = [_cell(cells.get((peer, change, figure)), peer == peers[0]) for change, figure, _ in COLUMNS]
+            row = [
+                _cell(cells.get((peer, change, figure)), peer == peers[0])
+                for change, figure, _ in COLUMNS
+            ]
             parts.append(f"| {titles.get(peer, peer)} | " + " | ".join(row) + " |")
         parts.append("")
     return "\n".join(parts).rstrip("\n") + "\n"
@@ -336,21 +368,37 @@ def _cell(record: Optional[Dict], first: bool) -> str:
     return text
 
 
-# What is promised: the peer, (peer it is compared with, change, share of that one's pause and lost time), by MB
+# What is promised: the peer, (peer it is compared with, change, share of that one's pause and lost
+# time), by MB
 _SHARES = {
     "elastic": {
-        1: (("torchrun", "grow", 1 / 2), ("torchrun", "shrink", 1 / 10), ("resubmit", "grow", 1), ("resubmit", "shrink", 1))
+        1: (
+            ("torchrun", "grow", 1 / 2),
+            ("torchrun", "shrink", 1 / 10),
+            ("resubmit", "grow", 1),
+            ("resubmit", "shrink", 1),
+        )
     },
     "live": {
-        1: tuple((peer, change, share) for peer, share in (("torchrun", 1 / 20), ("resubmit", 1 / 5)) for change in ("grow", "shrink")),
-        100: (("torchrun", "shrink", 1 / 20), ("resubmit", "grow", 1 / 3), ("resubmit", "shrink", 1 / 3)),
+        1: tuple(
+            (peer, change, share)
+            for peer, share in (("torchrun", 1 / 20), ("resubmit", 1 / 5))
+            for change in ("grow", "shrink")
+        ),
+        100: (
+            ("torchrun", "shrink", 1 / 20),
+            ("resubmit", "grow", 1 / 3),
+            ("resubmit", "shrink", 1 / 3),
+        ),
     },
 }
 _BEYOND = {"live": {1: 0.3, 100: 1.0}}  # seconds of pause beyond a step
 
 
 def verdicts(records: Sequence[Dict], measures: Sequence[Dict]) -> List[Tuple[bool, str]]:
-    """Whether what this project promises has been held: (held, sentence) for each promise that can be judged."""
+    """Whether what this project promises has been held: (held, sentence) for each promise that can
+    be judged.
+    """
     medians = {(_workload(r), r["peer"], r["change"], r["figure"]): r["median"] for r in records}
     result = []
 
@@ -363,13 +411,23 @@ def verdicts(records: Sequence[Dict], measures: Sequence[Dict]) -> List[Tuple[bo
         for ours, promises in _SHARES.items():
             for peer, change, share in promises.get(megabytes, ()):
                 for figure in ("pause", "lost"):
-                    own, other = (medians.get((workload, each, change, figure)) for each in (ours, peer))
+                    own, other = (
+                        medians.get((workload, each, change, figure)) for each in (ours, peer)
+                    )
                     limit = None if other is None else share * other
-                    judge(own, limit, f"{megabytes} MB, {step}, {change}: {ours}, {figure}, 1/{1 / share:g} of {peer}'s:")
+                    judge(
+                        own,
+                        limit,
+                        f"{megabytes} MB, {step}, {change}: {ours}, {figure}, 1/{1 / share:g} of {peer}'s:",
+                    )
         for ours, limits in _BEYOND.items():
             for change in ("grow", "shrink"):
                 own = medians.get((workload, ours, change, "beyond"))
-                judge(own, limits.get(megabytes), f"{megabytes} MB, {step}, {change}: {ours}, pause beyond a step:")
+                judge(
+                    own,
+                    limits.get(megabytes),
+                    f"{megabytes} MB, {step}, {change}: {ours}, pause beyond a step:",
+                )
     for measure in measures:
         free, save = measure.get("sigterm_to_free"), measure.get("save")
         if measure["peer"] not in _SHARES or free is None:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The least distances that a sequence of jobs could have on leaf switches below one switch, for bench/placement.
+"""The least distances that a sequence of jobs could have on leaf switches below one switch, for
+bench/placement.
 
-Pure: a cluster is the number of free nodes on each leaf, a job the number of its nodes on each. Two nodes are one level apart unless they are on one leaf.
+Pure: a cluster is the number of free nodes on each leaf, a job the number of its nodes on each. Two
+nodes are one level apart unless they are on one leaf.
 """
 
 
@@ -9,7 +11,11 @@ def splits(free, count):
     """All ways to take so many nodes."""
     if not free:
         return [()] if count == 0 else []
-    return [(taken, *rest) for taken in range(min(count, free[0]) + 1) for rest in splits(free[1:], count - taken)]
+    return [
+        (taken, *rest)
+        for taken in range(min(count, free[0]) + 1)
+        for rest in splits(free[1:], count - taken)
+    ]
 
 
 def add(a, b):
@@ -30,11 +36,17 @@ def least_hops(free, own, count):
 
 
 def as_slurm(free, count):
-    """The nodes that select/cons_tres takes: of the leaves that are enough the smallest, else the largest."""
+    """The nodes that select/cons_tres takes: of the leaves that are enough the smallest, else the
+    largest.
+    """
     taken, left = [0] * len(free), list(free)
     while count > 0:
         enough = [leaf for leaf, nodes in enumerate(left) if nodes >= count]
-        leaf = min(enough, key=lambda i: left[i]) if enough else max(range(len(left)), key=lambda i: left[i])
+        leaf = (
+            min(enough, key=lambda i: left[i])
+            if enough
+            else max(range(len(left)), key=lambda i: left[i])
+        )
         take = min(count, left[leaf])
         taken[leaf] += take
         left[leaf] = 0 if not enough else left[leaf] - take
@@ -55,7 +67,10 @@ def _after(jobs, step, choice):
     if choice is None:
         del jobs[step[1]]
     else:
-        jobs[step[1]] = (step[2] if step[0] == "extension" else step[1] if step[0] == "base" else None, choice)
+        jobs[step[1]] = (
+            step[2] if step[0] == "extension" else step[1] if step[0] == "base" else None,
+            choice,
+        )
     return jobs
 
 
@@ -69,9 +84,10 @@ def _worlds(jobs):
 
 
 def best_sum(sequence, leaves, leaf_size, width):
-    """The least sum of hops of all elastic jobs after each step of a sequence (bench/placement's), if all of it is known
-    before: searched for among the best so many states after each step, so that it may not be the very least. Rigid jobs
-    are where Slurm puts them."""
+    """The least sum of hops of all elastic jobs after each step of a sequence (bench/placement's),
+    if all of it is known before: searched for among the best so many states after each step, so
+    that it may not be the very least. Rigid jobs are where Slurm puts them.
+    """
     states = {(): (0.0, {})}
     for step in sequence:
         found = {}

@@ -13,8 +13,9 @@ def marks(name):
 
 
 def placed(page, name, text):
-    """The page with the text between its two lines for bench/NAME, in place of what is there. ValueError if it
-    has no such lines."""
+    """The page with the text between its two lines for bench/NAME, in place of what is there.
+    ValueError if it has no such lines.
+    """
     first, last = marks(name)
     before, begin, rest = page.partition(first + "\n")
     _, end, after = rest.partition(last + "\n")

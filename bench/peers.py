@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The ways to change the size of a training that are compared here.
 
-A peer is started where MAX nodes are free. Nobody tells it to shrink: it is preempted. Before a growth
-prepare_growth() gives it the chance to queue what is to start when nodes become free; commands_to_grow() are
-run at the very moment that the nodes are freed.
+A peer is started where MAX nodes are free. Nobody tells it to shrink: it is preempted. Before a
+growth prepare_growth() gives it the chance to queue what is to start when nodes become free;
+commands_to_grow() are run at the very moment that the nodes are freed.
 """
 
 import shlex
@@ -15,14 +15,17 @@ MIN, MAX = 2, 4
 
 
 class Peer:
-    """One of them in one directory of a cluster, with options of train.py. `name` is what --only takes."""
+    """One of them in one directory of a cluster, with options of train.py. `name` is what --only
+    takes.
+    """
 
     name = ""
     title = ""
     on_demand = False  # only if --only names it
     notice = "signal"
     megabytes_usual = (1, 100)  # sizes of the model that it is measured with unless it is asked for
-    # What is to be expected of an idle machine: start and end, and a shrink and a growth with their windows.
+    # What is to be expected of an idle machine: start and end, and a shrink and a growth with their
+    # windows.
     start_seconds = 9
     kind_seconds = 27
 
@@ -64,7 +67,12 @@ class Elastic(Peer):
 
     def start(self):
         command = words(["srun", "elasticrun", *self.options, sys.executable, *self.training()])
-        options = [f"--elastic={MIN}:{MAX}", "--elastic-grow-delay=1", "--partition=batch", "--time=20"]
+        options = [
+            f"--elastic={MIN}:{MAX}",
+            "--elastic-grow-delay=1",
+            "--partition=batch",
+            "--time=20",
+        ]
         self.cluster.submit(self.directory, *options, "--job-name=train", f"--wrap={command}")
 
 
@@ -87,7 +95,14 @@ class Plain(Peer):
         environment = "RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS MASTER_ADDR=127.0.0.1"
         script = f"{environment} MASTER_PORT={free_port()} exec {words([sys.executable, *self.training()])}"
         command = words(["srun", "bash", "-c", script])
-        self.cluster.submit(self.directory, f"--nodes={MIN}", "--partition=batch", "--time=20", "--job-name=train", f"--wrap={command}")
+        self.cluster.submit(
+            self.directory,
+            f"--nodes={MIN}",
+            "--partition=batch",
+            "--time=20",
+            "--job-name=train",
+            f"--wrap={command}",
+        )
 
 
 class ElasticCold(Elastic):
@@ -110,8 +125,9 @@ class ElasticLoad(Elastic):
 
 
 class Torchrun(Peer):
-    """The base job is not preemptible; others bring the nodes above MIN, one each, and are submitted anew after they
-    have been preempted or have lost their node."""
+    """The base job is not preemptible; others bring the nodes above MIN, one each, and are
+    submitted anew after they have been preempted or have lost their node.
+    """
 
     name = "torchrun"
     title = "torchrun, default settings"
@@ -134,7 +150,9 @@ class Torchrun(Peer):
             *(sys.executable, *self.launcher, "--", *self.training()),
         ]
         options = [f"--nodes={nodes}", f"--partition={partition}", "--time=20"]
-        self.cluster.submit(self.directory, *options, "--job-name=train", f"--wrap={words(command)}")
+        self.cluster.submit(
+            self.directory, *options, "--job-name=train", f"--wrap={words(command)}"
+        )
 
 
 class TorchrunTuned(Torchrun):
@@ -175,6 +193,15 @@ class Resubmit(Peer):
 
 PEERS = {
     peer.name: peer
-    for peer in (ElasticLive, Elastic, ElasticLoad, ElasticCold, Torchrun, TorchrunTuned, TorchrunKeepAlive, Resubmit)
+    for peer in (
+        ElasticLive,
+        Elastic,
+        ElasticLoad,
+        ElasticCold,
+        Torchrun,
+        TorchrunTuned,
+        TorchrunKeepAlive,
+        Resubmit,
+    )
 }
 USUAL = [name for name, peer in PEERS.items() if not peer.on_demand]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """torchrun that sends a keep-alive each second instead of each five.
 
-Newer releases have a setting for it (--rdzv-conf=keep_alive_interval=1), 1.13 has the number in its code.
+Newer releases have a setting for it (--rdzv-conf=keep_alive_interval=1), 1.13 has the number in its
+code.
 """
 
 import datetime

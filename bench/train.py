@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The training that is resized, and disturbed, by what measures here: the same for all peers, but for how a change is announced.
+"""The training that the benchmarks resize and disturb.
 
-A linear model under DistributedDataParallel over gloo, SGD with momentum. Each step does 50 ms of work, asleep or
-on the CPU, then a forward and a backward pass. When a change is announced, all ranks stop after the
-same step, rank 0 saves, and all leave. Rank 0 appends one JSON object per step to --log, with the wall
-clock of the step's begin and end, and one for each checkpoint.
+It is the same for all peers, but for how a change is announced.
+
+A linear model under DistributedDataParallel over gloo, SGD with momentum. Each step does 50 ms of
+work, asleep or on the CPU, then a forward and a backward pass. When a change is announced, all
+ranks stop after the same step, rank 0 saves, and all leave. Rank 0 appends one JSON object per step
+to --log, with the wall clock of the step's begin and end, and one for each checkpoint.
 
 Peers differ in how a rank hears of a change:
 
   live      slurm_elastic.live: processes that stay go on in the next world, nothing is saved
-  elastic   slurm_elastic: the process waits at its gate, slurm_elastic.init(), until the old world has left
+  elastic   slurm_elastic: the process waits at its gate, slurm_elastic.init(), until the old world
+            has left
   elastic-load   the same without init(): the gate is load_latest(), after the rendezvous
   signal    SIGTERM or SIGUSR1 to any rank; the ranks agree by an all-reduce in each step, as most
             frameworks do. They leave with status 3, for a 0 would mean that the training is over
@@ -29,18 +32,35 @@ from torch.nn.parallel import DistributedDataParallel
 
 WORK = 0.05  # seconds in each step
 LEFT = 3  # exit status of a rank that was told to leave
-SHAPES = {1: (512, 1), 100: (1024, 25)}  # width and number of layers, by MB (2^20 bytes) of parameters
+# Width and number of layers, by MB (2^20 bytes) of parameters.
+SHAPES = {1: (512, 1), 100: (1024, 25)}
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--notice", choices=["live", *NOTICES], required=True)
-    parser.add_argument("--megabytes", type=int, choices=sorted(SHAPES), default=1, help="of parameters")
-    parser.add_argument("--share-among", type=int, default=0, metavar="N", help="work of a step is shared: 50 ms with N ranks, more with fewer")
-    parser.add_argument("--save-every", type=int, default=0, metavar="N", help="steps; for who loses workers without notice")
+    parser.add_argument(
+        "--megabytes", type=int, choices=sorted(SHAPES), default=1, help="of parameters"
+    )
+    parser.add_argument(
+        "--share-among",
+        type=int,
+        default=0,
+        metavar="N",
+        help="work of a step is shared: 50 ms with N ranks, more with fewer",
+    )
+    parser.add_argument(
+        "--save-every",
+        type=int,
+        default=0,
+        metavar="N",
+        help="steps; for who loses workers without notice",
+    )
     parser.add_argument("--log", metavar="FILE", required=True)
     parser.add_argument("--checkpoint", metavar="DIR", required=True)
-    parser.add_argument("--step-file", metavar="FILE", required=True, help='holds "sleep" or "cpu", may change')
+    parser.add_argument(
+        "--step-file", metavar="FILE", required=True, help='holds "sleep" or "cpu", may change'
+    )
     return parser.parse_args()
 
 
@@ -48,7 +68,9 @@ class Log:
     """Lines of rank 0, of all worlds in one file. One write each, so that they are never mixed."""
 
     def __init__(self, path, rank, world):
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644) if rank == 0 else None
+        self._file = (
+            os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644) if rank == 0 else None
+        )
         self._constant = {"world": f"{time.time():.6f}-{os.getpid()}", "size": world}
 
     def write(self, **fields):
@@ -69,7 +91,9 @@ class Training:
         width, layers = SHAPES[args.megabytes]
         self._step_file, self._share_among = args.step_file, args.share_among
         self._x = torch.randn(4, width)
-        self.model = torch.nn.Sequential(*(torch.nn.Linear(width, width, bias=False) for _ in range(layers)))
+        self.model = torch.nn.Sequential(
+            *(torch.nn.Linear(width, width, bias=False) for _ in range(layers))
+        )
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3, momentum=0.9)
 
     def kind(self):
@@ -84,7 +108,9 @@ class Training:
 
 
 def work(kind, seconds):
-    """The part of a step that is not the model: on a GPU the CPU would wait, elsewhere it computes."""
+    """The part of a step that is not the model: on a GPU the CPU would wait, elsewhere it
+    computes.
+    """
     if kind == "cpu":
         end = time.thread_time() + seconds
         while time.thread_time() < end:
@@ -93,7 +119,7 @@ def work(kind, seconds):
         time.sleep(seconds)
 
 
-# ---- who stops and is started anew ---------------------------------------------------------------------
+# ---- who stops and is started anew ---------------------------------------------------------------
 
 
 class ElasticNotice:
@@ -153,7 +179,12 @@ class NoNotice(SignalNotice):
         return False
 
 
-NOTICES = {"elastic": ElasticNotice, "elastic-load": ElasticNotice, "signal": SignalNotice, "none": NoNotice}
+NOTICES = {
+    "elastic": ElasticNotice,
+    "elastic-load": ElasticNotice,
+    "signal": SignalNotice,
+    "none": NoNotice,
+}
 
 
 def train_in_one_world(args, training):
@@ -192,7 +223,7 @@ def train_in_one_world(args, training):
             notice.leave()
 
 
-# ---- who goes on -------------------------------------------------------------------------------------------
+# ---- who goes on ---------------------------------------------------------------------------------
 
 
 def train_live(args, training):

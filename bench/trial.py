@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What programs that measure a training have in common: their options, one job of a peer, the end of it all."""
+"""What programs that measure a training have in common: their options, one job of a peer, the end
+of it all.
+"""
 
 import argparse
 import json
@@ -23,7 +25,7 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-# ---- options -------------------------------------------------------------------------------------------
+# ---- options -------------------------------------------------------------------------------------
 
 
 def at_least(low):
@@ -48,17 +50,27 @@ def add_options(parser, peers=()):
     if peers:
         usual = f"default {','.join(peers)}; all there are: {', '.join(PEERS)}"
         parser.add_argument("--only", type=peer_list, default=peers, metavar="PEER,...", help=usual)
-    parser.add_argument("--prefix", metavar="DIR", help="where slurm-elastic is installed; default as scripts/testbed")
+    parser.add_argument(
+        "--prefix",
+        metavar="DIR",
+        help="where slurm-elastic is installed; default as scripts/testbed",
+    )
     parser.add_argument("--json", metavar="FILE", help="write every figure of every round")
-    parser.add_argument("--markdown", metavar="FILE", help="replace the table in this page, such as doc/benchmarks.md")
+    parser.add_argument(
+        "--markdown",
+        metavar="FILE",
+        help="replace the table in this page, such as doc/benchmarks.md",
+    )
     parser.add_argument("--keep", metavar="DIR", help="copy logs of steps and jobs there")
 
 
-# ---- one job -----------------------------------------------------------------------------------------
+# ---- one job -------------------------------------------------------------------------------------
 
 
 class Trial:
-    """One job of a peer, which begins with steps of a kind. `with` ends it, and everything else on the cluster."""
+    """One job of a peer, which begins with steps of a kind. `with` ends it, and everything else on
+    the cluster.
+    """
 
     def __init__(self, cluster, peer, kind):
         self.cluster, self.peer = cluster, peer
@@ -87,15 +99,23 @@ class Trial:
         wait_for(f"steps on {MAX} nodes", lambda: self._settled(kind), LIMIT)
 
     def _settled(self, kind):
-        """Whether the present world has MAX nodes and has made steps of this kind for long enough."""
+        """Whether the present world has MAX nodes and has made steps of this kind for long
+        enough.
+        """
         steps, _ = self.log()
         if not steps:
             return False
         world = [step for step in steps if step.world == steps[-1].world and step.kind == kind]
-        return bool(world) and world[-1].size == MAX and world[-1].end - world[0].begin > figures.SETTLED + BASE
+        return (
+            bool(world)
+            and world[-1].size == MAX
+            and world[-1].end - world[0].begin > figures.SETTLED + BASE
+        )
 
     def preempt(self, nodes=MAX - MIN):
-        """Submit a job of higher priority that takes nodes away: (id, file in which it writes when it started)."""
+        """Submit a job of higher priority that takes nodes away: (id, file in which it writes when
+        it started).
+        """
         self._rivals += 1
         note = self.peer.directory / f"rival-{self._rivals}"
         script = f"date +%s.%N >{note}; exec sleep 3600"
@@ -147,14 +167,15 @@ def measure_each(args, where, measures, run, said):
                 keep(directory, Path(args.keep) / directory.name)
 
 
-# ---- all of it -------------------------------------------------------------------------------------------
+# ---- all of it -----------------------------------------------------------------------------------
 
 
 def measured(name, args, measure_all):
-    """What a benchmark measures, and on which machine: (machine, measures, whether it came to its end).
+    """What a benchmark measures, and on which machine: (machine, measures, whether it came to its
+    end).
 
-    measure_all   called with (args, machine, measures); appends every record to `measures`, so that those who lose patience
-                  still have some
+    measure_all   called with (args, machine, measures); appends every record to `measures`, so that
+                  those who lose patience still have some
     """
     measures, stopped, where = [], None, page.machine()
     try:
@@ -164,7 +185,9 @@ def measured(name, args, measure_all):
         if args.markdown:  # before the hour, not after it
             page.placed(Path(args.markdown).read_text(), name, "")
         if where["load"] > 0.5:
-            say(f"bench/{name}: load average {where['load']:.1f}: the figures will be those of a busy machine")
+            say(
+                f"bench/{name}: load average {where['load']:.1f}: the figures will be those of a busy machine"
+            )
         measure_all(args, where, measures)
     except ImportError as error:
         stopped = f"{error}: PyTorch is needed (Debian: python3-torch)"
@@ -178,7 +201,9 @@ def measured(name, args, measure_all):
 
 
 def publish(name, args, where, complete, text, **content):
-    """Print a text, with what the machine was, and write it to the page if it is complete, and what belongs to it to the file."""
+    """Print a text, with what the machine was, and write it to the page if it is complete, and what
+    belongs to it to the file.
+    """
     heading = f"{page.heading(where)}, PyTorch {where['torch']}, Python {where['python']}; {where['nodes']} nodes"
     if where.get("own_cpus"):
         heading += ", each on its part of the processors"

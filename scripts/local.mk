@@ -16,6 +16,8 @@ EXTRA_DIST += \
     scripts/draw-history \
     scripts/faults \
     scripts/fuzz \
+    scripts/python-style \
+    scripts/python-style.txt \
     scripts/setup \
     scripts/soak \
     scripts/testbed \

@@ -5,24 +5,30 @@
 slurm_elasticdir = $(pkgdatadir)/python/slurm_elastic
 dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/__init__.py \
-    client/python/slurm_elastic/_events.py \
-    client/python/slurm_elastic/_flat.py \
-    client/python/slurm_elastic/_snapshot.py \
     client/python/slurm_elastic/_boundary.py \
     client/python/slurm_elastic/_copies.py \
+    client/python/slurm_elastic/_events.py \
+    client/python/slurm_elastic/_flat.py \
     client/python/slurm_elastic/_generators.py \
+    client/python/slurm_elastic/_membership.py \
     client/python/slurm_elastic/_memory.py \
     client/python/slurm_elastic/_nodes.py \
+    client/python/slurm_elastic/_parts.py \
+    client/python/slurm_elastic/_progress.py \
+    client/python/slurm_elastic/_sharing.py \
+    client/python/slurm_elastic/_signature.py \
+    client/python/slurm_elastic/_snapshot.py \
     client/python/slurm_elastic/_store.py \
     client/python/slurm_elastic/_suitable.py \
+    client/python/slurm_elastic/_torch_compat.py \
     client/python/slurm_elastic/_transfer.py \
     client/python/slurm_elastic/_world.py \
     client/python/slurm_elastic/_wrapper.py \
     client/python/slurm_elastic/batches.py \
     client/python/slurm_elastic/checkpoint.py \
-    client/python/slurm_elastic/py.typed \
     client/python/slurm_elastic/leaving.py \
     client/python/slurm_elastic/live.py \
+    client/python/slurm_elastic/py.typed \
     client/python/slurm_elastic/sampler.py
 EXTRA_DIST += \
     client/python/README.md \

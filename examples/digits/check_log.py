@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads the logs of all ranks of a run and says whether each epoch trained on each sample exactly once.
+"""Checks in the logs of a run that each epoch trained on each sample exactly once.
 
     python3 check_log.py [--epochs N] FILE
 
-FILE is what was given to --log; FILE.1, FILE.2, ... of the other ranks are read with it. Each world has a
-line, which says how many of its processes were not started for it, but stayed from the one before. The last
-line is "lost=N repeated=N": samples that an epoch never trained on, and those it trained on again, summed
-over the epochs. Exit status 0 if both are 0, 1 if not, 2 if the logs cannot be used.
+FILE is what was given to --log; FILE.1, FILE.2, ... of the other ranks are read with it. Each world
+has a line, which says how many of its processes were not started for it, but stayed from the one
+before. The last line is "lost=N repeated=N": samples that an epoch never trained on, and those it
+trained on again, summed over the epochs. Exit status 0 if both are 0, 1 if not, 2 if the logs
+cannot be used.
 """
 
 import argparse
@@ -19,7 +20,11 @@ import sys
 
 def read(path):
     """The records of all ranks. The last line may be cut: its worker was killed while it wrote."""
-    others = [name for name in glob.glob(glob.escape(path) + ".*") if re.fullmatch(r"\d+", name[len(path) + 1 :])]
+    others = [
+        name
+        for name in glob.glob(glob.escape(path) + ".*")
+        if re.fullmatch(r"\d+", name[len(path) + 1 :])
+    ]
     for name in [path, *others]:
         with open(name) as file:
             lines = file.read().split("\n")
@@ -34,7 +39,9 @@ def read(path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=int, metavar="N", help="that there must be; default: those begun")
+    parser.add_argument(
+        "--epochs", type=int, metavar="N", help="that there must be; default: those begun"
+    )
     parser.add_argument("file", metavar="FILE")
     args = parser.parse_args()
 
@@ -60,7 +67,10 @@ def main():
     before = set()
     for generation, (workers, ranks, steps) in sorted(worlds.items()):
         stayed = before & set(ranks.values())
-        print(f"generation {generation}: {len(ranks)} of {workers} workers, {len(steps)} steps", end="")
+        print(
+            f"generation {generation}: {len(ranks)} of {workers} workers, {len(steps)} steps",
+            end="",
+        )
         print(f", {len(stayed)} processes stayed" if before else "")
         before = {process for process in ranks.values() if process}
     lost = repeated = 0

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What both training scripts share: the handwritten digits, the model, and a log of what was trained on."""
+"""What both training scripts share: the handwritten digits, the model, and a log of what was
+trained on.
+"""
 
 import gzip
 import importlib.util
@@ -14,14 +16,17 @@ from torch.utils.data import TensorDataset
 
 
 def load(dtype):
-    """(training set, held-out set) of 1437 and 360 images of 8x8 pixels; items are (image, digit, index).
+    """(training set, held-out set) of 1437 and 360 images of 8x8 pixels; items are (image, digit,
+    index).
 
     The file is the one that sklearn.datasets.load_digits() reads. It is read here because importing
     scikit-learn, and scipy with it, takes longer than the first hundred steps, on each worker.
     """
     package = importlib.util.find_spec("sklearn")
     if package is None:
-        raise SystemExit("scikit-learn is not installed (Debian: python3-sklearn): its digits are needed")
+        raise SystemExit(
+            "scikit-learn is not installed (Debian: python3-sklearn): its digits are needed"
+        )
     with gzip.open(Path(package.origin).parent / "datasets/data/digits.csv.gz") as file:
         table = torch.from_numpy(numpy.loadtxt(file, delimiter=","))
     order = torch.from_numpy(numpy.random.RandomState(0).permutation(len(table)))
@@ -49,7 +54,9 @@ def accuracy(model, dataset):
 
 
 class Log:
-    """One JSON line per step of this rank: FILE for rank 0, FILE.RANK for the others. check_log.py reads them."""
+    """One JSON line per step of this rank: FILE for rank 0, FILE.RANK for the others. check_log.py
+    reads them.
+    """
 
     def __init__(self, path, rank, world, samples):
         self._file = None
@@ -62,5 +69,11 @@ class Log:
     def step(self, epoch, step, indices, loss):
         """`indices`: what this rank has really trained on in this step."""
         if self._file:
-            record = {"epoch": epoch, "step": step, "loss": loss, "time": time.time(), "indices": indices}
+            record = {
+                "epoch": epoch,
+                "step": step,
+                "loss": loss,
+                "time": time.time(),
+                "indices": indices,
+            }
             self._file.write(json.dumps({**self._constant, **record}) + "\n")

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Trains a small network on handwritten digits with PyTorch's DistributedDataParallel.
 
-    torchrun --nproc-per-node 4 train_ddp.py
+torchrun --nproc-per-node 4 train_ddp.py
 """
 
 import argparse
 import os
 import time
 
+import digits
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
-
-import digits
 
 
 def parse_arguments():

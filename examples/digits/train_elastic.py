@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Trains a small network on handwritten digits, in a world that grows and shrinks around it.
 
-    srun elasticrun python3 train_elastic.py
+srun elasticrun python3 train_elastic.py
 """
 
 import argparse
 import time
 
-import torch
-import torch.nn.functional as F
-from torch.utils.data import DataLoader
-
 import digits
 import slurm_elastic
+import torch
+import torch.nn.functional as F
 from slurm_elastic import live
+from torch.utils.data import DataLoader
 
 
 def parse_arguments():
@@ -60,7 +59,10 @@ def main():
                 optimizer.step()
                 log.step(epoch, step, index.tolist() if scale else [], loss.item())
                 if rank == 0:
-                    print(f"epoch {epoch} step {step} world {world} loss {loss.item():.4f}", flush=True)
+                    print(
+                        f"epoch {epoch} step {step} world {world} loss {loss.item():.4f}",
+                        flush=True,
+                    )
                 time.sleep(args.step_time)
                 state.commit()
             sampler.set_epoch(epoch + 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Trains a small network on handwritten digits, and is started anew from a checkpoint in each world.
+"""Trains a small network on handwritten digits; each world starts it from a checkpoint.
 
     srun elasticrun python3 train_restart.py
 
@@ -9,14 +9,13 @@ For scripts that cannot live on in the next world, as train_elastic.py does.
 import argparse
 import time
 
+import digits
+import slurm_elastic
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
-
-import digits
-import slurm_elastic
 
 
 def parse_arguments():

@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Trains a small network on numbers that it makes itself, with transformers.Trainer.
 
-    srun elasticrun --mode=restart python3 train.py OUTPUT_DIR
+srun elasticrun --mode=restart python3 train.py OUTPUT_DIR
 """
 
 import argparse
 import time
 
-import torch
-from transformers import Trainer, TrainerCallback, TrainingArguments
-
 import slurm_elastic
+import torch
 from elastic_trainer import fit, share_of
+from transformers import Trainer, TrainerCallback, TrainingArguments
 
 
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.layers = torch.nn.Sequential(torch.nn.Linear(12, 16), torch.nn.Tanh(), torch.nn.Linear(16, 2))
+        self.layers = torch.nn.Sequential(
+            torch.nn.Linear(12, 16), torch.nn.Tanh(), torch.nn.Linear(16, 2)
+        )
 
     def forward(self, x, labels):
         logits = self.layers(x)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Lightning's Trainer in worlds that grow and shrink around it: a Trainer for each world, the module and its optimizer for all.
+"""Lightning's Trainer in worlds that grow and shrink around it: a Trainer for each world, the
+module and its optimizer for all.
 
-    state = live.State(module, optimizer, sampler, wrap=False)   # the Trainer wraps the module itself
-    live.run(lambda state: new_trainer(state, sampler, max_epochs=10).fit(module, loader), state)
+    state = live.State(module, optimizer, sampler, wrap=False)   # the Trainer wraps the module
+    itself live.run(lambda state: new_trainer(state, sampler, max_epochs=10).fit(module, loader),
+    state)
 """
 
 import os
@@ -20,7 +22,9 @@ except ImportError:
 
 
 class Elastic(Callback):
-    """Takes the sampler through its epochs and commits each step. Give it last: a change of worlds leaves the Trainer from here."""
+    """Takes the sampler through its epochs and commits each step. Give it last: a change of worlds
+    leaves the Trainer from here.
+    """
 
     def __init__(self, state, sampler):
         self._state = state
@@ -36,7 +40,8 @@ class Elastic(Callback):
 def new_trainer(state, sampler, callbacks=(), **options):
     """A Trainer for the world that this process is in, which goes on where the sampler is.
 
-    options  of the Trainer. Batches are not accumulated: the global batch is the sampler's, whatever the world's size.
+    options  of the Trainer. Batches are not accumulated: the global batch is the sampler's,
+             whatever the world's size.
     """
     local = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     if dist.is_initialized():
@@ -48,8 +53,9 @@ def new_trainer(state, sampler, callbacks=(), **options):
         callbacks=[*callbacks, Elastic(state, sampler)],
         **options,
     )
-    # Slurm's SIGTERM reaches every process of a node that it takes. slurm_elastic lets it pass, for all to stop after the same step; Lightning
-    # would leave with its next one, and take the others down.
+    # Slurm's SIGTERM reaches every process of a node that it takes. slurm_elastic lets it pass, for
+    # all to stop after the same step; Lightning would leave with its next one, and take the others
+    # down.
     trainer._signal_connector.register_signal_handlers = lambda: None
     go_on(trainer.fit_loop, sampler.epoch, sampler.step, state.steps)
     return trainer

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Trains a small network on numbers that it makes itself, with Lightning.
 
-    srun elasticrun python3 train.py
+srun elasticrun python3 train.py
 """
 
 import argparse
@@ -10,10 +10,9 @@ import os
 import time
 
 import torch
-from torch.utils.data import DataLoader, TensorDataset
-
 from elastic_lightning import new_trainer
 from slurm_elastic import ElasticSampler, live
+from torch.utils.data import DataLoader, TensorDataset
 
 try:
     from lightning.pytorch import Callback, LightningModule
@@ -24,7 +23,9 @@ except ImportError:
 class Net(LightningModule):
     def __init__(self):
         super().__init__()
-        self.layers = torch.nn.Sequential(torch.nn.Linear(12, 16), torch.nn.Tanh(), torch.nn.Linear(16, 2))
+        self.layers = torch.nn.Sequential(
+            torch.nn.Linear(12, 16), torch.nn.Tanh(), torch.nn.Linear(16, 2)
+        )
 
     def prepare(self, sampler):
         """The optimizer and its schedule are made once, and stay from world to world."""
@@ -33,7 +34,10 @@ class Net(LightningModule):
         self.scheduler = torch.optim.lr_scheduler.StepLR(self.optimizer, 40, gamma=0.9)
 
     def configure_optimizers(self):
-        return {"optimizer": self.optimizer, "lr_scheduler": {"scheduler": self.scheduler, "interval": "step"}}
+        return {
+            "optimizer": self.optimizer,
+            "lr_scheduler": {"scheduler": self.scheduler, "interval": "step"},
+        }
 
     def training_step(self, batch, batch_idx):
         x, y, index = batch
@@ -49,7 +53,9 @@ def total(module):
 
 
 class Log(Callback):
-    """A JSON line for each step of this process. Steps last step_time until there is a file "fast" in the directory."""
+    """A JSON line for each step of this process. Steps last step_time until there is a file "fast"
+    in the directory.
+    """
 
     def __init__(self, directory, step_time):
         self._path = directory and os.path.join(directory, str(os.getpid()))
@@ -62,7 +68,12 @@ class Log(Callback):
         if not self._path:
             return
         sampler = module.sampler
-        record = {"epoch": sampler.epoch, "step": sampler.step, "rank": sampler.rank, "world": sampler.world_size}
+        record = {
+            "epoch": sampler.epoch,
+            "step": sampler.step,
+            "rank": sampler.rank,
+            "world": sampler.world_size,
+        }
         record.update(indices=module.indices, global_step=trainer.global_step, total=total(module))
         record["rate"] = module.optimizer.param_groups[0]["lr"]
         with open(self._path, "a") as file:
@@ -73,7 +84,9 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--global-batch", type=int, default=32, metavar="SAMPLES")
-    parser.add_argument("--log", metavar="DIR", help="a file for each process: what its steps have trained on")
+    parser.add_argument(
+        "--log", metavar="DIR", help="a file for each process: what its steps have trained on"
+    )
     parser.add_argument("--step-time", type=float, default=0, metavar="SECONDS", help="slow down")
     return parser.parse_args()
 
@@ -92,7 +105,9 @@ def main():
 
     def train(state):
         options = {"max_epochs": args.epochs, "accelerator": "cpu", "logger": False}
-        options.update(enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
+        options.update(
+            enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False
+        )
         trainer = new_trainer(state, sampler, callbacks=[Log(args.log, args.step_time)], **options)
         trainer.fit(module, loader)
         return trainer.global_step

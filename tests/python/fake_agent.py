@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Stands in for elasticrun in tests: starts workers of one world after the other, with event pages."""
+"""Stands in for elasticrun in tests: starts workers of one world after the other, with event
+pages.
+"""
 
 import mmap
 import os
@@ -113,7 +115,9 @@ def free_port():
 class World:
     """The workers of one generation, each with its page. `with` kills and reaps what is left."""
 
-    def __init__(self, argv, size, generation=0, environment=None, checkpoint=None, gated=False, **popen):
+    def __init__(
+        self, argv, size, generation=0, environment=None, checkpoint=None, gated=False, **popen
+    ):
         self.generation = generation
         self._directory = tempfile.TemporaryDirectory(prefix="elastic-world-")
         self.pages, self.workers = [], []

@@ -27,7 +27,9 @@ class Training:
     def world(self, size, count, seconds, kind="sleep"):
         name = f"{self.now}-{size}"
         for _ in range(count):
-            self.steps.append(figures.Step(name, size, self.number, kind, self.now, self.now + seconds))
+            self.steps.append(
+                figures.Step(name, size, self.number, kind, self.now, self.now + seconds)
+            )
             self.now += seconds
             self.number += 1
         return self
@@ -38,13 +40,17 @@ class Training:
 
 
 def grow(pause=3.0, slow=SHORT, slow_steps=0):
-    """60 steps on 2 nodes; the event; `slow_steps` slow ones; a pause; 100 steps on 4. (training, event)"""
+    """60 steps on 2 nodes; the event; `slow_steps` slow ones; a pause; 100 steps on 4. (training,
+    event)
+    """
     training = Training().world(2, 60, SHORT)
     event = training.now
     if slow_steps:
         last = training.steps[-1].world
         training.world(2, slow_steps, slow)
-        training.steps[-slow_steps:] = [step._replace(world=last) for step in training.steps[-slow_steps:]]
+        training.steps[-slow_steps:] = [
+            step._replace(world=last) for step in training.steps[-slow_steps:]
+        ]
     return training.idle(pause).world(4, 100, LONG), event
 
 
@@ -108,7 +114,9 @@ class LostTime(unittest.TestCase):
     def test_work_moved_before_the_pause_counts(self):
         """Two seconds of old steps at half speed lose one second, though the pause is the same."""
         training, event = grow(pause=0.5, slow=2 * SHORT, slow_steps=10)
-        self.assertAlmostEqual(sum(seconds for _, seconds in figures.pauses(training.steps, event, 4)), 0.5 + LONG)
+        self.assertAlmostEqual(
+            sum(seconds for _, seconds in figures.pauses(training.steps, event, 4)), 0.5 + LONG
+        )
         self.assertAlmostEqual(figures.lost_time(training.steps, event, 4, NORMAL), 1.5)
 
     def test_work_moved_behind_the_pause_counts(self):
@@ -117,7 +125,9 @@ class LostTime(unittest.TestCase):
         training.idle(1).world(4, 10, LONG + 0.1)
         name = training.steps[-1].world
         training.world(4, 100, LONG)
-        training.steps = [step._replace(world=name) if step.size == 4 else step for step in training.steps]
+        training.steps = [
+            step._replace(world=name) if step.size == 4 else step for step in training.steps
+        ]
         self.assertAlmostEqual(figures.lost_time(training.steps, event, 4, NORMAL), 1 + 10 * 0.1)
 
     def test_repeated_steps_count(self):
@@ -184,7 +194,9 @@ something without a time
         return datetime.datetime(2026, 3, 1, 10, 0, second).timestamp()
 
     def test_from_its_signal_to_its_last_epilog_of_the_slowest_job(self):
-        self.assertAlmostEqual(figures.sigterm_to_free(self.LOG, self.at(2), self.at(4)), 0.6, places=3)
+        self.assertAlmostEqual(
+            figures.sigterm_to_free(self.LOG, self.at(2), self.at(4)), 0.6, places=3
+        )
 
     def test_nobody_was_signalled(self):
         self.assertIsNone(figures.sigterm_to_free(self.LOG, self.at(4), self.at(5)))
@@ -210,40 +222,68 @@ class Disturbances(unittest.TestCase):
         training.number = 30  # it resumes from a checkpoint
         training.world(3, 40, LONG)
         self.assertAlmostEqual(figures.steps_made(training.steps, 1000.0, training.now), 70)
-        self.assertAlmostEqual(figures.steps_made(training.steps, 1000.0 + 1.5 * LONG, 1000.0 + 4 * LONG), 2.5)
+        self.assertAlmostEqual(
+            figures.steps_made(training.steps, 1000.0 + 1.5 * LONG, 1000.0 + 4 * LONG), 2.5
+        )
 
 
 class Tables(unittest.TestCase):
     MEASURES = [
-        {"round": number, "peer": peer, "megabytes": 1, "step": "sleep", "change": change, "pause": pause, "beyond": pause - 0.5, "lost": pause + 1}
+        {
+            "round": number,
+            "peer": peer,
+            "megabytes": 1,
+            "step": "sleep",
+            "change": change,
+            "pause": pause,
+            "beyond": pause - 0.5,
+            "lost": pause + 1,
+        }
         for peer, pauses in (("elastic", (1.0, 2.0, 9.0)), ("torchrun", (20.0, 30.0, 40.0)))
         for change in ("grow", "shrink")
         for number, pause in enumerate(pauses, 1)
     ] + [
-        {"round": 3, "peer": "elastic", "megabytes": 1, "step": "sleep", "change": "shrink", "sigterm_to_free": 1.2, "save": 0.1}
+        {
+            "round": 3,
+            "peer": "elastic",
+            "megabytes": 1,
+            "step": "sleep",
+            "change": "shrink",
+            "sigterm_to_free": 1.2,
+            "save": 0.1,
+        }
     ]
 
     def test_summary(self):
         records = figures.summary(self.MEASURES, "elastic")
         found = {(r["peer"], r["change"], r["figure"]): r for r in records}
         ours, theirs = found["elastic", "grow", "pause"], found["torchrun", "grow", "pause"]
-        self.assertEqual((ours["median"], ours["low"], ours["high"], ours["rounds"]), (2.0, 1.0, 9.0, 3))
+        self.assertEqual(
+            (ours["median"], ours["low"], ours["high"], ours["rounds"]), (2.0, 1.0, 9.0, 3)
+        )
         self.assertEqual(ours["ratio"], 1.0)
         self.assertEqual(theirs["ratio"], 15.0)
         self.assertNotIn(("torchrun", "shrink", "sigterm_to_free"), found)
 
     def test_no_ratio_to_nothing(self):
-        measures = [{**measure, "pause": 0.0} for measure in self.MEASURES if measure["peer"] == "elastic"]
+        measures = [
+            {**measure, "pause": 0.0} for measure in self.MEASURES if measure["peer"] == "elastic"
+        ]
         for record in figures.summary([*measures, *self.MEASURES[6:]], "elastic"):
             if record["figure"] == "pause" and record["peer"] == "elastic":
                 self.assertIsNone(record["ratio"])
 
     def test_markdown(self):
-        text = figures.markdown(figures.summary(self.MEASURES, "elastic"), {"torchrun": "torchrun, as it is"})
+        text = figures.markdown(
+            figures.summary(self.MEASURES, "elastic"), {"torchrun": "torchrun, as it is"}
+        )
         lines = text.splitlines()
         cells = "2.00 [1.00–9.00] | 1.50 [0.50–8.50] | 3.00 [2.00–10.00]"
         self.assertIn(f"| elastic | {cells} | {cells} | – | 1.20 [1.20–1.20] |", lines)
-        self.assertIn("| torchrun, as it is | 30.0 [20.0–40.0] 15.0× | 29.5 [19.5–39.5] | 31.0 [21.0–41.0] 10.3×", text)
+        self.assertIn(
+            "| torchrun, as it is | 30.0 [20.0–40.0] 15.0× | 29.5 [19.5–39.5] | 31.0 [21.0–41.0] 10.3×",
+            text,
+        )
         self.assertEqual({line.count("|") for line in lines if line.startswith("|")}, {10})
         self.assertIn("**1 MB, steps that sleep**", text)
 
@@ -272,12 +312,22 @@ class Tables(unittest.TestCase):
             ],
         )
         slower = [{**m, "pause": 4.0} if m["peer"] == "elastic" else m for m in self.MEASURES]
-        self.assertEqual([held for held, _ in self.judged(slower, "shrink: elastic, pause")], [False])
+        self.assertEqual(
+            [held for held, _ in self.judged(slower, "shrink: elastic, pause")], [False]
+        )
 
     def test_who_leaves_in_live_mode_makes_its_step_first(self):
-        leaving = {"round": 1, "peer": "live", "megabytes": 100, "step": "sleep", "normal_step": {2: 0.3, 4: 0.7}}
+        leaving = {
+            "round": 1,
+            "peer": "live",
+            "megabytes": 100,
+            "step": "sleep",
+            "normal_step": {2: 0.3, 4: 0.7},
+        }
         for free, held in ((1.6, True), (1.8, False)):
-            self.assertEqual(figures.verdicts([], [{**leaving, "sigterm_to_free": free}])[0][0], held)
+            self.assertEqual(
+                figures.verdicts([], [{**leaving, "sigterm_to_free": free}])[0][0], held
+            )
 
     def test_verdicts_of_live_mode(self):
         live = [{**measure, "peer": "live", "megabytes": 100} for measure in self.MEASURES[:6]]
@@ -288,8 +338,18 @@ class Tables(unittest.TestCase):
                 (False, "100 MB, sleep, shrink: live, pause beyond a step: 1.50"),
             ],
         )
-        with_torchrun = [*live, *({**measure, "megabytes": 100} for measure in self.MEASURES if measure["peer"] == "torchrun")]
-        self.assertIn((False, "100 MB, sleep, shrink: live, pause, 1/20 of torchrun's: 2.00"), self.judged(with_torchrun)[:2])
+        with_torchrun = [
+            *live,
+            *(
+                {**measure, "megabytes": 100}
+                for measure in self.MEASURES
+                if measure["peer"] == "torchrun"
+            ),
+        ]
+        self.assertIn(
+            (False, "100 MB, sleep, shrink: live, pause, 1/20 of torchrun's: 2.00"),
+            self.judged(with_torchrun)[:2],
+        )
 
 
 class Foresight(unittest.TestCase):
@@ -300,7 +360,8 @@ class Foresight(unittest.TestCase):
         self.assertAlmostEqual(foresight.hops((2, 1)), 2 / 3)
 
     def test_least(self):
-        # What is left beside it, and one elsewhere: four pairs of ten are apart; two elsewhere would be six.
+        # What is left beside it, and one elsewhere: four pairs of ten are apart; two elsewhere
+        # would be six.
         self.assertAlmostEqual(foresight.least_hops((1, 4), (3, 0), 2), 0.4)
 
     def test_as_slurm(self):

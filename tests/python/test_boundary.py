@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a torn step has done to a training state, and how it is undone: in one process. Worlds that are torn: tests/system/live_faults.bats."""
+"""What a torn step has done to a training state, and how it is undone: in one process. Worlds that
+are torn: tests/system/live_faults.bats.
+"""
 
 import copy
 import random
@@ -47,10 +49,14 @@ class Newest(unittest.TestCase):
 class Case(unittest.TestCase):
     def setUp(self):
         torch.manual_seed(1)
-        self.model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 2))
+        self.model = torch.nn.Sequential(
+            torch.nn.Linear(3, 4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 2)
+        )
 
     def sgd(self, module=None, **options):
-        return torch.optim.SGD((module or self.model).parameters(), **{"lr": 0.5, "momentum": 0.9, **options})
+        return torch.optim.SGD(
+            (module or self.model).parameters(), **{"lr": 0.5, "momentum": 0.9, **options}
+        )
 
     def backward(self):
         self.model(torch.ones(4, 3)).sum().backward()
@@ -101,10 +107,11 @@ class Steps(Case):
         for before in (True, False):
             with self.subTest(before=before):
                 optimizer = self.sgd()
-                make = lambda: torch.optim.lr_scheduler.StepLR(optimizer, 2, gamma=0.1)
-                scheduler = make() if before else None
+                if before:
+                    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2, gamma=0.1)
                 stepping = Stepping([optimizer])
-                scheduler = scheduler or make()
+                if not before:
+                    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2, gamma=0.1)
                 with warnings.catch_warnings():
                     warnings.simplefilter("error")  # "lr_scheduler.step() before optimizer.step()"
                     for _ in range(4):
@@ -116,7 +123,14 @@ class Steps(Case):
                 self.assertAlmostEqual(optimizer.param_groups[0]["lr"], 0.005)
 
     def test_each_kind_of_optimizer(self):
-        kinds = [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad, torch.optim.RMSprop, torch.optim.NAdam]
+        kinds = [
+            torch.optim.SGD,
+            torch.optim.Adam,
+            torch.optim.AdamW,
+            torch.optim.Adagrad,
+            torch.optim.RMSprop,
+            torch.optim.NAdam,
+        ]
         for kind in kinds:
             with self.subTest(kind=kind.__name__):
                 self.setUp()
@@ -183,7 +197,10 @@ class Scaler:
         return {"scale": self._scale.item(), "growth": self._growth_tracker.item()}
 
     def load_state_dict(self, state):
-        self._scale, self._growth_tracker = torch.tensor(state["scale"]), torch.tensor(state["growth"])
+        self._scale, self._growth_tracker = (
+            torch.tensor(state["scale"]),
+            torch.tensor(state["growth"]),
+        )
 
     def scale(self, loss):
         return loss * self._scale
@@ -210,13 +227,15 @@ class Undone(Case):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # BatchNorm's
             state = live.State(self.model, *parts, **options)
-        state._watch()
-        state._is_whole = True
-        state._begin_training()
+        state._progress.watch()
+        state._progress.is_whole = True
+        state._progress.begin_world()
         return state
 
     def test_buffers(self):
-        self.model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2))
+        self.model = torch.nn.Sequential(
+            torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2)
+        )
         self.model.register_buffer("constant", torch.arange(5.0))
         self.model.register_buffer("average", torch.zeros(3))
         optimizer = self.sgd()
@@ -230,16 +249,16 @@ class Undone(Case):
         self.model(torch.randn(8, 3)).sum().backward()
         self.model.average.add_(1)
         self.assertFalse(all(map(torch.equal, kept, self.model.buffers())))
-        state._tear()
+        state._progress.undo()
         self.assertTensorsEqual(kept, self.model.buffers())
         self.assertEqual(float(self.model.average[0]), 2)
         self.assertEqual(int(self.model[1].num_batches_tracked), 2)
-        self.assertEqual(state._standing, Standing(2, -1))
+        self.assertEqual(state._progress.standing, Standing(2, -1))
         self.assertGreaterEqual(self.model.constant._version, version)
         # The next world begins from there, with a boundary of its own.
-        state._begin_training()
+        state._progress.begin_world()
         self.model.average.add_(1)
-        state._tear()
+        state._progress.undo()
         self.assertEqual(float(self.model.average[0]), 2)
 
     def test_a_buffer_that_only_a_view_or_data_of_it_is_written_to(self):
@@ -247,7 +266,7 @@ class Undone(Case):
         state = self.begin(self.sgd())
         self.model.table[1:3].fill_(1)
         self.model.table.view(2, 2).add_(1)
-        state._tear()
+        state._progress.undo()
         self.assertEqual(self.model.table.tolist(), [0] * 4)
 
     def test_buffers_that_are_replaced(self):
@@ -260,31 +279,35 @@ class Undone(Case):
             state.step()
         self.model.center = self.model.center + 1
         self.model.later = torch.ones(2)
-        state._tear()
+        state._progress.undo()
         self.assertEqual(self.model.center.tolist(), [2] * 3)
         self.assertIsNone(self.model.later)
-        self.assertEqual(state._standing, Standing(2, -1))
-        state._begin_training()
+        self.assertEqual(state._progress.standing, Standing(2, -1))
+        state._progress.begin_world()
         del self.model.later
         self.backward()
         state.step()
         del self.model.center
-        state._tear()
+        state._progress.undo()
         self.assertEqual([name for name, _ in self.model.named_buffers()], ["center"])
 
     def test_a_buffer_of_which_there_is_no_copy(self):
         state = self.begin(self.sgd())
         self.model.register_buffer("mask", torch.ones(3))
-        state._tear()
-        self.assertEqual(state._standing, Standing(-1, -1))
-        state._is_whole = True  # received
-        state._begin_training()
+        state._progress.undo()
+        self.assertEqual(state._progress.standing, Standing(-1, -1))
+        state._progress.is_whole = True  # received
+        state._progress.begin_world()
         self.model.mask.zero_()
-        state._tear()
-        self.assertEqual((self.model.mask.tolist(), state._standing), ([1] * 3, Standing(0, -1)))
+        state._progress.undo()
+        self.assertEqual(
+            (self.model.mask.tolist(), state._progress.standing), ([1] * 3, Standing(0, -1))
+        )
 
     def averaging(self, average, as_part):
-        """A training that has a moving average of the model, which no optimizer has: state, and a step without its optimizer's."""
+        """A training that has a moving average of the model, which no optimizer has: state, and a
+        step without its optimizer's.
+        """
         self.setUp()
         optimizer = self.sgd()
         teacher = copy.deepcopy(self.model[2])
@@ -323,10 +346,10 @@ class Undone(Case):
             for steps in 3, 4:
                 kept = [each.detach().clone() for each in teacher.parameters()]
                 step()
-                state._tear()
+                state._progress.undo()
                 self.assertTensorsEqual(kept, teacher.parameters())
-                self.assertEqual(state._standing, Standing(steps, -1))
-                state._begin_training()  # and in the next world from the first step on
+                self.assertEqual(state._progress.standing, Standing(steps, -1))
+                state._progress.begin_world()  # and in the next world from the first step on
                 step()
                 state.step()
 
@@ -336,10 +359,10 @@ class Undone(Case):
         def check(state, teacher, step):
             with torch.no_grad():
                 teacher.weight.add_(1)
-            state._begin_training()
+            state._progress.begin_world()
             step()
-            state._tear()
-            self.assertEqual(state._standing, Standing(-1, -1))
+            state._progress.undo()
+            self.assertEqual(state._progress.standing, Standing(-1, -1))
 
         self.each_average(check)
 
@@ -351,15 +374,26 @@ class Undone(Case):
         for part in self.model[0], self.model[2]:
             part.register_buffer("mask", mask)
         state = self.begin(torch.optim.SGD(self.model[2].parameters(), lr=0.5))
-        self.assertEqual(len({id(each._copy) for each in state._boundary._copies._copied if each._name == "mask"}), 1)
+        self.assertEqual(
+            len(
+                {
+                    id(each._copy)
+                    for each in state._progress._boundary._copies._copied
+                    if each._name == "mask"
+                }
+            ),
+            1,
+        )
         self.backward()
         state.step()
         mask.zero_()
         self.model[0].scripted.running_mean.add_(1)
         self.backward()
-        state._tear()
-        self.assertEqual((mask.tolist(), self.model[0].scripted.running_mean.tolist()), ([1] * 3, [0] * 3))
-        self.assertEqual(state._standing, Standing(1, -1))
+        state._progress.undo()
+        self.assertEqual(
+            (mask.tolist(), self.model[0].scripted.running_mean.tolist()), ([1] * 3, [0] * 3)
+        )
+        self.assertEqual(state._progress.standing, Standing(1, -1))
 
     def test_buffers_that_a_later_step_registers_and_parameters_that_one_moves(self):
         self.model[0].frozen = torch.nn.Linear(3, 3)
@@ -369,12 +403,12 @@ class Undone(Case):
             if number == 4:  # no time to look at everything
                 self.model.register_buffer("mask", torch.ones(3))
             state.step()
-        state._tear()
-        self.assertEqual(state._standing, Standing(6, -1))
-        state._begin_training()
+        state._progress.undo()
+        self.assertEqual(state._progress.standing, Standing(6, -1))
+        state._progress.begin_world()
         self.model[0].frozen.double()
-        state._tear()
-        self.assertEqual(state._standing, Standing(-1, -1))
+        state._progress.undo()
+        self.assertEqual(state._progress.standing, Standing(-1, -1))
 
     def test_parameters_that_never_change_are_not_copied(self):
         self.model[0].frozen = torch.nn.Linear(3, 3)
@@ -386,16 +420,16 @@ class Undone(Case):
             state.step()
             if number == 1:
                 optimizer.add_param_group({"params": list(late.parameters())})
-        self.assertEqual(state._boundary._copies._copied, [])
+        self.assertEqual(state._progress._boundary._copies._copied, [])
         self.model(torch.ones(4, 3))
-        state._tear()
-        self.assertEqual(state._standing, Standing(4, -1))
+        state._progress.undo()
+        self.assertEqual(state._progress.standing, Standing(4, -1))
 
     def test_gradients_are_dropped_when_the_next_world_begins(self):
         state = self.begin(self.sgd())
         self.backward()
-        state._tear()
-        state._begin_training()
+        state._progress.undo()
+        state._progress.begin_world()
         self.assertTrue(all(each.grad is None for each in self.model.parameters()))
 
     def test_the_position_in_the_data(self):
@@ -407,7 +441,7 @@ class Undone(Case):
         self.backward()
         state.step()
         second = next(batches)
-        state._tear()
+        state._progress.undo()
         self.assertEqual((sampler.epoch, sampler.committed), (0, 4))
         sampler.set_world(0, 1)
         self.assertEqual(next(iter(sampler)), second)
@@ -423,7 +457,7 @@ class Undone(Case):
         sampler.set_epoch(1)
         next(iter(sampler))
         self.backward()
-        state._tear()
+        state._progress.undo()
         self.assertEqual((sampler.epoch, sampler.committed), (0, 4))
         # train() is called anew, and so is what lies between the epochs.
         sampler.set_epoch(1)
@@ -441,9 +475,12 @@ class Undone(Case):
         epochs.step(2.0)
         optimizer.param_groups[0]["lr"] *= 3
         optimizer.param_groups[0]["weight_decay"] = 0.7
-        state._tear()
+        state._progress.undo()
         group = optimizer.param_groups[0]
-        self.assertEqual({k: v for k, v in group.items() if k != "params"}, {k: v for k, v in before[0].items() if k != "params"})
+        self.assertEqual(
+            {k: v for k, v in group.items() if k != "params"},
+            {k: v for k, v in before[0].items() if k != "params"},
+        )
         self.assertIs(group["params"], before[0]["params"])
         self.assertEqual(scheduler.state_dict(), before[1])
         self.assertEqual({key: epochs.state_dict()[key] for key in before[2]}, before[2])
@@ -454,7 +491,7 @@ class Undone(Case):
         state = self.begin(optimizer)
         rate = optimizer.param_groups[0]["lr"]
         rate.mul_(3)  # in its place, as graphs of CUDA need it
-        state._tear()
+        state._progress.undo()
         self.assertEqual(float(rate), 0.5)
         self.assertIs(optimizer.param_groups[0]["lr"], rate)
 
@@ -466,7 +503,7 @@ class Undone(Case):
         self.assertEqual(scaler.get_scale(), 16)
         scaler.unscale_(optimizer)
         scaler.update()
-        state._tear()
+        state._progress.undo()
         self.assertEqual((scaler.get_scale(), int(scaler._growth_tracker)), (16, 4))
         self.assertEqual(scaler._per_optimizer_states, {})
 
@@ -476,7 +513,7 @@ class Undone(Case):
         state.seen.append(7)
         state.table["a"].append(8)
         state.tensor.add_(1)
-        state._tear()
+        state._progress.undo()
         self.assertEqual((state.best, state.seen, state.table), (0.0, [1], {"a": [2]}))
         self.assertEqual(state.tensor.tolist(), [0, 0])
 
@@ -487,12 +524,12 @@ class Undone(Case):
             state.seen.append(number)
             state.step()
         state.seen.append(99)
-        state._tear()
+        state._progress.undo()
         self.assertEqual(state.seen, [0, 1, 2])
         state.seen.append(5)  # it is nobody else's copy
-        state._begin_training()
+        state._progress.begin_world()
         state.seen.append(6)
-        state._tear()
+        state._progress.undo()
         self.assertEqual(state.seen, [0, 1, 2, 5])
 
     def test_a_part_of_ones_own(self):
@@ -502,7 +539,7 @@ class Undone(Case):
         tally.seen.append(1)
         state.step()
         tally.seen.append(2)
-        state._tear()
+        state._progress.undo()
         self.assertEqual(tally.seen, [1])
 
     def draw(self):
@@ -513,19 +550,19 @@ class Undone(Case):
         self.backward()
         state.step()
         drawn = self.draw()
-        state._tear()
+        state._progress.undo()
         self.assertEqual(self.draw(), drawn)
 
     def test_random_numbers_that_all_share(self):
         state = self.begin(self.sgd(), rng="shared")
         drawn = self.draw(), random.random()
-        state._tear()
+        state._progress.undo()
         self.assertEqual((self.draw(), random.random()), drawn)
 
     def test_random_numbers_that_are_left_alone(self):
         state = self.begin(self.sgd(), rng=None)
         drawn = self.draw()
-        state._tear()
+        state._progress.undo()
         self.assertNotEqual(self.draw(), drawn)
 
     # ---- when optimizers have stepped ------------------------------------------------------------
@@ -534,11 +571,11 @@ class Undone(Case):
         state = self.begin(self.sgd())
         before = self.parameters()
         self.backward()
-        state._tear()
+        state._progress.undo()
         self.assertTensorsEqual(self.parameters(), before)
-        self.assertEqual(state._standing, Standing(0, -1))
-        state._tear()  # it had not begun: in the next world, say, while the state was passed on
-        self.assertEqual(state._standing, Standing(0, -1))
+        self.assertEqual(state._progress.standing, Standing(0, -1))
+        state._progress.undo()  # it had not begun: in the next world, say, while the state was passed on
+        self.assertEqual(state._progress.standing, Standing(0, -1))
 
     def test_all_have_stepped(self):
         sampler = ElasticSampler(10, 4)
@@ -548,38 +585,38 @@ class Undone(Case):
         self.backward()
         optimizer.step()
         after = self.parameters()
-        state._tear()
-        self.assertEqual(state._standing, Standing(-1, 1))
+        state._progress.undo()
+        self.assertEqual(state._progress.standing, Standing(-1, 1))
         # Nobody has anything else: it counts.
-        state._go_on_from(1)
+        state._progress.go_on_from(1)
         self.assertTensorsEqual(self.parameters(), after)
         self.assertEqual((state.steps, sampler.committed), (1, 4))
-        self.assertEqual(state._standing.whole, 1)
+        self.assertEqual(state._progress.standing.whole, 1)
 
     def test_one_of_two_has_stepped(self):
         first, second = self.sgd(self.model[0]), self.sgd(self.model[2])
         state = self.begin(first, second)
         self.backward()
         first.step()
-        state._tear()
-        self.assertEqual(state._standing, Standing(-1, -1))
+        state._progress.undo()
+        self.assertEqual(state._progress.standing, Standing(-1, -1))
         self.assertEqual(second.param_groups[0]["lr"], 0.5)
 
     def test_it_is_torn_after_commit(self):
         state = self.begin(self.sgd())
         self.backward()
         state.step()
-        state._tear()
-        self.assertEqual(state._standing, Standing(1, -1))
+        state._progress.undo()
+        self.assertEqual(state._progress.standing, Standing(1, -1))
 
     def test_what_is_received_is_whole_again(self):
         giver = live.State(torch.nn.Linear(2, 2), best=3)
-        giver._steps = 9
+        giver._progress.steps = 9
         state = live.State(torch.nn.Linear(2, 2), best=0)
-        state._watch()
-        self.assertEqual(state._standing, Standing(-1, -1))
+        state._progress.watch()
+        self.assertEqual(state._progress.standing, Standing(-1, -1))
         state.load_state_dict(giver.state_dict())
-        self.assertEqual((state._standing, state.best), (Standing(9, -1), 3))
+        self.assertEqual((state._progress.standing, state.best), (Standing(9, -1), 3))
 
     # ---- what it costs ---------------------------------------------------------------------------
 
@@ -602,10 +639,12 @@ class Undone(Case):
             return statistics.median(taken)
 
         alone = seconds()
-        state._watch()
-        state._begin_training()
+        state._progress.watch()
+        state._progress.begin_world()
         watched = seconds()
-        print(f"# commit(): {alone * 1e6:.1f} µs, with a boundary to go back to {watched * 1e6:.1f} µs")
+        print(
+            f"# commit(): {alone * 1e6:.1f} µs, with a boundary to go back to {watched * 1e6:.1f} µs"
+        )
         self.assertLess(watched - alone, 0.0005)  # a copy of the mask would be more
 
 

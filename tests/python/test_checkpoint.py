@@ -22,14 +22,17 @@ import tap
 from slurm_elastic import checkpoint
 
 SIZE = 20000
-SAVER = """
+SAVER = (
+    """
 import sys, slurm_elastic
 n = int(sys.argv[2])
 while True:
     n += 1
     slurm_elastic.save({"n": n, "data": list(range(n, n + %d))}, sys.argv[1])
     print(n, flush=True)
-""" % SIZE
+"""
+    % SIZE
+)
 
 
 def start(code, *arguments, **options):
@@ -249,7 +252,9 @@ class Room(Base):
 
 
 class Damage(Base):
-    """Directories that no crash of ours leaves: copied in part, on a broken disk, edited by hand."""
+    """Directories that no crash of ours leaves: copied in part, on a broken disk, edited by
+    hand.
+    """
 
     def setUp(self):
         super().setUp()
@@ -323,7 +328,8 @@ class Damage(Base):
     def test_without_digests_only_sizes_count(self):
         with mock.patch.dict(os.environ, ELASTIC_CHECKPOINT_DIGEST="0"):
             path = slurm_elastic.save({"n": 1234567}, self.directory, keep=3)
-        self.assertNotIn("blake2b", (path / "complete.json").read_text())  # as packages before this one wrote them
+        # As packages before this one wrote them.
+        self.assertNotIn("blake2b", (path / "complete.json").read_text())
         self.assertEqual(self.load(), (1234567, ""))
         path = slurm_elastic.save({"n": 4, "data": "x" * 100}, self.directory, keep=3)
         self.flip(path / "state.pickle")
@@ -359,7 +365,9 @@ class Damage(Base):
 
 
 class Order(Base):
-    """Who writes last need not be the newest: a world that was believed dead may come back, and save."""
+    """Who writes last need not be the newest: a world that was believed dead may come back, and
+    save.
+    """
 
     def save(self, n, incarnation, generation, keep=9):
         with mock.patch.object(checkpoint, "incarnation", lambda: incarnation), mock.patch.object(
@@ -402,7 +410,9 @@ class Order(Base):
 
     def test_two_that_write_at_once_get_a_number_each(self):
         numbers = checkpoint._numbers
-        with mock.patch.object(checkpoint, "_numbers", lambda base: [n for n in numbers(base) if n != 1]):
+        with mock.patch.object(
+            checkpoint, "_numbers", lambda base: [n for n in numbers(base) if n != 1]
+        ):
             self.save(1, None, None)
             self.save(2, None, None)
         self.assertEqual(self.names(), ["00000001", "00000002", "latest"])

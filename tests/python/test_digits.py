@@ -48,7 +48,9 @@ class Digits(unittest.TestCase):
 
     def check_log(self, *arguments):
         command = [sys.executable, os.path.join(EXAMPLE, "check_log.py"), *arguments]
-        return subprocess.run([*command, self.path("log")], capture_output=True, text=True, timeout=30)
+        return subprocess.run(
+            [*command, self.path("log")], capture_output=True, text=True, timeout=30
+        )
 
     @tap.needs_torch
     def test_a_resized_run_is_the_run_of_one_process(self):
@@ -57,7 +59,9 @@ class Digits(unittest.TestCase):
         with self.world("train_restart.py", 1, 0, *exact) as world:
             self.assertEqual(world.wait(50), [0])
         alone = self.parameters()
-        self.assertEqual(self.check_log("--epochs", "3").stdout.splitlines()[-1], "lost=0 repeated=0")
+        self.assertEqual(
+            self.check_log("--epochs", "3").stdout.splitlines()[-1], "lost=0 repeated=0"
+        )
         for name in os.listdir(self.directory):
             os.rename(self.path(name), self.path("alone-" + name))
 

@@ -85,9 +85,7 @@ class Events(unittest.TestCase):
                 self.assertTrue(all(page.told for page in world.pages))
                 said = {worker.stdout.read() for worker in world.workers}
             # The event comes with the boundary after `step` that were answered with None.
-            self.assertEqual(
-                said, {f"{step + 1} shrink 2 a rival {generation} {step}\nNone inf\n"}
-            )
+            self.assertEqual(said, {f"{step + 1} shrink 2 a rival {generation} {step}\nNone inf\n"})
 
     def test_kinds_reasons_and_deadlines(self):
         for kind, name in ((1, "grow"), (2, "shrink"), (3, "fault"), (4, "stop"), (99, "stop")):
@@ -431,7 +429,6 @@ class Package(unittest.TestCase):
         for name in slurm_elastic.__all__:
             self.assertTrue(hasattr(slurm_elastic, name), name)
 
-
     @unittest.skipUnless(
         all(map(importlib.util.find_spec, ("pip", "setuptools", "wheel"))),
         "pip, setuptools or wheel is not installed",
@@ -447,8 +444,11 @@ class Package(unittest.TestCase):
             copy, target = os.path.join(directory, "copy"), os.path.join(directory, "target")
             shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
             subprocess.run(
-                [sys.executable, "-m", "pip", "-q", "install", "--no-index", "--no-build-isolation"]
-                + ["--root-user-action=ignore", "--target", target, copy],
+                [
+                    *(sys.executable, "-m", "pip", "-q", "install", "--no-index"),
+                    *("--no-build-isolation", "--root-user-action=ignore"),
+                    *("--target", target, copy),
+                ],
                 check=True,
                 timeout=50,
                 stdout=sys.stderr,

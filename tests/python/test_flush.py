@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""elastic-flush: the newest complete snapshot becomes durable, and nothing else looks as if it were one, whatever lies in
-the run directory and whenever the program ends."""
+"""elastic-flush: the newest complete snapshot becomes durable, and nothing else looks as if it were
+one, whatever lies in the run directory and whenever the program ends.
+"""
 
 import contextlib
 import ctypes
@@ -67,8 +68,9 @@ class Base(unittest.TestCase):
         (path / "complete.json").write_text(json.dumps(text))
         return path
 
-    def existing(self, name, files={"state.pt": b"xy"}, **more):
+    def existing(self, name, files=None, **more):
         """Write a checkpoint."""
+        files = {"state.pt": b"xy"} if files is None else files
         path = self.checkpoint / name
         path.mkdir(0o700, parents=True)
         text = {"format": 1, "incarnation": "12.0", "generation": 3, **more}
@@ -104,7 +106,9 @@ class Base(unittest.TestCase):
 
     def content(self, name):
         path = self.checkpoint / name
-        return {file.name: file.read_bytes() for file in path.iterdir() if file.name != "complete.json"}
+        return {
+            file.name: file.read_bytes() for file in path.iterdir() if file.name != "complete.json"
+        }
 
     def assert_flushed(self, name, files):
         self.assertIn(name, self.names())
@@ -147,7 +151,7 @@ class Flushing(Base):
 
     def test_the_newest(self):
         keys = [("12.0", 1, 9), ("12.0", 2, 0), ("12.0", 2, 10), ("12.1", 0, 3), ("12.10", 0, 0)]
-        for (i, old), (j, new) in itertools.combinations(enumerate(keys), 2):
+        for old, new in itertools.combinations(keys, 2):
             for index in (0, 1):
                 with self.subTest(old=old, new=new, index=index):
                     shutil.rmtree(self.checkpoint, ignore_errors=True)
@@ -186,7 +190,9 @@ class Flushing(Base):
 
     def test_many_and_strange_names(self):
         strange = ["two\nlines", "-rf", "ä", "a b", "$(touch x)", "*", "x" * 255, "\x1b[31m", "\\"]
-        files = {name: name.encode() for name in strange + [f"f{i}" for i in range(64 - len(strange))]}
+        files = {
+            name: name.encode() for name in strange + [f"f{i}" for i in range(64 - len(strange))]
+        }
         path = self.buffer(0, files)
         # Of what is not listed nothing is touched.
         os.mkfifo(path / "fifo")
@@ -265,7 +271,13 @@ class Existing(Base):
 
     def test_what_was_never_announced_does_not_count(self):
         """What is above `latest` nobody reads."""
-        for latest, needed in (("00000001", True), ("00000002", False), ("00000009", False), ("x", False), ("0" * 40, False)):
+        for latest, needed in (
+            ("00000001", True),
+            ("00000002", False),
+            ("00000009", False),
+            ("x", False),
+            ("0" * 40, False),
+        ):
             with self.subTest(latest):
                 self.existing("00000001", step=4)
                 self.existing("00000002", step=5)
@@ -387,7 +399,10 @@ TORN = {
     "empty manifest": (lambda p: os.truncate(p / "complete.json", 0), "nothing in it"),
     "huge manifest": (lambda p: os.truncate(p / "complete.json", 1 << 43), "more than 65536 bytes"),
     "manifest is a FIFO": (instead(os.mkfifo, "complete.json"), "no regular file"),
-    "manifest is a link": (instead(lambda f: f.symlink_to("moved"), "complete.json"), "it is a symlink"),
+    "manifest is a link": (
+        instead(lambda f: f.symlink_to("moved"), "complete.json"),
+        "it is a symlink",
+    ),
 }
 
 
@@ -489,11 +504,15 @@ class Removing(Base):
     def test_not_after_an_error(self):
         self.buffer(0)
         self.checkpoint.write_text("no directory")
-        self.flush("--remove", "--max-age=50", status=1, says="cannot open the checkpoint directory")
+        self.flush(
+            "--remove", "--max-age=50", status=1, says="cannot open the checkpoint directory"
+        )
         self.assertTrue((self.run_dir / "snapshot/0/complete.json").exists())
         for path in (self.run_dir, *self.run_dir.rglob("*")):
             os.utime(path, (0, 0))  # its user may say so, and nobody believes it
-        self.flush("--remove", "--max-age=50", status=1, says="cannot open the checkpoint directory")
+        self.flush(
+            "--remove", "--max-age=50", status=1, says="cannot open the checkpoint directory"
+        )
         self.assertTrue((self.run_dir / "snapshot/0/complete.json").exists())
         time.sleep(2.1)
         self.flush("--remove", "--max-age=1", status=1, says="; given up after 1 s")
@@ -507,7 +526,9 @@ class Removing(Base):
         self.assertFalse(self.run_dir.exists())
 
     def test_deep_trees(self):
-        """A directory that lies deeper than a process has descriptors, and closed ones in between."""
+        """A directory that lies deeper than a process has descriptors, and closed ones in
+        between.
+        """
         self.buffer(0)
         fds = [os.open(self.run_dir, os.O_RDONLY)]
         for n in range(3500):
@@ -545,7 +566,9 @@ class Removing(Base):
 
         mine = [start(str(self.run_dir)), start(str(self.run_dir), A="z" * 4090)]
         others = [start(f"{self.run_dir}{end}") for end in ("x", "/", "-ib")]
-        others.append(start("", X_ELASTIC_RUN_DIR=str(self.run_dir), N=f"\nELASTIC_RUN_DIR={self.run_dir}"))
+        others.append(
+            start("", X_ELASTIC_RUN_DIR=str(self.run_dir), N=f"\nELASTIC_RUN_DIR={self.run_dir}")
+        )
         self.buffer(0)
         self.flush("--remove", says="flushed")
         self.assertEqual([each.poll() for each in mine], [None, None])
@@ -559,10 +582,14 @@ class Removing(Base):
         fd = os.open(self.run_dir, os.O_RDONLY)
         self.addCleanup(os.close, fd)
         fcntl.flock(fd, fcntl.LOCK_EX)
-        self.flush("--remove", "--keep-time=1", "--max-age=50", status=3, says="out of time after 1 s")
+        self.flush(
+            "--remove", "--keep-time=1", "--max-age=50", status=3, says="out of time after 1 s"
+        )
         self.assertTrue(self.run_dir.exists())
         time.sleep(1.1)
-        self.flush("--remove", "--keep-time=1", "--max-age=1", status=3, says="; given up after 1 s")
+        self.flush(
+            "--remove", "--keep-time=1", "--max-age=1", status=3, says="; given up after 1 s"
+        )
         self.assertFalse(self.run_dir.exists())
 
     def test_sweep(self):
@@ -577,7 +604,13 @@ class Removing(Base):
         self.assertEqual(self.names(), [".flushed-12.0.3.1-n1"])
 
     def test_sweep_is_not_held_up(self):
-        kinds = (os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero"), listen, lambda path: None)
+        kinds = (
+            os.mkfifo,
+            os.mkdir,
+            lambda path: path.symlink_to("/dev/zero"),
+            listen,
+            lambda path: None,
+        )
         for make in kinds:
             make(self.run_dir / "agent.lock")
             self.flush("--sweep", "--max-age=50", says="it is in use")
@@ -589,7 +622,9 @@ class Removing(Base):
             make(self.run_dir / "agent.lock")
             (self.run_dir / "large").write_bytes(b"x")
             time.sleep(2.1)
-            self.flush("--sweep", "--max-age=1", says="nothing to flush: there is no complete snapshot")
+            self.flush(
+                "--sweep", "--max-age=1", says="nothing to flush: there is no complete snapshot"
+            )
             self.assertFalse(self.run_dir.exists())
 
     def is_locked(self, path):
@@ -688,7 +723,9 @@ class Users(Base):
         self.flush(status=1, says=f"belongs to uid {STRANGER}: run this as that user, not as uid 0")
         self.assertEqual(self.names(), [])
         self.flush_as_stranger(says="flushed")
-        self.assertEqual((self.checkpoint / ".flushed-12.0.3.1-n1/state.pt").stat().st_uid, STRANGER)
+        self.assertEqual(
+            (self.checkpoint / ".flushed-12.0.3.1-n1/state.pt").stat().st_uid, STRANGER
+        )
 
     def test_other_processes_of_the_user_cannot_trace_it(self):
         if b"__asan_init" in FLUSH.read_bytes():
@@ -699,13 +736,17 @@ class Users(Base):
         self.addCleanup(os.close, fd)
         fcntl.flock(fd, fcntl.LOCK_EX)
         command = [self.program, "--keep-time=50", str(self.run_dir)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, preexec_fn=self.become_stranger) as process:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, preexec_fn=self.become_stranger
+        ) as process:
             self.addCleanup(process.kill)
             end = time.monotonic() + 20
             # What may be traced belongs to its user.
             while os.stat(f"/proc/{process.pid}/environ").st_uid != 0 and time.monotonic() < end:
                 time.sleep(0.01)
-            self.assertIn(f"Uid:\t{STRANGER}\t", pathlib.Path(f"/proc/{process.pid}/status").read_text())
+            self.assertIn(
+                f"Uid:\t{STRANGER}\t", pathlib.Path(f"/proc/{process.pid}/status").read_text()
+            )
             self.assertEqual(os.stat(f"/proc/{process.pid}/environ").st_uid, 0)
             fcntl.flock(fd, fcntl.LOCK_UN)
             self.assertIn(b"flushed", process.stdout.read())
@@ -736,7 +777,9 @@ class Users(Base):
         """On a file system of its own that only the children of this test see."""
         self.run_dir = self.directory / "elastic-0-12.0-n1"
         mount = f"mount -t tmpfs -o size=1m none {self.checkpoint}"
-        if subprocess.run(["unshare", "--mount", "sh", "-c", mount], stderr=subprocess.DEVNULL).returncode:
+        if subprocess.run(
+            ["unshare", "--mount", "sh", "-c", mount], stderr=subprocess.DEVNULL
+        ).returncode:
             self.skipTest("no file system can be mounted here")
         self.buffer(0, {"small": b"x" * 1000, "large": b"x" * (2 << 20)})
         code = f'{mount} && "$@"; echo $? "$(ls -A {self.checkpoint})"'
@@ -747,7 +790,9 @@ class Users(Base):
             timeout=50,
         )
         self.assertEqual(done.stdout, b"1 \n")
-        self.assertIn(b"not flushed: snapshot/0 of 12.0, generation 3, step 1: cannot write in ", done.stderr)
+        self.assertIn(
+            b"not flushed: snapshot/0 of 12.0, generation 3, step 1: cannot write in ", done.stderr
+        )
         self.assertIn(b"No space left on device\n", done.stderr)
 
 
@@ -756,7 +801,9 @@ class Interrupted(Base):
 
     def start(self, *options):
         return subprocess.Popen(
-            [str(FLUSH), *options, str(self.run_dir)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [str(FLUSH), *options, str(self.run_dir)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
 
     def temporaries(self):
@@ -859,7 +906,9 @@ class Interrupted(Base):
         self.assertEqual(self.names(), [".flushed-12.0.3.1-n1"])
 
     def meanwhile(self, change):
-        """Flush again and again while somebody changes the newest buffer: what is flushed is what one of the manifests says."""
+        """Flush again and again while somebody changes the newest buffer: what is flushed is what
+        one of the manifests says.
+        """
         older, newer = {"state.pt": b"o" * 1000}, {"state.pt": b"n" * (3 << 20)}
         self.buffer(0, older, step=1)
         path = self.buffer(1, newer, step=2)
@@ -906,7 +955,9 @@ class Interrupted(Base):
         self.meanwhile(change)
 
     def test_exchanged(self):
-        """The file with a link to a secret, its directory, and the manifest with one of other files."""
+        """The file with a link to a secret, its directory, and the manifest with one of other
+        files.
+        """
         libc = ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
         secret = self.directory / "secret"
         secret.write_bytes(b"s" * (3 << 20))

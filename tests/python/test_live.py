@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""slurm_elastic.live in one process: what a State does. Worlds that change: tests/system/live.bats."""
+"""slurm_elastic.live in one process: what a State does. Worlds that change:
+tests/system/live.bats.
+"""
 
 import os
 import random
@@ -131,36 +133,43 @@ class FirstStep(Case):
 
     def test_what_is_trained_by_now_is_told_before_its_boundary(self):
         state = live.State(self.model, self.optimizer)
-        state._watch()
+        state._progress.watch()
         told, at_boundaries = [], []
-        look = lambda: at_boundaries.append(list(told))
-        with mock.patch.multiple(live._events, tell_signature=told.append, elastic_event_detected=look):
+
+        def look():
+            at_boundaries.append(list(told))
+
+        with mock.patch.multiple(
+            live._events, tell_signature=told.append, elastic_event_detected=look
+        ):
             for _ in range(2):
-                state._begin_training()
+                state._progress.begin_world()
                 for _ in range(3):
                     self.model.register_buffer(f"mask{state.steps}", torch.ones(3))
                     self.backward()
                     state.step()
                     if state.steps in (1, 4):
-                        expected = live._digest(state._outline())
+                        expected = state._signature()
                         self.assertEqual(told[-1], expected)
         self.assertEqual([len(each) for each in at_boundaries], [1, 1, 1, 2, 2, 2])
         self.assertEqual(len(set(told)), 2)
 
     def test_a_state_that_has_only_begun_is_nobodys_source_before(self):
         state = live.State(self.model, self.optimizer)
-        state._watch()
-        with tempfile.TemporaryDirectory() as empty, mock.patch.dict(os.environ, ELASTIC_CHECKPOINT_DIR=empty):
+        state._progress.watch()
+        with tempfile.TemporaryDirectory() as empty, mock.patch.dict(
+            os.environ, ELASTIC_CHECKPOINT_DIR=empty
+        ):
             self.assertFalse(state._load_latest())
         for torn in True, False:
-            state._begin_training()
-            self.assertEqual(state._standing.whole, -1)
+            state._progress.begin_world()
+            self.assertEqual(state._progress.standing.whole, -1)
             self.backward()
             if torn:
-                state._tear()
-                self.assertEqual(state._standing, (-1, -1))
+                state._progress.undo()
+                self.assertEqual(state._progress.standing, (-1, -1))
         state.step()
-        self.assertEqual(state._standing.whole, 1)
+        self.assertEqual(state._progress.standing.whole, 1)
 
 
 @tap.needs_torch
@@ -191,7 +200,7 @@ class RandomNumbers(Case):
         torch.manual_seed(77)
         random.seed(77)
         state.load_state_dict(sent)
-        state._take_up(rank)
+        state._begin_here(rank)
         drawn = self.draw()
         _generators.restore(taken)
         return drawn, self.draw()
@@ -212,14 +221,14 @@ class RandomNumbers(Case):
         self.assertEqual(self.received(None, 0)[0], expected)
 
     def test_anything_else_is_refused(self):
-        with self.assertRaisesRegex(ValueError, "'global'.*\"own\", \"shared\" or None"):
+        with self.assertRaisesRegex(ValueError, '\'global\'.*"own", "shared" or None'):
             live.State(self.model, rng="global")
 
 
 @tap.needs_torch
 class Outline(Case):
     def digest(self, model, *parts, **values):
-        return live._digest(live.State(model, *parts, **values)._outline())
+        return live.State(model, *parts, **values)._signature()
 
     def test_it_tells_what_cannot_take_over_each_others_state(self):
         model, optimizer = self.model, self.optimizer
@@ -245,12 +254,14 @@ class Outline(Case):
         self.backward()
         self.optimizer.step()
         again = torch.optim.SGD(self.model.parameters(), lr=7)
-        self.assertEqual(self.digest(self.model, again, ElasticSampler(10, 2, seed=5), best=1), first)
+        self.assertEqual(
+            self.digest(self.model, again, ElasticSampler(10, 2, seed=5), best=1), first
+        )
 
     def test_it_is_the_same_in_another_process(self):
         code = (
             "import torch; from slurm_elastic import live; m = torch.nn.Linear(3, 2); "
-            "print(live._digest(live.State(m, torch.optim.SGD(m.parameters(), lr=1))._outline()))"
+            "print(live.State(m, torch.optim.SGD(m.parameters(), lr=1))._signature())"
         )
         done = subprocess.run(
             [sys.executable, "-c", code],

@@ -11,7 +11,8 @@ import tap
 RANK = """
 import sys
 import torch, torch.distributed as dist
-from slurm_elastic import _transfer, _wrapper, live
+from slurm_elastic import _sharing, _transfer, _wrapper, live
+import torch.nn.parallel.distributed as ddp_module
 torch.set_num_threads(1)
 _transfer.PARCEL_BYTES, _transfer.PARCELS = 4096, 3
 have_it, older, directory = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
@@ -38,23 +39,23 @@ def step():
     optimizer.zero_grad()
     model(torch.ones(2, 3, 8, 8)).square().mean().backward()
     optimizer.step()
-    state._steps += 1
+    state._progress.steps += 1
 
 # Those at the end lack any state, others may have an older one.
-state._is_whole = rank < have_it + older
+state._progress.is_whole = rank < have_it + older
 for _ in range(5 if rank < have_it else 2 if rank < have_it + older else 0):
     step()
 if rank < have_it:
     state.best = [5, torch.ones(2, dtype=torch.bool)]
     model.flags.fill_(3)
     model.count.fill_(7)
-assert live._share(state)
-assert state.steps == 5 and state._is_whole and model.count == 7, state.steps
+assert _sharing.share(state)
+assert state.steps == 5 and state._progress.is_whole and model.count == 7, state.steps
 assert not any("__deepcopy__" in vars(v) for each in optimizer.state.values() for v in each.values() if torch.is_tensor(v))
 
 calls = []
-function = _wrapper.ddp_module._sync_module_states
-_wrapper.ddp_module._sync_module_states = lambda *args, **kwargs: calls.append(1) or function(*args, **kwargs)
+function = ddp_module._sync_module_states
+ddp_module._sync_module_states = lambda *args, **kwargs: calls.append(1) or function(*args, **kwargs)
 for is_shared in (True, False):
     _wrapper.wrap(state, is_shared)
     assert calls == ([] if is_shared else [1]), calls
@@ -92,22 +93,22 @@ os._exit(2)
 
 ANEW = """
 import torch, torch.distributed as dist
-from slurm_elastic import live
+from slurm_elastic import _membership, live
 dist.init_process_group("gloo")
 torch.manual_seed(dist.get_rank())
 state = live.State(torch.nn.Linear(3, 2))
-state._watch()
+state._progress.watch()
 
 def lost(state, is_shared):
     raise ConnectionError
 
-wrap, live.wrap = live.wrap, lost
+wrap, _membership.wrap = _membership.wrap, lost
 try:
-    live._begin(state)
+    _membership.begin(state)
 except ConnectionError:
-    state._tear()
-live.wrap = wrap
-live._begin(state)
+    state._progress.undo()
+_membership.wrap = wrap
+_membership.begin(state)
 weights = [torch.empty(2, 3), torch.empty(2, 3)]
 dist.all_gather(weights, state.model.weight.data)
 assert torch.equal(*weights)
@@ -116,33 +117,33 @@ assert torch.equal(*weights)
 
 BETWEEN = """
 import torch, torch.distributed as dist
-from slurm_elastic import live
+from slurm_elastic import _sharing, live
 dist.init_process_group("gloo")
 rank = dist.get_rank()
 models = torch.nn.ModuleList([torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)])
 optimizers = [torch.optim.Adam(each.parameters()) for each in models]
 state = live.State(models, *optimizers)
-state._watch()
-state._begin_training()
+state._progress.watch()
+state._progress.begin_world()
 if rank == 1:  # the other one is a newcomer
     models[0](torch.ones(1, 3)).sum().backward()
     optimizers[0].step()
-    state._tear()
-assert live._share(state)
+    state._progress.undo()
+assert _sharing.share(state)
 assert state.steps == 0 and len(optimizers[0].state) == 2 and len(optimizers[1].state) == 0
 """
 
 
 PART = """
 import torch, torch.distributed as dist
-from slurm_elastic import live
+from slurm_elastic import _sharing, live
 dist.init_process_group("gloo")
 rank = dist.get_rank()
 torch.manual_seed(rank)
 state = live.State(torch.nn.Linear(3, 2), rank=rank)
-state._steps = [0, 7, 7][rank]  # none of which is whole
-assert live._share(state)
-assert (state.steps, state.rank, state._standing) == (7, 1, (7, -1))
+state._progress.steps = [0, 7, 7][rank]  # none of which is whole
+assert _sharing.share(state)
+assert (state.steps, state.rank, state._progress.standing) == (7, 1, (7, -1))
 weights = [torch.empty(2, 3) for _ in range(3)]
 dist.all_gather(weights, state.model.weight.data)
 assert torch.equal(weights[0], weights[1]) and torch.equal(weights[1], weights[2])
@@ -152,21 +153,29 @@ assert torch.equal(weights[0], weights[1]) and torch.equal(weights[1], weights[2
 @tap.needs_torch
 class Anew(unittest.TestCase):
     def test_parameters_are_made_equal_again_if_the_world_was_lost_meanwhile(self):
-        with tempfile.TemporaryDirectory() as directory, fake_agent.World(["-c", ANEW], 2, checkpoint=directory) as world:
+        with tempfile.TemporaryDirectory() as directory, fake_agent.World(
+            ["-c", ANEW], 2, checkpoint=directory
+        ) as world:
             self.assertEqual(world.wait(50), [0, 0])
 
     def test_so_are_optimizers_if_the_first_step_was_torn_between_two(self):
-        with tempfile.TemporaryDirectory() as directory, fake_agent.World(["-c", BETWEEN], 2, checkpoint=directory) as world:
+        with tempfile.TemporaryDirectory() as directory, fake_agent.World(
+            ["-c", BETWEEN], 2, checkpoint=directory
+        ) as world:
             self.assertEqual(world.wait(50), [0, 0])
 
     def test_all_go_on_from_one_ranks_part_of_a_step_if_nothing_else_is_left(self):
-        with tempfile.TemporaryDirectory() as directory, fake_agent.World(["-c", PART], 3, checkpoint=directory) as world:
+        with tempfile.TemporaryDirectory() as directory, fake_agent.World(
+            ["-c", PART], 3, checkpoint=directory
+        ) as world:
             self.assertEqual(world.wait(50), [0, 0, 0])
 
 
 @tap.needs_torch
 class Lost(unittest.TestCase):
-    def test_a_sender_does_not_wait_for_a_receiver_that_does_not_take_it_once_the_world_is_torn(self):
+    def test_a_sender_does_not_wait_for_a_receiver_that_does_not_take_it_once_the_world_is_torn(
+        self,
+    ):
         with fake_agent.World(["-c", LOST], 2) as world:
             self.assertEqual(world.workers[0].wait(50), 0)
 
@@ -206,8 +215,15 @@ class Lines(unittest.TestCase):
     def test_each_receiver_has_one_source_and_each_rank_at_most_one_target(self):
         from slurm_elastic import _transfer
 
-        for sources, receivers in (([0], [1, 2, 3]), ([0, 1], [2, 3, 4]), ([0, 2, 3], [1]), ([1], [])):
-            pairs = {rank: _transfer.neighbours(rank, sources, receivers) for rank in sources + receivers}
+        for sources, receivers in (
+            ([0], [1, 2, 3]),
+            ([0, 1], [2, 3, 4]),
+            ([0, 2, 3], [1]),
+            ([1], []),
+        ):
+            pairs = {
+                rank: _transfer.neighbours(rank, sources, receivers) for rank in sources + receivers
+            }
             for rank, (source, target) in pairs.items():
                 self.assertEqual(source is None, rank in sources)
                 if source is not None:

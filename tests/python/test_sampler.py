@@ -43,7 +43,9 @@ class Model:
     def shares(self, step, world):
         sizes = batch_sizes(self.batch, world) if len(step) == self.batch else None
         if sizes is None:  # the last one: as equal as can be, and the first rank has something
-            sizes = [-(-(r + 1) * len(step) // world) + (-r * len(step) // world) for r in range(world)]
+            sizes = [
+                -(-(r + 1) * len(step) // world) + (-r * len(step) // world) for r in range(world)
+            ]
         shares = []
         for size in sizes:
             shares.append(step[:size])
@@ -216,7 +218,10 @@ class Use(unittest.TestCase):
             (dict(dataset=5, global_batch=4, rank=0), "give both or none"),
             (dict(dataset=5, global_batch=4, rank=2, world_size=2), "rank 2: must be 0 to 1"),
             (dict(dataset=5, global_batch=4, rank=-1, world_size=2), "rank -1"),
-            (dict(dataset=9, global_batch=4, rank=0, world_size=5), "4 samples cannot be shared by 5"),
+            (
+                dict(dataset=9, global_batch=4, rank=0, world_size=5),
+                "4 samples cannot be shared by 5",
+            ),
         ):
             with self.assertRaisesRegex(ValueError, part):
                 ElasticSampler(**arguments)

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A copy of the state in the node's memory: what is in it, who writes it, and that it is complete or absent."""
+"""A copy of the state in the node's memory: what is in it, who writes it, and that it is complete
+or absent.
+"""
 
 import contextlib
 import hashlib
@@ -10,7 +12,6 @@ import os
 import pathlib
 import pickle
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -68,13 +69,29 @@ class Flat(unittest.TestCase):
             return [value]
         if isinstance(value, dict):
             value = list(value.values())
-        return [tensor for each in value for tensor in self.tensors(each)] if isinstance(value, (list, tuple)) else []
+        return (
+            [tensor for each in value for tensor in self.tensors(each)]
+            if isinstance(value, (list, tuple))
+            else []
+        )
 
     def test_every_type_and_shape(self):
         import torch
 
         generator = torch.Generator().manual_seed(1)
-        types = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool, torch.complex64)
+        types = (
+            torch.float64,
+            torch.float32,
+            torch.float16,
+            torch.bfloat16,
+            torch.int64,
+            torch.int32,
+            torch.int16,
+            torch.int8,
+            torch.uint8,
+            torch.bool,
+            torch.complex64,
+        )
         for dtype in types:
             for shape in ((), (0,), (1,), (3, 5), (2, 0, 4), (7, 1, 11)):
                 self.assert_same([torch.rand(shape, generator=generator).mul(100).to(dtype)])
@@ -86,7 +103,13 @@ class Flat(unittest.TestCase):
         optimizer = torch.optim.AdamW(model.parameters())
         model(torch.ones(2, 5)).sum().backward()
         optimizer.step()
-        state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "rng": torch.get_rng_state(), "best": 0.5, "names": ("a", None)}
+        state = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "rng": torch.get_rng_state(),
+            "best": 0.5,
+            "names": ("a", None),
+        }
         found = self.assert_same(state)
         torch.optim.AdamW(model.parameters()).load_state_dict(found["optimizer"])
 
@@ -101,7 +124,15 @@ class Flat(unittest.TestCase):
         import torch
 
         base = torch.arange(60.0).reshape(5, 12)
-        self.assert_same([base.t(), base[:, ::3], base[2:4], torch.ones(3).expand(4, 3), torch.nn.Parameter(base).detach()])
+        self.assert_same(
+            [
+                base.t(),
+                base[:, ::3],
+                base[2:4],
+                torch.ones(3).expand(4, 3),
+                torch.nn.Parameter(base).detach(),
+            ]
+        )
 
     def test_what_is_cut_or_foreign_is_refused(self):
         import torch
@@ -123,8 +154,19 @@ class Snapshot(unittest.TestCase):
         self.checkpoint = self.directory / "checkpoint"
 
     def world(self, size, *arguments, environment=None, **options):
-        places = {"ELASTIC_RUN_DIR": str(self.directory), "ELASTIC_INCARNATION": "12.1", **(environment or {})}
-        return fake_agent.World(["-c", WRITER, *map(str, arguments)], size, generation=3, environment=places, checkpoint=self.checkpoint, **options)
+        places = {
+            "ELASTIC_RUN_DIR": str(self.directory),
+            "ELASTIC_INCARNATION": "12.1",
+            **(environment or {}),
+        }
+        return fake_agent.World(
+            ["-c", WRITER, *map(str, arguments)],
+            size,
+            generation=3,
+            environment=places,
+            checkpoint=self.checkpoint,
+            **options,
+        )
 
     def buffers(self):
         """What is complete, checked: manifests with their state, by name."""
@@ -136,7 +178,9 @@ class Snapshot(unittest.TestCase):
                 entry = manifest["files"]["state.flat"]
                 self.assertEqual(list(manifest["files"]), ["state.flat"])
                 self.assertEqual(entry["bytes"], len(data))
-                self.assertEqual(entry["blake2b"], hashlib.blake2b(data, digest_size=32).hexdigest())
+                self.assertEqual(
+                    entry["blake2b"], hashlib.blake2b(data, digest_size=32).hexdigest()
+                )
                 found[buffer.name] = (manifest, _flat.read(io.BytesIO(data)))
         return found
 
@@ -147,7 +191,10 @@ class Snapshot(unittest.TestCase):
         self.assertEqual({name: state["n"] for name, (_, state) in found.items()}, {"0": 3, "1": 2})
         manifest, state = found["0"]
         self.assertTrue(bool((state["model"]["weight"] == 3).all()))
-        self.assertEqual((manifest["format"], manifest["incarnation"], manifest["generation"], manifest["step"]), (1, "12.1", 3, 0))
+        self.assertEqual(
+            (manifest["format"], manifest["incarnation"], manifest["generation"], manifest["step"]),
+            (1, "12.1", 3, 0),
+        )
         self.assertEqual(manifest["checkpoint"], str(self.checkpoint))
         for path in self.directory.rglob("*"):
             if "snapshot" in path.parts:
@@ -158,7 +205,9 @@ class Snapshot(unittest.TestCase):
         for count in (3, 1):
             with self.world(1, count) as world:
                 self.assertEqual(world.wait(50), [0])
-        self.assertEqual({name: state["n"] for name, (_, state) in self.buffers().items()}, {"0": 3, "1": 1})
+        self.assertEqual(
+            {name: state["n"] for name, (_, state) in self.buffers().items()}, {"0": 3, "1": 1}
+        )
         self.assertEqual(_snapshot._older_of(self.directory / "snapshot"), 0)
         (self.directory / "snapshot/1/complete.json").unlink()
         self.assertEqual(_snapshot._older_of(self.directory / "snapshot"), 1)
@@ -166,7 +215,9 @@ class Snapshot(unittest.TestCase):
     def test_what_does_not_fit_is_not_begun(self):
         writer = _snapshot._Writer(self.directory / "snapshot")
         said = io.StringIO()
-        with mock.patch.object(_snapshot._memory, "available", return_value=1000), contextlib.redirect_stderr(said):
+        with mock.patch.object(
+            _snapshot._memory, "available", return_value=1000
+        ), contextlib.redirect_stderr(said):
             self.assertFalse(writer.write({"data": b"x" * 600}))
             self.assertFalse(writer.write({"data": b"x" * 600}))
         self.assertEqual(said.getvalue().count("no snapshot: twice"), 1)
@@ -176,11 +227,24 @@ class Snapshot(unittest.TestCase):
         with self.world(3, 1, stdout=subprocess.PIPE, text=True) as world:  # all on one node
             said = [worker.communicate(timeout=60)[0].splitlines()[-1] for worker in world.workers]
         self.assertEqual(said, ["[true]", "[false]", "[false]"])
-        for size, slots, writers in ((1, 1, [0]), (2, 1, [0, 1]), (6, 2, [0, 4]), (8, 1, [0, 7]), (4, 4, [0])):
+        for size, slots, writers in (
+            (1, 1, [0]),
+            (2, 1, [0, 1]),
+            (6, 2, [0, 4]),
+            (8, 1, [0, 7]),
+            (4, 4, [0]),
+        ):
             found = []
             for rank in range(size):
-                place = {"RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank % slots, "LOCAL_WORLD_SIZE": slots}
-                with mock.patch.dict(os.environ, {name: str(value) for name, value in place.items()}):
+                place = {
+                    "RANK": rank,
+                    "WORLD_SIZE": size,
+                    "LOCAL_RANK": rank % slots,
+                    "LOCAL_WORLD_SIZE": slots,
+                }
+                with mock.patch.dict(
+                    os.environ, {name: str(value) for name, value in place.items()}
+                ):
                     found += [rank] if _snapshot._node_writes() else []
             self.assertEqual(found, writers)
 
@@ -221,9 +285,17 @@ class Snapshot(unittest.TestCase):
             subprocess.run(["umount", "-l", str(self.directory)], check=True)
 
     def test_without_elasticrun_nothing_is_written(self):
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("ELASTIC_")}
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("ELASTIC_")
+        }
         code = "import slurm_elastic; print(slurm_elastic.snapshot({'n': 1}), slurm_elastic.wait_for_snapshot())"
-        done = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True, timeout=60)
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
         self.assertEqual(done.stdout, "False None\n")
 
 

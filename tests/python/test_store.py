@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""AgentStore: torch's names for it, threads, fork, time limits, errors. The agent is played here."""
+"""AgentStore: torch's names for it, threads, fork, time limits, errors. The agent is played
+here.
+"""
 
 import base64
 import json
@@ -263,20 +265,24 @@ class Store(unittest.TestCase):
     def test_who_forms_a_live_world_waits_until_it_is_over(self):
         """Others may have a long step to end before they come."""
         import torch
-        from slurm_elastic import _events, live
+        from slurm_elastic import _events, _membership, live
 
         world = _events.World(3, 4, rank=0, size=2, local_rank=0, local_size=1, nodes=2, save=0)
         for end in (lambda: self.agent.connections[-1].shutdown(2), self.agent.end):
-            membership = live._Membership(world, live.State(torch.nn.Linear(2, 2)), timedelta(minutes=7))
-            with mock.patch.dict(os.environ, ELASTIC_STORE=self.path), mock.patch.object(_events, "_library", mock.MagicMock()):
+            membership = _membership.Membership(
+                world, live.State(torch.nn.Linear(2, 2)), timedelta(minutes=7)
+            )
+            with mock.patch.dict(os.environ, ELASTIC_STORE=self.path), mock.patch.object(
+                _events, "_library", mock.MagicMock()
+            ):
                 _events._library.elastic_world_forms.return_value = 0
-                threads, results = in_threads(1, lambda _: membership.enter())
+                threads, results = in_threads(1, lambda _, entering=membership: entering.enter())
                 until(lambda: self.agent.waiting == 1)
                 self.assertEqual(self.agent.longest, 7 * 60)
                 end()
                 threads[0].join(5)
                 self.assertIsInstance(results[0], self.module.StoreError)
-                membership.leave(torn=True)
+                membership.leave(lost=True)
             with self.agent.changed:
                 self.agent.waiting = 0  # that of the connection that has ended goes on
 

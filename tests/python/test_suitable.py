@@ -43,15 +43,21 @@ class Suitable(unittest.TestCase):
             words = f"^{name} is a model sharded by FSDP: .*restart mode"
             self.assert_refused(words, kind(2, 2))
             self.assert_refused(words, torch.nn.Sequential(torch.nn.Linear(2, 2), kind(2, 2)))
-            self.assert_refused(f"^Mine{name} is a model sharded by FSDP", class_named("Mine" + name, kind)(2, 2))
+            self.assert_refused(
+                f"^Mine{name} is a model sharded by FSDP", class_named("Mine" + name, kind)(2, 2)
+            )
 
     @tap.needs_torch
     def test_sharded_optimizers_are_refused(self):
         import torch
 
         model = torch.nn.Linear(2, 2)
-        optimizer = class_named("ZeroRedundancyOptimizer", torch.optim.SGD)(model.parameters(), lr=0.1)
-        self.assert_refused("^ZeroRedundancyOptimizer is an optimizer whose state is sharded", model, optimizer)
+        optimizer = class_named("ZeroRedundancyOptimizer", torch.optim.SGD)(
+            model.parameters(), lr=0.1
+        )
+        self.assert_refused(
+            "^ZeroRedundancyOptimizer is an optimizer whose state is sharded", model, optimizer
+        )
 
     @tap.needs_torch
     def test_sharded_tensors_are_refused_when_they_come_up(self):
@@ -77,7 +83,9 @@ class Suitable(unittest.TestCase):
     def test_a_wrapper_is_refused(self):
         import torch
 
-        self.assert_refused("^give the model, not its DataParallel", torch.nn.DataParallel(torch.nn.Linear(2, 2)))
+        self.assert_refused(
+            "^give the model, not its DataParallel", torch.nn.DataParallel(torch.nn.Linear(2, 2))
+        )
 
     @tap.needs_torch
     def test_batch_norm_is_warned_of_once(self):
@@ -95,7 +103,9 @@ class Suitable(unittest.TestCase):
     def test_other_models_pass_without_a_word(self):
         from torch import nn
 
-        plain = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2, track_running_stats=False), nn.LayerNorm(2))
+        plain = nn.Sequential(
+            nn.Linear(2, 2), nn.BatchNorm1d(2, track_running_stats=False), nn.LayerNorm(2)
+        )
         for model in (plain, nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm1d(2))):
             self.state(model)
             self.assertEqual(self.warned, [])

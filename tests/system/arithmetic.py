@@ -5,19 +5,22 @@
     arithmetic.py train LOG STEPS [SIZE,...]
     arithmetic.py check REFERENCE LOG MODEL TOLERANCE
 
-train: the digits of examples/digits as train_restart.py trains them, three models side by side in the same steps, so that one job answers
-for all: "float64" and "float32" as documented, and "unweighted", float64 without loss_scale(), which must not pass. With SIZEs, the first
-world has to have the first of these sizes, and so on; each but the last makes at most STEPS_OF_A_WORLD steps and then waits to be
-resized. Without RANK in the environment it is one process without DistributedDataParallel, whose every step is the textbook's: the mean
-over the global batch, no shares, no average of gradients. That is the reference: a stricter one than two workers that stay two, whose
-order of summation would be that of some worlds of the resized run.
+train: the digits of examples/digits as train_restart.py trains them, three models side by side in
+the same steps, so that one job answers for all: "float64" and "float32" as documented, and
+"unweighted", float64 without loss_scale(), which must not pass. With SIZEs, the first world has to
+have the first of these sizes, and so on; each but the last makes at most STEPS_OF_A_WORLD steps and
+then waits to be resized. Without RANK in the environment it is one process without
+DistributedDataParallel, whose every step is the textbook's: the mean over the global batch, no
+shares, no average of gradients. That is the reference: a stricter one than two workers that stay
+two, whose order of summation would be that of some worlds of the resized run.
 
-LOG for rank 0, LOG.1, LOG.2, ... for the others: a JSON line for each step, which examples/digits/check_log.py reads too. "loss" is summed
-over this rank's samples, "state" is a hash of parameters and optimizer after the step, "loaded" the same before a world's first one.
+LOG for rank 0, LOG.1, LOG.2, ... for the others: a JSON line for each step, which
+examples/digits/check_log.py reads too. "loss" is summed over this rank's samples, "state" is a hash
+of parameters and optimizer after the step, "loaded" the same before a world's first one.
 
-check: exit status 0 if each step of REFERENCE was made once in LOG, by all ranks of one world, with a global loss within
-TOLERANCE of the reference's, and if parameters and optimizer were the same on all ranks after each step and after each change. Else 1, and
-a line for what differs.
+check: exit status 0 if each step of REFERENCE was made once in LOG, by all ranks of one world, with
+a global loss within TOLERANCE of the reference's, and if parameters and optimizer were the same on
+all ranks after each step and after each change. Else 1, and a line for what differs.
 """
 
 import collections
@@ -30,12 +33,17 @@ import sys
 import time
 
 GLOBAL_BATCH = 128
-# Rounding may put an input of a ReLU on the other side of 0, and the sooner the larger the steps: at 0.2, float32 runs of one training
-# on 1 and on 3 workers part by more than 1e-5 for 2 of 24 seeds. At 0.1 it was 2e-6 at most, and 5e-7 for all but two.
+# Rounding may put an input of a ReLU on the other side of 0, and the sooner the larger the steps:
+# at 0.2, float32 runs of one training on 1 and on 3 workers part by more than 1e-5 for 2 of 24
+# seeds. At 0.1 it was 2e-6 at most, and 5e-7 for all but two.
 LEARNING_RATE = 0.1
 SEED = 0
 STEPS_OF_A_WORLD = 40
-MODELS = {"float64": ("float64", True), "float32": ("float32", True), "unweighted": ("float64", False)}
+MODELS = {
+    "float64": ("float64", True),
+    "float32": ("float32", True),
+    "unweighted": ("float64", False),
+}
 
 
 # ---- training ------------------------------------------------------------------------------------
@@ -112,14 +120,21 @@ def train(path, steps, sizes):
             model.distribute()
 
     log = open(path if sampler.rank == 0 else f"{path}.{sampler.rank}", "a", buffering=1)
-    constant = {"generation": world, "world": sampler.world_size, "rank": sampler.rank, "samples": len(data)}
+    constant = {
+        "generation": world,
+        "world": sampler.world_size,
+        "rank": sampler.rank,
+        "samples": len(data),
+    }
     made_here = 0
     for epoch in range(sampler.epoch, steps // len(sampler)):
         sampler.set_epoch(epoch)
         for step, (x, y, index) in enumerate(loader, sampler.step):
             scale = sampler.loss_scale()
             indices = index.tolist() if scale else []
-            losses = {name: model.step(x, y, scale) * len(indices) for name, model in models.items()}
+            losses = {
+                name: model.step(x, y, scale) * len(indices) for name, model in models.items()
+            }
             sampler.commit()
             record = {"epoch": epoch, "step": step, "indices": indices, "loss": losses}
             record["state"] = {name: model.hash() for name, model in models.items()}
@@ -184,7 +199,9 @@ def alike(step, records, model, moment):
 
 
 def wrong_states(run, model):
-    """Lines about ranks whose parameters or optimizer differ, after a step or at the begin of a world."""
+    """Lines about ranks whose parameters or optimizer differ, after a step or at the begin of a
+    world.
+    """
     world, state = None, None
     for step, records in run.items():
         if records[0]["generation"] != world:
@@ -221,14 +238,17 @@ def check(reference, run, model, tolerance):
 
 if __name__ == "__main__":
     if len(sys.argv) in (4, 5) and sys.argv[1] == "train":
+        import digits
+        import slurm_elastic
         import torch
         import torch.distributed
         import torch.nn.parallel
 
-        import digits
-        import slurm_elastic
-
-        train(sys.argv[2], int(sys.argv[3]), [int(size) for size in sys.argv[4].split(",")] if sys.argv[4:] else [])
+        train(
+            sys.argv[2],
+            int(sys.argv[3]),
+            [int(size) for size in sys.argv[4].split(",")] if sys.argv[4:] else [],
+        )
     elif len(sys.argv) == 6 and sys.argv[1] == "check":
         errors = check(read(sys.argv[2]), read(sys.argv[3]), sys.argv[4], float(sys.argv[5]))
         for line in errors[:10]:

@@ -4,9 +4,10 @@
 
 Usage: early.py DIR LOGDIR STEPS STEP_SECONDS
 
-Appends a line "GENERATION RANK TIME" to DIR/born, ends with status 7 while there is a file DIR/fail, waits while
-there is DIR/slow, and then is steps.py.
+Appends a line "GENERATION RANK TIME" to DIR/born, ends with status 7 while there is a file
+DIR/fail, waits while there is DIR/slow, and then is steps.py.
 """
+
 import os
 import runpy
 import sys

@@ -21,7 +21,7 @@ teardown_file() { faults_down; }
 teardown() { cancel_all; }
 
 @test "live: a worker is stopped, one ends too early, one is killed while there is no slurmctld, a node is cut off" {
-    on_nodes fault_table.py run --only "worker stopped, live, base" --only "worker exits with 0, live, base" --only "slurmctld down, worker killed, live" --only "node cut off, live, extension"
+    on_nodes run.py --only "worker stopped, live, base" --only "worker exits with 0, live, base" --only "slurmctld down, worker killed, live" --only "node cut off, live, extension"
 }
 
 has_made() { cat "$TB_WORK/log"/* 2>/dev/null | grep -q "\"step\": $1, \"state\""; }

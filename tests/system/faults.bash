@@ -2,7 +2,7 @@
 # A testbed for the table of faults, and for random ones: 7 nodes with a network each. Without bats, too.
 # shellcheck shell=bash
 #
-#     faults_up; on_nodes fault_table.py run --only 'worker killed'; faults_down
+#     faults_up; on_nodes run.py --only 'worker killed'; faults_down
 
 FAULTS_TREE=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd -P)
 
@@ -20,7 +20,7 @@ faults_up() {
     mount -t tmpfs -o size=600m,mode=1777 elastic-faults "$TB_WORK/memory" || return 1
     chown "$TB_USER" "$TB_WORK"
     "$TESTBED" up --dir "$TB_DIR" --nodes 7 --netns --slurmd-timeout 120 --user "$TB_USER" ${prefix:+--prefix "$prefix"} || return 1
-    for file in live.py live_faults.py fault_table.py soak.py; do
+    for file in live.py live_faults.py soak.py faults/{catalogue,job,run,table,training}.py faults/table.txt; do
         install -m 0644 "$FAULTS_TREE/tests/system/$file" "$TB_WORK/"
     done
     install -m 0755 /dev/stdin "$TB_WORK/notice" <<SH
@@ -41,7 +41,7 @@ faults_down() {
     [[ -z ${TB_HOME:-} ]] || rm -rf --one-file-system -- "$TB_HOME"
 }
 
-# on_nodes PROGRAM ARGUMENT...: fault_table.py or soak.py.
+# on_nodes PROGRAM ARGUMENT...: run.py or soak.py.
 on_nodes() {
     (
         eval "$("$TESTBED" env --dir "$TB_DIR")"

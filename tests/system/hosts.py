@@ -1,19 +1,23 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Readers of the files that say where a job runs, the job that they read about, and what both should have seen.
+"""Readers of the files that say where a job runs, the job that they read about, and what both
+should have seen.
 
-    hosts.py work DIR                       a worker: notes its scale_config in DIR, makes steps until it is told to leave
-    hosts.py watch READER STATE_DIR LOG     reads until a file "stop" is there; a line in LOG whenever it reads something else
-    hosts.py compare SLOTS FIRST LOG...     whether what was read are generations of the job, in order, all of them from FIRST on
-    hosts.py scaled POLICY FIRST DIR        whether all workers of each generation, from FIRST on, had the overrides for their number
+    hosts.py work DIR                       a worker: notes its scale_config in DIR, makes steps
+    until it is told to leave hosts.py watch READER STATE_DIR LOG     reads until a file "stop" is
+    there; a line in LOG whenever it reads something else hosts.py compare SLOTS FIRST LOG...
+    whether what was read are generations of the job, in order, all of them from FIRST on hosts.py
+    scaled POLICY FIRST DIR        whether all workers of each generation, from FIRST on, had the
+    overrides for their number
 
 compare reads `selastic history --json` on stdin. Both exit with 1 and say what is wrong.
 
 READER is one of
-    horovod   runs discover_hosts.sh and takes its output apart as Horovod's elastic driver does (once a second; here more often)
+    horovod   runs discover_hosts.sh and takes its output apart as Horovod's elastic driver does
+              (once a second; here more often)
     mpirun    has Open MPI's mpirun read hostfile.openmpi and say what it would start where
-    files     reads the files some thousand times a second, and keeps open what it has read: who has opened a version may
-              read it later, so versions must never change
+    files     reads the files some thousand times a second, and keeps open what it has read: who has
+              opened a version may read it later, so versions must never change
 """
 
 import json
@@ -23,7 +27,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-
 
 # ---- the job -------------------------------------------------------------------------------------
 
@@ -49,7 +52,13 @@ class Torn(Exception):
 
 
 def run(*command):
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     if done.returncode != 0:
         raise Torn(f"{command} ended with status {done.returncode}: {done.stdout}")
     return done.stdout
@@ -70,7 +79,8 @@ def mpirun(directory):
     while True:
         version = file.stat()
         output = run("mpirun", "--hostfile", file, "--display-map", "--do-not-launch", "true")
-        # It reads the file twice, to count the slots and to fill them: with two versions it rightly refuses.
+        # It reads the file twice, to count the slots and to fill them: with two versions it rightly
+        # refuses.
         if os.path.samestat(version, file.stat()):
             hosts = re.findall(r"Data for node: (\S+)\s+Num slots: (\d+)", output)
             if not hosts:  # its exit status is 0 nevertheless
@@ -119,10 +129,14 @@ def watch(reader, directory, path):
     last = {}
     with open(path, "w", buffering=1) as log:
         try:
-            for name, hosts in {"horovod": horovod, "mpirun": mpirun, "files": files}[reader](Path(directory)):
+            for name, hosts in {"horovod": horovod, "mpirun": mpirun, "files": files}[reader](
+                Path(directory)
+            ):
                 if last.get(name) != hosts:
                     last[name] = hosts
-                    log.write(json.dumps({"read": name, "hosts": hosts, "time": time.time()}) + "\n")
+                    log.write(
+                        json.dumps({"read": name, "hosts": hosts, "time": time.time()}) + "\n"
+                    )
                 if os.path.exists("stop"):
                     break
         except (Torn, OSError, ValueError, KeyError) as error:
@@ -134,7 +148,7 @@ def watch(reader, directory, path):
 
 def compare(slots, first, logs):
     history = json.load(sys.stdin)["generations"]
-    expected = [{node: slots for node in entry["nodes"]} for entry in history]
+    expected = [dict.fromkeys(entry["nodes"], slots) for entry in history]
     required = [hosts for hosts, entry in zip(expected, history) if entry["generation"] >= first]
     wrong = []
     for log in logs:
@@ -149,7 +163,9 @@ def compare(slots, first, logs):
             wrong.append(f"{log}: nothing was read")
         for name, seen in read.items():
             wrong += [f"{name}: {text}" for text in differences(seen, expected, required)]
-            print(f"{name}: {len(seen)} worlds seen, of {','.join(str(len(hosts)) for hosts in seen)} nodes")
+            print(
+                f"{name}: {len(seen)} worlds seen, of {','.join(str(len(hosts)) for hosts in seen)} nodes"
+            )
     return wrong
 
 
@@ -177,7 +193,11 @@ def scaled(policy, first, directory):
         print(f"generation {generation}: {len(ranks)} of {size} workers")
         if generation >= first and sorted(ranks) != list(range(size)):
             wrong.append(f"generation {generation}: ranks {sorted(ranks)} of {size}")
-    return wrong + [f"no worker of {size}" for size in overrides if int(size) not in {size for _, size in workers}]
+    return wrong + [
+        f"no worker of {size}"
+        for size in overrides
+        if int(size) not in {size for _, size in workers}
+    ]
 
 
 def report(wrong):

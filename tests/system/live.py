@@ -7,20 +7,25 @@
     live.py check LOGDIR SURVIVORS MODEL=TOLERANCE...
     live.py leaks LOGDIR
 
-train: three small models in the same steps by slurm_elastic.live: "float64", "float32", and "unweighted", which is float64 without loss_scale() and
-must not pass. Batches come from a DataLoader, in odd epochs from one with two persistent processes; every third step accumulates gradients. Each
-rank writes a JSON line for each step to LOGDIR/PID. Ends after EPOCHS, or with the epoch in which a file LOGDIR.enough appears, from when on steps take
-no STEP_SECONDS. NEWCOMERS is a file that tells workers of later worlds what to be: "broken" and "hang" at import, "other" (another model).
+train: three small models in the same steps by slurm_elastic.live: "float64", "float32", and
+"unweighted", which is float64 without loss_scale() and must not pass. Batches come from a
+DataLoader, in odd epochs from one with two persistent processes; every third step accumulates
+gradients. Each rank writes a JSON line for each step to LOGDIR/PID. Ends after EPOCHS, or with the
+epoch in which a file LOGDIR.enough appears, from when on steps take no STEP_SECONDS. NEWCOMERS is a
+file that tells workers of later worlds what to be: "broken" and "hang" at import, "other" (another
+model).
 
-resize: makes that job's size another one of 2 to 6 nodes at random moments, also before the change before is through, until so many worlds have begun;
-then lets the training end.
+resize: makes that job's size another one of 2 to 6 nodes at random moments, also before the change
+before is through, until so many worlds have begun; then lets the training end.
 
-check: exit status 0 if each sample of each epoch was trained on once, each step by all ranks of one world, with the loss of a training that was never
-resized (made here) within TOLERANCE, with equal parameters, buffers and optimizer on all ranks after it; if so many processes (SURVIVORS) were in all
-steps and none of the others came twice; if they kept their loader's processes, no random number came twice, and scale_config was the world's. Else 1 and a line for
-what differs.
+check: exit status 0 if each sample of each epoch was trained on once, each step by all ranks of one
+world, with the loss of a training that was never resized (made here) within TOLERANCE, with equal
+parameters, buffers and optimizer on all ranks after it; if so many processes (SURVIVORS) were in
+all steps and none of the others came twice; if they kept their loader's processes, no random number
+came twice, and scale_config was the world's. Else 1 and a line for what differs.
 
-leaks: exit status 0 if memory, descriptors, sockets and threads of processes that were there from the first step to the last, and of the agents, do not grow.
+leaks: exit status 0 if memory, descriptors, sockets and threads of processes that were there from
+the first step to the last, and of the agents, do not grow.
 """
 
 import collections
@@ -39,7 +44,9 @@ WARM_UP = 6  # worlds in which a process may still grow: allocators, caches
 
 
 def resources(pid="self"):
-    """What a process holds: KiB of memory of its own, threads, descriptors (sockets among them), without those of batches that its loader has ready."""
+    """What a process holds: KiB of memory of its own, threads, descriptors (sockets among them),
+    without those of batches that its loader has ready.
+    """
     with open(f"/proc/{pid}/status") as status:
         fields = dict(line.split(":", 1) for line in status)
     targets = []
@@ -82,7 +89,9 @@ class Training:
         torch.manual_seed(1)
         self.x = torch.randn(SAMPLES, FEATURES, dtype=torch.float64)
         self.y = (self.x[:, 0] * self.x[:, 1] > 0).long()
-        self.models = torch.nn.ModuleDict({name: build_model(dtype, hidden) for name, dtype in MODELS.items()})
+        self.models = torch.nn.ModuleDict(
+            {name: build_model(dtype, hidden) for name, dtype in MODELS.items()}
+        )
         optimizer = torch.optim.SGD(self.models.parameters(), lr=0.05, momentum=0.9)
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 + (step % 50) / 50)
         self.sampler = slurm_elastic.ElasticSampler(SAMPLES, global_batch=BATCH, seed=3)
@@ -95,7 +104,9 @@ class Training:
         self.optimizer = optimizer
         wrap = Wrap(self.models)
         options = {"broadcast_buffers": False}
-        self.state = live.State(wrap, optimizer, scheduler, self.sampler, ddp_options=options, losses=0.0)
+        self.state = live.State(
+            wrap, optimizer, scheduler, self.sampler, ddp_options=options, losses=0.0
+        )
 
     def backward(self, x, y, share):
         """The gradients of some samples of a share; the sums of their losses."""
@@ -126,7 +137,9 @@ class Training:
     def digest(self):
         tensors = [*self.models.parameters(), *self.models.buffers()]
         tensors += [state["momentum_buffer"] for state in self.optimizer.state.values()]
-        return hashlib.sha256(b"".join(each.detach().numpy().tobytes() for each in tensors)).hexdigest()[:16]
+        return hashlib.sha256(
+            b"".join(each.detach().numpy().tobytes() for each in tensors)
+        ).hexdigest()[:16]
 
     def rate(self):
         return self.optimizer.param_groups[0]["lr"]
@@ -156,7 +169,11 @@ def enough(log_dir):
 
 def newcomer(file):
     """How to be, for a worker of a later world."""
-    if file is None or int(os.environ.get("ELASTIC_GENERATION", "1")) == 1 or not os.path.exists(file):
+    if (
+        file is None
+        or int(os.environ.get("ELASTIC_GENERATION", "1")) == 1
+        or not os.path.exists(file)
+    ):
         return None
     with open(file) as text:
         return text.read().strip()
@@ -176,7 +193,9 @@ def train(log_dir, epochs, seconds, newcomers):
     world = {}
 
     def look(state):
-        world.update(generation=slurm_elastic.generation(), config=slurm_elastic.scale_config().get("nodes"))
+        world.update(
+            generation=slurm_elastic.generation(), config=slurm_elastic.scale_config().get("nodes")
+        )
         world["fresh"] = True
 
     def loop(state):
@@ -188,8 +207,15 @@ def train(log_dir, epochs, seconds, newcomers):
             for x, y, index in loader:
                 losses = training.gradients(x, y, parts=2 if state.steps % 3 == 0 else 1)
                 share = index.tolist() if sampler.loss_scale() else []
-                line = {"step": state.steps, "epoch": epoch, "rank": sampler.rank, "size": sampler.world_size}
-                line.update(generation=world["generation"], config=world["config"], share=share, loss=losses)
+                line = {
+                    "step": state.steps,
+                    "epoch": epoch,
+                    "rank": sampler.rank,
+                    "size": sampler.world_size,
+                }
+                line.update(
+                    generation=world["generation"], config=world["config"], share=share, loss=losses
+                )
                 line.update(rate=training.rate(), draw=float(torch.rand(1, dtype=torch.float64)))
                 if epoch % 2:
                     line["loader"] = [process.pid for process in loader._iterator._workers]
@@ -241,9 +267,9 @@ def agents(job):
         # The number is another cluster's, too.
         ours = {f"SLURM_JOB_ID={job}".encode(), f"SLURM_CONF={os.environ['SLURM_CONF']}".encode()}
         in_step = any(each.startswith(b"SLURM_STEP_ID=") for each in environment)
-        if os.path.basename(words[0]) == b"elasticrun" and words[1:2] != [b"--exec-worker"]:
-            if ours <= set(environment) and in_step:
-                found.append(int(os.path.basename(path)))
+        is_agent = os.path.basename(words[0]) == b"elasticrun" and words[1:2] != [b"--exec-worker"]
+        if is_agent and in_step and ours <= set(environment):
+            found.append(int(os.path.basename(path)))
     return found
 
 
@@ -256,8 +282,13 @@ def resize(job, log_dir, seed, changes):
         pause = chance.uniform(0, 0.8)
         time.sleep(pause)
         step, generation, _ = newest(log_dir)
-        print(f"{time.monotonic() - begun:.1f} s: to {size}, in step {step} of world {generation}", flush=True)
-        subprocess.run(["selastic", "resize", job, str(size)], check=True, stdout=subprocess.DEVNULL)
+        print(
+            f"{time.monotonic() - begun:.1f} s: to {size}, in step {step} of world {generation}",
+            flush=True,
+        )
+        subprocess.run(
+            ["selastic", "resize", job, str(size)], check=True, stdout=subprocess.DEVNULL
+        )
         wanted, commands = size, commands + 1
         if chance.random() < 0.2:
             continue
@@ -270,7 +301,9 @@ def resize(job, log_dir, seed, changes):
             for pid in agents(job):
                 line = {"generation": newest(log_dir)[1], "size": size, "resources": resources(pid)}
                 log.write(json.dumps({"pid": pid, **line}) + "\n")
-    print(f"{commands} commands, {newest(log_dir)[1] - 1} changes in {time.monotonic() - begun:.0f} s")
+    print(
+        f"{commands} commands, {newest(log_dir)[1] - 1} changes in {time.monotonic() - begun:.0f} s"
+    )
     open(log_dir + ".enough", "w").close()
 
 
@@ -323,7 +356,11 @@ def wrong_step(lines, expected, tolerances):
 
 
 def wrong_processes(of_process, steps, survivors):
-    stayed = [pid for pid, lines in of_process.items() if [line["step"] for line in lines] == list(range(steps))]
+    stayed = [
+        pid
+        for pid, lines in of_process.items()
+        if [line["step"] for line in lines] == list(range(steps))
+    ]
     if len(stayed) != survivors:
         yield f"{len(stayed)} processes have made all steps, {survivors} would be right"
     for pid, lines in of_process.items():
@@ -339,7 +376,10 @@ def wrong_processes(of_process, steps, survivors):
 
 
 def largest_difference(steps, expected, model):
-    sums = ((sum(line["loss"][model] for line in steps[number]), expected[number]["loss"][model]) for number in steps)
+    sums = (
+        (sum(line["loss"][model] for line in steps[number]), expected[number]["loss"][model])
+        for number in steps
+    )
     return max(abs(made - right) for made, right in sums) / BATCH
 
 
@@ -356,20 +396,28 @@ def check(log_dir, survivors, tolerances):
         wrong.append(f"{len(steps)} steps, {len(expected)} would be right")
     for number, lines in sorted(steps.items()):
         if number < len(expected):
-            wrong += (f"step {number}: {what}" for what in wrong_step(lines, expected[number], tolerances))
+            wrong += (
+                f"step {number}: {what}" for what in wrong_step(lines, expected[number], tolerances)
+            )
     for epoch, samples in sorted(seen.items()):
         if samples != collections.Counter(range(SAMPLES)):
-            wrong.append(f"epoch {epoch}: {sum(samples.values())} samples, {len(samples)} different ones")
+            wrong.append(
+                f"epoch {epoch}: {sum(samples.values())} samples, {len(samples)} different ones"
+            )
     sizes = [lines[0]["size"] for _, lines in sorted(steps.items())]
     print("sizes", *[size for i, size in enumerate(sizes) if i == 0 or sizes[i - 1] != size])
     for model in tolerances:
-        print(f"{model}: {len(expected)} steps, largest difference {largest_difference(steps, expected, model):.1e}")
+        print(
+            f"{model}: {len(expected)} steps, largest difference {largest_difference(steps, expected, model):.1e}"
+        )
     print("\n".join(wrong[:20]) if wrong else "ok")
     return 1 if wrong else 0
 
 
 def growth(samples, what):
-    """(first, last) of what a process holds, later than its warm-up: the least in the same sizes of world in both halves, the mean of all sizes."""
+    """(first, last) of what a process holds, later than its warm-up: the least in the same sizes of
+    world in both halves, the mean of all sizes.
+    """
     samples = [each for each in samples if each["generation"] > WARM_UP]
     half = (samples[0]["generation"] + samples[-1]["generation"]) / 2 if samples else 0
     halves = [collections.defaultdict(list), collections.defaultdict(list)]
@@ -395,9 +443,12 @@ def leaks(log_dir):
         worlds = samples[-1]["generation"] - WARM_UP
         for what in ("memory", "threads", "descriptors", "sockets"):
             first, last = growth(samples, what)
-            # Of memory 40 KiB for each change; of the rest nothing, but for what is open in all steps of a short world.
+            # Of memory 40 KiB for each change; of the rest nothing, but for what is open in all
+            # steps of a short world.
             allowed = 40 * worlds / 2 if what == "memory" else 3
-            print(f"{who}: {what} {first:.0f} in the first half of {worlds} worlds, {last:.0f} in the second")
+            print(
+                f"{who}: {what} {first:.0f} in the first half of {worlds} worlds, {last:.0f} in the second"
+            )
             wrong += last - first > allowed
     return 1 if wrong else 0
 
@@ -410,7 +461,9 @@ if __name__ == "__main__":
         resize(rest[0], rest[1], int(rest[2]), int(rest[3]))
     elif command == "check":
         pairs = (pair.split("=") for pair in rest[2:])
-        sys.exit(check(rest[0], int(rest[1]), {model: float(tolerance) for model, tolerance in pairs}))
+        sys.exit(
+            check(rest[0], int(rest[1]), {model: float(tolerance) for model, tolerance in pairs})
+        )
     elif command == "leaks":
         sys.exit(leaks(rest[0]))
     else:

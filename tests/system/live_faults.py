@@ -1,25 +1,31 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A live training that loses workers and nodes, and what must hold of it. Uses live.py, which must lie beside it.
+"""A live training that loses workers and nodes, and what must hold of it. Uses live.py, which must
+lie beside it.
 
     live_faults.py train LOGDIR STEP_SECONDS
     live_faults.py inject JOB LOGDIR NODES FAULT...
     live_faults.py kill LOGDIR
     live_faults.py check LOGDIR TOLERANCE LIMIT
 
-train: the training of live.py, float64, with two processes that load data, a padding of 40 MB that newcomers receive, and rank 0 slower than the others, which wait for it.
-With a file LOGDIR.broken, workers of later worlds end at once.
-Each rank writes to LOGDIR/PID a line before a step ("share"), one when its gradients are there ("loss"), one after it ("state"), and one when it forms a group or passes the state on ("phase").
+train: the training of live.py, float64, with two processes that load data, a padding of 40 MB that
+newcomers receive, and rank 0 slower than the others, which wait for it. With a file LOGDIR.broken,
+workers of later worlds end at once. Each rank writes to LOGDIR/PID a line before a step ("share"),
+one when its gradients are there ("loss"), one after it ("state"), and one when it forms a group or
+passes the state on ("phase").
 
-inject: a FAULT is WHEN:WHOM:SIGNAL[:NODES], applied to the running job as its user once it has NODES nodes: WHEN compute, reduce, form, transfer (the job is resized
-to NODES of its own first), leave (the same, and it is one that
-is to leave), any; WHOM worker (of the node that was last to join; worker0: of the leader's node; workers: of two nodes), agent, member (an agent and all that it has started), both of an extension; SIGNAL KILL or STOP. Waits after each until the training
-goes on, prints how long that took and writes it to LOGDIR.faults; then lets the training end.
+inject: a FAULT is WHEN:WHOM:SIGNAL[:NODES], applied to the running job as its user once it has
+NODES nodes: WHEN compute, reduce, form, transfer (the job is resized to NODES of its own first),
+leave (the same, and it is one that is to leave), any; WHOM worker (of the node that was last to
+join; worker0: of the leader's node; workers: of two nodes), agent, member (an agent and all that it
+has started), both of an extension; SIGNAL KILL or STOP. Waits after each until the training goes
+on, prints how long that took and writes it to LOGDIR.faults; then lets the training end.
 
 kill: kills the worker that was last to join.
 
-check: exit status 0 if each sample of each epoch was trained on once in steps that count, with the loss of a training that was never disturbed within TOLERANCE, all ranks equal
-after each step, no step but the one in flight repeated, and no fault cost more than LIMIT seconds.
+check: exit status 0 if each sample of each epoch was trained on once in steps that count, with the
+loss of a training that was never disturbed within TOLERANCE, all ranks equal after each step, no
+step but the one in flight repeated, and no fault cost more than LIMIT seconds.
 """
 
 import collections
@@ -93,13 +99,19 @@ def train(log_dir, seconds, each_step=lambda: None, after_step=lambda state: Non
             if sampler.committed == 0 and undisturbed.enough(log_dir):
                 break
             for x, y, index in loader:
-                if snapshot_every and state.steps % snapshot_every == 0:  # not after step(), which does not come back when the world changes
+                # Not after step(), which does not come back when the world changes.
+                if snapshot_every and state.steps % snapshot_every == 0:
                     slurm_elastic.snapshot(state.state_dict())
                 each_step()
                 if not os.path.exists(log_dir + ".enough"):
                     time.sleep(seconds if sampler.rank == 0 else seconds / 5)
                 share = index.tolist() if sampler.loss_scale() else []
-                line = {"step": state.steps, "epoch": epoch, "rank": sampler.rank, "size": sampler.world_size}
+                line = {
+                    "step": state.steps,
+                    "epoch": epoch,
+                    "rank": sampler.rank,
+                    "size": sampler.world_size,
+                }
                 write(**line, share=share)
                 losses = training.gradients(x, y, parts=1)
                 write(step=line["step"], loss=losses["float64"])
@@ -107,7 +119,11 @@ def train(log_dir, seconds, each_step=lambda: None, after_step=lambda state: Non
                 try:
                     state.step()
                 finally:
-                    write(step=line["step"], state=digest(training), losses=round(state.losses, 9) if sampler.world_size == 1 else None)
+                    write(
+                        step=line["step"],
+                        state=digest(training),
+                        losses=round(state.losses, 9) if sampler.world_size == 1 else None,
+                    )
                 after_step(state)
         return state.steps
 
@@ -129,13 +145,18 @@ def digest(training):
 
 
 def tails(log_dir):
-    """(pid, its last whole lines) of those processes that were the last to write something: after some hundred faults nearly all are dead."""
+    """(pid, its last whole lines) of those processes that were the last to write something: after
+    some hundred faults nearly all are dead.
+    """
     logs = os.scandir(log_dir) if os.path.isdir(log_dir) else []
     for entry in heapq.nlargest(40, logs, key=lambda each: each.stat().st_mtime_ns):
         with open(entry.path, "rb") as log:
             log.seek(max(0, os.fstat(log.fileno()).st_size - 4000))
             lines = log.read().decode().splitlines()[-4:]
-        yield int(entry.name), [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+        yield (
+            int(entry.name),
+            [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")],
+        )
 
 
 def newest(log_dir):
@@ -201,7 +222,11 @@ def alive(log_dir):
     found = []
     for pid, lines in tails(log_dir):
         placed = [line for line in lines if "rank" in line]
-        if placed and placed[-1]["generation"] == generation and os.path.exists(f"/proc/{pid}/cmdline"):
+        if (
+            placed
+            and placed[-1]["generation"] == generation
+            and os.path.exists(f"/proc/{pid}/cmdline")
+        ):
             try:
                 found.append((placed[-1]["rank"], Process(pid)))
             except (OSError, StopIteration):
@@ -225,15 +250,31 @@ def apply(fault, job, log_dir, nodes, chance):
     processes = alive(log_dir)
     if when in ("form", "transfer", "leave"):
         begun = now()
-        subprocess.run(["selastic", "resize", job, resized[0]], check=True, stdout=subprocess.DEVNULL)
-        victims = processes[-1:] if when == "leave" else [Process(wait(60, when, lambda: in_phase(log_dir, when, begun)))]
+        subprocess.run(
+            ["selastic", "resize", job, resized[0]], check=True, stdout=subprocess.DEVNULL
+        )
+        victims = (
+            processes[-1:]
+            if when == "leave"
+            else [Process(wait(60, when, lambda: in_phase(log_dir, when, begun)))]
+        )
         time.sleep(chance.uniform(0, 0.05))
     else:
         time.sleep(chance.uniform(0, 0.3))
         if whom in ("agent", "member"):  # the base job's are not replaced, and one of them leads
             processes = [each for each in processes if not each.of_job(job)]
         victims = {"worker0": processes[:1], "workers": processes[-2:]}.get(whom, processes[-1:])
-    targets = [pid for each in victims for pid in (each.family() if whom == "member" else [each.agent] if whom == "agent" else [each.worker])]
+    targets = [
+        pid
+        for each in victims
+        for pid in (
+            each.family()
+            if whom == "member"
+            else [each.agent]
+            if whom == "agent"
+            else [each.worker]
+        )
+    ]
     generation, step, _ = newest(log_dir)
     hit = now()
     for pid in targets:
@@ -241,9 +282,16 @@ def apply(fault, job, log_dir, nodes, chance):
             os.kill(pid, getattr(signal, "SIG" + name))
         except ProcessLookupError:
             pass
-    wait(60, f"steps after {fault}", lambda: newest(log_dir)[0] > generation and newest(log_dir)[1] > step)
+    wait(
+        60,
+        f"steps after {fault}",
+        lambda: newest(log_dir)[0] > generation and newest(log_dir)[1] > step,
+    )
     took = now() - hit
-    print(f"{fault}: hit {len(targets)} processes in step {step} of world {generation}, {took:.2f} s until the next step", flush=True)
+    print(
+        f"{fault}: hit {len(targets)} processes in step {step} of world {generation}, {took:.2f} s until the next step",
+        flush=True,
+    )
     if name == "STOP":  # what was stopped is dead for all others, and not ours to leave behind
         for pid in targets:
             try:
@@ -251,7 +299,9 @@ def apply(fault, job, log_dir, nodes, chance):
             except ProcessLookupError:
                 pass
     if resized:
-        subprocess.run(["selastic", "resize", job, str(nodes)], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            ["selastic", "resize", job, str(nodes)], check=True, stdout=subprocess.DEVNULL
+        )
     with open(log_dir + ".faults", "a") as file:
         file.write(json.dumps({"fault": fault, "seconds": took}) + "\n")
 
@@ -270,7 +320,9 @@ def inject(job, log_dir, nodes, faults):
 
 
 def differences(log_dir, tolerance):
-    """From a training that was never disturbed: (lines about them, steps, steps repeated, steps of which not all have written a loss, largest difference)."""
+    """From a training that was never disturbed: (lines about them, steps, steps repeated, steps of
+    which not all have written a loss, largest difference).
+    """
     wrong = []
     begun, ended, losses = (collections.defaultdict(list) for _ in range(3))
     for lines in undisturbed.read(log_dir).values():
@@ -299,12 +351,17 @@ def differences(log_dir, tolerance):
         if len(sizes) != 1 or ranks != list(range(max(sizes))):
             wrong.append(f"step {number}: ranks {ranks} of worlds of {sorted(sizes)}")
             continue
-        states = {line["state"] for line in ended[number] if line["generation"] == lines[0]["generation"]}
+        states = {
+            line["state"] for line in ended[number] if line["generation"] == lines[0]["generation"]
+        }
         if len(states) != 1:
             wrong.append(f"step {number}: {len(states)} different states")
-        heard = [line["loss"] for line in losses[number] if line["generation"] == lines[0]["generation"]]
+        heard = [
+            line["loss"] for line in losses[number] if line["generation"] == lines[0]["generation"]
+        ]
         if len(heard) < len(lines):
-            unheard += 1  # some were through, and the step counts; the others got the state from them
+            # Some were through, and the step counts; the others got the state from them.
+            unheard += 1
         elif number < len(expected):
             difference = abs(sum(heard) - expected[number]["loss"]["float64"]) / max(1, samples)
             largest = max(largest, difference)
@@ -312,7 +369,9 @@ def differences(log_dir, tolerance):
                 wrong.append(f"step {number}: a loss that differs by {difference:.1e}")
     for epoch, samples in sorted(seen.items()):
         if samples != collections.Counter(range(undisturbed.SAMPLES)):
-            wrong.append(f"epoch {epoch}: {sum(samples.values())} samples, {len(samples)} different ones")
+            wrong.append(
+                f"epoch {epoch}: {sum(samples.values())} samples, {len(samples)} different ones"
+            )
     return wrong, len(expected), repeated, unheard, largest
 
 
@@ -320,12 +379,16 @@ def check(log_dir, tolerance, limit):
     wrong, steps, repeated, unheard, largest = differences(log_dir, tolerance)
     with open(log_dir + ".faults") as file:
         faults = [json.loads(line) for line in file]
-    wrong += (f"{each['fault']}: {each['seconds']:.1f} s" for each in faults if each["seconds"] > limit)
+    wrong += (
+        f"{each['fault']}: {each['seconds']:.1f} s" for each in faults if each["seconds"] > limit
+    )
     if unheard > len(faults):
         wrong.append(f"{unheard} steps without the losses of all, for {len(faults)} faults")
     if repeated > 2 * len(faults):  # a world that follows may be torn as well
         wrong.append(f"{repeated} steps were repeated, for {len(faults)} faults")
-    print(f"{steps} steps, {len(faults)} faults, {repeated} steps repeated, largest difference {largest:.1e}")
+    print(
+        f"{steps} steps, {len(faults)} faults, {repeated} steps repeated, largest difference {largest:.1e}"
+    )
     print("\n".join(wrong[:20]) if wrong else "ok")
     return 1 if wrong else 0
 

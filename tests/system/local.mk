@@ -11,9 +11,14 @@ EXTRA_DIST += \
     tests/system/elastic.bash \
     tests/system/endings.bats \
     tests/system/fault_table.bats \
-    tests/system/fault_table.py \
     tests/system/faults.bash \
     tests/system/faults.bats \
+    tests/system/faults/catalogue.py \
+    tests/system/faults/job.py \
+    tests/system/faults/run.py \
+    tests/system/faults/table.py \
+    tests/system/faults/table.txt \
+    tests/system/faults/training.py \
     tests/system/flush.bats \
     tests/system/frameworks.bats \
     tests/system/frameworks.py \

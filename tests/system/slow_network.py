@@ -4,9 +4,10 @@
 
 Usage: slow_network.py NAME
 
-Listens on 127.0.0.1 on the port that it writes into NAME.port, its process id being in NAME.pid; NAME.calls gets a line per
-connection.
+Listens on 127.0.0.1 on the port that it writes into NAME.port, its process id being in NAME.pid;
+NAME.calls gets a line per connection.
 """
+
 import os
 import socket
 import sys

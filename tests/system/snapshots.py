@@ -4,9 +4,11 @@
 
 Usage: snapshots.py LOG EVERY [save=STEP] [deaf]
 
-Rank 0 appends to LOG "start INCARNATION GENERATION STEP" and a line "step STEP" for each; every so many steps it keeps a snapshot, and waits for it. save=STEP: one checkpoint
-is saved then, and no snapshot is kept after. deaf: goes on whatever happens, until it is killed.
+Rank 0 appends to LOG "start INCARNATION GENERATION STEP" and a line "step STEP" for each; every so
+many steps it keeps a snapshot, and waits for it. save=STEP: one checkpoint is saved then, and no
+snapshot is kept after. deaf: goes on whatever happens, until it is killed.
 """
+
 import os
 import signal
 import sys

@@ -1,26 +1,29 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Random faults and changes of size, of a fixed seed, for some minutes; in the end the model must be the right one.
+"""Random faults and changes of size, of a fixed seed, for some minutes; in the end the model must
+be the right one.
 
     soak.py [--minutes M] [--seed N] [--mode live|restart]
 
-Runs where fault_table.py runs. Does not wait until one thing is over before the next begins, but for a step of the training that is made after it within
-a minute. What is random is what happens, to whom, and when; how long things take is the machine's affair, so that two runs of a seed differ.
+Runs where faults/run.py runs. Does not wait until one thing is over before the next begins, but
+for a step of the training that is made after it within a minute. What is random is what happens, to
+whom, and when; how long things take is the machine's affair, so that two runs of a seed differ.
 """
 
 import argparse
 import collections
 import json
-import os
 import random
 import subprocess
 import sys
 import time
 
-import fault_table
+import catalogue
+import job
 import live_faults
-from fault_table import BASE, MOST, SAVE_EVERY, Failed, node_of, send, slurm, testbed
+from job import BASE, MOST, Failed, send, slurm, testbed
 from live_faults import newest, now
+from training import SAVE_EVERY
 
 PATIENCE = 60  # seconds without a new step
 
@@ -29,7 +32,7 @@ class Soak:
     def __init__(self, mode, seed):
         self.chance = random.Random(seed)
         self.begun = now()
-        self.training = fault_table.Training(mode)
+        self.training = job.TrainingJob(mode)
         self.undone = {}  # node: (when, what undoes it)
         self.counts = collections.Counter()
         self.hit = set()  # workers
@@ -37,7 +40,10 @@ class Soak:
 
     def say(self, text):
         generation, step, size = newest(self.training.log)
-        print(f"# {now() - self.begun:6.1f} s, step {step}, world {generation} of {size}: {text}", flush=True)
+        print(
+            f"# {now() - self.begun:6.1f} s, step {step}, world {generation} of {size}: {text}",
+            flush=True,
+        )
 
     def members(self, kind):
         """Without those that are just coming or going."""
@@ -45,23 +51,28 @@ class Soak:
         for each in live_faults.alive(self.training.log):
             try:
                 if kind == "any" or each.of_job(self.training.job) == (kind == "base"):
-                    found.append((node_of(each), each))
+                    found.append((catalogue.node_of(each), each))
             except (OSError, KeyError):
                 pass
         return found
 
     def staying(self):
         """Nodes that are in the world, and are not to leave it."""
-        shown = json.loads(fault_table.as_user("selastic", "show", "--json", self.training.job))
+        shown = json.loads(job.as_user("selastic", "show", "--json", self.training.job))
         return {each["node"] for each in shown["members"] if each["state"] == "training"}
 
     def one(self, kind, lost=True):
         members = [each for each in self.members(kind) if each[0] not in self.undone]
         node, member = self.chance.choice(members) if members else (None, None)
         if member and lost and self.training.mode == "live":
-            # One of the world is left alone, and not one that leaves: the training writes no checkpoints, and what all have lost is lost.
+            # One of the world is left alone, and not one that leaves: the training writes no
+            # checkpoints, and what all have lost is lost.
             staying = self.staying() - set(self.undone)
-            whole = {each.worker for name, each in self.members("any") if name in staying} - self.hit - {member.worker}
+            whole = (
+                {each.worker for name, each in self.members("any") if name in staying}
+                - self.hit
+                - {member.worker}
+            )
             if not whole:
                 return None, None
             self.hit.add(member.worker)
@@ -124,36 +135,51 @@ class Soak:
         if member:
             self.say(f"{node} is drained")
             slurm("scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
-            self.later(node, self.chance.uniform(5, 15), "scontrol", "update", f"nodename={node}", "state=resume")
+            self.later(
+                node,
+                self.chance.uniform(5, 15),
+                "scontrol",
+                "update",
+                f"nodename={node}",
+                "state=resume",
+            )
         return member is not None
 
     def resize(self):
         size = self.chance.randint(BASE, MOST)
         self.say(f"to {size} nodes")
-        fault_table.resize(self.training, size)
+        catalogue.resize(self.training, size)
         return True
 
     # ---- the run ----
 
     def run(self, minutes):
-        events = [self.kill_worker] * 3 + [self.stop_worker, self.kill_agent, self.crash, self.cut, self.drain] + [self.resize] * 3
+        events = (
+            [self.kill_worker] * 3
+            + [self.stop_worker, self.kill_agent, self.crash, self.cut, self.drain]
+            + [self.resize] * 3
+        )
         if self.training.mode == "restart":
             events.remove(self.stop_worker)  # a matter of --elastic-hang-wait: too slow for this
         while now() - self.begun < 60 * minutes:
             time.sleep(self.chance.choice([0.1, 0.5, 2, 5]) * self.chance.random())
-            before = newest(self.training.log)
+            newest_step = newest(self.training.log)[1]
             event = self.chance.choice(events)
             self.counts[event.__name__] += event()
             if self.chance.random() < 0.3:
                 continue  # and another one at once
             since = now()
-            fault_table.wait(PATIENCE, "a step", lambda: self.repair() or newest(self.training.log)[1] > before[1] + 1)
+            job.wait(
+                PATIENCE,
+                "a step",
+                lambda step=newest_step: self.repair() or newest(self.training.log)[1] > step + 1,
+            )
             self.longest = max(self.longest, now() - since)
         self.repair(all_of_it=True)
         while self.undone:
             time.sleep(1)
             self.repair(all_of_it=True)
-        fault_table.resize(self.training, MOST)
+        catalogue.resize(self.training, MOST)
         wrong = self.training.end()
         steps, repeated = live_faults.differences(self.training.log, 1e-10)[1:3]
         faults, resizes = sum(self.counts.values()) - self.counts["resize"], self.counts["resize"]
@@ -161,7 +187,9 @@ class Soak:
         if repeated > allowed:
             wrong.append(f"{repeated} steps repeated, {allowed} are allowed")
         print(f"# {', '.join(f'{name} {count}' for name, count in sorted(self.counts.items()))}")
-        print(f"# {faults} faults, {resizes} resizes, {newest(self.training.log)[0]} worlds, {steps} steps, {repeated} of them repeated")
+        print(
+            f"# {faults} faults, {resizes} resizes, {newest(self.training.log)[0]} worlds, {steps} steps, {repeated} of them repeated"
+        )
         print(f"# at most {self.longest:.0f} s until the training went on")
         return wrong
 
@@ -178,7 +206,9 @@ def main():
     except (Failed, subprocess.CalledProcessError) as error:
         wrong = [str(error)]
         soak.training.cancel()
-    print(f"{'not ok' if wrong else 'ok'} 1 - {args.minutes:g} minutes, seed {args.seed}, {args.mode}")
+    print(
+        f"{'not ok' if wrong else 'ok'} 1 - {args.minutes:g} minutes, seed {args.seed}, {args.mode}"
+    )
     for line in wrong[:20]:
         print(f"# {line}")
     if wrong:

@@ -1,15 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A training without a model, for system tests: makes steps, saves when told, writes down what happened.
+"""A training without a model, for system tests: makes steps, saves when told, writes down what
+happened.
 
 Usage: steps.py LOGDIR STEPS STEP_SECONDS [unaware]
 
-Each rank appends to LOGDIR/rank-GENERATION-RANK lines "WORD TIME key=value...": start when it begins, step for each step
-made, told when it has been told of a change, end when it leaves. What the job as a whole has done is the checkpoint: the number of
-steps. Like those of a real training, ranks begin together; from then on they are not synchronised, so that they are at different steps
-when a change comes. "unaware": knows nothing of slurm_elastic, saves every
-step in a file of its own and is ended by SIGTERM.
+Each rank appends to LOGDIR/rank-GENERATION-RANK lines "WORD TIME key=value...": start when it
+begins, step for each step made, told when it has been told of a change, end when it leaves. What
+the job as a whole has done is the checkpoint: the number of steps. Like those of a real training,
+ranks begin together; from then on they are not synchronised, so that they are at different steps
+when a change comes. "unaware": knows nothing of slurm_elastic, saves every step in a file of its
+own and is ended by SIGTERM.
 """
+
 import json
 import os
 import sys
@@ -47,11 +50,20 @@ def save_own(path, step):
 
 def wait_for_all():
     """As init_process_group would: until every rank of this generation has begun."""
-    while not all(os.path.exists(os.path.join(log_dir, f"rank-{generation}-{other}")) for other in range(world)):
+    while not all(
+        os.path.exists(os.path.join(log_dir, f"rank-{generation}-{other}"))
+        for other in range(world)
+    ):
         time.sleep(0.02)
 
 
-note("start", node=os.environ["SLURMD_NODENAME"], world=world, job=os.environ["SLURM_JOB_ID"], pid=os.getpid())
+note(
+    "start",
+    node=os.environ["SLURMD_NODENAME"],
+    world=world,
+    job=os.environ["SLURM_JOB_ID"],
+    pid=os.getpid(),
+)
 own = os.path.join(log_dir, f"own-{rank}")
 if unaware:
     step = load_own(own)

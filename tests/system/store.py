@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Workers of an elastic job that meet at its store, and clients that nobody wants: store.py WHAT ARGUMENT.
+"""Workers of an elastic job that meet at its store, and clients that nobody wants: store.py WHAT
+ARGUMENT.
 
 form FILE      process groups one after the other, 20 at least, until FILE exists
 lost           rank 0 is killed while all others wait for a key; the next world is a new one
 hostile PATH   what a process of the job's user may send to the socket PATH
 refused PATH   another user at the socket"""
+
 import datetime
 import json
 import os

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What strangers send to the leader of an elastic job: stranger.py WHAT ADDRESS PORT BASE [ARGUMENT].
+"""What strangers send to the leader of an elastic job: stranger.py WHAT ADDRESS PORT BASE
+[ARGUMENT].
 
 garbage, half     bytes that are no handshake; half of a message, then silence
 no-munge          a handshake with a credential that munge has not made
@@ -8,8 +9,10 @@ credential        a true handshake, with a credential of whoever runs this; ARGU
                   and the uid of the job's user, "SOCKET UID"
 crowd             ARGUMENT connections at once that say nothing, until stdin ends
 
-Each connection is waited for until the leader ends it; what the leader says is printed. Exit status 1
-if it does not end one within PATIENCE seconds."""
+Each connection is waited for until the leader ends it; what the leader says is printed. Exit status
+1 if it does not end one within PATIENCE seconds.
+"""
+
 import base64
 import json
 import os
@@ -19,7 +22,6 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 
 PATIENCE = 60
 NONCE = "ab" * 32

@@ -20,8 +20,8 @@
                 slurm_elastic.save({..., "sampler": sampler.state_dict()})
                 slurm_elastic.leave()  # sys.exit(0) does, too, half a second later
 
-It may also ask for nodes (request_nodes, release_nodes), wait for events instead of looking for them
-(wait_event) and tell `selastic show` how far it is (report_progress).
+It may also ask for nodes (request_nodes, release_nodes), wait for events instead of looking for
+them (wait_event) and tell `selastic show` how far it is (report_progress).
 
 The same script runs under srun, torchrun or alone: then no event ever comes, and what asks for
 something answers None or False. Nothing here imports torch, except to write or read a checkpoint of
@@ -40,6 +40,7 @@ from ._nodes import (
     request_nodes,
     request_result,
 )
+from ._snapshot import snapshot, wait_for_snapshot
 from ._world import generation, is_elastic, scale_config
 from .batches import EpochOrder, batch_sizes
 from .checkpoint import (
@@ -52,7 +53,6 @@ from .checkpoint import (
 )
 from .leaving import leave
 from .sampler import ElasticSampler
-from ._snapshot import snapshot, wait_for_snapshot
 
 __version__ = "0.1.0"
 
@@ -87,6 +87,6 @@ __all__ = [
     "wait_for_snapshot",
 ]
 
-# At import, not at the first step: from here on Slurm's own SIGTERM, which reaches workers as well as
-# elasticrun, does not end this process before the step at which all are to stop.
+# At import, not at the first step: from here on Slurm's own SIGTERM, which reaches workers as well
+# as elasticrun, does not end this process before the step at which all are to stop.
 attach()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a step that is torn has done to a training state, and how it is undone.
+"""What a step that cannot end has changed in a training state, and how it is undone.
 
-Until its optimizers step, a step changes little: buffers, parameters that no optimizer has, random numbers, what the script counts. Of that there is
-a copy from the last boundary. When they have stepped there is no way back, for a copy of all parameters would cost as much as a step; but
-if all of them have, the step is complete, whatever else was still to come.
+Before its optimizers step, a step changes little: buffers, parameters that no optimizer has, random
+numbers, values of the script. A copy of these is made at each boundary. After the optimizers have
+begun their step nothing can be undone: a copy of all parameters would cost as much as a step. If
+all optimizers have ended their step, the step counts as complete.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ import torch
 
 from . import _generators
 from ._copies import Copies
+from ._torch_compat import forget_unscaling, has_step_hooks, pass_for_step, scaler_tensors
 from .sampler import ElasticSampler
 
 _CONSTANTS = (int, float, bool, str, bytes, type(None))
 
 
 class Standing(NamedTuple):
-    """Which steps a rank has, as numbers of steps made; -1: none."""
+    """The steps that a rank can offer, as numbers of steps made; -1: none."""
 
     whole: int
     """It can go on from there."""
@@ -31,8 +33,10 @@ class Standing(NamedTuple):
 
 
 def newest(standings: Sequence[Standing]) -> Tuple[int, List[int]]:
-    """From which step all go on, and the ranks that have it; (-1, []): from the beginning. A step that somebody has committed counts, one
-    that is only complete does if nothing else is left."""
+    """The step from which all ranks go on, and the ranks that have it; (-1, []): the beginning.
+
+    A committed step comes first. A step that is only complete counts if no rank has a whole state.
+    """
     step = max(each.whole for each in standings)
     if step >= 0:
         return step, [rank for rank, each in enumerate(standings) if each.whole == step]
@@ -43,14 +47,18 @@ def newest(standings: Sequence[Standing]) -> Tuple[int, List[int]]:
 
 
 class Stepping:
-    """How often each optimizer has begun and ended its step since the last boundary."""
+    """Counts how often each optimizer has begun and ended its step since the last boundary."""
 
     def __init__(self, optimizers: Sequence[Any]):
         self._begun, self._ended = [0] * len(optimizers), [0] * len(optimizers)
         for number, optimizer in enumerate(optimizers):
-            if hasattr(optimizer, "register_step_post_hook"):  # PyTorch 2
-                optimizer.register_step_pre_hook(lambda *_, number=number: self._count(self._begun, number))
-                optimizer.register_step_post_hook(lambda *_, number=number: self._count(self._ended, number))
+            if has_step_hooks(optimizer):
+                optimizer.register_step_pre_hook(
+                    lambda *_, number=number: self._count(self._begun, number)
+                )
+                optimizer.register_step_post_hook(
+                    lambda *_, number=number: self._count(self._ended, number)
+                )
             else:
                 optimizer.step = self._counting(optimizer.step, optimizer, number)
 
@@ -59,19 +67,17 @@ class Stepping:
         counts[number] += 1
 
     def _counting(self, step: Callable[..., Any], optimizer: Any, number: int) -> Any:
-        def counting(_, *args: Any, **kwargs: Any) -> Any:
+        def counting(_: Any, *args: Any, **kwargs: Any) -> Any:
             self._begun[number] += 1
             result = step(*args, **kwargs)
             self._ended[number] += 1
             return result
 
-        # Schedulers look for this on the function that they find, and for what a bound method has.
-        counting._with_counter = getattr(step, "_with_counter", False)
-        counting.__wrapped__ = step
+        pass_for_step(counting, step)
         return types.MethodType(counting, optimizer)
 
     def begin(self) -> None:
-        """A new step."""
+        """A new step begins: count from 0."""
         if any(self._begun):
             self._begun, self._ended = [0] * len(self._begun), [0] * len(self._begun)
 
@@ -96,16 +102,18 @@ def _put_back(group: Dict[str, Any], taken: Dict[str, Any]) -> None:
             group[key] = value
 
 
-def _scaler_tensors(scaler: Any) -> List[torch.Tensor]:
-    found = (getattr(scaler, name, None) for name in ("_scale", "_growth_tracker"))
-    return [each for each in found if torch.is_tensor(each)]
-
-
 class Boundary:
-    """A training state as it was at the last boundary, of what a step changes before its optimizers step.
+    """A copy of what a step changes before its optimizers step, as it was at the last boundary.
 
-    Not the optimizers' parameters and state: they are taken to change with the optimizers' step. Parts that are modules are as the model. Other
-    parts are copied by their state_dict(), which should be small.
+    The optimizers' parameters and state are not in it: only the optimizers' step changes them.
+    Parts that are modules are treated like the model. Other parts are copied through their
+    state_dict(), which should be small.
+
+    model, parts  of the training state.
+    kinds         the parts that are "optimizers" and "scalers".
+    values        returns the plain values of the state, by name.
+    rng           as in live.State.
+    changing      ids of parameters that change although no optimizer has them; it is added to.
     """
 
     def __init__(
@@ -122,22 +130,33 @@ class Boundary:
         self._samplers = [part for part in parts if isinstance(part, ElasticSampler)]
         self._optimizers, self._scalers = kinds["optimizers"], kinds["scalers"]
         known = [*self._samplers, *self._optimizers, *self._scalers]
-        others = [part for part in parts if not any(part is each for each in known) and not isinstance(part, torch.nn.Module)]
-        self._light = [part for part in others if hasattr(part, "last_epoch")]  # schedulers: a dictionary of numbers
+        others = [
+            part
+            for part in parts
+            if not any(part is each for each in known) and not isinstance(part, torch.nn.Module)
+        ]
+        # Schedulers: a dictionary of numbers.
+        self._light = [part for part in others if hasattr(part, "last_epoch")]
         self._others = [part for part in others if not hasattr(part, "last_epoch")]
         self._values, self._rng = values, rng
         self.keep()
 
     def keep(self) -> None:
-        """This is a boundary."""
+        """Copy: this is a boundary."""
         self._copies.keep()
         self._positions = [(sampler.epoch, sampler.committed) for sampler in self._samplers]
         self._groups = [
-            {key: value.clone() if isinstance(value, torch.Tensor) else value for key, value in group.items() if key != "params"}
+            {
+                key: value.clone() if isinstance(value, torch.Tensor) else value
+                for key, value in group.items()
+                if key != "params"
+            }
             for optimizer in self._optimizers
             for group in optimizer.param_groups
         ]
-        self._scales = [[each.clone() for each in _scaler_tensors(scaler)] for scaler in self._scalers]
+        self._scales = [
+            [each.clone() for each in scaler_tensors(scaler)] for scaler in self._scalers
+        ]
         self._light_states = [dict(part.state_dict()) for part in self._light]
         self._states = [copy.deepcopy(part.state_dict()) for part in self._others]
         self._taken = {name: _copy(value) for name, value in self._values().items()}
@@ -149,19 +168,19 @@ class Boundary:
                 self._generators["cuda"] = torch.cuda.get_rng_state()
 
     def restore(self) -> Tuple[Dict[str, Any], bool]:
-        """Back to the boundary. Returns the values, and whether all is as it was there."""
+        """Go back to the boundary. Returns the values, and whether all else is as it was there."""
         is_undone = self._copies.restore()
         for sampler, position in zip(self._samplers, self._positions):
             sampler._place(*position)
         groups = (group for optimizer in self._optimizers for group in optimizer.param_groups)
         for group, taken in zip(groups, self._groups):
             _put_back(group, taken)
-        for scaler, taken in zip(self._scalers, self._scales):
-            for tensor, value in zip(_scaler_tensors(scaler), taken):
+        for scaler, scales in zip(self._scalers, self._scales):
+            for tensor, value in zip(scaler_tensors(scaler), scales):
                 tensor.copy_(value)
-            getattr(scaler, "_per_optimizer_states", {}).clear()  # what unscale_() has noted of the torn step
-        for part, taken in zip(self._light + self._others, self._light_states + self._states):
-            part.load_state_dict(taken)
+            forget_unscaling(scaler)
+        for part, state_dict in zip(self._light + self._others, self._light_states + self._states):
+            part.load_state_dict(state_dict)
         if self._rng == "shared":
             _generators.restore(self._generators)
         elif self._rng == "own":
@@ -172,6 +191,6 @@ class Boundary:
 
 
 def drop_gradients(model: torch.nn.Module) -> None:
-    """After a tear they are somebody's half sum."""
+    """Set all gradients to None: after a step that could not end they are incomplete sums."""
     for parameter in model.parameters():
         parameter.grad = None

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Copies of what a step changes of a model before its optimizers step: buffers, and parameters that no optimizer has.
+"""Copies of buffers, and of parameters that no optimizer has.
 
-Most of the latter never change (a backbone that is frozen), and of those there is no copy. Others do, such as an encoder that is a moving average of
-another one: all are watched, and copied from when one is seen to change. PyTorch counts the changes of a tensor, but not those that are made
-through its `.data`, as many moving averages are: for these a few elements are compared now and then.
+Most such parameters never change, those of a frozen backbone for example: they are not copied.
+Others change, such as an encoder that is a moving average of another one. All are watched; a
+parameter that is seen to change is copied from then on. PyTorch counts the changes of a tensor, but
+not changes through its `.data`, which many moving averages use. Therefore a few elements of each
+parameter are compared now and then.
 """
 
 from __future__ import annotations
@@ -12,49 +14,59 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Set
 
 import torch
 
-_NORMS = torch.nn.modules.batchnorm._NormBase  # their kernels change running statistics and do not tell
+from ._torch_compat import buffers_of, is_norm, parameters_of, version_of
+
 _LOOKS = 256  # boundaries at most from one look at elements to the next
 
 
 class _Copied:
-    """A tensor, or None, by its name in a module: it may be replaced by another one. Silent: not all of its changes are counted."""
+    """A copy of one tensor of a module. The module may replace the tensor, or have None.
 
-    def __init__(self, holder: Dict[str, Any], name: str, silent: bool, copies: Dict[int, torch.Tensor]):
+    holder, name  the module's dictionary, and the tensor's name in it.
+    silent        PyTorch does not count all changes of this tensor.
+    """
+
+    def __init__(
+        self, holder: Dict[str, Any], name: str, silent: bool, copies: Dict[int, torch.Tensor]
+    ):
         self._holder, self._name, self._is_silent = holder, name, silent
         self._take(holder[name], copies)
 
     def _take(self, tensor: Any, copies: Dict[int, torch.Tensor]) -> None:
-        """copies: those made already, by the tensor's id: many modules may have the same one."""
+        """copies: those made already, by the tensor's id. Several modules may have one tensor."""
         self._tensor = tensor
-        self._copy, self._version = None, -1
+        self._copy: Any = None
+        self._version = -1
         if tensor is not None:
             if id(tensor) not in copies:
                 copies[id(tensor)] = tensor.detach().clone()
             self._copy = copies[id(tensor)]
             self._is_silent = self._is_silent or tensor.is_inference()
-            self._version = -1 if self._is_silent else tensor._version
+            self._version = -1 if self._is_silent else version_of(tensor)
 
     def keep(self) -> None:
         tensor = self._holder[self._name]
         if tensor is not self._tensor:
             self._take(tensor, {})
-        elif tensor is not None and (self._is_silent or tensor._version != self._version):
+        elif tensor is not None and (self._is_silent or version_of(tensor) != self._version):
             if tensor.shape == self._copy.shape:
                 self._copy.copy_(tensor)
-                self._version = -1 if self._is_silent else tensor._version
+                self._version = -1 if self._is_silent else version_of(tensor)
             else:
                 self._take(tensor, {})
 
     def restore(self) -> None:
         if self._tensor is not None and self._tensor.is_inference():
             self._tensor = self._copy  # it cannot be written to
-        elif self._tensor is not None and (self._is_silent or self._tensor._version != self._version):
+        elif self._tensor is not None and (
+            self._is_silent or version_of(self._tensor) != self._version
+        ):
             self._tensor.copy_(self._copy)
         self._holder[self._name] = self._tensor
 
 
 def _column(tensor: torch.Tensor) -> torch.Tensor:
-    """A few elements: one for each in the first dimension."""
+    """A few elements of a tensor: one for each index of the first dimension."""
     tensor = tensor.detach()
     while tensor.dim() > 1 and tensor.numel():
         tensor = tensor.select(-1, 0)
@@ -71,40 +83,59 @@ class _Watched(NamedTuple):
     def has_changed(self) -> bool:
         column = _column(self.parameter)
         kinds = [(each.device, each.dtype) for each in (column, self.column)]
-        return self.parameter._version != self.version or kinds[0] != kinds[1] or not torch.equal(column, self.column)
+        return (
+            version_of(self.parameter) != self.version
+            or kinds[0] != kinds[1]
+            or not torch.equal(column, self.column)
+        )
 
 
 class Copies:
-    """Of some modules, as they were at the last boundary. Made at one.
+    """Copies of some modules, as they were at the last boundary. It is created at a boundary.
 
-    changing  ids of the parameters that have been seen to change, for the next world.
+    changing  ids of the parameters that have been seen to change. It is added to, and passed to the
+              next world.
     """
 
-    def __init__(self, modules: Sequence[torch.nn.Module], optimizers: Sequence[Any], changing: Set[int]):
+    def __init__(
+        self, modules: Sequence[torch.nn.Module], optimizers: Sequence[Any], changing: Set[int]
+    ):
         self._modules, self._optimizers, self._changing = modules, optimizers, changing
-        self._boundaries, self._next_look = 0, 2  # keep() is called here for the first time, and after the first step for the second
+        # keep() is called here for the first time, and after the first step for the second.
+        self._boundaries, self._next_look = 0, 2
         self._find()
 
     def _find(self) -> None:
-        """What there is by now, and copies of it."""
+        """Look for all buffers and parameters, and copy them."""
         parts = {id(part): part for module in self._modules for part in module.modules()}.values()
-        self._holders = [part._buffers for part in parts]
+        self._holders = [buffers_of(part) for part in parts]
         self._count = self._count_buffers()
         copies: Dict[int, torch.Tensor] = {}
-        # keys(): the dictionary of a scripted module cannot be gone through without.
-        self._copied = [_Copied(part._buffers, name, isinstance(part, _NORMS), copies) for part in parts for name in part._buffers.keys()]
+        # A scripted module's dictionary cannot be iterated; its keys() can.
+        self._copied = [
+            _Copied(buffers_of(part), name, is_norm(part), copies)
+            for part in parts
+            for name in buffers_of(part).keys()  # noqa: SIM118
+        ]
         self._watched: List[_Watched] = []
         # Without optimizers nothing is undone: nobody knows how far a step has come.
-        seen = {id(each) for optimizer in self._optimizers for group in optimizer.param_groups for each in group["params"]}
+        seen = {
+            id(each)
+            for optimizer in self._optimizers
+            for group in optimizer.param_groups
+            for each in group["params"]
+        }
         for part in parts if self._optimizers else ():
-            for name, parameter in part._parameters.items():
+            for name, parameter in parameters_of(part).items():
                 if parameter is None or id(parameter) in seen or parameter.is_inference():
                     continue
                 seen.add(id(parameter))
                 if id(parameter) in self._changing:
-                    self._copied.append(_Copied(part._parameters, name, True, copies))
+                    self._copied.append(_Copied(parameters_of(part), name, True, copies))
                 else:
-                    self._watched.append(_Watched(parameter, parameter._version, _column(parameter)))
+                    self._watched.append(
+                        _Watched(parameter, version_of(parameter), _column(parameter))
+                    )
         self._parameters = [each.parameter for each in self._watched]
         self._versions = [each.version for each in self._watched]
 
@@ -112,21 +143,25 @@ class Copies:
         return sum(map(len, self._holders))
 
     def _look(self) -> bool:
-        """Whether there is something new to be copied, or to be copied no longer."""
+        """Whether a watched parameter or the number of buffers has changed."""
         changed = {id(each.parameter) for each in self._watched if each.has_changed()}
         self._changing |= changed
         return bool(changed) or self._count_buffers() != self._count
 
     def keep(self) -> None:
-        """This is a boundary."""
+        """Copy what has changed: this is a boundary."""
         self._boundaries += 1
         is_time = self._boundaries == self._next_look
         if is_time:
             self._next_look += min(self._boundaries, _LOOKS)
-        if is_time or self._count_buffers() != self._count or [each._version for each in self._parameters] != self._versions:
-            if self._look():
-                self._find()
-                return
+        is_suspicious = (
+            is_time
+            or self._count_buffers() != self._count
+            or list(map(version_of, self._parameters)) != self._versions
+        )
+        if is_suspicious and self._look():
+            self._find()
+            return
         if self._copied:
             try:
                 with torch.no_grad():
@@ -136,7 +171,7 @@ class Copies:
                 self._find()
 
     def restore(self) -> bool:
-        """Back to the boundary. False: something else has changed, of which there is no copy."""
+        """Go back to the boundary. False: something changed of which there is no copy."""
         with torch.no_grad():
             for each in self._copied:
                 each.restore()

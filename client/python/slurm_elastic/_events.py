@@ -11,12 +11,14 @@ import os
 import signal
 import sys
 import time
-from typing import Iterator, NamedTuple, Optional
+from typing import Any, Iterator, NamedTuple, Optional
 
+from . import _torch_compat
 from ._world import is_elastic
 
 INTERFACE = 1  # ELASTIC_INTERFACE of elastic.h
-STACKS = 9  # the real-time signal, counted from SIGRTMIN, for which nobody else should have a handler
+# The real-time signal, counted from SIGRTMIN, for which nobody else should have a handler.
+STACKS = 9
 GO_ON = 3  # ELASTIC_GO_ON
 SLICE = 0.5  # seconds, after which Python looks for signals such as that of Ctrl-C
 KINDS = ("none", "grow", "shrink", "fault", "stop")
@@ -92,7 +94,7 @@ class _CWorld(ctypes.Structure):  # struct elastic_world
 
 
 def _candidates() -> Iterator[str]:
-    """Where libelastic may be: elasticrun names the one beside itself, which fits it best."""
+    """Where libelastic may be. elasticrun names the one beside itself: it fits best."""
     if os.environ.get("ELASTIC_LIB"):
         yield os.environ["ELASTIC_LIB"]
     yield os.path.join(os.path.dirname(os.path.abspath(__file__)), "libelastic.so.0")
@@ -117,8 +119,8 @@ def _load() -> ctypes.CDLL:
     raise OSError("libelastic cannot be loaded: " + "; ".join(failures))
 
 
-def _error(library: ctypes.CDLL) -> str:
-    return library.elastic_error().decode("utf-8", "replace")
+def _error(library: Any) -> str:
+    return str(library.elastic_error().decode("utf-8", "replace"))
 
 
 def _attach() -> Optional[ctypes.CDLL]:
@@ -140,28 +142,21 @@ def _attach() -> Optional[ctypes.CDLL]:
 
 
 def _guard_data_loader() -> None:
-    """In a process that was forked off: keep it alive through Slurm's own SIGTERM.
+    """In a forked process: let it survive the SIGTERM that Slurm sends to all processes.
 
-    PyTorch gives the processes of a DataLoader a handler that dies of it, and the worker dies of their
-    death. It does so after the fork, so its function is followed by ours, in this process only.
+    PyTorch installs a handler in a DataLoader's process that ends the process; the worker would end
+    with it. PyTorch installs it after the fork, so ours is installed after that, in this process
+    only.
     """
     global _forked
     _forked = True
-    handling = sys.modules.get("torch.utils.data._utils.signal_handling")
-    install = getattr(handling, "_set_worker_signal_handlers", None)
     guard = getattr(_library, "elastic_guard_child", None)  # not in every release of libelastic
-    if guard is None or install is None:
-        return
-
-    def install_and_guard() -> None:
-        install()
-        guard()
-
-    handling._set_worker_signal_handlers = install_and_guard
+    if guard is not None:
+        _torch_compat.after_loader_signals(guard)
 
 
 def _show_stacks(library: ctypes.CDLL) -> None:
-    """When the training hangs, elasticrun has all workers print where they are."""
+    """Let elasticrun make this worker print its stacks, when the training hangs."""
     number = int(signal.SIGRTMIN) + STACKS
     if not hasattr(library, "elastic_stacks") or signal.getsignal(number) != signal.SIG_DFL:
         return
@@ -172,7 +167,7 @@ def _show_stacks(library: ctypes.CDLL) -> None:
     library.elastic_stacks(number)
 
 
-_library: Optional[ctypes.CDLL] = None
+_library: Any = None  # a ctypes.CDLL in an elastic worker that could load it
 _attached = False
 _forked = False  # off a worker, and none itself
 _event = _CEvent()
@@ -192,23 +187,23 @@ def attach() -> bool:
 
 
 def forked() -> bool:
-    """Whether this process was forked off a worker: it is none itself."""
+    """Whether this process was forked off a worker: such a process is no worker itself."""
     return _forked
 
 
 def library() -> Optional[ctypes.CDLL]:
-    """libelastic, attached; None when this is no elastic worker, or it could not be loaded."""
+    """libelastic, attached; None in a process that is no worker, or could not load it."""
     return _library if attach() and not _forked else None
 
 
 def init() -> bool:
-    """Wait until this worker's world begins; True if it is an elastic worker, told of events.
+    """Wait until this worker's world begins. True: this is an elastic worker, and it gets events.
 
-    elasticrun may start the workers of the next world while the present one still trains, so that
-    importing and the like cost no pause. Call this after what takes long and is the same every
-    time, and before a GPU is used or anything is written. Without it, load_latest() and the other
-    functions that look at checkpoints are where such a worker waits; on nodes with GPUs the next
-    workers are then not started early. Elsewhere than under elasticrun it does nothing.
+    elasticrun may start the workers of the next world while the present one still trains: imports
+    then cost no pause. Call this after everything that takes long and is the same in each world,
+    and before the script uses a GPU or writes anything. Without this call such a worker waits in
+    load_latest(), or in the other functions that look at checkpoints; on nodes with GPUs elasticrun
+    then does not start the next workers early. Without elasticrun it does nothing.
 
     Raises SystemExit if elasticrun has died meanwhile.
     """
@@ -216,8 +211,7 @@ def init() -> bool:
 
 
 def loading() -> None:
-    """Wait as init() does, before a checkpoint is looked at: the one of the world before must be
-    complete."""
+    """Wait as init() does, before a checkpoint is read: the world before must have written it."""
     if attach():
         _pass_gate("elastic_loading")
 
@@ -237,14 +231,18 @@ def step() -> Optional[int]:
 
 
 def training() -> None:
-    """Say that from now on there is something worth saving (elastic_training)."""
+    """Say that from now on there is a state worth saving (elastic_training)."""
     if attach():
         _library.elastic_training()
 
 
 def live(shape: int) -> bool:
-    """Say that this worker can go on in the next world, and what it trains: equal numbers from 1 in workers that can take over each
-    other's state. False: there is no next world, or not this way."""
+    """Say that this worker can go on in the next world.
+
+    shape  what it trains: a number from 1, equal in workers that can take over each other's state.
+
+    Returns False without elasticrun, and if this worker cannot go on in a next world.
+    """
     if not attach() or not hasattr(_library, "elastic_live") or _library.elastic_live() != 0:
         return False
     tell_signature(shape)
@@ -252,23 +250,25 @@ def live(shape: int) -> bool:
 
 
 def tell_signature(shape: int) -> None:
-    """What this worker trains, in a live worker."""
+    """Say what this worker trains, in a worker that has called live()."""
     if hasattr(_library, "elastic_model_signature"):
         _library.elastic_model_signature(ctypes.c_int64(shape))
 
 
 def world() -> World:
-    """The one that this worker is in, after init() in a live worker."""
+    """The world of this worker, after init(), in a worker that has called live()."""
     found = _CWorld()
     _library.elastic_world(ctypes.byref(found))
     return found.as_world()
 
 
 def next_world(timeout: Optional[float]) -> Optional[World]:
-    """The one that follows this one. Its size is 0 if this worker is to leave, with save after it has saved a checkpoint; None: none
-    is named within timeout seconds (None: it is waited for).
+    """The world that follows this one.
 
-    Raises SystemExit if elasticrun has died.
+    timeout  seconds to wait until the next world is named; None: wait without a limit.
+
+    Its size is 0 if this worker is to leave, with `save` after it has saved a checkpoint. Returns
+    None if no world is named in time. Raises SystemExit if elasticrun has died.
     """
     found = _CWorld()
     limit = None if timeout is None else time.monotonic() + timeout
@@ -284,7 +284,9 @@ def next_world(timeout: Optional[float]) -> Optional[World]:
 
 
 def finish() -> Optional[Event]:
-    """The last boundary of this worker: as elastic_event_detected(), but no further one is waited for."""
+    """The last boundary of this worker: like elastic_event_detected(), but it waits for no further
+    one.
+    """
     answer = _library.elastic_finish(_event_pointer)
     if answer < 0:
         raise SystemExit("slurm_elastic: " + _error(_library))
@@ -292,8 +294,16 @@ def finish() -> Optional[Event]:
 
 
 def torn(seconds: Optional[float] = None) -> bool:
-    """Whether a worker or node of this world has been lost, or is within seconds. None: an exchange with other workers has failed; it is not taken as unlost
-    before the agents would have noticed, and a worker that has ended with 0 was too early."""
+    """Whether a worker or node of this world has been lost.
+
+    seconds  how long to wait for a loss; None: as long as the agents may need to notice one. Use
+             None
+             when an exchange with other workers has failed. A worker that has ended with 0 before
+             the
+             others counts as lost then.
+
+    Raises SystemExit if elasticrun has died.
+    """
     answer = _library.elastic_torn(-1 if seconds is None else math.ceil(seconds * 1000))
     if answer < 0:
         raise SystemExit("slurm_elastic: " + _error(_library))
@@ -301,30 +311,31 @@ def torn(seconds: Optional[float] = None) -> bool:
 
 
 def world_forms() -> None:
-    """Connections that are made from here on are of this world (elastic_world_forms)."""
+    """Connections that are made from here on belong to the new world (elastic_world_forms)."""
     if _library.elastic_world_forms() < 0:
         raise OSError(_error(_library))
 
 
 def world_formed() -> None:
-    """… until here."""
+    """All connections of the new world have been made (elastic_world_formed)."""
     _library.elastic_world_formed()
 
 
 def world_left() -> None:
-    """Nothing waits on them any more."""
+    """Nothing waits for connections of the old world any more (elastic_world_left)."""
     _library.elastic_world_left()
 
 
 def elastic_event_detected() -> Optional[Event]:
-    """One step boundary: call it after each optimizer step, equally often on all ranks.
+    """One step boundary. Call it after each optimizer step, equally often on all ranks.
 
-    Returns None while training goes on, and always when not elastic; that costs about a microsecond
-    and no communication. When the job is to change, all ranks get an Event after the same step: save
-    a checkpoint and exit with status 0; elasticrun starts the script again in the new world.
+    Returns None while training goes on, and always without elasticrun. That costs about a
+    microsecond and no communication. When the job is to change, all ranks get an Event after the
+    same step: save a checkpoint and exit with status 0. elasticrun starts the script again in the
+    new world.
 
-    Raises SystemExit if elasticrun has died: nobody would answer this worker any more.
-    Thread-safety: boundaries are to come from one thread.
+    Raises SystemExit if elasticrun has died: nobody would answer this worker any more. Call it from
+    one thread only.
     """
     if not attach():
         return None
@@ -337,12 +348,14 @@ def elastic_event_detected() -> Optional[Event]:
 
 
 def wait_event(timeout: Optional[float] = None) -> Optional[Event]:
-    """As elastic_event_detected(), for a worker that has nothing to do until something changes.
+    """Like elastic_event_detected(), for a worker that has nothing to do until something changes.
 
-    Sleeps until a change is under way or `timeout` seconds are over (None: no limit), and passes at most one step boundary.
-    Returns None if the time is over, or if other workers are steps ahead: go on, and call it again. When not elastic it
-    returns None after `timeout`, or at once without one, for nothing would ever end it. What it returns and raises
-    besides is as in elastic_event_detected().
+    timeout  seconds; None: no limit.
+
+    Sleeps until a change is under way or the time is over, and passes one step boundary at most.
+    Returns None if the time is over, or if other workers are steps ahead: call it again. Without
+    elasticrun it returns None after `timeout`, or at once if there is none. Otherwise it returns
+    and raises what elastic_event_detected() does.
     """
     limit = None if timeout is None else time.monotonic() + timeout
     wait = getattr(library(), "elastic_event_wait", None)  # not in every release of libelastic

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A state in one file, tensors as they lie in memory: what a thread can write without holding up the one that trains.
+"""A state in one file, with tensors as they lie in memory.
+
+A thread can write it without holding up the thread that trains. The file:
 
     bytes 0..7    "ELSTATE1"
     8..15         length of the outline, little endian
@@ -20,7 +22,7 @@ _PIECE = 16 << 20  # bytes that are written at once
 
 
 class Outline(NamedTuple):
-    """A state without its tensors, and these: on the host, contiguous, not shared with anybody."""
+    """A state without its tensors, and the tensors: contiguous, on the host, not shared."""
 
     text: bytes
     tensors: List[Any]
@@ -29,7 +31,9 @@ class Outline(NamedTuple):
 def _is_plain(tensor: Any) -> bool:
     import torch
 
-    return bool(tensor.layout == torch.strided and not tensor.is_quantized and tensor.device.type != "meta")
+    return bool(
+        tensor.layout == torch.strided and not tensor.is_quantized and tensor.device.type != "meta"
+    )
 
 
 class _Pickler(pickle.Pickler):
@@ -37,11 +41,16 @@ class _Pickler(pickle.Pickler):
         super().__init__(file, protocol=4)
         self.tensors: List[Any] = []
         self._copy = copy
-        self._known: Dict[int, Tuple[Any, int]] = {}  # by id; the tensor is kept, so that no other gets the id
+        # By id; the tensor is kept, so that no other gets the id.
+        self._known: Dict[int, Tuple[Any, int]] = {}
 
     def persistent_id(self, value: Any) -> Any:
         torch = sys.modules.get("torch")  # without it there is no tensor
-        if torch is None or type(value) not in (torch.Tensor, torch.nn.Parameter) or not _is_plain(value):
+        if (
+            torch is None
+            or type(value) not in (torch.Tensor, torch.nn.Parameter)
+            or not _is_plain(value)
+        ):
             return None
         if id(value) not in self._known:
             self._known[id(value)] = (value, len(self.tensors))
@@ -51,7 +60,11 @@ class _Pickler(pickle.Pickler):
 
 
 def outline(state: Any, copy: Callable[[Any], Any]) -> Outline:
-    """copy  makes of a tensor one on the host that is contiguous; called in the order of the tensors"""
+    """Split a state into a pickle and its tensors.
+
+    copy  makes a contiguous tensor on the host from a tensor. It is called in the order of the
+          tensors.
+    """
     text = io.BytesIO()
     pickler = _Pickler(text, copy)
     pickler.dump(state)
@@ -59,10 +72,14 @@ def outline(state: Any, copy: Callable[[Any], Any]) -> Outline:
 
 
 def _raw(tensor: Any) -> memoryview:
-    """Its bytes, without a copy, also of types that numpy has not."""
+    """The bytes of a tensor, without a copy. Works for types that numpy does not have."""
     import torch
 
-    return memoryview(tensor.reshape(-1).view(torch.uint8).numpy()) if tensor.numel() else memoryview(b"")
+    return (
+        memoryview(tensor.reshape(-1).view(torch.uint8).numpy())
+        if tensor.numel()
+        else memoryview(b"")
+    )
 
 
 def _padding(at: int) -> int:
@@ -70,7 +87,7 @@ def _padding(at: int) -> int:
 
 
 def size(found: Outline) -> int:
-    """Bytes of the file."""
+    """The size of the file, in bytes."""
     at = len(MAGIC) + 8 + len(found.text)
     for tensor in found.tensors:
         at += _padding(at) + tensor.numel() * tensor.element_size()
@@ -78,7 +95,7 @@ def size(found: Outline) -> int:
 
 
 def write(found: Outline, sink: Callable[[Any], Any]) -> None:
-    """sink  is called with pieces of bytes"""
+    """Write the file: sink(bytes) is called for each piece."""
     at = 0
     head = MAGIC + len(found.text).to_bytes(8, "little")
     for block in (head, found.text):
@@ -106,7 +123,10 @@ class _Unpickler(pickle.Unpickler):
 
 
 def read(file: BinaryIO, map_location: Any = "cpu") -> Any:
-    """Raises pickle.UnpicklingError or EOFError if that is no such file. As with any pickle, read only what you trust."""
+    """Read the state. Raises pickle.UnpicklingError or EOFError if this is no such file.
+
+    As with any pickle, read only what you trust.
+    """
     head = file.read(len(MAGIC) + 8)
     if head[: len(MAGIC)] != MAGIC or len(head) != len(MAGIC) + 8:
         raise pickle.UnpicklingError("not a state that snapshot() has written")
@@ -128,7 +148,9 @@ def read(file: BinaryIO, map_location: Any = "cpu") -> Any:
         raw = _raw(found)
         if len(raw) and file.readinto(raw) != len(raw):  # type: ignore[attr-defined]
             raise EOFError("a tensor is cut")
-        tensors[number] = found.to(map_location) if isinstance(map_location, (str, torch.device)) else found
+        tensors[number] = (
+            found.to(map_location) if isinstance(map_location, (str, torch.device)) else found
+        )
         return tensors[number]
 
     return _Unpickler(text, tensor).load()

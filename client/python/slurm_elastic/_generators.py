@@ -12,7 +12,7 @@ import torch
 
 
 def snapshot() -> Dict[str, Any]:
-    """Where they are, of those that are in use."""
+    """The states of all generators that are in use."""
     taken = {"python": random.getstate(), "torch": torch.get_rng_state()}
     if "numpy" in sys.modules:
         taken["numpy"] = sys.modules["numpy"].random.get_state()
@@ -22,7 +22,7 @@ def snapshot() -> Dict[str, Any]:
 
 
 def restore(taken: Dict[str, Any]) -> None:
-    """Put them where snapshot() was taken, here or in another process."""
+    """Set the generators to what snapshot() has returned, here or in another process."""
     random.setstate(taken["python"])
     torch.set_rng_state(taken["torch"].cpu())
     if "numpy" in taken and "numpy" in sys.modules:
@@ -32,7 +32,7 @@ def restore(taken: Dict[str, Any]) -> None:
 
 
 def seed(*numbers: int) -> None:
-    """Begin anew, differently for other numbers."""
+    """Seed all generators with a number made from these numbers."""
     digest = hashlib.blake2b(repr(numbers).encode(), digest_size=7).digest()
     number = int.from_bytes(digest, "big")
     random.seed(number)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Memory that is left to this process: what the node has, and what its memory cgroups allow. As common/memory.c has it."""
+"""The memory that this process can still use, as common/memory.c computes it.
+
+Both the node's memory and the limits of the memory cgroups count.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ def _number(path: str) -> int:
 
 
 def _named(path: str, name: str) -> int:
-    """Of lines "name number"; 0 if it is not there."""
+    """The number in the line "name number"; 0 if there is no such line."""
     try:
         with open(path) as file:
             for line in file:
@@ -40,14 +43,20 @@ def _left_in(directory: str, names: Tuple[str, str, str, str]) -> int:
 
 
 def _groups(root: str) -> Iterator[int]:
-    """Of each group and all above it: each limit counts for all below."""
+    """Bytes left in the process's group and in each group above: every limit counts."""
     try:
         with open(f"{root}/proc/self/cgroup") as file:
             lines = [line.rstrip("\n").split(":", 2) for line in file]
     except OSError:
         return
     for number, controllers, group in (line for line in lines if len(line) == 3):
-        names = _V2 if (number, controllers) == ("0", "") else _V1 if "memory" in controllers.split(",") else None
+        names = (
+            _V2
+            if (number, controllers) == ("0", "")
+            else _V1
+            if "memory" in controllers.split(",")
+            else None
+        )
         top = f"{root}/sys/fs/cgroup{names[0] if names else ''}"
         directory = os.path.normpath(top + group)
         while names is not None and directory.startswith(os.path.normpath(top)):
@@ -56,6 +65,6 @@ def _groups(root: str) -> Iterator[int]:
 
 
 def available(root: str = "") -> int:
-    """Bytes. What can be dropped from the page cache counts as left."""
+    """Bytes that are left. Pages that the kernel can drop from the page cache count as left."""
     node = _named(f"{root}/proc/meminfo", "MemAvailable") * 1024
     return min([node or sys.maxsize, *_groups(root)])

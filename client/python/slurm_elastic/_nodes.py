@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a script asks of its job: nodes, and to be let go; and what it says of its progress. Over libelastic.
+"""What a script asks of its job (nodes, leave to end), and what it says about its progress.
 
-The protocols, that of the event page and PMIx's, are implemented there and nowhere else; this is ctypes, which loads neither it nor
-libpmix before they are needed. A worker that cannot load libelastic trains all the same, as _events.py says when it is imported, but
-what was asked for by name must not fail in silence: then the functions about nodes raise ElasticError.
+libelastic implements the protocols, that of the event page and that of PMIx; this file calls it
+through ctypes. Neither libelastic nor libpmix is loaded before it is needed. A worker that cannot
+load libelastic trains all the same. A request for nodes must not fail in silence, however: these
+functions raise ElasticError then.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import math
 import time
-from typing import Iterable, NamedTuple, Optional, Union
+from typing import Any, Iterable, NamedTuple, Optional, Union
 
 from . import _events
 from ._world import is_elastic
@@ -22,11 +23,11 @@ _ID_BYTES = 64
 
 
 class ElasticError(RuntimeError):
-    """Nodes cannot be asked for here: libelastic or PMIx is missing, has failed or does not answer."""
+    """A request failed: libelastic or PMIx is missing, has failed or does not answer."""
 
 
 class NodesRefused(ElasticError):
-    """The job cannot have, give or find what was asked for; the text says what would be allowed."""
+    """The job cannot have, release or find what was asked for; the text says what is allowed."""
 
 
 class NodesResult(NamedTuple):
@@ -59,16 +60,23 @@ class _CResult(ctypes.Structure):  # struct elastic_result
         )
 
 
-def _call(name: str, *arguments) -> int:
-    """The answer of a function of libelastic, if it is none of an error; _NOT_ELASTIC if it is not elastic."""
+def _call(name: str, *arguments: Any) -> int:
+    """Call a function of libelastic. Returns its answer, or _NOT_ELASTIC without elasticrun.
+
+    Raises ElasticError, NodesRefused or ValueError if the answer is an error.
+    """
     if not is_elastic() or _events.forked():
         return _NOT_ELASTIC
     library = _events.library()
     if library is None:
-        raise ElasticError("libelastic could not be loaded, or has no event page: nodes cannot be asked for")
+        raise ElasticError(
+            "libelastic could not be loaded, or has no event page: nodes cannot be asked for"
+        )
     function = getattr(library, name, None)
     if function is None:
-        raise ElasticError(f"this libelastic has no {name}: it is older than the package slurm_elastic")
+        raise ElasticError(
+            f"this libelastic has no {name}: it is older than the package slurm_elastic"
+        )
     answer = function(*arguments)
     if answer >= 0:
         return answer
@@ -78,31 +86,35 @@ def _call(name: str, *arguments) -> int:
     raise (NodesRefused if answer == _ERROR_REFUSED else ElasticError)(text)
 
 
-def _request(name: str, *arguments) -> Optional[str]:
+def _request(name: str, *arguments: Any) -> Optional[str]:
     id = ctypes.create_string_buffer(_ID_BYTES)
     return id.value.decode() if _call(name, *arguments, id) == 0 else None
 
 
 def request_nodes(nodes: int, *, within: Optional[float] = None) -> Optional[str]:
-    """Ask for so many nodes more. Returns the request's id as soon as it is accepted; None when not elastic.
+    """Ask for this many more nodes. Returns the request's id; None without elasticrun.
 
-    within  seconds after which it fails, and what was asked of Slurm is cancelled; None: no limit.
+    within  seconds after which the request fails and its jobs in Slurm are cancelled; None: no
+            limit.
 
-    The job gets them with its next world: go on, and when elastic_event_detected() says so, save and leave.
-    request_result() then tells how it has ended. A job grows to its maximum by itself unless its size is held, by
-    release_nodes() or `selastic resize`.
+    Returns as soon as the request is accepted. The job gets the nodes with its next world: go on,
+    and save and leave when elastic_event_detected() says so. request_result() then tells how the
+    request has ended. A job grows to its maximum by itself, unless release_nodes() or `selastic
+    resize` holds its size.
 
-    Raises NodesRefused if the job may not have so many or has nowhere to grow, ValueError for numbers that make no
-    sense, ElasticError if PMIx, through which this goes, is missing or does not answer. That takes a minute at most.
+    Raises NodesRefused if the job may not have so many nodes or cannot grow; ValueError for
+    impossible numbers; ElasticError if PMIx is missing or does not answer, which takes a minute at
+    most.
     """
     seconds = 0 if within is None else max(1, math.ceil(within))
     return _request("elastic_request_nodes", ctypes.c_int(nodes), ctypes.c_int(seconds))
 
 
 def release_nodes(nodes: Union[int, str, Iterable[str]]) -> Optional[str]:
-    """Give back so many nodes, or these, by name: whole extension jobs, never nodes of the base job.
+    """Give back this many nodes, or the nodes with these names.
 
-    Returns and raises what request_nodes() does; it is done when Slurm has the nodes back.
+    Only whole extension jobs are given back, never nodes of the base job. The request has ended
+    when Slurm has the nodes back. Returns and raises what request_nodes() does.
     """
     if isinstance(nodes, int):
         return _request("elastic_release_nodes", ctypes.c_int(nodes))
@@ -111,21 +123,25 @@ def release_nodes(nodes: Union[int, str, Iterable[str]]) -> Optional[str]:
 
 
 def cancel_request(id: str) -> bool:
-    """Forget a request that has not ended: it ends as one that has failed. False when not elastic.
+    """Cancel a request that has not ended: it then counts as failed. False without elasticrun.
 
-    Raises NodesRefused if there is no such request; otherwise as request_nodes().
+    Raises NodesRefused if there is no such request; otherwise what request_nodes() raises.
     """
     return _call("elastic_cancel_request", id.encode()) == 0
 
 
-def request_result(id: Optional[str] = None, *, timeout: Optional[float] = 0.0) -> Optional[NodesResult]:
-    """How a request has ended: the one of this id; None: any, each once, the oldest first.
+def request_result(
+    id: Optional[str] = None, *, timeout: Optional[float] = 0.0
+) -> Optional[NodesResult]:
+    """How a request has ended.
 
-    timeout  seconds to wait for it, 0: do not, None: until it has ended.
+    id       of the request; None: any request, each once, the oldest first.
+    timeout  seconds to wait for the end; 0: do not wait; None: no limit.
 
-    Returns None if none has ended within that time, or if a change of the job is under way, for which this worker has
-    to come to its next step boundary; and at once when not elastic. A request is answered in the process that has made it or, in a
-    new world, in the one that has its rank then, if that asks within two minutes.
+    Returns None if no request has ended in time, and at once without elasticrun. Also returns None
+    if a change of the job is under way: this worker has to come to its next step boundary. The
+    process that has made the request gets the answer. In a new world, the process with its rank
+    gets it, if it asks within two minutes.
 
     Raises ElasticError if PMIx is missing or has failed.
     """
@@ -136,7 +152,10 @@ def request_result(id: Optional[str] = None, *, timeout: Optional[float] = 0.0) 
         begun = time.monotonic()
         left = _events.SLICE if limit is None else min(_events.SLICE, max(0.0, limit - begun))
         answer = _call(
-            "elastic_request_result", name, ctypes.byref(result), ctypes.c_int(math.ceil(left * 1000))
+            "elastic_request_result",
+            name,
+            ctypes.byref(result),
+            ctypes.c_int(math.ceil(left * 1000)),
         )
         if answer == 0:
             return result.as_result()
@@ -148,22 +167,23 @@ def request_result(id: Optional[str] = None, *, timeout: Optional[float] = 0.0) 
 
 
 def checkpoint_done() -> bool:
-    """After an event, when everything is saved: let elasticrun end this process now. False when not elastic.
+    """After an event, when everything is saved: let elasticrun end this process now.
 
-    leave() does the same without PMIx; this is for a worker that cannot end by itself, or is slow to. Without an event it
-    has no effect. Raises ElasticError if PMIx is missing or does not answer.
+    Returns False without elasticrun. leave() does the same without PMIx; this is for a worker that
+    cannot end by itself, or is slow to end. Without an event it has no effect. Raises ElasticError
+    if PMIx is missing or does not answer.
     """
     return _call("elastic_checkpoint_done") == 0
 
 
 def report_progress(done: int, total: Optional[int] = None, unit: str = "steps") -> bool:
-    """Say how far the script is; `selastic show` tells users what the worker of the lowest rank that reports has said last.
+    """Say how far the script is. `selastic show` prints the last report of the lowest rank.
 
-    done, total  whole numbers, total None if it is not known.
+    done, total  whole numbers; total None: unknown.
     unit         "steps", "samples", "%": at most 23 bytes.
 
-    Costs microseconds and no communication. False when not elastic, or when libelastic could not be loaded, which has been said
-    at import. Raises ValueError for what makes no sense.
+    Costs microseconds and no communication. Returns False without elasticrun, or if libelastic
+    could not be loaded. Raises ValueError for impossible values.
     """
     if _events.library() is None:
         return False

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Copies of the state in the memory of nodes, for when all that have it are lost at once.
+"""Copies of the state in the memory of nodes, for the loss of all workers at once.
 
-snapshot() costs the training a copy of its tensors; a thread of its own writes them to the node's run directory, which is in memory. The first
-and the last node of a world do, so that the loss of one node loses none. When the job ends in any other way than well, the epilog makes the newest one
-durable in the checkpoint directory, and load_latest() finds it.
+snapshot() costs the training one copy of its tensors. A thread then writes them to the node's run
+directory, which is in memory. The first and the last node of a world do so: one of them may be
+lost. When a job ends in any other way than well, the epilog copies the newest snapshot to the
+checkpoint directory, and load_latest() finds it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _SPARE = 0.1  # of the memory that is available is left to others
 
 
 def _node_writes() -> bool:
-    """One process of the first node does, and one of the last."""
+    """Whether this process writes: one process of the first node does, and one of the last."""
     rank, size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     local, slots = int(os.environ.get("LOCAL_RANK", 0)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     return local == 0 and (rank == 0 or rank + slots >= size)
@@ -61,7 +62,10 @@ class _Copies:
 
 
 def _older_of(directory: Path) -> int:
-    """The buffer that is not complete, or not the newer one: what a process before this one has written on this node may be all that there is."""
+    """The number of the buffer to overwrite: the incomplete one, else the older one.
+
+    A former process may have written the other one on this node, and that may be all that is left.
+    """
     times = []
     for number in (0, 1):
         try:
@@ -87,7 +91,9 @@ class _Writer:
             return False
         self._copies.begin()
         found = _flat.outline(state, self._copies.copy)
-        self._thread = threading.Thread(target=self._finish, args=(found, place, str(checkpoint_dir().absolute())), daemon=True)
+        self._thread = threading.Thread(
+            target=self._finish, args=(found, place, str(checkpoint_dir().absolute())), daemon=True
+        )
         self._thread.start()
         return True
 
@@ -153,15 +159,20 @@ _writer: Optional[_Writer] = None
 
 
 def snapshot(state: Any) -> bool:
-    """Keep a copy of `state`, the same on all ranks, in the memory of the world's first and last node. To be called by all ranks between two steps, as often
-    as one likes to lose no more than what was done since. No collective, nothing is written to a disk.
+    """Keep a copy of `state` in the memory of the world's first and last node.
 
-    state   what save() takes: anything that can be pickled; tensors in it are copied to the host before this returns, the rest is done by a thread
+    All ranks call this between two steps, with an equal state, as often as they like: what was done
+    since the last snapshot can be lost. It is no collective and writes nothing to a disk.
 
-    Returns whether this process writes it: False on all others, where there is no elasticrun, and as long as the one before is still being written. A
-    snapshot that does not fit into memory is said once, and does no harm: the one before stays.
+    state   what save() takes: anything that can be pickled. Tensors in it are copied to the host
+            before this returns; a thread does the rest.
 
-    After a loss of all that had the state load_latest() returns it, if it is newer than all checkpoints. State of which each rank has another part (FSDP) is not covered.
+    Returns whether this process writes the snapshot. False in all other processes, without
+    elasticrun, and while the snapshot before is still being written. If a snapshot does not fit
+    into memory, this says so once, and the snapshot before stays.
+
+    After all workers were lost, load_latest() returns the snapshot if it is newer than all
+    checkpoints. A state of which each rank has another part (FSDP) is not supported.
     """
     global _writer
     run_dir = os.environ.get("ELASTIC_RUN_DIR")
@@ -173,6 +184,6 @@ def snapshot(state: Any) -> bool:
 
 
 def wait_for_snapshot() -> None:
-    """Until the one that is being written, if any, is complete."""
+    """Wait until the snapshot that is being written, if any, is complete."""
     if _writer is not None:
         _writer.wait()

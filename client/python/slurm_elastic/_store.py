@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The store of an elastic job for torch.distributed: no rank hosts it, no rank's death closes it.
+"""The store of an elastic job for torch.distributed. No rank hosts it.
 
     store = AgentStore()
     place = dist.PrefixStore("first", store)
     dist.init_process_group("gloo", store=place, rank=rank, world_size=size)
 
 The agent of the node listens on a socket ($ELASTIC_STORE; doc/architecture.md, "The store's
-socket") and hands on what is asked there to the leader, which keeps the values. A store sees one
-start of a world: when that ends, whoever waits gets an error.
+socket"). It passes requests on to the leader, which keeps the values. A store belongs to one start
+of a world. When that world ends, all calls that wait get an error.
 
-Keep a reference as long as anything uses the store: C++ keeps only its own half of it alive.
+Keep a reference to the store while anything uses it: C++ keeps only its own half alive.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from typing import Any, Dict, List, Optional, Sequence, Union
 
 import torch.distributed as dist
 
+from ._torch_compat import store_error
+
 CONNECT = 10.0  # seconds for the agent to accept
 SLACK = 15.0  # seconds beyond its time limit after which an answer is not waited for any longer
 PAUSE = 0.05  # seconds, before what the agent is too busy for is asked again
@@ -41,8 +43,10 @@ REASONS = {
 }
 
 
-# What torch raises for its own stores, where it has such a class (2.0 and later).
-class StoreError(getattr(dist, "DistStoreError", RuntimeError)):
+_OfTorch: Any = store_error()
+
+
+class StoreError(_OfTorch):
     """A request could not be carried out; the text says which, and why."""
 
 
@@ -74,10 +78,11 @@ class _Link:
         self._reading = False
         self._torn = False  # what has been received is not in the buffer yet
         self._number = 0
-        self._answers: Dict[int, Optional[dict]] = {}  # of calls under way; None: not come yet
+        # Of calls under way, by their number; None: it has not come yet.
+        self._answers: Dict[int, Optional[Dict[str, Any]]] = {}
 
-    def call(self, request: dict, until: float) -> Optional[dict]:
-        """The answer; None: it has not come by then (time.monotonic). Raises _Closed."""
+    def call(self, request: Dict[str, Any], until: float) -> Optional[Dict[str, Any]]:
+        """The answer; None: it has not come before `until` (time.monotonic()). Raises _Closed."""
         with self._changed:
             self._number += 1
             number = self._number
@@ -117,7 +122,7 @@ class _Link:
             self._changed.notify_all()
 
     def forget(self) -> None:
-        """In a child after fork: the connection is the parent's."""
+        """In a child after fork: the connection belongs to the parent."""
         self._socket.close()
 
     def _close_if_unused(self) -> None:
@@ -205,7 +210,7 @@ def _connect(path: str) -> socket.socket:
             os.close(directory)
 
 
-_stores: "weakref.WeakSet[AgentStore]" = weakref.WeakSet()
+_stores: weakref.WeakSet[AgentStore] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
@@ -219,11 +224,12 @@ os.register_at_fork(after_in_child=_after_fork)
 class AgentStore(dist.Store):
     """The store of one start of a world.
 
-    generation, attempt: that world; without them the one that this process was started for.
-    timeout: how long get and wait last, unless they are told otherwise.
+    generation, attempt  of the world; by default of the one that this process was started for.
+    timeout              how long get and wait take at most, unless a call names another time.
 
-    Threads may share it; after fork the child has a connection of its own. A key has 1 to 1024
-    bytes, a value at most 1 MiB. Errors are StoreError and its subclasses."""
+    Threads may share a store. After fork the child has a connection of its own. A key has 1 to 1024
+    bytes, a value at most 1 MiB. Errors are StoreError and its subclasses.
+    """
 
     def __init__(
         self,
@@ -251,55 +257,55 @@ class AgentStore(dist.Store):
         self._ask("set", key, value=_text(value))
 
     def get(self, key: str) -> bytes:
-        """The value, as soon as there is one."""
+        """The value of a key. Waits until there is one."""
         return _bytes(self._ask("get", key, timeout=self._seconds(None)))
 
     def add(self, key: str, amount: int) -> int:
-        """Add to an integer (one that is not there counts as 0); the sum."""
+        """Add to an integer; a missing one counts as 0. Returns the sum."""
         return self._ask("add", key, amount=int(amount))["number"]
 
     def compare_set(
         self, key: str, expected: Union[str, bytes], desired: Union[str, bytes]
     ) -> bytes:
-        """Set the value if it is the expected one (or expected is empty and there is none). What is
-        there then; expected, if there is nothing."""
+        """Set the value if it equals `expected`, or if `expected` is "" and there is no value.
+
+        Returns the value after that; `expected` if there is none.
+        """
         answer = self._ask("compare_set", key, value=_text(desired), expected=_text(expected))
         return _bytes(answer)
 
     def delete_key(self, key: str) -> bool:
-        """Whether it was there."""
+        """Delete a key. Returns whether it was there."""
         return bool(self._ask("delete", key)["number"])
 
     def num_keys(self) -> int:
-        """Of this start of the world, whoever has set them."""
+        """The number of keys of this start of the world, of all ranks."""
         return self._ask("num_keys")["number"]
 
     def check(self, keys: Sequence[str]) -> bool:
-        """Whether all are there."""
+        """Whether all keys are there."""
         return bool(self._ask("check", keys=list(keys))["number"])
 
     def wait(self, keys: Sequence[str], timeout: Optional[timedelta] = None) -> None:
-        """Until all are there."""
+        """Wait until all keys are there."""
         self._ask("wait", keys=list(keys), timeout=self._seconds(timeout))
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Of get, and of wait without a timeout of its own."""
+        """Set the time limit of get, and of wait without one of its own."""
         super().set_timeout(timeout)
 
     def multi_get(self, keys: Sequence[str]) -> List[bytes]:
-        """The values, as soon as there are all."""
+        """The values of several keys. Waits until all are there."""
         return [self.get(key) for key in keys]
 
     def multi_set(self, keys: Sequence[str], values: Sequence[Union[str, bytes]]) -> None:
-        """One after the other."""
+        """Set several keys, one after the other."""
         for key, value in zip(keys, values):
             self.set(key, value)
 
-    def clone(self) -> "AgentStore":
-        """Another of the same world, with a connection of its own."""
-        self._clones.append(
-            AgentStore(self._generation, self._attempt, self._path, self.timeout)
-        )
+    def clone(self) -> AgentStore:
+        """Another store of the same world, with a connection of its own."""
+        self._clones.append(AgentStore(self._generation, self._attempt, self._path, self.timeout))
         return self._clones[-1]
 
     # C++ looks for these two by its own names.
@@ -309,7 +315,7 @@ class AgentStore(dist.Store):
     # ---- ours -----------------------------------------------------------------------------------
 
     def abort(self, reason: str = "aborted") -> None:
-        """End it: every call, of any thread, that is blocked or comes later raises StoreAborted."""
+        """Make all calls raise StoreAborted, of all threads: those that wait, and later ones."""
         if self._ended is None:
             self._ended = reason
         link = self._link  # without the lock, whose holder may be connecting
@@ -319,7 +325,7 @@ class AgentStore(dist.Store):
             clone.abort(reason)
 
     def close(self) -> None:
-        """Give the connection back; nothing can be asked any more."""
+        """Close the connection; later calls raise StoreAborted."""
         self.abort("closed")
 
     def _after_fork(self, first: bool = False) -> None:
@@ -332,17 +338,19 @@ class AgentStore(dist.Store):
         with self._lock:
             if self._ended is None and (self._link is None or self._link.failure is not None):
                 self._link = _Link(self._path)
+            # abort() may have set it while the link was connecting: abort() takes no lock.
             if self._ended is not None:
                 if self._link is not None:
                     self._link.shut(self._ended)
                 raise _Closed(self._ended)
+            assert self._link is not None
             return self._link
 
     def _seconds(self, timeout: Optional[timedelta]) -> float:
         timeout = self.timeout if timeout is None else timeout
         return max(0.0, timeout.total_seconds())
 
-    def _ask(self, op: str, key: Optional[str] = None, **fields: Any) -> dict:
+    def _ask(self, op: str, key: Optional[str] = None, **fields: Any) -> Dict[str, Any]:
         """The answer without error, or StoreError."""
         request = {"op": op, "gen": self._generation, "attempt": self._attempt, **fields}
         if key is not None:
@@ -364,15 +372,15 @@ class AgentStore(dist.Store):
                 raise StoreTimeout(f"{self._what(request)}: the agent is too busy")
             if "timeout" in request:
                 request["timeout"] = left
-        error = answer.get("error")
-        if error is None:
+        code = answer.get("error")
+        if code is None:
             return answer
-        if error == "timeout":
+        if code == "timeout":
             raise StoreTimeout(f"{self._what(request)}: not there after {fields['timeout']:g} s")
-        reason = answer.get("reason") or REASONS.get(error, error)
-        raise (StoreGone if error == "gone" else StoreError)(f"{self._what(request)}: {reason}")
+        reason = answer.get("reason") or REASONS.get(code, code)
+        raise (StoreGone if code == "gone" else StoreError)(f"{self._what(request)}: {reason}")
 
-    def _what(self, request: dict) -> str:
+    def _what(self, request: Dict[str, Any]) -> str:
         keys = [request["key"]] if "key" in request else request.get("keys", [])
         names = ", ".join(keys[:3]) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
         return f"{request['op']}({names}) in generation {self._generation}.{self._attempt}"
@@ -389,5 +397,5 @@ def _text(value: Union[str, bytes]) -> str:
     return base64.b64encode(value.encode() if isinstance(value, str) else bytes(value)).decode()
 
 
-def _bytes(answer: dict) -> bytes:
+def _bytes(answer: Dict[str, Any]) -> bytes:
     return base64.b64decode(answer.get("value", ""))

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What live.State can keep: a state that all ranks have as a whole.
+"""Which models and parts a live.State can keep: those that each rank has as a whole.
 
-A newcomer gets the whole state from one rank, and checkpoints are written by one. A state of which each rank has a
-part would lose all others without a word. Classes are known by name: importing them only to look takes long,
-and is not possible with every PyTorch (FSDP of 1.13 cannot be imported by Python 3.11).
+A newcomer gets the state from one rank, and one rank writes checkpoints. If each rank had a part of
+the state, all other parts would be lost in silence. Classes are known by their names: to import
+them takes long, and fails with some versions (FSDP of 1.13 with Python 3.11).
 """
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any, Iterable
 
 import torch
 
+from ._torch_compat import is_batch_norm
 from ._world import rank_and_size
 
 _SHARDED = {
@@ -31,12 +31,14 @@ _WRAPPERS = ("DistributedDataParallel", "DataParallel")
 
 
 def _sharding_of(value: Any) -> str:
-    """What it is, "" if it is not sharded."""
-    return next((_SHARDED[each.__name__] for each in type(value).__mro__ if each.__name__ in _SHARDED), "")
+    """What kind of sharded object this is; "" if it is not sharded."""
+    return next(
+        (_SHARDED[each.__name__] for each in type(value).__mro__ if each.__name__ in _SHARDED), ""
+    )
 
 
 def refuse_sharded(values: Iterable[Any]) -> None:
-    """Raises TypeError if one of them is, or contains, what is sharded."""
+    """Raises TypeError if one of the values is sharded, or contains what is sharded."""
     for value in values:
         what = _sharding_of(value)
         if what:
@@ -48,13 +50,19 @@ def refuse_sharded(values: Iterable[Any]) -> None:
 
 
 def check(model: torch.nn.Module, parts: Iterable[Any]) -> None:
-    """Raises TypeError for a model or parts that a live.State cannot keep; warns of what it cannot keep equal."""
+    """Raises TypeError for a model or parts that a live.State cannot keep.
+
+    Warns of BatchNorm, whose statistics the state cannot keep equal on all ranks.
+    """
     if type(model).__name__ in _WRAPPERS:
-        raise TypeError(f"give the model, not its {type(model).__name__}: that is made anew in each world, as state.ddp")
+        raise TypeError(
+            f"give the model, not its {type(model).__name__}: that is made anew in each world, as state.ddp"
+        )
     refuse_sharded((*model.modules(), *model.parameters(), *parts))
-    norms = sys.modules["torch.nn.modules.batchnorm"]
     if rank_and_size()[0] == 0 and any(
-        isinstance(each, norms._BatchNorm) and not isinstance(each, norms.SyncBatchNorm) and each.track_running_stats
+        is_batch_norm(each)
+        and not isinstance(each, torch.nn.SyncBatchNorm)
+        and each.track_running_stats
         for each in model.modules()
     ):
         warnings.warn(

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A training state (live.State) on its way from ranks that have it to those that lack it, over torch.distributed.
+"""Sends a training state from the ranks that have it to the ranks that lack it.
 
-From each source goes a line of receivers; each hands on what it has received while more comes, so that nobody sends more than one
-state. It goes in parcels: large tensors as they lie in memory, small ones packed together.
+Each rank with the state starts a line of receivers. Each receiver sends on what it has received
+while more arrives: no rank sends more than one state. The state travels in parcels over
+torch.distributed. Large tensors travel as they lie in memory, small ones are packed together.
 """
 
 from __future__ import annotations
@@ -29,17 +30,19 @@ ALIGNMENT = 16  # of a tensor in a parcel, which is enough for every type
 
 
 class _Hole:
-    """Where a tensor is missing in a structure that is sent without its tensors."""
+    """Stands for a tensor in a structure that is sent without its tensors."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.shape, self.dtype, self.device = tuple(tensor.shape), tensor.dtype, tensor.device.type
 
     def empty(self, device: torch.device) -> torch.Tensor:
-        return torch.empty(self.shape, dtype=self.dtype, device="cpu" if self.device == "cpu" else device)
+        return torch.empty(
+            self.shape, dtype=self.dtype, device="cpu" if self.device == "cpu" else device
+        )
 
 
 def _replace(value: Any, kind: type, replacement: Callable[[Any], Any]) -> Any:
-    """A copy of nested dicts, lists and tuples, with what is of that kind replaced."""
+    """A copy of nested dicts, lists and tuples; values of one type are replaced."""
     if isinstance(value, kind):
         return replacement(value)
     if isinstance(value, dict):
@@ -58,7 +61,7 @@ def _device(state: Any) -> torch.device:
 
 
 def _taken_apart(value: Any) -> Tuple[Any, List[torch.Tensor]]:
-    """A structure without its tensors, and these."""
+    """Splits a structure into its form, with a _Hole for each tensor, and the tensors."""
     tensors: List[torch.Tensor] = []
 
     def take(tensor: torch.Tensor) -> _Hole:
@@ -69,7 +72,7 @@ def _taken_apart(value: Any) -> Tuple[Any, List[torch.Tensor]]:
 
 
 def _filled(value: Any, device: torch.device) -> Tuple[Any, List[torch.Tensor]]:
-    """A structure with tensors for its holes, and these."""
+    """Puts new, empty tensors into the holes of a structure. Returns it, and the tensors."""
     tensors: List[torch.Tensor] = []
 
     def fill(hole: _Hole) -> torch.Tensor:
@@ -80,7 +83,11 @@ def _filled(value: Any, device: torch.device) -> Tuple[Any, List[torch.Tensor]]:
 
 
 class _Parcel(NamedTuple):
-    """What goes over the wire at once. Pairs (into, from) are copied before it leaves its first rank, and after it has arrived."""
+    """Bytes that are sent at once.
+
+    Pairs (into, from) in `before` are copied before the parcel leaves its first rank, those in
+    `after` when it has arrived.
+    """
 
     bytes: torch.Tensor
     before: List[Tuple[torch.Tensor, torch.Tensor]]
@@ -92,7 +99,7 @@ def _size(tensor: torch.Tensor) -> int:
 
 
 def _pieces(tensor: torch.Tensor, wire: torch.device) -> Iterator[_Parcel]:
-    """Of a large one, as it lies in memory if it lies well there."""
+    """Parcels of a large tensor; without a copy if it is contiguous on the wire's device."""
     there = tensor.device == wire and tensor.is_contiguous()
     whole = tensor if there else torch.empty(tensor.shape, dtype=tensor.dtype, device=wire)
     pieces = whole.view(-1).split(PARCEL_BYTES // tensor.element_size())
@@ -103,17 +110,18 @@ def _pieces(tensor: torch.Tensor, wire: torch.device) -> Iterator[_Parcel]:
 
 
 def _packed(tensors: List[torch.Tensor], wire: torch.device) -> _Parcel:
-    """Several small ones."""
+    """One parcel of several small tensors."""
     rooms = [-(-_size(tensor) // ALIGNMENT) * ALIGNMENT for tensor in tensors]
     buffer = torch.empty(sum(rooms), dtype=torch.uint8, device=wire)
     places = [
-        room[: _size(tensor)].view(tensor.dtype).view(tensor.shape) for tensor, room in zip(tensors, buffer.split(rooms))
+        room[: _size(tensor)].view(tensor.dtype).view(tensor.shape)
+        for tensor, room in zip(tensors, buffer.split(rooms))
     ]
     return _Parcel(buffer, list(zip(places, tensors)), list(zip(tensors, places)))
 
 
 def _parcels(tensors: List[torch.Tensor], wire: torch.device) -> Iterator[_Parcel]:
-    """The same ones on all ranks, wherever and however their tensors lie."""
+    """The parcels for some tensors: the same on all ranks, whatever the tensors' devices."""
     small: List[torch.Tensor] = []
     for tensor in tensors:
         if _size(tensor) > PARCEL_BYTES // 2:
@@ -128,17 +136,22 @@ def _parcels(tensors: List[torch.Tensor], wire: torch.device) -> Iterator[_Parce
 
 
 class _Departures:
-    """Sends on their way, PARCELS at most.
+    """The sends that are on their way, PARCELS at most.
 
-    With gloo they are waited for in a thread, which is left behind when the world is torn: a send does not end with its connection if the other
-    rank was lost in the midst of it, and this one may be the only one that has the state. The thread ends after SENT.
+    With gloo a thread waits for them. A send does not end with its connection if the receiver is
+    lost in the middle of it. This rank may be the only one with the state, so it leaves the thread
+    behind when a worker of the world is lost. The thread ends after SENT.
     """
 
     def __init__(self) -> None:
         self._room = threading.Semaphore(PARCELS)
         self._waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._error: Optional[Exception] = None
-        self._thread = threading.Thread(target=self._wait, daemon=True) if dist.get_backend() == "gloo" else None
+        self._thread = (
+            threading.Thread(target=self._wait, daemon=True)
+            if dist.get_backend() == "gloo"
+            else None
+        )
         if self._thread is not None:
             self._thread.start()
 
@@ -154,7 +167,9 @@ class _Departures:
     def _take_room(self) -> None:
         while not self._room.acquire(timeout=LOOK):
             if _events.torn(0):
-                raise ConnectionError("the world is torn, and a rank has not taken what was sent to it")
+                raise ConnectionError(
+                    "the world is torn, and a rank has not taken what was sent to it"
+                )
         if self._error is not None:
             raise self._error
 
@@ -169,7 +184,7 @@ class _Departures:
         return self
 
     def __exit__(self, kind: Any, *rest: Any) -> None:
-        """They have left, unless something else has gone wrong."""
+        """Wait until all has been sent, unless an exception is on its way."""
         try:
             for _ in range(PARCELS if self._thread is not None and kind is None else 0):
                 self._take_room()
@@ -178,7 +193,7 @@ class _Departures:
 
 
 class _Route(NamedTuple):
-    """Tensors come from the source, unless they are here, and go to the target, if any."""
+    """Tensors come from the rank `source` and go to the rank `target`; None: no such rank."""
 
     source: Optional[int]
     target: Optional[int]
@@ -187,12 +202,14 @@ class _Route(NamedTuple):
 
 
 def _pass_tensors(tensors: List[torch.Tensor], route: _Route) -> None:
-    """They go on while more come. Those that are sent must not change before all have left."""
+    """Receive tensors and send them on. They must not change before all have been sent."""
     coming: Deque[Tuple[_Parcel, Any]] = collections.deque()
     parcels = _parcels(tensors, route.wire)
     while True:
         for parcel in itertools.islice(parcels, PARCELS - len(coming)):
-            coming.append((parcel, None if route.source is None else dist.irecv(parcel.bytes, route.source)))
+            coming.append(
+                (parcel, None if route.source is None else dist.irecv(parcel.bytes, route.source))
+            )
         if not coming:
             break
         parcel, arrival = coming.popleft()
@@ -205,18 +222,25 @@ def _pass_tensors(tensors: List[torch.Tensor], route: _Route) -> None:
 
 
 def _pass_text(text: bytes, route: _Route) -> bytes:
-    """The same with bytes of which only the source knows how many they are."""
+    """Pass on bytes. Only the first rank of the line knows how many there are."""
     length = torch.tensor([len(text)])
     _pass_tensors([length], route)
     is_here = route.source is None
-    content = torch.frombuffer(bytearray(text), dtype=torch.uint8) if is_here else torch.empty(int(length), dtype=torch.uint8)
+    content = (
+        torch.frombuffer(bytearray(text), dtype=torch.uint8)
+        if is_here
+        else torch.empty(int(length), dtype=torch.uint8)
+    )
     _pass_tensors([content], route)
     return content.numpy().tobytes()
 
 
 @contextlib.contextmanager
 def _given_away(tensors: List[torch.Tensor]) -> Iterator[None]:
-    """Nobody else has them, so that an optimizer that loads them, and copies deeply what it loads, may keep them as they are."""
+    """Marks tensors that nothing else refers to, so that they are not copied deeply.
+
+    An optimizer makes deep copies of what it loads. It may keep these tensors as they are.
+    """
     for tensor in tensors:
         tensor.__deepcopy__ = lambda memo, tensor=tensor: tensor
     try:
@@ -235,7 +259,7 @@ def _pass(state: Any, route: _Route) -> None:
         return
     rest, beside = _filled(pickle.loads(_pass_text(b"", route)), _device(state))
     # An older one must not be broken before the newer one is complete.
-    aside = [torch.empty_like(tensor) for tensor in model] if state._is_whole else model
+    aside = [torch.empty_like(tensor) for tensor in model] if state._progress.is_whole else model
     _pass_tensors(aside + beside, route)
     if aside is not model:
         for tensor, newer in zip(model, aside):
@@ -245,21 +269,30 @@ def _pass(state: Any, route: _Route) -> None:
 
 
 def pass_state(state: Any, source: Optional[int], target: Optional[int]) -> None:
-    """The whole of it comes from the source, unless it is here, and goes to the target, if any."""
+    """Receive the whole state from `source` and send it to `target`; None: no such rank."""
     with _Departures() as departures:
         _pass(state, _Route(source, target, departures, wire_of(state)))
 
 
 def wire_of(state: Any) -> torch.device:
-    """Where tensors must be to be sent: gloo's on the host, NCCL's on the GPU."""
+    """The device from which tensors are sent: the host with gloo, the GPU with NCCL."""
     return _device(state) if dist.get_backend() == "nccl" else torch.device("cpu")
 
 
-def neighbours(rank: int, sources: List[int], receivers: List[int]) -> Tuple[Optional[int], Optional[int]]:
-    """From whom this rank gets the state, and to whom it goes on. From each source goes a line of receivers."""
+def neighbours(
+    rank: int, sources: List[int], receivers: List[int]
+) -> Tuple[Optional[int], Optional[int]]:
+    """The rank that sends the state to this one, and the rank that gets it from this one.
+
+    sources, receivers  the ranks that have the state, and those that lack it.
+
+    Raises ValueError if `rank` is in neither list.
+    """
     for number, source in enumerate(sources):
         line = [source, *receivers[number :: len(sources)]]
         if rank in line:
             place = line.index(rank)
-            return line[place - 1] if place else None, line[place + 1] if place + 1 < len(line) else None
+            return line[place - 1] if place else None, line[place + 1] if place + 1 < len(
+                line
+            ) else None
     raise ValueError(f"rank {rank} neither has the state nor lacks it")

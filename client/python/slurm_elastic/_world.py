@@ -21,14 +21,14 @@ def generation() -> Optional[int]:
 
 
 def incarnation() -> Optional[str]:
-    """The job and how often Slurm has requeued it, "12.0"; None if not elastic."""
+    """The job's id and how often Slurm has requeued the job, "12.0"; None if not elastic."""
     return os.environ.get("ELASTIC_INCARNATION") if is_elastic() else None
 
 
 def scale_config() -> Dict[str, Any]:
-    """What the policy file says under `scale_config` for this world size, {} if nothing.
+    """What the policy file says under `scale_config` for this world size; {} if nothing.
 
-    Raises ValueError if the environment holds no JSON object.
+    Raises ValueError if the environment does not hold a JSON object.
     """
     text = os.environ.get("ELASTIC_SCALE_CONFIG") or "{}"
     try:
@@ -41,7 +41,7 @@ def scale_config() -> Dict[str, Any]:
 
 
 def enter(world: Any) -> None:
-    """Have os.environ, and with it the functions here, tell of this world (_events.World): that of a worker which goes on in it."""
+    """Set os.environ, which the functions here read, for a worker that goes on in a new world."""
     os.environ.update(
         RANK=str(world.rank),
         WORLD_SIZE=str(world.size),
@@ -60,8 +60,11 @@ def enter(world: Any) -> None:
 
 
 def rank_and_size() -> Tuple[int, int]:
-    """(rank, world size) of this process: of torch.distributed where it is initialised, else of
-    $RANK and $WORLD_SIZE, which elasticrun and torchrun set, else (0, 1)."""
+    """(rank, world size) of this process.
+
+    From torch.distributed if it is initialised; else from $RANK and $WORLD_SIZE, which elasticrun
+    and torchrun set; else (0, 1).
+    """
     torch = sys.modules.get("torch")
     distributed = getattr(torch, "distributed", None)
     if distributed is not None and distributed.is_available() and distributed.is_initialized():

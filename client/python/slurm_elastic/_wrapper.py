@@ -1,34 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The DistributedDataParallel of a training state (live.State): made anew in each world, and gone before the next."""
+"""The DistributedDataParallel of a training state: each world makes a new one.
+
+The old one must be gone before the next process group forms.
+"""
 
 from __future__ import annotations
 
 import gc
-import inspect
 import weakref
 from typing import Any
 
-import torch.nn.parallel.distributed as ddp_module
-from torch.nn.parallel import DistributedDataParallel
+from . import _torch_compat
 
 
 def wrap(state: Any, is_shared: bool) -> None:
-    """Make DistributedDataParallel, without its broadcast of what the ranks have already."""
-    options = dict(state._ddp_options)
-    function = getattr(ddp_module, "_sync_module_states", None)
-    if is_shared and "init_sync" in inspect.signature(DistributedDataParallel).parameters:  # newer releases
-        options.setdefault("init_sync", False)
-    elif is_shared and function is not None:
-        ddp_module._sync_module_states = lambda *args, **kwargs: None
-    try:
-        state.ddp = DistributedDataParallel(state.model, **options)
-    finally:
-        if function is not None:
-            ddp_module._sync_module_states = function
+    """Set state.ddp to a new DistributedDataParallel of state.model.
+
+    is_shared  all ranks have equal parameters and buffers already: rank 0 does not send its own.
+    """
+    state.ddp = _torch_compat.data_parallel(
+        state.model, state._ddp_options, broadcast=not is_shared
+    )
 
 
 def unwrap(state: Any) -> None:
-    """Drop it. Its reducer has hooks in the parameters and holds on to the group: it must be gone before the next one."""
+    """Set state.ddp to state.model, and destroy the wrapper's reducer.
+
+    The reducer has hooks in the parameters and holds on to the process group.
+    """
     wrapper, state.ddp = state.ddp, state.model
     reducer = getattr(wrapper, "reducer", None)
     if reducer is None:
@@ -38,5 +37,5 @@ def unwrap(state: Any) -> None:
     for name in ("reducer", "logger", "process_group"):
         wrapper.__dict__.pop(name, None)
     del wrapper
-    if reference() is not None:  # held in a cycle: looking for these takes a tenth of a second
+    if reference() is not None:  # a cycle of references holds it; collecting takes 0.1 s
         gc.collect()

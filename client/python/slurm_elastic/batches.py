@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import List, Sequence
+from typing import List, Sequence, Union, overload
 
 _MASK = (1 << 64) - 1
 _ROUNDS = 8
@@ -45,8 +45,8 @@ class EpochOrder(Sequence[int]):
 
     order[position] is computed when asked for, in constant time and memory, so that resuming in the
     middle of an epoch of a billion samples costs nothing. A Feistel network over a grid of about
-    sqrt(samples) squared, walked until the result lies within range (Black and Rogaway, "Ciphers with
-    arbitrary finite domains", 2002). Well mixed, not secret.
+    sqrt(samples) squared, walked until the result lies within range (Black and Rogaway, "Ciphers
+    with arbitrary finite domains", 2002). Well mixed, not secret.
     """
 
     def __init__(self, samples: int, seed: int, epoch: int, shuffle: bool = True) -> None:
@@ -61,7 +61,13 @@ class EpochOrder(Sequence[int]):
     def __len__(self) -> int:
         return self._samples
 
-    def __getitem__(self, position):
+    @overload
+    def __getitem__(self, position: int) -> int: ...
+
+    @overload
+    def __getitem__(self, position: slice) -> List[int]: ...
+
+    def __getitem__(self, position: Union[int, slice]) -> Union[int, List[int]]:
         if isinstance(position, slice):
             return [self._at(i) for i in range(*position.indices(self._samples))]
         if not -self._samples <= position < self._samples:

@@ -4,13 +4,15 @@
     checkpoint/
         latest -> 00000012      switched by rename, after all below it is on the disk
         00000012/complete.json  names, sizes and BLAKE2b of the files
-        00000012/state.pt       torch.save(); state.pickle if the script does not use torch; state.flat by snapshot()
+        00000012/state.pt       torch.save(); state.pickle if the script does not use torch;
+                                state.flat by snapshot()
         00000011/...            the one before
 
 A directory gets its number by rename, when all its files are written and flushed. So a number is a
 complete checkpoint, and what is being written when the power fails has none. complete.json is
-there for file systems and people that copy half a directory, and for bits that are not what they were; and it tells the world that has
-written, so that one that was believed dead, and writes last, is not taken for the newest.
+there for file systems and people that copy half a directory, and for bits that are not what they
+were; and it tells the world that has written, so that one that was believed dead, and writes last,
+is not taken for the newest.
 """
 
 from __future__ import annotations
@@ -19,7 +21,6 @@ import concurrent.futures
 import contextlib
 import errno
 import hashlib
-import inspect
 import json
 import os
 import pickle
@@ -29,7 +30,7 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, Union
 
-from . import _events, _flat
+from . import _events, _flat, _torch_compat
 from ._world import generation, incarnation, rank_and_size
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -37,19 +38,22 @@ PathLike = Union[str, "os.PathLike[str]"]
 _FORMAT = 1
 _MANIFEST = "complete.json"
 _TEMPORARY = ".new-"
-_DIGESTS = "blake2b"  # in the manifest, beside "files", whose values packages before this one read as sizes
+# In the manifest, beside "files", whose values packages before this one read as sizes.
+_DIGESTS = "blake2b"
 _PIECE = 4 << 20
 _STATES = ("state.pt", "state.flat", "state.pickle")
 
 
 class CheckpointError(RuntimeError):
-    """Checkpoints are there, and none can be used."""
+    """There are checkpoints, and none of them can be used."""
 
 
 def checkpoint_dir(default: PathLike = "checkpoint") -> Path:
-    """The job's checkpoint directory, the same in each generation and after a requeue:
-    $ELASTIC_CHECKPOINT_DIR, else `default`. It need not exist yet. Waits as init() does: what is
-    there was written by the world before."""
+    """The job's checkpoint directory: $ELASTIC_CHECKPOINT_DIR, else `default`.
+
+    It is the same in each generation and after a requeue. It need not exist. Waits as init() does:
+    the world before must have written what is there.
+    """
     _events.loading()
     return Path(os.environ.get("ELASTIC_CHECKPOINT_DIR") or default)
 
@@ -60,14 +64,16 @@ def checkpoint_dir(default: PathLike = "checkpoint") -> Path:
 def save(
     state: Any, directory: Optional[PathLike] = None, *, keep: int = 2, rank: Optional[int] = None
 ) -> Optional[Path]:
-    """Write `state` as the latest checkpoint; only rank 0 does, and gets its path. No collective.
+    """Write `state` as the latest checkpoint. Only rank 0 does, and gets the path. No collective.
 
-    state      anything that torch.save() can write, or pickle in a script without torch.
-    directory  checkpoint_dir() by default; made if needed.
-    keep       complete checkpoints to keep, the new one included. One more fits for a moment.
+    state      anything that torch.save() can write; without torch, anything that pickle can write.
+    directory  checkpoint_dir() by default; created if needed.
+    keep       number of complete checkpoints to keep, the new one included. While it is written
+               there
+               is one more.
     rank       this process's rank, if it is not that of torch.distributed or $RANK.
 
-    Raises OSError (a full disk, for instance): then the latest checkpoint is still the one before.
+    Raises OSError, for a full disk for example. The latest checkpoint is then still the one before.
     """
     if (rank_and_size()[0] if rank is None else rank) != 0:
         return None
@@ -107,7 +113,10 @@ def new_checkpoint(directory: Optional[PathLike] = None, *, keep: int = 2) -> It
 
 
 def _prune(base: Path, number: int, keep: int) -> None:
-    """Remove those before that number of which `keep` newer ones can be used, as far as is known here."""
+    """Remove checkpoints before this number that have `keep` newer usable ones.
+
+    Whether a checkpoint is usable is judged by what this process knows.
+    """
     usable = 0
     for each in _newest_first(base, _numbers(base)):
         path = base / _name(each)
@@ -150,9 +159,12 @@ def _uses_digests() -> bool:
 
 
 def _seal(path: Path) -> None:
-    """Bring all files onto the disk, and the list of them last. Their digests are made meanwhile, of what is still in memory."""
+    """Flush all files to the disk, and write the list of them last.
+
+    Digests are computed meanwhile, while the files are still in memory.
+    """
     files: Dict[str, int] = {}
-    digests: Dict[str, "concurrent.futures.Future[str]"] = {}
+    digests: Dict[str, concurrent.futures.Future[str]] = {}
     with concurrent.futures.ThreadPoolExecutor(max_workers=1) as reader:
         for folder, _, names in os.walk(path):
             for name in names:
@@ -166,16 +178,19 @@ def _seal(path: Path) -> None:
         found = {name: each.result() for name, each in digests.items()}
     if not files:
         raise ValueError("a checkpoint without files")
-    with open(path / _MANIFEST, "w") as file:
+    with open(path / _MANIFEST, "w") as manifest:
         place = {"incarnation": incarnation(), "generation": generation(), "step": _events.step()}
-        json.dump({"format": _FORMAT, **place, "files": files, **({_DIGESTS: found} if found else {})}, file)
-        file.flush()
-        os.fsync(file.fileno())
+        json.dump(
+            {"format": _FORMAT, **place, "files": files, **({_DIGESTS: found} if found else {})},
+            manifest,
+        )
+        manifest.flush()
+        os.fsync(manifest.fileno())
     _flush(path)
 
 
 def _publish(base: Path, temporary: Path) -> int:
-    """Give it the next number."""
+    """Give the directory the next free number."""
     number = max(_numbers(base), default=0) + 1
     while True:
         try:
@@ -190,7 +205,7 @@ def _publish(base: Path, temporary: Path) -> int:
 
 
 class _Written(NamedTuple):
-    """By which world."""
+    """By which world a checkpoint was written."""
 
     job: str
     restarts: int
@@ -198,7 +213,7 @@ class _Written(NamedTuple):
 
 
 def _written(path: Path) -> Optional[_Written]:
-    """None: that cannot be read, or was not by an elastic job."""
+    """The world that has written a checkpoint; None if unknown, or not of an elastic job."""
     try:
         with open(path / _MANIFEST) as file:
             manifest = json.load(file)
@@ -209,7 +224,11 @@ def _written(path: Path) -> Optional[_Written]:
 
 
 def _newest_first(base: Path, numbers: List[int]) -> List[int]:
-    """By their number, but for those that a world has written when a later one of the same job had: they come last."""
+    """Checkpoints by their number, except those that a world wrote too late.
+
+    A world wrote too late if a later world of the same job had written already. Such checkpoints
+    come last.
+    """
     written = {number: _written(base / _name(number)) for number in sorted(numbers)}
     newest: Dict[str, _Written] = {}
     late = set()
@@ -231,8 +250,11 @@ def _point_latest(base: Path, number: int) -> None:
 
 
 def _remove_leftovers(base: Path) -> None:
-    """What a writer that was killed has left. A generation begins when the one before has ended, so
-    whoever still writes here should not, and had better fail than replace what comes now."""
+    """Remove what a writer that was killed has left.
+
+    A generation begins when the one before has ended. A process that still writes here is a
+    mistake: it had better fail than replace what comes now.
+    """
     for name in os.listdir(base):
         if name.startswith(_TEMPORARY):
             path = base / name
@@ -247,13 +269,18 @@ def _remove_leftovers(base: Path) -> None:
 
 
 def latest_checkpoint(directory: Optional[PathLike] = None) -> Optional[Path]:
-    """The directory of the latest complete checkpoint, None if there is none yet. Its files are read, once per process, and are what was written, if
-    that was noted: a second for each GB, or none with $ELASTIC_CHECKPOINT_DIGEST=0.
+    """The directory of the latest complete checkpoint; None if there is no checkpoint yet.
 
-    Raises CheckpointError if there are some, but no complete one: beginning anew would lose them.
+    Its files are compared with their digests, once per process: 1 s for each GB, nothing with
+    $ELASTIC_CHECKPOINT_DIGEST=0.
+
+    Raises CheckpointError if there are checkpoints and no complete one: a new start would lose
+    them.
     """
     _events.loading()
-    return _latest(checkpoint_dir() if directory is None else Path(directory), verify=_uses_digests())
+    return _latest(
+        checkpoint_dir() if directory is None else Path(directory), verify=_uses_digests()
+    )
 
 
 def _latest(base: Path, verify: bool) -> Optional[Path]:
@@ -261,7 +288,7 @@ def _latest(base: Path, verify: bool) -> Optional[Path]:
     with contextlib.suppress(OSError, ValueError):
         latest = int(os.readlink(base / "latest"))
         numbers = [number for number in numbers if number <= latest]
-    reasons = []
+    reasons: List[str] = []
     for number in _newest_first(base, numbers):
         path = base / _name(number)
         reason = _incomplete(path)
@@ -270,7 +297,11 @@ def _latest(base: Path, verify: bool) -> Optional[Path]:
             for skipped in reasons:
                 print(f"slurm_elastic: {skipped}: using {path}", file=sys.stderr, flush=True)
             return path
-        reasons.append(f"{path} is not complete: {reason}" if reason is not None else f"{path} is corrupt: {damage}")
+        reasons.append(
+            f"{path} is not complete: {reason}"
+            if reason is not None
+            else f"{path} is corrupt: {damage}"
+        )
     if reasons:
         raise CheckpointError("; ".join(reasons))
     return None
@@ -299,7 +330,7 @@ _bad: Set[str] = set()
 
 
 def _corrupt(path: Path) -> Optional[str]:
-    """Of a complete one."""
+    """What is wrong with the files of a complete checkpoint; None if nothing is."""
     try:
         with open(path / _MANIFEST) as file:
             status = os.fstat(file.fileno())
@@ -317,12 +348,15 @@ def _corrupt(path: Path) -> Optional[str]:
     return None
 
 
-def load_latest(directory: Optional[PathLike] = None, *, map_location: Any = "cpu") -> Optional[Any]:
-    """The state that save() has written last, None if there is none yet. On every rank.
+def load_latest(
+    directory: Optional[PathLike] = None, *, map_location: Any = "cpu"
+) -> Optional[Any]:
+    """The state that save() has written last; None if there is none yet. Call it on every rank.
 
     directory     checkpoint_dir() by default.
-    map_location  of torch.load(). The default keeps ranks from filling the device that rank 0 saved
-                  from; load_state_dict() moves tensors to where the model is.
+    map_location  of torch.load(). With the default, ranks do not fill the device from which rank 0
+                  has
+                  saved; load_state_dict() moves tensors to where the model is.
 
     Raises CheckpointError if there are checkpoints and no complete one. As with any pickle, load
     only what you trust.
@@ -335,13 +369,7 @@ def load_latest(directory: Optional[PathLike] = None, *, map_location: Any = "cp
 
 def _read_state(path: Path, map_location: Any) -> Any:
     if (path / "state.pt").exists():
-        import torch
-
-        options: Dict[str, Any] = {"map_location": map_location}
-        # The default became True in torch 2.6, which refuses optimizer states with numpy in them.
-        if "weights_only" in inspect.signature(torch.load).parameters:
-            options["weights_only"] = False
-        return torch.load(str(path / "state.pt"), **options)
+        return _torch_compat.load(str(path / "state.pt"), map_location)
     if (path / "state.flat").exists():
         with open(path / "state.flat", "rb") as file:
             return _flat.read(file, map_location)

@@ -10,13 +10,12 @@ from typing import NoReturn
 
 
 def leave(status: int = 0) -> NoReturn:
-    """End this process now: sys.exit() without the half second that Python takes to pull down a
-    process which has imported a large framework.
+    """End this process now, without the 0.5 s that Python takes after a large framework was
+    imported.
 
-    To be called when everything is saved, from the main thread. Functions registered with atexit
-    run, logging and child processes are shut down, standard output and error are written. What is
-    skipped is the destruction of objects: files that are still open for writing must have been
-    flushed, and threads are not waited for.
+    Call it in the main thread when everything is saved. Functions registered with atexit run,
+    logging and child processes are shut down, standard output and error are flushed. Objects are
+    not destroyed: flush other files before. Threads are not waited for.
     """
     with contextlib.suppress(Exception):
         atexit._run_exitfuncs()  # writes the traceback of one that fails

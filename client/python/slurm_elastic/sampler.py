@@ -65,7 +65,7 @@ class ElasticSampler:
         self.set_world(rank, world_size)
 
     def _place(self, epoch: int, committed: int) -> None:
-        """Go to a position. Iterators from before are void."""
+        """Go to a position. Iterators from before are not valid any more."""
         self._epoch = epoch
         self._committed = self._drawn = committed
         self._order = EpochOrder(self._samples, self._seed, epoch, self._shuffle)

@@ -3,9 +3,10 @@
 """A script of the Python package that changes the size of its own job.
 
 library.py once: calls everything once, and prints what is answered.
-library.py DIRECTORY: from 2 nodes it gives back what the job grows to by itself, asks for one more, and ends on 3; rank 0 writes what
-happens to DIRECTORY/log.
+library.py DIRECTORY: from 2 nodes it gives back what the job grows to by itself, asks for one more,
+and ends on 3; rank 0 writes what happens to DIRECTORY/log.
 """
+
 import os
 import sys
 
@@ -57,7 +58,8 @@ def main(directory):
     done = []
     if os.path.exists(asked):
         with open(asked) as file:
-            # What rank 0 of this world has asked for already is not done for those that come up later.
+            # What rank 0 of this world has asked for already is not done for those that come up
+            # later.
             done = [line.split()[1] for line in file if int(line.split()[0]) < elastic.generation()]
     say("nodes", nodes)
     if "release" not in done:

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A worker's part in one world: from when its process group forms until nothing waits in it."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import threading
+from typing import TYPE_CHECKING, Any, ContextManager, List, Optional
+
+import torch
+import torch.distributed as dist
+
+from . import _events, _torch_compat, _world
+from ._sharing import share
+from ._store import AgentStore
+from ._wrapper import unwrap, wrap
+
+if TYPE_CHECKING:
+    from .live import State
+
+FORGET_SECONDS = 0.5  # for the process groups of a lost world to end
+
+
+def backend() -> str:
+    """The backend of torch.distributed: NCCL on GPUs, else gloo."""
+    return "nccl" if torch.cuda.is_available() else "gloo"
+
+
+def begin(state: State) -> None:
+    """The group has formed: bring the state up to date, wrap the model, call the callbacks."""
+    is_shared = share(state)
+    for sampler in state._samplers:
+        sampler.set_world(dist.get_rank(), dist.get_world_size())
+    if state._wrap and any(each.requires_grad for each in state.model.parameters()):
+        wrap(state, is_shared)
+    for callback in state._callbacks:
+        callback(state)
+
+
+def end(state: State) -> List[Any]:
+    """Unwrap the model and destroy the process groups.
+
+    The order matters: the wrapper's reducer holds on to the group, and both must be gone before
+    the next world. Returns the groups. Each ends when nothing refers to it; that takes time.
+    """
+    unwrap(state)
+    if not dist.is_initialized():
+        _torch_compat.reset_group_count()
+        return []
+    groups = _torch_compat.process_groups()
+    dist.destroy_process_group()
+    return groups
+
+
+def _forget(groups: List[Any]) -> None:
+    """End the groups of a lost world: this waits for their threads, at most FORGET_SECONDS.
+
+    A thread of gloo can wait for the rest of a message until the collective's timeout, when the
+    connection has ended after a part of the message. Only a thread of its own waits for it then.
+    """
+    ending = threading.Thread(target=groups.clear, daemon=True)
+    ending.start()
+    ending.join(FORGET_SECONDS)
+
+
+def _abort_when_lost(groups: List[Any], over: threading.Event) -> None:
+    """Free this rank from NCCL when another worker is lost: NCCL's waits do not end with
+    connections. Not tested, for want of GPUs.
+    """
+    while not over.is_set() and not _events.torn(_events.SLICE):
+        pass
+    for group in groups if not over.is_set() else []:
+        _torch_compat.abort(group)
+
+
+class Membership:
+    """Of one worker in one world. enter() once, then leave() once, even if enter() has failed.
+
+    timeout  for each collective.
+    """
+
+    def __init__(self, world: _events.World, state: State, timeout: datetime.timedelta) -> None:
+        self._world, self._state, self._timeout = world, state, timeout
+        self._store: Optional[AgentStore] = None
+        self._aborting: Optional[threading.Thread] = None
+        self._over = threading.Event()
+
+    def enter(self) -> None:
+        """Form the process group and bring the state up to date."""
+        world, state = self._world, self._state
+        _world.enter(world)
+        _events.world_forms()
+        # No time limit of its own: other workers may have a long step to end first, and the store
+        # tells when this world is over.
+        self._store = AgentStore(world.generation, world.attempt, timeout=self._timeout)
+        with _barrier_replaced():
+            dist.init_process_group(
+                backend(),
+                store=self._store,
+                rank=world.rank,
+                world_size=world.size,
+                timeout=self._timeout,
+            )
+        if dist.get_backend() == "nccl":
+            groups = _torch_compat.process_groups()
+            self._aborting = threading.Thread(
+                target=_abort_when_lost, args=(groups, self._over), daemon=True
+            )
+            self._aborting.start()
+        begin(state)
+        _events.world_formed()
+        state._progress.begin_world()
+
+    def leave(self, lost: bool) -> None:
+        """End the process groups.
+
+        lost  a worker of this world was lost: no other worker waits for this one.
+        """
+        groups = end(self._state)
+        self._over.set()
+        if self._aborting is not None:
+            self._aborting.join()
+        if lost:
+            _forget(groups)
+        else:
+            self._state._former_groups.extend(groups)
+        del groups
+        _events.world_left()
+        if self._store is not None:
+            self._store.close()
+
+
+def _barrier_replaced() -> ContextManager[None]:
+    """gloo makes the connections of a group at once: no rank passes init_process_group() alone, and
+    the barrier at its end only costs time.
+    """
+    return _torch_compat.without_barrier() if backend() == "gloo" else contextlib.nullcontext()

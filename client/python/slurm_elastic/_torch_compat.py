@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What this package uses of PyTorch beyond its stable interface: private names, and names that not
+every version has.
+
+No other file of the package touches such a name (tests/python/test_torch_compat.py looks). Each
+function says which versions have which name. A name that a version lacks is passed over where the
+package works without it.
+
+Importing this module does not import torch: scripts without torch use the package, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import operator
+import sys
+from typing import Any, Callable, Dict, Iterator, List
+
+# ---- tensors and modules -------------------------------------------------------------------------
+
+version_of = operator.attrgetter("_version")
+"""The number of changes of a tensor that PyTorch has counted; not those through `.data`. Raises
+RuntimeError for an inference tensor. Tensor._version, in 1.x and 2.x."""
+
+
+def buffers_of(module: Any) -> Dict[str, Any]:
+    """The dictionary in which a module has its own buffers, by name; values may be None.
+
+    Module._buffers, in 1.x and 2.x. A scripted module's dictionary has keys() and cannot be
+    iterated.
+    """
+    found: Dict[str, Any] = module._buffers
+    return found
+
+
+def parameters_of(module: Any) -> Dict[str, Any]:
+    """The same of its own parameters. Module._parameters, in 1.x and 2.x."""
+    found: Dict[str, Any] = module._parameters
+    return found
+
+
+def is_norm(module: Any) -> bool:
+    """Whether it keeps running statistics that its kernels change without counting the change.
+
+    The base class of BatchNorm, SyncBatchNorm and InstanceNorm: _NormBase, in 1.x and 2.x.
+    """
+    import torch
+
+    return isinstance(module, torch.nn.modules.batchnorm._NormBase)
+
+
+def is_batch_norm(module: Any) -> bool:
+    """Whether it is a BatchNorm of any dimension, SyncBatchNorm among them.
+
+    The base class _BatchNorm, in 1.x and 2.x.
+    """
+    import torch
+
+    return isinstance(module, torch.nn.modules.batchnorm._BatchNorm)
+
+
+# ---- optimizers, schedulers, scalers -------------------------------------------------------------
+
+
+def has_step_hooks(optimizer: Any) -> bool:
+    """Whether an optimizer calls hooks before and after its step: since 2.0."""
+    return hasattr(optimizer, "register_step_post_hook")
+
+
+def pass_for_step(function: Callable[..., Any], step: Callable[..., Any]) -> None:
+    """Make a function look like the optimizer's step() that it replaces, to schedulers.
+
+    Only for versions without step hooks. Those have schedulers that replace step() by a counting
+    one, and look for _with_counter so as not to do it twice.
+    """
+    vars(function).update(_with_counter=getattr(step, "_with_counter", False), __wrapped__=step)
+
+
+def scheduler_class() -> Any:
+    """The base class of schedulers: LRScheduler since 2.0, _LRScheduler before."""
+    import torch
+
+    found = torch.optim.lr_scheduler
+    return getattr(found, "LRScheduler", None) or found._LRScheduler
+
+
+def scaler_tensors(scaler: Any) -> List[Any]:
+    """The numbers of a GradScaler that are tensors: its scale, and the steps since it last grew.
+
+    _scale and _growth_tracker, in 1.x and 2.x; None before the first use.
+    """
+    import torch
+
+    found = (getattr(scaler, name, None) for name in ("_scale", "_growth_tracker"))
+    return [each for each in found if torch.is_tensor(each)]
+
+
+def forget_unscaling(scaler: Any) -> None:
+    """Make a GradScaler forget that unscale_() was called in this step.
+
+    _per_optimizer_states, in 1.x and 2.x.
+    """
+    getattr(scaler, "_per_optimizer_states", {}).clear()
+
+
+# ---- torch.load ----------------------------------------------------------------------------------
+
+
+def load(path: str, map_location: Any) -> Any:
+    """torch.load() of anything that torch.save() has written.
+
+    weights_only is there since 1.13. Its default became True in 2.6, which refuses optimizer states
+    with numpy in them.
+    """
+    import torch
+
+    options: Dict[str, Any] = {"map_location": map_location}
+    if "weights_only" in inspect.signature(torch.load).parameters:
+        options["weights_only"] = False
+    return torch.load(path, **options)
+
+
+# ---- data loaders --------------------------------------------------------------------------------
+
+
+def after_loader_signals(function: Callable[[], Any]) -> None:
+    """Call this in a DataLoader's process once PyTorch has installed its signal handlers there.
+
+    In this process only, and without effect where the module was not imported. The function that
+    installs them is _set_worker_signal_handlers of torch.utils.data._utils.signal_handling, in 1.x
+    and 2.x.
+    """
+    handling: Any = sys.modules.get("torch.utils.data._utils.signal_handling")
+    install = getattr(handling, "_set_worker_signal_handlers", None)
+    if install is None:
+        return
+
+    def install_and_call() -> None:
+        install()
+        function()
+
+    handling._set_worker_signal_handlers = install_and_call
+
+
+# ---- process groups ------------------------------------------------------------------------------
+
+
+def store_error() -> Any:
+    """What torch raises for its own stores: DistStoreError since 2.0, RuntimeError before."""
+    import torch.distributed as dist
+
+    return getattr(dist, "DistStoreError", RuntimeError)
+
+
+def _c10d() -> Any:
+    import torch.distributed as dist
+
+    return dist.distributed_c10d
+
+
+def process_groups() -> List[Any]:
+    """All groups of this process. distributed_c10d._pg_map, in 1.x and 2.x."""
+    return list(_c10d()._pg_map)
+
+
+def reset_group_count() -> None:
+    """Count groups from 0 again, as destroy_process_group() does.
+
+    A group that failed to form has been counted all the same, and the count is in the names under
+    which ranks meet: they must be equal. distributed_c10d._group_count in 1.x; since 2.0 also
+    distributed_c10d._world.group_count.
+    """
+    c10d = _c10d()
+    for holder, name in (
+        (c10d, "_group_count"),
+        (getattr(c10d, "_world", None), "group_count"),
+    ):
+        if hasattr(holder, name):
+            setattr(holder, name, 0)
+
+
+@contextlib.contextmanager
+def without_barrier() -> Iterator[None]:
+    """init_process_group() in here does not end with a barrier over the store.
+
+    The barrier looks every 10 ms. distributed_c10d._store_based_barrier: in 1.x and 2.0 always, in
+    later versions if $TORCH_DIST_INIT_BARRIER asks for it.
+    """
+    c10d = _c10d()
+    function = getattr(c10d, "_store_based_barrier", None)
+    if function is None:
+        yield
+        return
+    c10d._store_based_barrier = lambda *args, **kwargs: None
+    try:
+        yield
+    finally:
+        c10d._store_based_barrier = function
+
+
+def abort(group: Any) -> None:
+    """Make all operations of an NCCL group fail that are under way.
+
+    abort() in newer versions of 2.x, _abort() in some before. Without either, nothing happens.
+    """
+    function = getattr(group, "abort", None) or getattr(group, "_abort", None)
+    if function is not None:
+        function()
+
+
+# ---- DistributedDataParallel ---------------------------------------------------------------------
+
+
+def data_parallel(model: Any, options: Dict[str, Any], broadcast: bool = True) -> Any:
+    """DistributedDataParallel of a model.
+
+    broadcast  False: without the broadcast of the parameters and buffers of rank 0, for ranks that
+               have equal ones already.
+
+    Newer versions of 2.x have the argument init_sync for that. All before make the broadcast by
+    _sync_module_states, a name in torch.nn.parallel.distributed since 1.11.
+    """
+    import torch.nn.parallel.distributed as module
+
+    made = module.DistributedDataParallel
+    if broadcast:
+        return made(model, **options)
+    if "init_sync" in inspect.signature(made).parameters:
+        return made(model, **{"init_sync": False, **options})
+    function = getattr(module, "_sync_module_states", None)
+    if function is None:
+        return made(model, **options)
+    module._sync_module_states = lambda *args, **kwargs: None
+    try:
+        return made(model, **options)
+    finally:
+        module._sync_module_states = function
