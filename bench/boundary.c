@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A worker for bench/overhead: microseconds for a call of elastic_event_test, of as many as its argument says. */
+/* A worker for bench/overhead: microseconds for a call of elastic_event_test, of as many as its
+ * argument says. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

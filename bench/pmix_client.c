@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What bench/pmix measures with a bare PMIx client, in microseconds as rank 0 sees it; a JSON line with every single time but the first ones.
+/* What bench/pmix measures with a bare PMIx client, in microseconds as rank 0 sees it; a JSON
+ * line with every single time but the first ones.
  *
  * pmix_client ROUNDS BYTES */
 #include <pmix.h>
@@ -9,7 +10,8 @@
 #include <time.h>
 
 #define WARM_UP 10
-/* With each get the library fetches everything that the other process has put so far: few of them, while that is little. */
+/* With each get the library fetches everything that the other process has put so far: few of
+ * them, while that is little. */
 #define GETS         10
 #define GETS_WARM_UP 2
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What bench/pmix measures with an MPI program: from the beginning of main to the end of the first barrier, in milliseconds, of the rank that takes
- * longest. */
+/* What bench/pmix measures with an MPI program: from the beginning of main to the end of the
+ * first barrier, in milliseconds, of the rank that takes longest. */
 #include <mpi.h>
 #include <stdio.h>
 #include <time.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* start_jobs COUNT NODES: starts and ends so many jobs of whole nodes on NODES (at least 8) nodes, in which nothing runs,
- * by libslurm: a base of 1:6 nodes, extensions of it, rigid jobs beside them, and now and then one for which the
- * extensions leave. Prints how many it has started, after each round. */
+/* start_jobs COUNT NODES: starts and ends so many jobs of whole nodes on NODES (at least 8)
+ * nodes, in which nothing runs, by libslurm: a base of 1:6 nodes, extensions of it, rigid jobs
+ * beside them, and now and then one for which the extensions leave. Prints how many it has
+ * started, after each round. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,7 +15,8 @@
 
 static int started;
 
-/* A job with so many nodes, once it has them. option: as spank_elastic would mark it, NULL: a rigid one. */
+/* A job with so many nodes, once it has them. option: as spank_elastic would mark it, NULL: a
+ * rigid one. */
 static uint32_t start(int nodes, char *partition, char *option, char *comment)
 {
     char *options[] = {option, NULL}, directory[] = "/";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* submit_jobs COUNT ELASTIC PARTITION: submits so many jobs of one whole node, by libslurm, which is quicker than sbatch.
- * ELASTIC percent of them, evenly spread, are elastic ones of 1:4 nodes, as spank_elastic would mark them. */
+/* submit_jobs COUNT ELASTIC PARTITION: submits so many jobs of one whole node, by libslurm,
+ * which is quicker than sbatch. ELASTIC percent of them, evenly spread, are elastic ones of 1:4
+ * nodes, as spank_elastic would mark them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -14,7 +14,7 @@
 #define LOOK_AGAIN     1.0   /* seconds until a leader that may not act looks again */
 #define LEAVE_SETTLE   0.05  /* seconds for nodes that Slurm calls with the first: one change */
 
-/* ---- the table ---------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static change_handler joined, leaving, released, reclaimed, stop, stop_running, stop_aborted,
     stop_finishing, stop_without_world, failed_because, reason, deposed, watch, elsewhere;
@@ -30,7 +30,8 @@ struct row {
 };
 
 #define ANY (~0u)
-/* Where a world that cannot go on may end up: its workers live on, or are killed, or all is over. */
+/* Where a world that cannot go on may end up: its workers live on, or are killed, or all is
+ * over. */
 #define AFTER_ABORT                                                                                \
     (PHASE(ABORTED) | PHASE(SWITCHING) | PHASE(SAVING) | PHASE(KILLING) | AFTER_DRAIN)
 /* … and one whose workers have all left. */
@@ -146,7 +147,7 @@ int change_feed(struct change *c, const struct change_fact *fact, struct change_
     return c->no_memory ? -1 : 0;
 }
 
-/* ---- what handlers use ---------------------------------------------------------------------------- */
+/* ---- what handlers use ----------------------------------------------------------------------- */
 
 bool is_in_phase(const struct change *c, unsigned phases)
 {
@@ -242,7 +243,7 @@ bool may_act(struct change *c)
     return c->options->ask.may_act(c->options->ask.arg);
 }
 
-/* ---- members --------------------------------------------------------------------------------------- */
+/* ---- members --------------------------------------------------------------------------------- */
 
 bool takes_part(const struct change_member *m)
 {
@@ -342,7 +343,7 @@ static struct change_member *add_member(struct change *c, const struct change_jo
     return m;
 }
 
-/* ---- rows that hold in any phase ---------------------------------------------------------------------- */
+/* ---- rows that hold in any phase ------------------------------------------------------------- */
 
 static void joined(struct change *c, struct change_member *m, const struct change_fact *fact)
 {
@@ -487,7 +488,7 @@ static void reclaimed(struct change *c, struct change_member *m, const struct ch
     decide(c, 0);
 }
 
-/* ---- the end ---------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static void begin_stop(struct change *c, const char *why)
 {
@@ -550,7 +551,7 @@ static void deposed(struct change *c, struct change_member *m, const struct chan
     set_phase(c, CHANGE_ENDING, 0);
 }
 
-/* ---- small ones ----------------------------------------------------------------------------------------------- */
+/* ---- small ones ------------------------------------------------------------------------------ */
 
 static void failed_because(struct change *c, struct change_member *m,
                            const struct change_fact *fact)
@@ -580,7 +581,7 @@ static void elsewhere(struct change *c, struct change_member *m, const struct ch
     c->promoting = false;
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct change *change_create(const struct change_options *options, double now)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The change of worlds: how an elastic job gets from one generation to the next.
  *
- * Pure: facts go in, actions come out, and the time is part of a fact. The leader posts a fact for
- * each thing that happens (a member joins, a worker exits, time passes). change_feed() finds the row
- * {phase, fact} in the table of lib/change.c, and calls the function of that row. The function
- * changes the state and appends actions. The leader carries the actions out when the function has
- * returned, so that nothing is entered twice.
+ * Pure: facts go in, actions come out, and the time is part of a fact. The leader posts a fact
+ * for each thing that happens (a member joins, a worker exits, time passes). change_feed() finds
+ * the row {phase, fact} in the table of lib/change.c, and calls the function of that row. The
+ * function changes the state and appends actions. The leader carries the actions out when the
+ * function has returned, so that nothing is entered twice.
  *
  * ASSEMBLING ──► RESERVING ──► STARTING ──► RUNNING ──► HOLDING ──► DRAINING ──► RESERVING …
  *                                             │  ▲          │
@@ -130,7 +130,7 @@ struct change_next {
     double since;
 };
 
-/* ---- facts ------------------------------------------------------------------------------------ */
+/* ---- facts ----------------------------------------------------------------------------------- */
 
 enum change_fact_kind {
     /* About members. */
@@ -200,7 +200,7 @@ struct change_fact {
     bool time_is_over; /* an extension in the world is about to be ended by its time limit */
 };
 
-/* ---- actions ---------------------------------------------------------------------------------- */
+/* ---- actions --------------------------------------------------------------------------------- */
 
 enum change_action_kind {
     /* Messages to a member. */
@@ -259,7 +259,7 @@ struct change_actions {
 /* Free the texts and forget all actions. */
 void change_actions_clear(struct change_actions *actions);
 
-/* ---- the machine ------------------------------------------------------------------------------ */
+/* ---- the machine ----------------------------------------------------------------------------- */
 
 enum change_mode {
     CHANGE_AUTO,    /* live where the workers can */
@@ -308,7 +308,7 @@ int change_feed(struct change *change, const struct change_fact *fact, struct ch
 /* When CHANGE_FACT_TIME is to be posted; 0: never. */
 double change_deadline(const struct change *change);
 
-/* ---- what others read ------------------------------------------------------------------------- */
+/* ---- what others read ------------------------------------------------------------------------ */
 
 enum change_phase change_phase(const struct change *change);
 /* "waiting", "running", "switching" or "ending". */

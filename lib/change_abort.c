@@ -7,12 +7,13 @@
  *                                   │   └──────────┘
  *                                   └──► SAVING: the job ends, or has waited for too long
  *
- * All workers are told at once that their world is aborted, so that they come out of whatever they
- * wait for in it. The next world is made of the members that are left, and of newcomers that are
- * ready. Below MIN workers wait, with their state, for newcomers. Where a worker has failed the other
- * workers of its node end, too: a node takes part with all its workers or not at all. Its agent
- * starts them anew as those of any newcomer. Workers without a state are no reason to give up, unless
- * all are: then the newest checkpoint is what there is, and workers are started anew. */
+ * All workers are told at once that their world is aborted, so that they come out of whatever
+ * they wait for in it. The next world is made of the members that are left, and of newcomers
+ * that are ready. Below MIN workers wait, with their state, for newcomers. Where a worker has
+ * failed the other workers of its node end, too: a node takes part with all its workers or not
+ * at all. Its agent starts them anew as those of any newcomer. Workers without a state are no
+ * reason to give up, unless all are: then the newest checkpoint is what there is, and workers
+ * are started anew. */
 #include "lib/change_private.h"
 
 #include <stdio.h>
@@ -134,7 +135,7 @@ bool abort_ending(struct change *c)
     return is_ending(c) && abort_world(c);
 }
 
-/* ---- a worker that ends with 0 before the others --------------------------------------------------- */
+/* ---- a worker that ends with 0 before the others --------------------------------------------- */
 
 void abort_note_early(struct change *c, const struct change_member *m)
 {
@@ -146,8 +147,8 @@ void abort_note_early(struct change *c, const struct change_member *m)
     recovery_failed(c->options->recovery, m->node, c->world->node_count, c->now);
 }
 
-/* It may be the end of the training: a program may end in the midst of the last step, as long as all
- * of it does. It is a failure if another worker has failed of an exchange with it. */
+/* It may be the end of the training: a program may end in the midst of the last step, as long as
+ * all of it does. It is a failure if another worker has failed of an exchange with it. */
 void abort_if_early(struct change *c)
 {
     const struct change_member *early = NULL;
@@ -174,7 +175,7 @@ void abort_on_beat(struct change *c, struct change_member *m, const struct chang
         abort_if_early(c);
 }
 
-/* ---- what follows ----------------------------------------------------------------------------------- */
+/* ---- what follows ---------------------------------------------------------------------------- */
 
 static bool others_have_state(const struct change *c, const struct change_member *m)
 {
@@ -213,8 +214,8 @@ static double rest_of_step(const struct change *c)
 }
 
 /* Seconds for workers that may be in the midst of something longer than any step before (an
- * evaluation, say), where no worker is known to be lost, or no other worker has the state: as long as
- * they would have to reach a step and save. Shorter if the user wants to hear of hangs. */
+ * evaluation, say), where no worker is known to be lost, or no other worker has the state: as
+ * long as they would have to reach a step and save. Shorter if the user wants to hear of hangs. */
 static double patience(const struct change *c)
 {
     const struct policy *policy = c->options->policy;
@@ -259,8 +260,8 @@ void abort_form(struct change *c)
         decide(c, wait);
 }
 
-/* One that leaves a world has ended, or is lost: the other workers wait for it in vain if it has not
- * reached its last step there. */
+/* One that leaves a world has ended, or is lost: the other workers wait for it in vain if it has
+ * not reached its last step there. */
 void abort_leaver_gone(struct change *c, struct change_member *m)
 {
     if (m->state != CHANGE_AWAITED || !is_in_phase(c, PHASES_STARTING))
@@ -272,7 +273,7 @@ void abort_leaver_gone(struct change *c, struct change_member *m)
     check_drained(c);
 }
 
-/* ---- workers that do not come out ------------------------------------------------------------------ */
+/* ---- workers that do not come out ------------------------------------------------------------ */
 
 /* Members that the world still waits for have failed. Returns how many, and names them. */
 static int fail_missing(struct change *c, char *names, size_t size)
@@ -337,7 +338,7 @@ void time_switching(struct change *c, struct change_member *m, const struct chan
     }
 }
 
-/* ---- the job ends while they wait ------------------------------------------------------------------ */
+/* ---- the job ends while they wait ------------------------------------------------------------ */
 
 /* With that exit status: one worker saves. */
 bool abort_end(struct change *c, int code)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The change of worlds: what the plan says (lib/plan.h) is carried out, now or when it costs less. */
+/* The change of worlds: what the plan says (lib/plan.h) is carried out, now or when it costs
+ * less. */
 #include "lib/change_private.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@ static void note_plan(struct change *c, const struct plan_output *plan)
     snprintf(c->why_size, sizeof(c->why_size), "%s", plan->why_size);
 }
 
-/* ---- without a world -------------------------------------------------------------------------------- */
+/* ---- without a world ------------------------------------------------------------------------- */
 
 /* Has the base come together for the first time? Before that no world is formed, even if MIN nodes
  * are there. */
@@ -63,7 +64,7 @@ void decide_aborted(struct change *c, struct change_member *m, const struct chan
     abort_form(c);
 }
 
-/* ---- a world that runs ------------------------------------------------------------------------------ */
+/* ---- a world that runs ----------------------------------------------------------------------- */
 
 /* A world that ends need not grow any more. */
 static bool any_completed(const struct change *c)
@@ -82,8 +83,8 @@ static bool is_forming(const struct change *c)
     return c->now < c->since + FORM_WAIT && live_possible(c) && !change_all_stepping(c);
 }
 
-/* Does somebody else wait for a node of this world? We do not wait for a node that we give back, and
- * Slurm does not wait for a node that it drains. */
+/* Does somebody else wait for a node of this world? We do not wait for a node that we give back,
+ * and Slurm does not wait for a node that it drains. */
 static bool is_pressed(const struct change *c)
 {
     FOR_MEMBERS(c, m)
@@ -92,8 +93,8 @@ static bool is_pressed(const struct change *c)
     return false;
 }
 
-/* Workers that stay train on until newcomers are warm, if without these they would have to be started
- * anew. */
+/* Workers that stay train on until newcomers are warm, if without these they would have to be
+ * started anew. */
 static bool is_urgent(struct change *c, const struct plan_output *plan)
 {
     return plan->urgent && (is_pressed(c) || !live_possible(c) || next_warm_suffice(c));

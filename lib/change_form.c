@@ -11,7 +11,7 @@
 #define FINISH_LOOK   0.2  /* seconds between two looks at the lease, when all is over */
 #define WAIT_MARGIN   0.1  /* seconds: the plan says first that it has waited long enough */
 
-/* ---- what the change is called ------------------------------------------------------------------- */
+/* ---- what the change is called --------------------------------------------------------------- */
 
 void describe(struct change *c, int size)
 {
@@ -51,7 +51,7 @@ void update_reason(struct change *c)
     c->next.world->reason = text;
 }
 
-/* ---- waiting and ending -------------------------------------------------------------------------- */
+/* ---- waiting and ending ---------------------------------------------------------------------- */
 
 /* A node that Slurm has been promised is given back as soon as nothing of ours needs it. */
 void release_idle(struct change *c)
@@ -101,7 +101,7 @@ void finish(struct change *c, int code)
     act(c, CHANGE_FINISH, NULL)->number = code;
 }
 
-/* ---- a world begins ------------------------------------------------------------------------------ */
+/* ---- a world begins -------------------------------------------------------------------------- */
 
 static void take_places(struct change *c)
 {
@@ -223,7 +223,7 @@ void form_on_promoted(struct change *c, struct change_member *m, const struct ch
     form(c);
 }
 
-/* ---- what members say of it ---------------------------------------------------------------------- */
+/* ---- what members say of it ------------------------------------------------------------------ */
 
 static bool is_of_world(const struct change *c, const struct change_member *m,
                         const struct change_fact *fact)
@@ -301,7 +301,7 @@ void form_on_written(struct change *c, struct change_member *m, const struct cha
         c->deadline += late;
 }
 
-/* ---- deadlines ----------------------------------------------------------------------------------- */
+/* ---- deadlines ------------------------------------------------------------------------------- */
 
 /* Does the phase last because of this member? */
 static bool is_waited_for(const struct change *c, const struct change_member *m)

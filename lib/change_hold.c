@@ -5,11 +5,11 @@
  *      │            │ a member is lost, a worker fails
  *      └────────────┴──► KILLING ──► form()
  *
- * HOLDING: every worker's next step boundary is barred, and the step that the worker is committed to
- * is reported. Once all members have answered, the highest step becomes the step to run to. All
- * workers park there, save and leave (DRAINING). Each phase has a deadline: a worker that does not
- * leave is killed, and a member that does not answer counts as lost. What happens meanwhile counts
- * when the next world is formed, not before. */
+ * HOLDING: every worker's next step boundary is barred, and the step that the worker is
+ * committed to is reported. Once all members have answered, the highest step becomes the step to
+ * run to. All workers park there, save and leave (DRAINING). Each phase has a deadline: a worker
+ * that does not leave is killed, and a member that does not answer counts as lost. What happens
+ * meanwhile counts when the next world is formed, not before. */
 #include "lib/change_private.h"
 
 #include <signal.h>
@@ -22,7 +22,7 @@
 #define GRACE_MARGIN 2.0  /* seconds of Slurm's grace time that are kept for leaving */
 #define TERM_SETTLE  1.0  /* seconds for the reason of a SIGTERM that no agent has sent */
 
-/* ---- stopping workers ---------------------------------------------------------------------------- */
+/* ---- stopping workers ------------------------------------------------------------------------ */
 
 static void stop_member(struct change *c, const struct change_member *m, int signal, double grace,
                         bool notice)
@@ -55,7 +55,8 @@ void kill_rest(struct change *c)
     act(c, CHANGE_STORE_END, NULL);
 }
 
-/* Seconds that workers have to reach a step, save and leave: less where Slurm takes a node sooner. */
+/* Seconds that workers have to reach a step, save and leave: less where Slurm takes a node
+ * sooner. */
 double grace_of(const struct change *c)
 {
     double grace = c->options->policy->grace;
@@ -66,7 +67,7 @@ double grace_of(const struct change *c)
     return grace < 1 ? 1 : grace;
 }
 
-/* ---- failures ------------------------------------------------------------------------------------ */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 void abort_or_kill(struct change *c)
 {
@@ -112,7 +113,7 @@ void fail(struct change *c, const char *why)
     abort_or_kill(c);
 }
 
-/* ---- drained: no worker is left ------------------------------------------------------------------ */
+/* ---- drained: no worker is left -------------------------------------------------------------- */
 
 static bool lost_some(const struct change *c)
 {
@@ -131,8 +132,8 @@ static bool is_faulty(const struct change *c)
     return c->fault;
 }
 
-/* The world that has ended because of a fault is to be as large again, but for nodes that Slurm or a
- * cloud takes. */
+/* The world that has ended because of a fault is to be as large again, but for nodes that Slurm
+ * or a cloud takes. */
 static void replace_lost(struct change *c)
 {
     c->before_loss = 0;
@@ -257,7 +258,7 @@ void hold_on_drained(struct change *c, struct change_member *m, const struct cha
         note_held(c, m, fact); /* it ended before the hold reached it */
 }
 
-/* ---- holding ------------------------------------------------------------------------------------- */
+/* ---- holding --------------------------------------------------------------------------------- */
 
 static void run_to(struct change *c, uint64_t step)
 {
@@ -296,7 +297,8 @@ void begin_change(struct change *c)
         act(c, CHANGE_END_REQUESTS, NULL); /* before workers are told: they may wait for that */
     FOR_MEMBERS(c, m)
     c->fault = c->fault || (m->place >= 0 && m->state == CHANGE_LOST);
-    /* Workers do not look at their pages while they form a world, and to abort that loses nothing. */
+    /* Workers do not look at their pages while they form a world, and to abort that loses
+     * nothing. */
     c->fault = c->fault || (!c->stopping && live_possible(c) && !change_all_stepping(c));
     if (next_is_usable(c))
         c->next_size = c->next.world->node_count;
@@ -388,7 +390,7 @@ void hold_on_held(struct change *c, struct change_member *m, const struct change
         note_held(c, m, fact);
 }
 
-/* ---- deadlines ----------------------------------------------------------------------------------- */
+/* ---- deadlines ------------------------------------------------------------------------------- */
 
 void time_holding(struct change *c, struct change_member *m, const struct change_fact *fact)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The change of worlds in live mode: workers that stay go from one world to the next without an end.
+/* The change of worlds in live mode: workers that stay go from one world to the next without an
+ * end.
  *
  *   newcomers:     prepare ──► WARMING ──► WARM ──────────────────────┐
  *   other workers: HOLDING ──► run_to S and then to the next world ───┴──► SWITCHING ──► RUNNING
  *
- * A newcomer's workers are started once, wait at their gates, and are told their place when their
- * world begins: a change of plans does not cost them their start. All other workers learn of the next
- * world together with the step after which it begins. */
+ * A newcomer's workers are started once, wait at their gates, and are told their place when
+ * their world begins: a change of plans does not cost them their start. All other workers learn
+ * of the next world together with the step after which it begins. */
 #include "lib/change_private.h"
 
 #include <stdio.h>
@@ -32,7 +33,8 @@ bool live_possible(const struct change *c)
     return there == c->world->node_count;
 }
 
-/* What a member says of its workers when they have come to their gates, and with their first step. */
+/* What a member says of its workers when they have come to their gates, and with their first
+ * step. */
 void live_note(struct change_member *m, const struct change_fact *fact)
 {
     m->live = fact->live;
@@ -54,7 +56,7 @@ void live_require(struct change *c, const struct change_member *m)
     fail(c, why);
 }
 
-/* ---- newcomers ------------------------------------------------------------------------------------- */
+/* ---- newcomers ------------------------------------------------------------------------------- */
 
 /* Would the first step of its workers be that of another model? Then they would end while the world
  * forms, and the world with them. */
@@ -147,7 +149,7 @@ bool live_on_newcomer(struct change *c, struct change_member *m, const struct ch
     return true;
 }
 
-/* ---- the switch ------------------------------------------------------------------------------------ */
+/* ---- the switch ------------------------------------------------------------------------------ */
 
 void begin_departure(struct change *c, struct change_member *m)
 {
@@ -172,8 +174,9 @@ static void enter_newcomers(struct change *c)
     }
 }
 
-/* The prepared world begins with workers that go on in it, and with newcomers. Each of the former is
- * told so by that kind of action, with the step, if not 0, that the workers run to before. */
+/* The prepared world begins with workers that go on in it, and with newcomers. Each of the
+ * former is told so by that kind of action, with the step, if not 0, that the workers run to
+ * before. */
 void live_enter(struct change *c, enum change_action_kind kind, uint64_t step, double seconds)
 {
     update_reason(c);
@@ -207,7 +210,7 @@ bool live_switch(struct change *c, uint64_t step)
     return true;
 }
 
-/* ---- workers that leave a world that goes on ------------------------------------------------------- */
+/* ---- workers that leave a world that goes on ------------------------------------------------- */
 
 static void departed(struct change *c, struct change_member *m)
 {

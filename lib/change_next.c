@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The change of worlds: the next world, made ready beside the one that trains.
  *
- * Importing a framework takes seconds, a change of worlds a tenth of a second. So the workers of the
- * next world are started early, with their final environment, and wait at a gate (client/elastic.h)
- * until the old world has saved and left:
+ * Importing a framework takes seconds, a change of worlds a tenth of a second. So the workers of
+ * the next world are started early, with their final environment, and wait at a gate
+ * (client/elastic.h) until the old world has saved and left:
  *
  *   chosen ──► reserved ──► prepare sent ──► all parked ──► hold, drain, start    if it can wait
  *   hold   ──► chosen, reserved, prepare sent, while the old workers save         if a node leaves
  *
  * Only a script that is known to wait at a gate is started early: another script might read its
- * checkpoint too early. Nothing depends on a preparation. It is given up when a member of it goes,
- * when a member says that it cannot, or when something else is planned. Then workers start when the
- * old workers have left. */
+ * checkpoint too early. Nothing depends on a preparation. It is given up when a member of it
+ * goes, when a member says that it cannot, or when something else is planned. Then workers start
+ * when the old workers have left. */
 #include "lib/change_private.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 
 #define TOGETHER 3.0 /* seconds in which nodes that join one after the other are one change */
 
-/* ---- choosing ------------------------------------------------------------------------------------ */
+/* ---- choosing -------------------------------------------------------------------------------- */
 
 static struct world *build_world(struct change *c, const int *order, int size)
 {
@@ -150,7 +150,7 @@ void next_discard(struct change *c)
     act(c, CHANGE_RELAY_END, NULL);
 }
 
-/* ---- is it ready? -------------------------------------------------------------------------------- */
+/* ---- is it ready? ---------------------------------------------------------------------------- */
 
 bool next_is_early(const struct change *c)
 {
@@ -191,7 +191,7 @@ bool next_is_done(const struct change *c, double *wait)
     return next_is_ready(c) || *wait <= 0;
 }
 
-/* ---- it is planned anew -------------------------------------------------------------------------- */
+/* ---- it is planned anew ---------------------------------------------------------------------- */
 
 /* In a live world, nodes that join soon after the others are taken in with them. */
 void next_widen(struct change *c, int size)
@@ -215,7 +215,7 @@ void next_again(struct change *c)
         next_begin(c);
 }
 
-/* ---- what members say ---------------------------------------------------------------------------- */
+/* ---- what members say ------------------------------------------------------------------------ */
 
 static bool is_of_next(const struct change *c, const struct change_member *m,
                        const struct change_fact *fact)

@@ -80,7 +80,7 @@ struct change {
     double assemble_by; /* TAKING_OVER */
 };
 
-/* ---- change.c ---------------------------------------------------------------------------------- */
+/* ---- change.c -------------------------------------------------------------------------------- */
 
 /* For each member m, with its index i. */
 #define FOR_MEMBERS(c, m)                                                                          \
@@ -114,7 +114,7 @@ bool has_workers_left(const struct change_member *m); /* takes part, and is not 
 bool is_on_its_way(const struct change_member *m);    /* AWAITED or DEPARTING */
 bool is_newcomer(const struct change_member *m);      /* WARMING or WARM */
 
-/* ---- change_next.c ----------------------------------------------------------------------------- */
+/* ---- change_next.c --------------------------------------------------------------------------- */
 
 int next_begin(struct change *c); /* -1: too few nodes; -2: out of memory */
 void next_discard(struct change *c);
@@ -132,7 +132,7 @@ void next_on_reserved(struct change *c, struct change_member *m, const struct ch
 void next_on_parked(struct change *c, struct change_member *m, const struct change_fact *fact);
 void next_on_unprepared(struct change *c, struct change_member *m, const struct change_fact *fact);
 
-/* ---- change_form.c ----------------------------------------------------------------------------- */
+/* ---- change_form.c --------------------------------------------------------------------------- */
 
 void form(struct change *c); /* the next world begins, or members are waited for */
 void wait_for_members(struct change *c, const char *why);
@@ -149,7 +149,7 @@ void form_on_at_work(struct change *c, struct change_member *m, const struct cha
 void form_on_written(struct change *c, struct change_member *m, const struct change_fact *fact);
 void form_on_promoted(struct change *c, struct change_member *m, const struct change_fact *fact);
 
-/* ---- change_hold.c ----------------------------------------------------------------------------- */
+/* ---- change_hold.c --------------------------------------------------------------------------- */
 
 void begin_change(struct change *c);
 void agree_if_answered(struct change *c);
@@ -167,7 +167,7 @@ void hold_on_held(struct change *c, struct change_member *m, const struct change
 void hold_on_exited(struct change *c, struct change_member *m, const struct change_fact *fact);
 void hold_on_drained(struct change *c, struct change_member *m, const struct change_fact *fact);
 
-/* ---- change_live.c ----------------------------------------------------------------------------- */
+/* ---- change_live.c --------------------------------------------------------------------------- */
 
 bool live_possible(const struct change *c);
 void live_note(struct change_member *m, const struct change_fact *fact);
@@ -183,7 +183,7 @@ bool live_on_departing(struct change *c, struct change_member *m, const struct c
 void begin_departure(struct change *c, struct change_member *m);
 void live_watch(struct change *c);
 
-/* ---- change_abort.c ---------------------------------------------------------------------------- */
+/* ---- change_abort.c -------------------------------------------------------------------------- */
 
 bool abort_world(struct change *c);  /* false: the workers cannot live on */
 bool abort_ending(struct change *c); /* the same while the job ends */
@@ -195,7 +195,7 @@ void abort_leaver_gone(struct change *c, struct change_member *m);
 double switch_limit(const struct change *c);
 void abort_on_beat(struct change *c, struct change_member *m, const struct change_fact *fact);
 
-/* ---- rows of the table that are in the files above ---------------------------------------------- */
+/* ---- rows of the table that are in the files above ------------------------------------------- */
 
 typedef void change_handler(struct change *c, struct change_member *m,
                             const struct change_fact *fact);

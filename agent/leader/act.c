@@ -22,7 +22,7 @@
 #include "agent/leader/world_store.h"
 #include "common/log.h"
 
-/* ---- messages about worlds ----------------------------------------------------------------------- */
+/* ---- messages about worlds ------------------------------------------------------------------- */
 
 /* Tell the agent of the node at that place to start the world's workers: early ("prepare"), or
  * because the world begins ("start"). */
@@ -124,7 +124,7 @@ static void send_leave(struct leader *leader, struct leader_member *m,
     leader_send(m, msg);
 }
 
-/* ---- messages about the present world -------------------------------------------------------------- */
+/* ---- messages about the present world -------------------------------------------------------- */
 
 static void send_open(struct leader *leader, struct leader_member *m,
                       const struct change_action *action)
@@ -180,7 +180,7 @@ static void send_signal(struct leader *leader, struct leader_member *m,
     leader_send(m, msg);
 }
 
-/* ---- what is done to members ------------------------------------------------------------------------ */
+/* ---- what is done to members ----------------------------------------------------------------- */
 
 static void welcome(struct leader *leader, struct leader_member *m,
                     const struct change_action *action)
@@ -201,7 +201,7 @@ static void lose(struct leader *leader, struct leader_member *m, const struct ch
     roster_lose(leader, m, action->text);
 }
 
-/* ---- what the leader does itself ---------------------------------------------------------------------- */
+/* ---- what the leader does itself ------------------------------------------------------------- */
 
 static void relay(struct leader *leader, struct leader_member *m,
                   const struct change_action *action)
@@ -324,7 +324,7 @@ static void say_debug(struct leader *leader, struct leader_member *m,
     log_debug("job %u: %s", leader->options->job, action->text);
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------ */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 /* m is NULL for actions that are about no member. */
 typedef void action_handler(struct leader *leader, struct leader_member *m,
@@ -357,7 +357,7 @@ static void carry_out(struct leader *leader, const struct change_action *action)
         handlers[action->kind](leader, m, action);
 }
 
-/* ---- the queue ------------------------------------------------------------------------------------------- */
+/* ---- the queue ------------------------------------------------------------------------------- */
 
 struct waiting_fact {
     struct change_fact fact;

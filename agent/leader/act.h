@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Between the leader and the change of worlds (lib/change.h): facts are posted here, and the actions
- * that follow are carried out. */
+/* Between the leader and the change of worlds (lib/change.h): facts are posted here, and the
+ * actions that follow are carried out. */
 #ifndef ELASTIC_AGENT_LEADER_ACT_H
 #define ELASTIC_AGENT_LEADER_ACT_H
 

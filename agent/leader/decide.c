@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What should be, and how the job gets there.
  *
- * Everything that happens (a member joins, leaves, is lost; Slurm says something new; a user asks;
- * time passes) ends in decide_later(). A little later lib/plan is asked once what should be. What it
- * says of extensions is carried out here, what it says of the world in lib/change. */
+ * Everything that happens (a member joins, leaves, is lost; Slurm says something new; a user
+ * asks; time passes) ends in decide_later(). A little later lib/plan is asked once what should
+ * be. What it says of extensions is carried out here, what it says of the world in lib/change. */
 #include "agent/leader/decide.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #include "agent/leader/slurm_look.h"
 #include "agent/leader/submit.h"
 
-/* ---- the description --------------------------------------------------------------------------- */
+/* ---- the description ------------------------------------------------------------------------- */
 
 static struct plan_member describe_member(struct leader *leader, const struct leader_member *m,
                                           bool only_warm, bool any_stateful)
@@ -127,7 +127,7 @@ bool decide_may_act(void *leader)
     return lease_may_act(leader);
 }
 
-/* ---- carrying out ------------------------------------------------------------------------------ */
+/* ---- carrying out ---------------------------------------------------------------------------- */
 
 static void change_extensions(struct leader *leader, const struct plan_output *out)
 {

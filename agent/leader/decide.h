@@ -18,7 +18,8 @@ void decide_forget_setback(struct leader *leader);
 /* An extension of so many increments was asked for; 0: that has come to nothing. */
 void decide_note_increments(struct leader *leader, int increments);
 
-/* What should be, now (struct change_questions). 0, and the caller clears *out; -1: out of memory. */
+/* What should be, now (struct change_questions). 0, and the caller clears *out; -1: out of
+ * memory. */
 int decide_plan(void *leader, bool only_warm, struct plan_output *out);
 /* May this leader begin what cannot be taken back? */
 bool decide_may_act(void *leader);

@@ -50,7 +50,7 @@ static void add_held(struct change_fact *fact, json_object *msg)
                                       .step = (uint64_t)step};
 }
 
-/* ---- the next world -------------------------------------------------------------------------------- */
+/* ---- the next world -------------------------------------------------------------------------- */
 
 void facts_reserved(struct leader *leader, struct leader_member *m, json_object *msg)
 {
@@ -76,7 +76,7 @@ void facts_unprepared(struct leader *leader, struct leader_member *m, json_objec
     act_post(leader, fact_of(CHANGE_FACT_UNPREPARED, m, msg));
 }
 
-/* ---- the present world ------------------------------------------------------------------------------ */
+/* ---- the present world ----------------------------------------------------------------------- */
 
 void facts_ready(struct leader *leader, struct leader_member *m, json_object *msg)
 {

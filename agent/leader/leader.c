@@ -58,7 +58,7 @@ void leader_send(struct leader_member *member, json_object *msg)
         json_object_put(msg);
 }
 
-/* ---- the deadline of the change of worlds ---------------------------------------------------------- */
+/* ---- the deadline of the change of worlds ---------------------------------------------------- */
 
 static void on_deadline(uv_timer_t *timer)
 {
@@ -83,7 +83,7 @@ bool leader_has_ended(const struct leader *leader)
     return change_phase(leader->change) == CHANGE_ENDING;
 }
 
-/* ---- life ----------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void on_poll(uv_timer_t *timer)
 {

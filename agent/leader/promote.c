@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A snapshot that was flushed becomes a checkpoint (lib/promotion.h), before a world is started that reads the newest one: when the job begins, and
- * after a world whose workers have all ended. In a thread, since the file system may take its time, or stand still. */
+/* A snapshot that was flushed becomes a checkpoint (lib/promotion.h), before a world is started
+ * that reads the newest one: when the job begins, and after a world whose workers have all
+ * ended. In a thread, since the file system may take its time, or stand still. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,8 @@
 #include "common/entry.h"
 #include "lib/promotion.h"
 
-/* A run that was put back into the queue may start while what its predecessor had in memory is still being written. */
+/* A run that was put back into the queue may start while what its predecessor had in memory is
+ * still being written. */
 #define LOOK_MS     1000
 #define LOOKS_MAX   600
 #define IDLE_MAX    30  /* looks in which nothing has become more: whoever has written is dead */
@@ -41,7 +43,7 @@ struct promoting {
     bool failed;
 };
 
-/* ---- in the thread ----------------------------------------------------------------------------------------------------- */
+/* ---- in the thread --------------------------------------------------------------------------- */
 
 static int add_entry(struct promoting *promoting, const char *name)
 {
@@ -57,7 +59,8 @@ static int add_entry(struct promoting *promoting, const char *name)
     return 0;
 }
 
-/* How many of the job were flushed: most often none, and then nothing else is looked at. -1: it cannot be read. */
+/* How many of the job were flushed: most often none, and then nothing else is looked at. -1: it
+ * cannot be read. */
 static int list(struct promoting *promoting, int dir)
 {
     DIR *entries = entry_list(dir);
@@ -77,8 +80,8 @@ static int list(struct promoting *promoting, int dir)
     return rc == 0 ? flushed : -1;
 }
 
-/* Before the rename: if this is the end of us, the link names a number that there is not, and all that are there count. The other way round nobody
- * would read what it should name. */
+/* Before the rename: if this is the end of us, the link names a number that there is not, and
+ * all that are there count. The other way round nobody would read what it should name. */
 static int point_latest(int dir, const char *number)
 {
     char link[64];
@@ -133,7 +136,8 @@ static int carry_out(struct promoting *promoting, int dir)
     return 0;
 }
 
-/* A number that changes when something in the directory does; *newest is when something has last. */
+/* A number that changes when something in the directory does; *newest is when something has
+ * last. */
 static uint64_t content_of(int dir, const char *name, time_t *newest)
 {
     struct stat st;
@@ -157,7 +161,8 @@ static uint64_t content_of(int dir, const char *name, time_t *newest)
     return sum;
 }
 
-/* Is something of an earlier run being written, as far as can be seen from here? The writer may be on any node. */
+/* Is something of an earlier run being written, as far as can be seen from here? The writer may
+ * be on any node. */
 static bool is_being_flushed(struct promoting *promoting, int dir)
 {
     DIR *list = promoting->restarts > 0 ? entry_list(dir) : NULL;
@@ -196,7 +201,7 @@ static void work(uv_work_t *req)
     close(dir);
 }
 
-/* ---- in the loop ------------------------------------------------------------------------------------------------------- */
+/* ---- in the loop ----------------------------------------------------------------------------- */
 
 static void on_closed(uv_handle_t *timer)
 {

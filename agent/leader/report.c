@@ -274,7 +274,7 @@ void report_failure(const char *node, const struct change_fact *exited, json_obj
              what != NULL ? ")" : "");
 }
 
-/* ---- progress ------------------------------------------------------------------------------ */
+/* ---- progress -------------------------------------------------------------------------------- */
 
 void report_progress(struct leader *leader, const struct leader_member *m, json_object *beat)
 {

@@ -31,7 +31,7 @@ struct roster {
     double silence_due;
 };
 
-/* ---- who they are ------------------------------------------------------------------------------------------------------ */
+/* ---- who they are ---------------------------------------------------------------------------- */
 
 int roster_count(const struct leader *leader)
 {
@@ -93,7 +93,7 @@ static void member_free(struct leader_member *member)
     free(member);
 }
 
-/* ---- who leaves -------------------------------------------------------------------------------- */
+/* ---- who leaves ------------------------------------------------------------------------------ */
 
 /* Forget members that have gone, have no place in a world, and of which no output waits. */
 void roster_prune(struct leader *leader)
@@ -158,7 +158,7 @@ void roster_lose(struct leader *leader, struct leader_member *member, const char
     act_post(leader, gone);
 }
 
-/* ---- who joins --------------------------------------------------------------------------------------------------------- */
+/* ---- who joins ------------------------------------------------------------------------------- */
 
 /* What an agent says of itself when it joins. */
 struct join {
@@ -399,7 +399,7 @@ void roster_join(struct leader *leader, struct link *link, json_object *msg)
         extensions_joined(leader, m);
 }
 
-/* ---- what they say ----------------------------------------------------------------------------------------------------- */
+/* ---- what they say --------------------------------------------------------------------------- */
 
 void roster_leaving(struct leader *leader, struct leader_member *m, json_object *msg)
 {
@@ -454,7 +454,8 @@ void roster_out(struct leader *leader, struct leader_member *m, json_object *msg
         !json_get_int(msg, "fd", 1, 2, &fd))
         return;
     bytes = malloc(strlen(data) + 1);
-    /* Acknowledged when written: so what waits here for a slow reader is bounded by the members' windows. */
+    /* Acknowledged when written: so what waits here for a slow reader is bounded by the members'
+     * windows. */
     if (bytes != NULL && sodium_base642bin(bytes, strlen(data) + 1, data, strlen(data), NULL, &len,
                                            NULL, sodium_base64_VARIANT_ORIGINAL) == 0) {
         m->unwritten++;
@@ -484,12 +485,12 @@ void roster_link_closed(struct leader *leader, struct link *link, const char *wh
     roster_lose(leader, m, why);
 }
 
-/* ---- who is silent ----------------------------------------------------------------------------------------------------- */
+/* ---- who is silent --------------------------------------------------------------------------- */
 
 static void on_silence(uv_timer_t *timer);
 
-/* The timer is due when somebody could have been silent for too long, not before: an idle job is not
- * to wake up for nothing. */
+/* The timer is due when somebody could have been silent for too long, not before: an idle job is
+ * not to wake up for nothing. */
 static void watch(struct leader *leader)
 {
     double limit = leader->options->conf->heartbeat_timeout, now = leader_now(leader);
@@ -533,7 +534,7 @@ static void on_silence(uv_timer_t *timer)
         watch(leader);
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct roster *roster_create(void)
 {

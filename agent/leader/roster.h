@@ -40,8 +40,8 @@ void roster_open(struct leader *leader);
 void roster_close(struct leader *leader);
 void roster_destroy(struct roster *roster);
 
-/* Members in the order in which they joined, also lost ones that are still part of a world. Whatever
- * loses a member may shorten the list. */
+/* Members in the order in which they joined, also lost ones that are still part of a world.
+ * Whatever loses a member may shorten the list. */
 int roster_count(const struct leader *leader);
 /* NULL: there are not so many. */
 struct leader_member *roster_at(const struct leader *leader, int i);

@@ -4,9 +4,11 @@
  *     cc -o worlds worlds.c -lelastic
  *     srun elasticrun ./worlds STEPS MILLISECONDS [DIRECTORY]
  *
- * Each step sums over UNITS units of work, which the workers share, and takes the sum into a state that all of them have. In each world they meet by
- * elastic_put() and elastic_get(), connect to rank 0, and whoever lacks the newest state gets it. In DIRECTORY each process writes a line for
- * each of its steps: step, rank, workers, its first unit and the one behind its last, the state. Alone it does the same in one process. */
+ * Each step sums over UNITS units of work, which the workers share, and takes the sum into a
+ * state that all of them have. In each world they meet by elastic_put() and elastic_get(),
+ * connect to rank 0, and whoever lacks the newest state gets it. In DIRECTORY each process
+ * writes a line for each of its steps: step, rank, workers, its first unit and the one behind
+ * its last, the state. Alone it does the same in one process. */
 #include <elastic.h>
 
 #include <netdb.h>
@@ -35,7 +37,7 @@ static int peers[WORKERS_MAX]; /* sockets: of rank 0 to all others, of these to 
 static int peer_count;
 static char fast[4096]; /* the file's name */
 
-/* ---- the others of this world ------------------------------------------------------------------ */
+/* ---- the others of this world ---------------------------------------------------------------- */
 
 static int send_all(int fd, const void *data, size_t len)
 {
@@ -114,7 +116,8 @@ static int join(void)
     return connect(peers[0], (struct sockaddr *)&address, sizeof(address));
 }
 
-/* All get the newest state. (It has a few bytes here: a large one would go to those only that lack it.) */
+/* All get the newest state. (It has a few bytes here: a large one would go to those only that
+ * lack it.) */
 static int share_state(void)
 {
     struct state theirs;
@@ -152,7 +155,7 @@ static int sum_up(uint64_t *sum)
     return rc;
 }
 
-/* ---- the work ---------------------------------------------------------------------------------- */
+/* ---- the work -------------------------------------------------------------------------------- */
 
 static uint64_t work(uint64_t unit)
 {
@@ -188,8 +191,8 @@ static int one_step(FILE *log, int milliseconds)
     return 0;
 }
 
-/* Connect to the others and get the newest state. Connections that are opened in here are shut down when a worker is lost, so that nobody waits on
- * one for ever. */
+/* Connect to the others and get the newest state. Connections that are opened in here are shut
+ * down when a worker is lost, so that nobody waits on one for ever. */
 static int meet(void)
 {
     int rc;
@@ -207,7 +210,8 @@ static int meet(void)
     return rc;
 }
 
-/* Steps, until this world or the work ends. 1: it is the world; -1: the others cannot be reached. */
+/* Steps, until this world or the work ends. 1: it is the world; -1: the others cannot be
+ * reached. */
 static int live(FILE *log, int64_t steps, int milliseconds)
 {
     int rc = meet();

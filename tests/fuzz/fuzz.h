@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the fuzz targets share. Each is one file with LLVMFuzzerTestOneInput, linked either with libFuzzer
- * (scripts/fuzz) or with replay.c (make check). */
+/* What the fuzz targets share. Each is one file with LLVMFuzzerTestOneInput, linked either with
+ * libFuzzer (scripts/fuzz) or with replay.c (make check). */
 #ifndef ELASTIC_FUZZ_H
 #define ELASTIC_FUZZ_H
 

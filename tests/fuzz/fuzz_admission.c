@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Fuzz target: what slurmctld decides on a job by its job control environment, in which a client can send anything.
- * Lines: numbers of the request, the comment, then entries of the environment of the job, and behind an empty line of
- * its base. */
+/* Fuzz target: what slurmctld decides on a job by its job control environment, in which a client
+ * can send anything. Lines: numbers of the request, the comment, then entries of the environment
+ * of the job, and behind an empty line of its base. */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdbool.h>

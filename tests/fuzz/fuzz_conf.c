@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Fuzz target: elastic.conf. What is accepted is complete, and its own defaults are within its own limits. */
+/* Fuzz target: elastic.conf. What is accepted is complete, and its own defaults are within its
+ * own limits. */
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/conf.h"

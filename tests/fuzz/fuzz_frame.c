@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Fuzz target: frames, whole and in pieces: both readers see the same. The first byte is the size of the pieces, its
- * highest bit chooses keyed frames, made of the rest by a writer and changed at one place. */
+/* Fuzz target: frames, whole and in pieces: both readers see the same. The first byte is the
+ * size of the pieces, its highest bit chooses keyed frames, made of the rest by a writer and
+ * changed at one place. */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdbool.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Fuzz target: what authenticated agents, and users with selastic, send to the leader. Whatever they do, it ends once all
- * have left.
+/* Fuzz target: what authenticated agents, and users with selastic, send to the leader. Whatever
+ * they do, it ends once all have left.
  *
- * The input is text, a line for each event: "a" an agent connects, "c" a control connection; "3{...}" the fourth
- * connection sends this; "x3" it breaks; "t25" 2.5 s pass; "l" another node has claimed the next term; "T" as the first line: this
- * leader follows another one. Connections, Slurm, files, processes and the clock are
- * replaced (the linker takes what is defined here first), so that each run is the same. */
+ * The input is text, a line for each event: "a" an agent connects, "c" a control connection;
+ * "3{...}" the fourth connection sends this; "x3" it breaks; "t25" 2.5 s pass; "l" another node
+ * has claimed the next term; "T" as the first line: this leader follows another one.
+ * Connections, Slurm, files, processes and the clock are replaced (the linker takes what is
+ * defined here first), so that each run is the same. */
 #include <errno.h>
 #include <stdbool.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Fuzz target: a connection from its first byte on, as the leader and as a client meet it: frames, handshake,
- * credential, messages.
+/* Fuzz target: a connection from its first byte on, as the leader and as a client meet it:
+ * frames, handshake, credential, messages.
  *
- * The input is a list of records: what to do, the length of what follows (2 bytes, big-endian), and that. The first
- * byte of all chooses the side that is tested. Neither munged nor a network nor a thread takes part: munge's and
- * some of libuv's functions are replaced, so that each run is the same. In payloads, '@' stands for the nonce that
- * the tested side has chosen. */
+ * The input is a list of records: what to do, the length of what follows (2 bytes, big-endian),
+ * and that. The first byte of all chooses the side that is tested. Neither munged nor a network
+ * nor a thread takes part: munge's and some of libuv's functions are replaced, so that each run
+ * is the same. In payloads, '@' stands for the nonce that the tested side has chosen. */
 #include <stdbool.h>
 #include <sys/socket.h>
 #include <unistd.h>

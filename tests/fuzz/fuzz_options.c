@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Fuzz target: the command lines of elasticrun and selastic, a word a line. The first word decides: elasticrun, or a
- * subcommand of selastic. */
+/* Fuzz target: the command lines of elasticrun and selastic, a word a line. The first word
+ * decides: elasticrun, or a subcommand of selastic. */
 #include "config.h"
 
 #include "tests/fuzz/fuzz.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Fuzz target: a policy file. What is accepted means the same after it was written and read again. */
+/* Fuzz target: a policy file. What is accepted means the same after it was written and read
+ * again. */
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/conf.h"

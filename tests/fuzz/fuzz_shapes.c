@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Fuzz target: the shapes file. What is accepted has a name for each shape, and knows no node without one. */
+/* Fuzz target: the shapes file. What is accepted has a name for each shape, and knows no node
+ * without one. */
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/shapes.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Fuzz target: the value of --elastic. What is accepted has the order that it promises, and can be written and read
- * again. */
+/* Fuzz target: the value of --elastic. What is accepted has the order that it promises, and can
+ * be written and read again. */
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/sizes.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Fuzz target: the value of each policy option, NAME=VALUE a line (grace=10), as command line, environment and
- * elastic.conf give them. A value that is refused changes nothing. */
+/* Fuzz target: the value of each policy option, NAME=VALUE a line (grace=10), as command line,
+ * environment and elastic.conf give them. A value that is refused changes nothing. */
 #include "tests/fuzz/fuzz.h"
 
 #include "tests/fuzz/write_policy.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Fuzz target: the lists of nodes and workers in a message about a world, a line each. What is accepted is within the
- * bounds; folded and unfolded again it is the same. */
+/* Fuzz target: the lists of nodes and workers in a message about a world, a line each. What is
+ * accepted is within the bounds; folded and unfolded again it is the same. */
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/sizes.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Runs a fuzz target once on each file of its corpus, without libFuzzer: TARGET [FILE]...
  *
- * Without files, those of $top_srcdir/tests/fuzz/corpus/TARGET. Prints TAP. What an input does wrong ends the
- * program, after the name of its file. */
+ * Without files, those of $top_srcdir/tests/fuzz/corpus/TARGET. Prints TAP. What an input does
+ * wrong ends the program, after the name of its file. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A leader that says what it is told to: `fake_leader ANSWERS.json [silent|break]`, run in a job by srun.
+/* A leader that says what it is told to: `fake_leader ANSWERS.json [silent|break]`, run in a job
+ * by srun.
  *
- * ANSWERS.json holds an answer for each request by its type. Requests are printed, one a line. silent: authenticates
- * whoever asks, and says nothing more. break: closes the connection instead of answering. */
+ * ANSWERS.json holds an answer for each request by its type. Requests are printed, one a line.
+ * silent: authenticates whoever asks, and says nothing more. break: closes the connection
+ * instead of answering. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

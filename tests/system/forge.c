@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Submit a job past every plugin of the client: forge [NAME=VALUE]... sends these as job control environment.
- * Prints the job's id, or on stderr why not. */
+/* Submit a job past every plugin of the client: forge [NAME=VALUE]... sends these as job control
+ * environment. Prints the job's id, or on stderr why not. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

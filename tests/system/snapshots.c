@@ -3,7 +3,8 @@
  *
  * Usage: snapshots LOG EVERY
  *
- * Rank 0 appends to LOG "start INCARNATION GENERATION STEP" and a line "step STEP" for each; every so many steps the state is kept in memory. */
+ * Rank 0 appends to LOG "start INCARNATION GENERATION STEP" and a line "step STEP" for each;
+ * every so many steps the state is kept in memory. */
 #include <elastic.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@
 #define BASE_JOB 12
 #define STEP_END 1000000
 
-/* ---- the questions ----------------------------------------------------------------------------- */
+/* ---- the questions --------------------------------------------------------------------------- */
 
 static int make_plan(void *arg, bool only_warm, struct plan_output *out)
 {
@@ -65,7 +65,7 @@ static bool may_act(void *arg)
     return ((const struct job *)arg)->may_act;
 }
 
-/* ---- its life ---------------------------------------------------------------------------------- */
+/* ---- its life -------------------------------------------------------------------------------- */
 
 void job_begin(struct job *job, const char *sizes, int base, enum change_mode mode)
 {
@@ -102,7 +102,7 @@ void job_end(struct job *job)
     policy_clear(&job->policy);
 }
 
-/* ---- facts ------------------------------------------------------------------------------------- */
+/* ---- facts ----------------------------------------------------------------------------------- */
 
 struct change_fact job_fact(const struct job *job, enum change_fact_kind kind, int member)
 {
@@ -197,7 +197,7 @@ void job_forget(struct job *job)
     job->said[0] = '\0';
 }
 
-/* ---- passages ---------------------------------------------------------------------------------- */
+/* ---- passages -------------------------------------------------------------------------------- */
 
 /* For each member with a place in the present world that is there. */
 static void say_all(struct job *job, enum change_fact_kind kind)
@@ -281,7 +281,7 @@ void job_leave(struct job *job)
     }
 }
 
-/* ---- words ------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 const char *job_phase(const struct job *job)
 {

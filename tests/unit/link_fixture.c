@@ -25,7 +25,7 @@
 
 #include "common/log.h"
 
-/* --- munged --- */
+/* --- munged ----------------------------------------------------------------------------------- */
 
 static char dir[64];
 static char socket_path[96];
@@ -141,7 +141,7 @@ void munged_stop(void)
     rmdir(dir);
 }
 
-/* --- Peers --- */
+/* --- Peers ------------------------------------------------------------------------------------ */
 
 static void peer_open(struct link *link, void *arg)
 {
@@ -197,7 +197,7 @@ void peer_clear(struct peer *peer)
     memset(peer, 0, sizeof(*peer));
 }
 
-/* --- The loop --- */
+/* --- The loop --------------------------------------------------------------------------------- */
 
 static void timed_out(uv_timer_t *timer)
 {
@@ -270,7 +270,7 @@ bool run_empty(uv_loop_t *loop)
     return uv_loop_close(loop) == 0;
 }
 
-/* --- The scene --- */
+/* --- The scene -------------------------------------------------------------------------------- */
 
 const char *munge_socket;
 int port_first, port_last;
@@ -370,7 +370,7 @@ json_object *numbered(int64_t number, const char *pad)
     return msg;
 }
 
-/* --- Raw sockets --- */
+/* --- Raw sockets ------------------------------------------------------------------------------ */
 
 struct raw *raw_around(uv_loop_t *loop, int fd, enum frame_direction from)
 {
@@ -588,7 +588,7 @@ struct raw *scene_challenged(struct scene *scene, const char *role)
     return raw;
 }
 
-/* --- A false leader --- */
+/* --- A false leader --------------------------------------------------------------------------- */
 
 int listen_at(int port)
 {
@@ -648,7 +648,7 @@ void raw_send_challenge(struct raw *raw)
     raw_send(raw, text);
 }
 
-/* --- The program --- */
+/* --- The program ------------------------------------------------------------------------------ */
 
 /* The time limit of a test ends it by SIGTERM: leave nothing behind then either. */
 static void interrupted(int signal)

@@ -80,7 +80,7 @@ json_object *numbered(int64_t number, const char *pad);
 void scene_begin(int argc, char **argv);
 int scene_end(int failed);
 
-/* --- Raw sockets: a client that knows the bytes, and need not keep to the rules --- */
+/* --- Raw sockets: a client that knows the bytes, and need not keep to the rules --------------- */
 struct raw {
     uv_loop_t *loop; /* runs whenever something is waited for */
     int fd;
@@ -117,7 +117,7 @@ struct raw *raw_open(uv_loop_t *loop, int port);
 /* A connection to the scene's leader with its challenge, and an honest proof filled in. */
 struct raw *scene_challenged(struct scene *scene, const char *role);
 
-/* --- A false leader --- */
+/* --- A false leader --------------------------------------------------------------------------- */
 
 /* A socket that listens on this port. */
 int listen_at(int port);

@@ -66,7 +66,7 @@ static void assert_refused(int rc, enum admission_refusal got, enum admission_re
     assert_int_equal(got, want);
 }
 
-/* ---- roles ---- */
+/* ---- roles ----------------------------------------------------------------------------------- */
 
 static void roles_follow_from_the_options(void **state)
 {
@@ -124,7 +124,7 @@ static void an_empty_environment_may_be_null(void **state)
     assert_string_equal(admission_env_get(&with_holes, "ELASTIC_SIZES"), "2:8");
 }
 
-/* ---- base jobs ---- */
+/* ---- base jobs ------------------------------------------------------------------------------- */
 
 static struct admission_request request_of(const char *const env[ENV_MAX])
 {
@@ -402,7 +402,7 @@ static void without_pools_every_name_may_be_a_partition(void **state)
     conf_destroy(conf);
 }
 
-/* ---- extensions ---- */
+/* ---- extensions ------------------------------------------------------------------------------ */
 
 static const char *const base_env[ENV_MAX] = {"SPANK_" ELASTIC "2:8", "SPANK_ELASTIC_SIZES=2:8"};
 
@@ -744,7 +744,7 @@ static void a_base_that_lost_a_node_may_be_extended_up_to_max(void **state)
     conf_destroy(conf);
 }
 
-/* ---- updates ---- */
+/* ---- updates --------------------------------------------------------------------------------- */
 
 static void users_may_not_change_what_was_admitted(void **state)
 {

@@ -56,7 +56,7 @@ static int failed_exit(struct job *job, int id, int code, int signal)
     return change_phase(job->change);
 }
 
-/* ---- a world begins ----------------------------------------------------------------------------- */
+/* ---- a world begins -------------------------------------------------------------------------- */
 
 static void test_first_world(void **state)
 {
@@ -128,7 +128,7 @@ static void test_port_is_not_said(void **state)
     job_end(&job);
 }
 
-/* ---- restart mode ------------------------------------------------------------------------------- */
+/* ---- restart mode ---------------------------------------------------------------------------- */
 
 static void test_grow(void **state)
 {
@@ -310,7 +310,7 @@ static void test_lost_node_is_replaced(void **state)
     job_end(&job);
 }
 
-/* ---- live mode ---------------------------------------------------------------------------------- */
+/* ---- live mode ------------------------------------------------------------------------------- */
 
 static void test_live_grow(void **state)
 {
@@ -438,7 +438,7 @@ static void test_live_does_not_come_out(void **state)
     job_end(&job);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------ */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static void test_stop(void **state)
 {
@@ -478,7 +478,7 @@ static void test_lease_is_not_held(void **state)
     job_end(&job);
 }
 
-/* ---- random histories --------------------------------------------------------------------------- */
+/* ---- random histories ------------------------------------------------------------------------ */
 
 static unsigned long long seed;
 static int current_run;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The event page from both sides: agent/workers/event.c holds, client/event.c runs to the step and parks. */
+/* The event page from both sides: agent/workers/event.c holds, client/event.c runs to the step
+ * and parks. */
 #include "tests/unit/event_fixture.h"
 
 #include <pthread.h>
@@ -12,7 +13,7 @@
 
 #define WORKERS_MAX 6
 
-/* ---- many workers, one agent ------------------------------------------------------------------ */
+/* ---- many workers, one agent ----------------------------------------------------------------- */
 
 struct round {
     pthread_barrier_t collective; /* what an all-reduce does: nobody is a step ahead */
@@ -210,7 +211,7 @@ static void test_processes_park_at_the_same_step(void **state)
     memcpy(page_path, base, sizeof(base));
 }
 
-/* ---- one worker ------------------------------------------------------------------------------- */
+/* ---- one worker ------------------------------------------------------------------------------ */
 
 struct waiting {
     struct event_client *client;
@@ -316,7 +317,8 @@ static int wait_at(bool gate, struct event *event, struct event_client *client)
     return event_client_boundary(client, NULL, &err);
 }
 
-/* An agent with a worker, directly below it or below a shell, that waits when its agent is killed. */
+/* An agent with a worker, directly below it or below a shell, that waits when its agent is
+ * killed. */
 static void check_death_of_agent(bool shell_between, bool gate)
 {
     int answer[2], ready[2];
@@ -379,7 +381,8 @@ static void test_a_waiting_worker_leaves_when_its_agent_dies(void **state)
     reap_orphans();
 }
 
-/* Its shell lives on, and is no child of the test: it is killed by its parent's pid, which is ours. */
+/* Its shell lives on, and is no child of the test: it is killed by its parent's pid, which is
+ * ours. */
 static void test_it_leaves_also_when_a_shell_is_between(void **state)
 {
     char children[64];
@@ -431,7 +434,7 @@ static void test_boundaries_are_counted(void **state)
     event_destroy(event);
 }
 
-/* ---- waiting for an event ---------------------------------------------------------------------- */
+/* ---- waiting for an event -------------------------------------------------------------------- */
 
 static void *wait_for_event(void *arg)
 {
@@ -536,7 +539,7 @@ static void test_a_wait_begins_at_the_gate(void **state)
     event_destroy(event);
 }
 
-/* ---- progress ------------------------------------------------------------------------------------ */
+/* ---- progress -------------------------------------------------------------------------------- */
 
 static void check_progress(struct event *event, int64_t done, int64_t total, const char *unit)
 {
@@ -628,7 +631,7 @@ static void test_a_report_is_read_whole_or_not_at_all(void **state)
     event_destroy(event);
 }
 
-/* ---- the gate ---------------------------------------------------------------------------------- */
+/* ---- the gate -------------------------------------------------------------------------------- */
 
 static void *wait_at_gate(void *arg)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The agent's side of the event page (agent/workers/event.c), against a worker's side written out here. */
+/* The agent's side of the event page (agent/workers/event.c), against a worker's side written
+ * out here. */
 #include "tests/unit/support.h"
 
 #include <fcntl.h>
@@ -336,7 +337,8 @@ static off_t size_of(const char *path)
     return st.st_size;
 }
 
-/* Pages have the room that was kept for them, until it is used up; it is kept again when there is some. */
+/* Pages have the room that was kept for them, until it is used up; it is kept again when there
+ * is some. */
 static void test_full(void **state)
 {
     const char dir[] = "/tmp";

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- pages that are none ---------------------------------------------------------------------- */
+/* ---- pages that are none --------------------------------------------------------------------- */
 
 static void refused(const char *part)
 {
@@ -114,7 +114,7 @@ static void test_noise_after_the_header_does_no_harm(void **state)
     event_destroy(event);
 }
 
-/* ---- the public functions --------------------------------------------------------------------- */
+/* ---- the public functions -------------------------------------------------------------------- */
 
 static void test_without_elasticrun_all_answers_are_no(void **state)
 {

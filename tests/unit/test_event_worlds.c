@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The event page of a live worker: from world to world, out of a torn one, and the last boundary. */
+/* The event page of a live worker: from world to world, out of a torn one, and the last
+ * boundary. */
 #include "tests/unit/event_fixture.h"
 
 #include <pthread.h>
@@ -7,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- live mode -------------------------------------------------------------------------------- */
+/* ---- live mode ------------------------------------------------------------------------------- */
 
 static void assert_world(const struct elastic_world *world, int generation, int rank, int size)
 {
@@ -121,7 +122,7 @@ static void test_a_next_world_that_cannot_be_entered_is_an_error(void **state)
     drop_page(event);
 }
 
-/* ---- a world that is torn --------------------------------------------------------------------- */
+/* ---- a world that is torn -------------------------------------------------------------------- */
 
 static void test_a_torn_world_is_told_at_the_boundary(void **state)
 {
@@ -347,7 +348,7 @@ static void test_noise_is_no_world(void **state)
     drop_page(event);
 }
 
-/* ---- the last boundary ------------------------------------------------------------------------ */
+/* ---- the last boundary ----------------------------------------------------------------------- */
 
 static void test_after_the_last_boundary_nothing_moves(void **state)
 {
@@ -423,8 +424,8 @@ static void *run_finisher(void *arg)
     return NULL;
 }
 
-/* What the leader does with the answers to HOLD (agree() in agent/leader/change.c). Whoever is through ends, and so do all; else all stop at one
- * step. Never one of them alone. */
+/* What the leader does with the answers to HOLD (agree() in agent/leader/change.c). Whoever is
+ * through ends, and so do all; else all stop at one step. Never one of them alone. */
 static void test_a_hold_and_the_end_race(void **state)
 {
     enum { WORKERS = 3, ROUNDS = 150 };

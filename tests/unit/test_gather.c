@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* lib/gather: parts in any order and in pieces, what is refused, nodes that are lost, and random collectives against what was given. */
+/* lib/gather: parts in any order and in pieces, what is refused, nodes that are lost, and random
+ * collectives against what was given. */
 #include "lib/gather.h"
 
 #include "tests/unit/support.h"
@@ -148,8 +149,8 @@ static void test_a_node_is_lost(void **state)
     gather_destroy(g);
 }
 
-/* Each node gives the parts of several collectives in an order of its own, in random pieces: each is complete with the last, and holds
- * exactly what was given. */
+/* Each node gives the parts of several collectives in an order of its own, in random pieces:
+ * each is complete with the last, and holds exactly what was given. */
 #define NODES 5
 #define KEYS  6
 

@@ -14,7 +14,7 @@
 
 #include "tests/unit/link_fixture.h"
 
-/* --- The handshake --- */
+/* --- The handshake ---------------------------------------------------------------------------- */
 
 static void test_handshake(void **state)
 {
@@ -65,7 +65,8 @@ static void test_control_and_name(void **state)
     peer_clear(&peer);
 }
 
-/* For a client that is refused again and again: an answer needs two credentials, on a busy machine. */
+/* For a client that is refused again and again: an answer needs two credentials, on a busy
+ * machine. */
 #define REFUSED_MS 1500
 
 static void test_another_incarnation_is_refused(void **state)
@@ -100,7 +101,7 @@ static void test_leader_of_another_user_is_refused(void **state)
     peer_clear(&peer);
 }
 
-/* --- Messages --- */
+/* --- Messages --------------------------------------------------------------------------------- */
 
 static void test_many_messages(void **state)
 {
@@ -236,7 +237,7 @@ static void test_a_peer_that_does_not_read(void **state)
     raw_close(raw);
 }
 
-/* --- Ends --- */
+/* --- Ends ------------------------------------------------------------------------------------- */
 
 static void test_destroy_with_everything_under_way(void **state)
 {

@@ -17,7 +17,7 @@
 
 #include "tests/unit/link_fixture.h"
 
-/* --- What can be wrong before the handshake is done --- */
+/* --- What can be wrong before the handshake is done ------------------------------------------- */
 
 static void expect_end(struct scene *scene, struct raw *raw)
 {
@@ -196,7 +196,7 @@ static void test_a_half_message_and_silence(void **state)
     expect_end(scene, half);
 }
 
-/* --- What can be wrong after it --- */
+/* --- What can be wrong after it --------------------------------------------------------------- */
 
 static void expect_leader_ends(struct scene *scene, struct raw *raw, const char *why)
 {
@@ -319,7 +319,7 @@ static void test_connection_that_breaks(void **state)
     assert_non_null(strstr(scene->leader.why, "127.0.0.1: lost the connection"));
 }
 
-/* --- Many --- */
+/* --- Many ------------------------------------------------------------------------------------- */
 
 #define IDLE    200
 #define PENDING 64 /* as many as a leader keeps */

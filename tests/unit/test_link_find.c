@@ -15,7 +15,7 @@
 
 #include "tests/unit/link_fixture.h"
 
-/* --- Finding the leader --- */
+/* --- Finding the leader ----------------------------------------------------------------------- */
 
 static int candidate(int k)
 {
@@ -157,7 +157,7 @@ static void test_munge_that_hangs(void **state)
     unlink(path.sun_path);
 }
 
-/* --- A false leader --- */
+/* --- A false leader --------------------------------------------------------------------------- */
 
 static void read_proof(struct raw *raw)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Links over a socket pair, with a process of ours: messages both ways, the end of either side, bytes that are no frames. */
+/* Links over a socket pair, with a process of ours: messages both ways, the end of either side,
+ * bytes that are no frames. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shapes of nodes (lib/machine.c, cmd/machine_find.c), of machines that hwloc makes up and of files in machines/. */
+/* Shapes of nodes (lib/machine.c, cmd/machine_find.c), of machines that hwloc makes up and of
+ * files in machines/. */
 #include "tests/unit/support.h"
 
 #include <dirent.h>
@@ -490,7 +491,8 @@ int main(void)
 
     static hwloc_topology_t kept;
 
-    /* hwloc unloads its plugins with the last topology, and what libpciaccess has behind them then counts as lost. */
+    /* hwloc unloads its plugins with the last topology, and what libpciaccess has behind them
+     * then counts as lost. */
     assert_int_equal(hwloc_topology_init(&kept), 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,7 +85,8 @@ static void test_values(void **state)
     options_clear(&o);
 }
 
-/* Each option of the table is one of elasticrun, and a wrong value of it is refused by this name. */
+/* Each option of the table is one of elasticrun, and a wrong value of it is refused by this
+ * name. */
 static void test_table(void **state)
 {
     char line[128];

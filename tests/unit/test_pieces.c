@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* lib/pieces: bytes of every length come back, also across the border of a piece; what is damaged is noticed. */
+/* lib/pieces: bytes of every length come back, also across the border of a piece; what is
+ * damaged is noticed. */
 #include "lib/pieces.h"
 
 #include "lib/json_get.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* lib/placement: where bases and extensions are to be tried, and which jobs leave; by table, and random
- * clusters and candidates against a search of all that is possible. */
+/* lib/placement: where bases and extensions are to be tried, and which jobs leave; by table, and
+ * random clusters and candidates against a search of all that is possible. */
 #include "lib/placement.h"
 
 #include <stdbool.h>
@@ -338,7 +338,8 @@ static bool together(const struct placement_map *map, int a, int b, int level)
     return false;
 }
 
-/* The most free nodes of one shape that are together; need: the fewest that are not less. 0: none. */
+/* The most free nodes of one shape that are together; need: the fewest that are not less. 0:
+ * none. */
 static int best_group(const struct cluster *cluster, const bool *free, int level, int need,
                       bool most)
 {

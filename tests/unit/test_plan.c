@@ -109,7 +109,8 @@ static void drop_extension(struct scene *s, uint32_t job)
             remove_extension(s, i);
 }
 
-/* The next world begins. shares: in the end all in it have the state. Returns how many have brought it. */
+/* The next world begins. shares: in the end all in it have the state. Returns how many have
+ * brought it. */
 static int enter_world(struct scene *s, const struct plan_output *out, bool shares)
 {
     int holders = 0;
@@ -292,7 +293,8 @@ static void test_a_lost_base_node_is_replaced(void **state)
     struct plan_output out;
 
     (void)state;
-    /* At MAX: one more extension stands in for it, after the usual delay, since the world goes on. */
+    /* At MAX: one more extension stands in for it, after the usual delay, since the world goes
+     * on. */
     scene_init(&s, "2:3");
     add_members(&s, 1, 1, true);
     add_members(&s, 10, 1, true);
@@ -519,7 +521,8 @@ static void test_order_along_the_switches(void **state)
     }
 }
 
-/* Survivors first and in order, then all newcomers that the same situation without switches takes, each once. */
+/* Survivors first and in order, then all newcomers that the same situation without switches
+ * takes, each once. */
 static void test_order_of_random_worlds(void **state)
 {
     static const char *const switches[] = {NULL, "t.a", "t.b", "t.c", "u.a"};
@@ -582,7 +585,8 @@ static void test_sizes_that_are_not_allowed_are_never_formed(void **state)
     plan_clear(&out);
 }
 
-/* Below MIN, what is left of the world waits with its state: it is no surplus, however long it has been there. */
+/* Below MIN, what is left of the world waits with its state: it is no surplus, however long it
+ * has been there. */
 static void test_what_is_left_of_a_world_is_kept(void **state)
 {
     struct scene s;
@@ -648,8 +652,9 @@ static void test_resize_down(void **state)
     }
 }
 
-/* Adds the members of one job as a word says. H: in the world, with the state; F: in it, which is just being formed, without; n: newcomer; u: cannot be used
- * now; g: as H, but going. Returns how many of the base count as lost. */
+/* Adds the members of one job as a word says. H: in the world, with the state; F: in it, which
+ * is just being formed, without; n: newcomer; u: cannot be used now; g: as H, but going. Returns
+ * how many of the base count as lost. */
 static int add_word(struct scene *s, uint32_t job, const char *word)
 {
     int lost = 0;
@@ -666,8 +671,8 @@ static int add_word(struct scene *s, uint32_t job, const char *word)
     return lost;
 }
 
-/* Newcomers come while others are to go: by and by they take their places, and at no time has only one node what would be lost with it, if sizes allow
- * that. */
+/* Newcomers come while others are to go: by and by they take their places, and at no time has
+ * only one node what would be lost with it, if sizes allow that. */
 static void test_newcomers_get_the_state_before_others_go(void **state)
 {
     static const struct {
@@ -887,7 +892,7 @@ static void test_why_not_more(void **state)
     plan_clear(&out);
 }
 
-/* ---- a simulated cluster ----------------------------------------------------------------------------------------------- */
+/* ---- a simulated cluster --------------------------------------------------------------------- */
 
 static unsigned random_state;
 
@@ -1098,8 +1103,8 @@ static void note_states(struct scene *s)
     }
 }
 
-/* Nodes of the base are lost, drained and come back, users change their minds, and whoever is in a world has the state a little later: what two have is not left to
- * one that must pass it on. */
+/* Nodes of the base are lost, drained and come back, users change their minds, and whoever is in
+ * a world has the state a little later: what two have is not left to one that must pass it on. */
 static void test_random_histories_of_states(void **state)
 {
     static const struct {

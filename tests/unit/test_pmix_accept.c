@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* pmix/accept.c: whose is the other end of a connection, by real ones over the loopback interface. */
+/* pmix/accept.c: whose is the other end of a connection, by real ones over the loopback
+ * interface. */
 #include "tests/unit/support.h"
 
 #include <arpa/inet.h>

@@ -8,7 +8,8 @@
 #define ENTRIES   8
 #define NO_LATEST INT64_MAX
 
-/* "NAME[:JOB.RESTARTS.GENERATION.STEP]"; without the latter it is not complete. Step "-" is none. */
+/* "NAME[:JOB.RESTARTS.GENERATION.STEP]"; without the latter it is not complete. Step "-" is
+ * none. */
 static void fill(struct promotion_entry *entry, const char *text)
 {
     const char *colon = strchr(text, ':');
@@ -157,8 +158,8 @@ static void test_numbers_are_used_up(void **state)
     assert_int_equal(promotion.number, 99999999999999999);
 }
 
-/* Whatever there is, and in whatever order it is listed: the result is the newest there is, nothing of the job is left beside it, and a second
- * look finds nothing to do. */
+/* Whatever there is, and in whatever order it is listed: the result is the newest there is,
+ * nothing of the job is left beside it, and a second look finds nothing to do. */
 static void test_random(void **state)
 {
     uint64_t seed = 29;

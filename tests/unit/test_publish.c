@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* lib/publish: who sees what and for how long, lookups that wait, what is refused, and random use against a plain model. */
+/* lib/publish: who sees what and for how long, lookups that wait, what is refused, and random
+ * use against a plain model. */
 #include "lib/publish.h"
 
 #include "tests/unit/support.h"
@@ -312,7 +313,7 @@ static void test_floods_are_bounded(void **state)
     publish_destroy(p);
 }
 
-/* ---- random ------------------------------------------------------------------------------------------------------------------ */
+/* ---- random ---------------------------------------------------------------------------------- */
 
 #define ENTRIES 64
 #define KEYS    4

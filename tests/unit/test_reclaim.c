@@ -116,7 +116,8 @@ static void scene_begin(struct scene *s)
     s->conf->reclaim_url = strdup(url);
 }
 
-/* What came of it within that time; then all is stopped, which must not take longer than an answer may. */
+/* What came of it within that time; then all is stopped, which must not take longer than an
+ * answer may. */
 static void scene_run(struct scene *s, uint64_t ms, const char *expected)
 {
     struct reclaim *r = reclaim_create(&s->loop, s->conf, on_notice, s);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* lib/recovery: budgets as text, how many failures they allow, and when a node is left out and forgiven; with random failures against a count by hand. */
+/* lib/recovery: budgets as text, how many failures they allow, and when a node is left out and
+ * forgiven; with random failures against a count by hand. */
 #include "lib/recovery.h"
 
 #include <math.h>

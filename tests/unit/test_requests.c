@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* lib/requests: what is accepted, in which order it is carried out, how each ends; the open bugs of others as cases; and random jobs, in which
- * every request must end exactly once. */
+/* lib/requests: what is accepted, in which order it is carried out, how each ends; the open bugs
+ * of others as cases; and random jobs, in which every request must end exactly once. */
 #include "lib/requests.h"
 
 #include "tests/unit/support.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The run directory of an agent that starts (agent/run_dir.c), while others look again and again whether its agent has died. */
+/* The run directory of an agent that starts (agent/run_dir.c), while others look again and again
+ * whether its agent has died. */
 #include "tests/unit/support.h"
 
 #include <errno.h>
@@ -45,7 +46,8 @@ static int remove_root(void **state)
     return rmdir(root);
 }
 
-/* As a sweep does: it has the lock of what is dead for a moment, and takes away what has been left. */
+/* As a sweep does: it has the lock of what is dead for a moment, and takes away what has been
+ * left. */
 static _Noreturn void look_for_ever(void)
 {
     alarm(60);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finding the leader among a job's nodes, and one question to it. The connections are acted by this file: an address says how
- * they go, "open" or "slow" (after 0.7 s), then what happens to the question: "-answer", "-silent", "-break"; or "refuse",
- * "never". */
+/* Finding the leader among a job's nodes, and one question to it. The connections are acted by
+ * this file: an address says how they go, "open" or "slow" (after 0.7 s), then what happens to
+ * the question: "-answer", "-silent", "-break"; or "refuse", "never". */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -115,7 +115,8 @@ static void on_done(json_object *answer, const char *why, void *arg)
     assert_true((answer == NULL) == (why != NULL));
 }
 
-/* Ask, and check that everything that was begun is also gone, and that one leader at most was asked. */
+/* Ask, and check that everything that was begun is also gone, and that one leader at most was
+ * asked. */
 static struct reply ask(char *const *addresses, int timeout_ms)
 {
     struct reply reply = {0};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which jobs `selastic list` takes for elastic ones, and what it says of them; text for terminals. */
+/* Which jobs `selastic list` takes for elastic ones, and what it says of them; text for
+ * terminals. */
 #include <locale.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What selastic shows, against the files in tests/unit/selastic: NAME.json in, NAME.txt or NAME.out.json out. */
+/* What selastic shows, against the files in tests/unit/selastic: NAME.json in, NAME.txt or
+ * NAME.out.json out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -17,7 +17,7 @@ static struct snapshot_key key(uint32_t restarts, int generation, int64_t step)
         .job = 12, .restarts = restarts, .generation = generation, .step = step};
 }
 
-/* ---- order ---------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 static void test_order(void **state)
 {
@@ -81,7 +81,7 @@ static void test_random_order(void **state)
     }
 }
 
-/* ---- manifests ------------------------------------------------------------------------------ */
+/* ---- manifests ------------------------------------------------------------------------------- */
 
 static struct snapshot *parse(const char *text, struct error *err)
 {
@@ -278,7 +278,7 @@ static void test_damaged_manifests(void **state)
     assert_true(accepted > 100);
 }
 
-/* ---- checkpoints ---------------------------------------------------------------------------- */
+/* ---- checkpoints ----------------------------------------------------------------------------- */
 
 static void test_becomes_a_checkpoint(void **state)
 {
@@ -337,7 +337,7 @@ static void test_checkpoints(void **state)
     }
 }
 
-/* ---- names ---------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void test_run_names(void **state)
 {

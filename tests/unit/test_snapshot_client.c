@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* elastic_snapshot(): what is written is what elastic-flush takes (lib/snapshot.h), whenever the program is killed. */
+/* elastic_snapshot(): what is written is what elastic-flush takes (lib/snapshot.h), whenever the
+ * program is killed. */
 #include "tests/unit/support.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ static char directory[] = "/tmp/elastic-test-snapshot-XXXXXX";
 static char page_path[sizeof(directory) + 8];
 static struct event *page;
 
-/* ---- a worker ----------------------------------------------------------------------------------------------------------------- */
+/* ---- a worker -------------------------------------------------------------------------------- */
 
 static int make_directory(void **state)
 {
@@ -99,7 +100,7 @@ static void begin_world(int rank, int size, int local_rank, int local_size)
     assert_int_equal(elastic_init(), 0);
 }
 
-/* ---- a buffer ----------------------------------------------------------------------------------------------------------------- */
+/* ---- a buffer -------------------------------------------------------------------------------- */
 
 /* A new string of what is in a file; NULL: it is not there. */
 static char *content(int index, const char *name, size_t *len)
@@ -188,7 +189,7 @@ static void keep(const char *text)
     assert_int_equal(elastic_snapshot_wait(-1), 0);
 }
 
-/* ---- tests -------------------------------------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void test_what_is_written(void **state)
 {

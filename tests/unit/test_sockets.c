@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The connections of a world (client/sockets.c), with real ones: which are shut down when it is torn, which are not, and when. */
+/* The connections of a world (client/sockets.c), with real ones: which are shut down when it is
+ * torn, which are not, and when. */
 #include "tests/unit/support.h"
 
 #include <arpa/inet.h>
@@ -212,7 +213,8 @@ static void test_a_socket_is_known_whatever_its_descriptor(void **state)
     drop(after);
 }
 
-/* Files, pipes, connections to the agent on this node, datagrams and listeners that were there are none of it. */
+/* Files, pipes, connections to the agent on this node, datagrams and listeners that were there
+ * are none of it. */
 static void test_other_descriptors_are_left_alone(void **state)
 {
     struct sockets *sockets = sockets_watch(&torn);
@@ -303,7 +305,8 @@ static int open_descriptors(void)
     return count;
 }
 
-/* A data loader's process has copies of all of it, and no thread. What it does about them is not seen here. */
+/* A data loader's process has copies of all of it, and no thread. What it does about them is not
+ * seen here. */
 static void test_a_forked_child_forgets(void **state)
 {
     struct sockets *sockets = sockets_watch(&torn);
@@ -364,7 +367,8 @@ static void test_many_descriptors(void **state)
         drop(before[i]);
 }
 
-/* A part of a message has arrived, and waits for whoever reads it; false if this process was kept from looking in time. */
+/* A part of a message has arrived, and waits for whoever reads it; false if this process was
+ * kept from looking in time. */
 static bool waits_for_reader(bool read_it)
 {
     struct sockets *sockets = sockets_watch(&torn);
@@ -400,7 +404,8 @@ static void test_what_has_arrived_is_read_first(void **state)
     assert_int_equal(seen, 2);
 }
 
-/* What a framework does in its own thread meanwhile; its calls fail when the connection is one of the world's. */
+/* What a framework does in its own thread meanwhile; its calls fail when the connection is one
+ * of the world's. */
 static void *open_and_close(void *arg)
 {
     atomic_bool *over = arg;
@@ -422,7 +427,8 @@ static void *open_and_close(void *arg)
     return NULL;
 }
 
-/* … while connections come and go all the time: nobody's descriptor is closed or shut down by mistake. */
+/* … while connections come and go all the time: nobody's descriptor is closed or shut down by
+ * mistake. */
 static void test_while_others_come_and_go(void **state)
 {
     struct connection before = connection();

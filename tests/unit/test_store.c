@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* lib/store: what each operation answers, requests that wait, scopes, what is refused, and random use against a plain model. */
+/* lib/store: what each operation answers, requests that wait, scopes, what is refused, and
+ * random use against a plain model. */
 #include "lib/store.h"
 
 #include "tests/unit/support.h"
@@ -9,7 +10,7 @@
 static const struct store_scope one = {1, 1}, two = {1, 2};
 static uint64_t next_number;
 
-/* ---- asking ------------------------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 static const char *const results[] = {"done", "gone", "timeout", "bad", "full", "memory"};
 
@@ -121,7 +122,7 @@ static struct store *begin(void)
     return s;
 }
 
-/* ---- operations --------------------------------------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static void test_operations(void **state)
 {
@@ -185,7 +186,7 @@ static void test_compare_set(void **state)
     store_destroy(s);
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------------------------------ */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static void test_waiting(void **state)
 {
@@ -263,7 +264,7 @@ static void test_forget(void **state)
     store_destroy(s);
 }
 
-/* ---- scopes ------------------------------------------------------------------------------------------------------------------- */
+/* ---- scopes ---------------------------------------------------------------------------------- */
 
 static void test_scopes(void **state)
 {
@@ -295,7 +296,7 @@ static void test_scopes(void **state)
     store_destroy(s);
 }
 
-/* ---- what is refused ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void test_bad_requests(void **state)
 {
@@ -403,7 +404,7 @@ static void test_full(void **state)
     store_destroy(s);
 }
 
-/* ---- a plain model ------------------------------------------------------------------------------------------------------------ */
+/* ---- a plain model --------------------------------------------------------------------------- */
 
 #define MODEL_SCOPES  3
 #define MODEL_KEYS    4

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* client/store.c against agents that answer, refuse, talk nonsense or hang up; the agent is played here. */
+/* client/store.c against agents that answer, refuse, talk nonsense or hang up; the agent is
+ * played here. */
 #include "tests/unit/support.h"
 
 #include <arpa/inet.h>
@@ -47,7 +48,7 @@ static int remove_directory(void **state)
     return rmdir(deep) != 0 ? -1 : rmdir(directory);
 }
 
-/* ---- the agent -------------------------------------------------------------------------------- */
+/* ---- the agent ------------------------------------------------------------------------------- */
 
 static char *read_request(int fd)
 {
@@ -125,7 +126,7 @@ static int forget(void **state)
     return 0;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void test_a_value_is_put(void **state)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* agent/store_server: what is handed to the leader and back, and clients that mean no good. The leader is played here. */
+/* agent/store_server: what is handed to the leader and back, and clients that mean no good. The
+ * leader is played here. */
 #include "agent/member/store_server.h"
 
 #include <arpa/inet.h>
@@ -42,7 +43,7 @@ static int on_send(json_object *msg, void *arg)
     return 0;
 }
 
-/* ---- the loop ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 /* Run it until there is nothing to do, a moment at most. */
 static void turn(int ms)
@@ -67,7 +68,7 @@ static void settle(void)
         turn(0);
 }
 
-/* ---- a client ----------------------------------------------------------------------------------------------------------------- */
+/* ---- a client -------------------------------------------------------------------------------- */
 
 static int connect_in(const char *where)
 {
@@ -141,7 +142,7 @@ static const char *answer_of(int fd)
     return text;
 }
 
-/* ---- the leader --------------------------------------------------------------------------------------------------------------- */
+/* ---- the leader ------------------------------------------------------------------------------ */
 
 static const char *sent_text(int index)
 {
@@ -170,7 +171,7 @@ static void answer_with(int64_t id, const char *value)
     json_object_put(msg);
 }
 
-/* ---- set-up ------------------------------------------------------------------------------------------------------------------- */
+/* ---- set-up ---------------------------------------------------------------------------------- */
 
 static void on_gone(void *arg)
 {
@@ -211,7 +212,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* ---- what it is for ----------------------------------------------------------------------------------------------------------- */
+/* ---- what it is for -------------------------------------------------------------------------- */
 
 static void test_requests_and_answers(void **state)
 {
@@ -334,7 +335,7 @@ static void test_a_client_goes(void **state)
     close(b);
 }
 
-/* ---- clients that mean no good ------------------------------------------------------------------------------------------------ */
+/* ---- clients that mean no good --------------------------------------------------------------- */
 
 static void test_garbage(void **state)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* lib/succession: a table, and random sequences of losses and partitions, in which no two agents may ever act at the same time. */
+/* lib/succession: a table, and random sequences of losses and partitions, in which no two agents
+ * may ever act at the same time. */
 #include "lib/succession.h"
 
 #include "tests/unit/support.h"
@@ -56,7 +57,8 @@ static void test_a_lease(void **state)
     /* The others have gone on without more than they are. */
     assert_int_equal(lease_look(&lease, 18, 1, false, true, &wait), LEASE_CLAIM);
 
-    /* A cut-off leader that finds the silence of the other three one by one does not claim on its way. */
+    /* A cut-off leader that finds the silence of the other three one by one does not claim on
+     * its way. */
     lease = (struct lease){.nodes = 4, .settle = 1, .patience = 10};
     assert_int_equal(lease_look(&lease, 0, 3, true, false, &wait), LEASE_HOLDS);
     assert_int_equal(lease_look(&lease, 0.1, 2, true, false, &wait), LEASE_WAITS);
@@ -67,7 +69,7 @@ static void test_a_lease(void **state)
     assert_int_equal(lease_look(&lease, 0, 1, true, false, &wait), LEASE_CLAIM);
 }
 
-/* ---- a base of agents, links that break, agents that stop, and a file system on which a term can be claimed once ------------- */
+/* ---- a base of agents, links that break, agents that stop, and a file system on which a term can be claimed once  */
 
 #define NODES_MAX 6
 #define BEAT      0.5

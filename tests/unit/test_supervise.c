@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The process between slurmstepd and an agent: real processes, this one in the place of slurmstepd. */
+/* The process between slurmstepd and an agent: real processes, this one in the place of
+ * slurmstepd. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -127,7 +128,8 @@ static void nor_when_it_was_told_to_end(void **state)
     assert_int_equal(WTERMSIG(status), SIGKILL);
 }
 
-/* The process that is there for slurmstepd is killed. What the agent finds comes through a pipe, whose other end tells the one in between apart from it. */
+/* The process that is there for slurmstepd is killed. What the agent finds comes through a pipe,
+ * whose other end tells the one in between apart from it. */
 static void an_agent_knows_who_is_lost(void **state)
 {
     (void)state;

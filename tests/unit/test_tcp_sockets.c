@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* common/tcp_sockets: real sockets, with sock_diag and, as on a kernel that lacks it, by /proc/net/tcp. */
+/* common/tcp_sockets: real sockets, with sock_diag and, as on a kernel that lacks it, by
+ * /proc/net/tcp. */
 #include "tests/unit/support.h"
 
 #include <errno.h>

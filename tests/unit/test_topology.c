@@ -9,7 +9,7 @@
 #include "cmd/topology_check.h"
 #include "lib/text.h"
 
-/* ---- hostlists, as simple as these tests need them -------------------------------------------- */
+/* ---- hostlists, as simple as these tests need them ------------------------------------------- */
 
 static char *join(char *const *names, int count)
 {
@@ -241,7 +241,8 @@ static void test_answers(void **state)
 
 #define PEERS_MAX 32
 
-/* "n1:s p b n2:…" as "NODE:SHAPE:KIND:PARTITIONS:LEAF": shape s, l or o, "-" for none; the text of the check. */
+/* "n1:s p b n2:…" as "NODE:SHAPE:KIND:PARTITIONS:LEAF": shape s, l or o, "-" for none; the text
+ * of the check. */
 static char *check(const char *nodes, bool *odd)
 {
     struct topology_peer peers[PEERS_MAX];
@@ -329,7 +330,8 @@ static void test_check(void **state)
     }
 }
 
-/* Whatever there is: who has the shape that more than half of its leaf's nodes have is never odd, and with one shape nobody is. */
+/* Whatever there is: who has the shape that more than half of its leaf's nodes have is never
+ * odd, and with one shape nobody is. */
 static void test_check_any(void **state)
 {
     uint64_t seed = 4711;

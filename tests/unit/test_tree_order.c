@@ -148,7 +148,8 @@ static int best_ring(const char *const *paths, int *order, int at, int count, co
     return best;
 }
 
-/* No order of newcomers has a shorter way around the ring from the last that stays back to rank 0. */
+/* No order of newcomers has a shorter way around the ring from the last that stays back to rank
+ * 0. */
 static void test_no_order_is_better(void **state)
 {
     uint64_t seed = 99;

@@ -337,7 +337,8 @@ static void beat_for(struct run *run, uint64_t ms, double seconds)
     }
 }
 
-/* As dead as one that has died, after a while; not if it goes on, or the agent was asleep as well. */
+/* As dead as one that has died, after a while; not if it goes on, or the agent was asleep as
+ * well. */
 static void test_one_that_stays_stopped_is_killed(void **state)
 {
     struct run *run = run_create(2);

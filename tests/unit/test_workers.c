@@ -243,7 +243,7 @@ static void test_hold_and_run_to(void **state)
     run_destroy(run);
 }
 
-/* ---- from world to world ---------------------------------------------------------------------- */
+/* ---- from world to world --------------------------------------------------------------------- */
 
 /* This node is the second. */
 static struct world *next_world(int generation, int before, int after)
@@ -256,7 +256,8 @@ static struct world *next_world(int generation, int before, int after)
     return world;
 }
 
-/* What a worker has said of a world. Its output is that of its new rank from the moment at which it is moved. */
+/* What a worker has said of a world. Its output is that of its new rank from the moment at which
+ * it is moved. */
 static int said(const struct run *run, int rank, int generation, const char *name)
 {
     char key[32];
@@ -378,8 +379,8 @@ static void test_move(void **state)
     run_destroy(run);
 }
 
-/* Another world follows while some have not come to the one before: who is there, who is on the way and who still trains
- * find it. */
+/* Another world follows while some have not come to the one before: who is there, who is on the
+ * way and who still trains find it. */
 static void test_move_on_from_a_world_not_entered(void **state)
 {
     struct run *run = run_create(2);
@@ -409,7 +410,8 @@ static void test_move_on_from_a_world_not_entered(void **state)
     run_destroy(run);
 }
 
-/* One world is torn, and the next one while some have not come there, which is torn, too: from page to page they find the third. */
+/* One world is torn, and the next one while some have not come there, which is torn, too: from
+ * page to page they find the third. */
 static void test_torn_worlds(void **state)
 {
     struct run *run = run_create(2);
@@ -475,7 +477,8 @@ static void test_an_end_in_a_torn_world(void **state)
     run_destroy(run);
 }
 
-/* Workers that wait at their gates are told another place than the one that they were started for. */
+/* Workers that wait at their gates are told another place than the one that they were started
+ * for. */
 static void test_place(void **state)
 {
     struct run *run = run_create(2);

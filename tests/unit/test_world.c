@@ -409,7 +409,8 @@ static void test_place_without(void **state)
     world_destroy(world);
 }
 
-/* What others add gives way to what the user and the world say, and the user's own of a launcher's names is gone before. */
+/* What others add gives way to what the user and the world say, and the user's own of a
+ * launcher's names is gone before. */
 static void test_added(void **state)
 {
     struct world *world = make_world("n1:1");

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The agreed step from world to world: real pages, workers that are threads with the worker's own code, and a leader with its agents over a
- * network that loses messages, doubles them, and brings them late and in another order.
+/* The agreed step from world to world: real pages, workers that are threads with the worker's
+ * own code, and a leader with its agents over a network that loses messages, doubles them, and
+ * brings them late and in another order.
  *
- * Each change takes some nodes out and others in, whose workers have waited at their gates; the next one may come before all workers have
- * entered the world that is. What must hold is in check(). */
+ * Each change takes some nodes out and others in, whose workers have waited at their gates; the
+ * next one may come before all workers have entered the world that is. What must hold is in
+ * check(). */
 #include "tests/unit/support.h"
 
 #include <errno.h>
@@ -137,7 +139,7 @@ static bool failed(struct training *t)
     return any;
 }
 
-/* ---- workers ---------------------------------------------------------------------------------- */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 static bool meet(struct collective *c)
 {
@@ -160,7 +162,8 @@ static bool meet(struct collective *c)
     return rc == 0;
 }
 
-/* Some micro batches, or a step so short that boundaries are all that there is; now and then a worker stalls. */
+/* Some micro batches, or a step so short that boundaries are all that there is; now and then a
+ * worker stalls. */
 static void compute(uint64_t *seed, uint32_t batch)
 {
     uint32_t batches = 1 + random_below(seed, 3);
@@ -262,7 +265,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* ---- agents ----------------------------------------------------------------------------------- */
+/* ---- agents ---------------------------------------------------------------------------------- */
 
 static struct event *add_page(struct worker *w, int generation)
 {
@@ -381,7 +384,7 @@ static void on_start(struct training *t, struct node *node, const struct message
     answer(t, message, DONE, 0);
 }
 
-/* ---- the leader ------------------------------------------------------------------------------- */
+/* ---- the leader ------------------------------------------------------------------------------ */
 
 static enum type asking;
 
@@ -516,10 +519,10 @@ static void change(struct training *t, bool last)
     enter(t);
 }
 
-/* ---- what must hold --------------------------------------------------------------------------- */
+/* ---- what must hold -------------------------------------------------------------------------- */
 
-/* Each rank of each world was one worker, which has stopped after the step that the leader has named, and then gone on or left as it was
- * told. */
+/* Each rank of each world was one worker, which has stopped after the step that the leader has
+ * named, and then gone on or left as it was told. */
 static void check(const struct training *t)
 {
     for (int g = 1; g < t->generation; g++) {

@@ -309,7 +309,8 @@ static int act_train(const char *argument)
     return 0;
 }
 
-/* Ends with 0: rank 0 after its last boundary, rank 1 before it, rank 2 is not live. Rank 3 waits to hear why, until it is let go. */
+/* Ends with 0: rank 0 after its last boundary, rank 1 before it, rank 2 is not live. Rank 3
+ * waits to hear why, until it is let go. */
 static int act_end_live(const char *argument)
 {
     struct event_page *page = attach(EVENT_STATE_TRAINING);
@@ -371,7 +372,8 @@ static void wait_while(const char *name)
         nap(1);
 }
 
-/* Train in one world after the other; rank 0 of the first does not leave it while there is a file "slow". The argument is what it trains. */
+/* Train in one world after the other; rank 0 of the first does not leave it while there is a
+ * file "slow". The argument is what it trains. */
 static int act_live(const char *argument)
 {
     struct event_page *page = attach(EVENT_STATE_ATTACHED);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An MPI program that knows nothing of slurm-elastic: checks collectives of several sizes, again and again.
+/* An MPI program that knows nothing of slurm-elastic: checks collectives of several sizes, again
+ * and again.
  *
- * collectives LOG ROUNDS SECONDS: appends "ROUND SIZE" to LOG after each round, rank 0 of each world; goes on after the last of LOG. */
+ * collectives LOG ROUNDS SECONDS: appends "ROUND SIZE" to LOG after each round, rank 0 of each
+ * world; goes on after the last of LOG. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A program that asks for what it is told to ask for, through all its restarts.
  *
- * asker ORDERS LOG: rank 0 carries out the lines of ORDERS as they come, each once over all worlds (LOG.at keeps how far it is), and
- * writes what happens to LOG, one line each:
+ * asker ORDERS LOG: rank 0 carries out the lines of ORDERS as they come, each once over all
+ * worlds (LOG.at keeps how far it is), and writes what happens to LOG, one line each:
  *   extend N LABEL | release N LABEL | release NODE LABEL | cancel LABEL | exit STATUS
  * It saves nothing, and says so at once when it is asked to. */
 #include <signal.h>

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A program that knows PMIx and nothing else of us: makes steps, saves when it is asked to by an event, says that it has, and goes on until
- * somebody ends it. It ignores SIGTERM: Slurm sends that to every process of a job that it preempts.
+/* A program that knows PMIx and nothing else of us: makes steps, saves when it is asked to by an
+ * event, says that it has, and goes on until somebody ends it. It ignores SIGTERM: Slurm sends
+ * that to every process of a job that it preempts.
  *
- * checkpointer DIRECTORY SECONDS: saves to DIRECTORY/checkpoint-RANK, which takes so long; logs to DIRECTORY/log-RANK. */
+ * checkpointer DIRECTORY SECONDS: saves to DIRECTORY/checkpoint-RANK, which takes so long; logs
+ * to DIRECTORY/log-RANK. */
 #include <signal.h>
 #include <unistd.h>
 

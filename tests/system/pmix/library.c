@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A program of libelastic that asks for what it is told to ask for, through all its restarts.
  *
- * library once: calls everything once, and prints what is answered.
- * library DIRECTORY: makes steps; rank 0 carries out the lines of DIRECTORY/orders as they come, each once over all worlds, and writes what
- * happens to DIRECTORY/log:
+ * library once: calls everything once, and prints what is answered. library DIRECTORY: makes
+ * steps; rank 0 carries out the lines of DIRECTORY/orders as they come, each once over all
+ * worlds, and writes what happens to DIRECTORY/log:
  *   extend N [SECONDS] | release N | named NODES | cancel ID | reinit
- * When it is told to stop it saves the number of steps and ends; if there is DIRECTORY/linger, it says that it has saved, and stays. With
- * DIRECTORY/wait, ranks but the first make no steps and wait. */
+ * When it is told to stop it saves the number of steps and ends; if there is DIRECTORY/linger,
+ * it says that it has saved, and stays. With DIRECTORY/wait, ranks but the first make no steps
+ * and wait. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Processes of a world that deal with each other by plain PMIx: events, signals, and what is told of processes.
+/* Processes of a world that deal with each other by plain PMIx: events, signals, and what is
+ * told of processes.
  *
- * peers DIRECTORY: logs to DIRECTORY/log-RANK, and does what it finds in DIRECTORY/orders-RANK, a line for each order:
+ * peers DIRECTORY: logs to DIRECTORY/log-RANK, and does what it finds in DIRECTORY/orders-RANK,
+ * a line for each order:
  *   notify RANGE LABEL COUNT   events, RANGE a number of PMIx's or "to:RANK"
  *   count LABEL                log how many with that label have come
  *   control ACTION TARGETS     ACTION terminate, kill, pause, resume, both or a signal's number, TARGETS ranks with commas, "all" or "none"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A plain PMIx program, without our library: asks as a tool, or as a worker does what workers should not.
+/* A plain PMIx program, without our library: asks as a tool, or as a worker does what workers
+ * should not.
  *
  *   probe query KEY[@NAMESPACE]...   "KEY: VALUE" lines, of one query; a worker's or a tool's
  *   probe lookup KEY                 "KEY: VALUE", of a tool
@@ -50,7 +51,7 @@ static void expect(const char *what, pmix_status_t status, pmix_status_t wanted)
         wrong("%s: %s, not %s", what, PMIx_Error_string(status), PMIx_Error_string(wanted));
 }
 
-/* ---- query ------------------------------------------------------------------------------------------------------------------- */
+/* ---- query ----------------------------------------------------------------------------------- */
 
 static void print_value(const char *key, const pmix_value_t *value)
 {
@@ -133,7 +134,7 @@ static int query(char **words)
     return status == PMIX_SUCCESS ? 0 : 3;
 }
 
-/* ---- faults ------------------------------------------------------------------------------------------------------------------ */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 /* Answers that nobody waits for. */
 static void on_done(pmix_status_t status, void *arg)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A PMIx client with four processes on two nodes that checks what they publish for each other.
  *
- * publish all: in one world. publish crowd: any number of processes. publish again: a process is killed while it waits; the world after that finds what it may. */
+ * publish all: in one world. publish crowd: any number of processes. publish again: a process is
+ * killed while it waits; the world after that finds what it may. */
 #include <pmix.h>
 #include <signal.h>
 #include <stdbool.h>

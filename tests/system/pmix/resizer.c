@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An MPI program that changes the size of its own job, by PMIx alone: from 2 nodes it asks for two more, goes on from its
- * checkpoint when it is started again on 4, and gives one of the new nodes back by name.
+/* An MPI program that changes the size of its own job, by PMIx alone: from 2 nodes it asks for
+ * two more, goes on from its checkpoint when it is started again on 4, and gives one of the new
+ * nodes back by name.
  *
- * resizer CHECKPOINT LOG NODE: CHECKPOINT holds the number of steps made; LOG gets a line per thing that happens (rank 0); NODE is given
- * back. Ends well after 200 steps on 3 nodes. */
+ * resizer CHECKPOINT LOG NODE: CHECKPOINT holds the number of steps made; LOG gets a line per
+ * thing that happens (rank 0); NODE is given back. Ends well after 200 steps on 3 nodes. */
 #include <mpi.h>
 #include <signal.h>
 #include <unistd.h>
