@@ -119,7 +119,7 @@ static int read_place(struct place *place, struct error *err)
     return 0;
 }
 
-/* ---- workers per node -------------------------------------------------------------------------------------------------- */
+/* ---- workers per node ------------------------------------------------------------------------ */
 
 static int count_gpus(void)
 {
@@ -174,7 +174,7 @@ static int choose_slots(const struct options *o, struct error *err)
     }
 }
 
-/* ---- policy and directories -------------------------------------------------------------------------------------------- */
+/* ---- policy and directories ------------------------------------------------------------------ */
 
 /* Without elastic.conf a pool's name is a partition's; with none named, the base's own. */
 static int invent_pools(struct run *run, struct error *err)
@@ -304,7 +304,7 @@ static int make_directories(struct run *run, struct error *err)
     return dir_make(run->state_dir, err) != 0 || dir_make(run->checkpoint_dir, err) != 0 ? -1 : 0;
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void finish_if_idle(struct run *run)
 {
@@ -428,7 +428,7 @@ static int start_leader(struct run *run, struct error *err)
     return 0;
 }
 
-/* ---- another node leads, and may be lost (doc/takeover.md) ----------------------------------------------------------------- */
+/* ---- another node leads, and may be lost (doc/takeover.md) ----------------------------------- */
 
 static void lead(struct link_server *server, int term, const struct vote *votes, int count,
                  void *arg)

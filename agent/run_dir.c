@@ -66,7 +66,7 @@ int run_dir_find(char *path, size_t size, const struct conf *conf, uint32_t job,
     return -1;
 }
 
-/* ---- what others have left ----------------------------------------------------------------------------------------------- */
+/* ---- what others have left ------------------------------------------------------------------- */
 
 /* Flush and remove a directory whose agent has died, and wait for that if seconds are given. Its output would be that of the job. 0: done,
  * or not needed. */
@@ -134,7 +134,7 @@ static void sweep(const char *root, const struct conf *conf, uint32_t job, const
         closedir(dir);
 }
 
-/* ---- one's own ----------------------------------------------------------------------------------------------------------- */
+/* ---- one's own ------------------------------------------------------------------------------- */
 
 static void lock_path(char path[LOCK_SIZE], const char *dir)
 {

@@ -235,7 +235,7 @@ static void consider(struct successor *s)
     begin_claim(s, known + 1, TERM_FILE_CLAIM);
 }
 
-/* ---- voters ---------------------------------------------------------------------------------------------------------------- */
+/* ---- voters ---------------------------------------------------------------------------------- */
 
 static void on_open(struct link *link, void *arg)
 {
@@ -288,7 +288,7 @@ static void on_closed(struct link *link, const char *why, void *arg)
         }
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------------ */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct successor *successor_create(uv_loop_t *loop, const struct successor_options *options,
                                    successor_lead handler, void *arg, struct error *err)

@@ -240,7 +240,7 @@ const char *elastic_error(void)
     return last_error.text;
 }
 
-/* ---- a place to meet --------------------------------------------------------------------------- */
+/* ---- a place to meet ------------------------------------------------------------------------- */
 
 static int check_key(const char *key)
 {
@@ -303,7 +303,7 @@ int elastic_get(const char *key, void *value, size_t *size, int timeout_ms)
     return rc != 0 ? rc : store_client_get(&store, key, value, size, timeout_ms, &last_error);
 }
 
-/* ---- snapshots --------------------------------------------------------------------------------- */
+/* ---- snapshots ------------------------------------------------------------------------------- */
 
 /* One worker of the first node, and one of the last. */
 static bool keeps_snapshots(const struct elastic_world *world)
@@ -345,7 +345,7 @@ int elastic_snapshot_wait(int timeout_ms)
     return worker != NULL ? snapshot_client_wait(timeout_ms, &last_error) : ELASTIC_NOT_ELASTIC;
 }
 
-/* ---- progress, and nodes ----------------------------------------------------------------------- */
+/* ---- progress, and nodes --------------------------------------------------------------------- */
 
 int elastic_report_progress(int64_t done, int64_t total, const char *unit)
 {
@@ -412,7 +412,7 @@ int elastic_request_result(const char *id, struct elastic_result *result, int ti
     return nodes_result(id, result, timeout_ms, worker, &last_error);
 }
 
-/* ---- what elasticrun has put into the environment --------------------------------------------- */
+/* ---- what elasticrun has put into the environment -------------------------------------------- */
 
 static int number_of(const char *name)
 {

@@ -86,7 +86,7 @@ void event_client_fail(struct event_client_error *err, const char *fmt, ...)
     va_end(args);
 }
 
-/* ---- attaching -------------------------------------------------------------------------------- */
+/* ---- attaching ------------------------------------------------------------------------------- */
 
 static bool file_is_ours(int fd, const char *path, struct event_client_error *err)
 {
@@ -246,7 +246,7 @@ void event_client_forget(struct event_client *client)
     free(client);
 }
 
-/* ---- a boundary ------------------------------------------------------------------------------- */
+/* ---- a boundary ------------------------------------------------------------------------------ */
 
 static int64_t clock_ms(clockid_t clock)
 {
@@ -484,7 +484,7 @@ void event_client_progress(struct event_client *client, int64_t done, int64_t to
     atomic_store(&page->progress, number + 2 != 0 ? number + 2 : 2); /* 0: nothing reported */
 }
 
-/* ---- live mode -------------------------------------------------------------------------------- */
+/* ---- live mode ------------------------------------------------------------------------------- */
 
 void event_client_live(struct event_client *client)
 {

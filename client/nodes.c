@@ -104,7 +104,7 @@ static struct timespec after_ms(int64_t ms)
     return at;
 }
 
-/* ---- what PMIx tells by itself, in its thread --------------------------------------------------------------------------------- */
+/* ---- what PMIx tells by itself, in its thread ------------------------------------------------ */
 
 static const char *text_in(const pmix_info_t *info, size_t count, const char *key)
 {
@@ -163,7 +163,7 @@ static void on_lost(size_t handler, pmix_status_t code, const pmix_proc_t *sourc
     done(PMIX_EVENT_NO_ACTION_TAKEN, NULL, 0, NULL, NULL, cookie);
 }
 
-/* ---- entering PMIx, and leaving it --------------------------------------------------------------------------------------------- */
+/* ---- entering PMIx, and leaving it ----------------------------------------------------------- */
 
 static int load(struct event_client_error *err)
 {
@@ -330,7 +330,7 @@ void nodes_close(void)
     pthread_mutex_unlock(&nodes.lock);
 }
 
-/* ---- questions and answers ------------------------------------------------------------------------------------------------------ */
+/* ---- questions and answers ------------------------------------------------------------------- */
 
 static struct op *op_create(struct event_client_error *err)
 {
@@ -498,7 +498,7 @@ static int request(struct op *op, pmix_alloc_directive_t directive, char *id,
     return rc;
 }
 
-/* ---- the functions -------------------------------------------------------------------------------------------------------------- */
+/* ---- the functions --------------------------------------------------------------------------- */
 
 static struct op *begin_request(int count, struct event_client_error *err, int *rc)
 {

@@ -77,7 +77,7 @@ static int fail(struct event_client_error *err, const char *what)
     return ELASTIC_ERROR_SNAPSHOT;
 }
 
-/* ---- libsodium ---------------------------------------------------------------------------------------------------------------- */
+/* ---- libsodium ------------------------------------------------------------------------------- */
 
 static int load_hash(struct event_client_error *err)
 {
@@ -116,7 +116,7 @@ static int prepare(struct event_client_error *err)
     return 0;
 }
 
-/* ---- a buffer ----------------------------------------------------------------------------------------------------------------- */
+/* ---- a buffer -------------------------------------------------------------------------------- */
 
 static int write_all(int fd, const char *data, size_t len)
 {
@@ -257,7 +257,7 @@ static int write_manifest(const struct job *job, int dir, struct event_client_er
     return fail(err, MANIFEST);
 }
 
-/* ---- which one ---------------------------------------------------------------------------------------------------------------- */
+/* ---- which one ------------------------------------------------------------------------------- */
 
 /* When it was completed; -1: it is not complete. */
 static int64_t completed(int parent, int index)
@@ -323,7 +323,7 @@ static int write_snapshot(struct job *job, struct event_client_error *err)
     return rc;
 }
 
-/* ---- the thread --------------------------------------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void *write_in_thread(void *arg)
 {
@@ -357,7 +357,7 @@ static int start(struct job *job, struct event_client_error *err)
     return 0;
 }
 
-/* ---- what is asked for -------------------------------------------------------------------------------------------------------- */
+/* ---- what is asked for ----------------------------------------------------------------------- */
 
 static bool name_ok(const char *name)
 {

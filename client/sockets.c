@@ -40,7 +40,7 @@ struct sockets {
     struct inodes own;    /* of the world, once it has formed */
 };
 
-/* ---- which sockets -------------------------------------------------------------------------------- */
+/* ---- which sockets --------------------------------------------------------------------------- */
 
 static bool has(const struct inodes *inodes, ino_t inode)
 {
@@ -125,7 +125,7 @@ static bool is_of_world(const struct sockets *sockets, ino_t inode)
     return sockets->formed ? has(&sockets->own, inode) : !has(&sockets->others, inode);
 }
 
-/* ---- their end ------------------------------------------------------------------------------------ */
+/* ---- their end ------------------------------------------------------------------------------- */
 
 struct look {
     const struct sockets *sockets;
@@ -195,7 +195,7 @@ static void let_arrive(struct sockets *sockets)
     }
 }
 
-/* ---- the thread ----------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 /* What is written to a connection that has ended is never told to who waits for it, either: so reading ends first, which gloo takes for the end of
  * all. */
@@ -227,7 +227,7 @@ static int start_thread(struct sockets *sockets)
     return rc;
 }
 
-/* ---- life ----------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void destroy(struct sockets *sockets)
 {

@@ -42,7 +42,7 @@ static int fail(struct event_client_error *err, const char *what, const char *wh
     return ELASTIC_ERROR_STORE;
 }
 
-/* ---- a connection ------------------------------------------------------------------------------------------------------------- */
+/* ---- a connection ---------------------------------------------------------------------------- */
 
 /* A directory's path can be longer than a socket's address: it is reached through its descriptor. -1 with errno. */
 static int connect_to(const char *path)
@@ -151,7 +151,7 @@ static char *receive_frame(int fd, int64_t until)
     return text;
 }
 
-/* ---- base64, and the little JSON of an answer --------------------------------------------------------------------------------- */
+/* ---- base64, and the little JSON of an answer ------------------------------------------------ */
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -229,7 +229,7 @@ static const char *find_string(const char *text, const char *name, size_t *len)
     return NULL;
 }
 
-/* ---- requests ----------------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* One request and its answer, which the caller frees; NULL with the reason in err. */
 static char *exchange(const struct store_client *store, char *request, size_t len, int64_t until,

@@ -122,8 +122,8 @@ int arguments_parse_size(const char *text, bool *relative, int *nodes, struct er
 static int parse_watch(const char *text, double *seconds, struct error *err)
 {
     char *end = NULL;
-    *seconds = text ? strtod(text, &end) : WATCH_DEFAULT;
-    if (text && (end == text || *end || !(*seconds >= 0.5 && *seconds <= WATCH_MAX)))
+    *seconds = text != NULL ? strtod(text, &end) : WATCH_DEFAULT;
+    if (text != NULL && (end == text || *end || !(*seconds >= 0.5 && *seconds <= WATCH_MAX)))
         return error_set(err, "--watch=%s is not allowed; give seconds from 0.5 to %d",
                          error_value(text).text, WATCH_MAX);
     return 0;
@@ -196,7 +196,7 @@ static char *take_difference(int *argc, char **argv)
 
 static bool is_option(const struct option *options, int value)
 {
-    while (options->name && options->val != value)
+    while (options->name != NULL && options->val != value)
         options++;
     return options->name != NULL;
 }
@@ -240,7 +240,7 @@ static int parse_operands(const struct syntax *syntax, char **operands, int coun
         return -1;
     if (syntax->operand_count < 2)
         return 0;
-    return arguments_parse_size(difference ? difference : operands[1], &arguments->relative,
+    return arguments_parse_size(difference != NULL ? difference : operands[1], &arguments->relative,
                                 &arguments->nodes, err);
 }
 

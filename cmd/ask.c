@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "common/link.h"
 #include "lib/json_get.h"
 
@@ -54,7 +54,7 @@ static void timer_closed(uv_handle_t *handle)
 static void close_links(struct ask *ask, const struct link *except, const char *why)
 {
     for (int i = 0; i < ask->started; i++)
-        if (ask->links[i] && ask->links[i] != except)
+        if (ask->links[i] != NULL && ask->links[i] != except)
             link_close(ask->links[i], why);
 }
 
@@ -74,7 +74,7 @@ static void finish(struct ask *ask, json_object *answer, const char *why)
 static void on_open(struct link *link, void *arg)
 {
     struct ask *ask = arg;
-    if (ask->finished || ask->leader)
+    if (ask->finished || ask->leader != NULL)
         return;
     ask->leader = link;
     close_links(ask, link, "the leader has been found");
@@ -86,7 +86,7 @@ static int start_link(struct ask *ask, struct error *err);
 
 static void start_others(struct ask *ask)
 {
-    while (ask->started < ask->count && !ask->leader) {
+    while (ask->started < ask->count && ask->leader == NULL) {
         if (ask->started == ask->doubtful)
             ask->links[ask->started++] = NULL;
         else if (start_link(ask, NULL) < 0)
@@ -170,7 +170,7 @@ static void on_timer(uv_timer_t *timer)
     if (now < ask->deadline) {
         start_others(ask);
         uv_timer_start(timer, on_timer, ask->deadline - now, 0);
-    } else if (ask->leader)
+    } else if (ask->leader != NULL)
         finish(ask, NULL, "the leader is there, but does not answer");
     else
         finish(ask, NULL, ask->why[0] ? ask->why : "nobody answers");
@@ -179,7 +179,7 @@ static void on_timer(uv_timer_t *timer)
 static int count_addresses(char *const *addresses)
 {
     int count = 0;
-    while (count < ASK_NODES_MAX && addresses[count])
+    while (count < ASK_NODES_MAX && addresses[count] != NULL)
         count++;
     return count;
 }

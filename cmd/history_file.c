@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cmd/shape.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "lib/json_text.h"
 
 #define LINE_MAX_BYTES (1024 * 1024)
@@ -28,7 +28,7 @@ static void add_generation(json_object *generations, json_object *generation)
 {
     size_t count = json_object_array_length(generations);
     json_object *last = count ? json_object_array_get_idx(generations, count - 1) : NULL;
-    if (last && isnan(field_double(last, "until")))
+    if (last != NULL && isnan(field_double(last, "until")))
         json_object_object_add(last, "until", shape_double(field_double(generation, "time")));
     json_object_object_add(generation, "until", NULL);
     json_object_array_add(generations, generation);
@@ -48,12 +48,12 @@ static bool add_number(json_object *generation, json_object *line, const char *k
 static bool take_line(json_object *generations, json_object *line)
 {
     json_object *generation = shape_generation(line);
-    if (generation) {
+    if (generation != NULL) {
         add_generation(generations, generation);
         return true;
     }
     generation = find_generation(generations, field_int(line, "generation", -1));
-    return generation &&
+    return generation != NULL &&
            (add_number(generation, line, "pause") || add_number(generation, line, "until"));
 }
 
@@ -64,7 +64,7 @@ json_object *history_file_parse(uint32_t job, const char *text, size_t len, int 
     *skipped = 0;
     while (text < end) {
         const char *newline = memchr(text, '\n', (size_t)(end - text));
-        size_t length = (size_t)((newline ? newline : end) - text);
+        size_t length = (size_t)((newline != NULL ? newline : end) - text);
         /* A torn line ends inside the object; bytes behind it mean that two writers met. */
         json_object *line = length <= LINE_MAX_BYTES ? json_text_parse(text, length, NULL) : NULL;
         if (length > 0 && !take_line(generations, line))

@@ -16,7 +16,7 @@
 #include "cmd/query.h"
 #include "cmd/render.h"
 #include "cmd/shape.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 
@@ -72,10 +72,11 @@ static void on_done(json_object *answer, const char *why, void *arg)
 {
     struct row *row = arg;
     const char *type = json_get_string(answer, "t");
-    if (type && strcmp(type, "state") == 0)
+    if (type != NULL && strcmp(type, "state") == 0)
         row->state = shape_state(answer);
     else
-        row->why = text_need(strdup(why ? "no elasticrun answers" : "elasticrun gives no answer"));
+        row->why = text_need(
+            strdup(why != NULL ? "no elasticrun answers" : "elasticrun gives no answer"));
     row->survey->asking--;
     survey_continue(row->survey);
 }
@@ -129,7 +130,7 @@ static json_object *make_list(const struct survey *survey)
     json_object *jobs = text_need(json_object_new_array());
     for (int i = 0; i < survey->count; i++) {
         const struct row *row = &survey->rows[i];
-        if (!row->state && !row->job.sure)
+        if (row->state == NULL && !row->job.sure)
             continue;
         char *user = user_name(row->job.info->uid);
         json_object_array_add(jobs, jobs_entry(&row->job, user, row->state, row->why));

@@ -7,7 +7,7 @@
 
 #include "cmd/command.h"
 #include "cmd/shape.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "common/log.h"
 
 #define WIDTH_DEFAULT 80

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "cmd/shape.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "lib/json_get.h"
 
 #define NAME_COLUMNS_MAX 64

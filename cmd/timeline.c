@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "cmd/shape.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 
 #define WIDTH_MIN         40
 #define LABEL_COLUMNS_MAX 20
@@ -163,7 +163,7 @@ static bool takes_part(const struct drawing *drawing, int index, const char *nam
     size_t count = field_count(generation(drawing, index), "nodes");
     for (size_t k = 0; k < count; k++) {
         const char *other = json_object_get_string(json_object_array_get_idx(names, k));
-        if (other && strcmp(other, name) == 0)
+        if (other != NULL && strcmp(other, name) == 0)
             return true;
     }
     return false;
@@ -291,7 +291,7 @@ char *timeline_draw(json_object *generations, const struct timeline_options *opt
     size_t size = 0;
     FILE *out = text_need(open_memstream(&text, &size));
     struct drawing drawing = {.generations = generations};
-    drawing.count = generations ? (int)json_object_array_length(generations) : 0;
+    drawing.count = generations != NULL ? (int)json_object_array_length(generations) : 0;
     if (drawing.count > 0)
         draw(out, &drawing, options);
     fclose(out);

@@ -9,7 +9,7 @@
 
 #include <uv.h>
 
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "common/slurm_client.h"
 #include "lib/text.h"
 
@@ -56,7 +56,7 @@ static void take_complaint(struct run *run, const char *line)
     const char *about = strncmp(line, prefix, strlen(prefix)) == 0 ? line + strlen(prefix) : "";
     char *node = text_need(strndup(about, strcspn(about, ":")));
     struct topology_answer *answer = topology_answers_find(run->asking->answers, node);
-    if (!answer)
+    if (answer == NULL)
         snprintf(run->said, sizeof(run->said), "%s", line);
     else if (!run->asking->late)
         topology_answer_fail(answer, about + strlen(node) + strspn(about + strlen(node), ": "));
@@ -82,7 +82,7 @@ static void allocate(uv_handle_t *handle, size_t size, uv_buf_t *buf)
 
 static void close_stream(struct stream *stream)
 {
-    if (stream->run && !uv_is_closing((uv_handle_t *)&stream->pipe))
+    if (stream->run != NULL && !uv_is_closing((uv_handle_t *)&stream->pipe))
         uv_close((uv_handle_t *)&stream->pipe, NULL);
 }
 
@@ -185,7 +185,7 @@ static char **make_environment(void)
     char **environment = text_need(calloc(count + 1, sizeof(*environment)));
     for (size_t i = 0; i < count; i++) {
         const char *value = getenv(passed[i]);
-        if (value && asprintf(&environment[used++], "%s=%s", passed[i], value) < 0)
+        if (value != NULL && asprintf(&environment[used++], "%s=%s", passed[i], value) < 0)
             text_need(NULL);
     }
     return environment;
@@ -218,7 +218,7 @@ static char **make_command(const struct topology_step *step, int timeout, const 
     good = asprintf(&argv[used++], "--ntasks=%d", step->count) > 0 && good;
     good = asprintf(&argv[used++], "--immediate=%d", timeout) > 0 && good;
     good = asprintf(&argv[used++], "--time=%d", timeout / 60 + 1) > 0 && good;
-    if (step->partition)
+    if (step->partition != NULL)
         good = asprintf(&argv[used++], "--partition=%s", step->partition) > 0 && good;
     argv[used++] = text_need(strdup("--"));
     argv[used++] = text_need(strdup(program));
@@ -298,7 +298,7 @@ static void give_reasons(const struct asking *asking)
             struct topology_answer *answer = topology_answers_find(asking->answers,
                                                                    run->step->nodes[k]);
             const char *reason = run->said[0] != '\0' ? run->said : "no answer";
-            if (answer)
+            if (answer != NULL)
                 topology_answer_fail(answer, asking->late ? "no answer in time" : reason);
         }
     }

@@ -128,7 +128,7 @@ struct link_server {
     char buffer[LINK_READ_BYTES];
 };
 
-/* --- link.c --- */
+/* ---- link.c ---------------------------------------------------------------------------------- */
 struct link *link_new(uv_loop_t *loop, const struct link_handlers *handlers, void *arg);
 /* Fresh reader and writer for a connection that begins. */
 int link_reset_frames(struct link *link);
@@ -154,7 +154,7 @@ struct auth_job *auth_job_new(struct link *link, const char *munge_socket,
                               void (*work)(struct auth_job *),
                               void (*done)(struct link *, struct auth_job *));
 
-/* --- link_server.c --- */
+/* ---- link_server.c --------------------------------------------------------------------------- */
 void link_server_received(struct link *link, json_object *msg);
 void link_server_opened(struct link *link);
 /* The link no longer waits for its job. */
@@ -167,7 +167,7 @@ void link_server_leave(struct link *link);
 /* The link's handles are closed. */
 void link_server_forget(struct link *link);
 
-/* --- link_client.c --- */
+/* ---- link_client.c --------------------------------------------------------------------------- */
 void link_client_received(struct link *link, json_object *msg);
 void link_client_failed(struct link *link, const char *why);
 void link_client_next(struct link *link);

@@ -75,7 +75,7 @@ static const char help[] =
     "Exit status: 0 flushed, or there is nothing to flush (one line says which); 1 an error;\n"
     "2 wrong usage; 3 out of time.\n";
 
-/* ---- options -------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static int parse_bytes(const char *text, int64_t *bytes)
 {
@@ -163,7 +163,7 @@ static int parse_run_dir(char *path, struct snapshot_run *run, struct error *err
     return snapshot_run_parse(slash != NULL ? slash + 1 : path, run, err);
 }
 
-/* ---- the run directory ---------------------------------------------------------------------- */
+/* ---- the run directory ----------------------------------------------------------------------- */
 
 static int check_owner(const char *path, uid_t owner, const struct snapshot_run *run,
                        struct error *err)
@@ -200,7 +200,7 @@ static void wait_for_others(int fd)
         ;
 }
 
-/* ---- flushing ------------------------------------------------------------------------------- */
+/* ---- flushing -------------------------------------------------------------------------------- */
 
 static enum flush_result copy_files(const struct buffer *buffer, struct target *target,
                                     struct error *err)
@@ -300,7 +300,7 @@ static int flush_newest(const struct buffer *buffers, int count, const struct sn
     return STATUS_OK;
 }
 
-/* ---- and then ------------------------------------------------------------------------------- */
+/* ---- and then -------------------------------------------------------------------------------- */
 
 enum agent {
     AGENT_LIVES,

@@ -38,7 +38,7 @@ static enum flush_result failed(const struct target *target, const char *what, s
     return FLUSH_FAILED;
 }
 
-/* ---- the checkpoint directory --------------------------------------------------------------- */
+/* ---- the checkpoint directory ---------------------------------------------------------------- */
 
 /* Some file systems cannot sync a directory (EINVAL), and need not. */
 static int sync_directory(int fd)
@@ -143,7 +143,7 @@ enum flush_result target_begin(struct target *target, struct error *err)
     return target->fd >= 0 ? FLUSH_DONE : failed(target, "open the new directory", err);
 }
 
-/* ---- its files ------------------------------------------------------------------------------ */
+/* ---- its files ------------------------------------------------------------------------------- */
 
 static int write_all(int fd, const char *data, size_t len)
 {
@@ -263,7 +263,7 @@ static int write_manifest(const struct target *target, const char *text)
     return rc;
 }
 
-/* ---- its name ------------------------------------------------------------------------------- */
+/* ---- its name -------------------------------------------------------------------------------- */
 
 static enum flush_result rename_it(struct target *target, struct error *err)
 {

@@ -191,7 +191,7 @@ char *machine_describe(const struct machine *m, char *text, size_t size)
     return text;
 }
 
-/* ---- differences ------------------------------------------------------------------------------ */
+/* ---- differences ----------------------------------------------------------------------------- */
 
 struct lines {
     char **list;

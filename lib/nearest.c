@@ -95,7 +95,7 @@ static int64_t loss_of(const struct search *search, const struct group *leaf, in
 
 static int begin_group(const struct search *search, struct group *group, bool is_leaf)
 {
-    if (!(group->worth = calloc((size_t)group->room + 1, sizeof(*group->worth))))
+    if ((group->worth = calloc((size_t)group->room + 1, sizeof(*group->worth))) == NULL)
         return -1;
     if (is_leaf) {
         group->filled = group->room;
@@ -116,7 +116,7 @@ static int merge(struct group *above, struct group *group)
     int filled = above->filled + group->room < above->room ? above->filled + group->room
                                                            : above->room;
 
-    if (!(group->take = calloc((size_t)filled + 1, sizeof(*group->take))))
+    if ((group->take = calloc((size_t)filled + 1, sizeof(*group->take))) == NULL)
         return -1;
     /* From above, so that what is still to be read is that without this group. */
     for (int want = filled; want >= 0; want--) {
@@ -151,7 +151,7 @@ static int merge_level(const struct search *search, int level)
         for (int i = 0; level > 0 && i <= group->room; i++)
             group->worth[i].pairs += pairs_with(group, i);
         to = group_of(search, level, above);
-        if (!to->worth)
+        if (to->worth == NULL)
             rc = begin_group(search, to, false);
         if (rc == 0)
             rc = merge(to, group);
@@ -213,7 +213,7 @@ static void clear(struct search *search)
 {
     const size_t count = ((size_t)search->levels + 1) * ((size_t)search->map->switch_count + 1);
 
-    for (size_t i = 0; search->groups && i < count; i++) {
+    for (size_t i = 0; search->groups != NULL && i < count; i++) {
         free(search->groups[i].worth);
         free(search->groups[i].take);
     }
@@ -229,7 +229,7 @@ int nearest_nodes(const struct placement_map *map, const bool *idle, const bool 
     memset(set, 0, (size_t)map->node_count * sizeof(*set));
     search.groups = calloc(((size_t)search.levels + 1) * ((size_t)map->switch_count + 1),
                            sizeof(*search.groups));
-    if (!search.groups)
+    if (search.groups == NULL)
         return -1;
     count_nodes(&search);
     if (all_nodes(&search)->room == count &&

@@ -121,7 +121,7 @@ static int search_begin(struct search *search, const struct placement_map *map, 
     search->counts = calloc((size_t)(map->switch_count + 1) * (size_t)search->shapes,
                             sizeof(*search->counts));
     search->used = calloc((size_t)map->node_count + 1, sizeof(*search->used));
-    return search->counts && search->used ? 0 : -1;
+    return search->counts != NULL && search->used != NULL ? 0 : -1;
 }
 
 static void search_end(struct search *search)
@@ -184,7 +184,7 @@ static int add_group(const struct placement_map *map, struct placement_tiers *ti
     struct placement_tier tier = {
         .level = group->level, .above = group->above, .shape = group->shape, .free = group->free};
 
-    if (!(tier.nodes = calloc((size_t)map->node_count + 1, sizeof(bool))))
+    if ((tier.nodes = calloc((size_t)map->node_count + 1, sizeof(bool))) == NULL)
         return -1;
     for (int i = 0; i < map->node_count; i++)
         tier.nodes[i] = usable[i] && map->shape[i] == group->shape &&
@@ -203,7 +203,7 @@ static int add_leaf(const struct placement_map *map, struct placement_tiers *tie
     bool *both = calloc((size_t)map->node_count + 1, sizeof(*both));
     struct search search = {0};
     struct group leaf;
-    int rc = both ? search_begin(&search, map, both) : -1;
+    int rc = both != NULL ? search_begin(&search, map, both) : -1;
 
     for (int i = 0; rc == 0 && i < map->node_count; i++)
         both[i] = free_nodes[i] && set[i];
@@ -247,10 +247,10 @@ static int add_leaf_of(const struct placement_map *map, struct placement_tiers *
     bool *set = calloc((size_t)map->node_count + 1, sizeof(*set));
     int rc = -1;
 
-    for (int i = 0; set && i < map->node_count; i++)
+    for (int i = 0; set != NULL && i < map->node_count; i++)
         set[i] = map->shape[i] == group->shape &&
                  switch_above(map, i, group->level) == group->above;
-    if (set)
+    if (set != NULL)
         rc = add_leaf(map, tiers, usable, free_nodes, set, min, max);
     free(set);
     return rc;
@@ -340,9 +340,9 @@ static int add_nearest(const struct wish *wish, struct placement_tiers *tiers, i
     int leaves = -1;
 
     tier.nodes = calloc((size_t)map->node_count + 1, sizeof(bool));
-    for (int i = 0; idle && i < map->node_count; i++)
+    for (int i = 0; idle != NULL && i < map->node_count; i++)
         idle[i] = wish->room->idle[i] && (shape == PLACEMENT_ANY || map->shape[i] == shape);
-    if (idle && tier.nodes)
+    if (idle != NULL && tier.nodes != NULL)
         leaves = nearest_nodes(map, idle, wish->room->free, wish->nodes, wish->min,
                                wish->growth - wish->min, tier.nodes);
     tier.nearest = leaves > 1;
@@ -373,7 +373,7 @@ static int add_level(const struct wish *wish, struct placement_tiers *tiers, int
     struct placement_tier tier = {.level = level, .shape = shape, .above = PLACEMENT_NONE};
     int rc = 0;
 
-    if (!(tier.nodes = calloc((size_t)map->node_count + 1, sizeof(bool))))
+    if ((tier.nodes = calloc((size_t)map->node_count + 1, sizeof(bool))) == NULL)
         return -1;
     if (level != PLACEMENT_ANY)
         tier.above = mark_above(map, wish->nodes, level, wish->above);
@@ -406,7 +406,7 @@ int placement_extension(const struct placement_map *map, const struct placement_
                         growth < min ? min : growth,
                         calloc((size_t)map->switch_count + 1, sizeof(bool)),
                         calloc((size_t)map->node_count + 1, sizeof(bool))};
-    int rc = wish.above && wish.before ? 0 : -1;
+    int rc = wish.above != NULL && wish.before != NULL ? 0 : -1;
 
     *tiers = (struct placement_tiers){0};
     if (rc == 0)
@@ -499,8 +499,9 @@ static int enough(const struct ranking *ranking, const int *order, int count, in
                                                                : NULL;
 
         usable += at->usable;
-        if (usable >= need && (!next || priority_of(ranking, next) != priority_of(ranking, at) ||
-                               (next->kind == PLACEMENT_BASE) != (at->kind == PLACEMENT_BASE)))
+        if (usable >= need &&
+            (next == NULL || priority_of(ranking, next) != priority_of(ranking, at) ||
+             (next->kind == PLACEMENT_BASE) != (at->kind == PLACEMENT_BASE)))
             return i + 1;
     }
     return 0;
@@ -519,7 +520,7 @@ static int pick_cheapest(const struct placement_candidate *list, const int *orde
     size_t row = (size_t)need + 1;
     int64_t *best = calloc(((size_t)count + 1) * row, sizeof(*best));
 
-    if (!best)
+    if (best == NULL)
         return -1;
     for (int want = 1; want <= need; want++)
         best[(size_t)count * row + (size_t)want] = IMPOSSIBLE;
@@ -572,7 +573,7 @@ static int move_picked(int *order, int count, const bool *picked)
 {
     int *rest = malloc((size_t)count * sizeof(*rest)), moved = 0, kept = 0;
 
-    if (!rest)
+    if (rest == NULL)
         return -1;
     for (int i = 0; i < count; i++) {
         if (picked[i])
@@ -595,7 +596,7 @@ int placement_victims(const struct placement_candidate *list, int count, int nee
     considered = need > 0 ? enough(&ranking, order, count, need) : 0;
     if (considered == 0)
         return 0;
-    if (!(picked = calloc((size_t)count, sizeof(*picked))))
+    if ((picked = calloc((size_t)count, sizeof(*picked))) == NULL)
         return -1;
     if (((int64_t)considered + 1) * ((int64_t)need + 1) <= CELLS_MAX)
         rc = pick_cheapest(list, order, considered, need, picked);

@@ -511,8 +511,8 @@ static void explain_more(const struct plan_input *in, struct plan_output *out)
                  count_nodes_text(first->nodes).text, first->begin - in->now);
     else if (first != NULL && first->state == PLAN_PENDING)
         snprintf(buf, size, "extension job %u (%s, pool %s) is pending: %s", first->job,
-                 count_nodes_text(first->nodes).text, first->pool ? first->pool : "?",
-                 first->reason ? first->reason : "just submitted");
+                 count_nodes_text(first->nodes).text, first->pool != NULL ? first->pool : "?",
+                 first->reason != NULL ? first->reason : "just submitted");
     else if (in->submit_error != NULL)
         snprintf(buf, size, "sbatch refused the last extension: %s", in->submit_error);
     else if (first != NULL && first->state == PLAN_SUBMITTING)

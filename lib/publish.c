@@ -73,7 +73,7 @@ void publish_destroy(struct publish *publish)
     free(publish);
 }
 
-/* ---- who sees what --------------------------------------------------------------------------------------------------------- */
+/* ---- who sees what --------------------------------------------------------------------------- */
 
 static bool within(enum publish_range range, const struct publish_process *a,
                    const struct publish_process *b)
@@ -147,7 +147,7 @@ static void remove_entry(struct publish *publish, struct entry **at)
     entry_free(e);
 }
 
-/* ---- put ------------------------------------------------------------------------------------------------------------------- */
+/* ---- put ------------------------------------------------------------------------------------- */
 
 /* An entry of that key, too, one of whose processes is its owner or the other way round. */
 static bool collides(const struct publish *publish, const struct publish_process *owner,
@@ -281,7 +281,7 @@ enum publish_result publish_put(struct publish *publish, const struct publish_pr
     return result;
 }
 
-/* ---- read and remove ------------------------------------------------------------------------------------------------------- */
+/* ---- read and remove ------------------------------------------------------------------------- */
 
 int publish_count(const struct publish *publish, const struct publish_question *question)
 {
@@ -366,7 +366,7 @@ int publish_remove(struct publish *publish, const struct publish_question *quest
     return sweep(publish, is_asked_for, question);
 }
 
-/* ---- ends ------------------------------------------------------------------------------------------------------------------ */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void drop_waiters(struct publish *publish, enum publish_range range,
                          const struct publish_process *process, void (*dropped)(void *cookie))
@@ -432,7 +432,7 @@ void publish_node_gone(struct publish *publish, int node, void (*dropped)(void *
     drop_waiters(publish, PUBLISH_NODE, &process, dropped);
 }
 
-/* ---- waiting --------------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static struct waiter *waiter_create(const struct publish_question *question, int needed,
                                     void *cookie)

@@ -26,7 +26,7 @@ struct recovery {
     char *last_failed; /* the node on which the last failure began; NULL: none */
 };
 
-/* ---- budget ------------------------------------------------------------------------------------------------------------ */
+/* ---- budget ---------------------------------------------------------------------------------- */
 
 int budget_parse(const char *text, struct budget *budget, struct error *err)
 {
@@ -131,7 +131,7 @@ void recovery_inherit(struct recovery *recovery, int counted, double now)
         continue;
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static double left_out(const struct suspect *suspect, double now)
 {

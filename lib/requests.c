@@ -41,7 +41,7 @@ void requests_destroy(struct requests *requests)
     free(requests);
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 /* The size that the job will have when all that has been accepted is done. */
 static int size_to_come(const struct requests *requests, const struct request_situation *now)
@@ -181,7 +181,7 @@ int requests_release(struct requests *requests, const struct request_situation *
     return accept(requests, REQUEST_RELEASE, wish, err);
 }
 
-/* ---- ending ---------------------------------------------------------------------------------------------------------------- */
+/* ---- ending ---------------------------------------------------------------------------------- */
 
 static void end(struct request *request, enum request_state state, const char *why)
 {
@@ -222,7 +222,7 @@ void requests_fail_all(struct requests *requests, const char *why)
             end(requests->list[i], REQUEST_FAILED, why);
 }
 
-/* ---- carrying out ---------------------------------------------------------------------------------------------------------- */
+/* ---- carrying out ---------------------------------------------------------------------------- */
 
 static bool any_held(char *const *nodes, char *const *held)
 {

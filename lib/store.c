@@ -48,7 +48,7 @@ struct store {
     struct asked *taken;         /* by the last store_answer */
 };
 
-/* ---- pieces ------------------------------------------------------------------------------------------------------------------ */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 static struct bytes *bytes_create(const void *data, size_t len)
 {
@@ -121,7 +121,7 @@ static int count_present(const struct scope *scope, const char *const *keys, int
     return present;
 }
 
-/* ---- answers ----------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void answer(struct store *store, struct asked *asked, enum store_result result)
 {
@@ -199,7 +199,7 @@ bool store_answer(struct store *store, struct store_answer *taken)
     return true;
 }
 
-/* ---- scopes ------------------------------------------------------------------------------------------------------------------ */
+/* ---- scopes ---------------------------------------------------------------------------------- */
 
 struct store *store_create(void)
 {
@@ -256,7 +256,7 @@ void store_destroy(struct store *store)
     free(store);
 }
 
-/* ---- operations -------------------------------------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static enum store_result refuse(struct asked *asked, enum store_result result, const char *reason)
 {
@@ -404,7 +404,7 @@ static enum store_result do_num_keys(struct scope *scope, const struct store_req
     return STORE_DONE;
 }
 
-/* ---- waiting ----------------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 /* Keep what it waits for. */
 static enum store_result add_waiter(struct scope *scope, const struct store_request *request,
@@ -508,7 +508,7 @@ int store_ask(struct store *store, const struct store_request *request, double n
     return 0;
 }
 
-/* ---- ends -------------------------------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void forget(struct store *store, uint64_t owner, const uint64_t *number)
 {

@@ -76,7 +76,7 @@ static void take(struct declaration *declared, const pmix_info_t *info)
     }
 }
 
-/* ---- signals to processes ---------------------------------------------------------------------------------------------------- */
+/* ---- signals to processes -------------------------------------------------------------------- */
 
 /* The namespace of all targets, the caller's if there are none. NULL: none of ours, or several. */
 static struct space *target_space(const struct call *call)
@@ -196,7 +196,7 @@ static void signal_targets(struct call *call, const struct declaration *declared
     exchange_ask(call, space, "control", msg, AGENT_SECONDS, on_signalled);
 }
 
-/* ---- what is asked for ------------------------------------------------------------------------------------------------------- */
+/* ---- what is asked for ----------------------------------------------------------------------- */
 
 void control(struct call *call)
 {

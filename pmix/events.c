@@ -76,7 +76,7 @@ static void on_event(const struct space *space, json_object *msg)
     send_event(code_of(what), info, count);
 }
 
-/* ---- from process to process ------------------------------------------------------------------------------------------------ */
+/* ---- from process to process ----------------------------------------------------------------- */
 
 /* The library has told the processes of this node; the others are the leader's to reach. A program that floods must not fill the
  * connections that everything else needs: beyond a burst, so many a second. */
@@ -168,7 +168,7 @@ void events_relayed(const struct space *space, json_object *msg)
     PMIX_INFO_FREE(info, (size_t)count + 1);
 }
 
-/* ---- from the leader -------------------------------------------------------------------------------------------------------- */
+/* ---- from the leader ------------------------------------------------------------------------- */
 
 static void send_to_all(const struct space *space, pmix_status_t code, const char *reason,
                         uint32_t seconds)

@@ -35,7 +35,7 @@ struct waiting {
     struct waiting *next;
 };
 
-/* ---- waiting --------------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static void free_handle(uv_handle_t *handle)
 {
@@ -116,7 +116,7 @@ void exchange_drop(const struct space *space)
     }
 }
 
-/* ---- answers --------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void send_piece(json_object *piece, void *arg)
 {
@@ -157,7 +157,7 @@ static void answer_piece(struct waiting *w, json_object *msg)
     call_answer(end_waiting(w), status);
 }
 
-/* ---- collectives ----------------------------------------------------------------------------------------------------------- */
+/* ---- collectives ----------------------------------------------------------------------------- */
 
 /* The nodes of these processes, which are of one namespace, ascending. NULL: they are not processes of it. */
 static json_object *nodes_of(const struct space *space, const struct call *call)
@@ -254,7 +254,7 @@ static void on_gathered(json_object *msg)
         }
 }
 
-/* ---- data of one process --------------------------------------------------------------------------------------------------- */
+/* ---- data of one process --------------------------------------------------------------------- */
 
 static json_object *relay(int attempt, int to, const char *what, uint64_t id)
 {
@@ -360,7 +360,7 @@ static void on_relay(json_object *msg)
         }
 }
 
-/* ---- questions to the leader ----------------------------------------------------------------------------------------------- */
+/* ---- questions to the leader ----------------------------------------------------------------- */
 
 void exchange_ask(struct call *call, const struct space *space, const char *what, json_object *msg,
                   double seconds, void (*done)(struct call *call, json_object *answer))

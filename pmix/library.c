@@ -28,7 +28,7 @@ static struct {
     void (*handle)(struct call *call);
 } library = {.lock = PTHREAD_MUTEX_INITIALIZER, .last = &library.first};
 
-/* ---- calls ------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static void post(struct call *call)
 {
@@ -230,7 +230,7 @@ void call_answer_tool(struct call *call, const pmix_proc_t *name)
     call_answer(call, PMIX_SUCCESS);
 }
 
-/* ---- values as bytes ---------------------------------------------------------------------------------------------------- */
+/* ---- values as bytes ------------------------------------------------------------------------- */
 
 pmix_status_t values_pack(const void *values, int32_t count, pmix_data_type_t type,
                           pmix_byte_object_t *packed)
@@ -267,7 +267,7 @@ pmix_status_t values_unpack(pmix_byte_object_t *packed, void *values, int32_t co
     return status;
 }
 
-/* ---- the module: all of it runs in the library's thread ------------------------------------------------------------------ */
+/* ---- the module: all of it runs in the library's thread -------------------------------------- */
 
 /* The library has no use for what is returned, but logs an error. */
 static pmix_status_t on_joined(const pmix_proc_t *proc, void *object, pmix_info_t info[],
@@ -561,7 +561,7 @@ static pmix_server_module_t module = {
     .job_control = on_job_control,
 };
 
-/* ---- life -------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* The library reads its settings from the environment. What this process has inherited may be another server's. */
 static void prepare_environment(void)

@@ -74,7 +74,7 @@ struct space *host_space_by_name(const char *name)
     return space;
 }
 
-/* ---- what clients ask ------------------------------------------------------------------------------------------------------ */
+/* ---- what clients ask ------------------------------------------------------------------------ */
 
 /* The agent ends the worker, if it does not end by itself. */
 static void on_abort(struct call *call)
@@ -169,7 +169,7 @@ static void on_call(struct call *call)
     }
 }
 
-/* ---- worlds ------------------------------------------------------------------------------------------------------------------- */
+/* ---- worlds ---------------------------------------------------------------------------------- */
 
 static void refuse_world(int attempt, const char *reason)
 {
@@ -243,7 +243,7 @@ static void on_world(json_object *msg, int attempt)
     host.spaces = space;
 }
 
-/* ---- the agent ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the agent ------------------------------------------------------------------------------- */
 
 static void on_message(struct link *link, json_object *msg, void *arg)
 {

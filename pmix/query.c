@@ -22,7 +22,7 @@ struct asked {
     void *list;          /* of infos */
 };
 
-/* ---- about a world -------------------------------------------------------------------------------------------------------- */
+/* ---- about a world --------------------------------------------------------------------------- */
 
 static bool add(struct asked *asked, const char *key, const void *value, pmix_data_type_t type)
 {
@@ -157,7 +157,7 @@ static bool tell_local_procs(struct asked *asked, const char *key)
            add_procs(asked, key, asked->space->index, asked->space->index + 1);
 }
 
-/* ---- about all -------------------------------------------------------------------------------------------------------------- */
+/* ---- about all ------------------------------------------------------------------------------- */
 
 static bool tell_names(struct asked *asked, const char *key)
 {
@@ -239,7 +239,7 @@ static bool tell_refusal(struct asked *asked, const char *key)
 
 static bool tell_keys(struct asked *asked, const char *key);
 
-/* ---- the leader's ----------------------------------------------------------------------------------------------------------- */
+/* ---- the leader's ---------------------------------------------------------------------------- */
 
 static bool tell_text(struct asked *asked, const char *key, const char *member)
 {
@@ -256,7 +256,7 @@ static bool tell_number(struct asked *asked, const char *key, const char *member
            add(asked, key, &(uint32_t){(uint32_t)number}, PMIX_UINT32);
 }
 
-/* ---- all that can be asked -------------------------------------------------------------------------------------------------- */
+/* ---- all that can be asked ------------------------------------------------------------------- */
 
 static const struct known {
     const char *key;
@@ -316,7 +316,7 @@ static const struct known *find(const char *key)
     return NULL;
 }
 
-/* ---- queries ---------------------------------------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 /* The namespace that the qualifiers name. NULL: it is none of ours. */
 static struct space *space_of(const pmix_query_t *query)

@@ -19,7 +19,7 @@
 
 #define SESSION 0 /* one for all worlds: without, each world's UNIV_SIZE would be that of all */
 
-/* ---- what is told about it ------------------------------------------------------------------------------------------------ */
+/* ---- what is told about it ------------------------------------------------------------------- */
 
 /* A list of infos under construction, and whether all has gone well so far. */
 struct list {
@@ -218,7 +218,7 @@ static int describe(struct space *space, const struct space_options *options)
     return space->info != NULL ? 0 : -1;
 }
 
-/* ---- registering ----------------------------------------------------------------------------------------------------------- */
+/* ---- registering ----------------------------------------------------------------------------- */
 
 static void registered(struct call *call, void *arg)
 {
@@ -312,7 +312,7 @@ struct space *space_create(const struct space_options *options,
     return space;
 }
 
-/* ---- use ------------------------------------------------------------------------------------------------------------------ */
+/* ---- use ------------------------------------------------------------------------------------- */
 
 /* Open MPI keeps files by the name of the machine and the number of the process on its node: not in a place that several nodes
  * share, as they do on a testbed, and where they stay after a kill. Nor in PMIX_NSDIR, which the library removes at the end of

@@ -33,7 +33,7 @@ struct tail {
     struct pattern_stream streams[2];
 };
 
-/* ---- output ------------------------------------------------------------------------------------------------------------ */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static struct tail *tail_find(struct group *group, int rank)
 {
@@ -142,7 +142,7 @@ void member_output_written(struct member *m, size_t bytes)
         member_pause_output(m, false);
 }
 
-/* ---- workers ----------------------------------------------------------------------------------------------------------- */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 static json_object *attempt_message(const struct group *group, const char *type)
 {
@@ -309,7 +309,7 @@ static const struct workers_handlers worker_handlers = {
     .output = on_output,
 };
 
-/* ---- life -------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void on_look_closed(uv_handle_t *look)
 {

@@ -43,7 +43,7 @@ struct successor_place {
     int port;
 };
 
-/* ---- what follows a join --------------------------------------------------------------------------------------------------- */
+/* ---- what follows a join --------------------------------------------------------------------- */
 
 /* Slurm's signal is lost when it comes before our handlers exist: ask about our own job. */
 struct preempt_check {
@@ -126,7 +126,7 @@ static void cancel_extensions(struct member *m)
     slurm_queue(m->loop, &sweep->work);
 }
 
-/* ---- dialling ------------------------------------------------------------------------------------------------------------------ */
+/* ---- dialling -------------------------------------------------------------------------------- */
 
 static void add_group(const struct member *m, json_object *join)
 {
@@ -221,7 +221,7 @@ int member_join(struct member *m, struct error *err)
                 m->options->connect_timeout_ms, false, err);
 }
 
-/* ---- seeking ------------------------------------------------------------------------------------------------------------------- */
+/* ---- seeking --------------------------------------------------------------------------------- */
 
 static void forget_redirect(struct member *m)
 {
@@ -440,7 +440,7 @@ void member_join_redirect(struct member *m, json_object *msg)
     link_close(m->link, "it does not lead");
 }
 
-/* ---- the leader and its successors --------------------------------------------------------------------------------------------- */
+/* ---- the leader and its successors ----------------------------------------------------------- */
 
 static void free_successors(struct member *m)
 {

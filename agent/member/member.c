@@ -54,7 +54,7 @@ void member_send(struct member *m, json_object *msg)
         json_object_put(msg);
 }
 
-/* ---- messages from the leader ------------------------------------------------------------------------------------------ */
+/* ---- messages from the leader ---------------------------------------------------------------- */
 
 static bool of_current(struct member *m, json_object *msg)
 {
@@ -332,8 +332,8 @@ static void handle_hold(struct member *m, json_object *msg)
         clock_gettime(CLOCK_REALTIME, &ts);
         deadline_ms = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000 + (int64_t)(deadline * 1000);
     }
-    workers_hold(m->group->workers, kind ? kind : "", reason ? reason : "", (int)nodes, deadline_ms,
-                 &held);
+    workers_hold(m->group->workers, kind != NULL ? kind : "", reason != NULL ? reason : "",
+                 (int)nodes, deadline_ms, &held);
     answer = member_generation_message("held", m->generation);
     json_object_object_add(answer, "attached", json_object_new_int(held.attached));
     json_object_object_add(answer, "training", json_object_new_int(held.training));
@@ -428,7 +428,7 @@ static void handle_release(struct member *m, json_object *msg)
 {
     const char *reason = json_get_string(msg, "reason");
 
-    log_debug("%s: released: %s", m->options->node, reason ? reason : "");
+    log_debug("%s: released: %s", m->options->node, reason != NULL ? reason : "");
     m->orderly = true;
     member_end(m, 0);
 }
@@ -490,7 +490,7 @@ void member_on_message(struct link *link, json_object *msg, void *arg)
         member_handle(m, msg);
 }
 
-/* ---- beats, and leaving ------------------------------------------------------------------------------------------------ */
+/* ---- beats, and leaving ---------------------------------------------------------------------- */
 
 /* Without its slurmstepd srun hears nothing of this node any more, neither what its workers write nor that they have ended. */
 static void say_unwatched(struct member *m)
@@ -568,7 +568,7 @@ void member_leave(struct member *m, const char *reason)
     member_send(m, msg);
 }
 
-/* ---- end --------------------------------------------------------------------------------------------------------------- */
+/* ---- end ------------------------------------------------------------------------------------- */
 
 void member_piece_gone(struct member *m)
 {
@@ -584,7 +584,7 @@ static void beat_closed(uv_handle_t *handle)
     member_piece_gone(handle->data);
 }
 
-/* ---- the store ----------------------------------------------------------------------------------------------------------- */
+/* ---- the store ------------------------------------------------------------------------------- */
 
 static int send_store(json_object *msg, void *arg)
 {
@@ -620,7 +620,7 @@ static void close_store(struct member *m)
     m->store = NULL;
 }
 
-/* ---- end, and the beginning ------------------------------------------------------------------------------------------------ */
+/* ---- end, and the beginning ------------------------------------------------------------------ */
 
 /* First the workers, then the output, then the link: what workers wrote last is still handed on. */
 void member_end(struct member *m, int code)

@@ -48,7 +48,7 @@ struct server {
     bool started, ended, linked;
 };
 
-/* ---- life of a process --------------------------------------------------------------------------------------------------- */
+/* ---- life of a process ----------------------------------------------------------------------- */
 
 static void piece_gone(struct pmix *pmix)
 {
@@ -137,7 +137,7 @@ static void on_closed(struct link *link, const char *why, void *arg)
     free_if_over(server);
 }
 
-/* ---- messages -------------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void handle_abort(struct pmix *pmix, int attempt, json_object *msg)
 {
@@ -308,7 +308,7 @@ bool pmix_on_message(struct pmix *pmix, const char *type, json_object *msg)
     return true;
 }
 
-/* ---- start ------------------------------------------------------------------------------------------------------------------ */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static int spawn(struct server *server, int theirs)
 {
@@ -438,7 +438,7 @@ void pmix_alert(struct pmix *pmix, int attempt, const char *kind, const char *re
     send_to_server(pmix, msg);
 }
 
-/* ---- end -------------------------------------------------------------------------------------------------------------------- */
+/* ---- end ------------------------------------------------------------------------------------- */
 
 static void on_timer_closed(uv_handle_t *handle)
 {

@@ -53,7 +53,7 @@ static void say(struct reclaim *r, const char *from)
     r->notice(from, r->arg);
 }
 
-/* ---- the program ------------------------------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static void on_program_closed(uv_handle_t *handle)
 {
@@ -93,7 +93,7 @@ static void run_program(struct reclaim *r)
     uv_close((uv_handle_t *)&r->program, on_program_closed);
 }
 
-/* ---- the address ------------------------------------------------------------------------------------------------------- */
+/* ---- the address ----------------------------------------------------------------------------- */
 
 static size_t on_data(char *data, size_t size, size_t count, void *arg)
 {
@@ -155,7 +155,7 @@ static void request_done(uv_work_t *work, int status)
     free_if_over(r);
 }
 
-/* ---- both -------------------------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 static void on_timer(uv_timer_t *timer)
 {

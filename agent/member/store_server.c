@@ -71,7 +71,7 @@ struct store_server {
     char input[INPUT_SIZE]; /* libuv hands it back before it asks for it again */
 };
 
-/* ---- clients come and go ------------------------------------------------------------------------------------------------------- */
+/* ---- clients come and go --------------------------------------------------------------------- */
 
 static void piece_gone(struct store_server *server)
 {
@@ -151,7 +151,7 @@ static void drop(struct client *client, const char *why)
     uv_close((uv_handle_t *)&client->pipe, on_client_closed);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 struct write {
     uv_write_t request;
@@ -208,7 +208,7 @@ static void reply_error(struct client *client, int64_t id, const char *error, co
     reply(client, id, msg);
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------------------ */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* What of a request goes to the leader; the rest stays here. */
 static json_object *request_message(json_object *asked, bool waits)
@@ -357,7 +357,7 @@ static void resume_clients(struct store_server *server)
     }
 }
 
-/* ---- connections ---------------------------------------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 /* The job's user and nobody else, root neither: what is in the store is the user's program's. */
 static bool is_ours(uv_pipe_t *pipe)
@@ -431,7 +431,7 @@ void store_server_lost(struct store_server *server)
     resume_clients(server);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* A socket's address has 107 bytes, which a directory may well exceed: so it is reached through its descriptor. */
 static int bind_in(int fd, const char *dir)

@@ -135,18 +135,18 @@ static void log_tier(const struct request *request, const struct placement_tier 
 
     if (get_log_level() < LOG_LEVEL_DEBUG)
         return;
-    names = nodes ? bitmap2node_name(nodes) : NULL;
+    names = nodes != NULL ? bitmap2node_name(nodes) : NULL;
     if (tier->above == PLACEMENT_NONE)
         debug(NAME ": JobId=%u: %d nodes of shape %s %s: %s", request->job->job_id, tier->count,
               what,
               tier->nearest                  ? "nearest to the job's"
               : tier->level == PLACEMENT_ANY ? "anywhere"
                                              : "below the job's switches",
-              names ? names : "no");
+              names != NULL ? names : "no");
     else
         debug(NAME ": JobId=%u: %d nodes of shape %s below switch %s, level %d: %s",
               request->job->job_id, tier->count, what, cluster_switch_name(tier->above),
-              tier->level, names ? names : "no");
+              tier->level, names != NULL ? names : "no");
     xfree(names);
 }
 
@@ -164,7 +164,7 @@ static bool *set_of(const struct placement_map *map, bitstr_t *bitmap)
 {
     bool *nodes = calloc((size_t)map->node_count, sizeof(*nodes));
 
-    for (int i = 0; nodes && i < map->node_count; i++)
+    for (int i = 0; nodes != NULL && i < map->node_count; i++)
         nodes[i] = bit_test(bitmap, i);
     return nodes;
 }
@@ -195,7 +195,7 @@ static void find_tiers_of_base(const struct request *request, const struct place
     int min = nodes_wanted(request), max = jobs_max(request->job);
     bool *unclaimed = malloc((size_t)map->node_count * sizeof(*unclaimed));
 
-    if (!unclaimed)
+    if (unclaimed == NULL)
         return;
     memcpy(unclaimed, room->idle, (size_t)map->node_count * sizeof(*unclaimed));
     jobs_keep(map, NULL, unclaimed);
@@ -212,10 +212,11 @@ static void find_tiers_of_extension(const struct request *request, const struct 
 {
     const size_t size = (size_t)map->node_count * sizeof(bool);
     const job_record_t *base = jobs_base(request->job);
-    bool *nodes = base ? calloc(1, size) : NULL, *unclaimed = base ? malloc(size) : NULL;
+    bool *nodes = base != NULL ? calloc(1, size) : NULL,
+         *unclaimed = base != NULL ? malloc(size) : NULL;
     int growth;
 
-    if (nodes && unclaimed) {
+    if (nodes != NULL && unclaimed != NULL) {
         memcpy(unclaimed, room->idle, size);
         growth = jobs_world(map, base, nodes);
         jobs_keep(map, base, unclaimed);
@@ -234,13 +235,13 @@ static void find_tiers(const struct request *request, const struct placement_map
     const struct placement_room room = {usable, idle, idle};
 
     /* What has to boot first, or is outside the job's reservation, is taken only where Slurm does so itself. */
-    for (int i = 0; usable && idle && i < map->node_count; i++)
-        if (usable[i] && (!node_record_table_ptr[i] ||
+    for (int i = 0; usable != NULL && idle != NULL && i < map->node_count; i++)
+        if (usable[i] && (node_record_table_ptr[i] == NULL ||
                           node_record_table_ptr[i]->sched_weight >> LAST_RESORT_BIT))
             usable[i] = idle[i] = false;
-    if (usable && idle && kind == PLACEMENT_BASE)
+    if (usable != NULL && idle != NULL && kind == PLACEMENT_BASE)
         find_tiers_of_base(request, map, &room, tiers);
-    else if (usable && idle)
+    else if (usable != NULL && idle != NULL)
         find_tiers_of_extension(request, map, &room, tiers);
     free(usable);
     free(idle);
@@ -250,7 +251,7 @@ static void find_tiers(const struct request *request, const struct placement_map
 static bool may_share_cores(const job_record_t *job)
 {
     return (slurm_conf.preempt_mode & PREEMPT_MODE_GANG) ||
-           (job->part_ptr && (job->part_ptr->max_share & ~SHARED_FORCE) > 1);
+           (job->part_ptr != NULL && (job->part_ptr->max_share & ~SHARED_FORCE) > 1);
 }
 
 /* Whether only idle nodes will do for a job that is to start now: it has whole nodes, or it could have
@@ -286,7 +287,7 @@ static int is_on(void *candidate, void *nodes)
 {
     const job_record_t *job = candidate;
 
-    return job->node_bitmap && bit_overlap_any(job->node_bitmap, nodes) ? 1 : 0;
+    return job->node_bitmap != NULL && bit_overlap_any(job->node_bitmap, nodes) ? 1 : 0;
 }
 
 /* Could the job start on these nodes now, with nobody leaving for it? A test for the future names no
@@ -295,8 +296,9 @@ static bool starts_freely(const struct request *request, bitstr_t *nodes)
 {
     if (request->mode == SELECT_MODE_WILL_RUN)
         return request->job->start_time <= time(NULL) &&
-               (!request->candidates || !list_find_first(request->candidates, is_on, nodes));
-    return !request->victims || !*request->victims;
+               (request->candidates == NULL ||
+                list_find_first(request->candidates, is_on, nodes) == NULL);
+    return request->victims == NULL || *request->victims == NULL;
 }
 
 /* The best set of nodes first. If it will not do, all nodes: a job that cannot start is tested once
@@ -325,8 +327,8 @@ static int place(const struct request *request, const struct placement_map *map,
 /* A user who says which nodes, or how many switches (with --spread-job: many), has chosen. */
 static bool is_placed_by_user(const job_record_t *job)
 {
-    return job->details->req_node_bitmap || job->req_switch > 0 || job->details->contiguous ||
-           (job->bit_flags & SPREAD_JOB) || job->het_job_id;
+    return job->details->req_node_bitmap != NULL || job->req_switch > 0 ||
+           job->details->contiguous || (job->bit_flags & SPREAD_JOB) || job->het_job_id;
 }
 
 int select_p_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes,
@@ -346,16 +348,16 @@ int select_p_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, ui
     const struct placement_map *map;
     int rc;
 
-    if ((kind == PLACEMENT_RIGID && !candidates) || !job->details || min_nodes == 0 ||
+    if ((kind == PLACEMENT_RIGID && candidates == NULL) || job->details == NULL || min_nodes == 0 ||
         (mode != SELECT_MODE_RUN_NOW && mode != SELECT_MODE_WILL_RUN))
         return stock.job_test(job, nodes, min_nodes, max_nodes, req_nodes, mode, candidates,
                               victims, cores);
     request.memory = job->details->pn_min_memory;
     request.cpus = job->details->min_cpus;
     map = cluster_map();
-    if (map && map->node_count != bit_size(nodes))
+    if (map != NULL && map->node_count != bit_size(nodes))
         map = NULL;
-    if (kind != PLACEMENT_RIGID && map && !is_placed_by_user(job))
+    if (kind != PLACEMENT_RIGID && map != NULL && !is_placed_by_user(job))
         find_tiers(&request, map, kind, nodes, &tiers);
     rc = tiers.count > 0 ? place(&request, map, &tiers, nodes)
                          : request_ask_preempting(&request, map, nodes);

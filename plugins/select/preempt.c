@@ -99,7 +99,7 @@ static struct placement_candidate describe(job_record_t *job, const struct place
         candidate.kind = PLACEMENT_EXTENSION;
         candidate.priority = INT64_MIN;
         candidate.nodes = 0;
-    } else if (candidate.kind == PLACEMENT_EXTENSION && map) {
+    } else if (candidate.kind == PLACEMENT_EXTENSION && map != NULL) {
         candidate.distance = jobs_distance(map, job);
     } else if (candidate.kind == PLACEMENT_BASE) {
         candidate.nodes = jobs_size(job);
@@ -111,8 +111,8 @@ static bool can_be_removed(job_record_t *job)
 {
     uint16_t mode = slurm_job_preempt_mode(job);
 
-    return (IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job)) && job->node_bitmap && job->details &&
-           (mode == PREEMPT_MODE_REQUEUE || mode == PREEMPT_MODE_CANCEL);
+    return (IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job)) && job->node_bitmap != NULL &&
+           job->details != NULL && (mode == PREEMPT_MODE_REQUEUE || mode == PREEMPT_MODE_CANCEL);
 }
 
 static int read_candidates(const struct request *request, const struct placement_map *map,
@@ -127,10 +127,10 @@ static int read_candidates(const struct request *request, const struct placement
                                .jobs = calloc(most, sizeof(*all->jobs)),
                                .list = calloc(most, sizeof(*all->list)),
                                .order = calloc(most, sizeof(*all->order))};
-    if (!all->jobs || !all->list || !all->order)
+    if (all->jobs == NULL || all->list == NULL || all->order == NULL)
         return -1;
     each = list_iterator_create(request->candidates);
-    while ((job = list_next(each))) {
+    while ((job = list_next(each)) != NULL) {
         if (!can_be_removed(job))
             continue;
         /* Its components leave together, on nodes that are not counted here. */
@@ -186,13 +186,13 @@ static int64_t cost_of(const struct request *request, const struct candidates *a
     ListIterator each;
     int64_t cost = 0;
 
-    if (!request->victims) {
+    if (request->victims == NULL) {
         for (int i = 0; i < all->count; i++)
             if (bit_overlap_any(nodes, all->jobs[i]->node_bitmap))
                 cost += all->list[i].nodes;
-    } else if (*request->victims) {
+    } else if (*request->victims != NULL) {
         each = list_iterator_create(*request->victims);
-        while ((job = list_next(each)))
+        while ((job = list_next(each)) != NULL)
             cost += nodes_of(all, job);
         list_iterator_destroy(each);
     }
@@ -249,7 +249,7 @@ static void log_victims(const struct request *request, const struct candidates *
 
 void request_forget_victims(const struct request *request)
 {
-    if (request->victims && *request->victims) {
+    if (request->victims != NULL && *request->victims != NULL) {
         list_destroy(*request->victims);
         *request->victims = NULL;
     }
@@ -316,9 +316,10 @@ int request_ask_preempting(const struct request *request, const struct placement
     int rc, need, picked = 0;
 
     /* Nobody has to leave, or no extension can: then the order is Slurm's. */
-    if (!request->candidates || !jobs_have_extensions() || details->req_node_bitmap ||
+    if (request->candidates == NULL || !jobs_have_extensions() ||
+        details->req_node_bitmap != NULL ||
         bit_overlap(nodes, idle_node_bitmap) >= (int)request->min_nodes || is_site_ordered() ||
-        !list_find_first(request->candidates, find_extension, NULL))
+        list_find_first(request->candidates, find_extension, NULL) == NULL)
         return request_ask(request, nodes, request->candidates);
     if (read_candidates(request, map, nodes, &all) == 0) {
         need = (int)request->min_nodes - count_idle(&all, nodes, &all.exact);

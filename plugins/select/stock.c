@@ -64,12 +64,12 @@ int stock_load(void)
 {
     context = plugin_context_create("select", "select/cons_tres", (void **)&stock, symbols,
                                     sizeof(symbols));
-    return context ? SLURM_SUCCESS : SLURM_ERROR;
+    return context != NULL ? SLURM_SUCCESS : SLURM_ERROR;
 }
 
 void stock_unload(void)
 {
-    if (context)
+    if (context != NULL)
         plugin_context_destroy(context);
     context = NULL;
 }

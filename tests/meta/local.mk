@@ -6,4 +6,5 @@ EXTRA_DIST += \
     tests/meta/configure.bats \
     tests/meta/helpers.bash \
     tests/meta/manuals.bats \
+    tests/meta/rooms.bats \
     tests/meta/tree.bats

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Text for a terminal: cleaned of what others may have put into it, aligned in tables, times in words. */
-#ifndef SELASTIC_TEXT_H
-#define SELASTIC_TEXT_H
+#ifndef SELASTIC_TERMINAL_TEXT_H
+#define SELASTIC_TERMINAL_TEXT_H
 
 #include <stdio.h>
 #include <time.h>

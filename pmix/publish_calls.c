@@ -19,7 +19,7 @@ struct directives {
     int timeout;
 };
 
-/* ---- directives ------------------------------------------------------------------------------------------------------------ */
+/* ---- directives ------------------------------------------------------------------------------ */
 
 /* A number that is not negative, in any of the types that programs use. */
 static bool number_of(const pmix_value_t *value, int *number)
@@ -133,7 +133,7 @@ static pmix_status_t read_directives(const struct call *call, struct directives 
     return status;
 }
 
-/* ---- questions --------------------------------------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 /* It has no world of its own. */
 static bool is_tool(const struct call *call)
@@ -225,7 +225,7 @@ static void ask(struct call *call, const char *what, json_object *msg, pmix_stat
     call_answer(call, status);
 }
 
-/* ---- publish ----------------------------------------------------------------------------------------------------------------- */
+/* ---- publish --------------------------------------------------------------------------------- */
 
 static pmix_status_t add_item(json_object *items, const pmix_info_t *info, size_t *bytes)
 {
@@ -271,7 +271,7 @@ void publish_publish(struct call *call)
     ask(call, "publish", msg, status, on_done);
 }
 
-/* ---- lookup ------------------------------------------------------------------------------------------------------------------ */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 static pmix_status_t read_found(json_object *item, pmix_pdata_t *found)
 {
@@ -350,7 +350,7 @@ void publish_lookup(struct call *call)
     ask(call, "lookup", msg, status, on_found);
 }
 
-/* ---- unpublish --------------------------------------------------------------------------------------------------------------- */
+/* ---- unpublish ------------------------------------------------------------------------------- */
 
 void publish_unpublish(struct call *call)
 {

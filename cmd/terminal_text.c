@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Text for a terminal: cleaned of what others may have put into it, aligned in tables, times in words. */
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 
 #include <limits.h>
 #include <math.h>
@@ -167,7 +167,7 @@ void table_cell(struct table *table, const char *text)
         table->room = table->room ? table->room * 2 : 64;
         table->cells = text_need(reallocarray(table->cells, table->room, sizeof(char *)));
     }
-    table->cells[table->used++] = text_clean(text && *text ? text : NULL, CELL_COLUMNS_MAX);
+    table->cells[table->used++] = text_clean(text != NULL && *text ? text : NULL, CELL_COLUMNS_MAX);
 }
 
 void table_number(struct table *table, long long number)
