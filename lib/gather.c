@@ -22,7 +22,7 @@ struct collective {
 struct gather {
     int node_count;
     int *open;     /* per node: collectives that wait, in which it has begun to give its part */
-    size_t *bytes; /* … and what they hold of it */
+    size_t *bytes; /* bytes that each node has given */
     struct collective *first;
 };
 

@@ -2,7 +2,7 @@
 /* Whether a training makes steps (hang.h). */
 #include "lib/hang.h"
 
-#define FACTOR 10  /* a step may take so many times as long as usual */
+#define FACTOR 10  /* a step may take this many times as long as usual */
 #define LATEST 10  /* steps that say what is usual */
 #define STACKS 2.0 /* seconds for the workers to show where they are */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Strict JSON documents (json_text.h), over json-c's tokener.
  *
- * Even when strict, json-c keeps the last of two equal keys and says nothing (a person who has
- * written "grace" twice believes in the one that was dropped), takes strings in single quotes and
- * UTF-8 in overlong forms, and passes numbers like "1." on to the workers, whose own parsers refuse
- * them. So a text that the tokener has accepted is walked once more. */
+ * Even when strict, json-c accepts some wrong texts. Of two equal keys it keeps the last and says
+ * nothing: a person who has written "grace" twice believes in the dropped one. It takes strings in
+ * single quotes, and UTF-8 in overlong forms. It passes numbers like "1." on to the workers, whose
+ * own parsers refuse them. So a text that the tokener has accepted is checked once more. */
 #include "lib/json_text.h"
 
 #include <limits.h>
@@ -40,7 +40,8 @@ static size_t skip_blanks(const char *text, size_t at, size_t len)
     return at;
 }
 
-/* Remember the key in quotes at text[from..to] as one of object's; -1 if it was there already. */
+/* Remember the key in quotes at text[from..to] as a key of object. -1: object has that key
+ * already. */
 static int add_key(json_object *object, const char *text, size_t from, size_t to, struct error *err)
 {
     struct json_tokener *tok = json_tokener_new();

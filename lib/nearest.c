@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The nodes that are nearest to those that a job has (nearest.h). */
+/* The idle nodes that are nearest to the nodes of a job (nearest.h). */
 #include "lib/nearest.h"
 
 #include <stdint.h>
@@ -8,13 +8,14 @@
 
 #define STEPS_MAX ((int64_t)1 << 22) /* some ten milliseconds */
 
-/* More pairs below one switch are better; of equally many, less loss. */
+/* The worth of a choice: more pairs below one switch are better; of equal numbers of pairs, less
+ * loss. */
 struct worth {
     int64_t pairs, loss;
 };
 
-/* The nodes below one switch at one level: a switch stands above leaves at several where it is the
- * top one. All nodes are one more group, above the top level. */
+/* The nodes below one switch at one level. A switch stands above leaf switches at several levels if
+ * it is the top of a short branch. All nodes together are one more group, above the top level. */
 struct group {
     int idle, free, own;
     int room;            /* how many of its nodes may be taken: idle, but no more than wanted */
@@ -41,7 +42,7 @@ static struct group *all_nodes(const struct search *search)
     return group_at(search, search->levels, PLACEMENT_NONE);
 }
 
-/* The group that the one of a switch at a level is in. */
+/* The group that contains the group of a switch at a level. */
 static struct group *group_of(const struct search *search, int level, int above)
 {
     if (level + 1 == search->levels)
@@ -76,8 +77,8 @@ static int64_t pairs_with(const struct group *group, int taken)
     return (int64_t)taken * group->own + (int64_t)taken * (taken - 1) / 2;
 }
 
-/* What is lost by taking so many of a leaf's nodes. Which leaves the job is on by now is not to be
- * chosen any more. */
+/* The loss from taking that many nodes of a leaf switch. The leaf switches on which the job already
+ * has nodes cannot be chosen any more. */
 static int64_t loss_of(const struct search *search, const struct group *leaf, int taken)
 {
     const int64_t most = (int64_t)search->map->node_count + search->growth + 1;
@@ -110,7 +111,7 @@ static bool is_better(const struct worth *a, const struct worth *b)
     return a->pairs != b->pairs ? a->pairs > b->pairs : a->loss < b->loss;
 }
 
-/* What the group above can have with this one as well. */
+/* Add to the group above the choices that this group offers. */
 static int merge(struct group *above, struct group *group)
 {
     int filled = above->filled + group->room < above->room ? above->filled + group->room
@@ -138,7 +139,7 @@ static int merge(struct group *above, struct group *group)
     return 0;
 }
 
-/* All groups of a level, which is complete, into those above. */
+/* Merge all groups of a level, which is complete, into the groups above. */
 static int merge_level(const struct search *search, int level)
 {
     int rc = 0;
@@ -171,7 +172,8 @@ static int solve(const struct search *search)
     return rc;
 }
 
-/* How many each group gives: of those in one group, the last one was merged with all others there. */
+/* Decide how many nodes each group gives. Of the groups within one group, the last was merged with
+ * all others. */
 static void share_out(const struct search *search)
 {
     all_nodes(search)->taken = search->count;

@@ -10,7 +10,7 @@
 
 /* ---- the map --------------------------------------------------------------------------------- */
 
-/* The switch so many levels above a node, the top one where there are not so many. */
+/* The switch that many levels above a node; the top switch where there are fewer levels. */
 static int switch_above(const struct placement_map *map, int node, int level)
 {
     int at = map->switch_count > 0 ? map->leaf[node] : PLACEMENT_NONE;
@@ -76,8 +76,8 @@ void placement_tiers_clear(struct placement_tiers *tiers)
     *tiers = (struct placement_tiers){0};
 }
 
-/* Takes the tier's nodes, which are freed where they are no use: too few, all that there are, or those
- * of a tier before. */
+/* Takes over the tier's nodes. A tier that is of no use is freed: too few nodes, all nodes that
+ * there are, or the nodes of an earlier tier. */
 static void add_tier(const struct placement_map *map, struct placement_tiers *tiers,
                      const struct placement_tier *tier, int min, int all)
 {
@@ -104,7 +104,7 @@ struct search {
     const bool *free;
     int shapes;
     int *counts;  /* of free nodes, by switch and shape: a large table, of which little is in use */
-    size_t *used; /* where, at most one for each node */
+    size_t *used; /* indices of the used entries, at most one for each node */
     int used_count;
 };
 
@@ -117,7 +117,7 @@ static int search_begin(struct search *search, const struct placement_map *map, 
         if (map->shape[i] > most)
             most = map->shape[i];
     *search = (struct search){.map = map, .free = free, .shapes = most + 2};
-    /* One more of each, for what is not known. */
+    /* One more row and column, for nodes whose switch or shape is not known. */
     search->counts = calloc((size_t)(map->switch_count + 1) * (size_t)search->shapes,
                             sizeof(*search->counts));
     search->used = calloc((size_t)map->node_count + 1, sizeof(*search->used));
@@ -153,8 +153,8 @@ static void count_level(struct search *search, int level)
     }
 }
 
-/* The group with the fewest free nodes, but at least need; or, with most, the most. Of equal ones the
- * first. */
+/* The group with the fewest free nodes, but at least need. With most: the group with the most free
+ * nodes. Of equal groups the first. */
 static bool find_group(struct search *search, int level, int need, bool most, struct group *found)
 {
     const size_t shapes = (size_t)search->shapes;
@@ -194,8 +194,8 @@ static int add_group(const struct placement_map *map, struct placement_tiers *ti
     return 0;
 }
 
-/* Of the leaf switches with nodes of the set: the one where so many are free and as few more as
- * possible, or else the most, if it has min. */
+/* Add the best leaf switch with nodes of the set: the one where that many are free, and as few more
+ * as possible. If there is none: the leaf switch with the most, if it has min. */
 static int add_leaf(const struct placement_map *map, struct placement_tiers *tiers,
                     const bool *usable, const bool *free_nodes, const bool *set, int min,
                     int wanted)
@@ -280,7 +280,7 @@ int placement_base(const struct placement_map *map, const struct placement_room 
 
 /* ---- extensions ------------------------------------------------------------------------------ */
 
-/* The shape of most nodes of a set; of equal ones the first. */
+/* The shape of most nodes of a set; of equally frequent shapes the first. */
 static int common_shape(const struct placement_map *map, const bool *nodes)
 {
     int best = PLACEMENT_NONE, most = 0;
@@ -288,7 +288,7 @@ static int common_shape(const struct placement_map *map, const bool *nodes)
     for (int i = 0; i < map->node_count; i++) {
         int same = 0;
 
-        /* Each shape is counted where it is first seen. A job has few shapes, mostly one. */
+        /* Each shape is counted where it first occurs. A job has few shapes, mostly one. */
         if (!nodes[i] || (most > 0 && map->shape[i] == best))
             continue;
         for (int k = 0; k < map->node_count; k++)
@@ -301,8 +301,8 @@ static int common_shape(const struct placement_map *map, const bool *nodes)
     return best;
 }
 
-/* Marks, for each switch, whether it is that of a level above one of the nodes. above[0]: no switch.
- * Returns it if it is only one, else PLACEMENT_NONE. */
+/* Mark each switch that is the switch at that level above one of the nodes. above[0] stands for no
+ * switch. Returns the marked switch if there is only one, else PLACEMENT_NONE. */
 static int mark_above(const struct placement_map *map, const bool *nodes, int level, bool *above)
 {
     int only = PLACEMENT_NONE, count = 0;
@@ -325,12 +325,15 @@ struct wish {
     const struct placement_room *room;
     const bool *nodes;
     int min, growth;
-    bool *above;  /* room for mark_above */
-    bool *before; /* the nodes of the level before: no leaf of those is better than all of them */
+    bool *above; /* room for mark_above */
+    /* The nodes of the level before: a leaf switch of that level is never better than all of
+     * them. */
+    bool *before;
 };
 
-/* The nodes of a shape that are nearest to the job's. Below one leaf switch, all usable ones are as
- * good; below several, these very ones, as Slurm would look for those that are near each other only. */
+/* Add the nodes of a shape that are nearest to the job's nodes. Below one leaf switch all usable
+ * nodes are as good. Below several leaf switches the set has only the nearest nodes: Slurm would
+ * choose nodes that are near each other only. */
 static int add_nearest(const struct wish *wish, struct placement_tiers *tiers, int shape)
 {
     const struct placement_map *map = wish->map;
@@ -365,8 +368,8 @@ static int add_nearest(const struct wish *wish, struct placement_tiers *tiers, i
     return 0;
 }
 
-/* The nodes of a shape below the switches of a level, and before them those of the best leaf that is
- * new at this level. */
+/* Add the nodes of a shape below the switches of a level. Before them, add the nodes of the best
+ * leaf switch that is new at this level. */
 static int add_level(const struct wish *wish, struct placement_tiers *tiers, int level, int shape)
 {
     const struct placement_map *map = wish->map;
@@ -392,7 +395,8 @@ static int add_level(const struct wish *wish, struct placement_tiers *tiers, int
     return rc;
 }
 
-#define LEVELS_MAX 3 /* that are tried one by one; in deeper trees all that is above them is one */
+/* Levels that are tried one by one; in deeper trees all levels above count as one. */
+#define LEVELS_MAX 3
 
 int placement_extension(const struct placement_map *map, const struct placement_room *room,
                         const bool *nodes, int min, int growth, struct placement_tiers *tiers)
@@ -440,7 +444,8 @@ struct ranking {
     int64_t top; /* the highest priority of an extension */
 };
 
-/* A base is no easier to have than any extension; among rigid jobs it has the priority that it has. */
+/* A base has at least the priority of any extension. Among rigid jobs a base keeps its own
+ * priority. */
 static int64_t priority_of(const struct ranking *ranking, const struct placement_candidate *at)
 {
     return at->kind == PLACEMENT_BASE && at->priority < ranking->top ? ranking->top : at->priority;
@@ -512,8 +517,8 @@ static int64_t cost_of(const struct placement_candidate *candidate)
     return candidate->nodes * (candidate->kind == PLACEMENT_BASE ? BASE_COST + 1 : 1);
 }
 
-/* The cost of the cheapest set among candidates i, i + 1, … that gives need nodes is best[i][need];
- * with it, those that belong to the first such set in the order are picked. */
+/* best[i][need] is the cost of the cheapest set among candidates i, i + 1, … that gives need nodes.
+ * Picked are the members of the first such set in the order. */
 static int pick_cheapest(const struct placement_candidate *list, const int *order, int count,
                          int need, bool *picked)
 {
@@ -550,7 +555,8 @@ static int pick_cheapest(const struct placement_candidate *list, const int *orde
     return 0;
 }
 
-/* Where there are too many: in order until it is enough, and then without those that are too much. */
+/* For lists that are too long: pick in order until there are enough nodes, then drop the picked
+ * jobs that are not needed. */
 static void pick_in_order(const struct placement_candidate *list, const int *order, int count,
                           int need, bool *picked)
 {
@@ -568,7 +574,7 @@ static void pick_in_order(const struct placement_candidate *list, const int *ord
     }
 }
 
-/* Moves the picked ones to the front; both parts stay in order. */
+/* Move the picked jobs to the front. Both parts stay in order. */
 static int move_picked(int *order, int count, const bool *picked)
 {
     int *rest = malloc((size_t)count * sizeof(*rest)), moved = 0, kept = 0;

@@ -149,7 +149,7 @@ static void remove_entry(struct publish *publish, struct entry **at)
 
 /* ---- put ------------------------------------------------------------------------------------- */
 
-/* An entry of that key, too, one of whose processes is its owner or the other way round. */
+/* Does an entry of that key exist that some process would see together with the new one? */
 static bool collides(const struct publish *publish, const struct publish_process *owner,
                      enum publish_range range, const char *key)
 {
@@ -332,7 +332,7 @@ int publish_read(struct publish *publish, const struct publish_question *questio
     return count;
 }
 
-/* Remove those for which gone says so. */
+/* Remove the entries for which gone() is true. */
 static int sweep(struct publish *publish, bool (*gone)(struct entry *e, const void *arg),
                  const void *arg)
 {

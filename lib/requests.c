@@ -9,8 +9,8 @@
 #include "lib/text.h"
 
 struct requests {
-    struct request *list
-        [REQUESTS_MAX]; /* in the order in which they came; those that have ended stay until they are taken */
+    /* In the order in which they came; ended requests stay until they are taken. */
+    struct request *list[REQUESTS_MAX];
     int count;
     int numbers; /* given so far */
     struct {
@@ -303,7 +303,7 @@ static int begin(struct request *request, const struct request_situation *now, i
     return 0;
 }
 
-/* The next one, and with one to grow all to grow that follow it. */
+/* Begin the next request. With a request to grow, begin all requests to grow that follow it. */
 static void begin_next(struct requests *requests, const struct request_situation *now)
 {
     const struct request *current = requests_current(requests);

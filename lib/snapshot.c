@@ -43,7 +43,8 @@ bool snapshot_key_covers(const struct snapshot_key *has, const struct snapshot_k
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* A number as printf writes it, at *text, which goes behind it: so that two names are never the same thing. */
+/* Read a number as printf writes it, at *text, and move *text behind it. Only one form of a number
+ * is allowed, so that two names never mean the same. */
 static bool take_number(const char **text, uint32_t *value)
 {
     size_t len = strspn(*text, DIGITS);

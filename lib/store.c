@@ -12,7 +12,8 @@
 
 #define NUMBER_SIZE 24 /* of an int64_t in decimal */
 
-/* A value, shared by its key and the answers that carry it: a thousand that wait for a large one do not need a thousand of it. */
+/* A value, shared by its key and the answers that carry it: a thousand requests that wait for a
+ * large value do not need a thousand copies. */
 struct bytes {
     int holders;
     size_t len;
@@ -35,7 +36,7 @@ struct scope {
     struct store_scope name;
     struct lh_table *table; /* key → struct bytes */
     size_t bytes;
-    struct asked *first, **last; /* those that wait, the oldest first */
+    struct asked *first, **last; /* requests that wait, the oldest first */
     int waiters;
     size_t waiter_bytes;
     struct scope *next;
@@ -44,7 +45,7 @@ struct scope {
 struct store {
     struct scope *scopes;
     int scope_count;
-    struct asked *first, **last; /* those that are answered */
+    struct asked *first, **last; /* requests that have been answered */
     struct asked *taken;         /* by the last store_answer */
 };
 
@@ -139,7 +140,7 @@ static void set_value(struct asked *asked, struct bytes *bytes)
     asked->answer.len = bytes->len;
 }
 
-/* Take the one that *at points to out of those that wait. */
+/* Remove the request that *at points to from the waiting requests. */
 static struct asked *unlink_waiter(struct scope *scope, struct asked **at)
 {
     struct asked *asked = *at;
@@ -451,7 +452,7 @@ static void wait_or_answer(struct store *store, struct scope *scope,
     }
 }
 
-/* Why the request is not one, NULL: it is. */
+/* Why the request is not allowed, NULL: it is. */
 static const char *fault_of(const struct store_request *request, size_t *key_bytes)
 {
     bool many = request->op == STORE_WAIT || request->op == STORE_CHECK;

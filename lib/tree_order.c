@@ -90,13 +90,14 @@ static int count_shared(const char *a, const char *b)
     return count;
 }
 
-/* The walk ends with what is nearer to its end than its beginning is: gone there before, it would have to come back. */
+/* The walk ends with the nodes that are nearer to its end than the nodes at its beginning: if it
+ * went to them earlier, it would have to come back. */
 static bool is_tail(const struct walk *walk, const char *path)
 {
     return count_shared(path, walk->last) > walk->shared;
 }
 
-/* Two children of one switch; near: the child that is first, or last, NULL if none is. */
+/* Compare two children of one switch. near: the child that is first, or last, NULL if none is. */
 static int compare_children(const char *a, const char *b, const char *near, bool tail)
 {
     if (*a == '\0' || *b == '\0')

@@ -183,8 +183,8 @@ static int check_distinct(const struct world *world, struct error *err)
     return rc;
 }
 
-/* A copy of text as one line: what is no printable character (of ASCII, or a byte of UTF-8)
- * becomes a blank. */
+/* A copy of text as one line: a byte that is neither printable ASCII nor part of UTF-8 becomes a
+ * blank. */
 static char *one_line(const char *text)
 {
     char *copy = strdup(text);
