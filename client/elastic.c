@@ -305,7 +305,7 @@ int elastic_get(const char *key, void *value, size_t *size, int timeout_ms)
 
 /* ---- snapshots ------------------------------------------------------------------------------- */
 
-/* One worker of the first node, and one of the last. */
+/* One worker of the first node and one of the last node keep snapshots. */
 static bool keeps_snapshots(const struct elastic_world *world)
 {
     return world->local_rank == 0 &&

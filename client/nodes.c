@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a worker asks of its job by PMIx (nodes.h).
+/* Requests of a worker to its job by PMIx (nodes.h).
  *
- * libpmix is loaded when the first of these functions is called, and never linked: a program that only asks for events does not need it, and one
- * that uses it already, such as an MPI program, shares it. So nothing here may be a macro of PMIx that calls a function of PMIx.
+ * libpmix is loaded when the first of these functions is called, and never linked. A program that
+ * only asks for events does not need libpmix; a program that uses it already, such as an MPI
+ * program, shares it. So nothing here may be a macro of PMIx that calls a function of PMIx.
  *
- * A PMIx server can be stopped or killed at any time. Nothing waits for it longer than a limit: PMIx_Init and PMIx_Finalize, which have no
- * other form, run in a thread of their own, and of all other calls those are used that answer by a callback. What is answered too late belongs to the
- * callback, which frees it. No lock is held while PMIx is called.
+ * A PMIx server can be stopped or killed at any time. Nothing waits for it longer than a limit.
+ * PMIx_Init and PMIx_Finalize have no other form, so they run in a thread of their own. Of all
+ * other calls the forms are used that answer by a callback. An answer that comes too late belongs
+ * to the callback, which frees it. No lock is held while PMIx is called.
  *
- * How an accepted request ends is told by an event (events.c of the server), twice by some releases. The server keeps it for those who come
- * later: that is how a process hears what its predecessor has asked for. */
+ * An event tells how an accepted request ends (events.c of the server); some releases send two. The
+ * server keeps the event for processes that come later: that is how a process hears of requests of
+ * its predecessor. */
 #include "client/nodes.h"
 
 #include <dlfcn.h>
@@ -66,7 +69,7 @@ static struct {
     size_t ended_count;
 } nodes = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* A question, until both the one who asks and the callback are through. */
+/* A question. It lives until both the caller and the callback are through. */
 struct op {
     bool done, dropped;
     pmix_status_t status;
@@ -153,7 +156,8 @@ static void on_lost(size_t handler, pmix_status_t code, const pmix_proc_t *sourc
                     pmix_info_t info[], size_t count, pmix_info_t results[], size_t result_count,
                     pmix_event_notification_cbfunc_fn_t done, void *cookie)
 {
-    /* Any process may send such an event; of the server's own end the library tells in the server's name. */
+    /* Any process may send such an event. An event about the server's own end comes from the
+     * library, in the server's name. */
     if (source == NULL || strncmp(source->nspace, nodes.self.nspace, PMIX_MAX_NSLEN) != 0) {
         pthread_mutex_lock(&nodes.lock);
         nodes.lost = true;
@@ -254,7 +258,8 @@ static void *run_leave(void *arg)
     return NULL;
 }
 
-/* With the lock held. The program's signals are not for this thread, nor for those that PMIx starts from it. */
+/* With the lock held. The program's signals are not for this thread, nor for threads that PMIx
+ * starts from it. */
 static void begin(enum state state, void *(*run)(void *arg))
 {
     pthread_attr_t attributes;
@@ -397,7 +402,8 @@ static void on_info(pmix_status_t status, pmix_info_t *info, size_t count, void 
         release(release_arg);
 }
 
-/* Of a call that PMIx has taken, or not (status). NULL: op is the callback's now, and the reason in err. */
+/* The result of a call that PMIx has taken, or has not (status). NULL: op belongs to the callback
+ * now, and the reason is in err. */
 static struct op *settle(struct op *op, pmix_status_t status, int64_t ms,
                          struct event_client_error *err)
 {
@@ -562,7 +568,7 @@ int nodes_cancel(const char *id, struct event_client_error *err)
     return request(op, PMIX_ALLOC_REQ_CANCEL, NULL, err);
 }
 
-/* With the lock held: the one of that id, or the oldest that has not been taken. */
+/* With the lock held: take the result with that id, or the oldest that has not been taken. */
 static bool take_result(const char *id, struct elastic_result *result)
 {
     size_t first = nodes.ended_count > RESULTS ? nodes.ended_count - RESULTS : 0;

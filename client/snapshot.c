@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Writing snapshots (snapshot.h).
  *
- * Two buffers, snapshot/0 and 1 below the node's run directory, which is in memory, are written in turn. One is complete as long as its
- * complete.json is there: that goes first, and comes last, by rename. So whenever this process is killed the buffer that it does not write to is
- * whole. slurm_elastic._snapshot does the same.
+ * There are two buffers, snapshot/0 and snapshot/1 below the node's run directory, which is in
+ * memory. They are written in turn. A buffer is complete as long as its complete.json is there: the
+ * file is removed first, and comes last, by rename. So whenever this process is killed, the buffer
+ * that it does not write to is whole. slurm_elastic._snapshot does the same.
  *
- * libsodium is loaded by the first snapshot and never linked, as libpmix is: a program that keeps none does not need it. */
+ * libsodium is loaded by the first snapshot and never linked, as libpmix is: a program that keeps
+ * no snapshots does not need it. */
 #include "client/snapshot.h"
 
 #include <dirent.h>
@@ -41,7 +43,7 @@ static struct {
     __typeof__(crypto_generichash_final) *end;
 } hash;
 
-/* One that is being written. */
+/* A snapshot that is being written. */
 struct job {
     char snapshot[PATH_MAX]; /* the directory of the buffers */
     char checkpoint[PATH_MAX];
@@ -58,16 +60,16 @@ struct job {
     } parts[ELASTIC_PARTS_MAX];
 };
 
-/* Of the process, as there is one worker in it. */
+/* Of the process, since the process is one worker. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* of the monotonic clock */
     bool ready;             /* the condition and libsodium are */
     bool writing;
-    int outcome; /* of the last one */
+    int outcome; /* of the last snapshot */
     struct event_client_error why;
     int newest; /* the buffer that was completed last; -1: whatever another process has left */
-    char *copy; /* of all parts, one behind the other; used again by the next one */
+    char *copy; /* all parts, one behind the other; the next snapshot uses it again */
     size_t room;
 } snapshots = {.lock = PTHREAD_MUTEX_INITIALIZER, .newest = -1};
 
@@ -271,7 +273,7 @@ static int64_t completed(int parent, int index)
     return (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 }
 
-/* Never the newest one that there is, whoever has written it. */
+/* Choose a buffer, but never the newest snapshot that there is, whoever has written it. */
 static int choose(int parent)
 {
     if (snapshots.newest >= 0)
@@ -394,7 +396,7 @@ static int check_parts(const struct elastic_part *parts, int count, struct event
     return 0;
 }
 
-/* Directories of the moment: those of a job that is at work later. */
+/* Directories of the present moment: a job that runs later has others. */
 static int describe(struct job *job, const struct snapshot_place *place,
                     struct event_client_error *err)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Asking the agent's store (store.h).
+/* Requests to the agent's store (store.h).
  *
- * Each call connects, asks and hangs up: nothing is shared between threads, nothing is left to a forked child, and what was interrupted leaves
- * no half of an answer behind. This library needs libc only, so that requests are printed and answers, which are flat JSON objects of
- * strings and integers, are read here.
+ * Each call connects, asks and closes the connection. So threads share nothing, a forked child
+ * inherits nothing, and an interrupted call leaves no half of an answer behind. This library needs
+ * libc only: so it prints requests itself, and parses answers itself, which are flat JSON objects
+ * of strings and integers.
  *
- * The agent can be stopped or killed at any time: nothing waits for it longer than a limit, but for a get without one. */
+ * The agent can be stopped or killed at any time: no call waits longer than a limit, except a get
+ * without a limit. */
 #include "client/store.h"
 
 #include <arpa/inet.h>
@@ -44,7 +46,8 @@ static int fail(struct event_client_error *err, const char *what, const char *wh
 
 /* ---- a connection ---------------------------------------------------------------------------- */
 
-/* A directory's path can be longer than a socket's address: it is reached through its descriptor. -1 with errno. */
+/* The path of a directory can be longer than a socket's address: so the socket is reached through a
+ * descriptor of its directory. -1 with errno. */
 static int connect_to(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -79,7 +82,8 @@ static int connect_to(const char *path)
     return rc == 0 ? fd : -1;
 }
 
-/* Until the socket is ready for that, or until then (INT64_MAX: for ever). False, with errno: it is not. */
+/* Wait until the socket is ready for `what`, but no longer than `until` (INT64_MAX: no limit).
+ * False, with errno: it is not ready. */
 static bool wait_until(int fd, short what, int64_t until)
 {
     struct pollfd ready = {.fd = fd, .events = what};
@@ -172,7 +176,8 @@ static size_t encode(const unsigned char *from, size_t size, char *to)
     return (size_t)(to - begin);
 }
 
-/* Bytes that it stands for, of which so many as there is room for are stored; SIZE_MAX: it is not base64. */
+/* Decode base64. Returns the number of bytes that the text stands for; only as many as fit are
+ * stored. SIZE_MAX: the text is not base64. */
 static size_t decode(const char *from, size_t len, unsigned char *to, size_t room)
 {
     size_t size = 0, padding = 0;
@@ -231,7 +236,7 @@ static const char *find_string(const char *text, const char *name, size_t *len)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* One request and its answer, which the caller frees; NULL with the reason in err. */
+/* Send one request. Returns its answer, which the caller frees; NULL with the reason in err. */
 static char *exchange(const struct store_client *store, char *request, size_t len, int64_t until,
                       struct event_client_error *err)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One connection: frames in and out of a libuv stream, its end, the threads that ask munged.
  *
- * A link has two handles, the stream and a timer, and is freed when both are closed. Its timer
- * means, by state: the deadline of the handshake or of an attempt, the pause between two
- * attempts, or the time to write the rest while closing.
+ * A link has two handles, the stream and a timer, and is freed when both are closed. The timer
+ * means, by state: the deadline of the handshake or of an attempt, the pause between two attempts,
+ * or the time to write the rest while closing.
  *
- * munged may hang. What is asked of it runs in a worker thread, on a job of its own that outlives
- * the link if it must: a link that ends takes its name off the job and leaves. */
+ * munged may hang. Questions to it run in a worker thread, on a job that may outlive the link: a
+ * link that ends takes its name off the job. */
 #include "common/link_private.h"
 
 #include <netdb.h>
@@ -206,7 +206,7 @@ static void release(struct link *link)
 {
     if (link->tcp_live || link->timer_live)
         return;
-    /* A server may have changed hands since this one was in its list. */
+    /* Another handler may own the server since this link was in its list. */
     if (link->server != NULL && link->announced)
         link->server->handlers.closed(link, link->why, link->server->arg);
     else if ((link->announced || link->dialer != NULL) && link->handlers.closed != NULL)
@@ -276,7 +276,7 @@ static void fail_text(struct link *link, const char *what)
         link_end(link, why);
         return;
     case LINK_WAITING:
-        return; /* one failure ends an attempt, others may follow from it */
+        return; /* one failure ends an attempt, more failures may follow from it */
     default:
         break;
     }

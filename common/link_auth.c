@@ -10,8 +10,7 @@
 #include <munge.h>
 #include <sodium.h>
 
-/* Long enough for clocks that are not quite together, short for a credential that serves one
- * handshake. */
+/* Long enough for clocks that differ a little, short for a credential that serves one handshake. */
 #define CREDENTIAL_SECONDS 60
 #define CREDENTIAL_DEPTH   2
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The client's side: finding the leader among its candidate ports, and proving oneself to it.
+/* The client's side: finding the leader among its candidate ports, and the proof to it.
  *
  * The dialer tries each port at each address, one after the other, and begins again after a pause
  * until the time is up: members of a job start together, and the leader may be the last to be
- * ready. Whoever does not prove to be the leader of this incarnation is passed over, since any
+ * ready. A peer that does not prove to be the leader of this incarnation is passed over, since any
  * user of the node may have taken one of the ports. */
 #include "common/link_private.h"
 
@@ -20,7 +20,7 @@
 #define PAUSE_FIRST_MS 10
 #define PAUSE_MAX_MS   800
 
-/* How much a failure tells the user; the most telling one is reported in the end. */
+/* How much a failure tells the user; the failure that tells most is reported in the end. */
 enum { SEVERITY_ABSENT, SEVERITY_STRANGE, SEVERITY_OTHER_JOB, SEVERITY_REFUSED };
 
 struct resolve_job {
@@ -218,7 +218,7 @@ static void received_accept(struct link *link, json_object *msg)
     start_job(link, job);
 }
 
-/* The reason comes from somebody who has proved nothing and goes to the user's terminal. */
+/* The reason comes from a peer that has proved nothing, and goes to the user's terminal. */
 static void received_refuse(struct link *link, json_object *msg)
 {
     const char *reason = link_field(msg, "reason");

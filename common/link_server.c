@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The leader's side: listening, letting in, and refusing.
  *
- * Anybody on the network may connect, so what has not proved itself gets little: a small frame, a
- * few seconds, one of PENDING_MAX places. When all places are taken the one that has kept us
- * waiting longest goes, but nobody goes within PATIENCE_MS: else a thousand agents that come at
- * once would push each other out. Who has not said a word goes sooner: whoever has waited in the
- * kernel's queue for a place, as all do then, has had the time for its hello. So ten thousand that
- * connect again and again do not fill that queue. Until a place is free nothing is accepted; the
- * kernel keeps who knocks.
+ * Anybody on the network may connect, so a peer that has proved nothing gets little: a small frame,
+ * a few seconds, one of PENDING_MAX places. When all places are taken, the connection that has
+ * waited longest is closed. But no connection is closed within PATIENCE_MS: else a thousand agents
+ * that come at once would push each other out. A connection that has said nothing is closed sooner:
+ * while it waited in the kernel's queue for a place, as all do then, it had the time to send its
+ * hello. So ten thousand peers that connect again and again do not fill that queue. Until a place
+ * is free no connection is accepted; the kernel keeps new ones in its queue.
  *
- * The socket is polled and accepted by hand, not through uv_listen, because libuv has no way to
- * stop listening for a moment when descriptors run out. */
+ * The socket is polled and accepted by hand, not through uv_listen: libuv has no way to stop
+ * listening for a moment when descriptors run out. */
 #include "common/link_private.h"
 
 #include <errno.h>
@@ -157,7 +157,8 @@ static void received_hello(struct link *link, json_object *msg)
         refuse(link, "the role is none of " LINK_ROLE_AGENT ", " LINK_ROLE_CONTROL
                      " and " LINK_ROLE_VOTER);
     } else if (server->options.successor && strcmp(role, LINK_ROLE_VOTER) != 0) {
-        refuse(link, "does not lead the job"); /* those who look for the leader go on to the next */
+        /* Agents that look for the leader go on to the next candidate. */
+        refuse(link, "does not lead the job");
     } else {
         snprintf(link->role, sizeof(link->role), "%s", role);
         randombytes_buf(link->nonce, sizeof(link->nonce));
@@ -210,7 +211,7 @@ void link_server_received(struct link *link, json_object *msg)
         link_fail(link, "does not keep to the handshake");
 }
 
-/* Whoever connects and says nothing, as port scanners do, is of no interest to the job's user. */
+/* A connection without a word, as port scanners make, does not interest the job's user. */
 void link_server_note(const struct link *link, const char *why)
 {
     struct link_server *server = link->server;

@@ -123,8 +123,8 @@ static char *gres_option(const char *tres, int nodes)
     return NULL;
 }
 
-/* What each node of the job has. GPUs that were asked for by job, task or socket are divided among
- * the nodes. Those that an exclusive job has only because its nodes have them do not count. */
+/* The GRES of each node of the job. GPUs that were asked for by job, task or socket are divided
+ * among the nodes. GPUs that an exclusive job has only because its nodes have them do not count. */
 static char *gres_per_node(const slurm_job_info_t *job, int nodes)
 {
     if (job->tres_per_node != NULL)
@@ -388,7 +388,7 @@ int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t ui
         if (job->uid != uid || !job->comment || strcmp(job->comment, mark) != 0 ||
             job->state == JOB_KIND_ENDED || job->state == JOB_KIND_ENDING)
             continue;
-        /* the others are cancelled all the same; the first error is the one that is told */
+        /* The other extensions are cancelled all the same; the first error is reported. */
         if (slurm_client_cancel(job->id, broken ? NULL : err) == 0)
             cancelled++;
         else

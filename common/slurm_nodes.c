@@ -8,7 +8,7 @@
 
 #include "lib/text.h"
 
-/* Slurm before 23.11 writes hostlist_t for a pointer to struct hostlist, later versions hostlist_t *. */
+/* A pointer to struct hostlist is hostlist_t in Slurm before 23.11, and hostlist_t * later. */
 typedef struct hostlist hostlist;
 /* Flags of a node that can take a job now. Every other flag says that the node cannot, also a flag
  * that only a later version of Slurm has. */
@@ -16,8 +16,9 @@ typedef struct hostlist hostlist;
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-/* This one and the next without the mutex, which another thread may hold for many seconds while slurmctld is down: the leader's loop calls them. A list of
- * our own is nobody else's, and libslurm's lists lock themselves. */
+/* Without the mutex, as slurm_client_compress(): the leader's loop calls both, and another thread
+ * may hold the mutex for many seconds while slurmctld is down. No other thread has this list, and
+ * libslurm's lists lock themselves. */
 char **slurm_client_expand(const char *expression)
 {
     hostlist *list;
@@ -73,7 +74,8 @@ static bool node_is_unwell(const node_info_t *node)
            (node->node_state & NODE_STATE_BASE) == NODE_STATE_DOWN;
 }
 
-/* One by one: the list of all nodes of a large cluster is long, and asked for by every elastic job. */
+/* One node at a time: the list of all nodes of a large cluster is long, and every elastic job
+ * asks. */
 int slurm_client_unwell(char *const *nodes, bool *unwell, struct error *err)
 {
     int rc = 0;

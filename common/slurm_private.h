@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files over libslurm share: slurm_jobs.c, slurm_nodes.c, slurm_site.c (slurm_client.h). */
+/* What slurm_jobs.c, slurm_nodes.c and slurm_site.c share (slurm_client.h). */
 #ifndef ELASTIC_SLURM_PRIVATE_H
 #define ELASTIC_SLURM_PRIVATE_H
 

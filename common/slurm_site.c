@@ -104,7 +104,7 @@ static int load_switches(struct slurm_switch **list, int *count, struct error *e
     return *list != NULL ? 0 : error_set(err, "out of memory");
 }
 #else
-/* The answer is one of several kinds since, which only Slurm's own programs can read. */
+/* Since 23.11 the answer is one of several kinds that only Slurm's own programs can read. */
 static int load_switches(struct slurm_switch **list, int *count, struct error *err)
 {
     (void)list;
