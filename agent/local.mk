@@ -5,6 +5,8 @@ noinst_LTLIBRARIES += agent/libelasticagent.la
 
 agent_libelasticagent_la_SOURCES = \
     agent/handover.h \
+    agent/job_policy.c \
+    agent/job_policy.h \
     agent/options.c \
     agent/options.h \
     agent/output.c \
@@ -13,6 +15,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/paths.h \
     agent/pattern.c \
     agent/pattern.h \
+    agent/place.c \
+    agent/place.h \
     agent/port.c \
     agent/port.h \
     agent/reserve_file.c \
@@ -61,6 +65,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/member/member.c \
     agent/member/member.h \
     agent/member/member_internal.h \
+    agent/member/member_messages.c \
     agent/member/member_pmix.c \
     agent/member/member_reclaim.c \
     agent/member/pmix.c \
@@ -79,6 +84,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/workers/process_tree.h \
     agent/workers/worker_error.c \
     agent/workers/worker_error.h \
+    agent/workers/worker_signals.c \
     agent/workers/worker_start.c \
     agent/workers/worker_worlds.c \
     agent/workers/workers.c \
