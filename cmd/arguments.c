@@ -180,7 +180,8 @@ static int take_option(struct arguments *arguments, int option, const char *valu
     }
 }
 
-/* getopt would take -2 for an option: move a difference of nodes out of its sight. Returns it, or NULL. */
+/* Getopt would take -2 for an option: move a difference of nodes out of its sight. Returns the
+ * difference, or NULL. */
 static char *take_difference(int *argc, char **argv)
 {
     for (int i = 1; i < *argc && strcmp(argv[i], "--") != 0; i++) {
@@ -213,7 +214,7 @@ static int parse_options(const struct syntax *syntax, int argc, char **argv,
                          struct arguments *arguments, struct error *err)
 {
     int option;
-    optind = 0; /* glibc: start anew */
+    optind = 0; /* glibc: begin again */
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":h", syntax->options, NULL)) != -1) {
         const char *word = argv[optind - 1];
@@ -244,7 +245,7 @@ static int parse_operands(const struct syntax *syntax, char **operands, int coun
                                 &arguments->nodes, err);
 }
 
-/* The syntax of the action that argv[1] names. NULL with err set if it names none. */
+/* The syntax of the action that argv[1] names. NULL with err if argv[1] names no action. */
 static const struct syntax *find_action(const char *word, struct arguments *arguments,
                                         struct error *err)
 {

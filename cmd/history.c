@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `selastic history JOB`: every generation of a job, from its leader or, when it has ended, from its files. */
+/* `selastic history JOB`: every generation of a job, from its leader or from its files. */
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
@@ -25,11 +25,11 @@
 #define TIMELINE_WIDTH 80 /* without a terminal */
 #define TIMELINE_ROWS  40
 
-/* Where a job's files are, and whose they are. */
+/* Where a job's files are, and which user they belong to. */
 struct place {
     uid_t uid;
     gid_t gid;
-    char *user; /* NULL: stay who we are */
+    char *user; /* NULL: stay this user */
     char *dir;
     double end; /* Unix time of the job's end, 0: not known */
     bool over;
@@ -84,8 +84,8 @@ static int find_place(const struct arguments *arguments, const struct site *site
     return 0;
 }
 
-/* root reads another user's files as that user: what lies there may lead anywhere, and a home directory on NFS may be
- * closed to root. */
+/* Root reads another user's files as that user: links there may lead anywhere, and a home directory
+ * on NFS may be closed to root. */
 static int become_owner(const struct place *place, struct error *err)
 {
     if (geteuid() != 0 || place->user == NULL || place->uid == 0)
@@ -123,7 +123,7 @@ static json_object *read_history(const struct arguments *arguments, const struct
     return history;
 }
 
-/* The leader is gone or silent: why is what it was asked for in vain. */
+/* The leader is gone or silent; `why` is the reason why it could not be asked. */
 static json_object *from_files(const struct arguments *arguments, const struct site *site,
                                const struct job_info *info, const struct error *why,
                                struct place *place, struct error *err)

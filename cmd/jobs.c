@@ -44,7 +44,7 @@ static int by_id(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Sure ones in the order of their ids, then the others, newest first. */
+/* Sure bases in the order of their ids, then the others, newest first. */
 static int by_rank(const void *a, const void *b)
 {
     bool x = ((const struct base_job *)a)->sure, y = ((const struct base_job *)b)->sure;
@@ -98,7 +98,7 @@ struct base_job *jobs_find_bases(const struct job_info *list, int count, int *fo
     return bases;
 }
 
-/* The sizes that admission has noted. */
+/* Add the sizes that admission has noted. */
 static bool noted_sizes(const struct job_info *info, struct sizes *sizes)
 {
     if (!marked(info))
@@ -120,7 +120,7 @@ static void add_number(json_object *entry, const char *key, int64_t number)
     json_object_object_add(entry, key, number < 0 ? NULL : json_object_new_int64(number));
 }
 
-/* What only the leader knows. */
+/* Add the values that only the leader knows. */
 static void add_state(json_object *entry, json_object *state)
 {
     const char *why = json_get_string(state, "why_not_more");
@@ -133,7 +133,7 @@ static void add_state(json_object *entry, json_object *state)
     add_text(entry, "why", why != NULL && *why ? why : json_get_string(state, "why_size"));
 }
 
-/* What Slurm knows. */
+/* Add the values that Slurm knows. */
 static void add_info(json_object *entry, const struct base_job *job, const char *why)
 {
     const struct job_info *info = job->info;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From a job id to the answer of its leader: what Slurm knows of the job, who may ask, where the leader is. */
+/* From a job id to the answer of its leader (query.h). */
 #include "cmd/query.h"
 
 #include <pwd.h>

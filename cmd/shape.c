@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The JSON that selastic prints: each answer is copied field by field, so that whatever a leader or a file
- * says, programs get the documented keys with the documented types. */
+/* The JSON that selastic prints, copied field by field (shape.h). */
 #include "cmd/shape.h"
 
 #include <math.h>
@@ -130,7 +129,8 @@ json_object *shape_double(double value)
     return object;
 }
 
-/* A number as it was written; null when it is none, for JSON has neither NaN nor infinity. */
+/* A number as it was written. null when it is no number, since JSON has neither NaN nor
+ * infinity. */
 static json_object *copy_number(json_object *value)
 {
     if (isnan(number(value)))
@@ -178,7 +178,7 @@ static json_object *copy_free(json_object *value, int depth)
 
 static json_object *copy_shape(const struct shape *shape, json_object *object);
 
-/* The entries of an array that are what they should be. */
+/* The entries of an array that have the right type. */
 static json_object *copy_array(const struct shape *field, json_object *value)
 {
     json_object *copy = json_object_new_array();
@@ -253,7 +253,8 @@ json_object *shape_history(uint32_t job, json_object *answer)
     return history;
 }
 
-/* Decode one UTF-8 sequence (RFC 3629) of at most 4 bytes; returns its length, 0 when it is not valid. */
+/* Decode one UTF-8 sequence (RFC 3629) of at most 4 bytes. Returns its length, 0 when it is not
+ * valid. */
 static int decode_utf8(const unsigned char *s, uint32_t *code)
 {
     int length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `selastic topology`: the shapes of the nodes, and the tree of switches. This file finds the action, and has the short ones. */
+/* `selastic topology`: the shapes of the nodes, and the tree of switches.
+ *
+ * This file chooses the action, and has the short actions. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -79,7 +81,8 @@ enum exit_status topology_show(const struct arguments *arguments)
     return STATUS_OK;
 }
 
-/* Slurm adds to GRES where a node has found them: "gpu:8(S:0-1)", which may be what is odd. */
+/* Slurm adds to GRES where a node has found its devices: "gpu:8(S:0-1)", and this may be the
+ * difference. */
 static char *without_parentheses(const char *text)
 {
     char *copy = text_need(strdup(text != NULL ? text : ""));

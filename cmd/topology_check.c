@@ -10,9 +10,9 @@
 #include "cmd/terminal_text.h"
 #include "lib/json_get.h"
 
-#define GROUP_MIN 3 /* two that differ do not tell which is odd */
+#define GROUP_MIN 3 /* two nodes that differ do not tell which is odd */
 
-/* How near the nodes of a group are to each other. */
+/* How near to each other the nodes of a group are. */
 enum level { LEVEL_LEAF, LEVEL_PARTITIONS, LEVEL_KIND, LEVELS };
 
 /* A node with a shape. */
@@ -166,7 +166,8 @@ static json_object *shape_json(const struct candidate *list, int count, topology
     return shape;
 }
 
-/* Of nodes of one kind for which no group has decided; NULL when all of them are alike. The shape of most comes first. */
+/* The entry about nodes for which no group has decided; NULL when all of them have one shape. The
+ * shape of most nodes comes first. */
 static json_object *undecided_json(const struct candidate *list, int from, int end,
                                    topology_compress *compress)
 {

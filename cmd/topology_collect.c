@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `selastic topology collect`: which nodes are asked, by which jobs, and what becomes of their answers. */
+/* `selastic topology collect`: which nodes are asked, by which jobs, and what the answers
+ * change. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 /* A node that was to be asked. */
 struct asked {
     const struct slurm_node *node;
-    const char *reason; /* why it is not; NULL: it is */
+    const char *reason; /* why the node is not asked; NULL: it is asked */
     bool placed;        /* in a step */
 };
 
@@ -43,7 +44,7 @@ static bool contains(char *const *names, const char *name)
     return false;
 }
 
-/* Why it cannot be asked now, NULL: it can. */
+/* Why the node cannot be asked now, NULL: it can. */
 static const char *obstacle(const struct slurm_node *node, const char *partition)
 {
     if (!node->ready)
@@ -114,7 +115,7 @@ static int choose_nodes(struct collection *c, const struct arguments *arguments,
                                                   : "Slurm knows none");
 }
 
-/* Jobs that have just ended are about to leave their nodes: that is waited for, a little. */
+/* Jobs that have just ended are about to leave their nodes: wait a little for that. */
 static int settle(struct collection *c, const struct arguments *arguments, struct error *err)
 {
     int looks = (arguments->timeout < SETTLE_MAX ? arguments->timeout : SETTLE_MAX) * 1000 /
@@ -146,12 +147,13 @@ static int count_in(const struct collection *c, const char *partition)
     return count;
 }
 
-/* The partition that has most of the nodes that are not placed; NULL: all are. */
+/* The partition with most of the nodes that have no partition yet; NULL: all nodes have one. */
 static const char *best_partition(const struct collection *c)
 {
     const char *best = NULL;
     int most = 0;
-    /* Nodes of the same partitions have the same candidates: one of each sort is looked at. */
+    /* Nodes of the same partitions have the same candidates: one node of each set of partitions is
+     * looked at. */
     char **last = NULL;
     for (int i = 0; i < c->count; i++) {
         char **names = c->list[i].node->partitions;
@@ -186,7 +188,7 @@ static void add_step(struct collection *c, const char *partition)
     }
 }
 
-/* A job is in one partition: as few as reach all nodes, roughly. */
+/* Choose the partitions, since a job is in one partition: roughly as few as reach all nodes. */
 static void choose_steps(struct collection *c, const char *partition)
 {
     const char *next = partition != NULL && count_in(c, partition) > 0 ? partition
@@ -235,7 +237,8 @@ static const char *reason_of(const struct collection *c, const struct asked *ask
                                                       : "no answer";
 }
 
-/* {"file", "collected", "asked", "shapes", "missing": [{"node", "reason", "shape"}]}: shape is the one of before, or null. */
+/* {"file", "collected", "asked", "shapes", "missing": [{"node", "reason", "shape"}]}: shape is the
+ * earlier shape, or null. */
 static json_object *summary(const struct collection *c)
 {
     json_object *json = text_need(json_object_new_object());

@@ -21,7 +21,8 @@ void topology_map_clear(struct topology_map *map)
     *map = (struct topology_map){0};
 }
 
-/* Room for one more in an array that has count: doubled whenever count is a power of two. */
+/* Room for one more element in an array of count elements: the array is doubled whenever count is a
+ * power of two. */
 static void *grow(void *array, int count, size_t size)
 {
     if (count > 0 && (count & (count - 1)) != 0)

@@ -10,7 +10,7 @@
 #include "cmd/terminal_text.h"
 #include "lib/json_get.h"
 
-#define DEPTH_MAX 16 /* of the tree that is drawn */
+#define DEPTH_MAX 16 /* levels of the tree that are drawn */
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
@@ -19,7 +19,7 @@ static json_object *text_json(const char *text)
     return text != NULL ? json_object_new_string(text) : NULL;
 }
 
-/* The nodes that wanted says yes to, as a hostlist expression; NULL if there are none. */
+/* The nodes for which wanted() is true, as a hostlist expression; NULL if there are none. */
 static json_object *names_json(const struct topology_site *site,
                                bool (*wanted)(const struct topology_site *, int, const void *),
                                const void *arg)
@@ -173,7 +173,7 @@ static json_object *find_switch(json_object *list, const char *name)
     return NULL;
 }
 
-/* drawn: those that are below another one that has been drawn. */
+/* drawn: the switches that are below another switch that has been drawn. */
 static void print_switch(FILE *out, json_object *list, json_object *each, int depth,
                          json_object *drawn)
 {

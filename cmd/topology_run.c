@@ -13,12 +13,12 @@
 #include "common/slurm_client.h"
 #include "lib/text.h"
 
-#define LINE_BYTES 1100 /* the longest line that means something, and a bit */
-#define KILL_MS    5000 /* for srun to end its job once it has been told to */
-#define REST_MS    1000 /* for the end of its output once it has ended */
+#define LINE_BYTES 1100 /* the longest line that has a meaning, and some room */
+#define KILL_MS    5000 /* for srun to end its job after a request to end */
+#define REST_MS    1000 /* for the end of srun's output after srun has ended */
 #define ARGS_MAX   32
 
-/* One of srun's output streams: what has come of its present line. */
+/* One of srun's output streams, with the part of its present line that has come. */
 struct stream {
     struct run *run;
     uv_pipe_t pipe;
@@ -49,7 +49,8 @@ struct asking {
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-/* "srun: error: n4: task 1: Exited with exit code 1" is about one node, others may be about all. */
+/* "srun: error: n4: task 1: Exited with exit code 1" is about one node; other complaints may be
+ * about all. */
 static void take_complaint(struct run *run, const char *line)
 {
     static const char prefix[] = "srun: error: ";
@@ -112,7 +113,7 @@ static void open_stream(struct run *run, struct stream *stream, bool errors)
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-/* Somebody holds the pipes of a srun that has ended. */
+/* Another process holds the pipes of an srun that has ended. */
 static void give_up_output(uv_timer_t *timer)
 {
     struct asking *asking = timer->data;
@@ -122,7 +123,7 @@ static void give_up_output(uv_timer_t *timer)
     }
 }
 
-/* All have ended: the loop does as soon as it has read what they have written. */
+/* All sruns have ended: the loop ends as soon as it has read their output. */
 static void stop_waiting(struct asking *asking)
 {
     uv_timer_start(&asking->deadline, give_up_output, REST_MS, 0);
@@ -150,7 +151,8 @@ static void signal_all(struct asking *asking, int number)
             uv_process_kill(&asking->runs[i].process, number);
 }
 
-/* srun takes its job with it when it is told to end; when it is killed the job's time limit remains. */
+/* An srun that is told to end takes its job with it. If srun is killed, the job's time limit
+ * remains. */
 static void on_deadline(uv_timer_t *timer)
 {
     struct asking *asking = timer->data;
@@ -167,7 +169,8 @@ static void on_signal(uv_signal_t *handle, int number)
     on_deadline(&((struct asking *)handle->data)->deadline);
 }
 
-/* What srun may see: nothing of a job that this is run in, but who pays for the job. */
+/* The environment that srun may see: nothing of a job that selastic is run in, except the account
+ * that pays for the job. */
 static char **make_environment(void)
 {
     static const char *const passed[] = {"PATH",
@@ -191,7 +194,8 @@ static char **make_environment(void)
     return environment;
 }
 
-/* The command line; strings are new. As little as can be asked of a node, and nothing that would hide a part of it. */
+/* The command line; strings are new. It asks for as little of a node as possible, and for nothing
+ * that would hide a part of it. */
 static char **make_command(const struct topology_step *step, int timeout, const char *program)
 {
     static const char *const fixed[] = {"srun",
@@ -266,7 +270,7 @@ static int start(struct run *run, int timeout, const char *program, char **envir
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* This program, as the nodes have it too. */
+/* The path of this program, which is the same on the nodes. */
 static int own_program(char *path, size_t size, struct error *err)
 {
     ssize_t length = readlink("/proc/self/exe", path, size - 1);
