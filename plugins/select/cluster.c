@@ -34,7 +34,7 @@ static struct placement_map map; /* node_count 0: none */
 static struct shapes *shapes;
 static struct error problem; /* with the file; said once */
 
-/* What is wrong with elastic.conf is job_submit/elastic's to say; here only the path counts. */
+/* job_submit/elastic reports mistakes in elastic.conf; here only the path is needed. */
 static char *shapes_path(void)
 {
     struct error err;
@@ -45,7 +45,8 @@ static char *shapes_path(void)
     return path;
 }
 
-/* The shapes in the file at path. NULL with err, which is empty where there is no file: that is none. */
+/* The shapes in the file at path. NULL with err. err is empty where there is no file: then there
+ * are no shapes. */
 static struct shapes *load_shapes(const char *path, struct error *err)
 {
     struct shapes *loaded = NULL;
@@ -60,7 +61,7 @@ static struct shapes *load_shapes(const char *path, struct error *err)
     return loaded;
 }
 
-/* A site whose file is broken goes on without it. */
+/* A site whose file is broken goes on without shapes. */
 static void read_shapes(void)
 {
     struct error err = {""};
@@ -98,7 +99,7 @@ static int *filled(int count)
     return array;
 }
 
-/* A node on two leaf switches is taken for one on the first. */
+/* A node on two leaf switches counts for the first. */
 static void read_switches(int *leaf, int *parent)
 {
     for (int i = 0; i < switch_record_cnt; i++) {

@@ -105,7 +105,7 @@ static struct entry *entry_of(uint32_t id)
     return at < running_count && running[at].id == id ? &running[at] : NULL;
 }
 
-/* Its nodes count for its base, where that is known. */
+/* The nodes of an extension count for its base, if the base is known. */
 static void count_for_base(const struct entry *entry, int sign)
 {
     struct entry *base = entry->base != 0 ? entry_of(entry->base) : NULL;
@@ -137,7 +137,7 @@ void jobs_add(const job_record_t *job)
     const job_record_t *base;
     int at = find_running(job->job_id);
 
-    /* Without memory it is not seen by others that start; nothing else depends on it. */
+    /* Without memory the job is not seen by other jobs that start; nothing else depends on it. */
     if (kind == PLACEMENT_RIGID || job->node_bitmap == NULL || bit_ffs(job->node_bitmap) < 0 ||
         entry_of(job->job_id) != NULL || make_room() < 0)
         return;
@@ -256,7 +256,7 @@ void jobs_keep(const struct placement_map *map, const job_record_t *base, bool *
 
 #define LEAVES_MAX 64 /* leaf switches of a base that are looked at */
 
-/* One node of the base on each of its leaf switches. */
+/* One node of the base on each of the base's leaf switches. */
 static int on_each_leaf(const struct placement_map *map, const job_record_t *base, int *nodes)
 {
     int count = 0, first = (int)bit_ffs(base->node_bitmap), last = (int)bit_fls(base->node_bitmap);

@@ -2,9 +2,9 @@
 /* Tests of select/cons_tres, and the order of victims (preempt.h).
  *
  * select/cons_tres takes candidates out in the order of its list until the job fits, and preempts
- * those whose nodes it then uses. So it is given a list of those that shall go. How many are needed
- * is found by counting idle nodes, which is right where jobs have whole nodes; where they share nodes
- * both lists are tried, and the one that costs fewer nodes counts. */
+ * those whose nodes it then uses. So it gets a list of the jobs that shall leave. The number of
+ * these is found by counting idle nodes, which is right where jobs have whole nodes. Where jobs
+ * share nodes, both lists are tried, and the list that costs fewer nodes counts. */
 #include "config.h"
 
 #include "src/common/slurm_xlator.h"
@@ -68,7 +68,7 @@ static void candidates_clear(struct candidates *all)
     free(all->order);
 }
 
-/* Its nodes among those that are asked for, and of them those that nobody else is on. */
+/* The job's nodes among the requested nodes, and the nodes of these that no other job uses. */
 static int nodes_it_gives(const job_record_t *job, bitstr_t *nodes, bool *exact)
 {
     int given = 0, last = bit_fls(job->node_bitmap);
@@ -84,7 +84,7 @@ static int nodes_it_gives(const job_record_t *job, bitstr_t *nodes, bool *exact)
     return given;
 }
 
-/* One that is leaving already costs nothing more. A base takes its extensions with it. */
+/* A job that is already leaving costs nothing more. A base takes its extensions with it. */
 static struct placement_candidate describe(job_record_t *job, const struct placement_map *map,
                                            bitstr_t *nodes, bool *exact)
 {
@@ -122,7 +122,7 @@ static int read_candidates(const struct request *request, const struct placement
     ListIterator each;
     job_record_t *job;
 
-    /* A job that takes parts of nodes may find room that counting does not see. */
+    /* A job that takes parts of nodes may find room that the count of nodes does not show. */
     *all = (struct candidates){.exact = request->job->details->whole_node == WHOLE_NODE_REQUIRED,
                                .jobs = calloc(most, sizeof(*all->jobs)),
                                .list = calloc(most, sizeof(*all->list)),
@@ -133,7 +133,7 @@ static int read_candidates(const struct request *request, const struct placement
     while ((job = list_next(each)) != NULL) {
         if (!can_be_removed(job))
             continue;
-        /* Its components leave together, on nodes that are not counted here. */
+        /* The components of such a job leave together, on nodes that are not counted here. */
         if (job->het_job_id)
             all->exact = false;
         all->jobs[all->count] = job;
@@ -149,8 +149,8 @@ static int find_extension(void *item, void *unused)
     return jobs_is_extension(item) ? 1 : 0;
 }
 
-/* Nodes that are wanted and not idle, and the jobs on which are no candidates, can have room as
- * well: then counting is not exact. */
+/* Requested nodes that are not idle, and whose jobs are no candidates, can have room as well: then
+ * the count is not exact. */
 static int count_idle(const struct candidates *all, bitstr_t *nodes, bool *exact)
 {
     bitstr_t *rest = bit_copy(nodes), *idle = bit_copy(nodes);
@@ -178,8 +178,8 @@ static int64_t nodes_of(const struct candidates *all, const job_record_t *job)
     return job->node_cnt;
 }
 
-/* The nodes that leave if the job is to have these: those of the victims, or if nobody wants to know
- * who they are, of all candidates there. */
+/* The number of nodes that leave if the job is to have these nodes: those of the victims. If the
+ * caller does not ask for victims: those of all candidates there. */
 static int64_t cost_of(const struct request *request, const struct candidates *all, bitstr_t *nodes)
 {
     const job_record_t *job;
@@ -199,7 +199,8 @@ static int64_t cost_of(const struct request *request, const struct candidates *a
     return cost;
 }
 
-/* A base is spared before rigid jobs of its priority: whether more nodes leave then is to be seen. */
+/* Do rigid jobs leave so that a base of their priority is spared? Then more nodes may leave than
+ * without this plugin. */
 static bool rigid_for_base(const struct candidates *all, int picked)
 {
     bool rigid = false, base = false;
@@ -218,7 +219,7 @@ static List list_of(const struct candidates *all, int count)
     List list = list_create(NULL);
 
     for (int i = 0; i < count; i++) {
-        /* Where select/cons_tres has stopped in an earlier test; it would stop there again. */
+        /* select/cons_tres has stopped there in an earlier test, and would stop there again. */
         all->jobs[all->order[i]]->details->usable_nodes = 0;
         list_append(list, all->jobs[all->order[i]]);
     }
@@ -255,7 +256,7 @@ void request_forget_victims(const struct request *request)
     }
 }
 
-/* Ask with those that shall leave. nodes is as it was where they are no answer. */
+/* Ask with the jobs that shall leave. nodes stays unchanged if the answer is no. */
 static int ask_with(const struct request *request, const struct candidates *all, int count,
                     bitstr_t *nodes)
 {
@@ -272,7 +273,8 @@ static int ask_with(const struct request *request, const struct candidates *all,
     return rc;
 }
 
-/* Both lists; the one that costs less. What is asked last is what the job then has. */
+/* Ask with both lists, and use the one that costs less. The job gets the result of the last
+ * question. */
 static int ask_both(const struct request *request, const struct candidates *all, int count,
                     bitstr_t *nodes)
 {
@@ -315,7 +317,7 @@ int request_ask_preempting(const struct request *request, const struct placement
     struct candidates all;
     int rc, need, picked = 0;
 
-    /* Nobody has to leave, or no extension can: then the order is Slurm's. */
+    /* No job has to leave, or no extension can: then Slurm's order holds. */
     if (request->candidates == NULL || !jobs_have_extensions() ||
         details->req_node_bitmap != NULL ||
         bit_overlap(nodes, idle_node_bitmap) >= (int)request->min_nodes || is_site_ordered() ||
