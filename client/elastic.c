@@ -21,7 +21,7 @@
 #include "client/term_guard.h"
 
 static struct event_client *worker;
-static struct sockets *sockets; /* of the world that forms or has formed; NULL: none is watched */
+static struct sockets *sockets; /* of the present world; NULL: none is watched */
 static bool forked;             /* off a worker: the event page is the parent's */
 static _Thread_local struct event_client_error last_error;
 
@@ -374,7 +374,7 @@ int elastic_request_nodes(int nodes, int within_s, char *id)
         return ELASTIC_NOT_ELASTIC;
     if (within_s < 0)
         return bad_argument("a number of seconds cannot be negative");
-    event_client_training(worker); /* its own request is not to be what kills it */
+    event_client_training(worker); /* the request of this worker itself must not kill it */
     return nodes_extend(nodes, within_s, id, &last_error);
 }
 

@@ -39,19 +39,20 @@
 #define WAIT_DEFAULT_MS 60000
 #define WAIT_LEAST_MS   2000
 
-/* For word of a loss, from an agent that does not say how long it may take. */
+/* The wait for word of a loss, where the agent does not say how long it may take. */
 #define PATIENCE_DEFAULT_MS 3000
 
-/* At the gate, and when there is an event, the agent wakes us; its own end it cannot tell. */
+/* Wait between two checks of the agent. At the gate, and when there is an event, the agent wakes
+ * us; it cannot announce its own end. */
 #define GATE_LOOK_NS 200000000
 #define WAIT_LOOK_MS 200
 
 /* How to see that the agent has died. Process ids are used again, so kill(pid, 0) alone is the last
  * choice. */
 enum watch {
-    WATCH_NONE,   /* it lives in another pid namespace: only the time limit is left */
+    WATCH_NONE,   /* the agent lives in another pid namespace: only the time limit is left */
     WATCH_PARENT, /* the agent is our parent: when it dies we get another parent */
-    WATCH_FD,     /* it is the parent of a shell around us: a pidfd knows */
+    WATCH_FD,     /* the agent is the parent of a shell around us: a pidfd tells when it dies */
     WATCH_PID,    /* a kernel before 5.3 */
 };
 
@@ -161,7 +162,7 @@ static struct event_page *map_page(const char *path, struct event_client_error *
         munmap(page, EVENT_PAGE_BYTES);
         return NULL;
     }
-    /* A data loader that is forked off must not count steps, not even by mistake. */
+    /* A data loader that is forked off must not count steps, even by mistake. */
     madvise(page, EVENT_PAGE_BYTES, MADV_DONTFORK);
     return page;
 }
@@ -294,7 +295,7 @@ static void tell(struct event_page *page, uint64_t word, struct elastic_event *e
 
 enum answer { ANSWER_NONE, ANSWER_GO_ON, ANSWER_STOP };
 
-/* What the agent says to a worker that stands before the step after `word`. */
+/* The agent's answer to a worker that stands before the step after `word`. */
 static enum answer read_answer(struct event_page *page, uint64_t word)
 {
     uint64_t run_to = atomic_load(&page->run_to);
@@ -351,7 +352,8 @@ static int pass_boundary(struct event_client *client, bool last, struct elastic_
     event_client_training(client);
     time_step(client);
     if (atomic_load_explicit(&page->gate, memory_order_relaxed) == EVENT_GATE_CLOSED) {
-        int rc = event_client_gate(client, EVENT_PASSED_LOAD, err); /* later than it should be */
+        /* The gate is passed later than it should be. */
+        int rc = event_client_gate(client, EVENT_PASSED_LOAD, err);
 
         if (rc != 0)
             return rc;
@@ -528,7 +530,7 @@ void event_client_world(const struct event_client *client, struct elastic_world 
     };
 }
 
-/* The page beside ours that the agent has named. */
+/* The page in the same directory that the agent has named. */
 static struct event_client *open_beside(const struct event_client *client,
                                         struct event_client_error *err)
 {
@@ -586,7 +588,8 @@ int event_client_torn(const struct event_client *client, int timeout_ms,
 
     if (timeout_ms >= 0)
         return wait_for_word(client, &page->torn, timeout_ms, err);
-    atomic_store(&page->asks, 1); /* what the others have failed of may have looked well so far */
+    /* The operation of other workers that has failed may have succeeded here so far. */
+    atomic_store(&page->asks, 1);
     rc = wait_for_word(client, &page->torn,
                        page->patience_ms != 0 ? (int)page->patience_ms : PATIENCE_DEFAULT_MS, err);
     atomic_store(&page->asks, 0);

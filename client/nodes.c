@@ -36,7 +36,7 @@
 
 #define SERVER_GONE "the PMIx server of this node has ended: the next world gets another"
 
-#define RESULTS   64 /* that are remembered */
+#define RESULTS   64 /* ended requests that are remembered */
 #define INFOS_MAX 3
 
 static struct {
@@ -59,7 +59,7 @@ static struct {
     pthread_cond_t changed;
     enum state state;
     bool lost;       /* the server has gone */
-    char error[256]; /* why it is BROKEN */
+    char error[256]; /* why the state is BROKEN */
     pmix_proc_t self;
     size_t handlers[2];
     struct {
@@ -75,7 +75,7 @@ struct op {
     pmix_status_t status;
     pmix_info_t info[INFOS_MAX];
     size_t count;
-    char label[48]; /* ours, by which the server knows why it was refused */
+    char label[48]; /* our id, by which the server finds the reason of a refusal */
     char id[ELASTIC_ID_BYTES];
     char *names;
     char *keys[2];
@@ -148,7 +148,7 @@ static void on_end(size_t handler, pmix_status_t code, const pmix_proc_t *source
         pthread_cond_broadcast(&nodes.changed);
     }
     pthread_mutex_unlock(&nodes.lock);
-    /* The program may have a handler of its own for it. */
+    /* The program may have a handler of its own for this event. */
     done(PMIX_EVENT_NO_ACTION_TAKEN, NULL, 0, NULL, NULL, cookie);
 }
 
@@ -217,7 +217,7 @@ static int enter(struct event_client_error *err)
                           pmix.error_string(status));
         return -1;
     }
-    /* Without a callback these wait, and return the handler's number. */
+    /* Without a callback these calls wait, and return the handler's number. */
     status = pmix.register_handler(&lost, 1, NULL, 0, on_lost, NULL, NULL);
     if (status < 0) {
         event_client_fail(err, "PMIx tells no events: %s", pmix.error_string(status));
@@ -388,7 +388,7 @@ static void on_done(pmix_status_t status, void *arg)
     answered(arg, status, "");
 }
 
-/* Whatever the text is: an id, a reason, or what was asked for. */
+/* The answer is a text: an id, a reason, or the value that was asked for. */
 static void on_info(pmix_status_t status, pmix_info_t *info, size_t count, void *arg,
                     pmix_release_cbfunc_t release, void *release_arg)
 {
@@ -427,7 +427,7 @@ static struct op *settle(struct op *op, pmix_status_t status, int64_t ms,
     return op;
 }
 
-/* PMIx 4.2 hands on no text with a refusal, so the server is asked for it. */
+/* PMIx 4.2 hands on no text with a refusal, so the server is asked for the text. */
 static void ask_why(const char *label, char *text, size_t size)
 {
     struct event_client_error err = {""};
@@ -449,7 +449,7 @@ static void ask_why(const char *label, char *text, size_t size)
     op_destroy(op);
 }
 
-/* PMIx knows of the end of its server a second before it tells. */
+/* PMIx knows of the end of its server a second before it reports the end. */
 static int failed(pmix_status_t status, struct event_client_error *err)
 {
     if (status == PMIX_ERR_UNREACH || status == PMIX_ERR_LOST_CONNECTION ||
@@ -608,7 +608,8 @@ int nodes_result(const char *id, struct elastic_result *result, int timeout_ms,
         if (rc != 0)
             break;
         rc = ELASTIC_PENDING;
-        /* The others may wait for this worker at a boundary, and the result for the change. */
+        /* Other workers may wait for this worker at a boundary, and the result may wait for the
+         * change. */
         if (timeout_ms == 0 || event_client_held(client))
             break;
         if (pthread_cond_timedwait(&nodes.changed, &nodes.lock, last ? &limit : &look) != 0 && last)

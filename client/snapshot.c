@@ -34,7 +34,7 @@
 #define TEMPORARY ".complete.json"
 #define DIGEST    32 /* bytes of the BLAKE2b of a file */
 #define BLOCK     ((size_t)1 << 20)
-#define SPARE     10 /* of the memory that is left a tenth is left to others */
+#define SPARE     10 /* a tenth of the free memory is left to other programs */
 
 static struct {
     __typeof__(sodium_init) *init;
@@ -68,7 +68,7 @@ static struct {
     bool writing;
     int outcome; /* of the last snapshot */
     struct event_client_error why;
-    int newest; /* the buffer that was completed last; -1: whatever another process has left */
+    int newest; /* the buffer that was completed last; -1: none by this process */
     char *copy; /* all parts, one behind the other; the next snapshot uses it again */
     size_t room;
 } snapshots = {.lock = PTHREAD_MUTEX_INITIALIZER, .newest = -1};
@@ -138,7 +138,7 @@ static int create(int dir, const char *name)
     return openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
-/* All that is in it, beginning with what makes it complete. */
+/* Remove all files in the buffer, beginning with the manifest. */
 static void empty(int dir)
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -154,7 +154,7 @@ static void empty(int dir)
         close(fd);
 }
 
-/* A directory in which there is nothing; made if it is missing. -1 with errno. */
+/* An empty directory; made if it is missing. -1 with errno. */
 static int open_empty(int parent, const char *name)
 {
     int dir;
@@ -167,7 +167,7 @@ static int open_empty(int parent, const char *name)
     return dir;
 }
 
-/* The digest is of what is written. */
+/* The digest covers the bytes that are written. */
 static int write_part(const struct job *job, int fd, int index, uint8_t digest[DIGEST])
 {
     const char *data = job->parts[index].data;
@@ -209,7 +209,7 @@ static int write_parts(struct job *job, int dir, struct event_client_error *err)
     return 0;
 }
 
-/* A path as it stands in JSON. */
+/* Write a path as a JSON string. */
 static void print_path(FILE *file, const char *path)
 {
     for (; *path != '\0'; path++) {
@@ -261,7 +261,7 @@ static int write_manifest(const struct job *job, int dir, struct event_client_er
 
 /* ---- which one ------------------------------------------------------------------------------- */
 
-/* When it was completed; -1: it is not complete. */
+/* When the buffer was completed; -1: it is not complete. */
 static int64_t completed(int parent, int index)
 {
     char path[sizeof("0/" MANIFEST)];
@@ -318,7 +318,7 @@ static int write_snapshot(struct job *job, struct event_client_error *err)
     if (rc == 0)
         snapshots.newest = index;
     else if (dir >= 0)
-        empty(dir); /* its memory is better used by others */
+        empty(dir); /* other programs need its memory more */
     if (dir >= 0)
         close(dir);
     close(parent);
@@ -486,7 +486,7 @@ static int begin(const struct snapshot_place *place, const struct elastic_part *
     if (rc == 0)
         rc = start(job, err);
     if (rc == 0)
-        snapshots.writing = true; /* its thread has to wait for the lock to say that it is not */
+        snapshots.writing = true; /* the thread takes the lock before it clears this */
     else
         free(job);
     return rc;

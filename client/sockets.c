@@ -36,8 +36,8 @@ struct sockets {
     pthread_t thread;
     pthread_mutex_t lock;
     bool formed;
-    struct inodes others; /* there before it began to form */
-    struct inodes own;    /* of the world, once it has formed */
+    struct inodes others; /* connections that were there before the world began to form */
+    struct inodes own;    /* connections of the world, once it has formed */
 };
 
 /* ---- which sockets --------------------------------------------------------------------------- */
@@ -130,7 +130,7 @@ static bool is_of_world(const struct sockets *sockets, ino_t inode)
 
 struct look {
     const struct sockets *sockets;
-    uint64_t bytes; /* received, or received by the other side, since they were made */
+    uint64_t bytes; /* bytes received by either side, since the connections were made */
     uint64_t unread;
 };
 
@@ -273,7 +273,7 @@ void sockets_leave(struct sockets *sockets)
     if (sockets == NULL)
         return;
     atomic_store(&sockets->over, true);
-    do { /* it may have looked at `over` just before, and not be asleep yet */
+    do { /* the thread may have looked at `over` just before, and not be asleep yet */
         const struct timespec moment = {.tv_nsec = 1000000};
         struct timespec until;
 

@@ -25,8 +25,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ANSWER_MS   15000 /* beyond a request's own time limit: it is answered in milliseconds */
-#define BUSY_MS     50    /* before what the agent is too busy for is asked again */
+/* Added to a request's own time limit: the agent answers in milliseconds. */
+#define ANSWER_MS   15000
+#define BUSY_MS     50 /* pause before a request is repeated for which the agent is too busy */
 #define FRAME_MAX   ((uint32_t)3 << 20)
 #define REQUEST_MAX (STORE_CLIENT_KEY_MAX + 256) /* bytes of a request without its value */
 
@@ -67,7 +68,7 @@ static int connect_to(const char *path)
     if (fd >= 0) {
         snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%.64s", dir,
                  slash != NULL ? slash + 1 : path);
-        /* Connecting waits while too many others do. */
+        /* Connecting waits while too many other processes connect. */
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
         do
             rc = connect(fd, (struct sockaddr *)&address, sizeof(address));
@@ -199,7 +200,8 @@ static size_t decode(const char *from, size_t len, unsigned char *to, size_t roo
     return len % 4 != 0 || padding > 2 ? SIZE_MAX : size - padding;
 }
 
-/* Behind a string that begins at text, with its quotation mark; NULL: it has no end. */
+/* The text behind a string that begins at text, after its quotation mark; NULL: the string has no
+ * end. */
 static const char *skip_string(const char *text)
 {
     for (text++; *text != '"'; text++) {
@@ -209,7 +211,7 @@ static const char *skip_string(const char *text)
     return text + 1;
 }
 
-/* The string of this name in a flat object, as it is written there; NULL: there is none. */
+/* The string of this name in a flat object, in its JSON form; NULL: there is none. */
 static const char *find_string(const char *text, const char *name, size_t *len)
 {
     size_t name_len = strlen(name);
@@ -257,7 +259,7 @@ static char *exchange(const struct store_client *store, char *request, size_t le
     return answer;
 }
 
-/* What an answer's error means to the caller; 0: it has none. */
+/* The caller's result for an answer's error; 0: the answer has no error. */
 static int error_of(const struct store_client *store, const char *answer, const char *key,
                     bool *busy, struct event_client_error *err)
 {
@@ -282,7 +284,7 @@ static int error_of(const struct store_client *store, const char *answer, const 
     return ELASTIC_ERROR_STORE;
 }
 
-/* Ask until it is not too busy. 0 and *answer, which the caller frees, or an error. */
+/* Ask until the agent is not too busy. 0 and *answer, which the caller frees, or an error. */
 static int ask(const struct store_client *store, char *request, size_t len, const char *key,
                int64_t until, char **answer, struct event_client_error *err)
 {

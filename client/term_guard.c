@@ -20,7 +20,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A signal handler has no argument for these. Written before the handler is installed. */
+/* A signal handler has no argument for these values. They are written before the handler is
+ * installed. */
 static volatile pid_t stepd_pid;
 static struct sigaction next_action;
 

@@ -21,7 +21,7 @@
 #include "common/log.h"
 
 #define MESSAGE_DEPTH 32
-/* A peer that does not read must not eat the memory of ours. */
+/* A peer that does not read must not fill our memory. */
 #define QUEUE_MAX         (64u * 1024 * 1024)
 #define KEEPALIVE_SECONDS 30
 
@@ -143,8 +143,8 @@ static void abandon_job(struct link *link)
         link_server_dequeue(link);
         auth_job_free(job);
     } else {
-        uv_cancel(
-            (uv_req_t *)&job->req); /* fails when it runs already: job_done frees it either way */
+        /* Fails when the job runs already: job_done frees it either way. */
+        uv_cancel((uv_req_t *)&job->req);
     }
 }
 
@@ -448,8 +448,8 @@ static void alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     struct link *link = handle->data;
 
     (void)suggested;
-    /* libuv reads into it at once, and the callback is done with it before the next read: one for
-     * all links of a server is enough. */
+    /* Libuv reads into the buffer at once, and the callback is done with it before the next read:
+     * one buffer for all links of a server is enough. */
     *buf = uv_buf_init(link->server != NULL   ? link->server->buffer
                        : link->dialer != NULL ? link->dialer->buffer
                                               : link->buffer,
@@ -521,8 +521,9 @@ struct link *link_adopt(uv_loop_t *loop, int fd, bool first, const struct link_h
     if (rc != 0) {
         error_set(err, "socket of a process of ours: %s", uv_strerror(rc));
         close(fd);
+        /* Nobody knows the link: closed is not called. */
         if (link != NULL)
-            link_end(link, "could not be opened"); /* nobody knows it: closed is not called */
+            link_end(link, "could not be opened");
         return NULL;
     }
     link->writer.direction = first ? FRAME_FROM_LEADER : FRAME_TO_LEADER;

@@ -25,7 +25,7 @@ enum { SEVERITY_ABSENT, SEVERITY_STRANGE, SEVERITY_OTHER_JOB, SEVERITY_REFUSED }
 
 struct resolve_job {
     uv_getaddrinfo_t req;
-    struct link *link; /* NULL: nobody waits for it any more */
+    struct link *link; /* NULL: the result is not wanted any more */
 };
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -376,7 +376,7 @@ void link_client_next(struct link *link)
         uint64_t pause = dialer->rounds < 8 ? (uint64_t)PAUSE_FIRST_MS << (dialer->rounds - 1)
                                             : PAUSE_MAX_MS;
 
-        /* not all members at the same moment */
+        /* So that members do not all dial at the same moment. */
         set_patience(link, pause / 2 + randombytes_uniform((uint32_t)pause));
     } else if (dialer->addresses == NULL) {
         resolve(link);

@@ -67,7 +67,7 @@ static json_object *handshake_new(const char *type, const char *name, const char
     return msg;
 }
 
-/* The peer is told, so that the program there can say it to its user. */
+/* The peer is told, so that its program can tell its user. */
 static void refuse(struct link *link, const char *why)
 {
     if (link_transmit(link, handshake_new("refuse", "reason", why)) != 0)

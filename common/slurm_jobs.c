@@ -89,7 +89,8 @@ static bool list_holds(const char *list, const char *entry)
     return false;
 }
 
-/* "gpu:a100:5" on 4 nodes is "gpu:a100:2" on each, in place. What has no count stays as it is. */
+/* "gpu:a100:5" on 4 nodes becomes "gpu:a100:2" on each, in place. An entry without a count stays as
+ * it is. */
 static void share_out(char *entry, int nodes)
 {
     char *colon = strrchr(entry, ':'), *end = NULL;

@@ -136,7 +136,7 @@ static size_t walk_token(struct walk *walk, const char *text, size_t at, size_t 
     return end;
 }
 
-/* What the tokener lets pass, in a text that it has accepted. */
+/* Find the mistakes that the tokener accepts, in a text that it has accepted. */
 static int check_text(const char *text, size_t len, struct error *err)
 {
     struct walk walk = {0};
@@ -157,7 +157,7 @@ struct saturated {
     const char *key; /* NULL: in an array */
 };
 
-/* json-c makes the nearest value that it has of a number that is too large, and says nothing. */
+/* json-c silently replaces a number that is too large by the nearest one that it can hold. */
 static int find_saturated(json_object *value, int flags, json_object *parent, const char *key,
                           size_t *index, void *arg)
 {
@@ -194,7 +194,7 @@ static const char *syntax_message(enum json_tokener_error code)
     return json_tokener_error_desc(code);
 }
 
-/* Parse what begins with a brace and has no NUL in it. */
+/* Parse a text that begins with a brace and has no NUL in it. */
 static json_object *parse_object(struct json_tokener *tok, const char *text, size_t len,
                                  struct error *err)
 {

@@ -15,7 +15,7 @@
 
 #define MIB_PER_GIB  1024
 #define HASH_DIGITS  6
-#define MEMORY_PARTS 20 /* less than a part of these is what the kernel keeps */
+#define MEMORY_PARTS 20 /* the kernel keeps less than this part of the memory */
 #define UNIT_MIB     64
 #define SAME_LINK    32 /* links that differ by less than one part in so many count as equal */
 
@@ -41,7 +41,7 @@ static void clean_cpu(char *cpu)
     for (const char *s = cpu; *s != '\0'; s++) {
         bool printable = *s > ' ' && *s < 0x7f && *s != '"' && *s != '\\';
 
-        /* Some CPUs have their names padded with blanks. */
+        /* Some CPUs have names padded with blanks. */
         if (printable || (*s == ' ' && kept > 0 && cpu[kept - 1] != ' '))
             cpu[kept++] = *s;
     }

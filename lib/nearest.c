@@ -19,10 +19,11 @@ struct worth {
 struct group {
     int idle, free, own;
     int room;            /* how many of its nodes may be taken: idle, but no more than wanted */
-    int filled;          /* room of the groups in it that are merged by now */
+    int filled;          /* room of the groups within this one that are merged by now */
     int taken;           /* in the end */
     struct worth *worth; /* of taking 0, 1, … room nodes */
-    int *take;           /* how many of them, by how many the group above takes up to here */
+    /* How many nodes of them, by how many nodes the group above takes so far. */
+    int *take;
 };
 
 struct search {
@@ -119,7 +120,8 @@ static int merge(struct group *above, struct group *group)
 
     if ((group->take = calloc((size_t)filled + 1, sizeof(*group->take))) == NULL)
         return -1;
-    /* From above, so that what is still to be read is that without this group. */
+    /* From the largest number down, so that values that are still to be read are those without this
+     * group. */
     for (int want = filled; want >= 0; want--) {
         int least = want > above->filled ? want - above->filled : 0;
         struct worth best = {-1, 0};

@@ -218,7 +218,7 @@ static int add_leaf(const struct placement_map *map, struct placement_tiers *tie
 int placement_keep(const struct placement_map *map, const struct placement_claim *claims, int count,
                    bool *free_nodes)
 {
-    struct search search; /* its counts: of nodes that are claimed */
+    struct search search; /* with the counts of claimed nodes */
     int rc = search_begin(&search, map, free_nodes);
 
     for (int i = 0; i < count && rc == 0; i++)
@@ -430,8 +430,9 @@ int placement_extension(const struct placement_map *map, const struct placement_
 
 /* ---- victims --------------------------------------------------------------------------------- */
 
-#define CELLS_MAX  (1 << 20)          /* of the table below: a few milliseconds, 8 MiB */
-#define BASE_COST  ((int64_t)1 << 32) /* of a base's node: more than all other nodes together */
+#define CELLS_MAX (1 << 20) /* of the table below: a few milliseconds, 8 MiB */
+/* Weight of a base's node: more than all other nodes together. */
+#define BASE_COST  ((int64_t)1 << 32)
 #define IMPOSSIBLE (INT64_MAX / 2)
 
 static int compare_numbers(int64_t a, int64_t b)
@@ -492,8 +493,9 @@ static void rank(struct ranking *ranking, int count, int *order)
         qsort_r(order, (size_t)count, sizeof(*order), compare_entries, ranking);
 }
 
-/* Of the ordered candidates, how many must be looked at: all of the lowest priorities that together
- * have enough, of the highest of them bases only where the others are not. 0: not even all have. */
+/* How many of the ordered candidates must be looked at. These are all of the lowest priorities that
+ * together have enough nodes. Of the highest of these priorities, bases are included only if the
+ * other jobs are not enough. 0: all candidates together have too few. */
 static int enough(const struct ranking *ranking, const int *order, int count, int need)
 {
     int64_t usable = 0;
@@ -545,7 +547,7 @@ static int pick_cheapest(const struct placement_candidate *list, const int *orde
         int left = want > at->usable ? want - at->usable : 0;
         const int64_t *rest = &best[((size_t)i + 1) * row];
 
-        /* A job that gives nothing never belongs to it, even where it costs nothing. */
+        /* A job that gives no nodes is never part of the set, even where it costs nothing. */
         picked[i] = at->usable > 0 &&
                     rest[left] + cost_of(at) == best[(size_t)i * row + (size_t)want];
         if (picked[i])

@@ -53,7 +53,7 @@ static void cancel(struct plan_output *out, uint32_t job, bool failed)
     out->cancel_failed[out->cancel_count++] = failed;
 }
 
-/* When another is to take its place because its time runs out; 0: never. */
+/* When another extension is to replace this one because its time runs out; 0: never. */
 static double ending_since(const struct plan_extension *ext)
 {
     double ahead = (ext->leaves - ext->since) / 4;
@@ -140,7 +140,7 @@ static int count_present(const struct plan_input *in)
     return present;
 }
 
-/* Nodes of the base that the job has but cannot use now: they will be newcomers. */
+/* Nodes of the base that the job has but cannot use now: they will be newcomers later. */
 static int coming(const struct plan_input *in, const struct plan_output *out)
 {
     int nodes = in->base_nodes - in->base_lost;
@@ -164,13 +164,13 @@ static bool too_few(const struct plan_input *in, const struct plan_output *out,
            (keep > 1 && newcomers && !goes_on && sizes_floor(in->sizes, all.holders) > 0);
 }
 
-/* Give an extension back, unless it is needed for its state. */
+/* Give an extension back, unless its state is needed. */
 static bool let_go(const struct plan_input *in, struct plan_output *out,
                    const struct plan_extension *ext, int keep)
 {
     struct strength all, rest;
 
-    out->keeps_going = true; /* they are still there */
+    out->keeps_going = true; /* the survivors are still there */
     all = strength_without(in, out, 0);
     rest = strength_without(in, out, ext->job);
     out->keeps_going = false;
@@ -406,7 +406,7 @@ static bool is_chosen(const struct plan_output *out, int id)
 static void drop_parked(const struct plan_input *in, struct plan_output *out)
 {
     if (replaces(in, out))
-        return; /* with others they may make a size that is allowed */
+        return; /* with other extensions they may make an allowed size */
     for (int i = 0; i < in->extension_count; i++) {
         const struct plan_extension *ext = &in->extensions[i];
         bool used = false;

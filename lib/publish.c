@@ -19,11 +19,11 @@ struct entry {
 };
 
 struct waiter {
-    struct publish_question question; /* which points into these */
+    struct publish_question question; /* its strings, into which the question points */
     char *world, **keys;
     int needed;
     void *cookie;
-    bool look; /* something has been published that it asks for */
+    bool look; /* something that it asks for has been published */
     struct waiter *next;
 };
 
@@ -90,7 +90,7 @@ static bool within(enum publish_range range, const struct publish_process *a,
     }
 }
 
-/* A tool has the name of a world that it is no process of. */
+/* A tool has the name of a world of which it is no process. */
 static bool sees(const struct publish_process *asker, enum publish_range range,
                  const struct publish_process *owner)
 {

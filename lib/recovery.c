@@ -188,8 +188,9 @@ void recovery_lost(struct recovery *recovery, const char *node, double now)
         return;
     forgive(recovery, now);
     suspect = find(recovery, node);
+    /* The same loss, seen by another observer. */
     if (suspect != NULL && left_out(suspect, now) > 0)
-        return; /* the same loss, seen by somebody else */
+        return;
     if (suspect == NULL)
         suspect = add(recovery, node);
     if (suspect == NULL)
@@ -207,7 +208,7 @@ void recovery_failed(struct recovery *recovery, const char *node, int nodes, dou
     free(recovery->last_failed);
     recovery->last_failed = NULL;
     if (nodes < 2)
-        return; /* it says nothing of the node */
+        return; /* the failure says nothing about the node */
     if (again)
         recovery_lost(recovery, node, now);
     else

@@ -43,7 +43,7 @@ void requests_destroy(struct requests *requests)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* The size that the job will have when all that has been accepted is done. */
+/* The size of the job when all accepted requests are done. */
 static int size_to_come(const struct requests *requests, const struct request_situation *now)
 {
     int size = now->size > 0 ? now->size : now->base_nodes;
@@ -285,7 +285,8 @@ const struct request *requests_current(const struct requests *requests)
     return current;
 }
 
-/* Where it leads from here; why that is not possible (any more) in err. */
+/* Set the goal of a request: the size to which it leads from `from` nodes. -1: that size is not
+ * possible, or not any more; the reason is in err. */
 static int begin(struct request *request, const struct request_situation *now, int from,
                  struct error *err)
 {

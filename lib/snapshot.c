@@ -166,7 +166,7 @@ bool snapshot_is_checkpoint_name(const char *name)
 
 /* ---- manifests ------------------------------------------------------------------------------- */
 
-/* What the two kinds of manifest have in common. */
+/* The common part of both kinds of manifest. */
 static int parse_key(json_object *root, bool needs_step, struct snapshot_key *key,
                      struct error *err)
 {

@@ -20,10 +20,10 @@ struct bytes {
     char data[];
 };
 
-/* A request that waits, or that has its answer. */
+/* A request that waits, or that has been answered. */
 struct asked {
     struct store_answer answer;
-    struct bytes *bytes; /* that answer.value points into */
+    struct bytes *bytes; /* into which answer.value points */
     enum store_op op;
     char **keys;
     int key_count;
@@ -174,7 +174,7 @@ static bool names(const struct asked *asked, const char *key)
     return false;
 }
 
-/* That key has come to be there. */
+/* That key has been set: answer the requests that waited for it. */
 static void answer_waiters(struct store *store, struct scope *scope, const char *key)
 {
     for (struct asked **at = &scope->first; *at != NULL;) {
@@ -308,7 +308,7 @@ static enum store_result do_set(struct scope *scope, const struct store_request 
     return put(scope, asked, request->keys[0], bytes_create(request->value, request->len), fresh);
 }
 
-/* The whole value as a decimal integer, as add itself writes it. */
+/* Read the whole value as a decimal integer, as add itself writes it. */
 static bool to_number(const struct bytes *bytes, int64_t *number)
 {
     char text[NUMBER_SIZE], *end;
@@ -364,7 +364,7 @@ static enum store_result do_compare_set(struct scope *scope, const struct store_
         set_value(asked, now);
         return STORE_DONE;
     }
-    /* As torch's own stores: what was expected comes back when there is nothing. */
+    /* As torch's own stores do: if the key is missing, the expected value comes back. */
     asked->bytes = bytes_create(request->expected, request->expected_len);
     if (asked->bytes == NULL)
         return STORE_NO_MEMORY;
@@ -407,7 +407,7 @@ static enum store_result do_num_keys(struct scope *scope, const struct store_req
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Keep what it waits for. */
+/* Keep a copy of the keys that the request waits for. */
 static enum store_result add_waiter(struct scope *scope, const struct store_request *request,
                                     struct asked *asked, size_t key_bytes)
 {

@@ -30,7 +30,7 @@ static const char *const kept_names[] = {
 };
 static const char *const kept_prefixes[] = {"SLURM_ARRAY_", "SLURM_SUBMIT_"};
 
-/* What describes the node: only the member's own job knows. */
+/* Variables that describe the node: only the member's own job knows them. */
 static const char *const own_names[] = {
     "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES",
     "SLURMD_NODENAME",      "SLURM_CPUS_ON_NODE", "SLURM_GPUS_ON_NODE",
@@ -38,8 +38,7 @@ static const char *const own_names[] = {
     "ZE_AFFINITY_MASK",
 };
 
-/* Names that the world writes, or leaves out where it has nothing to say: an older value never
- * stays. */
+/* Variables that the world writes, or removes where it has no value: an older value never stays. */
 static const char *const world_names[] = {
     "ELASTIC_ATTEMPT",
     "ELASTIC_CHECKPOINT_DIR",
@@ -198,7 +197,7 @@ static void set_torchrun(struct list *list, const struct world *world,
     set(list, "TORCHELASTIC_RUN_ID", place->incarnation);
     set(list, "TORCHELASTIC_ERROR_FILE", place->error_file);
     set(list, "TORCHELASTIC_USE_AGENT_STORE", "False");
-    /* As torchrun does: else each of them would start a thread per core. */
+    /* As torchrun does: else each worker would start one thread for each core. */
     if (slots > 1 && !has(list, "OMP_NUM_THREADS"))
         set(list, "OMP_NUM_THREADS", "1");
 }

@@ -222,7 +222,7 @@ static int take_range(struct names *names, const struct pattern *pattern, const 
     return rc;
 }
 
-/* Takes "n[1-3,7]-ib", whose bracket is at open; what follows it, NULL on error. */
+/* Take "n[1-3,7]-ib", whose bracket is at open. Returns the text behind it, NULL on error. */
 static const char *take_family(struct names *names, const char *text, const char *open,
                                struct error *err)
 {
