@@ -41,9 +41,9 @@ void frame_reader_set_most(struct frame_reader *reader, uint32_t most);
  * before the next call: so the buffer holds at most one frame and one piece of input. */
 int frame_reader_feed(struct frame_reader *reader, const void *data, size_t len, struct error *err);
 
-/* Take the next whole payload: 1 with *payload (NUL-terminated behind *len, valid until the next
- * call on reader), 0 when more bytes are needed, -1 when the MAC does not verify or the length is
- * not allowed. After a -1 of feed or next each further call is -1. */
+/* Take the next whole payload. 1: *payload is NUL-terminated behind *len, and valid until the next
+ * call on reader. 0: more bytes are needed. -1: the MAC does not verify, or the length is not
+ * allowed. After a -1 of feed or next each further call is -1. */
 int frame_reader_next(struct frame_reader *reader, const char **payload, size_t *len,
                       struct error *err);
 

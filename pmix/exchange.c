@@ -72,7 +72,7 @@ static void on_deadline(uv_timer_t *timer)
     }
     /* The other nodes do not wait for us any longer, either. The leader tells them and us. A
      * process that was answered here and now would be back with the next collective of the same
-     * processes, and would take the leader's word about this collective for the end of the next. */
+     * processes. It would take the leader's word about this collective for the end of the next. */
     msg = host_message("ungather", w->attempt);
     json_object_object_add(msg, "key", json_object_new_string(w->key));
     json_object_object_add(msg, "status", json_object_new_int(PMIX_ERR_TIMEOUT));

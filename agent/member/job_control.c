@@ -16,13 +16,13 @@
 #define CONTROLS_MAX 64 /* questions that wait for other nodes */
 
 /* A question that is not answered yet. */
-struct control {
+struct job_control {
     int64_t number, id; /* ours, the server's */
     int attempt;
     int waiting;        /* nodes that have not answered */
     int done, missing;  /* processes that were signalled, and processes that were missing */
     json_object *table; /* [rank, pid, ended]…; NULL: signals */
-    struct control *next;
+    struct job_control *next;
 };
 
 static struct workers *workers_of_attempt(struct member *m, int64_t attempt)
@@ -33,7 +33,8 @@ static struct workers *workers_of_attempt(struct member *m, int64_t attempt)
 }
 
 /* Signal the ranks in msg; all ranks here if msg names none. */
-static void signal_here(struct member *m, int64_t attempt, json_object *msg, struct control *sum)
+static void signal_here(struct member *m, int64_t attempt, json_object *msg,
+                        struct job_control *sum)
 {
     struct workers *workers = workers_of_attempt(m, attempt);
     json_object *ranks = NULL;
@@ -74,7 +75,7 @@ static void list_here(struct member *m, int64_t attempt, json_object *table)
     }
 }
 
-static void do_here(struct member *m, int64_t attempt, json_object *msg, struct control *sum)
+static void do_here(struct member *m, int64_t attempt, json_object *msg, struct job_control *sum)
 {
     if (sum->table != NULL)
         list_here(m, attempt, sum->table);
@@ -82,7 +83,7 @@ static void do_here(struct member *m, int64_t attempt, json_object *msg, struct 
         signal_here(m, attempt, msg, sum);
 }
 
-static void answer_error(struct member *m, const struct control *control, const char *error)
+static void answer_error(struct member *m, const struct job_control *control, const char *error)
 {
     json_object *reply = json_object_new_object();
 
@@ -91,7 +92,7 @@ static void answer_error(struct member *m, const struct control *control, const 
 }
 
 /* Takes the table over. */
-static void answer(struct member *m, const struct control *control)
+static void answer(struct member *m, const struct job_control *control)
 {
     json_object *reply = NULL;
 
@@ -162,15 +163,15 @@ static void end_job(struct member *m, json_object *msg)
     member_send(m, end);
 }
 
-void member_control(struct member *m, int attempt, json_object *msg)
+void member_job_control(struct member *m, int attempt, json_object *msg)
 {
-    struct control sum = {.attempt = attempt}, *control;
+    struct job_control sum = {.attempt = attempt}, *control;
     int count = 0;
 
     if (!json_get_int(msg, "id", 0, INT64_MAX, &sum.id))
         return;
     sum.table = json_get_bool(msg, "list", false) ? json_object_new_array() : NULL;
-    for (const struct control *each = m->controls.waiting; each != NULL; each = each->next)
+    for (const struct job_control *each = m->controls.waiting; each != NULL; each = each->next)
         count++;
     control = count < CONTROLS_MAX ? malloc(sizeof(*control)) : NULL;
     if (control == NULL) {
@@ -203,7 +204,7 @@ void member_control(struct member *m, int attempt, json_object *msg)
 /* Another node's question. */
 static void on_control(struct member *m, json_object *msg, int64_t number, int64_t attempt)
 {
-    struct control sum = {0};
+    struct job_control sum = {0};
     json_object *reply = json_object_new_object();
     int64_t from = -1;
 
@@ -221,7 +222,7 @@ static void on_control(struct member *m, json_object *msg, int64_t number, int64
 /* The answer of another node to our question. */
 static void on_controlled(struct member *m, json_object *msg, int64_t number)
 {
-    struct control **at = &m->controls.waiting, *control;
+    struct job_control **at = &m->controls.waiting, *control;
     json_object *table = NULL;
     int64_t done = 0, missing = 0;
 
@@ -249,7 +250,7 @@ static void on_controlled(struct member *m, json_object *msg, int64_t number)
     free(control);
 }
 
-bool member_control_relay(struct member *m, const char *type, json_object *msg)
+bool member_job_control_relay(struct member *m, const char *type, json_object *msg)
 {
     const char *what = json_get_string(msg, "what");
     int64_t number, attempt;
@@ -264,12 +265,12 @@ bool member_control_relay(struct member *m, const char *type, json_object *msg)
     return true;
 }
 
-void member_control_gone(struct member *m, int attempt)
+void member_job_control_gone(struct member *m, int attempt)
 {
-    struct control **at = &m->controls.waiting;
+    struct job_control **at = &m->controls.waiting;
 
     while (*at != NULL) {
-        struct control *control = *at;
+        struct job_control *control = *at;
 
         if (attempt >= 0 && control->attempt != attempt) {
             at = &control->next;

@@ -18,7 +18,7 @@
 #include "common/link.h"
 #include "lib/world.h"
 
-struct control;
+struct job_control;
 struct successor_place;
 struct tail;
 
@@ -115,8 +115,8 @@ struct member {
     struct store_server *store; /* NULL: there is none */
     struct reclaim *reclaim;    /* NULL: nothing announces that the node will be taken away */
     struct {
-        struct control *waiting; /* for other nodes */
-        int64_t number;          /* of the newest */
+        struct job_control *waiting; /* for other nodes */
+        int64_t number;              /* of the newest */
     } controls;
     int generation; /* the last generation that began here */
     /* The last generation whose workers have all ended by themselves with status 0; 0: none. */
@@ -217,11 +217,11 @@ void member_reclaim_end(struct member *m);
 
 /* job_control.c: signals from processes to other processes of their world. */
 /* A question of this node's PMIx server, which is answered. */
-void member_control(struct member *m, int attempt, json_object *msg);
+void member_job_control(struct member *m, int attempt, json_object *msg);
 /* Handle a message about job control. False: it is another message. */
-bool member_control_relay(struct member *m, const char *type, json_object *msg);
+bool member_job_control_relay(struct member *m, const char *type, json_object *msg);
 /* No process waits for answers of that attempt any more; negative: of any attempt. */
-void member_control_gone(struct member *m, int attempt);
+void member_job_control_gone(struct member *m, int attempt);
 
 /* group.c */
 /* Start the workers of node `index` of world, with a closed gate if gated. world is taken over.

@@ -416,7 +416,7 @@ void member_handle(struct member *m, json_object *msg)
         {"forward", false, handle_forward},
     };
 
-    if (type == NULL || member_control_relay(m, type, msg) ||
+    if (type == NULL || member_job_control_relay(m, type, msg) ||
         (m->pmix.server != NULL && pmix_on_message(m->pmix.server, type, msg)))
         return;
     if (strcmp(type, "refuse") == 0) {

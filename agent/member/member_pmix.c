@@ -117,7 +117,7 @@ static bool on_log(int attempt, int rank, int fd, const char *text, size_t len, 
 
 static void on_control(int attempt, json_object *msg, void *arg)
 {
-    member_control(arg, attempt, msg);
+    member_job_control(arg, attempt, msg);
 }
 
 static const struct pmix_handlers handlers = {.space = on_space,
@@ -214,7 +214,7 @@ void member_pmix_free(char ***added)
 
 void member_pmix_gone(struct member *m, int attempt)
 {
-    member_control_gone(m, attempt);
+    member_job_control_gone(m, attempt);
     if (m->pmix.server != NULL)
         pmix_world_gone(m->pmix.server, attempt);
 }
@@ -231,7 +231,7 @@ void member_pmix_end(struct member *m)
     struct pmix *pmix = m->pmix.server;
 
     m->pmix.server = NULL;
-    member_control_gone(m, -1);
+    member_job_control_gone(m, -1);
     m->pmix.asked = 0;
     json_object_put(m->pmix.waiting);
     m->pmix.waiting = NULL;

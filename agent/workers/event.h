@@ -74,7 +74,7 @@ void event_tear(struct event *event, const char *reason);
 void event_close_gate(struct event *event);
 void event_open_gate(struct event *event);
 
-/* Publish the event and set HOLD. Returns what the worker is committed to: step is the one in
+/* Publish the event and set HOLD. Returns what the worker is committed to: step is the step in
  * flight when HOLD was set. A second call changes nothing: the first event stands. deadline_ms:
  * CLOCK_REALTIME, 0: none. */
 struct event_status event_hold(struct event *event, enum event_kind kind, const char *reason,

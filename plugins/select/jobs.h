@@ -23,8 +23,8 @@ struct job_record *jobs_base(const struct job_record *job);
 /* The order in which the site has jobs preempted, lower first. */
 int64_t jobs_priority(const struct job_record *job);
 
-/* Which elastic jobs and extensions run: all of slurmctld's jobs; one that has begun; one that has
- * ended. So nothing is searched when a job is tested. */
+/* Keep the list of running elastic jobs and extensions: read all of slurmctld's jobs; add a job
+ * that has begun; remove a job that has ended. So nothing is searched when a job is tested. */
 void jobs_read(void);
 void jobs_add(const struct job_record *job);
 void jobs_remove(const struct job_record *job);
