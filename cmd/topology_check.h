@@ -17,11 +17,12 @@ struct topology_peer {
     const char *leaf;       /* its switch, "" if there is none */
 };
 
-/* Find nodes whose shape differs from the usual shape of their group. A node belongs to up to three
- * groups: the nodes with the same partitions and the same leaf switch; the nodes with the same
- * partitions; all nodes. A group of three or more nodes decides for its nodes if more than half of
- * them have one shape: that shape is usual. The first group that decides counts. If no group
- * decides although shapes differ, the nodes are undecided.
+/* Find nodes whose shape differs from the usual shape of their group. Nodes of one kind should have
+ * one shape. A node belongs to up to three groups of its kind: the nodes with the same partitions
+ * and the same leaf switch; the nodes with the same partitions; all nodes of the kind. A group of
+ * three or more nodes decides for its nodes if more than half of them have one shape: that shape is
+ * usual. The first group that decides counts. If no group decides although shapes differ, the nodes
+ * are undecided.
  *
  * Returns a new object:
  *
