@@ -83,8 +83,8 @@ struct event_page {
     int32_t local_size;
     int32_t nodes;
     int32_t attempt;
-    _Atomic uint32_t
-        live; /* 1: can go on in the next world without ending; written by the worker */
+    /* 1: the worker can go on in the next world without ending; written by the worker. */
+    _Atomic uint32_t live;
     _Atomic uint32_t next;            /* enum event_next, written by the agent; a futex */
     char next_file[EVENT_FILE_BYTES]; /* in the directory of this page, NUL-terminated */
     /* Signature of the model that the worker trains, 0: not said. A worker can take over the state

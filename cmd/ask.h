@@ -18,8 +18,8 @@ struct ask_options {
     uint32_t job_id;
     uint32_t restarts;
     uid_t uid; /* the job's user, and so the leader's */
-    char *const
-        *addresses; /* of its first nodes, NULL-terminated, borrowed while the question runs */
+    /* Of the job's first nodes, NULL-terminated, borrowed while the question runs. */
+    char *const *addresses;
     const struct conf *conf; /* ports, munge; borrowed */
     json_object *request;    /* borrowed during the call */
     int timeout_ms;          /* for the whole question */

@@ -7,11 +7,10 @@
 void log_init(const char *program);
 
 /* Each call writes one line with one write, cleaned as errors are (error_clean), so that lines of
- * several threads and processes do not mix. errno keeps its value. */
+ * several threads and processes do not mix. Lines begin with "PROGRAM: ", "PROGRAM: error: " and
+ * "PROGRAM: debug: ". errno keeps its value. */
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void log_error(const char *fmt, ...)
-    __attribute__((format(printf, 1, 2))); /* "PROGRAM: error: …" */
-void log_debug(const char *fmt, ...)
-    __attribute__((format(printf, 1, 2))); /* "PROGRAM: debug: …" */
+void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -38,8 +38,8 @@ static void handle_welcome(struct member *m, json_object *msg)
     json_object *scale;
 
     if (m->welcomed) {
-        member_join_welcomed(m,
-                             msg); /* from another leader, which knows no more than the first did */
+        /* From another leader, which knows no more than the first did. */
+        member_join_welcomed(m, msg);
         return;
     }
     m->job.argv = json_get_strings(msg, "argv", 65536);

@@ -56,8 +56,8 @@ struct workers_options {
     int patience_ms;   /* milliseconds in which agents notice that a worker or node is lost */
     char *const *cpus; /* CPUs of each worker, as workers_cpus() returns them; NULL: no binding */
     char *const *const *added; /* place.added of each worker, NULL: none */
-    struct world_place
-        place; /* added, local_rank, event_file and error_file are filled in per worker */
+    /* added, local_rank, event_file and error_file are filled in for each worker. */
+    struct world_place place;
 };
 
 /* Start the workers of node place.node_index of world. Everything that the workers need later is
