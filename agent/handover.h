@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the next leader has to know of a job's past (doc/takeover.md). The leader tells it to the base's members, as often as it changes. */
+/* What the next leader has to know of a job's past (doc/takeover.md).
+ *
+ * The leader tells it to the members of the base each time that it changes. */
 #ifndef ELASTIC_AGENT_HANDOVER_H
 #define ELASTIC_AGENT_HANDOVER_H
 
 struct handover {
-    int target;  /* the size that a user has asked for, 0: not known */
+    int target;  /* the number of nodes that a user has asked for, 0: not known */
     int faults;  /* so far */
-    int counted; /* … of those the ones that count against --max-restarts */
+    int counted; /* faults that count against --max-restarts */
 };
 
 #endif

@@ -6,6 +6,8 @@ EXTRA_DIST += agent/leader/README.md
 
 agent_libelasticagent_la_SOURCES = \
     agent/handover.h \
+    agent/job_policy.c \
+    agent/job_policy.h \
     agent/options.c \
     agent/options.h \
     agent/output.c \
@@ -14,6 +16,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/paths.h \
     agent/pattern.c \
     agent/pattern.h \
+    agent/place.c \
+    agent/place.h \
     agent/port.c \
     agent/port.h \
     agent/reserve_file.c \
@@ -85,6 +89,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/member/member.c \
     agent/member/member.h \
     agent/member/member_internal.h \
+    agent/member/member_messages.c \
     agent/member/member_pmix.c \
     agent/member/member_reclaim.c \
     agent/member/pmix.c \
@@ -103,6 +108,7 @@ agent_libelasticagent_la_SOURCES = \
     agent/workers/process_tree.h \
     agent/workers/worker_error.c \
     agent/workers/worker_error.h \
+    agent/workers/worker_signals.c \
     agent/workers/worker_start.c \
     agent/workers/worker_worlds.c \
     agent/workers/workers.c \

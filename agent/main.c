@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* elasticrun: the process that srun starts on every node of an elastic job.
  *
- * By its place in the job it is an extra task (which ends at once), an agent, or the agent that also leads; see
- * doc/architecture.md, "Roles of elasticrun". */
+ * Its place in the job decides what it is: an extra task (which ends at once), an agent, or the
+ * agent that also leads. See doc/architecture.md, "Roles of elasticrun". */
 #include "config.h"
 
 #include <errno.h>
@@ -21,9 +21,11 @@
 #include <uv.h>
 
 #include "agent/leader/leader.h"
+#include "agent/job_policy.h"
 #include "agent/member/member.h"
 #include "agent/options.h"
 #include "agent/paths.h"
+#include "agent/place.h"
 #include "agent/successor.h"
 #include "agent/supervise.h"
 #include "agent/workers/workers.h"
@@ -32,18 +34,10 @@
 #include "common/log.h"
 #include "common/slurm_client.h"
 
-#define BASE_CONNECT_MS      60000 /* the base's agents wait for the leader so long */
+#define BASE_CONNECT_MS      60000 /* how long agents of the base wait for the leader */
 #define EXTENSION_CONNECT_MS 10000 /* an extension whose base is gone gives its nodes back */
 
 enum exit_status { EXIT_USAGE = 2 };
-
-/* What the environment says about this task's place. */
-struct place {
-    uint32_t job, restarts;
-    int nodeid, localid, nodes;
-    const char *node;
-    bool in_step;
-};
 
 struct run {
     uv_loop_t loop;
@@ -57,220 +51,23 @@ struct run {
     struct member_options member_options;
     struct successor *successor; /* NULL: this agent cannot follow the leader */
     struct successor_options follow;
-    struct member_command command;         /* of the leader before this one */
+    struct member_command command;         /* from the leader before this one */
     struct agent_handover *agent_handover; /* NULL: nobody starts this agent again */
-    struct leader *
-        *formers; /* have ended, since other nodes led: work of theirs may still be in threads */
+    /* Leaders of this process that have ended, since other nodes led. Their work may still be in
+     * threads. */
+    struct leader **formers;
     int former_count;
     uv_signal_t term, interrupt;
     char *address, *state_dir, *checkpoint_dir, *cluster, *user;
     char *own_address; /* by which others reach this node */
     uid_t slurm_user;
     char cwd[PATH_MAX];
-    bool agreed; /* what all tasks of the step find alike is right */
+    bool agreed; /* the checks that all tasks of the step make alike have passed */
     int pending; /* leader and member still to end */
     int code;
 };
 
-static bool env_number(const char *name, long min, long max, long *value)
-{
-    const char *text = getenv(name);
-    char *end;
-    long number;
-
-    if (text == NULL || text[0] == '\0')
-        return false;
-    errno = 0;
-    number = strtol(text, &end, 10);
-    if (errno != 0 || *end != '\0' || number < min || number > max)
-        return false;
-    *value = number;
-    return true;
-}
-
-static int read_place(struct place *place, struct error *err)
-{
-    long value;
-
-    if (!env_number("SLURM_JOB_ID", 1, UINT32_MAX, &value))
-        return error_set(err, "not inside a Slurm job; submit one: sbatch --elastic=MIN:MAX with "
-                              "`srun elasticrun python train.py` in its script");
-    place->job = (uint32_t)value;
-    place->restarts = env_number("SLURM_RESTART_COUNT", 0, UINT32_MAX, &value) ? (uint32_t)value
-                                                                               : 0;
-    place->nodeid = env_number("SLURM_NODEID", 0, SIZES_NODES_MAX, &value) ? (int)value : 0;
-    place->localid = env_number("SLURM_LOCALID", 0, INT_MAX, &value) ? (int)value : 0;
-    place->node = getenv("SLURMD_NODENAME");
-    place->in_step = getenv("SLURM_STEP_ID") != NULL;
-    if (place->in_step)
-        place->nodes = env_number("SLURM_STEP_NUM_NODES", 1, SIZES_NODES_MAX, &value) ? (int)value
-                                                                                      : 1;
-    else
-        place->nodes = env_number("SLURM_JOB_NUM_NODES", 1, SIZES_NODES_MAX, &value) ? (int)value
-                                                                                     : 1;
-    if (place->node == NULL)
-        return error_set(err, "SLURMD_NODENAME is not set; start elasticrun with srun: srun "
-                              "elasticrun python train.py");
-    if (!place->in_step && place->nodes > 1)
-        return error_set(err,
-                         "the job has %d nodes and elasticrun runs on one of them only; start it "
-                         "with srun: srun elasticrun ...",
-                         place->nodes);
-    return 0;
-}
-
-/* ---- workers per node -------------------------------------------------------------------------------------------------- */
-
-static int count_gpus(void)
-{
-    const char *list = getenv("CUDA_VISIBLE_DEVICES");
-    long value;
-    int count = 1;
-
-    if (list == NULL || list[0] == '\0')
-        list = getenv("ROCR_VISIBLE_DEVICES");
-    if (list == NULL || list[0] == '\0')
-        return env_number("SLURM_GPUS_ON_NODE", 1, 1024, &value) ? (int)value : 0;
-    for (const char *c = list; *c != '\0'; c++)
-        count += *c == ',';
-    return count;
-}
-
-/* The first number of "2(x3),1" is this node's when it is the first, and the largest for all others: srun's default layout. */
-static int tasks_per_node(void)
-{
-    const char *text = getenv("SLURM_STEP_TASKS_PER_NODE");
-    int tasks = text != NULL ? atoi(text) : 1;
-
-    return tasks > 1 ? tasks : 1;
-}
-
-static int choose_slots(const struct options *o, struct error *err)
-{
-    int gpus = count_gpus();
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN), value;
-
-    if (o->extension)
-        return env_number("ELASTIC_SLOTS", 1, 65536, &value) ? (int)value : 1;
-    switch (o->nproc_kind) {
-    case NPROC_NUMBER:
-        return o->nproc;
-    case NPROC_CPU:
-        return env_number("SLURM_CPUS_ON_NODE", 1, 65536, &value) ? (int)value : (int)cpus;
-    case NPROC_GPU:
-        if (gpus == 0)
-            error_set(
-                err,
-                "--nproc-per-node=gpu: this job has no GPUs; ask for them with --gpus-per-node");
-        return gpus;
-    case NPROC_AUTO:
-        if (gpus > 0)
-            return gpus;
-        return env_number("SLURM_CPUS_ON_NODE", 1, 65536, &value) ? (int)value : (int)cpus;
-    default:
-        if (tasks_per_node() > 1)
-            return tasks_per_node();
-        return gpus > 0 ? gpus : 1;
-    }
-}
-
-/* ---- policy and directories -------------------------------------------------------------------------------------------- */
-
-/* Without elastic.conf a pool's name is a partition's; with none named, the base's own. */
-static int invent_pools(struct run *run, struct error *err)
-{
-    struct conf *conf = run->conf;
-    const char *own = getenv("SLURM_JOB_PARTITION");
-
-    if (conf->pool_count > 0)
-        return 0;
-    if (run->policy.pool_count == 0 &&
-        (own == NULL || policy_set(&run->policy, "pool", own, err) != 0))
-        return 0;
-    conf->pools = calloc((size_t)run->policy.pool_count, sizeof(*conf->pools));
-    if (conf->pools == NULL)
-        return error_set(err, "out of memory");
-    conf->pool_count = run->policy.pool_count;
-    for (int i = 0; i < conf->pool_count; i++) {
-        snprintf(conf->pools[i].name, sizeof(conf->pools[i].name), "%s", run->policy.pools[i]);
-        conf->pools[i].partition = strdup(run->policy.pools[i]);
-        conf->pools[i].time_min = 15;
-    }
-    return 0;
-}
-
-/* scale_config comes through sbatch as ELASTIC_POLICY. */
-static int merge_scale_config(struct policy *policy, struct error *err)
-{
-    const char *value = getenv("ELASTIC_POLICY");
-    struct policy lower;
-    char *text;
-    int len, rc;
-
-    if (value == NULL || value[0] == '\0')
-        return 0;
-    len = asprintf(&text, "{\"scale_config\":%s}", value);
-    if (len < 0)
-        return error_set(err, "out of memory");
-    policy_init(&lower);
-    rc = policy_parse_json(&lower, text, (size_t)len, err);
-    if (rc == 0)
-        policy_merge(policy, &lower);
-    else
-        error_prefix(err, "ELASTIC_POLICY");
-    policy_clear(&lower);
-    free(text);
-    return rc;
-}
-
-static int build_policy(struct run *run, struct error *err)
-{
-    struct policy *policy = &run->policy, lower;
-    const char *config = run->options.config != NULL ? run->options.config
-                                                     : getenv("ELASTIC_CONFIG");
-    int rc = -1;
-
-    policy_init(&lower);
-    policy_merge(policy, &run->options.policy);
-    if (policy_from_environment(policy, true, err) != 0 || merge_scale_config(policy, err) != 0)
-        goto done;
-    if (config != NULL && config[0] != '\0') {
-        if (policy_file_load(config, &lower, err) != 0)
-            goto done;
-        policy_merge(policy, &lower);
-    }
-    policy_merge(policy, &run->conf->defaults);
-    policy_defaults(policy);
-    if (policy->sizes.min == 0) {
-        error_set(err, "no size given: submit with sbatch --elastic=MIN:MAX, or say elasticrun "
-                       "--elastic=MIN:MAX");
-        goto done;
-    }
-    if (invent_pools(run, err) != 0 || conf_check_policy(run->conf, policy, err) != 0)
-        goto done;
-    rc = 0;
-done:
-    policy_clear(&lower);
-    return rc;
-}
-
-static int check_size(struct run *run, struct error *err)
-{
-    const struct sizes *sizes = &run->policy.sizes;
-    char text[256];
-
-    sizes_format(sizes, text, sizeof(text));
-    if (run->place.nodes < sizes->min)
-        return error_set(err,
-                         "--elastic=%s needs %d nodes to start, this step has %d; use srun -N%d in "
-                         "a job of %d nodes",
-                         text, sizes->min, run->place.nodes, sizes->min, sizes->min);
-    if (!sizes_allowed(sizes, run->place.nodes))
-        return error_set(err,
-                         "--elastic=%s does not allow the %d nodes of this step; use srun -N%d",
-                         text, run->place.nodes, sizes_floor(sizes, run->place.nodes));
-    return 0;
-}
+/* ---- directories ----------------------------------------------------------------------------- */
 
 static char *user_name(void)
 {
@@ -304,7 +101,7 @@ static int make_directories(struct run *run, struct error *err)
     return dir_make(run->state_dir, err) != 0 || dir_make(run->checkpoint_dir, err) != 0 ? -1 : 0;
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void finish_if_idle(struct run *run)
 {
@@ -359,7 +156,7 @@ static const char *step_id(void)
     return id != NULL ? id : "batch";
 }
 
-/* What is the same for whoever leads the job. */
+/* Options that are the same for every leader of the job. */
 static void describe_lead(struct run *run)
 {
     run->lead = (struct leader_options){
@@ -428,7 +225,7 @@ static int start_leader(struct run *run, struct error *err)
     return 0;
 }
 
-/* ---- another node leads, and may be lost (doc/takeover.md) ----------------------------------------------------------------- */
+/* ---- another node leads, and may be lost (doc/takeover.md) ----------------------------------- */
 
 static void lead(struct link_server *server, int term, const struct vote *votes, int count,
                  void *arg)
@@ -437,7 +234,8 @@ static void lead(struct link_server *server, int term, const struct vote *votes,
     struct error err = {""};
 
     describe_lead(run);
-    member_command(run->member, &run->command); /* it may have heard more since it followed */
+    /* The member may have heard more since it followed. */
+    member_command(run->member, &run->command);
     run->lead.argv = run->command.argv;
     run->lead.env = run->command.env;
     run->lead.cwd = run->command.cwd;
@@ -449,7 +247,7 @@ static void lead(struct link_server *server, int term, const struct vote *votes,
     run->lead.term = term;
     run->leader = leader_create(&run->loop, &run->lead, leader_done, run, &err);
     if (run->leader == NULL) {
-        /* Out of memory. The others find that this node is lost, and it is. */
+        /* Out of memory. The other agents find that this node is lost, and it is. */
         log_error("%s: cannot lead: %s", run->place.node, err.text);
         exit(1);
     }
@@ -467,7 +265,7 @@ static struct successor *start_successor(struct run *run)
 
     if (run->user == NULL)
         run->user = user_name();
-    /* Not asked of Slurm here: it may take its time. */
+    /* Slurm is not asked here: its answer may take long. */
     if (run->command.address == NULL || run->user == NULL)
         return NULL;
     if (run->own_address == NULL && (run->own_address = strdup(run->command.address)) == NULL)
@@ -515,7 +313,8 @@ static void lost(void *arg)
         successor_seek(run->successor);
 }
 
-/* ELASTIC_LEADER=ADDRESS:PORT and ELASTIC_BASE=JOB.RESTARTS, from the leader that submitted us. */
+/* ELASTIC_LEADER=ADDRESS:PORT and ELASTIC_BASE=JOB.RESTARTS, from the leader that submitted this
+ * job. */
 static int read_leader(struct run *run, struct error *err)
 {
     const char *leader = getenv("ELASTIC_LEADER"), *base = getenv("ELASTIC_BASE");
@@ -547,7 +346,7 @@ static int start(struct run *run, struct error *err)
     m->lib = paths_library();
     m->bind = run->options.bind;
     m->pmix = run->options.pmix;
-    m->slots = choose_slots(&run->options, err);
+    m->slots = place_slots(&run->options, err);
     m->connect_timeout_ms = run->options.extension ? EXTENSION_CONNECT_MS : BASE_CONNECT_MS;
     if (m->slots < 1)
         return -1;
@@ -555,8 +354,10 @@ static int start(struct run *run, struct error *err)
         if (read_leader(run, err) != 0)
             return -1;
     } else {
-        /* All agents of the base check, so that none waits for a leader that has refused; one of them says it. */
-        if (build_policy(run, err) != 0 || check_size(run, err) != 0)
+        /* All agents of the base check this, so that no agent waits for a leader that has refused.
+         * One of them reports it. */
+        if (job_policy_build(&run->policy, &run->options, run->conf, err) != 0 ||
+            job_policy_check_size(&run->policy, run->place.nodes, err) != 0)
             return -1;
         m->base_job = m->job;
         m->base_restarts = m->restarts;
@@ -611,7 +412,7 @@ static int run_loop(struct run *run)
     return run->code;
 }
 
-/* Of the tasks that all find the same mistake one says it. */
+/* All tasks of the step find the same mistake; only the first reports it. */
 static bool first_task(void)
 {
     const char *id = getenv("SLURM_STEP_ID") != NULL ? getenv("SLURM_PROCID") : NULL;
@@ -619,7 +420,8 @@ static bool first_task(void)
     return id == NULL || strcmp(id, "0") == 0;
 }
 
-/* A closed one would be taken by a socket of ours, and workers' output written into that. */
+/* Otherwise a socket of ours could get the number of a closed standard descriptor, and workers'
+ * output would go into that socket. */
 static void open_standard_files(void)
 {
     for (int fd = 0; fd <= 2; fd++)
@@ -653,7 +455,7 @@ int main(int argc, char **argv)
         log_error("libsodium cannot be initialised");
         return 1;
     }
-    if (read_place(&run.place, &err) != 0 || (run.conf = conf_file_load(NULL, &err)) == NULL) {
+    if (place_read(&run.place, &err) != 0 || (run.conf = conf_file_load(NULL, &err)) == NULL) {
         if (first_task())
             log_error("%s", err.text);
         return EXIT_USAGE;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Writing workers' output without blocking the loop (output.h).
  *
- * Each of stdout and stderr is a sink: a queue of chunks of which one is being written. Pipes
- * and terminals are written as libuv streams, files by its threads. A sink that fails (the
- * reader has gone, the disk is full) swallows what comes, as the loss of output must not stop a
- * training. */
+ * Stdout and stderr are sinks. A sink is a queue of chunks, the first of which is being written.
+ * Pipes and terminals are written as libuv streams, files by libuv's threads. A sink that fails
+ * (the reader has gone, the disk is full) drops all further output, because the loss of output must
+ * not stop a training. */
 #include "agent/output.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ struct chunk {
     struct chunk *next;
     void (*written)(size_t bytes, void *arg);
     void *arg;
-    size_t credit; /* what the caller gave, labels not counted */
+    size_t credit; /* bytes that the caller gave, without labels */
     size_t len, done;
     char data[];
 };
@@ -31,11 +31,11 @@ struct sink {
     struct output *output;
     int fd;
     bool file; /* written with uv_fs_write */
-    bool
-        redirected; /* fd is another file now; what is being written still goes to the one before */
+    /* fd is another file now. The chunk that is being written still goes to the old file. */
+    bool redirected;
     bool broken;
     bool writing; /* the head of the queue is under way */
-    bool open;    /* its handle, if it has one, is not closed yet */
+    bool open;    /* the sink has a handle that is not closed yet */
     struct chunk *head, **tail;
     union {
         uv_handle_t handle;
@@ -131,7 +131,8 @@ static void after_file_write(uv_fs_t *request)
     finish_if_empty(sink->output);
 }
 
-/* Chunks that need no writing are retired from the loop as well, never from inside output_write. */
+/* Chunks that need no writing are finished from the loop as well, never from inside
+ * output_write. */
 static void on_idle(uv_idle_t *idle)
 {
     struct output *output = idle->data;
@@ -204,7 +205,7 @@ static struct partial *find_partial(struct output *output, int rank, int fd)
     return each;
 }
 
-/* Keep the beginning of a line. False when out of memory: then it is written as it is. */
+/* Keep the beginning of a line. False when out of memory: then the text is written as it is. */
 static bool keep_partial(struct output *output, int rank, int fd, const char *data, size_t len)
 {
     struct partial *partial = find_partial(output, rank, fd);
@@ -240,7 +241,7 @@ static void drop_partial(struct output *output, struct partial *partial)
     free(partial);
 }
 
-/* One labelled line: what had been kept of it, then data, which may be nothing. */
+/* Write one labelled line: the part that had been kept, then data, which may be empty. */
 static void put_line(struct output *output, FILE *out, int rank, int fd, const char *data,
                      size_t len)
 {
@@ -328,8 +329,8 @@ void output_redirect(struct output *output)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* A descriptor of our own for a stream. O_NONBLOCK belongs to the open file that others (srun's
- * shell, our own log) share, so a pipe is opened anew; a socket cannot be. */
+/* A descriptor of our own for a stream. O_NONBLOCK belongs to the open file, which other processes
+ * share (srun's shell, our own log). So a pipe is opened again; a socket cannot be. */
 static int own_descriptor(int fd)
 {
     char path[32];
@@ -366,7 +367,7 @@ static void open_sink(struct output *output, struct sink *sink, int fd)
         sink->open = uv_tty_init(output->loop, &sink->tty, fd, 0) == 0;
         sink->file = !sink->open;
         break;
-    default: /* files, devices, and what is closed: writing says so */
+    default: /* files, devices, and closed descriptors: writing reports the error */
         sink->file = true;
         break;
     }
@@ -416,8 +417,8 @@ static void on_closed(uv_handle_t *handle)
     free(output);
 }
 
-/* With nothing left to write, or no time left, close. A write to a file cannot be called back:
- * it is waited for. */
+/* Close when nothing is left to write, or no time is left. A write to a file cannot be cancelled:
+ * its end is waited for. */
 static void finish_if_empty(struct output *output)
 {
     if (!output->ending || uv_is_closing((uv_handle_t *)&output->idle))

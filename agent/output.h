@@ -11,26 +11,28 @@
 
 struct output;
 
-/* drained(arg) is called when the queue has fallen below the low mark after having been above
- * the high one. */
+/* Write to descriptors 1 and 2. With label each line begins with "RANK: ". drained(arg) is called
+ * when the queue falls below the low mark after it was above the high mark. */
 struct output *output_create(uv_loop_t *loop, bool label, void (*drained)(void *arg), void *arg);
 
-/* Queue output of a rank for fd 1 or 2. With label: whole lines, each prefixed "RANK: ";
- * without: bytes as they come. Returns false when the queue is above its high mark (1 MiB): stop
- * producing until drained (below 256 KiB). written(bytes, arg) (may be NULL) follows when these
- * bytes are out, or kept for a line's end, or lost because nobody can read them any more. A line
- * of more than 64 KiB is cut. Callbacks come from the loop only. */
+/* Queue output of a rank for fd 1 or 2. With label: whole lines, each prefixed "RANK: ". Without:
+ * bytes as they come.
+ *
+ * Returns false when the queue is above its high mark (1 MiB): stop producing until drained (below
+ * 256 KiB). written(bytes, arg), which may be NULL, follows when these bytes are written, or kept
+ * for a line's end, or lost because nobody can read them any more. A line of more than 64 KiB is
+ * cut. Callbacks come from the loop only. */
 bool output_write(struct output *output, int rank, int fd, const char *data, size_t len,
                   void (*written)(size_t, void *), void *arg);
 
-/* Descriptors 1 and 2 have been replaced by those of a regular file. */
+/* Descriptors 1 and 2 are now descriptors of a regular file. */
 void output_redirect(struct output *output);
 
 /* Flush partial lines of a rank (labels). */
 void output_end_rank(struct output *output, int rank);
 
-/* Write what is queued, at most timeout_ms (a file system that hangs may take longer), then
- * free. done(arg) is called from the loop; drained and written are called no more. */
+/* Write the queue, for at most timeout_ms (a file system that hangs may take longer), then free.
+ * done(arg) is called from the loop; drained and written are not called any more. */
 void output_destroy(struct output *output, int timeout_ms, void (*done)(void *arg), void *arg);
 
 #endif

@@ -19,7 +19,8 @@ const char *paths_program(void)
     return path;
 }
 
-/* First of the candidates, relative to the program's directory or absolute, that can be read (R_OK) or executed (X_OK); the last one if none. */
+/* The first of the candidates that can be read (R_OK) or executed (X_OK); the last candidate if
+ * none can. Candidates are absolute, or relative to the program's directory. */
 static const char *find(char *buf, const char *const *candidates, int mode)
 {
     const char *program = paths_program();

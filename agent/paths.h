@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where the other parts of this installation are. Found from the place of the running program, so that an installation can be moved. */
+/* Where the other parts of this installation are.
+ *
+ * They are found from the place of the running program, so that an installation can be moved. */
 #ifndef ELASTIC_PATHS_H
 #define ELASTIC_PATHS_H
 

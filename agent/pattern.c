@@ -47,7 +47,7 @@ const char *pattern_feed(const struct pattern *pattern, struct pattern_stream *s
         }
         stream->line[stream->used] = '\0';
         stream->used = 0;
-        /* What follows is of a worker that has failed. */
+        /* The rest of the output comes from a worker that has failed. */
         if (regexec(&pattern->regex, stream->line, 0, NULL, 0) == 0)
             return stream->line;
     }

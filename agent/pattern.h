@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lines of a worker's output by which it has failed, whatever it does (--fail-pattern). */
+/* Lines of a worker's output that mean a failure, whatever the worker does then
+ * (--fail-pattern). */
 #ifndef ELASTIC_PATTERN_H
 #define ELASTIC_PATTERN_H
 
@@ -7,11 +8,11 @@
 
 #include "lib/error.h"
 
-#define PATTERN_LINE 1024 /* bytes of a line that are looked at */
+#define PATTERN_LINE 1024 /* bytes of a line that are compared */
 
 struct pattern;
 
-/* A line that has not ended yet. */
+/* A line whose end has not come yet. */
 struct pattern_stream {
     char line[PATTERN_LINE];
     size_t used;
@@ -21,7 +22,8 @@ struct pattern_stream {
 struct pattern *pattern_create(const char *text, struct error *err);
 /* NULL is accepted. */
 void pattern_destroy(struct pattern *pattern);
-/* Output as it comes. Returns the first line that ends in it and matches, NULL if none does; it is valid until the next call. */
+/* Look at output as it comes. Returns the first line that ends in this output and matches; NULL if
+ * no line does. The result is valid until the next call. */
 const char *pattern_feed(const struct pattern *pattern, struct pattern_stream *stream,
                          const char *data, size_t len);
 

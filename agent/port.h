@@ -5,8 +5,9 @@
 
 #include "lib/error.h"
 
-/* Bind a free TCP port on all interfaces and keep it bound, without listening, so that nobody else gets it. SO_REUSEADDR lets the one who listens
- * (TCPStore sets it too) bind it all the same. Returns the descriptor, -1 with err. */
+/* Bind a free TCP port on all interfaces and keep it bound, without listening, so that no other
+ * process gets it. SO_REUSEADDR lets rank 0 bind the port all the same (TCPStore sets it too).
+ * Returns the descriptor, -1 with err. */
 int port_reserve(int *port, struct error *err);
 
 #endif

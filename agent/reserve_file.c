@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Room for later in a run directory (spare.h). */
+/* Room for later in a run directory (reserve_file.h). */
 #include "agent/reserve_file.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ int reserve_file_make(const char *directory, struct error *err)
     return error_set(err, "%s: no room for %d bytes: %s", directory, BYTES, strerror(rc));
 }
 
-/* Of the directory that `path` is in, if it has one. */
+/* Open the reserve file of the directory that `path` is in, if there is one. */
 static int open_beside(const char *path)
 {
     const char *slash = strrchr(path, '/');

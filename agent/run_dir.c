@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a member holds on its node (run_dir.h). */
+/* The run directory of a member on its node (run_dir.h). */
 #include "agent/run_dir.h"
 
 #include <dirent.h>
@@ -24,12 +24,13 @@
 #define LOCK_SIZE (PATH_SIZE + sizeof(LOCK_NAME) + 1)
 #define ROOTS     2
 
-/* The agent holds a lock on this file for as long as it lives; who can take the lock knows that the agent has died. */
+/* The agent holds a lock on this file for as long as it lives. A process that can take the lock
+ * knows that the agent has died. */
 #define LOCK_NAME "agent.lock"
 
 #define BACKGROUND_LIMIT 3600 /* seconds for a flush that nobody waits for */
 
-/* Somebody who looks whether the agent of a directory has died holds its lock for a moment. */
+/* A process that checks whether the agent of a directory has died holds the lock for a moment. */
 #define LOCK_TRIES 40
 #define LOCK_PAUSE 50000 /* microseconds */
 
@@ -38,7 +39,7 @@ static const char *root_of(const struct conf *conf, int index)
     return index == 0 ? conf->snapshot_dir : RUN_DIR_FALLBACK;
 }
 
-/* -1: it does not fit. */
+/* -1: the path does not fit. */
 static int path_of(char *path, const char *root, uint32_t job, uint32_t restarts, const char *node)
 {
     int len = snprintf(path, PATH_SIZE, "%s/elastic-%u-%u.%u-%s", root, (unsigned)getuid(), job,
@@ -66,10 +67,10 @@ int run_dir_find(char *path, size_t size, const struct conf *conf, uint32_t job,
     return -1;
 }
 
-/* ---- what others have left ----------------------------------------------------------------------------------------------- */
+/* ---- what others have left ------------------------------------------------------------------- */
 
-/* Flush and remove a directory whose agent has died, and wait for that if seconds are given. Its output would be that of the job. 0: done,
- * or not needed. */
+/* Flush and remove a directory whose agent has died. With seconds > 0, wait for that. Its output is
+ * the output of the job. 0: done, or not needed. */
 static int flush(const char *path, const struct conf *conf, int seconds)
 {
     int status = -1;
@@ -97,7 +98,8 @@ static int flush(const char *path, const struct conf *conf, int seconds)
     return status == 0 ? 0 : -1;
 }
 
-/* Did an agent use it that has died? Where there was none it may be one that is about to start. */
+/* Has an agent used the directory, and died? A directory that no agent has used may be one of an
+ * agent that is about to start. */
 static bool is_left(const char *dir)
 {
     char path[LOCK_SIZE];
@@ -113,10 +115,10 @@ static bool is_left(const char *dir)
     return left;
 }
 
-/* What killed agents of this user have left on this node. */
+/* Flush what killed agents of this user have left on this node. */
 static void sweep(const char *root, const struct conf *conf, uint32_t job, const char *node)
 {
-    DIR *dir = opendir(root); /* where the prolog has made it only root may */
+    DIR *dir = opendir(root); /* only root may where the prolog has made it */
     struct dirent *entry;
 
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
@@ -134,7 +136,7 @@ static void sweep(const char *root, const struct conf *conf, uint32_t job, const
         closedir(dir);
 }
 
-/* ---- one's own ----------------------------------------------------------------------------------------------------------- */
+/* ---- one's own ------------------------------------------------------------------------------- */
 
 static void lock_path(char path[LOCK_SIZE], const char *dir)
 {
@@ -149,7 +151,8 @@ static int make(const char *root, const char *path, const struct conf *conf, str
     if (stat(root, &st) != 0 && errno == ENOENT)
         return error_set(err, "there is no %s", root);
     if (is_own_directory(path) && is_left(path)) {
-        /* An elasticrun of this run of the job, in an earlier step. What was flushed is gone, with its lock. */
+        /* The directory is of this run of the job, from an elasticrun in an earlier step. If it was
+         * flushed it is gone, with its lock. */
         lock_path(name, path);
         if (flush(path, conf, conf->epilog_flush > 0 ? conf->epilog_flush : 1) != 0 ||
             lstat(name, &st) == 0)
@@ -160,11 +163,12 @@ static int make(const char *root, const char *path, const struct conf *conf, str
         return -1;
     if (reserve_file_make(path, err) == 0)
         return 0;
-    rmdir(path); /* where root has made it, it stays, empty */
+    rmdir(path); /* a directory that root has made stays, empty */
     return -1;
 }
 
-/* A file that is locked before it has its name, so that nobody takes it for that of a dead agent. */
+/* Make a file that is locked before it has its name, so that no process takes it for the lock of a
+ * dead agent. */
 static int make_lock(const char *name)
 {
     char temporary[LOCK_SIZE + 16];
@@ -186,7 +190,8 @@ static int make_lock(const char *name)
     return fd;
 }
 
-/* The lock of an earlier agent; whoever has cleared the directory meanwhile has taken its name away. */
+/* Take the lock of an earlier agent. A process that has cleared the directory meanwhile has removed
+ * the lock's name. */
 static int take_lock(const char *name)
 {
     struct stat st, named;
@@ -216,7 +221,7 @@ static int lock(const char *path, struct error *err)
         if (fd < 0)
             fd = take_lock(name);
     }
-    /* It stays open: the lock is held until this process ends. */
+    /* The descriptor stays open: the lock is held until this process ends. */
     if (fd >= 0)
         return 0;
     return error_set(err, "%s: another elasticrun of this job runs on this node", path);
@@ -248,7 +253,7 @@ void run_dir_leave(const char *path, bool needless)
     if (path == NULL)
         return;
     snprintf(snapshot, sizeof(snapshot), "%s/snapshot", path);
-    /* Where root has made it, it stays, empty. */
+    /* A directory that root has made stays, empty. */
     if (needless || !is_own_directory(snapshot))
         dir_remove(path, NULL);
 }

@@ -5,7 +5,8 @@
 
 #include <stdbool.h>
 
-/* Does it accept connections? True also if that cannot be said (NULL, an unknown host). Takes 1.5 s at most, and what the resolver takes. srun complains of "Zero Bytes" then. */
+/* Does the port accept connections? True also if that is not known (NULL, an unknown host). Takes
+ * at most 1.5 s, and the time of the resolver. srun then complains of "Zero Bytes". */
 bool srun_port_answers(const char *host, const char *port);
 
 #endif

@@ -3,10 +3,10 @@
  *
  *   following ──► seeking ──► claiming ──► leading
  *       ▲            │  ▲         │
- *       └────────────┘  └─────────┘ (somebody else has claimed the term)
+ *       └────────────┘  └─────────┘ (another agent has claimed the term)
  *
- * A vote is the join of an agent that has lost its leader, this one's own among them: it comes as all others do. It counts for as long as its
- * connection lasts. */
+ * A vote is the join of an agent that has lost its leader; this agent's own vote comes as all
+ * others do. A vote counts for as long as its connection lasts. */
 #include "agent/successor.h"
 
 #include <stdio.h>
@@ -19,11 +19,11 @@
 #include "lib/sizes.h"
 #include "lib/succession.h"
 
-#define SAID_MAX   64   /* messages of one that waits; after its join there is little to say */
+#define SAID_MAX   64   /* messages of a voter that waits; after its join there is little to say */
 #define VOTES_MAX  4096 /* more connections of ours than any job has nodes */
 #define FRESH_MS   5000 /* a voter leaves after 6 s */
-#define OVERDUE_MS 4000 /* … and goes round all others in less than that */
-#define RETRY_MS   1000 /* until a claim is tried again that could not be made */
+#define OVERDUE_MS 4000 /* a voter dials all other agents in less than this time */
+#define RETRY_MS   1000 /* until a claim that could not be made is tried again */
 
 struct successor {
     uv_loop_t *loop;
@@ -34,12 +34,15 @@ struct successor {
     bool seeking;
     char *address; /* of the leader */
     int port;
-    int term; /* the last one that is known to have been led, or claimed by somebody else */
+    int term; /* the last term that is known to have been led, or claimed by another agent */
     struct term_file *claim;
-    int claimed;        /* the term that it is for */
-    uint64_t term_lost; /* when somebody else was found to have claimed it, or to lead it */
-    int void_term;      /* one that nobody will ever lead: its claimant was lost before it did */
-    int owned; /* a term that this agent has claimed, and does not lead: it had found a leader meanwhile; 0: none */
+    int claimed;        /* the term of the claim */
+    uint64_t term_lost; /* when another agent was found to have claimed the term, or to lead it */
+    /* A term that no agent will ever lead: its claimant was lost before it led. */
+    int void_term;
+    /* A term that this agent has claimed and does not lead, because it had found a leader
+     * meanwhile; 0: none. */
+    int owned;
     uv_timer_t retry;
     struct vote *votes;
     int count;
@@ -58,13 +61,14 @@ static int term_of(json_object *join)
     return json_get_int(join, "term", 0, INT32_MAX / 2, &term) ? (int)term : 0;
 }
 
-/* Who has waited for longer may be elsewhere by now, and its connection's end not here yet. */
+/* A voter that has waited longer than this may have gone elsewhere, and the end of its connection
+ * may not have arrived. */
 static bool is_fresh(const struct successor *s, const struct vote *vote)
 {
     return uv_now(s->loop) - vote->since <= FRESH_MS;
 }
 
-/* Nodes of the base that have voted, each once. */
+/* The number of nodes of the base that have voted; a node counts once. */
 static int base_votes(const struct successor *s)
 {
     int votes = 0;
@@ -156,7 +160,8 @@ static void claimed(enum term_file_result result, const char *why, void *arg)
     send_all_away(s);
 }
 
-/* The term before the one that is to be claimed has been made one that nobody leads. Or somebody does, and has not been found. */
+/* The term before the one that is to be claimed has been sealed, so that no agent leads it. Or
+ * another agent leads it, and has not been found. */
 static void sealed(enum term_file_result result, const char *why, void *arg)
 {
     struct successor *s = arg;
@@ -177,7 +182,7 @@ static void sealed(enum term_file_result result, const char *why, void *arg)
     consider(s);
 }
 
-/* The last term that was led, as far as those who vote know. */
+/* The last term that was led, as far as the voters know. */
 static int known_term(const struct successor *s)
 {
     int known = 0;
@@ -204,13 +209,15 @@ static void begin_claim(struct successor *s, int term, enum term_file_what what)
         uv_timer_start(&s->retry, on_retry, RETRY_MS, 0);
 }
 
-/* Has whoever has claimed the last term had the time to tell those who vote here? Else it was lost, too, before it led: then nobody shall. */
+/* Has the agent that has claimed the last term had the time to tell the agents that vote here? Else
+ * that agent was lost, too, before it led: then no agent shall lead that term. */
 static bool is_overdue(const struct successor *s)
 {
     return uv_now(s->loop) - s->term_lost > OVERDUE_MS;
 }
 
-/* Are there votes enough? The term that somebody else has claimed is not followed by one of ours, unless a voter has followed that one, or nobody leads it. */
+/* Are there votes enough? This agent does not claim a term after a term that another agent has
+ * claimed, unless a voter has followed that agent, or no agent leads that term. */
 static void consider(struct successor *s)
 {
     int known = known_term(s);
@@ -235,7 +242,7 @@ static void consider(struct successor *s)
     begin_claim(s, known + 1, TERM_FILE_CLAIM);
 }
 
-/* ---- voters ---------------------------------------------------------------------------------------------------------------- */
+/* ---- voters ---------------------------------------------------------------------------------- */
 
 static void on_open(struct link *link, void *arg)
 {
@@ -288,7 +295,7 @@ static void on_closed(struct link *link, const char *why, void *arg)
         }
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------------ */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct successor *successor_create(uv_loop_t *loop, const struct successor_options *options,
                                    successor_lead handler, void *arg, struct error *err)
@@ -382,7 +389,7 @@ void successor_destroy(struct successor *s)
     while (s->count > 0)
         drop_vote(s, s->count - 1);
     if (s->server != NULL) {
-        /* Its links end after this one. */
+        /* The links of the server end after this one. */
         link_server_lead(s->server,
                          &(struct link_handlers){
                              .open = ignore_link, .message = ignore_message, .closed = ignore_end},

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An agent of the base that can lead when the leader is lost: it listens for others that have lost it, too, counts their votes, and claims
- * the next term (doc/takeover.md). */
+/* An agent of the base that can lead when the leader is lost (doc/takeover.md).
+ *
+ * The agent listens for other agents that have lost the leader, too, counts their votes, and claims
+ * the next term. */
 #ifndef ELASTIC_SUCCESSOR_H
 #define ELASTIC_SUCCESSOR_H
 
@@ -15,7 +17,8 @@
 #include "lib/conf.h"
 #include "lib/error.h"
 
-/* So many of the base's nodes, those with the lowest numbers besides the first, are successors. */
+/* This many nodes of the base are successors: those with the lowest numbers, without the first
+ * node. */
 #define SUCCESSORS_MAX 8
 
 struct successor;
@@ -30,26 +33,29 @@ struct successor_options {
     const struct conf *conf;
 };
 
-/* One that has voted: what it has said so far, a JSON array of messages, the first of which is its join. */
+/* An agent that has voted. `said` holds its messages so far as a JSON array, beginning with its
+ * join. */
 struct vote {
     struct link *link;
     json_object *said;
     uint64_t since; /* on the loop's clock, ms */
 };
 
-/* This agent leads that term from now on: server and votes are the handler's, which calls link_server_lead(); it borrows what votes have said. */
+/* This agent leads that term from now on. server and votes belong to the handler, which calls
+ * link_server_lead(); the handler only borrows the messages of the votes. */
 typedef void (*successor_lead)(struct link_server *server, int term, const struct vote *votes,
                                int count, void *arg);
 
-/* Listen. NULL with err: it cannot. What options point to must outlive it. */
+/* Listen. NULL with err: the agent cannot listen. The targets of the pointers in options must
+ * outlive the successor. */
 struct successor *successor_create(uv_loop_t *loop, const struct successor_options *options,
                                    successor_lead lead, void *arg, struct error *err);
 int successor_port(const struct successor *successor);
-/* There is a leader, which leads that term. Whoever asks is sent there. */
+/* A leader leads that term. Agents that ask are sent to it. */
 void successor_follow(struct successor *successor, const char *address, int port, int term);
-/* There is none that this agent knows of. */
+/* This agent knows of no leader. */
 void successor_seek(struct successor *successor);
-/* Asynchronous. NULL is accepted. */
+/* Free, asynchronously. NULL is accepted. */
 void successor_destroy(struct successor *successor);
 
 #endif

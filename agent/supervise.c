@@ -14,18 +14,19 @@
 #define STARTS_MAX 4   /* of agents that live for less than … */
 #define LONG_LIFE  600 /* seconds */
 
-static pid_t stepd;  /* of whom this process, or the one in between, is a child; 0: not known */
-static pid_t parent; /* of the agent; 0: nobody is in between */
+static pid_t stepd;  /* whose child this process, or the process in between, is; 0: not known */
+static pid_t parent; /* of the agent; 0: no process is in between */
 static bool told_to_end;
 
-/* All signals are blocked, and come here. Slurm sends its own to every process of the step: they are for the agent. */
+/* All signals are blocked, and come here. Slurm sends its signals to every process of the step, so
+ * they reach the agent without us. */
 static void take(int number, struct agent_handover *agent_handover)
 {
     told_to_end = told_to_end || number == SIGTERM || number == SIGINT;
-    /* That of the thread that has started us is no end of it. */
+    /* The signal also comes when only the parent's thread that has started this process ends. */
     if (getppid() != stepd) {
         agent_handover->stepd_gone = true;
-        _exit(0); /* nobody asks; the agent finds that it is alone */
+        _exit(0); /* nobody asks; the agent finds that no process watches it */
     }
 }
 
@@ -71,7 +72,7 @@ static void end_like(int status)
     _exit(128 + WTERMSIG(status));
 }
 
-/* Is there somebody whom another agent could join? */
+/* Is there an agent that a new agent could join? */
 static bool is_of_use(const struct agent_handover *agent_handover, int status)
 {
     return WIFSIGNALED(status) && !told_to_end && agent_handover->known &&
@@ -106,7 +107,8 @@ struct agent_handover *supervise(double pause)
             agent_handover->starts = 1;
         if (!is_of_use(agent_handover, status))
             end_like(status);
-        /* The leader is not to count on what the other one has heard. */
+        /* After this pause the leader does not count on messages that the killed agent has
+         * heard. */
         sleep_for(pause, agent_handover);
         if (told_to_end)
             end_like(status);

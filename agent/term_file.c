@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Claims of terms (claim.h).
+/* Making the files of a term (term_file.h).
  *
- * link(2) is atomic on network file systems, too. Nobody ever looks whether the file is there: such a file system remembers for a while that a name was
- * not. */
+ * link(2) is atomic on network file systems, too. No process ever looks whether a file is there: a
+ * network file system remembers for a while that a name was missing. */
 #include "agent/term_file.h"
 
 #include <errno.h>
@@ -28,7 +28,8 @@ struct term_file {
     void *arg;
 };
 
-/* The answer to a link() that the server has carried out may have been lost, and the second try found the file. */
+/* The answer to a link() that the server has carried out may have been lost: then the second try
+ * has found our own file. */
 static bool is_linked(const char *own)
 {
     struct stat st;
@@ -36,7 +37,7 @@ static bool is_linked(const char *own)
     return lstat(own, &st) == 0 && st.st_nlink == 2;
 }
 
-/* What is in it only helps people: a full disk must not keep anybody from leading. */
+/* The text in the file only helps people: a full disk must not keep an agent from leading. */
 static int write_own(struct term_file *claim)
 {
     int fd = open(claim->own, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -21,7 +21,7 @@
 #include "client/term_guard.h"
 
 static struct event_client *worker;
-static struct sockets *sockets; /* of the world that forms or has formed; NULL: none is watched */
+static struct sockets *sockets; /* of the present world; NULL: none is watched */
 static bool forked;             /* off a worker: the event page is the parent's */
 static _Thread_local struct event_client_error last_error;
 
@@ -240,7 +240,7 @@ const char *elastic_error(void)
     return last_error.text;
 }
 
-/* ---- a place to meet --------------------------------------------------------------------------- */
+/* ---- a place to meet ------------------------------------------------------------------------- */
 
 static int check_key(const char *key)
 {
@@ -303,9 +303,9 @@ int elastic_get(const char *key, void *value, size_t *size, int timeout_ms)
     return rc != 0 ? rc : store_client_get(&store, key, value, size, timeout_ms, &last_error);
 }
 
-/* ---- snapshots --------------------------------------------------------------------------------- */
+/* ---- snapshots ------------------------------------------------------------------------------- */
 
-/* One worker of the first node, and one of the last. */
+/* One worker of the first node and one of the last node keep snapshots. */
 static bool keeps_snapshots(const struct elastic_world *world)
 {
     return world->local_rank == 0 &&
@@ -345,7 +345,7 @@ int elastic_snapshot_wait(int timeout_ms)
     return worker != NULL ? snapshot_client_wait(timeout_ms, &last_error) : ELASTIC_NOT_ELASTIC;
 }
 
-/* ---- progress, and nodes ----------------------------------------------------------------------- */
+/* ---- progress, and nodes --------------------------------------------------------------------- */
 
 int elastic_report_progress(int64_t done, int64_t total, const char *unit)
 {
@@ -374,7 +374,7 @@ int elastic_request_nodes(int nodes, int within_s, char *id)
         return ELASTIC_NOT_ELASTIC;
     if (within_s < 0)
         return bad_argument("a number of seconds cannot be negative");
-    event_client_training(worker); /* its own request is not to be what kills it */
+    event_client_training(worker); /* the request of this worker itself must not kill it */
     return nodes_extend(nodes, within_s, id, &last_error);
 }
 
@@ -412,7 +412,7 @@ int elastic_request_result(const char *id, struct elastic_result *result, int ti
     return nodes_result(id, result, timeout_ms, worker, &last_error);
 }
 
-/* ---- what elasticrun has put into the environment --------------------------------------------- */
+/* ---- what elasticrun has put into the environment -------------------------------------------- */
 
 static int number_of(const char *name)
 {

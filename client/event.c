@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The worker's side of its event page (event.h).
  *
- * Why no rank stops alone: the worker moves its step n -> n+1 by compare-and-swap only while HOLD is clear, and the
- * agent sets HOLD by an atomic or. Whichever comes first, the agent has read the step that the worker is in, and the
- * worker goes no further than S, the greatest of them, which it learns before it stops. All accesses are sequentially
- * consistent; what the agent writes before HOLD is there once HOLD is seen. */
+ * Why no rank stops alone: the worker moves its step from n to n+1 by compare-and-swap, only while
+ * HOLD is clear. The agent sets HOLD by an atomic or. Whichever comes first, the agent has read the
+ * step that the worker is in. The worker goes no further than S, the greatest of these steps of all
+ * workers, and learns S before it stops. All accesses are sequentially consistent: values that the
+ * agent writes before HOLD are there once the worker sees HOLD. */
 #include "client/event.h"
 
 #include <errno.h>
@@ -27,27 +28,31 @@
 
 #include "client/term_guard.h"
 
-/* The answer to HOLD takes a network round trip: look often at first, then with ever longer sleeps. */
+/* The answer to HOLD takes a network round trip: look often at first, then with longer and longer
+ * sleeps. */
 #define SLEEP_FIRST_NS 20000
 #define SLEEP_LAST_NS  2000000
 
-/* Last resort when the agent lives and says nothing: an event without a deadline, and the least for one whose deadline
- * is near or over (the agent enforces it, not we). */
+/* The last resort when the agent lives and says nothing: for an event without a deadline. It is
+ * also the least wait for an event whose deadline is near or over: the agent enforces the deadline,
+ * not the worker. */
 #define WAIT_DEFAULT_MS 60000
 #define WAIT_LEAST_MS   2000
 
-/* For word of a loss, from an agent that does not say how long it may take. */
+/* The wait for word of a loss, where the agent does not say how long it may take. */
 #define PATIENCE_DEFAULT_MS 3000
 
-/* At the gate, and when there is an event, the agent wakes us; its own end it cannot tell. */
+/* Wait between two checks of the agent. At the gate, and when there is an event, the agent wakes
+ * us; it cannot announce its own end. */
 #define GATE_LOOK_NS 200000000
 #define WAIT_LOOK_MS 200
 
-/* How to see that the agent has died. Process ids are used again, so a bare kill(pid, 0) is the last choice. */
+/* How to see that the agent has died. Process ids are used again, so kill(pid, 0) alone is the last
+ * choice. */
 enum watch {
-    WATCH_NONE,   /* it lives in another pid namespace: only the time limit is left */
-    WATCH_PARENT, /* it is our parent: we get another one when it dies */
-    WATCH_FD,     /* it is the parent of a shell around us: a pidfd knows */
+    WATCH_NONE,   /* the agent lives in another pid namespace: only the time limit is left */
+    WATCH_PARENT, /* the agent is our parent: when it dies we get another parent */
+    WATCH_FD,     /* the agent is the parent of a shell around us: a pidfd tells when it dies */
     WATCH_PID,    /* a kernel before 5.3 */
 };
 
@@ -86,7 +91,7 @@ void event_client_fail(struct event_client_error *err, const char *fmt, ...)
     va_end(args);
 }
 
-/* ---- attaching -------------------------------------------------------------------------------- */
+/* ---- attaching ------------------------------------------------------------------------------- */
 
 static bool file_is_ours(int fd, const char *path, struct event_client_error *err)
 {
@@ -157,7 +162,7 @@ static struct event_page *map_page(const char *path, struct event_client_error *
         munmap(page, EVENT_PAGE_BYTES);
         return NULL;
     }
-    /* A data loader that is forked off must not count steps, not even by mistake. */
+    /* A data loader that is forked off must not count steps, even by mistake. */
     madvise(page, EVENT_PAGE_BYTES, MADV_DONTFORK);
     return page;
 }
@@ -198,7 +203,7 @@ static bool agent_is_gone(const struct event_client *client)
     return false;
 }
 
-/* 0, or ELASTIC_ERROR_AGENT when nobody is there any more who would answer. */
+/* 0, or ELASTIC_ERROR_AGENT when no agent is there any more to answer. */
 static int check_agent(const struct event_client *client, struct event_client_error *err)
 {
     if (!agent_is_gone(client))
@@ -246,7 +251,7 @@ void event_client_forget(struct event_client *client)
     free(client);
 }
 
-/* ---- a boundary ------------------------------------------------------------------------------- */
+/* ---- a boundary ------------------------------------------------------------------------------ */
 
 static int64_t clock_ms(clockid_t clock)
 {
@@ -290,7 +295,7 @@ static void tell(struct event_page *page, uint64_t word, struct elastic_event *e
 
 enum answer { ANSWER_NONE, ANSWER_GO_ON, ANSWER_STOP };
 
-/* What the agent says to a worker that stands before the step after `word`. */
+/* The agent's answer to a worker that stands before the step after `word`. */
 static enum answer read_answer(struct event_page *page, uint64_t word)
 {
     uint64_t run_to = atomic_load(&page->run_to);
@@ -325,7 +330,7 @@ static int wait_for_answer(const struct event_client *client, uint64_t *word,
     return 0;
 }
 
-/* How long a step may take is known only from those that were made. */
+/* How long a step may take is known only from the steps already made. */
 static void time_step(struct event_client *client)
 {
     int64_t now = clock_ms(CLOCK_MONOTONIC), took = now - client->stepped_ms;
@@ -337,7 +342,7 @@ static void time_step(struct event_client *client)
     client->stepped_ms = now;
 }
 
-/* With `last` there is no further boundary: nobody is to wait for one of this worker. */
+/* With `last` this worker passes no further boundary: no other worker is to wait for one. */
 static int pass_boundary(struct event_client *client, bool last, struct elastic_event *event,
                          struct event_client_error *err)
 {
@@ -347,7 +352,8 @@ static int pass_boundary(struct event_client *client, bool last, struct elastic_
     event_client_training(client);
     time_step(client);
     if (atomic_load_explicit(&page->gate, memory_order_relaxed) == EVENT_GATE_CLOSED) {
-        int rc = event_client_gate(client, EVENT_PASSED_LOAD, err); /* later than it should be */
+        /* The gate is passed later than it should be. */
+        int rc = event_client_gate(client, EVENT_PASSED_LOAD, err);
 
         if (rc != 0)
             return rc;
@@ -358,7 +364,7 @@ static int pass_boundary(struct event_client *client, bool last, struct elastic_
             return 1;
         }
         if (EVENT_STEP(word) == EVENT_STEP_MASK)
-            return 0; /* the last one has been passed */
+            return 0; /* the last boundary has been passed */
         if ((word & EVENT_HOLD) == 0) {
             if (atomic_compare_exchange_weak(&page->word, &word,
                                              last ? word | EVENT_STEP_MASK : word + 1))
@@ -401,7 +407,8 @@ bool event_client_held(const struct event_client *client)
     return (atomic_load(&client->page->word) & EVENT_HOLD) != 0 || is_torn(client->page);
 }
 
-/* The futex is `kind`, since the word's step changes all the time: the agent writes it before HOLD, and wakes after it. */
+/* The futex is `kind`, since the step in `word` changes all the time. The agent writes kind before
+ * HOLD, and wakes after HOLD. */
 static void wait_for_news(struct event_page *page, uint32_t kind, int64_t left_ms)
 {
     int64_t look = left_ms < WAIT_LOOK_MS ? left_ms : WAIT_LOOK_MS;
@@ -417,7 +424,8 @@ int event_client_wait(struct event_client *client, struct elastic_event *event, 
     int64_t limit;
     int rc = 0;
 
-    event_client_training(client); /* who waits for an event is not to be killed without one */
+    /* A worker that waits for an event must not be killed without an event. */
+    event_client_training(client);
     if (atomic_load(&page->gate) == EVENT_GATE_CLOSED)
         rc = event_client_gate(client, EVENT_PASSED_LOAD, err);
     if (rc != 0)
@@ -484,7 +492,7 @@ void event_client_progress(struct event_client *client, int64_t done, int64_t to
     atomic_store(&page->progress, number + 2 != 0 ? number + 2 : 2); /* 0: nothing reported */
 }
 
-/* ---- live mode -------------------------------------------------------------------------------- */
+/* ---- live mode ------------------------------------------------------------------------------- */
 
 void event_client_live(struct event_client *client)
 {
@@ -522,7 +530,7 @@ void event_client_world(const struct event_client *client, struct elastic_world 
     };
 }
 
-/* The page beside ours that the agent has named. */
+/* The page in the same directory that the agent has named. */
 static struct event_client *open_beside(const struct event_client *client,
                                         struct event_client_error *err)
 {
@@ -550,7 +558,8 @@ static struct event_client *open_beside(const struct event_client *client,
     return next;
 }
 
-/* Sleep until a word of the page is not 0. Returns 1, 0 when the time is over, or ELASTIC_ERROR_AGENT. */
+/* Sleep until a word of the page is not 0. Returns 1; 0 when the time is over; or
+ * ELASTIC_ERROR_AGENT. */
 static int wait_for_word(const struct event_client *client, _Atomic uint32_t *word, int timeout_ms,
                          struct event_client_error *err)
 {
@@ -579,7 +588,8 @@ int event_client_torn(const struct event_client *client, int timeout_ms,
 
     if (timeout_ms >= 0)
         return wait_for_word(client, &page->torn, timeout_ms, err);
-    atomic_store(&page->asks, 1); /* what the others have failed of may have looked well so far */
+    /* The operation of other workers that has failed may have succeeded here so far. */
+    atomic_store(&page->asks, 1);
     rc = wait_for_word(client, &page->torn,
                        page->patience_ms != 0 ? (int)page->patience_ms : PATIENCE_DEFAULT_MS, err);
     atomic_store(&page->asks, 0);

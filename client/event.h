@@ -23,7 +23,7 @@ struct event_client *event_client_open(const char *path, struct event_client_err
 /* Unmap; the file stays. NULL is accepted. */
 void event_client_close(struct event_client *client);
 
-/* Forget a mapping that this process, a forked child, does not have. */
+/* Forget a mapping, in a forked child, which does not have it. */
 void event_client_forget(struct event_client *client);
 
 /* elastic_event_test(), elastic_training(), elastic_generation(). */
@@ -41,7 +41,8 @@ bool event_client_held(const struct event_client *client);
 /* elastic_report_progress(), of good values. Not by two threads at once. */
 void event_client_progress(struct event_client *client, int64_t done, int64_t total,
                            const char *unit);
-/* Wait until the gate is open, and remember by which call it was passed first. Returns 0 or ELASTIC_ERROR_AGENT. */
+/* Wait until the gate is open, and remember by which call the worker first passed it. Returns 0 or
+ * ELASTIC_ERROR_AGENT. */
 int event_client_gate(struct event_client *client, enum event_gate_place passed,
                       struct event_client_error *err);
 int event_client_generation(const struct event_client *client);
@@ -55,14 +56,16 @@ uint64_t event_client_step(const struct event_client *client);
 void event_client_stacks(struct event_client *client, int number);
 void event_client_world(const struct event_client *client, struct elastic_world *world);
 
-/* Wait until this world is torn. Returns 1; 0 after timeout_ms (-1: as long as it takes agents to notice); or an error. */
+/* Wait until this world is torn. Returns 1 when it is; 0 after timeout_ms (-1: as long as agents
+ * take to notice a loss); or an error. */
 int event_client_torn(const struct event_client *client, int timeout_ms,
                       struct event_client_error *err);
-/* … a futex that is 0 until then, as long as the client lives. */
+/* A futex that is 0 until the world is torn. It lives as long as the client. */
 _Atomic uint32_t *event_client_torn_word(const struct event_client *client);
 
-/* Wait for what comes after the world of this client. Returns 1, and *next is the client of the next world, or NULL: this worker is to
- * leave, with *save after it has saved; 0 after timeout_ms (-1: never); or an error. */
+/* Wait for what comes after the world of this client. Returns 1 with *next: the client of the next
+ * world, or NULL if this worker is to leave, after it has saved if *save is true. Returns 0 after
+ * timeout_ms (-1: never), or an error. */
 int event_client_next(const struct event_client *client, int timeout_ms, struct event_client **next,
                       bool *save, struct event_client_error *err);
 

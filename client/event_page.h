@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The memory that an agent and one of its workers share: the protocol of architecture.md, "A worker's event page". */
+/* The memory that an agent and one of its workers share.
+ *
+ * The protocol is in architecture.md, "A worker's event page". */
 #ifndef ELASTIC_EVENT_PAGE_H
 #define ELASTIC_EVENT_PAGE_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define EVENT_PAGE_BYTES   4096
-#define EVENT_PAGE_MAGIC   UINT64_C(0x3143495453414c45) /* "ELASTIC1" */
-#define EVENT_PAGE_VERSION 1 /* what is only added behind the last field leaves it as it is */
+#define EVENT_PAGE_BYTES 4096
+#define EVENT_PAGE_MAGIC UINT64_C(0x3143495453414c45) /* "ELASTIC1" */
+/* Fields that are only added behind the last field do not change the version. */
+#define EVENT_PAGE_VERSION 1
 #define EVENT_UNIT_BYTES   24
 
 #define EVENT_HOLD            (UINT64_C(1) << 63)
@@ -40,12 +43,12 @@ enum event_gate_place {
     EVENT_PASSED_INIT = 3  /* with elastic_init(): nothing of the GPU had been used */
 };
 
-/* What comes after the world of this page, for a worker that can live on. */
+/* What comes after the world of this page, for a worker that can go on. */
 enum event_next {
     EVENT_NEXT_UNKNOWN = 0,
-    EVENT_NEXT_WORLD = 1, /* next_file is the page of the world that it goes on in */
-    EVENT_NEXT_NONE = 2,  /* it is to leave */
-    EVENT_NEXT_SAVE = 3   /* … after it has saved a checkpoint for all */
+    EVENT_NEXT_WORLD = 1, /* next_file is the page of the worker's next world */
+    EVENT_NEXT_NONE = 2,  /* the worker is to leave */
+    EVENT_NEXT_SAVE = 3   /* the worker is to save a checkpoint for all, and to leave */
 };
 #define EVENT_FILE_BYTES 64
 
@@ -61,13 +64,14 @@ struct event_page {
     uint32_t agent_pid;
     int64_t deadline_ms; /* CLOCK_REALTIME, milliseconds; 0: none */
     uint32_t next_nodes; /* nodes of the next generation; 0: unknown */
-    uint32_t
-        stepd_pid; /* the slurmstepd of the agent's step: its SIGTERM is for the agent (term_guard.c) */
+    /* The slurmstepd of the agent's step: its SIGTERM is for the agent (term_guard.c). */
+    uint32_t stepd_pid;
     char reason[192];
     _Atomic uint32_t gate;  /* enum event_gate, written by the agent; a futex */
     _Atomic uint32_t place; /* enum event_gate_place, written by the worker */
     _Atomic uint32_t waits; /* 1 once the worker has waited for an event: it is at work */
-    /* What the worker reports. Odd while it writes; a reader that finds another number afterwards has read nothing. */
+    /* What the worker reports. The number is odd while the worker writes. A reader that finds
+     * another number after reading has read nothing. */
     _Atomic uint32_t progress;
     _Atomic int64_t done;
     _Atomic int64_t total;                       /* 0: unknown */
@@ -79,21 +83,26 @@ struct event_page {
     int32_t local_size;
     int32_t nodes;
     int32_t attempt;
-    _Atomic uint32_t
-        live; /* 1: can go on in the next world without ending; written by the worker */
+    /* 1: the worker can go on in the next world without ending; written by the worker. */
+    _Atomic uint32_t live;
     _Atomic uint32_t next;            /* enum event_next, written by the agent; a futex */
-    char next_file[EVENT_FILE_BYTES]; /* in the directory of this one, NUL-terminated */
-    /* Of what the worker trains: it can take over the state only of one with the same; 0: not said. Written by the worker. */
+    char next_file[EVENT_FILE_BYTES]; /* in the directory of this page, NUL-terminated */
+    /* Signature of the model that the worker trains, 0: not said. A worker can take over the state
+     * only of a worker with the same signature. Written by the worker. */
     _Atomic uint64_t signature;
-    _Atomic uint32_t
-        torn; /* 1: a part of this world is lost, nobody goes on in it; written by the agent; a futex */
+    /* 1: a part of this world is lost, and no worker goes on in it. Written by the agent; a
+     * futex. */
+    _Atomic uint32_t torn;
     _Atomic uint32_t slowest; /* milliseconds of the longest step so far, written by the worker */
-    uint32_t
-        patience_ms; /* in which agents would have noticed that one of the world is lost; written by the agent */
-    /* That signal makes this process show what it is doing; 0: none does. Written by the worker. */
+    /* Milliseconds after which agents would have noticed the loss of a node or worker. Written by
+     * the agent. */
+    uint32_t patience_ms;
+    /* The signal that makes this process show its stacks; 0: there is none. Written by the
+     * worker. */
     _Atomic uint32_t stacks_signal;
     _Atomic uint32_t stacks_pid;
-    /* 1 while the worker waits for word that its world is torn, since an exchange with others has failed. Written by the worker. */
+    /* 1 while the worker waits to hear that its world is torn, since an exchange with other workers
+     * has failed. Written by the worker. */
     _Atomic uint32_t asks;
 };
 

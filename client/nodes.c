@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a worker asks of its job by PMIx (nodes.h).
+/* Requests of a worker to its job by PMIx (nodes.h).
  *
- * libpmix is loaded when the first of these functions is called, and never linked: a program that only asks for events does not need it, and one
- * that uses it already, such as an MPI program, shares it. So nothing here may be a macro of PMIx that calls a function of PMIx.
+ * libpmix is loaded when the first of these functions is called, and never linked. A program that
+ * only asks for events does not need libpmix; a program that uses it already, such as an MPI
+ * program, shares it. So nothing here may be a macro of PMIx that calls a function of PMIx.
  *
- * A PMIx server can be stopped or killed at any time. Nothing waits for it longer than a limit: PMIx_Init and PMIx_Finalize, which have no
- * other form, run in a thread of their own, and of all other calls those are used that answer by a callback. What is answered too late belongs to the
- * callback, which frees it. No lock is held while PMIx is called.
+ * A PMIx server can be stopped or killed at any time. Nothing waits for it longer than a limit.
+ * PMIx_Init and PMIx_Finalize have no other form, so they run in a thread of their own. Of all
+ * other calls the forms are used that answer by a callback. An answer that comes too late belongs
+ * to the callback, which frees it. No lock is held while PMIx is called.
  *
- * How an accepted request ends is told by an event (events.c of the server), twice by some releases. The server keeps it for those who come
- * later: that is how a process hears what its predecessor has asked for. */
+ * An event tells how an accepted request ends (events.c of the server); some releases send two. The
+ * server keeps the event for processes that come later: that is how a process hears of requests of
+ * its predecessor. */
 #include "client/nodes.h"
 
 #include <dlfcn.h>
@@ -33,7 +36,7 @@
 
 #define SERVER_GONE "the PMIx server of this node has ended: the next world gets another"
 
-#define RESULTS   64 /* that are remembered */
+#define RESULTS   64 /* ended requests that are remembered */
 #define INFOS_MAX 3
 
 static struct {
@@ -56,7 +59,7 @@ static struct {
     pthread_cond_t changed;
     enum state state;
     bool lost;       /* the server has gone */
-    char error[256]; /* why it is BROKEN */
+    char error[256]; /* why the state is BROKEN */
     pmix_proc_t self;
     size_t handlers[2];
     struct {
@@ -66,13 +69,13 @@ static struct {
     size_t ended_count;
 } nodes = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* A question, until both the one who asks and the callback are through. */
+/* A question. It lives until both the caller and the callback are through. */
 struct op {
     bool done, dropped;
     pmix_status_t status;
     pmix_info_t info[INFOS_MAX];
     size_t count;
-    char label[48]; /* ours, by which the server knows why it was refused */
+    char label[48]; /* our id, by which the server finds the reason of a refusal */
     char id[ELASTIC_ID_BYTES];
     char *names;
     char *keys[2];
@@ -104,7 +107,7 @@ static struct timespec after_ms(int64_t ms)
     return at;
 }
 
-/* ---- what PMIx tells by itself, in its thread --------------------------------------------------------------------------------- */
+/* ---- what PMIx tells by itself, in its thread ------------------------------------------------ */
 
 static const char *text_in(const pmix_info_t *info, size_t count, const char *key)
 {
@@ -145,7 +148,7 @@ static void on_end(size_t handler, pmix_status_t code, const pmix_proc_t *source
         pthread_cond_broadcast(&nodes.changed);
     }
     pthread_mutex_unlock(&nodes.lock);
-    /* The program may have a handler of its own for it. */
+    /* The program may have a handler of its own for this event. */
     done(PMIX_EVENT_NO_ACTION_TAKEN, NULL, 0, NULL, NULL, cookie);
 }
 
@@ -153,7 +156,8 @@ static void on_lost(size_t handler, pmix_status_t code, const pmix_proc_t *sourc
                     pmix_info_t info[], size_t count, pmix_info_t results[], size_t result_count,
                     pmix_event_notification_cbfunc_fn_t done, void *cookie)
 {
-    /* Any process may send such an event; of the server's own end the library tells in the server's name. */
+    /* Any process may send such an event. An event about the server's own end comes from the
+     * library, in the server's name. */
     if (source == NULL || strncmp(source->nspace, nodes.self.nspace, PMIX_MAX_NSLEN) != 0) {
         pthread_mutex_lock(&nodes.lock);
         nodes.lost = true;
@@ -163,7 +167,7 @@ static void on_lost(size_t handler, pmix_status_t code, const pmix_proc_t *sourc
     done(PMIX_EVENT_NO_ACTION_TAKEN, NULL, 0, NULL, NULL, cookie);
 }
 
-/* ---- entering PMIx, and leaving it --------------------------------------------------------------------------------------------- */
+/* ---- entering PMIx, and leaving it ----------------------------------------------------------- */
 
 static int load(struct event_client_error *err)
 {
@@ -213,7 +217,7 @@ static int enter(struct event_client_error *err)
                           pmix.error_string(status));
         return -1;
     }
-    /* Without a callback these wait, and return the handler's number. */
+    /* Without a callback these calls wait, and return the handler's number. */
     status = pmix.register_handler(&lost, 1, NULL, 0, on_lost, NULL, NULL);
     if (status < 0) {
         event_client_fail(err, "PMIx tells no events: %s", pmix.error_string(status));
@@ -254,7 +258,8 @@ static void *run_leave(void *arg)
     return NULL;
 }
 
-/* With the lock held. The program's signals are not for this thread, nor for those that PMIx starts from it. */
+/* With the lock held. The program's signals are not for this thread, nor for threads that PMIx
+ * starts from it. */
 static void begin(enum state state, void *(*run)(void *arg))
 {
     pthread_attr_t attributes;
@@ -330,7 +335,7 @@ void nodes_close(void)
     pthread_mutex_unlock(&nodes.lock);
 }
 
-/* ---- questions and answers ------------------------------------------------------------------------------------------------------ */
+/* ---- questions and answers ------------------------------------------------------------------- */
 
 static struct op *op_create(struct event_client_error *err)
 {
@@ -383,7 +388,7 @@ static void on_done(pmix_status_t status, void *arg)
     answered(arg, status, "");
 }
 
-/* Whatever the text is: an id, a reason, or what was asked for. */
+/* The answer is a text: an id, a reason, or the value that was asked for. */
 static void on_info(pmix_status_t status, pmix_info_t *info, size_t count, void *arg,
                     pmix_release_cbfunc_t release, void *release_arg)
 {
@@ -397,7 +402,8 @@ static void on_info(pmix_status_t status, pmix_info_t *info, size_t count, void 
         release(release_arg);
 }
 
-/* Of a call that PMIx has taken, or not (status). NULL: op is the callback's now, and the reason in err. */
+/* The result of a call that PMIx has taken, or has not (status). NULL: op belongs to the callback
+ * now, and the reason is in err. */
 static struct op *settle(struct op *op, pmix_status_t status, int64_t ms,
                          struct event_client_error *err)
 {
@@ -421,7 +427,7 @@ static struct op *settle(struct op *op, pmix_status_t status, int64_t ms,
     return op;
 }
 
-/* PMIx 4.2 hands on no text with a refusal, so the server is asked for it. */
+/* PMIx 4.2 hands on no text with a refusal, so the server is asked for the text. */
 static void ask_why(const char *label, char *text, size_t size)
 {
     struct event_client_error err = {""};
@@ -443,7 +449,7 @@ static void ask_why(const char *label, char *text, size_t size)
     op_destroy(op);
 }
 
-/* PMIx knows of the end of its server a second before it tells. */
+/* PMIx knows of the end of its server a second before it reports the end. */
 static int failed(pmix_status_t status, struct event_client_error *err)
 {
     if (status == PMIX_ERR_UNREACH || status == PMIX_ERR_LOST_CONNECTION ||
@@ -498,7 +504,7 @@ static int request(struct op *op, pmix_alloc_directive_t directive, char *id,
     return rc;
 }
 
-/* ---- the functions -------------------------------------------------------------------------------------------------------------- */
+/* ---- the functions --------------------------------------------------------------------------- */
 
 static struct op *begin_request(int count, struct event_client_error *err, int *rc)
 {
@@ -562,7 +568,7 @@ int nodes_cancel(const char *id, struct event_client_error *err)
     return request(op, PMIX_ALLOC_REQ_CANCEL, NULL, err);
 }
 
-/* With the lock held: the one of that id, or the oldest that has not been taken. */
+/* With the lock held: take the result with that id, or the oldest that has not been taken. */
 static bool take_result(const char *id, struct elastic_result *result)
 {
     size_t first = nodes.ended_count > RESULTS ? nodes.ended_count - RESULTS : 0;
@@ -602,7 +608,8 @@ int nodes_result(const char *id, struct elastic_result *result, int timeout_ms,
         if (rc != 0)
             break;
         rc = ELASTIC_PENDING;
-        /* The others may wait for this worker at a boundary, and the result for the change. */
+        /* Other workers may wait for this worker at a boundary, and the result may wait for the
+         * change. */
         if (timeout_ms == 0 || event_client_held(client))
             break;
         if (pthread_cond_timedwait(&nodes.changed, &nodes.lock, last ? &limit : &look) != 0 && last)

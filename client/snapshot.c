@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Writing snapshots (snapshot.h).
  *
- * Two buffers, snapshot/0 and 1 below the node's run directory, which is in memory, are written in turn. One is complete as long as its
- * complete.json is there: that goes first, and comes last, by rename. So whenever this process is killed the buffer that it does not write to is
- * whole. slurm_elastic._snapshot does the same.
+ * There are two buffers, snapshot/0 and snapshot/1 below the node's run directory, which is in
+ * memory. They are written in turn. A buffer is complete as long as its complete.json is there: the
+ * file is removed first, and comes last, by rename. So whenever this process is killed, the buffer
+ * that it does not write to is whole. slurm_elastic._snapshot does the same.
  *
- * libsodium is loaded by the first snapshot and never linked, as libpmix is: a program that keeps none does not need it. */
+ * libsodium is loaded by the first snapshot and never linked, as libpmix is: a program that keeps
+ * no snapshots does not need it. */
 #include "client/snapshot.h"
 
 #include <dirent.h>
@@ -32,7 +34,7 @@
 #define TEMPORARY ".complete.json"
 #define DIGEST    32 /* bytes of the BLAKE2b of a file */
 #define BLOCK     ((size_t)1 << 20)
-#define SPARE     10 /* of the memory that is left a tenth is left to others */
+#define SPARE     10 /* a tenth of the free memory is left to other programs */
 
 static struct {
     __typeof__(sodium_init) *init;
@@ -41,7 +43,7 @@ static struct {
     __typeof__(crypto_generichash_final) *end;
 } hash;
 
-/* One that is being written. */
+/* A snapshot that is being written. */
 struct job {
     char snapshot[PATH_MAX]; /* the directory of the buffers */
     char checkpoint[PATH_MAX];
@@ -58,16 +60,16 @@ struct job {
     } parts[ELASTIC_PARTS_MAX];
 };
 
-/* Of the process, as there is one worker in it. */
+/* Of the process, since the process is one worker. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* of the monotonic clock */
     bool ready;             /* the condition and libsodium are */
     bool writing;
-    int outcome; /* of the last one */
+    int outcome; /* of the last snapshot */
     struct event_client_error why;
-    int newest; /* the buffer that was completed last; -1: whatever another process has left */
-    char *copy; /* of all parts, one behind the other; used again by the next one */
+    int newest; /* the buffer that was completed last; -1: none by this process */
+    char *copy; /* all parts, one behind the other; the next snapshot uses it again */
     size_t room;
 } snapshots = {.lock = PTHREAD_MUTEX_INITIALIZER, .newest = -1};
 
@@ -77,7 +79,7 @@ static int fail(struct event_client_error *err, const char *what)
     return ELASTIC_ERROR_SNAPSHOT;
 }
 
-/* ---- libsodium ---------------------------------------------------------------------------------------------------------------- */
+/* ---- libsodium ------------------------------------------------------------------------------- */
 
 static int load_hash(struct event_client_error *err)
 {
@@ -116,7 +118,7 @@ static int prepare(struct event_client_error *err)
     return 0;
 }
 
-/* ---- a buffer ----------------------------------------------------------------------------------------------------------------- */
+/* ---- a buffer -------------------------------------------------------------------------------- */
 
 static int write_all(int fd, const char *data, size_t len)
 {
@@ -136,7 +138,7 @@ static int create(int dir, const char *name)
     return openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
-/* All that is in it, beginning with what makes it complete. */
+/* Remove all files in the buffer, beginning with the manifest. */
 static void empty(int dir)
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -152,7 +154,7 @@ static void empty(int dir)
         close(fd);
 }
 
-/* A directory in which there is nothing; made if it is missing. -1 with errno. */
+/* An empty directory; made if it is missing. -1 with errno. */
 static int open_empty(int parent, const char *name)
 {
     int dir;
@@ -165,7 +167,7 @@ static int open_empty(int parent, const char *name)
     return dir;
 }
 
-/* The digest is of what is written. */
+/* The digest covers the bytes that are written. */
 static int write_part(const struct job *job, int fd, int index, uint8_t digest[DIGEST])
 {
     const char *data = job->parts[index].data;
@@ -207,7 +209,7 @@ static int write_parts(struct job *job, int dir, struct event_client_error *err)
     return 0;
 }
 
-/* A path as it stands in JSON. */
+/* Write a path as a JSON string. */
 static void print_path(FILE *file, const char *path)
 {
     for (; *path != '\0'; path++) {
@@ -257,9 +259,9 @@ static int write_manifest(const struct job *job, int dir, struct event_client_er
     return fail(err, MANIFEST);
 }
 
-/* ---- which one ---------------------------------------------------------------------------------------------------------------- */
+/* ---- which one ------------------------------------------------------------------------------- */
 
-/* When it was completed; -1: it is not complete. */
+/* When the buffer was completed; -1: it is not complete. */
 static int64_t completed(int parent, int index)
 {
     char path[sizeof("0/" MANIFEST)];
@@ -271,7 +273,7 @@ static int64_t completed(int parent, int index)
     return (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 }
 
-/* Never the newest one that there is, whoever has written it. */
+/* Choose a buffer, but never the newest snapshot that there is, whoever has written it. */
 static int choose(int parent)
 {
     if (snapshots.newest >= 0)
@@ -316,14 +318,14 @@ static int write_snapshot(struct job *job, struct event_client_error *err)
     if (rc == 0)
         snapshots.newest = index;
     else if (dir >= 0)
-        empty(dir); /* its memory is better used by others */
+        empty(dir); /* other programs need its memory more */
     if (dir >= 0)
         close(dir);
     close(parent);
     return rc;
 }
 
-/* ---- the thread --------------------------------------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void *write_in_thread(void *arg)
 {
@@ -357,7 +359,7 @@ static int start(struct job *job, struct event_client_error *err)
     return 0;
 }
 
-/* ---- what is asked for -------------------------------------------------------------------------------------------------------- */
+/* ---- what is asked for ----------------------------------------------------------------------- */
 
 static bool name_ok(const char *name)
 {
@@ -394,7 +396,7 @@ static int check_parts(const struct elastic_part *parts, int count, struct event
     return 0;
 }
 
-/* Directories of the moment: those of a job that is at work later. */
+/* Directories of the present moment: a job that runs later has others. */
 static int describe(struct job *job, const struct snapshot_place *place,
                     struct event_client_error *err)
 {
@@ -484,7 +486,7 @@ static int begin(const struct snapshot_place *place, const struct elastic_part *
     if (rc == 0)
         rc = start(job, err);
     if (rc == 0)
-        snapshots.writing = true; /* its thread has to wait for the lock to say that it is not */
+        snapshots.writing = true; /* the thread takes the lock before it clears this */
     else
         free(job);
     return rc;

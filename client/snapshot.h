@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Snapshots of a worker's state in the memory of its node, as elastic-flush reads them (doc/faults.md, "elastic-flush"). */
+/* Snapshots of a worker's state in the memory of its node, as elastic-flush reads them.
+ *
+ * See doc/faults.md, "elastic-flush". */
 #ifndef ELASTIC_CLIENT_SNAPSHOT_H
 #define ELASTIC_CLIENT_SNAPSHOT_H
 
 #include "client/elastic.h"
 #include "client/event.h"
 
-/* Where it goes, and of which moment it is. */
+/* Where the snapshot goes, and of which moment it is. */
 struct snapshot_place {
     const char *run_dir;     /* of this node */
     const char *checkpoint;  /* the job's directory */
@@ -15,14 +17,14 @@ struct snapshot_place {
     int64_t step;
 };
 
-/* elastic_snapshot(), in a worker that is one of those who keep the state. */
+/* elastic_snapshot(), in a worker that is one of those that keep the state. */
 int snapshot_client_keep(const struct snapshot_place *place, const struct elastic_part *parts,
                          int count, int flags, struct event_client_error *err);
 
 /* elastic_snapshot_wait() */
 int snapshot_client_wait(int timeout_ms, struct event_client_error *err);
 
-/* Wait for the one that is being written, and give the memory back. */
+/* Wait for the snapshot that is being written, and free the memory. */
 void snapshot_client_close(void);
 
 #endif

@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #define AGAIN_NS    10000000 /* between two looks for connections, when the world is torn */
-#define QUIET_LOOKS 3        /* in a row in which nothing has been sent or received … */
-#define LOOKS_MAX   30       /* … but one does not wait for that for ever */
+#define QUIET_LOOKS 3        /* looks in a row in which nothing has been sent or received */
+#define LOOKS_MAX   30       /* looks at most */
 
 struct inodes {
     ino_t *list;
@@ -36,11 +36,11 @@ struct sockets {
     pthread_t thread;
     pthread_mutex_t lock;
     bool formed;
-    struct inodes others; /* there before it began to form */
-    struct inodes own;    /* of the world, once it has formed */
+    struct inodes others; /* connections that were there before the world began to form */
+    struct inodes own;    /* connections of the world, once it has formed */
 };
 
-/* ---- which sockets -------------------------------------------------------------------------------- */
+/* ---- which sockets --------------------------------------------------------------------------- */
 
 static bool has(const struct inodes *inodes, ino_t inode)
 {
@@ -75,8 +75,9 @@ static bool is_tcp(int fd)
            (domain == AF_INET || domain == AF_INET6) && type == SOCK_STREAM;
 }
 
-/* Call visit with a descriptor of each TCP socket of this process, which is its own and cannot become another file's meanwhile. Returns 0, -1 with
- * errno, or what visit has returned if that is not 0. */
+/* Call visit with a descriptor of each TCP socket of this process. The descriptor belongs to visit
+ * and cannot become another file meanwhile. Returns 0, -1 with errno, or the first result of visit
+ * that is not 0. */
 static int each_socket(int (*visit)(int fd, ino_t inode, void *arg), void *arg)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -125,11 +126,11 @@ static bool is_of_world(const struct sockets *sockets, ino_t inode)
     return sockets->formed ? has(&sockets->own, inode) : !has(&sockets->others, inode);
 }
 
-/* ---- their end ------------------------------------------------------------------------------------ */
+/* ---- their end ------------------------------------------------------------------------------- */
 
 struct look {
     const struct sockets *sockets;
-    uint64_t bytes; /* received, or received by the other side, since they were made */
+    uint64_t bytes; /* bytes received by either side, since the connections were made */
     uint64_t unread;
 };
 
@@ -180,7 +181,8 @@ static void visit_all(struct sockets *sockets, int (*visit)(int fd, ino_t inode,
     pthread_mutex_unlock(&sockets->lock);
 }
 
-/* What is on its way arrives first: gloo never wakes who waits for a message of which a part has arrived when the connection ends. */
+/* Data on its way arrives first. If a connection ends when a part of a message has arrived, gloo
+ * never wakes the thread that waits for the rest. */
 static void let_arrive(struct sockets *sockets)
 {
     struct look before = {.sockets = sockets}, now;
@@ -195,10 +197,10 @@ static void let_arrive(struct sockets *sockets)
     }
 }
 
-/* ---- the thread ----------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
-/* What is written to a connection that has ended is never told to who waits for it, either: so reading ends first, which gloo takes for the end of
- * all. */
+/* Gloo never tells a waiting thread that a write to an ended connection has failed. So reading ends
+ * first, which gloo takes for the end of all. */
 static void *thread_main(void *arg)
 {
     struct sockets *sockets = arg;
@@ -227,7 +229,7 @@ static int start_thread(struct sockets *sockets)
     return rc;
 }
 
-/* ---- life ----------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void destroy(struct sockets *sockets)
 {
@@ -259,7 +261,8 @@ struct sockets *sockets_watch(_Atomic uint32_t *torn)
 void sockets_formed(struct sockets *sockets)
 {
     pthread_mutex_lock(&sockets->lock);
-    /* Without a list of its own the world is what was not there before: more than it should be, not less. */
+    /* Without a list of its own connections, the world's are all that were not there before: rather
+     * too many than too few. */
     if (!sockets->formed)
         sockets->formed = each_socket(note_own, sockets) == 0;
     pthread_mutex_unlock(&sockets->lock);
@@ -270,7 +273,7 @@ void sockets_leave(struct sockets *sockets)
     if (sockets == NULL)
         return;
     atomic_store(&sockets->over, true);
-    do { /* it may have looked at `over` just before, and not be asleep yet */
+    do { /* the thread may have looked at `over` just before, and not be asleep yet */
         const struct timespec moment = {.tv_nsec = 1000000};
         struct timespec until;
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What frees a worker that waits for others in a world that is torn: its connections to them end.
+/* Ending the connections of a torn world, which frees a worker that waits for other workers.
  *
- * A collective of gloo has no other way out: a rank whose peer is dead is told by the kernel, but the peer's neighbours wait for that rank, and
- * theirs for them. A thread waits for the word that the world is torn and then shuts down the TCP connections that the world has opened, again
- * and again until the worker is out, since frameworks go on opening some. They are told from the process's own by when they were made: a
- * socket's inode is another one for each socket, whatever happens to its descriptor. */
+ * A collective of gloo has no other way out. The kernel tells a rank whose peer is dead. But the
+ * peer's other neighbours wait for that rank, and their neighbours for them. So a thread waits for
+ * the word that the world is torn, and then shuts down the TCP connections that the world has
+ * opened. It does so again until the worker is out of the world, since frameworks go on opening
+ * connections. The world's connections are told from the process's own by the time when they were
+ * made: each socket has an inode number of its own, whatever happens to its descriptor. */
 #ifndef ELASTIC_SOCKETS_H
 #define ELASTIC_SOCKETS_H
 
@@ -13,16 +15,17 @@
 
 struct sockets;
 
-/* The world begins to form: connections made from now on are its own. torn: a futex, not 0 once it is torn; borrowed. NULL with errno. */
+/* The world begins to form: connections made from now on belong to the world. torn: a futex that is
+ * not 0 once the world is torn; borrowed. NULL with errno. */
 struct sockets *sockets_watch(_Atomic uint32_t *torn);
 
-/* It has formed: connections made later are not its own. */
+/* The world has formed: connections made later do not belong to it. */
 void sockets_formed(struct sockets *sockets);
 
-/* The worker is out of it, or never was in need. NULL is accepted. */
+/* The worker has left the torn world, or the world was never torn. NULL is accepted. */
 void sockets_leave(struct sockets *sockets);
 
-/* In a forked child, which has no such thread. */
+/* For a forked child, which has no such thread. */
 void sockets_forget(struct sockets *sockets);
 
 #endif

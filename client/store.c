@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Asking the agent's store (store.h).
+/* Requests to the agent's store (store.h).
  *
- * Each call connects, asks and hangs up: nothing is shared between threads, nothing is left to a forked child, and what was interrupted leaves
- * no half of an answer behind. This library needs libc only, so that requests are printed and answers, which are flat JSON objects of
- * strings and integers, are read here.
+ * Each call connects, asks and closes the connection. So threads share nothing, a forked child
+ * inherits nothing, and an interrupted call leaves no half of an answer behind. This library needs
+ * libc only: so it prints requests itself, and parses answers itself, which are flat JSON objects
+ * of strings and integers.
  *
- * The agent can be stopped or killed at any time: nothing waits for it longer than a limit, but for a get without one. */
+ * The agent can be stopped or killed at any time: no call waits longer than a limit, except a get
+ * without a limit. */
 #include "client/store.h"
 
 #include <arpa/inet.h>
@@ -23,8 +25,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ANSWER_MS   15000 /* beyond a request's own time limit: it is answered in milliseconds */
-#define BUSY_MS     50    /* before what the agent is too busy for is asked again */
+/* Added to a request's own time limit: the agent answers in milliseconds. */
+#define ANSWER_MS   15000
+#define BUSY_MS     50 /* pause before a request is repeated for which the agent is too busy */
 #define FRAME_MAX   ((uint32_t)3 << 20)
 #define REQUEST_MAX (STORE_CLIENT_KEY_MAX + 256) /* bytes of a request without its value */
 
@@ -42,9 +45,10 @@ static int fail(struct event_client_error *err, const char *what, const char *wh
     return ELASTIC_ERROR_STORE;
 }
 
-/* ---- a connection ------------------------------------------------------------------------------------------------------------- */
+/* ---- a connection ---------------------------------------------------------------------------- */
 
-/* A directory's path can be longer than a socket's address: it is reached through its descriptor. -1 with errno. */
+/* The path of a directory can be longer than a socket's address: so the socket is reached through a
+ * descriptor of its directory. -1 with errno. */
 static int connect_to(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -64,7 +68,7 @@ static int connect_to(const char *path)
     if (fd >= 0) {
         snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%.64s", dir,
                  slash != NULL ? slash + 1 : path);
-        /* Connecting waits while too many others do. */
+        /* Connecting waits while too many other processes connect. */
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
         do
             rc = connect(fd, (struct sockaddr *)&address, sizeof(address));
@@ -79,7 +83,8 @@ static int connect_to(const char *path)
     return rc == 0 ? fd : -1;
 }
 
-/* Until the socket is ready for that, or until then (INT64_MAX: for ever). False, with errno: it is not. */
+/* Wait until the socket is ready for `what`, but no longer than `until` (INT64_MAX: no limit).
+ * False, with errno: it is not ready. */
 static bool wait_until(int fd, short what, int64_t until)
 {
     struct pollfd ready = {.fd = fd, .events = what};
@@ -151,7 +156,7 @@ static char *receive_frame(int fd, int64_t until)
     return text;
 }
 
-/* ---- base64, and the little JSON of an answer --------------------------------------------------------------------------------- */
+/* ---- base64, and the little JSON of an answer ------------------------------------------------ */
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -172,7 +177,8 @@ static size_t encode(const unsigned char *from, size_t size, char *to)
     return (size_t)(to - begin);
 }
 
-/* Bytes that it stands for, of which so many as there is room for are stored; SIZE_MAX: it is not base64. */
+/* Decode base64. Returns the number of bytes that the text stands for; only as many as fit are
+ * stored. SIZE_MAX: the text is not base64. */
 static size_t decode(const char *from, size_t len, unsigned char *to, size_t room)
 {
     size_t size = 0, padding = 0;
@@ -194,7 +200,8 @@ static size_t decode(const char *from, size_t len, unsigned char *to, size_t roo
     return len % 4 != 0 || padding > 2 ? SIZE_MAX : size - padding;
 }
 
-/* Behind a string that begins at text, with its quotation mark; NULL: it has no end. */
+/* The text behind a string that begins at text, after its quotation mark; NULL: the string has no
+ * end. */
 static const char *skip_string(const char *text)
 {
     for (text++; *text != '"'; text++) {
@@ -204,7 +211,7 @@ static const char *skip_string(const char *text)
     return text + 1;
 }
 
-/* The string of this name in a flat object, as it is written there; NULL: there is none. */
+/* The string of this name in a flat object, in its JSON form; NULL: there is none. */
 static const char *find_string(const char *text, const char *name, size_t *len)
 {
     size_t name_len = strlen(name);
@@ -229,9 +236,9 @@ static const char *find_string(const char *text, const char *name, size_t *len)
     return NULL;
 }
 
-/* ---- requests ----------------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
-/* One request and its answer, which the caller frees; NULL with the reason in err. */
+/* Send one request. Returns its answer, which the caller frees; NULL with the reason in err. */
 static char *exchange(const struct store_client *store, char *request, size_t len, int64_t until,
                       struct event_client_error *err)
 {
@@ -252,7 +259,7 @@ static char *exchange(const struct store_client *store, char *request, size_t le
     return answer;
 }
 
-/* What an answer's error means to the caller; 0: it has none. */
+/* The caller's result for an answer's error; 0: the answer has no error. */
 static int error_of(const struct store_client *store, const char *answer, const char *key,
                     bool *busy, struct event_client_error *err)
 {
@@ -277,7 +284,7 @@ static int error_of(const struct store_client *store, const char *answer, const 
     return ELASTIC_ERROR_STORE;
 }
 
-/* Ask until it is not too busy. 0 and *answer, which the caller frees, or an error. */
+/* Ask until the agent is not too busy. 0 and *answer, which the caller frees, or an error. */
 static int ask(const struct store_client *store, char *request, size_t len, const char *key,
                int64_t until, char **answer, struct event_client_error *err)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a worker asks of the store on which the processes of its world meet (architecture.md, "The store's socket"). */
+/* Requests of a worker to the store on which the processes of its world meet.
+ *
+ * See architecture.md, "The store's socket". */
 #ifndef ELASTIC_CLIENT_STORE_H
 #define ELASTIC_CLIENT_STORE_H
 
@@ -10,15 +12,15 @@
 #define STORE_CLIENT_KEY_MAX   1024              /* bytes of a key */
 #define STORE_CLIENT_VALUE_MAX ((size_t)1 << 20) /* and of a value */
 
-/* Whose store: the socket's path, and the start of a world. */
+/* The store: the socket's path, and the start of a world. */
 struct store_client {
     const char *path;
     int generation;
     int attempt;
 };
 
-/* elastic_put(), elastic_get(), of good arguments; each call has a connection of its own. They return what those return, errors with the
- * reason in err. */
+/* elastic_put() and elastic_get() with valid arguments. Each call has a connection of its own. They
+ * return what those functions return; on errors the reason is in err. */
 int store_client_put(const struct store_client *store, const char *key, const void *value,
                      size_t size, struct event_client_error *err);
 int store_client_get(const struct store_client *store, const char *key, void *value, size_t *size,

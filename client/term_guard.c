@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Keeping Slurm's SIGTERM from ending a worker before it has saved.
  *
- * When Slurm wants a node, slurmstepd signals every process of the step: the agent, which tells the leader and gets an
- * agreed step for all ranks, but also the workers themselves and the processes that load their data. Python's default
- * would be to die there and then, in the middle of a step. So a worker that attaches, and whatever it forks later,
- * lets a SIGTERM pass that comes from its slurmstepd: the event that follows says what to do, and SIGKILL comes if
- * nothing is done. SIGTERM from the agent, from the parent (a data loader ending its processes), or from a user ends
- * the process as ever.
+ * When Slurm wants a node, slurmstepd signals every process of the step. The agent gets the signal,
+ * tells the leader, and gets a step at which all ranks stop. But the workers get the signal, too,
+ * and so do the processes that load their data. By default Python would end at once, in the middle
+ * of a step.
  *
- * A worker's own handler is left alone: the program knows what it wants. Not so in a data loader's process: PyTorch
- * puts a handler there that dies of any SIGTERM but its parent's, and takes the worker with it. */
+ * So a worker that attaches, and every process that it forks later, ignores a SIGTERM from its
+ * slurmstepd. The event that follows says what to do, and SIGKILL comes if nothing is done. SIGTERM
+ * from the agent, from the parent (a data loader that ends its processes), or from a user ends the
+ * process as before.
+ *
+ * A worker's own handler is left alone: the program knows what it wants. In a data loader's process
+ * it is not left alone: PyTorch installs a handler there that ends the process on any SIGTERM but
+ * its parent's, and takes the worker with it. */
 #include "client/term_guard.h"
 
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A signal handler has no argument for these. Written before the handler is installed. */
+/* A signal handler has no argument for these values. They are written before the handler is
+ * installed. */
 static volatile pid_t stepd_pid;
 static struct sigaction next_action;
 

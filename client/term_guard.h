@@ -5,12 +5,14 @@
 
 #include <sys/types.h>
 
-/* From now on SIGTERM from this process is ignored, and anybody else's ends the process as before. Does nothing if the
- * program has a handler of its own, or ignores the signal. */
+/* From now on SIGTERM from the process stepd is ignored; SIGTERM from any other process ends this
+ * process as before. Does nothing if the program has a handler of its own, or ignores the
+ * signal. */
 void term_guard_install(pid_t stepd);
 
-/* The same in front of the handler that there is now, which gets what anybody else sends. Does nothing without
- * term_guard_install() before, in this process or in the one that it was forked off. */
+/* The same in front of the handler that is installed now, which gets SIGTERM from all other
+ * processes. Does nothing without an earlier term_guard_install() in this process or in its
+ * parent. */
 void term_guard_chain(void);
 
 #endif

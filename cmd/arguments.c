@@ -122,8 +122,8 @@ int arguments_parse_size(const char *text, bool *relative, int *nodes, struct er
 static int parse_watch(const char *text, double *seconds, struct error *err)
 {
     char *end = NULL;
-    *seconds = text ? strtod(text, &end) : WATCH_DEFAULT;
-    if (text && (end == text || *end || !(*seconds >= 0.5 && *seconds <= WATCH_MAX)))
+    *seconds = text != NULL ? strtod(text, &end) : WATCH_DEFAULT;
+    if (text != NULL && (end == text || *end || !(*seconds >= 0.5 && *seconds <= WATCH_MAX)))
         return error_set(err, "--watch=%s is not allowed; give seconds from 0.5 to %d",
                          error_value(text).text, WATCH_MAX);
     return 0;
@@ -180,7 +180,8 @@ static int take_option(struct arguments *arguments, int option, const char *valu
     }
 }
 
-/* getopt would take -2 for an option: move a difference of nodes out of its sight. Returns it, or NULL. */
+/* Getopt would take -2 for an option: move a difference of nodes out of its sight. Returns the
+ * difference, or NULL. */
 static char *take_difference(int *argc, char **argv)
 {
     for (int i = 1; i < *argc && strcmp(argv[i], "--") != 0; i++) {
@@ -196,7 +197,7 @@ static char *take_difference(int *argc, char **argv)
 
 static bool is_option(const struct option *options, int value)
 {
-    while (options->name && options->val != value)
+    while (options->name != NULL && options->val != value)
         options++;
     return options->name != NULL;
 }
@@ -213,7 +214,7 @@ static int parse_options(const struct syntax *syntax, int argc, char **argv,
                          struct arguments *arguments, struct error *err)
 {
     int option;
-    optind = 0; /* glibc: start anew */
+    optind = 0; /* glibc: begin again */
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":h", syntax->options, NULL)) != -1) {
         const char *word = argv[optind - 1];
@@ -240,11 +241,11 @@ static int parse_operands(const struct syntax *syntax, char **operands, int coun
         return -1;
     if (syntax->operand_count < 2)
         return 0;
-    return arguments_parse_size(difference ? difference : operands[1], &arguments->relative,
+    return arguments_parse_size(difference != NULL ? difference : operands[1], &arguments->relative,
                                 &arguments->nodes, err);
 }
 
-/* The syntax of the action that argv[1] names. NULL with err set if it names none. */
+/* The syntax of the action that argv[1] names. NULL with err if argv[1] names no action. */
 static const struct syntax *find_action(const char *word, struct arguments *arguments,
                                         struct error *err)
 {

@@ -14,26 +14,28 @@ struct arguments {
     bool help;
     bool json;
     bool all;                    /* list: everybody's jobs */
-    bool timeline;               /* history: draw it */
+    bool timeline;               /* history: draw a chart */
     double watch;                /* show: seconds between two looks, 0: once */
     const char *user;            /* history: the job's owner, NULL: ask Slurm, else oneself */
-    const char *state_dir;       /* history: read this one */
+    const char *state_dir;       /* history: read this directory */
     uint32_t job_id;             /* 0: the subcommand takes none */
     bool relative;               /* resize: nodes is a difference */
     int nodes;                   /* resize */
-    enum topology_action action; /* topology, and for it: */
-    const char *file;            /* … of shapes, to be read or written; NULL: elastic.conf says */
-    const char *hostlist;        /* collect: only from these nodes */
-    const char *partition;       /* collect: with jobs in this one */
-    int timeout;                 /* collect: seconds */
-    bool pieces;                 /* describe: for collect */
+    enum topology_action action; /* topology; the following are for it */
+    /* Of shapes, to be read or written; NULL: the file that elastic.conf names. */
+    const char *file;
+    const char *hostlist;  /* collect: only from these nodes */
+    const char *partition; /* collect: with jobs in this partition */
+    int timeout;           /* collect: seconds */
+    bool pieces;           /* describe: for collect */
 };
 
-/* Parse the arguments of a subcommand; argv[0] is its name ("list", "show", "resize", "history", "topology") and argv ends
- * with NULL. The order of argv changes, the strings stay where they are. -1 with a message that says what would be right. */
+/* Parse the arguments of a subcommand. argv[0] is its name ("list", "show", "resize", "history",
+ * "topology"), and argv ends with NULL. The order of argv changes, the strings stay where they are.
+ * -1 with a message that says what would be right. */
 int arguments_parse(int argc, char **argv, struct arguments *arguments, struct error *err);
 
-/* A job id as Slurm prints it. */
+/* Parse a job id as Slurm prints it. */
 int arguments_parse_job(const char *text, uint32_t *job_id, struct error *err);
 
 /* "6", "+2" or "-2". */

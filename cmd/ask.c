@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One question to the leader of a job, wherever among the job's first nodes it runs.
+/* One question to the leader of a job, on whichever of the job's first nodes it runs.
  *
- * The leader is the agent on the first node of elasticrun's step, which nearly always is the first node of the job. Only when that one
- * stays silent are the others tried, all at once: the first that proves to be the leader is asked. */
+ * The leader is the agent on the first node of elasticrun's step, which nearly always is the first
+ * node of the job. Only when that node stays silent are the others tried, all at once: the first
+ * agent that proves to be the leader is asked. */
 #include "cmd/ask.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "common/link.h"
 #include "lib/json_get.h"
 
 #define FIRST_ALONE_MS 500
-#define CLOSING_MS     100 /* a link gives up this much earlier than the question: it can say why */
+/* A link gives up this much earlier than the question, so that the link's reason can be
+ * reported. */
+#define CLOSING_MS 100
 
 struct ask {
     uv_loop_t *loop;
@@ -25,14 +28,14 @@ struct ask {
     struct link *links[ASK_NODES_MAX];
     int count;            /* addresses */
     int started, live;    /* links: begun so far, not yet closed */
-    struct link *leader;  /* the one that was asked */
-    int doubtful;         /* the address of one that was, and may not lead any more; -1: none */
-    json_object *doubted; /* … and what it has said; NULL: nothing */
+    struct link *leader;  /* the leader that was asked */
+    int doubtful;         /* the address of an asked leader that may not lead any more; -1: none */
+    json_object *doubted; /* the answer of that leader; NULL: none */
     bool finished;        /* done has been called */
     uv_timer_t timer;
     bool timer_live;
     uint64_t deadline; /* of the loop's clock, ms */
-    char why[512];     /* of the first address: the others are guesses */
+    char why[512];     /* error of the first address: the others are guesses */
 };
 
 static void dispose(struct ask *ask)
@@ -54,7 +57,7 @@ static void timer_closed(uv_handle_t *handle)
 static void close_links(struct ask *ask, const struct link *except, const char *why)
 {
     for (int i = 0; i < ask->started; i++)
-        if (ask->links[i] && ask->links[i] != except)
+        if (ask->links[i] != NULL && ask->links[i] != except)
             link_close(ask->links[i], why);
 }
 
@@ -74,7 +77,7 @@ static void finish(struct ask *ask, json_object *answer, const char *why)
 static void on_open(struct link *link, void *arg)
 {
     struct ask *ask = arg;
-    if (ask->finished || ask->leader)
+    if (ask->finished || ask->leader != NULL)
         return;
     ask->leader = link;
     close_links(ask, link, "the leader has been found");
@@ -86,7 +89,7 @@ static int start_link(struct ask *ask, struct error *err);
 
 static void start_others(struct ask *ask)
 {
-    while (ask->started < ask->count && !ask->leader) {
+    while (ask->started < ask->count && ask->leader == NULL) {
         if (ask->started == ask->doubtful)
             ask->links[ask->started++] = NULL;
         else if (start_link(ask, NULL) < 0)
@@ -94,7 +97,7 @@ static void start_others(struct ask *ask)
     }
 }
 
-/* An old leader that was suspended: another one may lead by now, on one of the other nodes. */
+/* A suspended old leader was asked: another leader may lead by now, on another node. */
 static bool ask_elsewhere(struct ask *ask, struct link *link, json_object *msg)
 {
     bool elsewhere = json_get_bool(msg, "elsewhere", false);
@@ -107,7 +110,7 @@ static bool ask_elsewhere(struct ask *ask, struct link *link, json_object *msg)
         if (ask->links[i] == link)
             ask->doubtful = i;
     ask->leader = NULL;
-    ask->started = 0; /* the others were closed when this one was found */
+    ask->started = 0; /* the other links were closed when this leader was found */
     start_others(ask);
     link_close(link, "it may not lead any more");
     return true;
@@ -170,7 +173,7 @@ static void on_timer(uv_timer_t *timer)
     if (now < ask->deadline) {
         start_others(ask);
         uv_timer_start(timer, on_timer, ask->deadline - now, 0);
-    } else if (ask->leader)
+    } else if (ask->leader != NULL)
         finish(ask, NULL, "the leader is there, but does not answer");
     else
         finish(ask, NULL, ask->why[0] ? ask->why : "nobody answers");
@@ -179,7 +182,7 @@ static void on_timer(uv_timer_t *timer)
 static int count_addresses(char *const *addresses)
 {
     int count = 0;
-    while (count < ASK_NODES_MAX && addresses[count])
+    while (count < ASK_NODES_MAX && addresses[count] != NULL)
         count++;
     return count;
 }

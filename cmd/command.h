@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A subcommand of selastic, and what all of them share: the exit status, and how they print. */
+/* What the subcommands of selastic share: their table, the exit status, and how they print. */
 #ifndef SELASTIC_COMMAND_H
 #define SELASTIC_COMMAND_H
 
@@ -21,13 +21,13 @@ struct command {
 extern const struct command list_command, show_command, resize_command, history_command,
     topology_command;
 
-/* Columns of the terminal on stdout, 0 if it is none. */
+/* Columns of the terminal on stdout, 0 if stdout is no terminal. */
 int terminal_width(void);
 
 /* Print a text and free it. */
 void print_text(char *text);
 
-/* Print an object as JSON and put it: indented, or on one line for a stream of them. */
+/* Print an object as JSON and put it: indented, or on one line for a stream of objects. */
 void print_json(json_object *object, bool one_line);
 
 /* The message on stderr, for status STATUS_FAILED. */

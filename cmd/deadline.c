@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The time that a subcommand may take: one process, hence one clock and one alarm. */
+/* The time limit of a subcommand: one process, so one clock and one alarm. */
 #include "cmd/deadline.h"
 
 #include <signal.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The time that a subcommand may take. libslurm's calls can neither be given a time limit nor be interrupted, so while one
- * runs it is a signal that ends the program, with a message. */
+/* The time limit of a subcommand.
+ *
+ * Calls of libslurm cannot be given a time limit or be interrupted. So while one runs, a signal
+ * ends the program with a message when the time is over. */
 #ifndef SELASTIC_DEADLINE_H
 #define SELASTIC_DEADLINE_H
 
@@ -11,7 +13,7 @@
 /* The time runs from now on. */
 void deadline_start(void);
 
-/* Milliseconds that are left; at least 500, so that what comes last has a chance. */
+/* Milliseconds that are left; at least 500, so that the last step has a chance. */
 int deadline_left(void);
 bool deadline_over(void);
 

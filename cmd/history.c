@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `selastic history JOB`: every generation of a job, from its leader or, when it has ended, from its files. */
+/* `selastic history JOB`: every generation of a job, from its leader or from its files. */
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
@@ -16,7 +16,7 @@
 #include "cmd/query.h"
 #include "cmd/render.h"
 #include "cmd/shape.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "cmd/timeline.h"
 #include "common/files.h"
 #include "common/log.h"
@@ -25,11 +25,11 @@
 #define TIMELINE_WIDTH 80 /* without a terminal */
 #define TIMELINE_ROWS  40
 
-/* Where a job's files are, and whose they are. */
+/* Where a job's files are, and which user they belong to. */
 struct place {
     uid_t uid;
     gid_t gid;
-    char *user; /* NULL: stay who we are */
+    char *user; /* NULL: stay this user */
     char *dir;
     double end; /* Unix time of the job's end, 0: not known */
     bool over;
@@ -47,13 +47,13 @@ static const struct passwd *find_owner(const struct arguments *arguments,
 {
     const struct passwd *owner;
     errno = 0;
-    if (arguments->user) {
+    if (arguments->user != NULL) {
         owner = getpwnam(arguments->user);
         if (owner == NULL)
             error_set(err, "--user=%s: there is no such user", error_value(arguments->user).text);
         return owner;
     }
-    uid_t uid = info ? info->uid : geteuid();
+    uid_t uid = info != NULL ? info->uid : geteuid();
     owner = getpwuid(uid);
     if (owner == NULL)
         error_set(err, "uid %u has no entry in the user database, so its home directory is unknown",
@@ -78,14 +78,14 @@ static int find_place(const struct arguments *arguments, const struct site *site
     if (place->dir == NULL)
         return error_set(err, "state_dir = %s of elastic.conf cannot be expanded",
                          error_path(site->conf->state_dir).text);
-    bool ended = info && (info->state == JOB_KIND_ENDED || info->state == JOB_KIND_ENDING);
+    bool ended = info != NULL && (info->state == JOB_KIND_ENDED || info->state == JOB_KIND_ENDING);
     place->over = info == NULL || ended;
     place->end = ended ? (double)info->end : 0;
     return 0;
 }
 
-/* root reads another user's files as that user: what lies there may lead anywhere, and a home directory on NFS may be
- * closed to root. */
+/* Root reads another user's files as that user: links there may lead anywhere, and a home directory
+ * on NFS may be closed to root. */
 static int become_owner(const struct place *place, struct error *err)
 {
     if (geteuid() != 0 || place->user == NULL || place->uid == 0)
@@ -110,7 +110,7 @@ static json_object *read_history(const struct arguments *arguments, const struct
         path = NULL;
     char *text = file_read(text_need(path), HISTORY_FILE_MAX, &len, err);
     json_object *history = NULL;
-    if (text) {
+    if (text != NULL) {
         history = history_file_parse(arguments->job_id, text, len, &skipped);
         if (skipped > 0)
             log_error("%s: skipped %d %s that cannot be read", path, skipped,
@@ -123,7 +123,7 @@ static json_object *read_history(const struct arguments *arguments, const struct
     return history;
 }
 
-/* The leader is gone or silent: why is what it was asked for in vain. */
+/* The leader is gone or silent; `why` is the reason why it could not be asked. */
 static json_object *from_files(const struct arguments *arguments, const struct site *site,
                                const struct job_info *info, const struct error *why,
                                struct place *place, struct error *err)
@@ -148,7 +148,7 @@ static json_object *find_history(const struct arguments *arguments, struct place
         return NULL;
     enum query_result result = query_leader(site, arguments->job_id, request_new("history"), &query,
                                             &why);
-    if (result == QUERY_ANSWERED && field_array(query.answer, "generations"))
+    if (result == QUERY_ANSWERED && field_array(query.answer, "generations") != NULL)
         history = shape_history(arguments->job_id, query.answer);
     else if (result == QUERY_ANSWERED)
         error_set(err, "job %u: its elasticrun gave an answer without generations",
@@ -157,7 +157,7 @@ static json_object *find_history(const struct arguments *arguments, struct place
         *err = why;
     else
         history = from_files(arguments, site, query.info, &why, place, err);
-    if (history && result == QUERY_SILENT)
+    if (history != NULL && result == QUERY_SILENT)
         failed(&why);
     query_clear(&query);
     site_destroy(site);
@@ -186,21 +186,21 @@ static enum exit_status run(const struct arguments *arguments)
     struct place place = {0};
     json_object *history;
     deadline_start();
-    if (arguments->state_dir) {
+    if (arguments->state_dir != NULL) {
         place.dir = text_need(strdup(arguments->state_dir));
         place.over = true;
         history = read_history(arguments, &place, &err);
     } else {
         history = find_history(arguments, &place, &err);
     }
-    if (history && arguments->json)
+    if (history != NULL && arguments->json)
         print_json(history, false);
-    else if (history) {
+    else if (history != NULL) {
         print_history(arguments, history, place.over);
         json_object_put(history);
     }
     place_clear(&place);
-    return history ? STATUS_OK : failed(&err);
+    return history != NULL ? STATUS_OK : failed(&err);
 }
 
 const struct command history_command = {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cmd/shape.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "lib/json_text.h"
 
 #define LINE_MAX_BYTES (1024 * 1024)
@@ -23,12 +23,13 @@ static json_object *find_generation(json_object *generations, int64_t number)
     return NULL;
 }
 
-/* The end of a generation is that of the job, if its leader lived to write it down, else the start of the next one. */
+/* The end of a generation is the end of the job, if the leader lived to write it down. Else it is
+ * the start of the next generation. */
 static void add_generation(json_object *generations, json_object *generation)
 {
     size_t count = json_object_array_length(generations);
     json_object *last = count ? json_object_array_get_idx(generations, count - 1) : NULL;
-    if (last && isnan(field_double(last, "until")))
+    if (last != NULL && isnan(field_double(last, "until")))
         json_object_object_add(last, "until", shape_double(field_double(generation, "time")));
     json_object_object_add(generation, "until", NULL);
     json_object_array_add(generations, generation);
@@ -44,16 +45,16 @@ static bool add_number(json_object *generation, json_object *line, const char *k
     return true;
 }
 
-/* False when the line is neither a generation nor the pause or the end of one. */
+/* False when the line is neither a generation nor the pause or end of a generation. */
 static bool take_line(json_object *generations, json_object *line)
 {
     json_object *generation = shape_generation(line);
-    if (generation) {
+    if (generation != NULL) {
         add_generation(generations, generation);
         return true;
     }
     generation = find_generation(generations, field_int(line, "generation", -1));
-    return generation &&
+    return generation != NULL &&
            (add_number(generation, line, "pause") || add_number(generation, line, "until"));
 }
 
@@ -64,8 +65,9 @@ json_object *history_file_parse(uint32_t job, const char *text, size_t len, int 
     *skipped = 0;
     while (text < end) {
         const char *newline = memchr(text, '\n', (size_t)(end - text));
-        size_t length = (size_t)((newline ? newline : end) - text);
-        /* A torn line ends inside the object; bytes behind it mean that two writers met. */
+        size_t length = (size_t)((newline != NULL ? newline : end) - text);
+        /* A torn line ends inside the object. Bytes behind the object mean that two writers wrote
+         * at once. */
         json_object *line = length <= LINE_MAX_BYTES ? json_text_parse(text, length, NULL) : NULL;
         if (length > 0 && !take_line(generations, line))
             ++*skipped;

@@ -10,11 +10,13 @@
 
 #define HISTORY_FILE_MAX (16 * 1024 * 1024) /* bytes */
 
-/* A new object of the shape that shape_history makes. Pauses are merged into their generations, each generation
- * ends where the next one begins. *skipped counts lines that are neither: torn by a crash, or garbage. */
+/* A new object of the shape that shape_history makes. Pauses are merged into their generations;
+ * each generation ends where the next one begins. *skipped counts lines that are neither: torn by a
+ * crash, or garbage. */
 json_object *history_file_parse(uint32_t job, const char *text, size_t len, int *skipped);
 
-/* The last generation has ended at this Unix time, unless its end is known already or would be before its start. */
+/* Set the end of the last generation to this Unix time, unless its end is known already or would be
+ * before its start. */
 void history_end(json_object *history, double when);
 
 #endif

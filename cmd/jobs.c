@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cmd/shape.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "lib/json_get.h"
 #include "lib/sizes.h"
 
@@ -28,7 +28,8 @@ bool jobs_extension_of(const char *comment, uint32_t *base_id, uint32_t *restart
 
 static bool marked(const struct job_info *info)
 {
-    return info->admin_comment && strncmp(info->admin_comment, BASE_MARK, strlen(BASE_MARK)) == 0;
+    return info->admin_comment != NULL &&
+           strncmp(info->admin_comment, BASE_MARK, strlen(BASE_MARK)) == 0;
 }
 
 static bool alive(const struct job_info *info)
@@ -43,7 +44,7 @@ static int by_id(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Sure ones in the order of their ids, then the others, newest first. */
+/* Sure bases in the order of their ids, then the others, newest first. */
 static int by_rank(const void *a, const void *b)
 {
     bool x = ((const struct base_job *)a)->sure, y = ((const struct base_job *)b)->sure;
@@ -58,7 +59,7 @@ static struct base_job *find(struct base_job *bases, int count, uint32_t id, uin
     struct base_job key = {.info = &wanted};
     struct base_job *base = count ? bsearch(&key, bases, (size_t)count, sizeof(*bases), by_id)
                                   : NULL;
-    return base && base->info->restarts == restarts ? base : NULL;
+    return base != NULL && base->info->restarts == restarts ? base : NULL;
 }
 
 static void count_extension(struct base_job *base, const struct job_info *extension)
@@ -86,7 +87,7 @@ struct base_job *jobs_find_bases(const struct job_info *list, int count, int *fo
         if (alive(&list[i]) && jobs_extension_of(list[i].comment, &id, &restarts))
             base = find(bases, used, id, restarts);
         /* Anybody can write such a comment: only the user's own extensions count. */
-        if (base && base->info->uid == list[i].uid)
+        if (base != NULL && base->info->uid == list[i].uid)
             count_extension(base, &list[i]);
     }
     *found = 0;
@@ -97,7 +98,7 @@ struct base_job *jobs_find_bases(const struct job_info *list, int count, int *fo
     return bases;
 }
 
-/* The sizes that admission has noted. */
+/* Add the sizes that admission has noted. */
 static bool noted_sizes(const struct job_info *info, struct sizes *sizes)
 {
     if (!marked(info))
@@ -111,7 +112,7 @@ static bool noted_sizes(const struct job_info *info, struct sizes *sizes)
 
 static void add_text(json_object *entry, const char *key, const char *text)
 {
-    json_object_object_add(entry, key, text ? json_object_new_string(text) : NULL);
+    json_object_object_add(entry, key, text != NULL ? json_object_new_string(text) : NULL);
 }
 
 static void add_number(json_object *entry, const char *key, int64_t number)
@@ -119,7 +120,7 @@ static void add_number(json_object *entry, const char *key, int64_t number)
     json_object_object_add(entry, key, number < 0 ? NULL : json_object_new_int64(number));
 }
 
-/* What only the leader knows. */
+/* Add the values that only the leader knows. */
 static void add_state(json_object *entry, json_object *state)
 {
     const char *why = json_get_string(state, "why_not_more");
@@ -129,10 +130,10 @@ static void add_state(json_object *entry, json_object *state)
     add_number(entry, "min", field_int(state, "min", -1));
     add_number(entry, "max", field_int(state, "max", -1));
     add_number(entry, "generation", field_int(state, "generation", -1));
-    add_text(entry, "why", why && *why ? why : json_get_string(state, "why_size"));
+    add_text(entry, "why", why != NULL && *why ? why : json_get_string(state, "why_size"));
 }
 
-/* What Slurm knows. */
+/* Add the values that Slurm knows. */
 static void add_info(json_object *entry, const struct base_job *job, const char *why)
 {
     const struct job_info *info = job->info;
@@ -146,7 +147,7 @@ static void add_info(json_object *entry, const struct base_job *job, const char 
     add_number(entry, "min", noted ? sizes.min : -1);
     add_number(entry, "max", noted ? sizes.max : -1);
     add_number(entry, "generation", -1);
-    add_text(entry, "why", why ? why : waits && *info->reason ? info->reason : NULL);
+    add_text(entry, "why", why != NULL ? why : waits && *info->reason ? info->reason : NULL);
 }
 
 json_object *jobs_entry(const struct base_job *job, const char *user, json_object *state,
@@ -156,7 +157,7 @@ json_object *jobs_entry(const struct base_job *job, const char *user, json_objec
     add_number(entry, "job", job->info->id);
     add_text(entry, "name", job->info->name);
     add_text(entry, "user", user);
-    if (state)
+    if (state != NULL)
         add_state(entry, state);
     else
         add_info(entry, job, why);

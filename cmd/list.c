@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* `selastic list`: the elastic jobs that run or wait.
  *
- * Slurm does not know which jobs are elastic unless admission has marked them or an extension names them. Other running jobs
- * are asked whether a leader answers, for a moment only, and many at a time. */
+ * Slurm knows which jobs are elastic only if admission has marked them or an extension names them.
+ * Of other running jobs it is tried whether a leader answers, for a moment only, and many jobs at a
+ * time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,16 +17,16 @@
 #include "cmd/query.h"
 #include "cmd/render.h"
 #include "cmd/shape.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 
 #define SURE_MS    2000 /* for a job that surely is elastic */
-#define PROBE_MS   300  /* for one that may not be */
-#define PROBES_MAX 64   /* of such jobs */
+#define PROBE_MS   300  /* for a job that may not be elastic */
+#define PROBES_MAX 64   /* such jobs that are asked, at most */
 #define AT_A_TIME  32   /* questions under way */
 
-/* One line of the list to be. */
+/* A line of the list. */
 struct row {
     struct base_job job;
     char **addresses; /* NULL: not asked */
@@ -44,7 +45,7 @@ struct survey {
     json_object *request;
 };
 
-/* Rows are asked if they run and the leader would let us. */
+/* A row's leader is asked if the job runs and its leader would answer this user. */
 static void prepare_row(struct row *row, const struct site *site, struct survey *survey)
 {
     const struct job_info *info = row->job.info;
@@ -53,7 +54,7 @@ static void prepare_row(struct row *row, const struct site *site, struct survey 
         row->addresses = node_addresses(info->nodes, row->job.sure ? ASK_NODES_MAX : 1);
 }
 
-/* How many of the bases are worth a row; jobs that only could be elastic are last and newest first. */
+/* The number of bases that get a row. Jobs that only could be elastic are last, newest first. */
 static int count_rows(const struct base_job *bases, int found)
 {
     int sure = 0;
@@ -72,10 +73,11 @@ static void on_done(json_object *answer, const char *why, void *arg)
 {
     struct row *row = arg;
     const char *type = json_get_string(answer, "t");
-    if (type && strcmp(type, "state") == 0)
+    if (type != NULL && strcmp(type, "state") == 0)
         row->state = shape_state(answer);
     else
-        row->why = text_need(strdup(why ? "no elasticrun answers" : "elasticrun gives no answer"));
+        row->why = text_need(
+            strdup(why != NULL ? "no elasticrun answers" : "elasticrun gives no answer"));
     row->survey->asking--;
     survey_continue(row->survey);
 }
@@ -129,7 +131,7 @@ static json_object *make_list(const struct survey *survey)
     json_object *jobs = text_need(json_object_new_array());
     for (int i = 0; i < survey->count; i++) {
         const struct row *row = &survey->rows[i];
-        if (!row->state && !row->job.sure)
+        if (row->state == NULL && !row->job.sure)
             continue;
         char *user = user_name(row->job.info->uid);
         json_object_array_add(jobs, jobs_entry(&row->job, user, row->state, row->why));

@@ -13,8 +13,8 @@ cmd_libselastic_la_SOURCES = \
     cmd/render.h \
     cmd/shape.c \
     cmd/shape.h \
-    cmd/text.c \
-    cmd/text.h \
+    cmd/terminal_text.c \
+    cmd/terminal_text.h \
     cmd/timeline.c \
     cmd/timeline.h \
     cmd/topology_answers.c \

@@ -14,7 +14,7 @@
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-/* What drivers know of devices is not needed, and takes them seconds to say. */
+/* The knowledge of drivers about devices is not needed, and takes seconds to get. */
 static int configure(hwloc_topology_t topology)
 {
     static const char *const slow[] = {"cuda", "nvml", "opencl", "rsmi", "levelzero", "gl"};
@@ -23,7 +23,7 @@ static int configure(hwloc_topology_t topology)
         hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, slow[i]);
     if (hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0)
         return -1;
-    /* Accelerators are not among those that hwloc calls important. */
+    /* Accelerators are not among the devices that hwloc calls important. */
     return hwloc_topology_set_type_filter(topology, HWLOC_OBJ_PCI_DEVICE,
                                           HWLOC_TYPE_FILTER_KEEP_ALL);
 }
@@ -101,7 +101,8 @@ static void find_cpu(hwloc_topology_t topology, struct machine *m)
     snprintf(m->cpu, sizeof(m->cpu), "%s", name != NULL ? name : "");
 }
 
-/* Some virtual machines show no packages, or no cores: what is there then stands for them. */
+/* Some virtual machines show no packages, or no cores: the objects that they show stand for
+ * these. */
 static int count_or(hwloc_topology_t topology, hwloc_obj_type_t type, int otherwise)
 {
     int count = hwloc_get_nbobjs_by_type(topology, type);
@@ -127,7 +128,7 @@ static uint64_t find_near(hwloc_topology_t topology, hwloc_obj_t device)
     return near;
 }
 
-/* A part of another device, which programs have made and may take away again. */
+/* A part of another device, which programs have made and may remove again. */
 static bool is_virtual(const char *bus)
 {
     char path[128];
@@ -153,7 +154,7 @@ static void add_device(hwloc_topology_t topology, hwloc_obj_t object, struct mac
         .near = find_near(topology, object),
         .link = (int)((double)pci->linkspeed * 1000 + 0.5),
     };
-    /* Where hwloc describes another machine, the kernel here has nothing to say of it. */
+    /* Where hwloc describes another machine, the kernel of this one knows nothing about it. */
     if (hwloc_topology_is_thissystem(topology)) {
         if (is_virtual(bus))
             return;

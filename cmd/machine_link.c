@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How fast devices are connected, from sysfs (machine_find.h). hwloc's own number is of this moment, in which an idle GPU saves power,
- * and only root can read it. */
+/* How fast devices are connected, from sysfs (machine_find.h).
+ *
+ * hwloc's own number is that of the moment, when an idle GPU saves power, and only root can read
+ * it. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +15,7 @@
 #define PORTS_MAX     64
 #define RATE_MAX_GBIT 100000
 
-/* The number that the file begins with, 0 if there is none. */
+/* The number at the beginning of the file, 0 if there is none. */
 static double read_number(const char *directory, const char *name)
 {
     char path[PATH_BYTES], text[64] = "";
@@ -24,7 +26,7 @@ static double read_number(const char *directory, const char *name)
     file = fopen(path, "re");
     if (file == NULL)
         return 0;
-    /* Of a network interface that is down even reading fails. */
+    /* Even reading fails for a network interface that is down. */
     if (fgets(text, sizeof(text), file) == NULL)
         text[0] = '\0';
     fclose(file);
@@ -51,7 +53,7 @@ int machine_pci_link(const char *sysfs, const char *bus, bool fastest)
     return (int)(width * speed * (speed < GENERATION_3 ? 0.8 : 128.0 / 130) * 1000 / 8 + 0.5);
 }
 
-/* The best that one of the entries of a directory says: each is a directory with that file in it. */
+/* The best value in the entries of a directory: each entry is a directory with that file in it. */
 static double best_in(const char *directory, const char *file)
 {
     DIR *dir = opendir(directory);

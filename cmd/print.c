@@ -7,7 +7,7 @@
 
 #include "cmd/command.h"
 #include "cmd/shape.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "common/log.h"
 
 #define WIDTH_DEFAULT 80
@@ -41,7 +41,7 @@ void print_json(json_object *object, bool one_line)
 
 enum exit_status failed(const struct error *err)
 {
-    /* The text may quote a leader, or a name that somebody chose. */
+    /* The text may quote a leader, or a name that another user has chosen. */
     char *clean = text_clean(err->text, 0);
     log_error("%s", clean);
     free(clean);

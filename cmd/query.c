@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From a job id to the answer of its leader: what Slurm knows of the job, who may ask, where the leader is. */
+/* From a job id to the answer of its leader (query.h). */
 #include "cmd/query.h"
 
 #include <pwd.h>
@@ -11,7 +11,7 @@
 #include "cmd/ask.h"
 #include "cmd/deadline.h"
 #include "cmd/jobs.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "common/conf_file.h"
 #include "lib/json_get.h"
 
@@ -19,7 +19,7 @@ char *user_name(uid_t uid)
 {
     char *name = NULL;
     struct passwd *entry = getpwuid(uid);
-    if (entry)
+    if (entry != NULL)
         return text_need(strdup(entry->pw_name));
     if (asprintf(&name, "uid %u", uid) < 0)
         name = NULL;
@@ -61,10 +61,10 @@ bool site_may_ask(const struct site *site, uid_t uid)
 
 char **node_addresses(const char *nodes, int max)
 {
-    char **names = nodes ? slurm_client_expand(nodes) : NULL;
+    char **names = nodes != NULL ? slurm_client_expand(nodes) : NULL;
     char **addresses = text_need(calloc((size_t)max + 1, sizeof(char *)));
     int count = 0;
-    for (int i = 0; names && names[i]; i++)
+    for (int i = 0; names != NULL && names[i] != NULL; i++)
         if (count < max)
             addresses[count++] = slurm_client_node_address(names[i]);
     strings_free(names);
@@ -125,7 +125,7 @@ static void on_done(json_object *answer, const char *why, void *arg)
 {
     struct reply *reply = arg;
     reply->answer = json_object_get(answer);
-    snprintf(reply->why, sizeof(reply->why), "%s", why ? why : "");
+    snprintf(reply->why, sizeof(reply->why), "%s", why != NULL ? why : "");
 }
 
 static enum query_result ask(const struct site *site, const struct job_info *info,
@@ -168,7 +168,7 @@ static enum query_result find_and_ask(const struct site *site, uint32_t job_id,
     enum query_result result = QUERY_FAILED;
     deadline_enter_slurm();
     if (slurm_client_job(job_id, &query->info, err) == 0)
-        result = query->info ? may_ask(site, query->info, err) : QUERY_UNKNOWN;
+        result = query->info != NULL ? may_ask(site, query->info, err) : QUERY_UNKNOWN;
     if (result == QUERY_ANSWERED)
         addresses = node_addresses(query->info->nodes, ASK_NODES_MAX);
     deadline_leave_slurm();
@@ -212,9 +212,9 @@ json_object *query_answer(uint32_t job_id, json_object *request, const char *typ
     if (query_leader(site, job_id, request, &query, err) == QUERY_ANSWERED) {
         const char *got = json_get_string(query.answer, "t");
         const char *message = json_get_string(query.answer, "message");
-        if (got && strcmp(got, type) == 0)
+        if (got != NULL && strcmp(got, type) == 0)
             answer = json_object_get(query.answer);
-        else if (got && strcmp(got, "error") == 0 && message)
+        else if (got != NULL && strcmp(got, "error") == 0 && message != NULL)
             error_set(err, "%s", message);
         else
             error_set(

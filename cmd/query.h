@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From a job id to the answer of its leader: what Slurm knows of the job, who may ask, where the leader is. */
+/* From a job id to the answer of its leader.
+ *
+ * This is what Slurm knows of the job, who may ask, and where the leader is. */
 #ifndef SELASTIC_QUERY_H
 #define SELASTIC_QUERY_H
 
@@ -22,14 +24,14 @@ struct site {
 struct site *site_create(struct error *err);
 void site_destroy(struct site *site);
 
-/* Whether this process may ask the leader of a job of uid: the job's user, root and SlurmUser may. */
+/* May this process ask the leader of a job of uid? The job's user, root and SlurmUser may. */
 bool site_may_ask(const struct site *site, uid_t uid);
 
 enum query_result {
     QUERY_ANSWERED,
     QUERY_UNKNOWN,   /* Slurm does not know the job (any more) */
-    QUERY_NOT_THERE, /* it does not run: pending, or ended */
-    QUERY_SILENT,    /* it runs, but nobody answers */
+    QUERY_NOT_THERE, /* the job does not run: it is pending, or has ended */
+    QUERY_SILENT,    /* the job runs, but no leader answers */
     QUERY_REFUSED,   /* not permitted, or not a base job */
     QUERY_FAILED,    /* Slurm cannot be asked */
 };
@@ -39,20 +41,22 @@ struct query {
     json_object *answer;   /* set when answered; {"t": "error"} is an answer, too */
 };
 
-/* Ask the leader of a job (the time is deadline.h's). request is put in any case. err says what went wrong, in words for the user. */
+/* Ask the leader of a job (the time limit is deadline.h's). request is put in any case. err says
+ * what went wrong, in words for the user. */
 enum query_result query_leader(const struct site *site, uint32_t job_id, json_object *request,
                                struct query *query, struct error *err);
 void query_clear(struct query *query);
 
-/* query_leader for the commands that need the answer and know its type: NULL with err for everything else. Has a
- * site of its own. request is put in any case. */
+/* query_leader for commands that need the answer and know its type. NULL with err for everything
+ * else. It has a site of its own. request is put in any case. */
 json_object *query_answer(uint32_t job_id, json_object *request, const char *type,
                           struct error *err);
 
-/* Name of a user, "uid 1234" if it has none. New string. */
+/* The name of a user, "uid 1234" if it has none. A new string. */
 char *user_name(uid_t uid);
 
-/* The addresses of the first nodes of a hostlist expression, at most max, NULL-terminated. Asks Slurm. */
+/* The addresses of the first nodes of a hostlist expression, at most max, NULL-terminated. Asks
+ * Slurm. */
 char **node_addresses(const char *nodes, int max);
 
 #endif

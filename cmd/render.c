@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "cmd/shape.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "lib/json_get.h"
 #include "lib/policy.h"
 
@@ -253,7 +253,7 @@ static void put_extensions(FILE *out, json_object *state, const struct render_op
         number_cell(table, extension, "nodes");
         text_cell(table, extension, "pool");
         text_cell(table, extension, "state");
-        /* A time that has passed says nothing: from then on the reason does. */
+        /* A time that has passed tells nothing: from then on the reason is shown. */
         table_cell(table, begin > (double)options->now
                               ? text_clock(begin, options->now, clock, sizeof(clock))
                               : NULL);
@@ -264,7 +264,7 @@ static void put_extensions(FILE *out, json_object *state, const struct render_op
     table_destroy(table);
 }
 
-/* That it is the first node needs no words. */
+/* The first node is not mentioned. */
 static void put_leader(FILE *out, json_object *state, int width)
 {
     const char *leader = json_get_string(state, "leader");
@@ -345,7 +345,7 @@ char *render_list(json_object *list, const struct render_options *options)
     return text_need(text);
 }
 
-/* Seconds from the start of a generation to its end, or to now; NAN when nobody knows. */
+/* Seconds from the start of a generation to its end, or to now; NAN when they are not known. */
 static double lasted(json_object *generation, const struct render_options *options)
 {
     double until = field_double(generation, "until");

@@ -6,7 +6,7 @@
 #include "cmd/command.h"
 #include "cmd/deadline.h"
 #include "cmd/query.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "lib/json_get.h"
 
 /* The leader's message names the job. */
@@ -15,11 +15,12 @@ static void report(const struct arguments *arguments, const char *message)
     if (arguments->json) {
         json_object *report = text_need(json_object_new_object());
         json_object_object_add(report, "job", json_object_new_int64(arguments->job_id));
-        json_object_object_add(report, "message", message ? json_object_new_string(message) : NULL);
+        json_object_object_add(report, "message",
+                               message != NULL ? json_object_new_string(message) : NULL);
         print_json(report, false);
         return;
     }
-    char *clean = text_clean(message ? message : "done", 0);
+    char *clean = text_clean(message != NULL ? message : "done", 0);
     puts(clean);
     free(clean);
 }

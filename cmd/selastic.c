@@ -48,10 +48,10 @@ static enum exit_status unknown_command(const char *name)
 
 static enum exit_status run_help(const char *name)
 {
-    const struct command *command = name ? find_command(name) : NULL;
-    if (name && command == NULL)
+    const struct command *command = name != NULL ? find_command(name) : NULL;
+    if (name != NULL && command == NULL)
         return unknown_command(name);
-    if (command)
+    if (command != NULL)
         fputs(command->help, stdout);
     else
         print_usage(stdout);

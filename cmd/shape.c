@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The JSON that selastic prints: each answer is copied field by field, so that whatever a leader or a file
- * says, programs get the documented keys with the documented types. */
+/* The JSON that selastic prints, copied field by field (shape.h). */
 #include "cmd/shape.h"
 
 #include <math.h>
@@ -9,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 
 #define ENTRIES_MAX 65536 /* of an array: more nodes than Slurm allows a job */
 #define DEPTH_MAX   8     /* of a free-form value */
@@ -119,7 +118,7 @@ json_object *field_array(json_object *object, const char *key)
 size_t field_count(json_object *object, const char *key)
 {
     json_object *array = field_array(object, key);
-    return array ? json_object_array_length(array) : 0;
+    return array != NULL ? json_object_array_length(array) : 0;
 }
 
 json_object *shape_double(double value)
@@ -130,7 +129,8 @@ json_object *shape_double(double value)
     return object;
 }
 
-/* A number as it was written; null when it is none, for JSON has neither NaN nor infinity. */
+/* A number as it was written. null when it is no number, since JSON has neither NaN nor
+ * infinity. */
 static json_object *copy_number(json_object *value)
 {
     if (isnan(number(value)))
@@ -178,7 +178,7 @@ static json_object *copy_free(json_object *value, int depth)
 
 static json_object *copy_shape(const struct shape *shape, json_object *object);
 
-/* The entries of an array that are what they should be. */
+/* The entries of an array that have the right type. */
 static json_object *copy_array(const struct shape *field, json_object *value)
 {
     json_object *copy = json_object_new_array();
@@ -188,8 +188,8 @@ static json_object *copy_array(const struct shape *field, json_object *value)
     for (size_t i = 0; i < json_object_array_length(value) && i < ENTRIES_MAX; i++) {
         json_object *entry = json_object_array_get_idx(value, i);
         if (json_object_is_type(entry, wanted))
-            json_object_array_add(copy,
-                                  field->of ? copy_shape(field->of, entry) : copy_text(entry));
+            json_object_array_add(copy, field->of != NULL ? copy_shape(field->of, entry)
+                                                          : copy_text(entry));
     }
     return copy;
 }
@@ -217,7 +217,7 @@ static json_object *copy_field(const struct shape *field, json_object *value)
 static json_object *copy_shape(const struct shape *shape, json_object *object)
 {
     json_object *copy = text_need(json_object_new_object());
-    for (; shape->key; shape++) {
+    for (; shape->key != NULL; shape++) {
         json_object *value = NULL;
         json_object_object_get_ex(object, shape->key, &value);
         json_object_object_add(copy, shape->key, copy_field(shape, value));
@@ -245,7 +245,7 @@ json_object *shape_history(uint32_t job, json_object *answer)
     size_t count = field_count(answer, "generations");
     for (size_t i = 0; i < count && i < ENTRIES_MAX; i++) {
         json_object *generation = shape_generation(json_object_array_get_idx(generations, i));
-        if (generation)
+        if (generation != NULL)
             json_object_array_add(copy, generation);
     }
     json_object_object_add(history, "job", json_object_new_int64(job));
@@ -253,7 +253,8 @@ json_object *shape_history(uint32_t job, json_object *answer)
     return history;
 }
 
-/* Decode one UTF-8 sequence (RFC 3629) of at most 4 bytes; returns its length, 0 when it is not valid. */
+/* Decode one UTF-8 sequence (RFC 3629) of at most 4 bytes. Returns its length, 0 when it is not
+ * valid. */
 static int decode_utf8(const unsigned char *s, uint32_t *code)
 {
     int length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A job's life as a drawing: nodes downwards, time to the right. Pure: generations in, text out.
+/* A job's life as a chart: nodes downwards, time to the right. Pure: generations in, text out.
  *
- * Each generation takes the columns from its start to the start of the next one. One that would begin and
- * end within a column is hidden by its successor: the drawing shows proportions, the table above it numbers. */
+ * Each generation takes the columns from its start to the start of the next generation. A
+ * generation that begins and ends within a column is hidden by the next: the chart shows
+ * proportions, the table above it shows numbers. */
 #include "cmd/timeline.h"
 
 #include <math.h>
@@ -12,23 +13,23 @@
 #include <string.h>
 
 #include "cmd/shape.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 
 #define WIDTH_MIN         40
 #define LABEL_COLUMNS_MAX 20
 #define CHART_ROWS_MAX    10
-/* Seconds; keeps hostile times inside the range of what is computed with them. */
+/* Seconds: keeps hostile times inside the range of the calculation. */
 #define SPAN_MAX 1e10
 
 struct drawing {
     json_object *generations;
     int count;
     int *first;          /* column of each generation's start */
-    int *until;          /* last column of each, where it ended before the next one began */
+    int *until;          /* last column of each generation that ended before the next began */
     int *pause;          /* first column after its pause */
     int *at;             /* generation that each column shows */
     int columns;         /* of the plot */
-    int label;           /* columns left of it */
+    int label;           /* columns to the left of the plot */
     double begin, span;  /* Unix time and seconds */
     json_object *nodes;  /* names in order of appearance */
     json_object *row_of; /* name → index in nodes */
@@ -45,7 +46,8 @@ static int size_of(const struct drawing *drawing, int index)
     return size < 0 ? 0 : size > 65536 ? 65536 : (int)size;
 }
 
-/* Names in order of appearance: the base's nodes come first, for they are in the first generation. */
+/* Names in order of appearance. The base's nodes come first, since they are in the first
+ * generation. */
 static void collect_nodes(struct drawing *drawing)
 {
     drawing->nodes = text_need(json_object_new_array());
@@ -74,7 +76,8 @@ static int column_of(const struct drawing *drawing, double time)
     return (int)(clamp((time - drawing->begin) / drawing->span, 0, 1) * (drawing->columns - 1));
 }
 
-/* Times to columns. A clock that was set back between two generations must not turn the order round. */
+/* Times to columns. A clock that was set back between two generations must not change their
+ * order. */
 static void place(struct drawing *drawing)
 {
     drawing->first = text_need(calloc((size_t)drawing->count, sizeof(int)));
@@ -121,7 +124,7 @@ static void put_line(FILE *out, char *line)
     fprintf(out, "%s\n", line);
 }
 
-/* Write text into the line where it leaves a blank on both sides. */
+/* Write text into the line if a blank is left on both sides. */
 static void mark(char *line, int columns, int column, const char *text)
 {
     int length = (int)strlen(text);
@@ -155,21 +158,22 @@ static void put_sizes(FILE *out, const struct drawing *drawing)
     free(line);
 }
 
-/* Per generation, whether each node takes part: nodes × generations would be too large as a table for the
- * longest jobs, so one row is worked out at a time. */
+/* Does each node take part in the generation? A table of nodes × generations would be too large for
+ * the longest jobs, so one row is made at a time. */
 static bool takes_part(const struct drawing *drawing, int index, const char *name)
 {
     json_object *names = field_array(generation(drawing, index), "nodes");
     size_t count = field_count(generation(drawing, index), "nodes");
     for (size_t k = 0; k < count; k++) {
         const char *other = json_object_get_string(json_object_array_get_idx(names, k));
-        if (other && strcmp(other, name) == 0)
+        if (other != NULL && strcmp(other, name) == 0)
             return true;
     }
     return false;
 }
 
-/* Whether a column lies within the life of the generation that it shows: a requeued job is away for a while. */
+/* Is a column within the life of the generation that it shows? A requeued job is away for a
+ * while. */
 static bool alive(const struct drawing *drawing, int column)
 {
     return column <= drawing->until[drawing->at[column]];
@@ -225,7 +229,7 @@ static void elapsed(double seconds, double span, char *buf, size_t size)
         snprintf(buf, size, "%lld:%02lld", s / 60, s % 60);
 }
 
-/* The smallest pleasant step that leaves room for the labels. */
+/* The smallest round step that leaves room for the labels. */
 static double tick(const struct drawing *drawing)
 {
     static const double steps[] = {1,     2,     5,     10,    15,     30,    60,
@@ -291,7 +295,7 @@ char *timeline_draw(json_object *generations, const struct timeline_options *opt
     size_t size = 0;
     FILE *out = text_need(open_memstream(&text, &size));
     struct drawing drawing = {.generations = generations};
-    drawing.count = generations ? (int)json_object_array_length(generations) : 0;
+    drawing.count = generations != NULL ? (int)json_object_array_length(generations) : 0;
     if (drawing.count > 0)
         draw(out, &drawing, options);
     fclose(out);

@@ -8,8 +8,8 @@
 struct timeline_options {
     int width;    /* columns of a line, at least 40 */
     int max_rows; /* more nodes than this are drawn as a chart of sizes instead of a row per node */
-    double
-        end; /* Unix time at which the drawing ends if the last generation has no end ("until") */
+    /* Unix time at which the drawing ends if the last generation has no end ("until"). */
+    double end;
 };
 
 /* The drawing of the "generations" of a history (shape.h), lines with newlines, as a new string. */

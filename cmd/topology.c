@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `selastic topology`: the shapes of the nodes, and the tree of switches. This file finds the action, and has the short ones. */
+/* `selastic topology`: the shapes of the nodes, and the tree of switches.
+ *
+ * This file chooses the action, and has the short actions. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,7 +9,7 @@
 #include "cmd/command.h"
 #include "cmd/deadline.h"
 #include "cmd/machine_find.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "cmd/topology_answers.h"
 #include "cmd/topology_check.h"
 #include "cmd/topology_render.h"
@@ -20,7 +22,7 @@ static char *own_node(void)
 {
     const char *node = getenv("SLURMD_NODENAME");
     char name[256] = "";
-    if (node)
+    if (node != NULL)
         return text_need(strdup(node));
     gethostname(name, sizeof(name) - 1);
     name[strcspn(name, ".")] = '\0';
@@ -57,7 +59,7 @@ enum exit_status topology_describe(const struct arguments *arguments)
     return status;
 }
 
-/* ---- show and check --------------------------------------------------------------------------- */
+/* ---- show and check -------------------------------------------------------------------------- */
 
 enum exit_status topology_show(const struct arguments *arguments)
 {
@@ -79,10 +81,11 @@ enum exit_status topology_show(const struct arguments *arguments)
     return STATUS_OK;
 }
 
-/* Slurm adds to GRES where a node has found them: "gpu:8(S:0-1)", which may be what is odd. */
+/* Slurm adds to GRES where a node has found its devices: "gpu:8(S:0-1)", and this may be the
+ * difference. */
 static char *without_parentheses(const char *text)
 {
-    char *copy = text_need(strdup(text ? text : ""));
+    char *copy = text_need(strdup(text != NULL ? text : ""));
     size_t kept = 0;
     int depth = 0;
     for (const char *s = copy; *s; s++) {
@@ -100,7 +103,7 @@ static char *kind_of(const struct slurm_node *node)
     char *gres = without_parentheses(node->gres), *kind = NULL;
     if (asprintf(&kind, "%d CPUs %d:%d:%d, %llu MB, %s, %s", node->cpus, node->sockets, node->cores,
                  node->threads, (unsigned long long)node->memory,
-                 node->features ? node->features : "", gres) < 0)
+                 node->features != NULL ? node->features : "", gres) < 0)
         kind = NULL;
     free(gres);
     return text_need(kind);
@@ -111,7 +114,7 @@ static char *join(char *const *names)
     char *text = NULL;
     size_t size;
     FILE *out = text_need(open_memstream(&text, &size));
-    for (int i = 0; names && names[i]; i++)
+    for (int i = 0; names != NULL && names[i] != NULL; i++)
         fprintf(out, "%s%s", i > 0 ? "," : "", names[i]);
     fclose(out);
     return text_need(text);
@@ -157,7 +160,7 @@ enum exit_status topology_check_nodes(const struct arguments *arguments)
     return odd ? STATUS_FAILED : STATUS_OK;
 }
 
-/* ---- the command ------------------------------------------------------------------------------ */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static enum exit_status run(const struct arguments *arguments)
 {

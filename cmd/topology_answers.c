@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "lib/json_text.h"
 #include "lib/number.h"
 
@@ -55,7 +55,7 @@ struct topology_answer *topology_answers_find(const struct topology_answers *ans
 
 void topology_answer_fail(struct topology_answer *answer, const char *reason)
 {
-    if (!answer->answered && !answer->reason)
+    if (!answer->answered && answer->reason == NULL)
         answer->reason = text_need(strdup(reason));
 }
 
@@ -81,7 +81,7 @@ static void finish(struct topology_answers *answers, struct topology_answer *ans
     struct machine machine;
     struct error err = {""};
     json_object *json = json_text_parse(answer->text, strlen(answer->text), &err);
-    if (json && machine_from_json(json, &machine, &err) == 0) {
+    if (json != NULL && machine_from_json(json, &machine, &err) == 0) {
         topology_map_set(answers->map, answer->node, &machine);
         answer->answered = true;
     } else {
@@ -105,7 +105,7 @@ static void take_piece(struct topology_answers *answers, struct topology_answer 
         return;
     }
     char *longer = NULL;
-    if (asprintf(&longer, "%s%s", answer->text ? answer->text : "", text + of + 1) < 0)
+    if (asprintf(&longer, "%s%s", answer->text != NULL ? answer->text : "", text + of + 1) < 0)
         longer = NULL;
     free(answer->text);
     answer->text = text_need(longer);
@@ -128,7 +128,7 @@ void topology_answers_take(struct topology_answers *answers, const char *line)
     node[length] = '\0';
     line += length + 1;
     struct topology_answer *answer = topology_answers_find(answers, node);
-    if (!answer)
+    if (answer == NULL)
         return;
     if (strncmp(line, error, strlen(error)) == 0)
         topology_answer_fail(answer, line + strlen(error));

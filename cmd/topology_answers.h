@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What nodes say of themselves to `selastic topology collect`, through srun, which mixes the output of tasks every 1024 bytes: so
- * everything is sent in short lines, each with the node's name. Pure. */
+/* Answers of nodes to `selastic topology collect`, which come through srun. Pure.
+ *
+ * srun mixes the output of tasks every 1024 bytes. So everything is sent in short lines, each with
+ * the node's name. */
 #ifndef SELASTIC_TOPOLOGY_ANSWERS_H
 #define SELASTIC_TOPOLOGY_ANSWERS_H
 
@@ -11,7 +13,7 @@
 
 struct topology_answer {
     char *node;
-    char *reason; /* why there is no answer, NULL: there is one, or it is not known */
+    char *reason; /* why there is no answer; NULL: there is one, or the reason is not known */
     bool answered;
     char *text; /* the pieces so far */
     int pieces;
@@ -23,15 +25,15 @@ struct topology_answers {
     struct topology_map *map; /* where shapes go */
 };
 
-/* Answers of these nodes are awaited. */
+/* Begin to wait for the answers of these nodes. */
 void topology_answers_begin(struct topology_answers *answers, char *const *nodes, int count,
                             struct topology_map *map);
 void topology_answers_clear(struct topology_answers *answers);
 
-/* A line of output, without its end. What is none of these lines, or of another node, is passed over. */
+/* Take a line of output, without its end. Other lines, and lines of other nodes, are ignored. */
 void topology_answers_take(struct topology_answers *answers, const char *line);
 
-/* NULL: not one of them. */
+/* The answer of a node. NULL: the node is not one of them. */
 struct topology_answer *topology_answers_find(const struct topology_answers *answers,
                                               const char *node);
 

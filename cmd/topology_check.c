@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "cmd/shape.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "lib/json_get.h"
 
-#define GROUP_MIN 3 /* two that differ do not tell which is odd */
+#define GROUP_MIN 3 /* two nodes that differ do not tell which is odd */
 
-/* How near the nodes of a group are to each other. */
+/* How near to each other the nodes of a group are. */
 enum level { LEVEL_LEAF, LEVEL_PARTITIONS, LEVEL_KIND, LEVELS };
 
 /* A node with a shape. */
@@ -87,7 +87,7 @@ static void decide_group(struct candidate *list, int from, int end, enum level l
     if (end - from < GROUP_MIN || most * 2 <= end - from)
         return;
     for (int i = from; i < end; i++)
-        if (!list[i].usual) {
+        if (list[i].usual == NULL) {
             list[i].usual = usual;
             list[i].level = level;
             list[i].nodes = end - from;
@@ -166,7 +166,8 @@ static json_object *shape_json(const struct candidate *list, int count, topology
     return shape;
 }
 
-/* Of nodes of one kind for which no group has decided; NULL when all of them are alike. The shape of most comes first. */
+/* The entry about nodes for which no group has decided; NULL when all of them have one shape. The
+ * shape of most nodes comes first. */
 static json_object *undecided_json(const struct candidate *list, int from, int end,
                                    topology_compress *compress)
 {
@@ -205,9 +206,9 @@ static json_object *all_undecided(const struct candidate *list, int count,
         next = group_end(list, at, count, LEVEL_KIND);
         bool open = false;
         for (int i = at; i < next; i++)
-            open = open || !list[i].usual;
+            open = open || list[i].usual == NULL;
         json_object *json = open ? undecided_json(list, at, next, compress) : NULL;
-        if (json)
+        if (json != NULL)
             json_object_array_add(all, json);
     }
     return all;
@@ -217,7 +218,7 @@ static json_object *all_odd(const struct candidate *list, int count)
 {
     json_object *all = text_need(json_object_new_array());
     for (int i = 0; i < count; i++)
-        if (list[i].usual && list[i].usual != list[i].shape)
+        if (list[i].usual != NULL && list[i].usual != list[i].shape)
             json_object_array_add(all, odd_json(&list[i]));
     return all;
 }
@@ -228,10 +229,10 @@ static json_object *not_collected(const struct topology_map *map, const struct t
     char **names = text_need(calloc((size_t)count + 1, sizeof(*names)));
     int missing = 0;
     for (int i = 0; i < count; i++)
-        if (!topology_map_find(map, peers[i].node))
+        if (topology_map_find(map, peers[i].node) == NULL)
             names[missing++] = (char *)peers[i].node;
     char *text = missing > 0 ? text_need(compress(names, missing)) : NULL;
-    json_object *json = text ? json_object_new_string(text) : NULL;
+    json_object *json = text != NULL ? json_object_new_string(text) : NULL;
     free(text);
     free(names);
     return json;
@@ -245,7 +246,7 @@ json_object *topology_check(const struct topology_map *map, const struct topolog
     int known = 0;
     for (int i = 0; i < count; i++) {
         const struct topology_shape *shape = topology_map_find(map, peers[i].node);
-        if (shape)
+        if (shape != NULL)
             list[known++] = (struct candidate){.peer = &peers[i], .shape = shape};
     }
     decide(list, known);
@@ -306,7 +307,7 @@ char *topology_check_text(json_object *found)
         print_undecided(out, json_object_array_get_idx(field_array(found, "undecided"), i));
     if (!topology_check_odd(found))
         fprintf(out, "nodes that should be alike are\n");
-    if (missing)
+    if (missing != NULL)
         fprintf(out, "not collected yet: %s\n", missing);
     fclose(out);
     return text_need(text);

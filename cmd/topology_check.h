@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The odd node in a group that should be alike. Pure. */
+/* Which node in a group of equal nodes differs. Pure. */
 #ifndef SELASTIC_TOPOLOGY_CHECK_H
 #define SELASTIC_TOPOLOGY_CHECK_H
 
@@ -9,7 +9,7 @@
 
 #include "cmd/topology_map.h"
 
-/* What Slurm says of a node. Texts are compared, not read. */
+/* A node as Slurm knows it. Texts are compared, not read. */
 struct topology_peer {
     const char *node;
     const char *kind;       /* its CPUs, memory, features and GRES as configured */
@@ -17,21 +17,28 @@ struct topology_peer {
     const char *leaf;       /* its switch, "" if there is none */
 };
 
-/* Nodes of one kind should be alike: first of all those of the same partitions and the same leaf switch, then those of the same
- * partitions, then all. What more than half of a group of three or more have is usual there, and decides for the nodes in it; the
- * first such group does. Where none decides although there are different shapes nobody can say who is odd.
+/* Find nodes whose shape differs from the usual shape of their group. Nodes of one kind should have
+ * one shape. A node belongs to up to three groups of its kind: the nodes with the same partitions
+ * and the same leaf switch; the nodes with the same partitions; all nodes of the kind. A group of
+ * three or more nodes decides for its nodes if more than half of them have one shape: that shape is
+ * usual. The first group that decides counts. If no group decides although shapes differ, the nodes
+ * are undecided.
  *
- * {"odd": [{"node", "shape", "usual", "group", "nodes", "alike", "differences": [...]}],
- *  "undecided": [{"shapes": [{"shape", "nodes"}], "differences": [...]}], "not_collected": "n[7-8]"}: nodes is how many there are in
- * the group, alike how many of these have the usual shape; the differences of an undecided group are those of its second shape to the
- * first. New object. */
+ * Returns a new object:
+ *
+ *     {"odd": [{"node", "shape", "usual", "group", "nodes", "alike", "differences": [...]}],
+ *      "undecided": [{"shapes": [{"shape", "nodes"}], "differences": [...]}],
+ *      "not_collected": "n[7-8]"}
+ *
+ * nodes is the number of nodes of the group, alike the number of these that have the usual shape.
+ * The differences of an undecided group are those of its second shape to the first. */
 json_object *topology_check(const struct topology_map *map, const struct topology_peer *peers,
                             int count, topology_compress *compress);
 
-/* Whether it found something odd, or could not decide. */
+/* Is a node odd, or undecided? */
 bool topology_check_odd(json_object *found);
 
-/* The same in words. New string. */
+/* The result in words. A new string. */
 char *topology_check_text(json_object *found);
 
 #endif

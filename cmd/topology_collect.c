@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `selastic topology collect`: which nodes are asked, by which jobs, and what becomes of their answers. */
+/* `selastic topology collect`: which nodes are asked, by which jobs, and what the answers
+ * change. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 
 #include "cmd/command.h"
 #include "cmd/deadline.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "cmd/topology_run.h"
 #include "cmd/topology_site.h"
 #include "common/files.h"
@@ -20,7 +21,7 @@
 /* A node that was to be asked. */
 struct asked {
     const struct slurm_node *node;
-    const char *reason; /* why it is not; NULL: it is */
+    const char *reason; /* why the node is not asked; NULL: it is asked */
     bool placed;        /* in a step */
 };
 
@@ -33,17 +34,17 @@ struct collection {
     struct topology_answers answers;
 };
 
-/* ---- which nodes ------------------------------------------------------------------------------ */
+/* ---- which nodes ----------------------------------------------------------------------------- */
 
 static bool contains(char *const *names, const char *name)
 {
-    for (; names && *names; names++)
+    for (; names != NULL && *names != NULL; names++)
         if (strcmp(*names, name) == 0)
             return true;
     return false;
 }
 
-/* Why it cannot be asked now, NULL: it can. */
+/* Why the node cannot be asked now, NULL: it can. */
 static const char *obstacle(const struct slurm_node *node, const char *partition)
 {
     if (!node->ready)
@@ -52,7 +53,7 @@ static const char *obstacle(const struct slurm_node *node, const char *partition
         return "reserved: set SLURM_RESERVATION to ask it nevertheless";
     if (node->partitions == NULL || node->partitions[0] == NULL)
         return "in no partition that is up";
-    if (partition && !contains(node->partitions, partition))
+    if (partition != NULL && !contains(node->partitions, partition))
         return "not in the partition, or that is down";
     return NULL;
 }
@@ -82,7 +83,7 @@ static int choose_named(struct collection *c, const struct arguments *arguments,
 {
     char **names = slurm_client_expand(arguments->hostlist);
     int rc = 0;
-    for (int i = 0; names && names[i] && rc == 0; i++) {
+    for (int i = 0; names != NULL && names[i] != NULL && rc == 0; i++) {
         const struct slurm_node *node = find_node(&c->site, names[i]);
         if (node == NULL)
             rc = error_set(err, "Slurm has no node '%s'", error_value(names[i]).text);
@@ -101,19 +102,20 @@ static int choose_named(struct collection *c, const struct arguments *arguments,
 static int choose_nodes(struct collection *c, const struct arguments *arguments, struct error *err)
 {
     c->list = text_need(calloc((size_t)c->site.node_count + 1, sizeof(*c->list)));
-    if (arguments->hostlist)
+    if (arguments->hostlist != NULL)
         return choose_named(c, arguments, err);
     for (int i = 0; i < c->site.node_count; i++)
-        if (!arguments->partition || contains(c->site.nodes[i].partitions, arguments->partition))
+        if (arguments->partition == NULL ||
+            contains(c->site.nodes[i].partitions, arguments->partition))
             add_asked(c, &c->site.nodes[i], arguments->partition);
     if (c->count > 0)
         return 0;
     return error_set(err, "no nodes to ask: %s",
-                     arguments->partition ? "that partition has none, or is down"
-                                          : "Slurm knows none");
+                     arguments->partition != NULL ? "that partition has none, or is down"
+                                                  : "Slurm knows none");
 }
 
-/* Jobs that have just ended are about to leave their nodes: that is waited for, a little. */
+/* Jobs that have just ended are about to leave their nodes: wait a little for that. */
 static int settle(struct collection *c, const struct arguments *arguments, struct error *err)
 {
     int looks = (arguments->timeout < SETTLE_MAX ? arguments->timeout : SETTLE_MAX) * 1000 /
@@ -134,32 +136,33 @@ static int settle(struct collection *c, const struct arguments *arguments, struc
     return 0;
 }
 
-/* ---- which jobs ------------------------------------------------------------------------------- */
+/* ---- which jobs ------------------------------------------------------------------------------ */
 
 static int count_in(const struct collection *c, const char *partition)
 {
     int count = 0;
     for (int i = 0; i < c->count; i++)
-        count += !c->list[i].placed && !c->list[i].reason &&
+        count += !c->list[i].placed && c->list[i].reason == NULL &&
                  contains(c->list[i].node->partitions, partition);
     return count;
 }
 
-/* The partition that has most of the nodes that are not placed; NULL: all are. */
+/* The partition with most of the nodes that have no partition yet; NULL: all nodes have one. */
 static const char *best_partition(const struct collection *c)
 {
     const char *best = NULL;
     int most = 0;
-    /* Nodes of the same partitions have the same candidates: one of each sort is looked at. */
+    /* Nodes of the same partitions have the same candidates: one node of each set of partitions is
+     * looked at. */
     char **last = NULL;
     for (int i = 0; i < c->count; i++) {
         char **names = c->list[i].node->partitions;
         bool same = last != NULL;
-        if (c->list[i].placed || c->list[i].reason)
+        if (c->list[i].placed || c->list[i].reason != NULL)
             continue;
-        for (int k = 0; same && (last[k] || names[k]); k++)
-            same = last[k] && names[k] && strcmp(last[k], names[k]) == 0;
-        for (int k = 0; !same && names[k]; k++) {
+        for (int k = 0; same && (last[k] != NULL || names[k] != NULL); k++)
+            same = last[k] != NULL && names[k] != NULL && strcmp(last[k], names[k]) == 0;
+        for (int k = 0; !same && names[k] != NULL; k++) {
             int count = count_in(c, names[k]);
             if (count > most) {
                 most = count;
@@ -178,25 +181,26 @@ static void add_step(struct collection *c, const char *partition)
     step->nodes = text_need(calloc((size_t)c->count + 1, sizeof(*step->nodes)));
     for (int i = 0; i < c->count; i++) {
         struct asked *asked = &c->list[i];
-        if (asked->placed || asked->reason || !contains(asked->node->partitions, partition))
+        if (asked->placed || asked->reason != NULL || !contains(asked->node->partitions, partition))
             continue;
         asked->placed = true;
         step->nodes[step->count++] = text_need(strdup(asked->node->name));
     }
 }
 
-/* A job is in one partition: as few as reach all nodes, roughly. */
+/* Choose the partitions, since a job is in one partition: roughly as few as reach all nodes. */
 static void choose_steps(struct collection *c, const char *partition)
 {
-    const char *next = partition && count_in(c, partition) > 0 ? partition : best_partition(c);
-    for (; next && c->step_count < STEPS_MAX; next = best_partition(c))
+    const char *next = partition != NULL && count_in(c, partition) > 0 ? partition
+                                                                       : best_partition(c);
+    for (; next != NULL && c->step_count < STEPS_MAX; next = best_partition(c))
         add_step(c, next);
     for (int i = 0; i < c->count; i++)
-        if (!c->list[i].placed && !c->list[i].reason)
+        if (!c->list[i].placed && c->list[i].reason == NULL)
             c->list[i].reason = "in one partition too many";
 }
 
-/* ---- answers ---------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static int ask(struct collection *c, int timeout, struct error *err)
 {
@@ -216,7 +220,7 @@ static void forget_gone(struct collection *c)
     struct topology_map kept = {0};
     for (int i = 0; i < c->site.node_count; i++) {
         const struct topology_shape *shape = topology_map_find(&c->site.map, c->site.nodes[i].name);
-        if (shape)
+        if (shape != NULL)
             topology_map_set(&kept, c->site.nodes[i].name, &shape->machine);
     }
     topology_map_clear(&c->site.map);
@@ -226,14 +230,15 @@ static void forget_gone(struct collection *c)
 static const char *reason_of(const struct collection *c, const struct asked *asked)
 {
     struct topology_answer *answer = topology_answers_find(&c->answers, asked->node->name);
-    if (asked->reason)
+    if (asked->reason != NULL)
         return asked->reason;
-    return answer && answer->answered ? NULL
-           : answer && answer->reason ? answer->reason
-                                      : "no answer";
+    return answer != NULL && answer->answered         ? NULL
+           : answer != NULL && answer->reason != NULL ? answer->reason
+                                                      : "no answer";
 }
 
-/* {"file", "collected", "asked", "shapes", "missing": [{"node", "reason", "shape"}]}: shape is the one of before, or null. */
+/* {"file", "collected", "asked", "shapes", "missing": [{"node", "reason", "shape"}]}: shape is the
+ * earlier shape, or null. */
 static json_object *summary(const struct collection *c)
 {
     json_object *json = text_need(json_object_new_object());
@@ -248,7 +253,8 @@ static json_object *summary(const struct collection *c)
         json_object *entry = text_need(json_object_new_object());
         json_object_object_add(entry, "node", json_object_new_string(node));
         json_object_object_add(entry, "reason", json_object_new_string(reason));
-        json_object_object_add(entry, "shape", shape ? json_object_new_string(shape->name) : NULL);
+        json_object_object_add(entry, "shape",
+                               shape != NULL ? json_object_new_string(shape->name) : NULL);
         json_object_array_add(missing, entry);
     }
     json_object_object_add(json, "file", json_object_new_string(c->site.path));
@@ -267,7 +273,7 @@ static void print_summary(json_object *json)
         json_object *entry = json_object_array_get_idx(missing, i);
         char *reason = text_clean(json_get_string(entry, "reason"), 0);
         printf("%s: %s%s\n", json_get_string(entry, "node"), reason,
-               json_get_string(entry, "shape") ? " (its shape of before is kept)" : "");
+               json_get_string(entry, "shape") != NULL ? " (its shape of before is kept)" : "");
         free(reason);
     }
     int64_t collected = 0, asked = 0, shapes = 0;

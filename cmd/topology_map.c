@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cmd/shape.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "lib/json_get.h"
 #include "lib/json_text.h"
 #include "lib/world.h"
@@ -21,7 +21,8 @@ void topology_map_clear(struct topology_map *map)
     *map = (struct topology_map){0};
 }
 
-/* Room for one more in an array that has count: doubled whenever count is a power of two. */
+/* Room for one more element in an array of count elements: the array is doubled whenever count is a
+ * power of two. */
 static void *grow(void *array, int count, size_t size)
 {
     if (count > 0 && (count & (count - 1)) != 0)
@@ -162,10 +163,10 @@ static int read_shapes(struct topology_map *map, json_object *shapes, struct err
 
 static int put_nodes(struct topology_map *map, char *const *names, int shape, struct error *err)
 {
-    for (; *names; names++) {
+    for (; *names != NULL; names++) {
         if (!world_name_ok(*names))
             return error_set(err, "'%s' is not the name of a node", error_value(*names).text);
-        if (topology_map_find(map, *names))
+        if (topology_map_find(map, *names) != NULL)
             return error_set(err, "node %s is there twice", *names);
         put(map, *names, shape);
     }
@@ -181,10 +182,10 @@ static int read_nodes(struct topology_map *map, json_object *nodes, topology_exp
                                  : "";
         int shape = find_shape(map, wanted);
         char **names = shape >= 0 ? expand(hostlist) : NULL;
-        int rc = names ? put_nodes(map, names, shape, err)
-                       : error_set(err, "nodes '%s': %s", error_value(hostlist).text,
-                                   shape >= 0 ? "cannot be understood"
-                                              : "there is no description of their shape");
+        int rc = names != NULL ? put_nodes(map, names, shape, err)
+                               : error_set(err, "nodes '%s': %s", error_value(hostlist).text,
+                                           shape >= 0 ? "cannot be understood"
+                                                      : "there is no description of their shape");
         strings_free(names);
         if (rc < 0)
             return -1;
@@ -211,7 +212,7 @@ int topology_map_parse(struct topology_map *map, const char *text, size_t len,
                        topology_expand *expand, struct error *err)
 {
     json_object *file = json_text_parse(text, len, err);
-    int rc = file ? read_file(map, file, expand, err) : -1;
+    int rc = file != NULL ? read_file(map, file, expand, err) : -1;
     json_object_put(file);
     if (rc < 0)
         topology_map_clear(map);

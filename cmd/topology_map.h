@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which node has which shape: the file that `selastic topology collect` writes (doc/placement.md). Pure but for what it is given to
- * expand and compress hostlist expressions with. */
+/* Which node has which shape: the file that `selastic topology collect` writes.
+ *
+ * See doc/placement.md. Pure: the caller gives the functions that expand and compress hostlist
+ * expressions. */
 #ifndef SELASTIC_TOPOLOGY_MAP_H
 #define SELASTIC_TOPOLOGY_MAP_H
 
@@ -34,10 +36,10 @@ typedef char *topology_compress(char *const *names, int count);
 
 void topology_map_clear(struct topology_map *map);
 
-/* This node has that shape. */
+/* Set the shape of a node. */
 void topology_map_set(struct topology_map *map, const char *node, const struct machine *machine);
 
-/* NULL: it is not known. */
+/* The shape of a node. NULL: not known. */
 const struct topology_shape *topology_map_find(const struct topology_map *map, const char *node);
 
 /* The text of a file. Shapes that no node has are left out. New string. */

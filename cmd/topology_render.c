@@ -7,19 +7,19 @@
 #include <string.h>
 
 #include "cmd/shape.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "lib/json_get.h"
 
-#define DEPTH_MAX 16 /* of the tree that is drawn */
+#define DEPTH_MAX 16 /* levels of the tree that are drawn */
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_object *text_json(const char *text)
 {
-    return text ? json_object_new_string(text) : NULL;
+    return text != NULL ? json_object_new_string(text) : NULL;
 }
 
-/* The nodes that wanted says yes to, as a hostlist expression; NULL if there are none. */
+/* The nodes for which wanted() is true, as a hostlist expression; NULL if there are none. */
 static json_object *names_json(const struct topology_site *site,
                                bool (*wanted)(const struct topology_site *, int, const void *),
                                const void *arg)
@@ -91,7 +91,7 @@ static json_object *leaf_shapes_json(const struct topology_site *site, const cha
         if (nodes == NULL)
             continue;
         json_object *json = text_need(json_object_new_object());
-        json_object_object_add(json, "shape", text_json(shape ? shape->name : NULL));
+        json_object_object_add(json, "shape", text_json(shape != NULL ? shape->name : NULL));
         json_object_object_add(json, "nodes", nodes);
         json_object_array_add(list, json);
     }
@@ -158,7 +158,7 @@ static void print_leaf(FILE *out, json_object *leaf, int depth)
         json_object *entry = json_object_array_get_idx(shapes, i);
         const char *shape = json_get_string(entry, "shape");
         char *nodes = text_clean(json_get_string(entry, "nodes"), 0);
-        fprintf(out, "%*s%s: %s\n", 2 * depth, "", nodes, shape ? shape : "not collected");
+        fprintf(out, "%*s%s: %s\n", 2 * depth, "", nodes, shape != NULL ? shape : "not collected");
         free(nodes);
     }
 }
@@ -173,7 +173,7 @@ static json_object *find_switch(json_object *list, const char *name)
     return NULL;
 }
 
-/* drawn: those that are below another one that has been drawn. */
+/* drawn: the switches that are below another switch that has been drawn. */
 static void print_switch(FILE *out, json_object *list, json_object *each, int depth,
                          json_object *drawn)
 {
@@ -183,10 +183,10 @@ static void print_switch(FILE *out, json_object *list, json_object *each, int de
     free(clean);
     json_object_object_add(drawn, name, NULL);
     print_leaf(out, each, depth + 1);
-    char **names = below ? text_need(slurm_client_expand(below)) : NULL;
-    for (int i = 0; names && names[i] && depth < DEPTH_MAX; i++) {
+    char **names = below != NULL ? text_need(slurm_client_expand(below)) : NULL;
+    for (int i = 0; names != NULL && names[i] != NULL && depth < DEPTH_MAX; i++) {
         json_object *child = find_switch(list, names[i]);
-        if (child)
+        if (child != NULL)
             print_switch(out, list, child, depth + 1, drawn);
     }
     strings_free(names);
@@ -210,7 +210,7 @@ char *topology_shown_text(json_object *shown, int width)
     size_t size;
     FILE *out = text_need(open_memstream(&text, &size));
     print_shapes(out, field_array(shown, "shapes"), width);
-    if (without)
+    if (without != NULL)
         fprintf(out, "\nNot collected: %s\n", without);
     if (field_count(shown, "switches") > 0) {
         fprintf(out, "\nSwitches:\n");

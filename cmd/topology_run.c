@@ -9,16 +9,16 @@
 
 #include <uv.h>
 
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "common/slurm_client.h"
 #include "lib/text.h"
 
-#define LINE_BYTES 1100 /* the longest line that means something, and a bit */
-#define KILL_MS    5000 /* for srun to end its job once it has been told to */
-#define REST_MS    1000 /* for the end of its output once it has ended */
+#define LINE_BYTES 1100 /* the longest line that has a meaning, and some room */
+#define KILL_MS    5000 /* for srun to end its job after a request to end */
+#define REST_MS    1000 /* for the end of srun's output after srun has ended */
 #define ARGS_MAX   32
 
-/* One of srun's output streams: what has come of its present line. */
+/* One of srun's output streams, with the part of its present line that has come. */
 struct stream {
     struct run *run;
     uv_pipe_t pipe;
@@ -49,14 +49,15 @@ struct asking {
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-/* "srun: error: n4: task 1: Exited with exit code 1" is about one node, others may be about all. */
+/* "srun: error: n4: task 1: Exited with exit code 1" is about one node; other complaints may be
+ * about all. */
 static void take_complaint(struct run *run, const char *line)
 {
     static const char prefix[] = "srun: error: ";
     const char *about = strncmp(line, prefix, strlen(prefix)) == 0 ? line + strlen(prefix) : "";
     char *node = text_need(strndup(about, strcspn(about, ":")));
     struct topology_answer *answer = topology_answers_find(run->asking->answers, node);
-    if (!answer)
+    if (answer == NULL)
         snprintf(run->said, sizeof(run->said), "%s", line);
     else if (!run->asking->late)
         topology_answer_fail(answer, about + strlen(node) + strspn(about + strlen(node), ": "));
@@ -82,7 +83,7 @@ static void allocate(uv_handle_t *handle, size_t size, uv_buf_t *buf)
 
 static void close_stream(struct stream *stream)
 {
-    if (stream->run && !uv_is_closing((uv_handle_t *)&stream->pipe))
+    if (stream->run != NULL && !uv_is_closing((uv_handle_t *)&stream->pipe))
         uv_close((uv_handle_t *)&stream->pipe, NULL);
 }
 
@@ -112,7 +113,7 @@ static void open_stream(struct run *run, struct stream *stream, bool errors)
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-/* Somebody holds the pipes of a srun that has ended. */
+/* Another process holds the pipes of an srun that has ended. */
 static void give_up_output(uv_timer_t *timer)
 {
     struct asking *asking = timer->data;
@@ -122,7 +123,7 @@ static void give_up_output(uv_timer_t *timer)
     }
 }
 
-/* All have ended: the loop does as soon as it has read what they have written. */
+/* All sruns have ended: the loop ends as soon as it has read their output. */
 static void stop_waiting(struct asking *asking)
 {
     uv_timer_start(&asking->deadline, give_up_output, REST_MS, 0);
@@ -150,7 +151,8 @@ static void signal_all(struct asking *asking, int number)
             uv_process_kill(&asking->runs[i].process, number);
 }
 
-/* srun takes its job with it when it is told to end; when it is killed the job's time limit remains. */
+/* An srun that is told to end takes its job with it. If srun is killed, the job's time limit
+ * remains. */
 static void on_deadline(uv_timer_t *timer)
 {
     struct asking *asking = timer->data;
@@ -167,7 +169,8 @@ static void on_signal(uv_signal_t *handle, int number)
     on_deadline(&((struct asking *)handle->data)->deadline);
 }
 
-/* What srun may see: nothing of a job that this is run in, but who pays for the job. */
+/* The environment that srun may see: nothing of a job that selastic is run in, except the account
+ * that pays for the job. */
 static char **make_environment(void)
 {
     static const char *const passed[] = {"PATH",
@@ -185,13 +188,14 @@ static char **make_environment(void)
     char **environment = text_need(calloc(count + 1, sizeof(*environment)));
     for (size_t i = 0; i < count; i++) {
         const char *value = getenv(passed[i]);
-        if (value && asprintf(&environment[used++], "%s=%s", passed[i], value) < 0)
+        if (value != NULL && asprintf(&environment[used++], "%s=%s", passed[i], value) < 0)
             text_need(NULL);
     }
     return environment;
 }
 
-/* The command line; strings are new. As little as can be asked of a node, and nothing that would hide a part of it. */
+/* The command line; strings are new. It asks for as little of a node as possible, and for nothing
+ * that would hide a part of it. */
 static char **make_command(const struct topology_step *step, int timeout, const char *program)
 {
     static const char *const fixed[] = {"srun",
@@ -218,7 +222,7 @@ static char **make_command(const struct topology_step *step, int timeout, const 
     good = asprintf(&argv[used++], "--ntasks=%d", step->count) > 0 && good;
     good = asprintf(&argv[used++], "--immediate=%d", timeout) > 0 && good;
     good = asprintf(&argv[used++], "--time=%d", timeout / 60 + 1) > 0 && good;
-    if (step->partition)
+    if (step->partition != NULL)
         good = asprintf(&argv[used++], "--partition=%s", step->partition) > 0 && good;
     argv[used++] = text_need(strdup("--"));
     argv[used++] = text_need(strdup(program));
@@ -266,7 +270,7 @@ static int start(struct run *run, int timeout, const char *program, char **envir
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* This program, as the nodes have it too. */
+/* The path of this program, which is the same on the nodes. */
 static int own_program(char *path, size_t size, struct error *err)
 {
     ssize_t length = readlink("/proc/self/exe", path, size - 1);
@@ -298,7 +302,7 @@ static void give_reasons(const struct asking *asking)
             struct topology_answer *answer = topology_answers_find(asking->answers,
                                                                    run->step->nodes[k]);
             const char *reason = run->said[0] != '\0' ? run->said : "no answer";
-            if (answer)
+            if (answer != NULL)
                 topology_answer_fail(answer, asking->late ? "no answer in time" : reason);
         }
     }

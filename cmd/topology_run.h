@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Jobs that ask nodes what they are: a srun for each partition that is needed, all at once, until a deadline. */
+/* Jobs that ask nodes for their shape: one srun for each partition, all at once, until a
+ * deadline. */
 #ifndef SELASTIC_TOPOLOGY_RUN_H
 #define SELASTIC_TOPOLOGY_RUN_H
 
@@ -11,8 +12,8 @@ struct topology_step {
     int count;
 };
 
-/* Run them. What the nodes say is taken by answers; those that say nothing have a reason afterwards. -1 with err if nothing could be
- * started. */
+/* Run the steps. answers takes what the nodes say; nodes that say nothing have a reason afterwards.
+ * -1 with err if nothing could be started. */
 int topology_run(const struct topology_step *steps, int count, int timeout,
                  struct topology_answers *answers, struct error *err);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cmd/deadline.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "common/conf_file.h"
 #include "common/files.h"
 #include "common/log.h"
@@ -25,7 +25,7 @@ static int ask_slurm(struct topology_site *site, struct error *err)
 
 static int find_path(struct topology_site *site, const char *path, struct error *err)
 {
-    if (path) {
+    if (path != NULL) {
         site->path = text_need(strdup(path));
         return 0;
     }
@@ -105,7 +105,7 @@ static struct place *find_places(const struct topology_site *site, size_t *count
         if (each->level != 0 || each->nodes == NULL)
             continue;
         char **names = text_need(slurm_client_expand(each->nodes));
-        for (char **name = names; *name; name++) {
+        for (char **name = names; *name != NULL; name++) {
             if ((*count & (*count + 1)) == 0)
                 places = text_need(realloc(places, 2 * (*count + 1) * sizeof(*places)));
             places[(*count)++] = (struct place){*name, each->name};
@@ -126,7 +126,7 @@ const char **topology_site_leaves(const struct topology_site *site)
         struct place key = {site->nodes[i].name, NULL}, *found = NULL;
         if (count > 0)
             found = bsearch(&key, places, count, sizeof(*places), compare_places);
-        leaves[i] = found ? found->leaf : "";
+        leaves[i] = found != NULL ? found->leaf : "";
     }
     for (size_t i = 0; i < count; i++)
         free(places[i].node);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the subcommands of `selastic topology` share: the file of shapes, and Slurm's nodes and switches. */
+/* What the subcommands of `selastic topology` share: the shapes file, Slurm's nodes and
+ * switches. */
 #ifndef SELASTIC_TOPOLOGY_SITE_H
 #define SELASTIC_TOPOLOGY_SITE_H
 
@@ -17,14 +18,15 @@ struct topology_site {
     struct topology_map map;
 };
 
-/* Ask Slurm and read the file. With may_lack a file that does not exist is an empty map. */
+/* Ask Slurm and read the file. With may_lack a missing file is an empty map. */
 int topology_site_load(struct topology_site *site, const char *path, bool may_lack,
                        struct error *err);
 /* Ask Slurm once more for the nodes. */
 int topology_site_reload(struct topology_site *site, struct error *err);
 void topology_site_clear(struct topology_site *site);
 
-/* The name of the leaf switch of each node, in the order of nodes; borrowed from switches, "" if there is none. Free the array. */
+/* The name of the leaf switch of each node, in the order of nodes; borrowed from switches, "" if
+ * there is none. The caller frees the array. */
 const char **topology_site_leaves(const struct topology_site *site);
 
 /* The actions. */

@@ -101,7 +101,7 @@ void checkpoints_remove_leftovers(int dir, const char *node)
     while (list != NULL && !stop_asked() && (entry = entry_next(list)) != NULL) {
         int pid = snapshot_flushing_pid(entry, node);
 
-        /* One with our own number is of a process that had it before. */
+        /* A file with our own process id belongs to an earlier process of that id. */
         if (pid > 0 && (pid == getpid() || (kill(pid, 0) != 0 && errno == ESRCH)))
             entry_remove(dir, entry);
     }

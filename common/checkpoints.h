@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a checkpoint directory has already. */
+/* The complete checkpoints and flushed snapshots of a checkpoint directory. */
 #ifndef ELASTIC_COMMON_CHECKPOINTS_H
 #define ELASTIC_COMMON_CHECKPOINTS_H
 
@@ -7,18 +7,19 @@
 
 #include "lib/snapshot.h"
 
-/* Whether the directory's entry is a complete checkpoint, or something flushed that is complete, of a world in a
- * job: its manifest says so, and the files have the sizes that it names. *key is which. */
+/* Is the directory's entry a complete checkpoint, or a complete flushed snapshot, of a world of a
+ * job? Its manifest says so, and the files have the sizes that the manifest names. *key is which
+ * state it holds. */
 bool checkpoint_is_complete(int dir, const char *name, struct snapshot_key *key);
 
-/* The number that the link `latest` names: what is above it was never announced, and is read by nobody. INT64_MAX without a link
- * that does. */
+/* The number that the link `latest` names. Checkpoints with a larger number were never announced,
+ * and nobody reads them. INT64_MAX: there is no such link. */
 int64_t checkpoints_latest(int dir);
 
-/* Whether one of those in the directory makes a snapshot needless; name is which. */
+/* Does an entry of the directory make a snapshot needless? name is the entry's name. */
 bool checkpoints_cover(int dir, const struct snapshot_key *key, char name[SNAPSHOT_NAME_SIZE]);
 
-/* Remove what flushes on this node have left that are dead. */
+/* Remove files left by flushes on this node whose process has ended. */
 void checkpoints_remove_leftovers(int dir, const char *node);
 
 #endif

@@ -83,7 +83,7 @@ char *entry_text(int fd, size_t max, size_t *len, struct error *err)
     return NULL;
 }
 
-/* What closedir() ends is a descriptor of its own. */
+/* closedir() closes the descriptor, so it gets one of its own. */
 DIR *entry_list(int dir)
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -125,7 +125,7 @@ int entry_remove(int dir, const char *name)
 
     if (fd < 0)
         return -1;
-    /* Some file systems leave names out of a list while others of it are removed. */
+    /* Some file systems leave names out of a listing while other names of it are removed. */
     for (int tries = 0; rc != 0 && tries < 3; tries++) {
         remove_files(fd);
         rc = unlinkat(dir, name, AT_REMOVEDIR);

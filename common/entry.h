@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Entries of directories in which anything may lie: nothing is followed, waited for, or read without a bound. */
+/* Entries of directories with untrusted contents.
+ *
+ * No link is followed, no open waits, and no file is read without a bound. */
 #ifndef ELASTIC_COMMON_ENTRY_H
 #define ELASTIC_COMMON_ENTRY_H
 
@@ -10,20 +12,22 @@
 
 #include "lib/error.h"
 
-/* Open a directory or a regular file (type is S_IFDIR or S_IFREG) of dir for reading, and describe it in *st. The descriptor, or -1
- * with err and errno (ENOENT: it is not there). */
+/* Open a directory or a regular file (type is S_IFDIR or S_IFREG) of dir for reading, and describe
+ * it in *st. Returns the descriptor, or -1 with err and errno (ENOENT: there is no such entry). */
 int entry_open(int dir, const char *name, mode_t type, struct stat *st, struct error *err);
 
-/* The same for one that must belong to this process's user. */
+/* The same for an entry that must belong to this process's user. */
 int entry_open_own(int dir, const char *name, mode_t type, struct stat *st, struct error *err);
 
-/* The text of an open file of at most max bytes, with a NUL behind it; a new string, or NULL with err. */
+/* The text of an open file of at most max bytes, with a NUL behind it. A new string, or NULL with
+ * err. */
 char *entry_text(int fd, size_t max, size_t *len, struct error *err);
 
-/* Remove a directory and the files in it. One with directories in it stays. 0, or -1 with errno. */
+/* Remove a directory and the files in it. A directory with directories in it stays. 0, or -1 with
+ * errno. */
 int entry_remove(int dir, const char *name);
 
-/* List a directory that is open, and stays so; NULL with errno. End it with closedir(). */
+/* List an open directory, which stays open. NULL with errno. Free with closedir(). */
 DIR *entry_list(int dir);
 
 /* The next name, but for "." and ".."; NULL with errno 0 at the end. */

@@ -20,7 +20,7 @@ static int system_error(struct error *err, const char *what, const char *path)
     return error_set(err, "cannot %s %s: %s", what, error_path(path).text, strerror(errno));
 }
 
-/* The same with a reason of our own, which code stands for in errno. */
+/* The same with a reason in our own words; code is the error for errno. */
 static int refuse(struct error *err, const char *what, const char *path, const char *reason,
                   int code)
 {
@@ -53,7 +53,7 @@ static int write_all(int fd, const char *data, size_t len)
     return 0;
 }
 
-/* A new string: the directory that path is in. */
+/* The directory that path is in, as a new string. */
 static char *directory_of(const char *path)
 {
     char *copy = strdup(path), *dir = NULL;
@@ -137,7 +137,7 @@ int file_append(const char *path, const char *line, struct error *err)
 
     if (strchr(line, '\n') != NULL)
         return refuse(err, "append to", path, "the text is more than one line", EINVAL);
-    /* Non-blocking, so that a FIFO in this place is an error and not a wait. */
+    /* Non-blocking, so that a FIFO in this place is an error and does not wait. */
     fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
               0600);
     if (fd < 0)
@@ -159,7 +159,7 @@ int file_append(const char *path, const char *line, struct error *err)
     return close(fd) == 0 ? 0 : system_error(err, "append to", path);
 }
 
-/* The last component exists: it must be ours. */
+/* The last component exists: it must belong to this user. */
 static int check_own_directory(const char *path, struct error *err)
 {
     struct stat st;
@@ -240,7 +240,7 @@ static int remove_entry(const FTSENT *entry, struct error *err)
     }
 }
 
-/* Goes on after a failure, so that as little as possible stays; err is about the first. */
+/* Go on after a failure, so that as little as possible stays; err describes the first failure. */
 static int remove_tree(char *path, struct error *err)
 {
     char *roots[] = {path, NULL};
@@ -307,8 +307,8 @@ static int too_large(struct error *err, const char *path, size_t size, size_t ma
     return refuse(err, "read", path, reason, EFBIG);
 }
 
-/* The whole of a file whose size may change meanwhile (and files of the kernel say 0), if it is at
- * most max. */
+/* The whole of a file of at most max bytes. Its size may change meanwhile, and files of the kernel
+ * have size 0. */
 static char *read_bytes(int fd, const char *path, size_t size, size_t max, size_t *len,
                         struct error *err)
 {
@@ -354,7 +354,7 @@ char *file_read(const char *path, size_t max, size_t *len, struct error *err)
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
     if (fd < 0) {
-        /* What open says of a socket is no help. */
+        /* The error of open() for a socket says nothing useful. */
         if (errno == ENXIO)
             refuse(err, "read", path, "it is not a regular file", ENXIO);
         else

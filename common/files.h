@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Small file helpers: atomic replace, directories, removal, without following what others put in
- * the way.
+/* Small file helpers: atomic replacement, appending, directories, removal.
  *
- * Those that return int return 0, or -1 with err naming the path and the reason. On failure errno
- * is the reason as well (file_read: ENOENT where there is no file). */
+ * They do not follow what other users put in the way. Functions that return int return 0, or -1
+ * with err naming the path and the reason. On failure errno is the reason as well (file_read:
+ * ENOENT where there is no file). */
 #ifndef ELASTIC_FILES_H
 #define ELASTIC_FILES_H
 
@@ -12,27 +12,27 @@
 
 #include "lib/error.h"
 
-/* Replace path by data: temporary name in the same directory, fsync, rename. A reader sees the old
- * file or the new one. A symlink at path is replaced, not followed. On failure path is what it was
- * and the temporary file is gone. */
+/* Replace path by data: a temporary name in the same directory, fsync, rename. A reader sees the
+ * old file or the new file. A symlink at path is replaced, not followed. On failure path is
+ * unchanged and the temporary file is removed. */
 int file_replace(const char *path, const void *data, size_t len, mode_t mode, struct error *err);
 
 /* Append one line (O_APPEND, 0600, one write); the line break is added. The last component must not
- * be a symlink, a text with a line break in it is refused. */
+ * be a symlink. A text with a line break in it is refused. */
 int file_append(const char *path, const char *line, struct error *err);
 
-/* Make a directory and its parents, 0700 for those it makes; an existing last one must be a
- * directory of the own uid, and no symlink. */
+/* Make a directory and its missing parents with mode 0700. An existing last directory must belong
+ * to this user, and must not be a symlink. */
 int dir_make(const char *path, struct error *err);
 
-/* Remove a directory of ours and everything in it; symlinks are removed, not followed, and what is
- * mounted inside is left alone. Missing is success. Something that is not a directory of the own
- * uid is refused. */
+/* Remove a directory of this user and everything in it. Symlinks are removed, not followed; what is
+ * mounted inside is left alone. A missing directory is success. Anything but a directory of this
+ * user is refused. */
 int dir_remove(const char *path, struct error *err);
 
-/* Read at most max bytes of a regular file into a new NUL-terminated buffer (*len without the NUL;
- * len may be NULL). A directory, device, FIFO or socket is refused without waiting for it, and so
- * is a larger file without reading it. NULL with err. */
+/* Read at most max bytes of a regular file into a new NUL-terminated buffer (*len is without the
+ * NUL; len may be NULL). A directory, device, FIFO or socket is refused without waiting. A larger
+ * file is refused without reading it. NULL with err. */
 char *file_read(const char *path, size_t max, size_t *len, struct error *err);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One connection: frames in and out of a libuv stream, its end, the threads that ask munged.
  *
- * A link has two handles, the stream and a timer, and is freed when both are closed. Its timer
- * means, by state: the deadline of the handshake or of an attempt, the pause between two
- * attempts, or the time to write the rest while closing.
+ * A link has two handles, the stream and a timer, and is freed when both are closed. The timer
+ * means, by state: the deadline of the handshake or of an attempt, the pause between two attempts,
+ * or the time to write the rest while closing.
  *
- * munged may hang. What is asked of it runs in a worker thread, on a job of its own that outlives
- * the link if it must: a link that ends takes its name off the job and leaves. */
+ * munged may hang. Questions to it run in a worker thread, on a job that may outlive the link: a
+ * link that ends takes its name off the job. */
 #include "common/link_private.h"
 
 #include <netdb.h>
@@ -21,7 +21,7 @@
 #include "common/log.h"
 
 #define MESSAGE_DEPTH 32
-/* A peer that does not read must not eat the memory of ours. */
+/* A peer that does not read must not fill our memory. */
 #define QUEUE_MAX         (64u * 1024 * 1024)
 #define KEEPALIVE_SECONDS 30
 
@@ -30,7 +30,7 @@ struct write {
     void *data;
 };
 
-/* --- Candidate ports --- */
+/* ---- candidate ports ------------------------------------------------------------------------- */
 
 /* splitmix64's finalizer: neighbouring job ids shall not have neighbouring ports. */
 static uint64_t mix(uint64_t x)
@@ -71,7 +71,7 @@ void link_base(char *base, size_t size, uint32_t job_id, uint32_t restarts)
     snprintf(base, size, "%u.%u", job_id, restarts);
 }
 
-/* --- Worker threads --- */
+/* ---- worker threads -------------------------------------------------------------------------- */
 
 static void job_work(uv_work_t *req)
 {
@@ -95,7 +95,7 @@ static void job_done(uv_work_t *req, int status)
     struct link_server *server = job->server;
     struct link *link = job->link;
 
-    if (link) {
+    if (link != NULL) {
         link->job = NULL;
         if (status != 0)
             link_fail(link, "the handshake was interrupted");
@@ -103,7 +103,7 @@ static void job_done(uv_work_t *req, int status)
             job->done(link, job);
     }
     auth_job_free(job);
-    if (server)
+    if (server != NULL)
         link_server_job_ended(server);
 }
 
@@ -113,7 +113,8 @@ struct auth_job *auth_job_new(struct link *link, const char *munge_socket,
 {
     struct auth_job *job = calloc(1, sizeof(*job));
 
-    if (!job || (munge_socket && !(job->munge_socket = strdup(munge_socket)))) {
+    if (job == NULL ||
+        (munge_socket != NULL && (job->munge_socket = strdup(munge_socket)) == NULL)) {
         free(job);
         return NULL;
     }
@@ -135,19 +136,19 @@ static void abandon_job(struct link *link)
     struct auth_job *job = link->job;
 
     link->job = NULL;
-    if (!job)
+    if (job == NULL)
         return;
     job->link = NULL;
     if (link->job_queued) {
         link_server_dequeue(link);
         auth_job_free(job);
     } else {
-        uv_cancel(
-            (uv_req_t *)&job->req); /* fails when it runs already: job_done frees it either way */
+        /* Fails when the job runs already: job_done frees it either way. */
+        uv_cancel((uv_req_t *)&job->req);
     }
 }
 
-/* --- Life and end --- */
+/* ---- life and end ---------------------------------------------------------------------------- */
 
 static void timer_fired(uv_timer_t *timer)
 {
@@ -155,7 +156,7 @@ static void timer_fired(uv_timer_t *timer)
 
     if (link->state == LINK_CLOSING)
         link_end(link, link->why);
-    else if (link->server)
+    else if (link->server != NULL)
         link_fail(link, "no complete handshake within %d s", LINK_HANDSHAKE_MS / 1000);
     else
         link_client_timer(link);
@@ -165,7 +166,7 @@ struct link *link_new(uv_loop_t *loop, const struct link_handlers *handlers, voi
 {
     struct link *link = calloc(1, sizeof(*link));
 
-    if (!link)
+    if (link == NULL)
         return NULL;
     link->loop = loop;
     link->handlers = *handlers;
@@ -183,9 +184,9 @@ int link_reset_frames(struct link *link)
 {
     frame_reader_destroy(link->reader);
     sodium_memzero(&link->writer, sizeof(link->writer));
-    link->writer.direction = link->server ? FRAME_FROM_LEADER : FRAME_TO_LEADER;
-    link->reader = frame_reader_create(link->server ? FRAME_TO_LEADER : FRAME_FROM_LEADER);
-    return link->reader ? 0 : -1;
+    link->writer.direction = link->server != NULL ? FRAME_FROM_LEADER : FRAME_TO_LEADER;
+    link->reader = frame_reader_create(link->server != NULL ? FRAME_TO_LEADER : FRAME_FROM_LEADER);
+    return link->reader != NULL ? 0 : -1;
 }
 
 void link_enter(struct link *link, enum link_state state)
@@ -205,12 +206,12 @@ static void release(struct link *link)
 {
     if (link->tcp_live || link->timer_live)
         return;
-    /* A server may have changed hands since this one was in its list. */
-    if (link->server && link->announced)
+    /* Another handler may own the server since this link was in its list. */
+    if (link->server != NULL && link->announced)
         link->server->handlers.closed(link, link->why, link->server->arg);
-    else if ((link->announced || link->dialer) && link->handlers.closed)
+    else if ((link->announced || link->dialer != NULL) && link->handlers.closed != NULL)
         link->handlers.closed(link, link->why, link->arg);
-    if (link->server)
+    if (link->server != NULL)
         link_server_forget(link);
     frame_reader_destroy(link->reader);
     dialer_destroy(link->dialer);
@@ -252,7 +253,7 @@ void link_end(struct link *link, const char *why)
         return;
     if (why != link->why)
         snprintf(link->why, sizeof(link->why), "%s", why);
-    if (link->server)
+    if (link->server != NULL)
         link_server_leave(link);
     link_enter(link, LINK_CLOSED);
     drop_connection(link);
@@ -275,11 +276,11 @@ static void fail_text(struct link *link, const char *what)
         link_end(link, why);
         return;
     case LINK_WAITING:
-        return; /* one failure ends an attempt, others may follow from it */
+        return; /* one failure ends an attempt, more failures may follow from it */
     default:
         break;
     }
-    if (link->server) {
+    if (link->server != NULL) {
         link_server_note(link, what);
         link_end(link, why);
         return;
@@ -319,7 +320,7 @@ void link_close(struct link *link, const char *why)
         return;
     snprintf(link->why, sizeof(link->why), "%s", why);
     abandon_job(link);
-    if (!link->tcp_live || (link->dialer && link->state != LINK_OPEN) ||
+    if (!link->tcp_live || (link->dialer != NULL && link->state != LINK_OPEN) ||
         uv_is_closing((uv_handle_t *)&link->tcp) ||
         uv_shutdown(&link->shutdown, (uv_stream_t *)&link->tcp, shut_down) != 0 ||
         link_start_reading(link) != 0) {
@@ -330,7 +331,7 @@ void link_close(struct link *link, const char *why)
     link_set_timer(link, LINK_LINGER_MS);
 }
 
-/* --- Out --- */
+/* ---- out ------------------------------------------------------------------------------------- */
 
 static void written(uv_write_t *req, int status)
 {
@@ -348,7 +349,7 @@ static int write_frame(struct link *link, void *frame, size_t len)
     struct write *write = malloc(sizeof(*write));
     uv_buf_t buf = uv_buf_init(frame, (unsigned int)len);
 
-    if (!write) {
+    if (write == NULL) {
         free(frame);
         return -1;
     }
@@ -366,10 +367,10 @@ int link_transmit(struct link *link, json_object *msg)
     size_t len = 0, frame_len = 0;
     const char *text = json_object_to_json_string_length(
         msg, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &len);
-    void *frame = text ? frame_encode(&link->writer, text, len, &frame_len) : NULL;
+    void *frame = text != NULL ? frame_encode(&link->writer, text, len, &frame_len) : NULL;
 
     json_object_put(msg);
-    if (!frame) {
+    if (frame == NULL) {
         log_error("a message of %zu bytes cannot be sent: out of memory, or more than %u bytes",
                   len, link->writer.keyed ? FRAME_KEYED_MAX : FRAME_PLAIN_MAX);
         return -1;
@@ -391,7 +392,7 @@ int link_send(struct link *link, json_object *msg)
     return link_transmit(link, msg);
 }
 
-/* --- In --- */
+/* ---- in -------------------------------------------------------------------------------------- */
 
 static bool expects_frames(const struct link *link)
 {
@@ -415,7 +416,7 @@ static void received(struct link *link, const char *payload, size_t len)
         link_fail(link, "sent something that is not a JSON object");
     else if (link->state == LINK_OPEN)
         link->handlers.message(link, msg, link->arg);
-    else if (link->server)
+    else if (link->server != NULL)
         link_server_received(link, msg);
     else
         link_client_received(link, msg);
@@ -447,11 +448,11 @@ static void alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     struct link *link = handle->data;
 
     (void)suggested;
-    /* libuv reads into it at once, and the callback is done with it before the next read: one for
-     * all links of a server is enough. */
-    *buf = uv_buf_init(link->server   ? link->server->buffer
-                       : link->dialer ? link->dialer->buffer
-                                      : link->buffer,
+    /* Libuv reads into the buffer at once, and the callback is done with it before the next read:
+     * one buffer for all links of a server is enough. */
+    *buf = uv_buf_init(link->server != NULL   ? link->server->buffer
+                       : link->dialer != NULL ? link->dialer->buffer
+                                              : link->buffer,
                        LINK_READ_BYTES);
 }
 
@@ -493,7 +494,7 @@ void link_opened(struct link *link, const uint8_t key[LINK_KEY_BYTES], uid_t pee
     link->authenticated = true;
     uv_timer_stop(&link->timer);
     uv_tcp_keepalive(&link->tcp, 1, KEEPALIVE_SECONDS);
-    if (link->server)
+    if (link->server != NULL)
         link_server_opened(link);
     else
         link_describe_peer(link);
@@ -520,8 +521,9 @@ struct link *link_adopt(uv_loop_t *loop, int fd, bool first, const struct link_h
     if (rc != 0) {
         error_set(err, "socket of a process of ours: %s", uv_strerror(rc));
         close(fd);
+        /* Nobody knows the link: closed is not called. */
         if (link != NULL)
-            link_end(link, "could not be opened"); /* nobody knows it: closed is not called */
+            link_end(link, "could not be opened");
         return NULL;
     }
     link->writer.direction = first ? FRAME_FROM_LEADER : FRAME_TO_LEADER;
@@ -551,7 +553,7 @@ const char *link_field(json_object *msg, const char *name)
     return json_object_get_string(value);
 }
 
-/* --- What the user of a link may ask --- */
+/* ---- what the user of a link may ask --------------------------------------------------------- */
 
 void link_describe_peer(struct link *link)
 {
@@ -565,7 +567,8 @@ void link_describe_peer(struct link *link)
         snprintf(text, LINK_ADDRESS_MAX, "an unknown address");
         return;
     }
-    if (strncmp(text, "::ffff:", 7) == 0 && strchr(text, '.')) /* IPv4 at a socket for both */
+    if (strncmp(text, "::ffff:", 7) == 0 &&
+        strchr(text, '.') != NULL) /* IPv4 at a socket for both */
         memmove(text, text + 7, strlen(text + 7) + 1);
 }
 

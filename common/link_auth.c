@@ -10,8 +10,7 @@
 #include <munge.h>
 #include <sodium.h>
 
-/* Long enough for clocks that are not quite together, short for a credential that serves one
- * handshake. */
+/* Long enough for clocks that differ a little, short for a credential that serves one handshake. */
 #define CREDENTIAL_SECONDS 60
 #define CREDENTIAL_DEPTH   2
 
@@ -19,7 +18,7 @@ int hex_to_bytes(const char *hex, uint8_t bytes[LINK_NONCE_BYTES])
 {
     size_t len = 0;
 
-    if (!hex || strlen(hex) != LINK_NONCE_HEX - 1)
+    if (hex == NULL || strlen(hex) != LINK_NONCE_HEX - 1)
         return -1;
     if (sodium_hex2bin(bytes, LINK_NONCE_BYTES, hex, LINK_NONCE_HEX - 1, NULL, &len, NULL) != 0)
         return -1;
@@ -31,7 +30,7 @@ json_object *json_parse_exact(const char *text, size_t len, int depth)
     json_tokener *tokener;
     json_object *value;
 
-    if (!text || len > INT_MAX - 1 || !(tokener = json_tokener_new_ex(depth)))
+    if (text == NULL || len > INT_MAX - 1 || (tokener = json_tokener_new_ex(depth)) == NULL)
         return NULL;
     json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
     /* The NUL behind the text is passed too: it tells the parser that nothing follows. A NUL
@@ -64,18 +63,18 @@ static int munge_failed(struct error *err, const char *what, munge_ctx_t ctx, mu
 
     gethostname(host, sizeof(host) - 1);
     return error_set(err, "munge on %s cannot %s a credential: %s", host, what,
-                     text ? text : munge_strerror(code));
+                     text != NULL ? text : munge_strerror(code));
 }
 
 static munge_ctx_t context_create(const char *socket, struct error *err)
 {
     munge_ctx_t ctx = munge_ctx_create();
 
-    if (!ctx) {
+    if (ctx == NULL) {
         error_set(err, "munge: out of memory");
         return NULL;
     }
-    if (socket && munge_ctx_set(ctx, MUNGE_OPT_SOCKET, socket) != EMUNGE_SUCCESS) {
+    if (socket != NULL && munge_ctx_set(ctx, MUNGE_OPT_SOCKET, socket) != EMUNGE_SUCCESS) {
         munge_failed(err, "use the socket for", ctx, EMUNGE_BAD_ARG);
         munge_ctx_destroy(ctx);
         return NULL;
@@ -108,7 +107,7 @@ int credential_make(const char *socket, uid_t reader, const struct credential *c
     munge_err_t code;
 
     *text = NULL;
-    if (!ctx)
+    if (ctx == NULL)
         return -1;
     payload = payload_new(credential);
     plain = json_object_to_json_string_length(payload, JSON_C_TO_STRING_PLAIN, &len);
@@ -160,7 +159,7 @@ int credential_check(const char *socket, const char *text, struct credential *cr
     int len = 0, result = -1;
     munge_err_t code;
 
-    if (!ctx)
+    if (ctx == NULL)
         return -1;
     code = munge_decode(text, ctx, &plain, &len, uid, NULL);
     if (code != EMUNGE_SUCCESS) {
@@ -171,7 +170,7 @@ int credential_check(const char *socket, const char *text, struct credential *cr
         result = payload_check(payload, credential, err);
         json_object_put(payload);
     }
-    if (plain)
+    if (plain != NULL)
         sodium_memzero(plain, (size_t)len);
     free(plain); /* also set after some errors */
     munge_ctx_destroy(ctx);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The credentials of a link's handshake, made and checked with munge.
  *
- * munge proves who speaks, the nonce that it speaks to us and now.
+ * munge proves who speaks. The nonce proves that the credential is for this receiver and this
+ * moment.
  *
- * Both functions talk to munged and may block for seconds when it does not answer: call them from a
- * worker thread. They share nothing, so any number may run at once. */
+ * Both functions talk to munged and may block for seconds when munged does not answer: call them
+ * from a worker thread. They share no data, so any number may run at once. */
 #ifndef ELASTIC_LINK_AUTH_H
 #define ELASTIC_LINK_AUTH_H
 
@@ -19,21 +20,21 @@
 #define LINK_KEY_BYTES   32
 #define LINK_NONCE_HEX   (2 * LINK_NONCE_BYTES + 1) /* with the NUL */
 
-/* What a credential says. */
+/* The contents of a credential. */
 struct credential {
     char role[16];
     char base[24];                   /* incarnation, "12.0" */
-    uint8_t nonce[LINK_NONCE_BYTES]; /* the one that the receiver has chosen */
+    uint8_t nonce[LINK_NONCE_BYTES]; /* chosen by the receiver */
     uint8_t key[LINK_KEY_BYTES];     /* the sender's half of the session key */
 };
 
-/* Make a credential that only reader can decode. *text is a new string. socket NULL: munge's
- * default. */
+/* Make a credential that only the user `reader` can decode. *text is a new string. socket NULL:
+ * munge's default. */
 int credential_make(const char *socket, uid_t reader, const struct credential *credential,
                     char **text, struct error *err);
 
-/* Decode text and compare role, base and nonce with those in credential; credential->key and *uid
- * (who made it) are filled in. A second decode of the same text fails. */
+/* Decode text and compare role, base and nonce with those in credential. credential->key and *uid
+ * (the user who made the credential) are filled in. A second decode of the same text fails. */
 int credential_check(const char *socket, const char *text, struct credential *credential,
                      uid_t *uid, struct error *err);
 
@@ -44,9 +45,9 @@ void session_key(const uint8_t client[LINK_KEY_BYTES], const uint8_t leader[LINK
 /* 64 hexadecimal digits to a nonce or key. -1 for anything else. */
 int hex_to_bytes(const char *hex, uint8_t bytes[LINK_NONCE_BYTES]);
 
-/* Parse exactly len bytes of JSON, behind which there is a NUL, with at most depth - 1 levels of
- * objects and arrays. NULL for anything else. Bytes that are not UTF-8 pass: a user's environment
- * may hold them. */
+/* Parse exactly len bytes of JSON with a NUL behind them, and at most depth - 1 levels of objects
+ * and arrays. NULL for anything else. Bytes that are not UTF-8 pass: a user's environment may hold
+ * them. */
 json_object *json_parse_exact(const char *text, size_t len, int depth);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The client's side: finding the leader among its candidate ports, and proving oneself to it.
+/* The client's side: finding the leader among its candidate ports, and the proof to it.
  *
  * The dialer tries each port at each address, one after the other, and begins again after a pause
  * until the time is up: members of a job start together, and the leader may be the last to be
- * ready. Whoever does not prove to be the leader of this incarnation is passed over, since any
+ * ready. A peer that does not prove to be the leader of this incarnation is passed over, since any
  * user of the node may have taken one of the ports. */
 #include "common/link_private.h"
 
@@ -20,15 +20,15 @@
 #define PAUSE_FIRST_MS 10
 #define PAUSE_MAX_MS   800
 
-/* How much a failure tells the user; the most telling one is reported in the end. */
+/* How much a failure tells the user; the failure that tells most is reported in the end. */
 enum { SEVERITY_ABSENT, SEVERITY_STRANGE, SEVERITY_OTHER_JOB, SEVERITY_REFUSED };
 
 struct resolve_job {
     uv_getaddrinfo_t req;
-    struct link *link; /* NULL: nobody waits for it any more */
+    struct link *link; /* NULL: the result is not wanted any more */
 };
 
-/* --- Time --- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static uint64_t remaining(const struct link *link)
 {
@@ -73,7 +73,7 @@ void link_client_timer(struct link *link)
         give_up(link);
 }
 
-/* --- Failures, and what comes next --- */
+/* ---- failures, and what comes next ----------------------------------------------------------- */
 
 void link_client_failed(struct link *link, const char *why)
 {
@@ -85,20 +85,21 @@ void link_client_failed(struct link *link, const char *why)
         dialer->worst = dialer->severity;
         snprintf(dialer->failure, sizeof(dialer->failure), "%s", why);
     }
-    if (dialer->address)
+    if (dialer->address != NULL)
         dialer->address = dialer->address->ai_next;
-    if (dialer->address)
+    if (dialer->address != NULL)
         return;
     dialer->address = dialer->addresses;
     dialer->candidate++;
-    if (!dialer->addresses || dialer->options.port != 0 || dialer->candidate == LINK_CANDIDATES) {
+    if (dialer->addresses == NULL || dialer->options.port != 0 ||
+        dialer->candidate == LINK_CANDIDATES) {
         dialer->candidate = 0;
         dialer->rounds++;
         dialer->pause = true;
     }
 }
 
-/* --- The handshake --- */
+/* ---- the handshake --------------------------------------------------------------------------- */
 
 static void fail_at(struct link *link, int severity, const char *why)
 {
@@ -159,7 +160,7 @@ static struct auth_job *job_create(struct link *link, void (*work)(struct auth_j
     const struct link_client_options *options = &link->dialer->options;
     struct auth_job *job = auth_job_new(link, options->munge_socket, work, done);
 
-    if (!job)
+    if (job == NULL)
         return NULL;
     job->leader_uid = options->leader_uid;
     snprintf(job->mine.role, sizeof(job->mine.role), "%s", options->role);
@@ -193,7 +194,7 @@ static void received_challenge(struct link *link, json_object *msg)
     }
     randombytes_buf(link->key, sizeof(link->key));
     job = job_create(link, make_proof, proof_made);
-    if (job)
+    if (job != NULL)
         start_job(link, job);
     else
         link_fail(link, "out of memory");
@@ -204,12 +205,12 @@ static void received_accept(struct link *link, json_object *msg)
     const char *cred = link_field(msg, "cred");
     struct auth_job *job;
 
-    if (!cred) {
+    if (cred == NULL) {
         link_fail(link, "sent an incomplete answer");
         return;
     }
     job = job_create(link, check_accept, accept_checked);
-    if (!job) {
+    if (job == NULL) {
         link_fail(link, "out of memory");
         return;
     }
@@ -217,14 +218,15 @@ static void received_accept(struct link *link, json_object *msg)
     start_job(link, job);
 }
 
-/* The reason comes from somebody who has proved nothing and goes to the user's terminal. */
+/* The reason comes from a peer that has proved nothing, and goes to the user's terminal. */
 static void received_refuse(struct link *link, json_object *msg)
 {
     const char *reason = link_field(msg, "reason");
     char clean[200] = "", why[256];
     size_t len = 0;
 
-    for (const char *c = reason ? reason : "no reason given"; *c && len < sizeof(clean) - 1; c++)
+    for (const char *c = reason != NULL ? reason : "no reason given"; *c && len < sizeof(clean) - 1;
+         c++)
         clean[len++] = (*c >= ' ' && *c <= '~') ? *c : '?';
     snprintf(why, sizeof(why), "refuses: %s", clean);
     fail_at(link, link->state == LINK_CHALLENGE ? SEVERITY_OTHER_JOB : SEVERITY_REFUSED, why);
@@ -234,17 +236,17 @@ void link_client_received(struct link *link, json_object *msg)
 {
     const char *type = link_field(msg, "t");
 
-    if (type && strcmp(type, "refuse") == 0)
+    if (type != NULL && strcmp(type, "refuse") == 0)
         received_refuse(link, msg);
-    else if (type && strcmp(type, "challenge") == 0 && link->state == LINK_CHALLENGE)
+    else if (type != NULL && strcmp(type, "challenge") == 0 && link->state == LINK_CHALLENGE)
         received_challenge(link, msg);
-    else if (type && strcmp(type, "accept") == 0 && link->state == LINK_ACCEPT)
+    else if (type != NULL && strcmp(type, "accept") == 0 && link->state == LINK_ACCEPT)
         received_accept(link, msg);
     else
         link_fail(link, "does not keep to the handshake");
 }
 
-/* --- Attempts --- */
+/* ---- attempts -------------------------------------------------------------------------------- */
 
 static json_object *hello_new(struct link *link)
 {
@@ -326,7 +328,7 @@ static void resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *address
     struct link *link = resolve->link;
 
     free(resolve);
-    if (!link) {
+    if (link == NULL) {
         uv_freeaddrinfo(addresses);
         return;
     }
@@ -335,7 +337,7 @@ static void resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *address
     link->dialer->address = addresses;
     if (link->state != LINK_RESOLVING)
         return; /* ends; the addresses are freed with the dialer */
-    if (status != 0 || !addresses) {
+    if (status != 0 || addresses == NULL) {
         link->dialer->severity = SEVERITY_STRANGE;
         link_fail(link, "%s", status != 0 ? uv_strerror(status) : "has no address");
         return;
@@ -352,8 +354,8 @@ static void resolve(struct link *link)
 
     link_enter(link, LINK_RESOLVING);
     link_set_timer(link, remaining(link));
-    if (!job || uv_getaddrinfo(link->loop, &job->req, resolved, dialer->options.address, NULL,
-                               &hints) != 0) {
+    if (job == NULL || uv_getaddrinfo(link->loop, &job->req, resolved, dialer->options.address,
+                                      NULL, &hints) != 0) {
         free(job);
         link_end(link, "cannot look up the leader's address");
         return;
@@ -374,26 +376,26 @@ void link_client_next(struct link *link)
         uint64_t pause = dialer->rounds < 8 ? (uint64_t)PAUSE_FIRST_MS << (dialer->rounds - 1)
                                             : PAUSE_MAX_MS;
 
-        /* not all members at the same moment */
+        /* So that members do not all dial at the same moment. */
         set_patience(link, pause / 2 + randombytes_uniform((uint32_t)pause));
-    } else if (!dialer->addresses) {
+    } else if (dialer->addresses == NULL) {
         resolve(link);
     } else {
         attempt(link);
     }
 }
 
-/* --- Start and end --- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 void dialer_destroy(struct dialer *dialer)
 {
-    if (!dialer)
+    if (dialer == NULL)
         return;
-    if (dialer->resolve) {
+    if (dialer->resolve != NULL) {
         dialer->resolve->link = NULL;
         uv_cancel((uv_req_t *)&dialer->resolve->req);
     }
-    if (dialer->addresses)
+    if (dialer->addresses != NULL)
         uv_freeaddrinfo(dialer->addresses);
     free((char *)dialer->options.role);
     free((char *)dialer->options.address);
@@ -405,14 +407,15 @@ static struct dialer *dialer_create(uv_loop_t *loop, const struct link_client_op
 {
     struct dialer *dialer = calloc(1, sizeof(*dialer));
 
-    if (!dialer)
+    if (dialer == NULL)
         return NULL;
     dialer->options = *options;
     dialer->options.role = strdup(options->role);
     dialer->options.address = strdup(options->address);
-    dialer->options.munge_socket = options->munge_socket ? strdup(options->munge_socket) : NULL;
-    if (!dialer->options.role || !dialer->options.address ||
-        (options->munge_socket && !dialer->options.munge_socket)) {
+    dialer->options.munge_socket = options->munge_socket != NULL ? strdup(options->munge_socket)
+                                                                 : NULL;
+    if (dialer->options.role == NULL || dialer->options.address == NULL ||
+        (options->munge_socket != NULL && dialer->options.munge_socket == NULL)) {
         dialer_destroy(dialer);
         return NULL;
     }
@@ -426,9 +429,9 @@ struct link *link_connect(uv_loop_t *loop, const struct link_client_options *opt
                           const struct link_handlers *handlers, void *arg, struct error *err)
 {
     struct dialer *dialer = sodium_init() < 0 ? NULL : dialer_create(loop, options);
-    struct link *link = dialer ? link_new(loop, handlers, arg) : NULL;
+    struct link *link = dialer != NULL ? link_new(loop, handlers, arg) : NULL;
 
-    if (!link) {
+    if (link == NULL) {
         dialer_destroy(dialer);
         error_set(err, "cannot connect to %s: out of memory or no random numbers",
                   options->address);

@@ -29,17 +29,17 @@ enum link_state {
     LINK_PROOF,     /* leader: challenge is sent */
     LINK_AUTH,      /* a worker thread talks to munged; nothing is read */
     LINK_OPEN,
-    LINK_CLOSING, /* what is queued is being written, what arrives is thrown away */
+    LINK_CLOSING, /* the queue is being written, messages that arrive are dropped */
     LINK_CLOSED,  /* handles are being closed */
 };
 
-/* A job for a worker thread. The thread touches nothing but the job; the link may be gone when it
- * comes back. */
+/* A job for a worker thread. The thread touches only the job: the link may be gone when the job is
+ * done. */
 struct auth_job {
     uv_work_t req;
-    struct link *link; /* NULL: nobody waits for the result any more */
-    struct link_server
-        *server; /* the leader whose limit of running jobs this one counts for, else NULL */
+    struct link *link; /* NULL: the link is gone, and the result is dropped */
+    /* The leader whose limit of running jobs counts this job; NULL: none. */
+    struct link_server *server;
     void (*work)(struct auth_job *job);
     void (*done)(struct link *link, struct auth_job *job);
     char *munge_socket;
@@ -58,15 +58,15 @@ struct auth_job {
 struct dialer {
     struct link_client_options options; /* strings are copies */
     struct addrinfo *addresses;
-    struct addrinfo *address; /* the one of the present attempt */
+    struct addrinfo *address; /* of the present attempt */
     int candidate;            /* the port of the present attempt */
     int rounds;               /* how often all have been tried */
     bool pause;               /* before the next attempt */
     uint64_t deadline;        /* of the loop's clock, ms */
     struct resolve_job *resolve;
     uv_connect_t connect;
-    int severity; /* of the failure that comes: the most telling one is reported */
-    int worst;    /* of the one in failure */
+    int severity; /* of the failure that comes: the failure that tells most is reported */
+    int worst;    /* severity of the text in `failure` */
     char failure[LINK_FAILURE_MAX];
     char buffer[LINK_READ_BYTES];
 };
@@ -78,7 +78,7 @@ struct link {
     enum link_state state;
     struct link_server *server; /* NULL: client, or adopted */
     struct dialer *dialer;      /* NULL: server, or adopted */
-    char *buffer;               /* of one that is adopted */
+    char *buffer;               /* of a link that is adopted */
     uv_tcp_t tcp;
     uv_timer_t timer;
     uv_shutdown_t shutdown;
@@ -88,7 +88,7 @@ struct link {
     struct auth_job *job;
     bool job_queued;  /* in the server's queue, not yet given to a thread */
     bool heard;       /* anything at all */
-    bool peer_closed; /* its end of file was what we have read last */
+    bool peer_closed; /* the last thing read was the peer's end of file */
     bool authenticated;
     bool announced; /* handlers.open has been called */
     char role[16];
@@ -128,21 +128,23 @@ struct link_server {
     char buffer[LINK_READ_BYTES];
 };
 
-/* --- link.c --- */
+/* ---- link.c ---------------------------------------------------------------------------------- */
 struct link *link_new(uv_loop_t *loop, const struct link_handlers *handlers, void *arg);
-/* Fresh reader and writer for a connection that begins. */
+/* Make a new reader and writer for a connection that begins. */
 int link_reset_frames(struct link *link);
 void link_enter(struct link *link, enum link_state state);
 int link_start_reading(struct link *link);
 void link_set_timer(struct link *link, uint64_t ms);
 /* Send a frame in whatever state the link is. Takes over msg. */
 int link_transmit(struct link *link, json_object *msg);
-/* The connection does not work: the server's link ends; a client's that is not open yet goes on
- * to the next candidate. The text says what the peer did; its address is put before it. */
+/* The connection does not work. A link of the server ends. A client's link that is not open yet
+ * goes on to the next candidate. The text says what the peer did; the peer's address is put before
+ * it. */
 void link_fail(struct link *link, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Close the handles now. */
 void link_end(struct link *link, const char *why);
-/* Switch to keyed frames, tell the user of the link, deliver what has arrived in the meantime. */
+/* Switch to keyed frames, call handlers.open, and deliver the messages that have arrived
+ * meanwhile. */
 void link_opened(struct link *link, const uint8_t key[LINK_KEY_BYTES], uid_t peer_uid);
 void link_describe_peer(struct link *link);
 void link_base(char *base, size_t size, uint32_t job_id, uint32_t restarts);
@@ -154,7 +156,7 @@ struct auth_job *auth_job_new(struct link *link, const char *munge_socket,
                               void (*work)(struct auth_job *),
                               void (*done)(struct link *, struct auth_job *));
 
-/* --- link_server.c --- */
+/* ---- link_server.c --------------------------------------------------------------------------- */
 void link_server_received(struct link *link, json_object *msg);
 void link_server_opened(struct link *link);
 /* The link no longer waits for its job. */
@@ -162,12 +164,12 @@ void link_server_dequeue(struct link *link);
 void link_server_job_ended(struct link_server *server);
 /* Log why an unauthenticated link has failed, not more often than people can read. */
 void link_server_note(const struct link *link, const char *why);
-/* The link ends: it is no longer one of the server's pending or open ones. */
+/* The link ends: remove it from the server's pending and open links. */
 void link_server_leave(struct link *link);
 /* The link's handles are closed. */
 void link_server_forget(struct link *link);
 
-/* --- link_client.c --- */
+/* ---- link_client.c --------------------------------------------------------------------------- */
 void link_client_received(struct link *link, json_object *msg);
 void link_client_failed(struct link *link, const char *why);
 void link_client_next(struct link *link);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The leader's side: listening, letting in, and refusing.
  *
- * Anybody on the network may connect, so what has not proved itself gets little: a small frame, a
- * few seconds, one of PENDING_MAX places. When all places are taken the one that has kept us
- * waiting longest goes, but nobody goes within PATIENCE_MS: else a thousand agents that come at
- * once would push each other out. Who has not said a word goes sooner: whoever has waited in the
- * kernel's queue for a place, as all do then, has had the time for its hello. So ten thousand that
- * connect again and again do not fill that queue. Until a place is free nothing is accepted; the
- * kernel keeps who knocks.
+ * Anybody on the network may connect, so a peer that has proved nothing gets little: a small frame,
+ * a few seconds, one of PENDING_MAX places. When all places are taken, the connection that has
+ * waited longest is closed. But no connection is closed within PATIENCE_MS: else a thousand agents
+ * that come at once would push each other out. A connection that has said nothing is closed sooner:
+ * while it waited in the kernel's queue for a place, as all do then, it had the time to send its
+ * hello. So ten thousand peers that connect again and again do not fill that queue. Until a place
+ * is free no connection is accepted; the kernel keeps new ones in its queue.
  *
- * The socket is polled and accepted by hand, not through uv_listen, because libuv has no way to
- * stop listening for a moment when descriptors run out. */
+ * The socket is polled and accepted by hand, not through uv_listen: libuv has no way to stop
+ * listening for a moment when descriptors run out. */
 #include "common/link_private.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@
 #define JOBS_MAX     2
 #define LOG_EVERY_MS 10000
 
-/* --- Proof and accept, in a worker thread --- */
+/* ---- proof and accept, in a worker thread ---------------------------------------------------- */
 
 static void judge(struct auth_job *job)
 {
@@ -67,7 +67,7 @@ static json_object *handshake_new(const char *type, const char *name, const char
     return msg;
 }
 
-/* The peer is told, so that the program there can say it to its user. */
+/* The peer is told, so that its program can tell its user. */
 static void refuse(struct link *link, const char *why)
 {
     if (link_transmit(link, handshake_new("refuse", "reason", why)) != 0)
@@ -100,7 +100,7 @@ static void run_jobs(struct link_server *server)
 {
     struct link *link;
 
-    while (server->jobs < JOBS_MAX && (link = TAILQ_FIRST(&server->turns))) {
+    while (server->jobs < JOBS_MAX && (link = TAILQ_FIRST(&server->turns)) != NULL) {
         link_server_dequeue(link);
         if (auth_job_run(link->job) == 0) {
             server->jobs++;
@@ -129,7 +129,7 @@ void link_server_job_ended(struct link_server *server)
     free_if_done(server);
 }
 
-/* --- The handshake --- */
+/* ---- the handshake --------------------------------------------------------------------------- */
 
 static void received_hello(struct link *link, json_object *msg)
 {
@@ -139,7 +139,8 @@ static void received_hello(struct link *link, json_object *msg)
     char nonce[LINK_NONCE_HEX], why[160];
 
     json_object_object_get_ex(msg, "v", &version);
-    if (!role || !base || hex_to_bytes(link_field(msg, "nonce"), link->peer_nonce) != 0) {
+    if (role == NULL || base == NULL ||
+        hex_to_bytes(link_field(msg, "nonce"), link->peer_nonce) != 0) {
         link_fail(link, "sent an incomplete hello");
     } else if (json_object_get_int(version) != LINK_VERSION) {
         snprintf(why, sizeof(why), "version %d of the protocol is not known here, only %d",
@@ -156,7 +157,8 @@ static void received_hello(struct link *link, json_object *msg)
         refuse(link, "the role is none of " LINK_ROLE_AGENT ", " LINK_ROLE_CONTROL
                      " and " LINK_ROLE_VOTER);
     } else if (server->options.successor && strcmp(role, LINK_ROLE_VOTER) != 0) {
-        refuse(link, "does not lead the job"); /* those who look for the leader go on to the next */
+        /* Agents that look for the leader go on to the next candidate. */
+        refuse(link, "does not lead the job");
     } else {
         snprintf(link->role, sizeof(link->role), "%s", role);
         randombytes_buf(link->nonce, sizeof(link->nonce));
@@ -173,12 +175,12 @@ static void received_proof(struct link *link, json_object *msg)
     const char *cred = link_field(msg, "cred");
     struct auth_job *job;
 
-    if (!cred) {
+    if (cred == NULL) {
         link_fail(link, "sent an incomplete proof");
         return;
     }
     job = auth_job_new(link, server->munge_socket, judge, judged);
-    if (!job || !(job->received = strdup(cred))) {
+    if (job == NULL || (job->received = strdup(cred)) == NULL) {
         link_fail(link, "out of memory");
         return;
     }
@@ -201,15 +203,15 @@ void link_server_received(struct link *link, json_object *msg)
 {
     const char *type = link_field(msg, "t");
 
-    if (type && strcmp(type, "hello") == 0 && link->state == LINK_HELLO)
+    if (type != NULL && strcmp(type, "hello") == 0 && link->state == LINK_HELLO)
         received_hello(link, msg);
-    else if (type && strcmp(type, "proof") == 0 && link->state == LINK_PROOF)
+    else if (type != NULL && strcmp(type, "proof") == 0 && link->state == LINK_PROOF)
         received_proof(link, msg);
     else
         link_fail(link, "does not keep to the handshake");
 }
 
-/* Whoever connects and says nothing, as port scanners do, is of no interest to the job's user. */
+/* A connection without a word, as port scanners make, does not interest the job's user. */
 void link_server_note(const struct link *link, const char *why)
 {
     struct link_server *server = link->server;
@@ -229,7 +231,7 @@ void link_server_note(const struct link *link, const char *why)
     server->unlogged = 0;
 }
 
-/* --- Places --- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 static void resume(struct link_server *server);
 
@@ -301,13 +303,13 @@ static bool have_place(struct link_server *server)
     return false;
 }
 
-/* --- Accepting --- */
+/* ---- accepting ------------------------------------------------------------------------------- */
 
 static void let_in(struct link_server *server, int fd)
 {
     struct link *link = link_new(server->loop, &server->handlers, server->arg);
 
-    if (!link) {
+    if (link == NULL) {
         close(fd);
         return;
     }
@@ -408,7 +410,7 @@ static void resume(struct link_server *server)
     uv_poll_start(&server->poll, UV_READABLE, accept_some);
 }
 
-/* --- Start and end --- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 static int listen_any(int family, const struct sockaddr *address, socklen_t len)
 {
@@ -466,9 +468,9 @@ static int listen_on_candidate(struct link_server *server, struct error *err)
 
 static struct link_server *server_free(struct link_server *server)
 {
-    if (server && server->fd >= 0)
+    if (server != NULL && server->fd >= 0)
         close(server->fd);
-    if (server)
+    if (server != NULL)
         free(server->munge_socket);
     free(server);
     return NULL;
@@ -480,7 +482,7 @@ struct link_server *link_server_create(uv_loop_t *loop, const struct link_server
 {
     struct link_server *server = calloc(1, sizeof(*server));
 
-    if (!server || sodium_init() < 0) {
+    if (server == NULL || sodium_init() < 0) {
         error_set(err, "the leader's port: out of memory or no random numbers");
         free(server);
         return NULL;
@@ -495,7 +497,8 @@ struct link_server *link_server_create(uv_loop_t *loop, const struct link_server
     TAILQ_INIT(&server->open);
     TAILQ_INIT(&server->turns);
     link_base(server->base, sizeof(server->base), options->job_id, options->restarts);
-    if (options->munge_socket && !(server->munge_socket = strdup(options->munge_socket))) {
+    if (options->munge_socket != NULL &&
+        (server->munge_socket = strdup(options->munge_socket)) == NULL) {
         error_set(err, "the leader's port: out of memory");
         return server_free(server);
     }
@@ -556,16 +559,16 @@ void link_server_destroy(struct link_server *server)
 {
     struct link *link, *next;
 
-    if (!server || server->closing)
+    if (server == NULL || server->closing)
         return;
     server->closing = true;
     uv_close((uv_handle_t *)&server->poll, poll_closed);
     uv_close((uv_handle_t *)&server->pause, handle_closed);
-    for (link = TAILQ_FIRST(&server->pending); link; link = next) {
+    for (link = TAILQ_FIRST(&server->pending); link != NULL; link = next) {
         next = TAILQ_NEXT(link, entry);
         link_end(link, "the leader ends");
     }
-    for (link = TAILQ_FIRST(&server->open); link; link = next) {
+    for (link = TAILQ_FIRST(&server->open); link != NULL; link = next) {
         next = TAILQ_NEXT(link, entry);
         link_close(link, "the leader ends");
     }

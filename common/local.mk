@@ -19,10 +19,13 @@ common_libelasticcommon_la_SOURCES = \
     common/log.h \
     common/memory.c \
     common/memory.h \
-    common/slurm_client.c \
     common/slurm_client.h \
+    common/slurm_jobs.c \
+    common/slurm_nodes.c \
+    common/slurm_private.h \
     common/slurm_queue.c \
     common/slurm_queue.h \
+    common/slurm_site.c \
     common/tcp_sockets.c \
     common/tcp_sockets.h
 common_libelasticcommon_la_CPPFLAGS = \

@@ -15,7 +15,8 @@
 
 #define LINE_MAX_BYTES 2048
 
-/* Every message of a process carries the same name; a handle in each call would say nothing. */
+/* Every message of a process has the same name in front; a handle in each call would add
+ * nothing. */
 static const char *program_name = "slurm-elastic";
 static bool debug_wanted;
 
@@ -27,7 +28,7 @@ void log_init(const char *program)
     debug_wanted = debug != NULL && debug[0] != '\0';
 }
 
-/* Nothing can be told to anybody if this fails, so it ends quietly. */
+/* If this fails there is no way left to report it. */
 static void write_all(const char *line, size_t len)
 {
     while (len > 0) {

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Names of the same things in the two versions of cgroups. */
+/* Names of the same files in the two versions of cgroups. */
 struct hierarchy {
     const char *mount, *limit, *usage, *cache;
 };
@@ -17,7 +17,8 @@ static const struct hierarchy v2 = {"", "memory.max", "memory.current", "inactiv
 static const struct hierarchy v1 = {"/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
                                     "total_inactive_file"};
 
-/* The number that is all of a file. False when there is none: "max", or no such file. */
+/* The number that is the whole contents of a file. False when there is none: "max", or no such
+ * file. */
 static bool read_number(const char *path, uint64_t *value)
 {
     FILE *file = fopen(path, "re");
@@ -30,7 +31,7 @@ static bool read_number(const char *path, uint64_t *value)
     return ok;
 }
 
-/* The number behind a name in lines of "name number"; 0 when it is not there. */
+/* The number behind a name in lines of "name number"; 0 when the name is missing. */
 static uint64_t read_named(const char *path, const char *name)
 {
     FILE *file = fopen(path, "re");
@@ -63,7 +64,7 @@ static uint64_t left_in(const char *directory, const struct hierarchy *names)
     return usage < limit ? limit - usage : 0;
 }
 
-/* The group itself and all above it: each limit counts for all below. */
+/* The group itself and all groups above it: each limit counts for all groups below. */
 static uint64_t left_along(const char *root, const char *group, const struct hierarchy *names)
 {
     char directory[PATH_MAX];

@@ -5,9 +5,10 @@
 
 #include <stdint.h>
 
-/* Bytes: the least of what the node has available and what every memory cgroup around this
- * process (version 1 or 2) leaves, caches that can be dropped included. UINT64_MAX when nothing
- * says so. root: "" or, for tests, a directory with proc/ and sys/ in it. */
+/* The bytes that are left: the least of the node's available memory and of the limits of all memory
+ * cgroups around this process (version 1 or 2). Caches that can be dropped count as free.
+ * UINT64_MAX when nothing is known. root: "" or, for tests, a directory with proc/ and sys/ in
+ * it. */
 uint64_t memory_available(const char *root);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The one module over libslurm that elasticrun and selastic share.
+/* The only module over libslurm; elasticrun and selastic share it.
  *
  * Every call here may block for as long as slurmctld does (10 s and more: MessageTimeout and
- * retries): never from a loop, but from a thread (slurm_queue.h). Calls from several threads are
- * safe, and wait for each other.
+ * retries). So no loop may call it, only a thread (slurm_queue.h); slurm_client_expand and
+ * slurm_client_compress never block. Calls from several threads are safe, and wait for each other.
  * libslurm ends the process ("fatal: ...") when it finds no usable slurm.conf. */
 #ifndef ELASTIC_SLURM_CLIENT_H
 #define ELASTIC_SLURM_CLIENT_H
@@ -38,8 +38,9 @@ struct job_info {
     char *nodes; /* hostlist expression, NULL when none */
     char *excluded;
     char *batch_host;
-    char *gres_per_node; /* what each node has, as for sbatch --gres; NULL: none. Of a pending job
-                             only what was asked for by node */
+    /* What each node has, as for sbatch --gres; NULL: none. Of a pending job only what was asked
+     * for by node. */
+    char *gres_per_node;
     char *work_dir;
     int num_nodes;
     int cpus_per_node;     /* allocated or requested */
@@ -55,50 +56,55 @@ struct job_info {
 void job_info_free(struct job_info *info); /* accepts NULL */
 void job_info_free_list(struct job_info *list, int count);
 
-/* One job. *info is NULL with 0 returned when Slurm does not know it. */
+/* Ask for one job. *info is NULL with 0 returned when Slurm does not know the job. */
 int slurm_client_job(uint32_t job_id, struct job_info **info, struct error *err);
 
-/* All jobs of a user (uid (uid_t)-1: everybody), as an array that job_info_free_list frees. */
+/* Ask for all jobs of a user (uid (uid_t)-1: of all users). The array is freed by
+ * job_info_free_list. */
 int slurm_client_jobs(uid_t uid, struct job_info **list, int *count, struct error *err);
 
-/* Expand a hostlist expression into a NULL-terminated array (free each and the array); empty if it
- * is none. NULL if out of memory. */
+/* Expand a hostlist expression into a NULL-terminated array of new strings, to be freed with the
+ * array. The array is empty if the expression is none. NULL: out of memory. Never blocks. */
 char **slurm_client_expand(const char *hostlist);
-/* Compress names into a hostlist expression (new string), in the order given. */
+/* Compress names into a hostlist expression (new string), in the order given. Never blocks. */
 char *slurm_client_compress(char *const *names, int count);
 
-/* The address that Slurm uses for a node (NodeAddr), new string; falls back to the name itself. */
+/* The address that Slurm uses for a node (NodeAddr), a new string; the name itself if there is
+ * none. */
 char *slurm_client_node_address(const char *node);
 
-/* Cancel a job. Success when it is already gone. */
+/* Cancel a job. Success also when the job is already gone. */
 int slurm_client_cancel(uint32_t job_id, struct error *err);
 
-/* Put a running batch job back into the queue: its processes are ended, and it starts again with another incarnation. */
+/* Put a running batch job back into the queue: its processes are ended, and the job starts again as
+ * another incarnation. */
 int slurm_client_requeue(uint32_t job_id, struct error *err);
-/* End a job whose batch script cannot do so any more, with that exit status. Its steps, that of the
- * caller among them, are ended. */
+/* End a job whose batch script cannot end it any more, with that exit status. All steps of the job
+ * are ended, with the caller's step. */
 int slurm_client_complete(uint32_t job_id, int code, struct error *err);
-/* Where the batch script's output goes: a new string. -1: there is no such job, or no such file. */
+/* The file for the output of the batch script: a new string. -1: there is no such job, or no such
+ * file. */
 int slurm_client_stdout(uint32_t job_id, char **path, struct error *err);
 
-/* Let Slurm start one's own pending job for less than its time limit, but for so many minutes at least (TimeMin). */
+/* Let Slurm start a pending job of this user for less than its time limit, but for at least that
+ * many minutes (TimeMin). */
 int slurm_client_set_time_min(uint32_t job_id, uint32_t minutes, struct error *err);
 
-/* Cancel every pending or running extension job of this base incarnation that belongs to uid (by
- * its comment, architecture.md). Returns the number, -1 on error. */
+/* Cancel all pending and running extension jobs of this incarnation of the base that belong to uid.
+ * Their comment marks them (architecture.md). Returns their number, -1 on error. */
 int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t uid,
                                    struct error *err);
 
-/* A node as Slurm has it configured, and whether a job could be given one more CPU of it now. */
+/* A node as Slurm has it configured, and whether a job could have one more CPU of it now. */
 struct slurm_node {
     char *name;
     char *features, *gres; /* NULL: none */
-    char **partitions;     /* that are up, as Slurm lists them; NULL-terminated */
+    char **partitions;     /* partitions that are up, in Slurm's order; NULL-terminated */
     int cpus, sockets, cores, threads;
-    uint64_t memory; /* MB */
+    uint64_t memory; /* a job could have one more CPU of the node now */
     bool ready;
-    bool reserved;     /* … but only for jobs of a reservation */
-    bool completing;   /* not ready because a job has just ended on it */
+    bool reserved;     /* `ready` is only for jobs of a reservation */
+    bool completing;   /* not ready because a job has just ended on the node */
     const char *state; /* in a few words */
 };
 
@@ -110,8 +116,8 @@ void slurm_node_free_list(struct slurm_node *list, int count);
 struct slurm_switch {
     char *name;
     int level;      /* 0: a leaf */
-    char *nodes;    /* below it, a hostlist expression; NULL: none */
-    char *switches; /* right below it, likewise */
+    char *nodes;    /* hostlist expression of all nodes below; NULL: none */
+    char *switches; /* hostlist expression of the switches right below; NULL: none */
 };
 
 /* All switches; none where Slurm has no tree (TopologyPlugin). */
@@ -121,13 +127,14 @@ void slurm_switch_free_list(struct slurm_switch *list, int count);
 /* uid of SlurmUser and the cluster's name (new string). */
 int slurm_client_site(uid_t *slurm_user, char **cluster, struct error *err);
 
-/* Whether Slurm is taking each of these nodes (NULL-terminated) out of service: drained, down, failing. unwell has room for one answer each; a node that Slurm does not know
- * is well. -1: nothing is known, err says why. */
+/* For each of the nodes (NULL-terminated): is Slurm taking it out of service, as drained, down or
+ * failing? unwell has one element for each node. A node that Slurm does not know counts as well.
+ * -1: nothing is known, err says why. */
 int slurm_client_unwell(char *const *nodes, bool *unwell, struct error *err);
 
-/* Nodes of a partition that could take a job right now: idle, up, not drained, powered down or
- * reserved; planned: also those that another job is going to have, which are free until then. 0 when
- * the partition is down; -1 on error. */
+/* The number of nodes of a partition that could take a job now: idle, up, not drained, powered down
+ * or reserved. planned: count also nodes that are free now, but planned for another job. 0 when the
+ * partition is down; -1 on error. */
 int slurm_client_idle_nodes(const char *partition, bool planned, struct error *err);
 
 #endif

@@ -2,7 +2,7 @@
 /* A list of calls into libslurm (slurm_queue.h). */
 #include "common/slurm_queue.h"
 
-#include <stddef.h>
+#include <stdlib.h>
 
 /* Global as libslurm's own state is, which is why the calls must follow each other. */
 static struct slurm_work *first, *last;
@@ -16,6 +16,17 @@ static void run_item(uv_work_t *req)
 
 static void start_first(uv_loop_t *loop);
 
+/* An item of ours is freed first: done() may free the item of a caller. */
+static void finish(struct slurm_work *item)
+{
+    void (*done)(void *arg) = item->done;
+    void *arg = item->arg;
+
+    if (item->owned)
+        free(item);
+    done(arg);
+}
+
 static void item_done(uv_work_t *req, int status)
 {
     struct slurm_work *item = req->data;
@@ -26,7 +37,7 @@ static void item_done(uv_work_t *req, int status)
         last = NULL;
     else
         start_first(req->loop);
-    item->done(item->arg);
+    finish(item);
 }
 
 static void start_first(uv_loop_t *loop)
@@ -45,6 +56,17 @@ void slurm_queue(uv_loop_t *loop, struct slurm_work *item)
         return;
     first = item;
     start_first(loop);
+}
+
+int slurm_ask(uv_loop_t *loop, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+{
+    struct slurm_work *item = calloc(1, sizeof(*item));
+
+    if (item == NULL)
+        return -1;
+    *item = (struct slurm_work){.work = work, .done = done, .arg = arg, .owned = true};
+    slurm_queue(loop, item);
+    return 0;
 }
 
 static void on_later_closed(uv_handle_t *handle)

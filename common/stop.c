@@ -12,7 +12,8 @@ static void on_signal(int number)
 {
     if (asked == 0)
         asked = number;
-    /* Whoever has looked just before, and waits now, is interrupted by the next one. */
+    /* A call that began to wait just after the program last looked is interrupted by the next
+     * signal. */
     alarm(1);
 }
 
@@ -28,7 +29,7 @@ void stop_watch(int seconds)
         sigaction(numbers[i], &action, NULL);
         sigaddset(&set, numbers[i]);
     }
-    /* Whoever has started this may have blocked them. */
+    /* The parent process may have blocked them. */
     sigprocmask(SIG_UNBLOCK, &set, NULL);
     alarm((unsigned int)seconds);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* When to stop: a signal, or the end of the time that there is. One process has one of it. */
+/* When to stop: after a signal, or after a time limit. For a process that does one thing. */
 #ifndef ELASTIC_COMMON_STOP_H
 #define ELASTIC_COMMON_STOP_H
 
-/* From now on SIGHUP, SIGINT and SIGTERM, and the end of so many seconds (0: there is none), ask to stop; what has asked before is forgotten. */
+/* From now on SIGHUP, SIGINT, SIGTERM, and the end of that many seconds (0: no limit), ask to stop.
+ * Earlier requests are forgotten. */
 void stop_watch(int seconds);
 
-/* The signal that has asked, SIGALRM for the time; 0: go on. A call that waits ends with EINTR then, once more each
- * second. */
+/* The signal that has asked to stop, SIGALRM for the time limit; 0: go on. A system call that waits
+ * ends with EINTR after a request, and again each second. */
 int stop_asked(void);
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* By sock_diag(7). /proc/net/tcp says the same, but takes milliseconds of a processor to read, since the kernel then walks
- * through a hash table that is sized by the machine's memory: that is for kernels without the module. */
+/* TCP sockets of other processes, by sock_diag(7) (tcp_sockets.h).
+ *
+ * /proc/net/tcp says the same, but takes milliseconds of a processor to read: the kernel walks
+ * through a hash table that is sized by the machine's memory. It is read only on kernels without
+ * the sock_diag module. */
 #include "common/tcp_sockets.h"
 
 #include <arpa/inet.h>
@@ -24,7 +27,7 @@ struct question {
 
 enum answer { MORE, FOUND, NOT_THERE, CANNOT };
 
-/* Is it this one? */
+/* Is this the socket that is looked for? */
 typedef bool (*match)(const struct inet_diag_msg *socket, void *arg);
 
 static int ask(struct question *question)
@@ -60,7 +63,8 @@ static enum answer read_packet(const void *packet, size_t size, match matches, v
     return MORE;
 }
 
-/* The kernel has the answer when it has taken the question, or makes it as it is read: nothing is waited for. */
+/* The kernel has the answer when it has taken the question, or makes it as it is read: no call
+ * waits. */
 static enum answer find(struct question *question, match matches, void *arg)
 {
     _Alignas(struct nlmsghdr) char packet[PACKET_SIZE];
@@ -78,8 +82,9 @@ static enum answer find(struct question *question, match matches, void *arg)
     return answer;
 }
 
-/* Lines "  0: LOCAL:PORT REMOTE:PORT STATE QUEUES TIMER RETRANSMITS UID …"; an IPv4 address is as the machine stores it, of a longer one
- * the last eight digits are taken, in hexadecimal. */
+/* Lines "  0: LOCAL:PORT REMOTE:PORT STATE QUEUES TIMER RETRANSMITS UID …". An IPv4 address is
+ * written as the machine stores it. Of a longer address the last eight hexadecimal digits are
+ * taken. */
 static bool find_in_table(const char *table, match matches, void *arg)
 {
     FILE *file = fopen(table, "re");
@@ -140,7 +145,8 @@ struct end {
     uid_t uid;
 };
 
-/* Where no such connection is, the kernel may answer with the socket that listens at its address. */
+/* Where there is no such connection, the kernel may answer with the socket that listens at its
+ * address. */
 static bool is_end(const struct inet_diag_msg *socket, void *arg)
 {
     struct end *end = arg;

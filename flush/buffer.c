@@ -10,7 +10,7 @@
 
 #include "common/entry.h"
 
-/* Some file systems keep the content of a small file in its inode, and count no blocks for it. */
+/* Some file systems keep the contents of a small file in its inode, and count no blocks for it. */
 #define INLINE_MAX 4096
 
 int buffer_open_file(const struct buffer *buffer, const struct snapshot_file *file,
@@ -49,7 +49,7 @@ static int check_files(const struct buffer *buffer, int64_t limit, struct error 
     return 0;
 }
 
-/* 1; 0: it is not there; -1 with err. */
+/* 1: the manifest has been read; 0: it is not there; -1 with err. */
 static int read_manifest(struct buffer *buffer, struct error *err)
 {
     struct stat st;
@@ -68,7 +68,7 @@ static int read_manifest(struct buffer *buffer, struct error *err)
     return buffer->snapshot != NULL ? 1 : error_prefix(err, SNAPSHOT_MANIFEST);
 }
 
-/* The same. */
+/* 1: the buffer is open; 0: it is not there; -1 with err. */
 static int open_buffer(struct buffer *buffer, int parent, int64_t limit, struct error *err)
 {
     const char name[] = {(char)('0' + buffer->index), '\0'};
@@ -94,7 +94,7 @@ static int newest_first(const void *a, const void *b)
 
     int order = snapshot_key_compare(&other->snapshot->key, &one->snapshot->key);
 
-    /* The same if the program does not tell of its steps, or not any more. */
+    /* The same if the program does not report its steps, or not any more. */
     if (order == 0)
         order = other->written.tv_sec != one->written.tv_sec
                     ? (other->written.tv_sec > one->written.tv_sec) -

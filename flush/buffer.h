@@ -18,17 +18,19 @@ struct buffer {
     struct snapshot *snapshot;
 };
 
-/* Open the buffers below the run directory of which all but the files' content checks out: each file is there with the size that it should have, limit bytes in all at most. Returns how many, the newest first; why others are not used is said in
- * torn, which stays as it is for one that was never complete. */
+/* Open the complete buffers below the run directory; only the contents of their files are not
+ * checked. Each file is there with the size in the manifest, and all files together have at most
+ * limit bytes. Returns the number of buffers, the newest first. torn says why other buffers are not
+ * used; it is unchanged for a buffer that was never complete. */
 int buffers_open(int run_dir, int64_t limit, struct buffer buffers[BUFFERS], struct error *torn);
 
 void buffers_close(struct buffer *buffers, int count);
 
-/* Open a file of it for reading. -1 with err. */
+/* Open a file of the buffer for reading. -1 with err. */
 int buffer_open_file(const struct buffer *buffer, const struct snapshot_file *file,
                      struct error *err);
 
-/* Add "snapshot/INDEX: REASON" to what is said of other buffers. */
+/* Add "snapshot/INDEX: REASON" to the text about unused buffers. */
 void buffer_add_reason(struct error *torn, int index, const char *reason);
 
 #endif

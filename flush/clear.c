@@ -14,13 +14,14 @@
 #include "common/stop.h"
 
 #define DEPTH_MAX 100 /* each level holds two descriptors */
-#define TRIES     3 /* some file systems leave names out of a list while others of it are removed */
+/* Some file systems leave names out of a listing while other names of it are removed. */
+#define TRIES 3
 
 /* A tree that is being removed. */
 struct clearing {
     int top;
     dev_t device;
-    unsigned int moved; /* directories that lay too deep, which the top has now */
+    unsigned int moved; /* directories that were too deep, and have been moved to the top */
 };
 
 static int failed(const char *name, struct error *err)
@@ -34,7 +35,7 @@ static int failed(const char *name, struct error *err)
 
 static int clear(struct clearing *clearing, int dir, int depth, struct error *err);
 
-/* A directory that its user has closed to himself can be opened by him. */
+/* The owner can open a directory that he has closed to himself. */
 static int open_directory(int dir, const char *name, struct stat *st, struct error *err)
 {
     int fd = entry_open(dir, name, S_IFDIR, st, err);
@@ -44,10 +45,10 @@ static int open_directory(int dir, const char *name, struct stat *st, struct err
     return entry_open(dir, name, S_IFDIR, st, err);
 }
 
-/* What lies too deep goes on at the top, and is gone from here. */
+/* A directory that is too deep is moved to the top, and removed from there. */
 static int lift(struct clearing *clearing, int dir, const char *name, int fd, struct error *err)
 {
-    char lifted[48]; /* that nobody has made before */
+    char lifted[48]; /* a name that no process has made before */
 
     fchmod(fd, 0700); /* its ".." is written to */
     snprintf(lifted, sizeof(lifted), ".deep-%d-%u", (int)getpid(), clearing->moved++);
@@ -87,7 +88,7 @@ static int remove_entry(struct clearing *clearing, int dir, const char *name, in
     return unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : failed(name, err);
 }
 
-/* Goes on after a failure, so that as little as possible stays. Sets *found if there was anything. */
+/* Go on after a failure, so that as little as possible stays. Sets *found if there was anything. */
 static int clear_once(struct clearing *clearing, int dir, int depth, bool *found, struct error *err)
 {
     DIR *list = entry_list(dir);
@@ -117,11 +118,11 @@ static int clear(struct clearing *clearing, int dir, int depth, struct error *er
     bool found = true;
     int rc = 0;
 
-    fchmod(dir, 0700); /* it may be one that cannot be written to */
+    fchmod(dir, 0700); /* the directory may lack write permission */
     for (int i = 0; i < TRIES && rc == 0 && found; i++) {
         found = false;
         rc = clear_once(clearing, dir, depth, &found, err);
-        /* Each time another hundred levels have gone. */
+        /* Each pass removes another hundred levels. */
         if (depth == 0 && clearing->moved != moved)
             i = -1;
         moved = clearing->moved;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* elastic-flush: makes the newest complete snapshot of a run directory durable, in the job's checkpoint directory.
+/* elastic-flush: makes the newest complete snapshot of a run directory durable.
  *
- * Started by the epilog and others when a run has ended, as the job's user: all that it reads was written by that user's
- * programs, and the directory that it writes into is named by them. It shall do nothing that they could not do, and
- * nobody waits for it longer than they want: hence a session of its own, which outlives the process group of a script. */
+ * It writes the snapshot into the job's checkpoint directory. The epilog and others start it when a
+ * run has ended, as the job's user. All that it reads was written by that user's programs, and they
+ * also name the directory that it writes into. So it must do nothing that these programs could not
+ * do, and nobody waits for it longer than the caller wants. Therefore it has a session of its own,
+ * which outlives the process group of a script. */
 #include "config.h"
 
 #include <errno.h>
@@ -36,8 +38,8 @@ enum { STATUS_OK = 0, STATUS_ERROR = 1, STATUS_USAGE = 2, STATUS_TIME = 3 };
 
 #define SECONDS_MAX  86400
 #define AGE_MAX      (100 * 86400)
-#define REMOVE_LIMIT 10           /* seconds, when all others are over */
-#define AGENT_MS     2000         /* for an agent that was killed to be gone */
+#define REMOVE_LIMIT 10           /* seconds for the removal, when all other limits are over */
+#define AGENT_MS     2000         /* for a killed agent to disappear */
 #define LOCK_NAME    "agent.lock" /* held by an agent for as long as it lives */
 
 #ifndef __has_feature
@@ -75,7 +77,7 @@ static const char help[] =
     "Exit status: 0 flushed, or there is nothing to flush (one line says which); 1 an error;\n"
     "2 wrong usage; 3 out of time.\n";
 
-/* ---- options -------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static int parse_bytes(const char *text, int64_t *bytes)
 {
@@ -151,7 +153,8 @@ static int parse_options(int argc, char **argv, struct options *options, struct 
     return 0;
 }
 
-/* Sets run to what the directory's name says. A slash at the end goes: it would make open() follow a link. */
+/* Set run from the directory's name. A slash at the end is removed: it would make open() follow a
+ * link. */
 static int parse_run_dir(char *path, struct snapshot_run *run, struct error *err)
 {
     size_t len = strlen(path);
@@ -163,7 +166,7 @@ static int parse_run_dir(char *path, struct snapshot_run *run, struct error *err
     return snapshot_run_parse(slash != NULL ? slash + 1 : path, run, err);
 }
 
-/* ---- the run directory ---------------------------------------------------------------------- */
+/* ---- the run directory ----------------------------------------------------------------------- */
 
 static int check_owner(const char *path, uid_t owner, const struct snapshot_run *run,
                        struct error *err)
@@ -192,15 +195,15 @@ static int open_run_dir(const char *path, const struct snapshot_run *run, struct
     return -1;
 }
 
-/* Another flush of the same directory is waited for, so that the later one finds what that has done. Where the file system
- * has no such locks, both write. */
+/* Wait for another flush of the same directory, so that this one finds its result. Where the file
+ * system has no such locks, both write. */
 static void wait_for_others(int fd)
 {
     while (!stop_asked() && flock(fd, LOCK_EX) != 0 && errno == EINTR)
         ;
 }
 
-/* ---- flushing ------------------------------------------------------------------------------- */
+/* ---- flushing -------------------------------------------------------------------------------- */
 
 static enum flush_result copy_files(const struct buffer *buffer, struct target *target,
                                     struct error *err)
@@ -219,7 +222,7 @@ static enum flush_result copy_files(const struct buffer *buffer, struct target *
     return result;
 }
 
-/* err is the reason for anything but FLUSH_DONE, and then what was done. */
+/* For FLUSH_DONE err says what was done, for any other result why. */
 static enum flush_result flush_buffer(const struct buffer *buffer, const struct snapshot_run *run,
                                       struct error *err)
 {
@@ -241,7 +244,8 @@ static enum flush_result flush_buffer(const struct buffer *buffer, const struct 
     return result;
 }
 
-/* "flushed: snapshot/1 of 12.0, generation 3, step 1234: WHY; TORN", where TORN is what was found before. */
+/* Compose the line "flushed: snapshot/1 of 12.0, generation 3, step 1234: WHY; TORN". TORN is about
+ * the buffers that were looked at before. */
 static void say(struct error *line, const char *what, const struct buffer *buffer,
                 const char *reason, const struct error *torn)
 {
@@ -264,7 +268,8 @@ static int out_of_time(int seconds, struct error *line)
     return STATUS_ERROR;
 }
 
-/* Returns the exit status with the line to print; *lost is set if there is nothing of which more could become another time. */
+/* Returns the exit status and the line to print. *lost is set if nothing is left that a later flush
+ * could save. */
 static int flush_newest(const struct buffer *buffers, int count, const struct snapshot_run *run,
                         struct error *torn, bool *lost, struct error *line)
 {
@@ -300,7 +305,7 @@ static int flush_newest(const struct buffer *buffers, int count, const struct sn
     return STATUS_OK;
 }
 
-/* ---- and then ------------------------------------------------------------------------------- */
+/* ---- and then -------------------------------------------------------------------------------- */
 
 enum agent {
     AGENT_LIVES,
@@ -317,7 +322,8 @@ static enum agent try_lock(int dir)
     if (fd < 0)
         return AGENT_NONE;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-        /* Its agent may have removed it meanwhile, as the last it did, and the next one have made another. */
+        /* The directory's agent may have removed the lock meanwhile, as its last act, and the next
+         * agent may have made another. */
         if (fstatat(dir, LOCK_NAME, &named, AT_SYMLINK_NOFOLLOW) != 0)
             agent = AGENT_NONE;
         else if (named.st_ino == st.st_ino && named.st_dev == st.st_dev)
@@ -327,7 +333,7 @@ static enum agent try_lock(int dir)
     return agent;
 }
 
-/* One that was killed may not be gone yet, and somebody may just look whether it is. */
+/* A killed agent may not be gone yet, and another process may just be checking whether it is. */
 static enum agent look_for_agent(int dir, int wait_ms)
 {
     const struct timespec pause = {.tv_nsec = 20000000};
@@ -345,8 +351,8 @@ static bool is_old(int dir, const struct options *options)
     return options->max_age > 0 && time(NULL) - clear_last_use(dir) > options->max_age;
 }
 
-/* Without a lock it may be that of a job that is about to begin, but not for as long as that; nor does a user keep memory by what he puts in the
- * place of the lock. */
+/* A directory without a lock may belong to a job that is about to begin, but not after this long. A
+ * user cannot keep memory by what he puts in the place of the lock. */
 static bool is_in_use(int dir, const struct options *options)
 {
     enum agent agent = look_for_agent(dir, options->sweep ? 0 : AGENT_MS);
@@ -354,7 +360,7 @@ static bool is_in_use(int dir, const struct options *options)
     return agent == AGENT_LIVES || (agent == AGENT_NONE && options->sweep && !is_old(dir, options));
 }
 
-/* Where root has made it, what is left is an empty directory. */
+/* A directory that root has made stays, empty. */
 static void remove_if_done(int dir, const struct options *options, bool lost, int *status,
                            struct error *line)
 {
@@ -402,7 +408,7 @@ static int flush(const struct options *options, const struct snapshot_run *run, 
 
     if (fd < 0) {
         if (options->remove)
-            unlink(options->run_dir); /* whatever it is, if it is no directory */
+            unlink(options->run_dir); /* any file type but a directory */
         return STATUS_ERROR;
     }
     if (options->remove && is_in_use(fd, options))
@@ -413,23 +419,26 @@ static int flush(const struct options *options, const struct snapshot_run *run, 
     return status;
 }
 
-/* This process has the rights of a user, and is in no cgroup of a job: other processes of that user shall not be able to have it do what they want.
- * (It is installed so that they cannot read it, which says the same from its first instruction on.) */
+/* This process has the rights of a user, and is in no cgroup of a job. Other processes of that user
+ * must not be able to control it. (It is installed so that they cannot read it, which has the same
+ * effect from its first instruction on.) */
 static void keep_to_ourselves(void)
 {
 #if !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer)
-    prctl(PR_SET_DUMPABLE, 0); /* the sanitizer looks at itself in that way */
+    prctl(PR_SET_DUMPABLE, 0); /* the sanitizer looks at its own process in that way */
 #endif
 }
 
-/* Signals that tell what a failed call says as well: a file of more bytes than are allowed, a reader of our line that
- * has gone. */
+/* Signals that only repeat the result of a failed call: a file larger than allowed, a reader of our
+ * line that has gone. */
 static void prepare_process(int seconds)
 {
     umask(077);
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
-    setsid(); /* fails where a shell with job control has begun a group for it, which serves, too */
+    /* Fails where a shell with job control has made a process group for this process; that group
+     * serves, too. */
+    setsid();
     stop_watch(seconds);
 }
 

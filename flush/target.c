@@ -26,7 +26,7 @@ struct target {
     char *path;
     int dir;
     int fd;       /* of the temporary directory */
-    bool written; /* there is one */
+    bool written; /* a directory is being written */
     char temporary[SNAPSHOT_NAME_SIZE];
     char flushed[SNAPSHOT_NAME_SIZE];
     char *block;
@@ -38,7 +38,7 @@ static enum flush_result failed(const struct target *target, const char *what, s
     return FLUSH_FAILED;
 }
 
-/* ---- the checkpoint directory --------------------------------------------------------------- */
+/* ---- the checkpoint directory ---------------------------------------------------------------- */
 
 /* Some file systems cannot sync a directory (EINVAL), and need not. */
 static int sync_directory(int fd)
@@ -46,13 +46,13 @@ static int sync_directory(int fd)
     return fsync(fd) == 0 || errno == EINVAL ? 0 : -1;
 }
 
-/* Go down one component, making it if it is missing; dir is closed. */
+/* Go down one component. A missing directory is made; dir is closed. */
 static int descend(int dir, const char *component)
 {
     int reason = mkdirat(dir, component, 0700) == 0 ? 0 : errno;
     int next = openat(dir, component, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-    if (next < 0 && errno != ENOENT) /* else it is why it could not be made */
+    if (next < 0 && errno != ENOENT) /* for ENOENT the reason is that of mkdirat() */
         reason = errno;
     if (reason == 0) {
         int readable = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -67,7 +67,8 @@ static int descend(int dir, const char *component)
     return next;
 }
 
-/* The path is the user's word, symlinks and all, and this is a process of the user. Returns a descriptor for reading. */
+/* The path comes from the user, symlinks and all, and this is a process of the user. Returns a
+ * descriptor for reading. */
 static int open_checkpoint(const char *path)
 {
     int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -119,7 +120,8 @@ struct target *target_open(const char *checkpoint, const struct snapshot_key *ke
 
 static enum flush_result covered(const struct target *target, const char *name, struct error *err)
 {
-    /* Whoever has given it its name may have been killed, or told that it could not be synced. */
+    /* The process that has given the directory its name may have been killed, or may have failed to
+     * sync it. */
     if (sync_directory(target->dir) != 0)
         return failed(target, "sync", err);
     error_set(err, "%s/%s is as new or newer", error_path(target->path).text,
@@ -143,7 +145,7 @@ enum flush_result target_begin(struct target *target, struct error *err)
     return target->fd >= 0 ? FLUSH_DONE : failed(target, "open the new directory", err);
 }
 
-/* ---- its files ------------------------------------------------------------------------------ */
+/* ---- its files ------------------------------------------------------------------------------- */
 
 static int write_all(int fd, const char *data, size_t len)
 {
@@ -185,8 +187,8 @@ struct copy {
     crypto_generichash_state state;
 };
 
-/* Go on with at most len bytes; *len is how many there were. What is written is what goes into the digest, whatever
- * happens to the file meanwhile. */
+/* Copy at most len more bytes; *len is set to their number. The digest covers the bytes that are
+ * written, whatever happens to the file meanwhile. */
 static enum flush_result copy_block(struct target *target, struct copy *copy, size_t *len,
                                     struct error *err)
 {
@@ -263,7 +265,7 @@ static int write_manifest(const struct target *target, const char *text)
     return rc;
 }
 
-/* ---- its name ------------------------------------------------------------------------------- */
+/* ---- its name -------------------------------------------------------------------------------- */
 
 static enum flush_result rename_it(struct target *target, struct error *err)
 {
@@ -280,7 +282,7 @@ static enum flush_result rename_it(struct target *target, struct error *err)
                   has.job);
         return FLUSH_FAILED;
     }
-    /* Somebody's removal of it has ended half-way. */
+    /* Another process's removal of the directory has ended half-way. */
     if (entry_remove(target->dir, target->flushed) != 0 ||
         renameat(target->dir, target->temporary, target->dir, target->flushed) != 0)
         return failed(target, "replace what is incomplete", err);

@@ -17,9 +17,9 @@
 #include "lib/number.h"
 
 #define NAME   "ELASTIC_RUN_DIR="
-#define PASSES 3 /* one that forks has a child that was not there when we looked */
+#define PASSES 3 /* a process that forks may have a child that was not there when we looked */
 
-/* Whether text, which comes piece by piece, has a string of its own, up to a NUL, that is wanted. */
+/* Does text, which comes piece by piece, contain the wanted string on its own, up to a NUL? */
 struct search {
     const char *wanted;
     size_t matched;
@@ -68,7 +68,7 @@ static bool kill_one(int proc, const char *name, const char *wanted)
     process = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (process < 0)
         return false;
-    /* Of others nothing could be read. */
+    /* Processes of other users cannot be read. */
     found = fstat(process, &st) == 0 && st.st_uid == geteuid() && has_environment(process, wanted);
     close(process);
     return found && kill(pid, SIGKILL) == 0;

@@ -3,8 +3,9 @@
 #ifndef ELASTIC_FLUSH_WORKERS_H
 #define ELASTIC_FLUSH_WORKERS_H
 
-/* Kill those of this process's user that have ELASTIC_RUN_DIR=RUN_DIR in their environment: a worker's children may have left the process group and
- * session by which Slurm's simpler proctrack plugins find them. */
+/* Kill the processes of this process's user that have ELASTIC_RUN_DIR=RUN_DIR in their environment.
+ * Children of a worker may have left the process group and session by which Slurm's simpler
+ * proctrack plugins find them. */
 void workers_kill(const char *run_dir);
 
 #endif

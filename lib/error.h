@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An error as one line of text for the user: what was wrong, with which value, what would be
- * right. */
+/* An error as one line of text for the user: what was wrong, with which value, what is right. */
 #ifndef ELASTIC_ERROR_H
 #define ELASTIC_ERROR_H
 
@@ -8,13 +7,14 @@ struct error {
     char text[640];
 };
 
-/* Format a message into err (which may be NULL). Always returns -1, so that a failure is one
- * statement: `return error_set(err, "…")`. The text becomes one line of valid UTF-8 (error_clean),
- * cut with "..." if it is too long. The arguments may point into err. errno stays what it was. */
+/* Format a message into err, which may be NULL. Always returns -1, so that a failure is one
+ * statement: `return error_set(err, "…")`. The text becomes one line of valid UTF-8 (error_clean)
+ * and is cut with "..." if it is too long. The arguments may point into err. errno keeps its
+ * value. */
 int error_set(struct error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Put "PREFIX: " before the text of err, cutting the end if it no longer fits. Always returns
- * -1. */
+/* Put "PREFIX: " before the text of err. The end of the text is cut if it no longer fits. Always
+ * returns -1. */
 int error_prefix(struct error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* A value from outside, short enough to leave room for the rest of a message. As an argument of

@@ -160,11 +160,11 @@ int frame_reader_feed(struct frame_reader *reader, const void *data, size_t len,
         return -1;
     memcpy(reader->buffer + reader->end, data, len);
     reader->end += len;
-    /* Only the first frame: those behind it may come after a key that is not set yet. */
+    /* Only the first frame: the frames behind it may need a key that is not set yet. */
     return peek_length(reader, &length, err) < 0 ? -1 : 0;
 }
 
-/* Check the MAC of the body of a frame; *body and *length become those of the payload. */
+/* Check the MAC of the body of a frame. *body and *length become those of the payload. */
 static int verify(struct frame_reader *reader, uint8_t **body, uint32_t *length, struct error *err)
 {
     uint8_t mac[FRAME_MAC_BYTES];
@@ -204,8 +204,8 @@ int frame_reader_next(struct frame_reader *reader, const char **payload, size_t 
     reader->start += HEADER_BYTES + length;
     if (verify(reader, &body, &length, err) < 0)
         return -1;
-    /* One byte to the left, over the frame's own head: the byte behind it belongs to the next
-     * frame, and the NUL needs a place. */
+    /* Move the payload one byte to the left, over the frame's own head. The byte behind the frame
+     * belongs to the next frame, and the NUL needs a place. */
     memmove(body - 1, body, length);
     body[length - 1] = '\0';
     *payload = (const char *)(body - 1);

@@ -8,7 +8,7 @@
 struct part {
     char *data;
     size_t len;
-    bool given; /* all of it */
+    bool given; /* the part is complete */
 };
 
 struct collective {
@@ -21,8 +21,8 @@ struct collective {
 
 struct gather {
     int node_count;
-    int *open;     /* per node: collectives that wait, in which it has begun to give its part */
-    size_t *bytes; /* … and what they hold of it */
+    int *open;     /* for each node: waiting collectives to which it has begun to give its part */
+    size_t *bytes; /* bytes that each node has given */
     struct collective *first;
 };
 
@@ -74,7 +74,7 @@ static struct collective *find(const struct gather *gather, const char *key)
     return c;
 }
 
-/* -1: it takes no part. */
+/* -1: the node takes no part. */
 static int place_of(const struct collective *c, int node)
 {
     int low = 0, high = c->count - 1;

@@ -2,8 +2,8 @@
 /* Whether a training makes steps (hang.h). */
 #include "lib/hang.h"
 
-#define FACTOR 10  /* a step may take so many times as long as usual */
-#define LATEST 10  /* steps that say what is usual */
+#define FACTOR 10  /* a step may take this many times as long as usual */
+#define LATEST 10  /* steps of which `usual` is the mean */
 #define STACKS 2.0 /* seconds for the workers to show where they are */
 
 static void count(struct hang *hang, double seconds, uint64_t steps)

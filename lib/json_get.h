@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reading members of a JSON object that came from outside: type and bounds are checked, nothing is converted. */
+/* Reading members of a JSON object from outside: type and bounds are checked, nothing is
+ * converted. */
 #ifndef ELASTIC_JSON_GET_H
 #define ELASTIC_JSON_GET_H
 
@@ -10,7 +11,8 @@
 
 #include "lib/text.h" /* strings_free */
 
-/* The string under key, NULL if it is missing, no string, or contains NUL. Borrowed from obj. */
+/* The string under key. NULL: the string is missing, of another type, or contains NUL. Borrowed
+ * from obj. */
 const char *json_get_string(json_object *obj, const char *key);
 
 /* true with *value set if key holds an integer within min..max. */
@@ -21,8 +23,8 @@ double json_get_double(json_object *obj, const char *key, double fallback);
 
 bool json_get_bool(json_object *obj, const char *key, bool fallback);
 
-/* The array of strings under key as a NULL-terminated array of copies (free with strings_free), NULL if it is missing, something else is
- * in it, or it has more than max entries. */
+/* The array of strings under key as a NULL-terminated array of copies (free with strings_free).
+ * NULL: the array is missing, holds something else than strings, or has more than max entries. */
 char **json_get_strings(json_object *obj, const char *key, int max);
 
 /* A JSON array of the strings. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Strict JSON documents (json_text.h), over json-c's tokener.
  *
- * Even when strict, json-c keeps the last of two equal keys and says nothing (a person who has
- * written "grace" twice believes in the one that was dropped), takes strings in single quotes and
- * UTF-8 in overlong forms, and passes numbers like "1." on to the workers, whose own parsers refuse
- * them. So a text that the tokener has accepted is walked once more. */
+ * Even when strict, json-c accepts some wrong texts. Of two equal keys it keeps the last and says
+ * nothing: a person who has written "grace" twice believes in the dropped one. It takes strings in
+ * single quotes, and UTF-8 in overlong forms. It passes numbers like "1." on to the workers, whose
+ * own parsers refuse them. So a text that the tokener has accepted is checked once more. */
 #include "lib/json_text.h"
 
 #include <limits.h>
@@ -40,7 +40,8 @@ static size_t skip_blanks(const char *text, size_t at, size_t len)
     return at;
 }
 
-/* Remember the key in quotes at text[from..to] as one of object's; -1 if it was there already. */
+/* Remember the key in quotes at text[from..to] as a key of object. -1: object has that key
+ * already. */
 static int add_key(json_object *object, const char *text, size_t from, size_t to, struct error *err)
 {
     struct json_tokener *tok = json_tokener_new();
@@ -135,7 +136,7 @@ static size_t walk_token(struct walk *walk, const char *text, size_t at, size_t 
     return end;
 }
 
-/* What the tokener lets pass, in a text that it has accepted. */
+/* Find the mistakes that the tokener accepts, in a text that it has accepted. */
 static int check_text(const char *text, size_t len, struct error *err)
 {
     struct walk walk = {0};
@@ -156,7 +157,7 @@ struct saturated {
     const char *key; /* NULL: in an array */
 };
 
-/* json-c makes the nearest value that it has of a number that is too large, and says nothing. */
+/* json-c silently replaces a number that is too large by the nearest one that it can hold. */
 static int find_saturated(json_object *value, int flags, json_object *parent, const char *key,
                           size_t *index, void *arg)
 {
@@ -193,7 +194,7 @@ static const char *syntax_message(enum json_tokener_error code)
     return json_tokener_error_desc(code);
 }
 
-/* Parse what begins with a brace and has no NUL in it. */
+/* Parse a text that begins with a brace and has no NUL in it. */
 static json_object *parse_object(struct json_tokener *tok, const char *text, size_t len,
                                  struct error *err)
 {

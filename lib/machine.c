@@ -15,13 +15,14 @@
 
 #define MIB_PER_GIB  1024
 #define HASH_DIGITS  6
-#define MEMORY_PARTS 20 /* less than a part of these is what the kernel keeps */
+#define MEMORY_PARTS 20 /* the kernel keeps less than this part of the memory */
 #define UNIT_MIB     64
-#define SAME_LINK    32 /* links that differ by less than one part of so many are the same */
+#define SAME_LINK    32 /* links that differ by less than one part in so many count as equal */
 
 /* ---- reducing -------------------------------------------------------------------------------- */
 
-/* Units are powers of two, and half as much again: 7.5 % at most, less than one DIMM of twelve, and what machines have is a multiple of them. */
+/* Units are powers of two, and half as much again. So rounding adds 7.5 % at most, less than one
+ * DIMM of twelve, and the memory of a machine is a multiple of the unit. */
 int64_t machine_round_memory(int64_t mib)
 {
     int64_t unit = UNIT_MIB;
@@ -40,7 +41,7 @@ static void clean_cpu(char *cpu)
     for (const char *s = cpu; *s != '\0'; s++) {
         bool printable = *s > ' ' && *s < 0x7f && *s != '"' && *s != '\\';
 
-        /* Some CPUs have their names padded with blanks. */
+        /* Some CPUs have names padded with blanks. */
         if (printable || (*s == ' ' && kept > 0 && cpu[kept - 1] != ' '))
             cpu[kept++] = *s;
     }
@@ -191,7 +192,7 @@ char *machine_describe(const struct machine *m, char *text, size_t size)
     return text;
 }
 
-/* ---- differences ------------------------------------------------------------------------------ */
+/* ---- differences ----------------------------------------------------------------------------- */
 
 struct lines {
     char **list;
@@ -266,7 +267,7 @@ static void compare_domains(struct lines *lines, const struct machine *m,
     }
 }
 
-/* " near NUMA domains 0,2"; nothing where there is but one. */
+/* " near NUMA domains 0,2"; "" where there is only one domain. */
 static struct phrase place_of(const struct machine *m, uint64_t near)
 {
     struct phrase phrase = {""};
@@ -318,7 +319,8 @@ static bool same_link(int a, int b)
     return a == 0 || b == 0 || abs(a - b) <= (a > b ? a : b) / SAME_LINK;
 }
 
-/* Sorted by link and rate within a run, so that the slow ones come first in both. */
+/* Sorted by link and rate within a run of equal devices, so that slow devices come first in
+ * both. */
 static void compare_links(struct lines *lines, const struct machine *m,
                           const struct machine_device *has, const struct machine_device *usual,
                           int count)

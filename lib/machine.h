@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The shape of a node: what of its hardware decides how fast a worker runs on it, and nothing else, so that
- * nodes that are alike have the same. Pure. */
+/* The shape of a node: the hardware that decides how fast a worker runs on it. Pure.
+ *
+ * Nothing else is part of the shape, so that nodes with the same hardware have the same shape. */
 #ifndef ELASTIC_MACHINE_H
 #define ELASTIC_MACHINE_H
 
@@ -38,7 +39,7 @@ struct machine_kind {
 
 struct machine_cache {
     int count;
-    int kib; /* of each; of different ones the largest */
+    int kib; /* of each cache; of different caches the largest */
 };
 
 struct machine {
@@ -54,27 +55,30 @@ struct machine {
     int device_count;
 };
 
-/* Bring what has been found on a node into the form that is the same for nodes that are alike: memory rounded up to what DIMMs can
- * make of it (a kernel takes a few percent for itself, and not everywhere the same), domains without anything left out, devices in
- * an order that does not depend on the bus, the CPU's name without what could harm a terminal. */
+/* Bring the hardware found on a node into a form that is the same on all nodes with that hardware.
+ * Memory is rounded up to a size that DIMMs can make, because a kernel keeps a few percent for
+ * itself, and not the same on every node. Empty NUMA domains are left out. Devices get an order
+ * that does not depend on the bus. The CPU's name loses characters that could harm a terminal. */
 void machine_reduce(struct machine *machine);
 
-/* MiB of installed memory that leave so many to be used: rounded up by 7.5 percent at most. */
+/* MiB of installed memory of a node on which `mib` can be used: rounded up by 7.5 percent at
+ * most. */
 int64_t machine_round_memory(int64_t mib);
 
-/* Of a reduced one: a JSON object (new), and the way back. What is outside the bounds above is refused: -1. */
+/* A reduced machine as a new JSON object, and the way back. Values outside of the bounds above are
+ * refused: -1. */
 json_object *machine_to_json(const struct machine *machine);
 int machine_from_json(json_object *object, struct machine *machine, struct error *err);
 
-/* "2x32c-512g-8gpu-1a2b3c": packages, cores of each, GiB, GPUs, and a hash of all, so that the same shape has the same name in
- * every file. */
+/* "2x32c-512g-8gpu-1a2b3c": packages, cores of each package, GiB, GPUs, and a hash of the whole
+ * shape. The hash gives the same shape the same name in every file. */
 void machine_name(const struct machine *machine, char *name, size_t size);
 
 /* "2 packages, 8 NUMA domains, 64 cores, 128 threads, 512 GiB, 8 GPUs, 9 NICs". Returns text. */
 char *machine_describe(const struct machine *machine, char *text, size_t size);
 
-/* What machine has otherwise than usual: each difference one line of text, in a new NULL-terminated array (strings_free); empty if there
- * is none. NULL when out of memory. */
+/* How `machine` differs from `usual`: each difference is one line of text in a new NULL-terminated
+ * array (strings_free). The array is empty if there is no difference. NULL when out of memory. */
 char **machine_differences(const struct machine *machine, const struct machine *usual);
 
 #endif

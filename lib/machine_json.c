@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The shape of a node as JSON (machine.h): what is alike and stands together is written once, with its number. */
+/* The shape of a node as JSON (machine.h).
+ *
+ * Equal parts that stand together are written once, with their number. */
 #include "lib/machine.h"
 
 #include <stdbool.h>

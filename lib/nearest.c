@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The nodes that are nearest to those that a job has (nearest.h). */
+/* The idle nodes that are nearest to the nodes of a job (nearest.h). */
 #include "lib/nearest.h"
 
 #include <stdint.h>
@@ -8,20 +8,22 @@
 
 #define STEPS_MAX ((int64_t)1 << 22) /* some ten milliseconds */
 
-/* More pairs below one switch are better; of equally many, less loss. */
+/* The worth of a choice: more pairs below one switch are better; of equal numbers of pairs, less
+ * loss. */
 struct worth {
     int64_t pairs, loss;
 };
 
-/* The nodes below one switch at one level: a switch stands above leaves at several where it is the
- * top one. All nodes are one more group, above the top level. */
+/* The nodes below one switch at one level. A switch stands above leaf switches at several levels if
+ * it is the top of a short branch. All nodes together are one more group, above the top level. */
 struct group {
     int idle, free, own;
     int room;            /* how many of its nodes may be taken: idle, but no more than wanted */
-    int filled;          /* room of the groups in it that are merged by now */
+    int filled;          /* room of the groups within this one that are merged by now */
     int taken;           /* in the end */
     struct worth *worth; /* of taking 0, 1, … room nodes */
-    int *take;           /* how many of them, by how many the group above takes up to here */
+    /* How many nodes of them, by how many nodes the group above takes so far. */
+    int *take;
 };
 
 struct search {
@@ -41,7 +43,7 @@ static struct group *all_nodes(const struct search *search)
     return group_at(search, search->levels, PLACEMENT_NONE);
 }
 
-/* The group that the one of a switch at a level is in. */
+/* The group that contains the group of a switch at a level. */
 static struct group *group_of(const struct search *search, int level, int above)
 {
     if (level + 1 == search->levels)
@@ -76,8 +78,8 @@ static int64_t pairs_with(const struct group *group, int taken)
     return (int64_t)taken * group->own + (int64_t)taken * (taken - 1) / 2;
 }
 
-/* What is lost by taking so many of a leaf's nodes. Which leaves the job is on by now is not to be
- * chosen any more. */
+/* The loss from taking that many nodes of a leaf switch. The leaf switches on which the job already
+ * has nodes cannot be chosen any more. */
 static int64_t loss_of(const struct search *search, const struct group *leaf, int taken)
 {
     const int64_t most = (int64_t)search->map->node_count + search->growth + 1;
@@ -95,7 +97,7 @@ static int64_t loss_of(const struct search *search, const struct group *leaf, in
 
 static int begin_group(const struct search *search, struct group *group, bool is_leaf)
 {
-    if (!(group->worth = calloc((size_t)group->room + 1, sizeof(*group->worth))))
+    if ((group->worth = calloc((size_t)group->room + 1, sizeof(*group->worth))) == NULL)
         return -1;
     if (is_leaf) {
         group->filled = group->room;
@@ -110,15 +112,16 @@ static bool is_better(const struct worth *a, const struct worth *b)
     return a->pairs != b->pairs ? a->pairs > b->pairs : a->loss < b->loss;
 }
 
-/* What the group above can have with this one as well. */
+/* Add to the group above the choices that this group offers. */
 static int merge(struct group *above, struct group *group)
 {
     int filled = above->filled + group->room < above->room ? above->filled + group->room
                                                            : above->room;
 
-    if (!(group->take = calloc((size_t)filled + 1, sizeof(*group->take))))
+    if ((group->take = calloc((size_t)filled + 1, sizeof(*group->take))) == NULL)
         return -1;
-    /* From above, so that what is still to be read is that without this group. */
+    /* From the largest number down, so that values that are still to be read are those without this
+     * group. */
     for (int want = filled; want >= 0; want--) {
         int least = want > above->filled ? want - above->filled : 0;
         struct worth best = {-1, 0};
@@ -138,7 +141,7 @@ static int merge(struct group *above, struct group *group)
     return 0;
 }
 
-/* All groups of a level, which is complete, into those above. */
+/* Merge all groups of a level, which is complete, into the groups above. */
 static int merge_level(const struct search *search, int level)
 {
     int rc = 0;
@@ -151,7 +154,7 @@ static int merge_level(const struct search *search, int level)
         for (int i = 0; level > 0 && i <= group->room; i++)
             group->worth[i].pairs += pairs_with(group, i);
         to = group_of(search, level, above);
-        if (!to->worth)
+        if (to->worth == NULL)
             rc = begin_group(search, to, false);
         if (rc == 0)
             rc = merge(to, group);
@@ -171,7 +174,8 @@ static int solve(const struct search *search)
     return rc;
 }
 
-/* How many each group gives: of those in one group, the last one was merged with all others there. */
+/* Decide how many nodes each group gives. Of the groups within one group, the last was merged with
+ * all others. */
 static void share_out(const struct search *search)
 {
     all_nodes(search)->taken = search->count;
@@ -213,7 +217,7 @@ static void clear(struct search *search)
 {
     const size_t count = ((size_t)search->levels + 1) * ((size_t)search->map->switch_count + 1);
 
-    for (size_t i = 0; search->groups && i < count; i++) {
+    for (size_t i = 0; search->groups != NULL && i < count; i++) {
         free(search->groups[i].worth);
         free(search->groups[i].take);
     }
@@ -229,7 +233,7 @@ int nearest_nodes(const struct placement_map *map, const bool *idle, const bool 
     memset(set, 0, (size_t)map->node_count * sizeof(*set));
     search.groups = calloc(((size_t)search.levels + 1) * ((size_t)map->switch_count + 1),
                            sizeof(*search.groups));
-    if (!search.groups)
+    if (search.groups == NULL)
         return -1;
     count_nodes(&search);
     if (all_nodes(&search)->room == count &&

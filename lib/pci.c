@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a PCI device is (pci.h). */
+/* The kind of a PCI device (pci.h). */
 #include "lib/pci.h"
 
 #define CLASS_ETHERNET   0x0200

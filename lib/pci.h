@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a PCI device is, from its numbers (PCI Code and ID Assignment). */
+/* The kind of a PCI device, from its numbers (PCI Code and ID Assignment). */
 #ifndef ELASTIC_PCI_H
 #define ELASTIC_PCI_H
 
 #include <stdbool.h>
 
-/* class_id: base class and subclass, 0x0302. A device that computes: a 3D or other display controller,
- * a processing accelerator; a VGA controller only of who makes GPUs, for most servers have another one
- * that draws their console. */
+/* Is the device a GPU? class_id: base class and subclass, such as 0x0302. GPUs are 3D and other
+ * display controllers and processing accelerators. A VGA controller is a GPU only if its vendor
+ * makes GPUs: most servers have another VGA controller for their console. */
 bool pci_is_gpu(unsigned class_id, unsigned vendor_id);
 
-/* A network controller, also an InfiniBand one. */
+/* Is the device a network controller? InfiniBand controllers are, too. */
 bool pci_is_nic(unsigned class_id);
 
-/* A NIC for Ethernet. */
+/* Is the device a NIC for Ethernet? */
 bool pci_is_ethernet(unsigned class_id);
 
 #endif

@@ -10,7 +10,7 @@
 
 /* ---- the map --------------------------------------------------------------------------------- */
 
-/* The switch so many levels above a node, the top one where there are not so many. */
+/* The switch that many levels above a node; the top switch where there are fewer levels. */
 static int switch_above(const struct placement_map *map, int node, int level)
 {
     int at = map->switch_count > 0 ? map->leaf[node] : PLACEMENT_NONE;
@@ -76,8 +76,8 @@ void placement_tiers_clear(struct placement_tiers *tiers)
     *tiers = (struct placement_tiers){0};
 }
 
-/* Takes the tier's nodes, which are freed where they are no use: too few, all that there are, or those
- * of a tier before. */
+/* Takes over the tier's nodes. A tier that is of no use is freed: too few nodes, all nodes that
+ * there are, or the nodes of an earlier tier. */
 static void add_tier(const struct placement_map *map, struct placement_tiers *tiers,
                      const struct placement_tier *tier, int min, int all)
 {
@@ -104,7 +104,7 @@ struct search {
     const bool *free;
     int shapes;
     int *counts;  /* of free nodes, by switch and shape: a large table, of which little is in use */
-    size_t *used; /* where, at most one for each node */
+    size_t *used; /* indices of the used entries, at most one for each node */
     int used_count;
 };
 
@@ -117,11 +117,11 @@ static int search_begin(struct search *search, const struct placement_map *map, 
         if (map->shape[i] > most)
             most = map->shape[i];
     *search = (struct search){.map = map, .free = free, .shapes = most + 2};
-    /* One more of each, for what is not known. */
+    /* One more row and column, for nodes whose switch or shape is not known. */
     search->counts = calloc((size_t)(map->switch_count + 1) * (size_t)search->shapes,
                             sizeof(*search->counts));
     search->used = calloc((size_t)map->node_count + 1, sizeof(*search->used));
-    return search->counts && search->used ? 0 : -1;
+    return search->counts != NULL && search->used != NULL ? 0 : -1;
 }
 
 static void search_end(struct search *search)
@@ -153,8 +153,8 @@ static void count_level(struct search *search, int level)
     }
 }
 
-/* The group with the fewest free nodes, but at least need; or, with most, the most. Of equal ones the
- * first. */
+/* The group with the fewest free nodes, but at least need. With most: the group with the most free
+ * nodes. Of equal groups the first. */
 static bool find_group(struct search *search, int level, int need, bool most, struct group *found)
 {
     const size_t shapes = (size_t)search->shapes;
@@ -184,7 +184,7 @@ static int add_group(const struct placement_map *map, struct placement_tiers *ti
     struct placement_tier tier = {
         .level = group->level, .above = group->above, .shape = group->shape, .free = group->free};
 
-    if (!(tier.nodes = calloc((size_t)map->node_count + 1, sizeof(bool))))
+    if ((tier.nodes = calloc((size_t)map->node_count + 1, sizeof(bool))) == NULL)
         return -1;
     for (int i = 0; i < map->node_count; i++)
         tier.nodes[i] = usable[i] && map->shape[i] == group->shape &&
@@ -194,8 +194,8 @@ static int add_group(const struct placement_map *map, struct placement_tiers *ti
     return 0;
 }
 
-/* Of the leaf switches with nodes of the set: the one where so many are free and as few more as
- * possible, or else the most, if it has min. */
+/* Add the best leaf switch with nodes of the set: the one where that many are free, and as few more
+ * as possible. If there is none: the leaf switch with the most, if it has min. */
 static int add_leaf(const struct placement_map *map, struct placement_tiers *tiers,
                     const bool *usable, const bool *free_nodes, const bool *set, int min,
                     int wanted)
@@ -203,7 +203,7 @@ static int add_leaf(const struct placement_map *map, struct placement_tiers *tie
     bool *both = calloc((size_t)map->node_count + 1, sizeof(*both));
     struct search search = {0};
     struct group leaf;
-    int rc = both ? search_begin(&search, map, both) : -1;
+    int rc = both != NULL ? search_begin(&search, map, both) : -1;
 
     for (int i = 0; rc == 0 && i < map->node_count; i++)
         both[i] = free_nodes[i] && set[i];
@@ -218,7 +218,7 @@ static int add_leaf(const struct placement_map *map, struct placement_tiers *tie
 int placement_keep(const struct placement_map *map, const struct placement_claim *claims, int count,
                    bool *free_nodes)
 {
-    struct search search; /* its counts: of nodes that are claimed */
+    struct search search; /* with the counts of claimed nodes */
     int rc = search_begin(&search, map, free_nodes);
 
     for (int i = 0; i < count && rc == 0; i++)
@@ -247,10 +247,10 @@ static int add_leaf_of(const struct placement_map *map, struct placement_tiers *
     bool *set = calloc((size_t)map->node_count + 1, sizeof(*set));
     int rc = -1;
 
-    for (int i = 0; set && i < map->node_count; i++)
+    for (int i = 0; set != NULL && i < map->node_count; i++)
         set[i] = map->shape[i] == group->shape &&
                  switch_above(map, i, group->level) == group->above;
-    if (set)
+    if (set != NULL)
         rc = add_leaf(map, tiers, usable, free_nodes, set, min, max);
     free(set);
     return rc;
@@ -280,7 +280,7 @@ int placement_base(const struct placement_map *map, const struct placement_room 
 
 /* ---- extensions ------------------------------------------------------------------------------ */
 
-/* The shape of most nodes of a set; of equal ones the first. */
+/* The shape of most nodes of a set; of equally frequent shapes the first. */
 static int common_shape(const struct placement_map *map, const bool *nodes)
 {
     int best = PLACEMENT_NONE, most = 0;
@@ -288,7 +288,7 @@ static int common_shape(const struct placement_map *map, const bool *nodes)
     for (int i = 0; i < map->node_count; i++) {
         int same = 0;
 
-        /* Each shape is counted where it is first seen. A job has few shapes, mostly one. */
+        /* Each shape is counted where it first occurs. A job has few shapes, mostly one. */
         if (!nodes[i] || (most > 0 && map->shape[i] == best))
             continue;
         for (int k = 0; k < map->node_count; k++)
@@ -301,8 +301,8 @@ static int common_shape(const struct placement_map *map, const bool *nodes)
     return best;
 }
 
-/* Marks, for each switch, whether it is that of a level above one of the nodes. above[0]: no switch.
- * Returns it if it is only one, else PLACEMENT_NONE. */
+/* Mark each switch that is the switch at that level above one of the nodes. above[0] stands for no
+ * switch. Returns the marked switch if there is only one, else PLACEMENT_NONE. */
 static int mark_above(const struct placement_map *map, const bool *nodes, int level, bool *above)
 {
     int only = PLACEMENT_NONE, count = 0;
@@ -325,12 +325,15 @@ struct wish {
     const struct placement_room *room;
     const bool *nodes;
     int min, growth;
-    bool *above;  /* room for mark_above */
-    bool *before; /* the nodes of the level before: no leaf of those is better than all of them */
+    bool *above; /* room for mark_above */
+    /* The nodes of the level before: a leaf switch of that level is never better than all of
+     * them. */
+    bool *before;
 };
 
-/* The nodes of a shape that are nearest to the job's. Below one leaf switch, all usable ones are as
- * good; below several, these very ones, as Slurm would look for those that are near each other only. */
+/* Add the nodes of a shape that are nearest to the job's nodes. Below one leaf switch all usable
+ * nodes are as good. Below several leaf switches the set has only the nearest nodes: Slurm would
+ * choose nodes that are near each other only. */
 static int add_nearest(const struct wish *wish, struct placement_tiers *tiers, int shape)
 {
     const struct placement_map *map = wish->map;
@@ -340,9 +343,9 @@ static int add_nearest(const struct wish *wish, struct placement_tiers *tiers, i
     int leaves = -1;
 
     tier.nodes = calloc((size_t)map->node_count + 1, sizeof(bool));
-    for (int i = 0; idle && i < map->node_count; i++)
+    for (int i = 0; idle != NULL && i < map->node_count; i++)
         idle[i] = wish->room->idle[i] && (shape == PLACEMENT_ANY || map->shape[i] == shape);
-    if (idle && tier.nodes)
+    if (idle != NULL && tier.nodes != NULL)
         leaves = nearest_nodes(map, idle, wish->room->free, wish->nodes, wish->min,
                                wish->growth - wish->min, tier.nodes);
     tier.nearest = leaves > 1;
@@ -365,15 +368,15 @@ static int add_nearest(const struct wish *wish, struct placement_tiers *tiers, i
     return 0;
 }
 
-/* The nodes of a shape below the switches of a level, and before them those of the best leaf that is
- * new at this level. */
+/* Add the nodes of a shape below the switches of a level. Before them, add the nodes of the best
+ * leaf switch that is new at this level. */
 static int add_level(const struct wish *wish, struct placement_tiers *tiers, int level, int shape)
 {
     const struct placement_map *map = wish->map;
     struct placement_tier tier = {.level = level, .shape = shape, .above = PLACEMENT_NONE};
     int rc = 0;
 
-    if (!(tier.nodes = calloc((size_t)map->node_count + 1, sizeof(bool))))
+    if ((tier.nodes = calloc((size_t)map->node_count + 1, sizeof(bool))) == NULL)
         return -1;
     if (level != PLACEMENT_ANY)
         tier.above = mark_above(map, wish->nodes, level, wish->above);
@@ -392,7 +395,8 @@ static int add_level(const struct wish *wish, struct placement_tiers *tiers, int
     return rc;
 }
 
-#define LEVELS_MAX 3 /* that are tried one by one; in deeper trees all that is above them is one */
+/* Levels that are tried one by one; in deeper trees all levels above count as one. */
+#define LEVELS_MAX 3
 
 int placement_extension(const struct placement_map *map, const struct placement_room *room,
                         const bool *nodes, int min, int growth, struct placement_tiers *tiers)
@@ -406,7 +410,7 @@ int placement_extension(const struct placement_map *map, const struct placement_
                         growth < min ? min : growth,
                         calloc((size_t)map->switch_count + 1, sizeof(bool)),
                         calloc((size_t)map->node_count + 1, sizeof(bool))};
-    int rc = wish.above && wish.before ? 0 : -1;
+    int rc = wish.above != NULL && wish.before != NULL ? 0 : -1;
 
     *tiers = (struct placement_tiers){0};
     if (rc == 0)
@@ -426,8 +430,9 @@ int placement_extension(const struct placement_map *map, const struct placement_
 
 /* ---- victims --------------------------------------------------------------------------------- */
 
-#define CELLS_MAX  (1 << 20)          /* of the table below: a few milliseconds, 8 MiB */
-#define BASE_COST  ((int64_t)1 << 32) /* of a base's node: more than all other nodes together */
+#define CELLS_MAX (1 << 20) /* of the table below: a few milliseconds, 8 MiB */
+/* Weight of a base's node: more than all other nodes together. */
+#define BASE_COST  ((int64_t)1 << 32)
 #define IMPOSSIBLE (INT64_MAX / 2)
 
 static int compare_numbers(int64_t a, int64_t b)
@@ -440,7 +445,8 @@ struct ranking {
     int64_t top; /* the highest priority of an extension */
 };
 
-/* A base is no easier to have than any extension; among rigid jobs it has the priority that it has. */
+/* A base has at least the priority of any extension. Among rigid jobs a base keeps its own
+ * priority. */
 static int64_t priority_of(const struct ranking *ranking, const struct placement_candidate *at)
 {
     return at->kind == PLACEMENT_BASE && at->priority < ranking->top ? ranking->top : at->priority;
@@ -487,8 +493,9 @@ static void rank(struct ranking *ranking, int count, int *order)
         qsort_r(order, (size_t)count, sizeof(*order), compare_entries, ranking);
 }
 
-/* Of the ordered candidates, how many must be looked at: all of the lowest priorities that together
- * have enough, of the highest of them bases only where the others are not. 0: not even all have. */
+/* How many of the ordered candidates must be looked at. These are all of the lowest priorities that
+ * together have enough nodes. Of the highest of these priorities, bases are included only if the
+ * other jobs are not enough. 0: all candidates together have too few. */
 static int enough(const struct ranking *ranking, const int *order, int count, int need)
 {
     int64_t usable = 0;
@@ -499,8 +506,9 @@ static int enough(const struct ranking *ranking, const int *order, int count, in
                                                                : NULL;
 
         usable += at->usable;
-        if (usable >= need && (!next || priority_of(ranking, next) != priority_of(ranking, at) ||
-                               (next->kind == PLACEMENT_BASE) != (at->kind == PLACEMENT_BASE)))
+        if (usable >= need &&
+            (next == NULL || priority_of(ranking, next) != priority_of(ranking, at) ||
+             (next->kind == PLACEMENT_BASE) != (at->kind == PLACEMENT_BASE)))
             return i + 1;
     }
     return 0;
@@ -511,15 +519,15 @@ static int64_t cost_of(const struct placement_candidate *candidate)
     return candidate->nodes * (candidate->kind == PLACEMENT_BASE ? BASE_COST + 1 : 1);
 }
 
-/* The cost of the cheapest set among candidates i, i + 1, … that gives need nodes is best[i][need];
- * with it, those that belong to the first such set in the order are picked. */
+/* best[i][need] is the cost of the cheapest set among candidates i, i + 1, … that gives need nodes.
+ * Picked are the members of the first such set in the order. */
 static int pick_cheapest(const struct placement_candidate *list, const int *order, int count,
                          int need, bool *picked)
 {
     size_t row = (size_t)need + 1;
     int64_t *best = calloc(((size_t)count + 1) * row, sizeof(*best));
 
-    if (!best)
+    if (best == NULL)
         return -1;
     for (int want = 1; want <= need; want++)
         best[(size_t)count * row + (size_t)want] = IMPOSSIBLE;
@@ -539,7 +547,7 @@ static int pick_cheapest(const struct placement_candidate *list, const int *orde
         int left = want > at->usable ? want - at->usable : 0;
         const int64_t *rest = &best[((size_t)i + 1) * row];
 
-        /* A job that gives nothing never belongs to it, even where it costs nothing. */
+        /* A job that gives no nodes is never part of the set, even where it costs nothing. */
         picked[i] = at->usable > 0 &&
                     rest[left] + cost_of(at) == best[(size_t)i * row + (size_t)want];
         if (picked[i])
@@ -549,7 +557,8 @@ static int pick_cheapest(const struct placement_candidate *list, const int *orde
     return 0;
 }
 
-/* Where there are too many: in order until it is enough, and then without those that are too much. */
+/* For lists that are too long: pick in order until there are enough nodes, then drop the picked
+ * jobs that are not needed. */
 static void pick_in_order(const struct placement_candidate *list, const int *order, int count,
                           int need, bool *picked)
 {
@@ -567,12 +576,12 @@ static void pick_in_order(const struct placement_candidate *list, const int *ord
     }
 }
 
-/* Moves the picked ones to the front; both parts stay in order. */
+/* Move the picked jobs to the front. Both parts stay in order. */
 static int move_picked(int *order, int count, const bool *picked)
 {
     int *rest = malloc((size_t)count * sizeof(*rest)), moved = 0, kept = 0;
 
-    if (!rest)
+    if (rest == NULL)
         return -1;
     for (int i = 0; i < count; i++) {
         if (picked[i])
@@ -595,7 +604,7 @@ int placement_victims(const struct placement_candidate *list, int count, int nee
     considered = need > 0 ? enough(&ranking, order, count, need) : 0;
     if (considered == 0)
         return 0;
-    if (!(picked = calloc((size_t)count, sizeof(*picked))))
+    if ((picked = calloc((size_t)count, sizeof(*picked))) == NULL)
         return -1;
     if (((int64_t)considered + 1) * ((int64_t)need + 1) <= CELLS_MAX)
         rc = pick_cheapest(list, order, considered, need, picked);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* On which nodes elastic jobs should be, and which extension jobs leave first. Pure.
  *
- * Two things make nodes belong together: the switches above them, and their shape (what they are
- * made of). Nothing here decides whether a job fits a node: the answers are sets of nodes, the best
- * one first, that Slurm is to try in turn.
+ * Two things make nodes belong together: the switches above them, and their shape (their hardware).
+ * Nothing here decides whether a job fits a node. The answers are sets of nodes that Slurm is to
+ * try in turn, the best set first.
  *
  * A set of nodes is an array of bool with one element for each node. */
 #ifndef ELASTIC_PLACEMENT_H
@@ -17,21 +17,25 @@
 /* The nodes of a cluster. The arrays belong to the caller. */
 struct placement_map {
     int node_count;
-    const int
-        *shape;      /* of each node, PLACEMENT_NONE: not known. Those are alike among themselves */
-    const int *leaf; /* the switch of each node, PLACEMENT_NONE: none */
-    int switch_count;  /* 0: no switches are known, all nodes are equally near */
-    const int *parent; /* of each switch, PLACEMENT_NONE: it is at the top. No circles */
+    /* The shape of each node. PLACEMENT_NONE: not known. Nodes without a known shape count as
+     * alike. */
+    const int *shape;
+    const int *leaf;  /* the switch of each node, PLACEMENT_NONE: none */
+    int switch_count; /* 0: no switches are known, all nodes are equally near */
+    /* The switch above each switch, PLACEMENT_NONE: it is at the top. No circles. */
+    const int *parent;
 };
 
-/* Levels from the leaf switches to the top, at least 1. A map without switches has one. */
+/* Levels from the leaf switches to the top, at least 1. A map without switches has one level. */
 int placement_levels(const struct placement_map *map);
 
-/* The switch above one, itself at the top. PLACEMENT_NONE stays that. */
+/* The switch above the switch `at`. A switch at the top gives itself, PLACEMENT_NONE gives
+ * PLACEMENT_NONE. */
 int placement_next_above(const struct placement_map *map, int at);
 
-/* How far two nodes are from each other: the number of levels up from the leaf switches to the first
- * switch above both, 0 on the same one; the number of levels where no switch is above both. */
+/* How far two nodes are from each other. This is the number of levels up from the leaf switches to
+ * the first switch above both nodes; 0 for nodes on the same leaf switch. Where no switch is above
+ * both nodes, it is the number of levels. */
 int placement_distance(const struct placement_map *map, int a, int b);
 
 #define PLACEMENT_TIERS_MAX 12
@@ -41,11 +45,11 @@ int placement_distance(const struct placement_map *map, int a, int b);
 struct placement_tier {
     bool *nodes;
     int count; /* of nodes */
-    int level; /* of the switch that they are below, 0: a leaf. PLACEMENT_ANY: none in particular */
-    int above; /* that switch; PLACEMENT_NONE: none or several (of the base's nodes) */
-    int shape; /* theirs, PLACEMENT_NONE: not known. PLACEMENT_ANY */
-    int free;  /* of them, the number that was free; of bases only */
-    bool nearest; /* the very nodes that are, below several leaf switches */
+    int level; /* of the switch above all nodes, 0: a leaf. PLACEMENT_ANY: no particular switch */
+    int above; /* that switch; PLACEMENT_NONE: none, or several (of the base's nodes) */
+    int shape; /* of all nodes, PLACEMENT_NONE: not known. PLACEMENT_ANY: any shape */
+    int free;  /* free nodes among them; of bases only */
+    bool nearest; /* these very nodes are the nearest, below several leaf switches */
 };
 
 struct placement_tiers {
@@ -53,45 +57,52 @@ struct placement_tiers {
     struct placement_tier tier[PLACEMENT_TIERS_MAX];
 };
 
-/* What a running elastic job may still grow by, next to its first node: that has the leaf switch and
- * the shape of the nodes it should have. */
+/* The nodes by which a running elastic job may still grow. They should have the leaf switch and the
+ * shape of the job's first node. */
 struct placement_claim {
     int node;
     int growth; /* nodes, 0 or less: none */
 };
 
-/* Clear those of the free nodes that running jobs are to grow into, so that the next one goes
- * elsewhere. 0, or -1 if there is no memory. */
+/* Clear those free nodes into which running jobs are to grow, so that the next job goes elsewhere.
+ * 0, or -1 when out of memory. */
 int placement_keep(const struct placement_map *map, const struct placement_claim *claims, int count,
                    bool *free_nodes);
 
-/* Which nodes there are for a job. */
+/* The nodes of a cluster from a job's point of view. */
 struct placement_room {
-    const bool *usable; /* it may have at all */
-    const bool *idle;   /* of those: that nobody has now */
-    const bool *free;   /* of those: that are not kept for others */
+    const bool *usable; /* nodes that the job may have at all */
+    const bool *idle;   /* of the usable nodes: no job has them now */
+    const bool *free;   /* of the idle nodes: they are not kept for other jobs */
 };
 
 /* The sets of nodes to be tried for a base job of min nodes that may grow to max.
  *
- * First the leaf switch where max nodes of one shape are free, and as few more as possible; where
- * no leaf has so many, the lowest switch that has, and of the leaves below it the one with the most
- * (if that has min). Where there is no such switch at all, the leaf with the most. What the caller
- * tries last, all of usable, is not among them.
+ * The first set is the leaf switch where max nodes of one shape are free, and as few more as
+ * possible. Where no leaf switch has that many, it is the lowest switch that has. Below that switch
+ * the leaf switch with the most free nodes follows, if it has min of them. Where no switch at all
+ * has that many, it is the leaf switch with the most. The set of all usable nodes, which the caller
+ * tries last, is not among the results.
  *
- * 0, or -1 if there is no memory. The caller clears tiers in both cases. */
+ * Returns 0, or -1 when out of memory. The caller clears tiers in both cases. */
 int placement_base(const struct placement_map *map, const struct placement_room *room, int min,
                    int max, struct placement_tiers *tiers);
 
-/* The sets of nodes to be tried for an extension of min nodes of an elastic job that may have growth
- * more (at least min) and has nodes now. First the min idle ones of its shape that are nearest to
- * them (nearest.h); where those are below one leaf switch, all that are usable there. Then those of its
- * shape on its leaf switches; then below the next switches up, and so on; then the same without
- * regard to the shape. Below other than its own leaf switches, first the leaf where growth nodes of
- * its shape are free, and as few more as possible, else the one with the most. What the caller tries
- * last, all of usable, is not among them, nor the same set twice.
+/* The sets of nodes to be tried for an extension of min nodes. Its elastic job has `nodes` now and
+ * may have `growth` more (at least min). In this order:
  *
- * A job's shape is that of most of its nodes. Result: as placement_base. */
+ * 1. The min idle nodes of the job's shape that are nearest to its nodes (nearest.h). Where these
+ * are below one leaf switch: all usable nodes of the shape there.
+ *
+ * 2. Nodes of the job's shape on its leaf switches, then below the next switches up, and so on.
+ *
+ * 3. The same as 2. without regard to the shape.
+ *
+ * Below other leaf switches than the job's own, the leaf switch where growth nodes of the shape are
+ * free, and as few more as possible, comes first; else the leaf switch with the most. The set of
+ * all usable nodes, which the caller tries last, is not among the results. No set comes twice.
+ *
+ * A job's shape is the shape of most of its nodes. Result: as placement_base. */
 int placement_extension(const struct placement_map *map, const struct placement_room *room,
                         const bool *nodes, int min, int growth, struct placement_tiers *tiers);
 
@@ -107,25 +118,26 @@ enum placement_kind {
 struct placement_candidate {
     uint32_t job;
     enum placement_kind kind;
-    int64_t priority; /* lower ones are preempted first, as the site has it */
-    int64_t start;    /* when it began, in seconds */
-    int nodes;        /* that it has, and that leave with it */
-    int usable;       /* of them, those that the request could use */
-    int distance;     /* of an extension: of its farthest node from its base */
+    int64_t priority; /* jobs of lower priority are preempted first, as the site has it */
+    int64_t start;    /* when the job began, in seconds */
+    int nodes;        /* nodes of the job; all of them leave with it */
+    int usable;       /* of these nodes, the number that the request could use */
+    int distance;     /* of an extension: distance of its farthest node from its base */
 };
 
-/* Which jobs are to leave for a request that lacks need nodes (> 0).
+/* Which jobs are to leave for a request that lacks `need` nodes (> 0).
  *
- * order: room for count indices of list; they are put into the order in which the jobs are best
- * preempted: by priority, where that of a base is at least that of every extension; bases last of
- * their priority; extensions before rigid jobs; far from their base before near; younger before older;
- * larger job ids first.
+ * `order` has room for count indices of list. It is filled with all jobs in the order in which they
+ * are best preempted: by priority, where a base counts with at least the priority of every
+ * extension; bases last of their priority; extensions before rigid jobs; far from their base before
+ * near; younger before older; larger job ids first.
  *
- * Then those that leave are moved to the front, in that order, and their number is returned: no job
- * leaves whose priority is higher than that of all that would do; of those that need be looked at then
- * no base leaves where anything else does, and no set with fewer nodes in all would do. Of equal sets,
- * it is the first in that order.
- * 0: all together would not do. -1: no memory. */
+ * Then the jobs that leave are moved to the front, in that order, and their number is returned.
+ * Three rules choose them. No job leaves whose priority is higher than needed. Among the jobs up to
+ * that priority no base leaves where other jobs are enough. No set of jobs with fewer nodes in all
+ * would do. Of equal sets, the first in the order above is taken.
+ *
+ * 0: all jobs together are not enough. -1: out of memory. */
 int placement_victims(const struct placement_candidate *list, int count, int need, int *order);
 
 #endif

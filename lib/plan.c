@@ -53,7 +53,7 @@ static void cancel(struct plan_output *out, uint32_t job, bool failed)
     out->cancel_failed[out->cancel_count++] = failed;
 }
 
-/* When another is to take its place because its time runs out; 0: never. */
+/* When another extension is to replace this one because its time runs out; 0: never. */
 static double ending_since(const struct plan_extension *ext)
 {
     double ahead = (ext->leaves - ext->since) / 4;
@@ -68,7 +68,8 @@ static bool ending(const struct plan_input *in, const struct plan_extension *ext
     return ext->unwanted || (ending_since(ext) > 0 && in->now >= ending_since(ext));
 }
 
-/* May this member be part of the next world? Newcomers of an extension come together or not at all. */
+/* May this member be part of the next world? Newcomers of an extension come together or not at
+ * all. */
 static bool eligible(const struct plan_input *in, const struct plan_output *out,
                      const struct plan_member *m)
 {
@@ -106,7 +107,8 @@ static int at_most(int a, int b)
     return a < b ? a : b;
 }
 
-/* Members that may be part of the next world, of these those with the state, and those of the present one; without those of a job (0: with all). */
+/* Counts of members that may be part of the next world: all, those with the state, and those of the
+ * present world. Without the members of one job (0: with all). */
 struct strength {
     int members, holders, present;
 };
@@ -138,7 +140,7 @@ static int count_present(const struct plan_input *in)
     return present;
 }
 
-/* Nodes of the base that the job has but cannot use now: they will be newcomers. */
+/* Nodes of the base that the job has but cannot use now: they will be newcomers later. */
 static int coming(const struct plan_input *in, const struct plan_output *out)
 {
     int nodes = in->base_nodes - in->base_lost;
@@ -148,7 +150,8 @@ static int coming(const struct plan_input *in, const struct plan_output *out)
     return nodes;
 }
 
-/* Would too few that have the state be left for those that have not, or none to train until these are ready? */
+/* Would the next world keep too few members with the state for its newcomers, or none that could
+ * train until the newcomers are ready? */
 static bool too_few(const struct plan_input *in, const struct plan_output *out,
                     struct strength rest, struct strength all, int keep)
 {
@@ -161,13 +164,13 @@ static bool too_few(const struct plan_input *in, const struct plan_output *out,
            (keep > 1 && newcomers && !goes_on && sizes_floor(in->sizes, all.holders) > 0);
 }
 
-/* Give an extension back, unless it is needed for its state. */
+/* Give an extension back, unless its state is needed. */
 static bool let_go(const struct plan_input *in, struct plan_output *out,
                    const struct plan_extension *ext, int keep)
 {
     struct strength all, rest;
 
-    out->keeps_going = true; /* they are still there */
+    out->keeps_going = true; /* the survivors are still there */
     all = strength_without(in, out, 0);
     rest = strength_without(in, out, ext->job);
     out->keeps_going = false;
@@ -181,7 +184,8 @@ static bool let_go(const struct plan_input *in, struct plan_output *out,
     return true;
 }
 
-/* Those that are to go, though nobody waits for their nodes, are members for as long as they are needed. */
+/* Members that are `going` stay in the world for as long as they are needed, though nobody waits
+ * for their nodes. */
 static void keep_going(const struct plan_input *in, struct plan_output *out, int keep)
 {
     struct strength all, rest = strength_without(in, out, 0);
@@ -193,8 +197,9 @@ static void keep_going(const struct plan_input *in, struct plan_output *out, int
         out->retained_nodes += all.members - rest.members;
 }
 
-/* Extensions to drop so that the job holds no more than its target: those that wait first, then the newest; as few nodes as
- * possible beyond what is needed (a smaller extension is then asked for anew). */
+/* Drop extensions so that the job holds no more than its target: waiting extensions first, then the
+ * newest. As few nodes as possible are dropped beyond the need; a smaller extension is then asked
+ * for. */
 static void drop_excess(const struct plan_input *in, struct plan_output *out, int have, int keep)
 {
     int excess = have - in->target;
@@ -243,10 +248,11 @@ static int count_nodes(const struct plan_input *in, const struct plan_output *ou
     return nodes;
 }
 
-/* An extension whose time runs out goes as soon as the world keeps its size without it, one that is unwanted in any case. */
+/* An extension whose time runs out is dropped as soon as the world keeps its size without it. An
+ * unwanted extension is dropped in any case. */
 static void drop_replaced(const struct plan_input *in, struct plan_output *out, int keep)
 {
-    int present = count_present(in); /* none, while lost ones are replaced */
+    int present = count_present(in); /* none, while lost nodes are replaced */
     int size = sizes_floor(in->sizes, at_most(present > 0 ? present : in->before_loss, in->target));
 
     for (int i = 0; i < in->extension_count; i++) {
@@ -264,7 +270,8 @@ static void drop_replaced(const struct plan_input *in, struct plan_output *out, 
     }
 }
 
-/* Has a world ended because of lost nodes, and could the next, if it began now, not be as large? Each begins with a checkpoint: better once than twice. */
+/* Has a world ended because of lost nodes, and would the next world be smaller if it began now?
+ * Each world begins with a checkpoint: once is better than twice. */
 static bool replaces(const struct plan_input *in, const struct plan_output *out)
 {
     int size = sizes_floor(in->sizes, at_most(in->before_loss, in->target));
@@ -273,14 +280,15 @@ static bool replaces(const struct plan_input *in, const struct plan_output *out)
            sizes_floor(in->sizes, at_most(strength_without(in, out, 0).members, in->target)) < size;
 }
 
-/* Is training at a stand until nodes come? Then there is nothing to be gained by asking for them later. */
+/* Does the training stand still until nodes come? Then it gains nothing from asking later. */
 static bool needs_nodes(const struct plan_input *in, const struct plan_output *out)
 {
     return replaces(in, out) ||
            (in->base_lost > 0 && sizes_floor(in->sizes, strength_without(in, out, 0).members) == 0);
 }
 
-/* Extensions that will not do: agents that never come, requests too large for what is free, or for later when they are needed now. */
+/* Drop extensions that will not succeed: their agents never come, they ask for more nodes than are
+ * free, or they begin later than they are needed. */
 static void drop_failed(const struct plan_input *in, struct plan_output *out)
 {
     for (int i = 0; i < in->extension_count; i++) {
@@ -306,7 +314,8 @@ static void drop_failed(const struct plan_input *in, struct plan_output *out)
     }
 }
 
-/* The number of nodes that `increments` more allowed sizes add to what is there, at most up to target; 0: none fits. */
+/* The number of nodes that `increments` more allowed sizes add to the present nodes, up to the
+ * target. 0: no size fits. */
 static int nodes_for(const struct plan_input *in, int have, int increments, int *used)
 {
     int size = have;
@@ -336,8 +345,8 @@ static void decide_submit(const struct plan_input *in, struct plan_output *out)
     nodes_for(in, have, SIZES_NODES_MAX, &room);
     if (room == 0)
         return;
-    /* 1, 2, 4, … so that many nodes take few jobs; never more than half of what is left, so that small ones come last and a small
-     * preemptor finds a small victim. */
+    /* 1, 2, 4, … increments, so that many nodes take few jobs. Never more than half of the rest, so
+     * that small extensions come last: then a small preemptor finds a small victim. */
     wanted = in->last_increments * 2;
     if (wanted > (room + 1) / 2)
         wanted = (room + 1) / 2;
@@ -374,7 +383,7 @@ static bool settling(const struct plan_input *in, struct plan_output *out, doubl
         }
     }
     if (out->submit > 0 && out->submit_delay <= 0) {
-        /* One more is being asked for right now. */
+        /* One more increment is being asked for at this moment. */
         wait = true;
         wake_at(in, out, in->now + PLAN_SETTLE);
     }
@@ -391,12 +400,13 @@ static bool is_chosen(const struct plan_output *out, int id)
     return false;
 }
 
-/* Joined extensions that the world does not use go back after a while. Those of the world that is are used until another one has begun: their
- * workers may be what is left of it, and wait with its state until there are enough. */
+/* Joined extensions that the world does not use go back after a while. Extensions of the present
+ * world stay until another world has begun. Their workers may be all that is left of the world, and
+ * wait with its state until there are enough nodes. */
 static void drop_parked(const struct plan_input *in, struct plan_output *out)
 {
     if (replaces(in, out))
-        return; /* with others they may make a size that is allowed */
+        return; /* with other extensions they may make an allowed size */
     for (int i = 0; i < in->extension_count; i++) {
         const struct plan_extension *ext = &in->extensions[i];
         bool used = false;
@@ -418,7 +428,8 @@ static void drop_parked(const struct plan_input *in, struct plan_output *out)
     }
 }
 
-/* Do nodes come that could be in the place of lost ones? One of the base that is back in time is welcome, but is left out for a while, as a rule. */
+/* Are nodes on their way that could replace lost ones? A node of the base that is back in time
+ * could, but as a rule it is left out for a while. */
 static bool any_come(const struct plan_input *in, const struct plan_output *out)
 {
     if (out->submit > 0 && in->submit_error == NULL)
@@ -511,8 +522,8 @@ static void explain_more(const struct plan_input *in, struct plan_output *out)
                  count_nodes_text(first->nodes).text, first->begin - in->now);
     else if (first != NULL && first->state == PLAN_PENDING)
         snprintf(buf, size, "extension job %u (%s, pool %s) is pending: %s", first->job,
-                 count_nodes_text(first->nodes).text, first->pool ? first->pool : "?",
-                 first->reason ? first->reason : "just submitted");
+                 count_nodes_text(first->nodes).text, first->pool != NULL ? first->pool : "?",
+                 first->reason != NULL ? first->reason : "just submitted");
     else if (in->submit_error != NULL)
         snprintf(buf, size, "sbatch refused the last extension: %s", in->submit_error);
     else if (first != NULL && first->state == PLAN_SUBMITTING)
@@ -522,8 +533,10 @@ static void explain_more(const struct plan_input *in, struct plan_output *out)
         snprintf(buf, size, "the next extension is about to be submitted");
 }
 
-/* Those that are new in the world stand along the tree of switches, beginning near the last that stays and ending near rank 0, to which the
- * ring returns. Who is in the world has been decided: this is only the order. Rank 0 of a first world is who was first. */
+/* Put the members that are new in the world in order along the tree of switches. The order begins
+ * near the last member that stays and ends near rank 0, to which the ring returns. Which members
+ * are in the world has been decided before. Rank 0 of a first world is the member that was
+ * first. */
 static int place_newcomers(const struct plan_member **list, int size)
 {
     int first = 0, count, *order;
@@ -553,8 +566,8 @@ static int place_newcomers(const struct plan_member **list, int size)
     return count == 0 ? 0 : -1;
 }
 
-/* Of how many members the next world is. Those that have been retained_nodes are in it until newcomers have the state, too: beyond the target, if it cannot be
- * helped. */
+/* The number of members of the next world. Retained members are part of it until newcomers have the
+ * state, even beyond the target if there is no other way. */
 static int size_of_next(const struct plan_input *in, const struct plan_output *out,
                         struct strength all)
 {
@@ -576,8 +589,8 @@ static bool is_spared(const struct plan_output *out, const struct plan_member *m
     return m->going;
 }
 
-/* Where no larger size is allowed some that have been retained_nodes make room for newcomers: the last of them, so that no less than `keep` stay. Those with the
- * state are the first of the list. */
+/* Where no larger size is allowed, some retained members make room for newcomers: the last of them,
+ * so that at least `keep` stay. Members with the state are at the front of the list. */
 static void make_room(const struct plan_output *out, const struct plan_member **list, int holders,
                       int count, int keep)
 {
@@ -594,7 +607,8 @@ static void make_room(const struct plan_output *out, const struct plan_member **
     }
 }
 
-/* Fill out->order with the eligible members, best first, and out->size. Returns their number, -1 when out of memory. */
+/* Fill out->order with the eligible members, best first, and out->size. Returns their number, -1
+ * when out of memory. */
 static int sort_members(const struct plan_input *in, struct plan_output *out, int keep,
                         double *oldest_newcomer)
 {
@@ -628,7 +642,8 @@ static int sort_members(const struct plan_input *in, struct plan_output *out, in
     return count;
 }
 
-/* What goes back, and who is in the next world, in which at least so many shall have the state. Returns as sort_members does. */
+/* Decide which extensions go back, and which members are in the next world. At least that many of
+ * them shall have the state. Returns as sort_members does. */
 static int choose_members(const struct plan_input *in, struct plan_output *out, int keep,
                           double *oldest_newcomer)
 {
@@ -650,7 +665,8 @@ int plan_decide(const struct plan_input *in, struct plan_output *out)
     holders = strength_without(in, out, 0).holders;
     if (out->retained_nodes > 0 && out->size > 0 && out->size <= PLAN_HOLDERS &&
         out->size <= holders && usable > holders) {
-        /* There is no world in which newcomers could get the state of as many: of one, then. */
+        /* No world is possible in which newcomers could get the state from that many members: then
+         * from one. */
         plan_clear(out);
         usable = choose_members(in, out, 1, &oldest_newcomer);
     }

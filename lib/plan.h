@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What an elastic job should do now: which members form the world, what to ask Slurm for, what to give back, and why.
+/* What an elastic job should do now: members of the world, requests to Slurm, and the reasons.
  *
- * Pure: the leader describes the situation, plan_decide answers. Nothing here remembers anything; whatever the next decision depends
- * on is part of the description. All times are seconds on one monotonic clock. */
+ * Pure: the leader describes the situation, plan_decide answers. Nothing here remembers anything:
+ * all that the next decision depends on is part of the description. All times are seconds on one
+ * monotonic clock. */
 #ifndef ELASTIC_PLAN_H
 #define ELASTIC_PLAN_H
 
@@ -23,12 +24,13 @@ struct plan_extension {
     uint32_t job; /* 0 while submitting */
     int nodes;
     enum plan_extension_state state;
-    double since;  /* when it entered the state */
+    double since;  /* when the extension entered the state */
     double begin;  /* not eligible before; 0: at once */
     double leaves; /* has to go then because of its time limit; 0: not before the base */
-    bool unwanted; /* one of its nodes cannot be used, and Slurm takes back all of them or none */
+    /* One of its nodes cannot be used, and Slurm takes back all of its nodes or none. */
+    bool unwanted;
     const char *pool;
-    const char *reason; /* Slurm's word why it is pending; may be NULL */
+    const char *reason; /* Slurm's word for why the extension is pending; may be NULL */
 };
 
 struct plan_member {
@@ -36,10 +38,11 @@ struct plan_member {
     uint32_t job;
     bool base;
     bool usable; /* joined, alive, not leaving */
-    bool going;  /* the world goes on without it, as soon as others have what it knows */
-    bool
-        has_state; /* its workers have trained, and stay through a change with what they have learnt (live mode) */
-    int position;         /* in the current generation, -1: not in it */
+    /* About to leave: the world goes on without this member as soon as others have its state. */
+    bool going;
+    /* Live mode: the workers of this member have trained, and keep the state through a change. */
+    bool has_state;
+    int position;         /* in the current generation, -1: outside */
     int nodeid;           /* within its job */
     const char *switches; /* above its node, as tree_path() says; NULL or "": not known */
     double joined;        /* when */
@@ -49,18 +52,21 @@ struct plan_input {
     double now;
     const struct sizes *sizes;
     int base_nodes; /* nodes of the base job */
-    int base_lost;  /* … of these, that it cannot use: others stand in for them */
+    int base_lost;  /* nodes of the base that it cannot use: other nodes stand in for them */
     int target;     /* cap set by `selastic resize`, else sizes->max */
-    bool asks;      /* that is the base, since nobody has asked for more (--elastic-grow=ask) */
+    bool asks;      /* `target` is the base, since nobody has asked for more (--elastic-grow=ask) */
     int max_pending;
     double grow_delay, snooze;
-    int before_loss;      /* nodes of a world that ended because some were lost, 0: there is none */
-    double replace_until; /* … and when the next begins though they have not been replaced */
-    double generation_since;  /* start of the current generation */
-    double last_setback;      /* last shrink or failed growth; < 0: none */
-    int last_increments;      /* increments of the last extension asked for, 0 when that stalled */
+    /* Nodes of a world that ended because nodes were lost, 0: there is no such world. */
+    int before_loss;
+    /* When the next world begins although the lost nodes have not been replaced. */
+    double replace_until;
+    double generation_since; /* start of the current generation */
+    double last_setback;     /* last shrink or failed growth; < 0: none */
+    /* Increments of the last extension asked for; 0 after that request stalled. */
+    int last_increments;
     bool no_pool;             /* nowhere to grow */
-    const char *submit_error; /* last sbatch failed for this reason; NULL: it did not */
+    const char *submit_error; /* why the last sbatch failed; NULL: it did not */
     const struct plan_member *members;
     int member_count;
     const struct plan_extension *extensions;
@@ -69,40 +75,46 @@ struct plan_input {
 
 /* Extensions that start within this time of each other join in one generation. */
 #define PLAN_SETTLE 2.0
-/* … but a newcomer never waits longer than this for the others. */
+/* A newcomer never waits longer than this for other newcomers. */
 #define PLAN_SETTLE_MAX 10.0
-/* An extension of several increments that is eligible and still pending after this time is asked for anew, smaller. */
+/* An extension of several increments that is eligible and still pending after this time is asked
+ * for again, with fewer increments. */
 #define PLAN_STALE 10.0
 /* An extension whose agents have not all joined after this time has failed. */
 #define PLAN_JOIN_LIMIT 60.0
-/* Joined nodes that no allowed size can use go back after this time. */
+/* Joined nodes that no allowed size can use go back to Slurm after this time. */
 #define PLAN_PARK_LIMIT 30.0
-/* For an extension that has to leave because of its time limit another is asked for so long before, or after three quarters of its time. */
+/* An extension that has to leave because of its time limit is replaced: another extension is asked
+ * for this long before, or after three quarters of its time. */
 #define PLAN_REPLACE 120.0
 
-/* A world that takes newcomers in keeps so many members that have the state, so that the loss of one does not lose it, if it can be helped. */
+/* A world that takes newcomers in keeps this many members that have the state, if it can: then the
+ * loss of one of them does not lose the state. */
 #define PLAN_HOLDERS 2
 
 #define PLAN_CANCEL_MAX 16
 
 struct plan_output {
-    int *
-        order; /* ids of the members of the world that should exist now, in rank order; owned. Behind these (size) those that are spare */
-    int size;  /* 0: no allowed size can be formed, or a larger one can soon; the job waits */
-    bool replaces; /* … for nodes in the place of lost ones */
-    bool change;   /* it differs from the current one and should be formed now */
-    bool urgent;   /* … because a member leaves or is lost */
+    /* Ids of the members of the world that should exist now, in rank order; owned. Behind the first
+     * `size` ids follow the spare members. */
+    int *order;
+    int size;      /* 0: the job waits. No allowed size can be formed, or a larger one can soon */
+    bool replaces; /* the job waits for nodes in the place of lost ones */
+    bool change;   /* the world differs from the current one and should be formed now */
+    bool urgent;   /* a member leaves or is lost, so the change cannot wait */
     int submit;    /* nodes of a new extension, 0: none */
     int submit_increments;
-    double submit_delay; /* seconds from now at which it may begin, 0: at once */
+    double submit_delay; /* seconds from now until the extension may begin, 0: at once */
     uint32_t cancel[PLAN_CANCEL_MAX];
-    bool cancel_failed[PLAN_CANCEL_MAX]; /* this one counts as a failed growth (setback) */
+    /* The cancelled extension counts as a failed growth (setback). */
+    bool cancel_failed[PLAN_CANCEL_MAX];
     int cancel_count;
-    int retained_nodes; /* nodes that go back only when others have the state, … */
-    uint32_t retained[PLAN_CANCEL_MAX]; /* … of these extensions, or of members that are going */
+    int retained_nodes; /* nodes that go back only when other members have the state */
+    /* The extensions of these nodes, or of members that are `going`. */
+    uint32_t retained[PLAN_CANCEL_MAX];
     int retained_count;
-    bool keeps_going; /* members that are going are in it until then, too */
-    double wake;      /* decide again after so many seconds even if nothing happens; 0: no need */
+    bool keeps_going; /* members that are `going` stay in the world until then, too */
+    double wake;      /* decide again after this many seconds even if nothing happens; 0: no need */
     char why_size[200];
     char why_not_more[240];
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a job goes on from (promotion.h). */
+/* From which checkpoint or flushed snapshot a job goes on (promotion.h). */
 #include "lib/promotion.h"
 
 #include <inttypes.h>
@@ -15,7 +15,8 @@ static bool counts(const struct promotion_entry *entry, uint32_t job, int64_t la
              snapshot_checkpoint_number(entry->name) <= latest));
 }
 
-/* Of two that are the same the checkpoint is newer: nothing has to be done for it. */
+/* Of two entries with the same key the checkpoint counts as newer: nothing has to be done for
+ * it. */
 static bool is_newer(const struct promotion_entry *a, const struct promotion_entry *b)
 {
     int order = snapshot_key_compare(&a->key, &b->key);

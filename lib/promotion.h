@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which of what a checkpoint directory holds a job goes on from, where snapshots may have been flushed to it.
+/* From which checkpoint or flushed snapshot of a checkpoint directory a job goes on.
  *
- * Several nodes may have flushed, at different steps, and some of them late. Exactly one process, and only while there is no world, makes the
- * newest one a checkpoint with a number: so all ranks of the next world see the same. */
+ * Several nodes may have flushed snapshots, at different steps, and some nodes late. Exactly one
+ * process, and only while there is no world, makes the newest snapshot a checkpoint with a number.
+ * So all ranks of the next world see the same. */
 #ifndef ELASTIC_PROMOTION_H
 #define ELASTIC_PROMOTION_H
 
@@ -12,22 +13,27 @@
 #include "lib/error.h"
 #include "lib/snapshot.h"
 
-/* What there is by one name: a checkpoint's number, or one of this job that was flushed. */
+/* An entry of the checkpoint directory: a checkpoint with its number, or a flushed snapshot of this
+ * job. */
 struct promotion_entry {
     char name[SNAPSHOT_NAME_SIZE];
-    bool complete;           /* its manifest and its files are right … */
-    struct snapshot_key key; /* … and say that it is this one */
+    /* Its manifest and its files are right, and the manifest names the entry. */
+    bool complete;
+    struct snapshot_key key; /* which state the manifest names */
     bool remove;             /* result: was flushed, and is not needed any more */
 };
 
 struct promotion {
-    const struct promotion_entry *chosen; /* gets the number; NULL: none does */
+    /* Result: a flushed snapshot that is not needed any more. */
+    const struct promotion_entry *chosen;
     int64_t number;
 };
 
-/* Decide for a job. latest is the number that the link says, INT64_MAX without one: checkpoints above it were never announced. Of the flushed ones those of
- * the job count, and the newest becomes a checkpoint if it is newer than all checkpoints of the job; what others have written says nothing about it. All
- * others of the job are to be removed. -1 with err: the number after the largest is too large; nothing is to be done then. */
+/* Decide for a job. `latest` is the number that the link names, INT64_MAX without a link:
+ * checkpoints with a larger number were never announced. Only flushed snapshots of the job count.
+ * The newest of them becomes a checkpoint if it is newer than all checkpoints of the job;
+ * checkpoints of other jobs say nothing about it. All other snapshots of the job are to be removed.
+ * -1 with err: the number after the largest is too large, and nothing is to be done. */
 int promotion_decide(uint32_t job, int64_t latest, struct promotion_entry *entries, int count,
                      struct promotion *promotion, struct error *err);
 

@@ -19,11 +19,11 @@ struct entry {
 };
 
 struct waiter {
-    struct publish_question question; /* which points into these */
+    struct publish_question question; /* its strings, into which the question points */
     char *world, **keys;
     int needed;
     void *cookie;
-    bool look; /* something has been published that it asks for */
+    bool look; /* something that it asks for has been published */
     struct waiter *next;
 };
 
@@ -73,7 +73,7 @@ void publish_destroy(struct publish *publish)
     free(publish);
 }
 
-/* ---- who sees what --------------------------------------------------------------------------------------------------------- */
+/* ---- who sees what --------------------------------------------------------------------------- */
 
 static bool within(enum publish_range range, const struct publish_process *a,
                    const struct publish_process *b)
@@ -90,7 +90,7 @@ static bool within(enum publish_range range, const struct publish_process *a,
     }
 }
 
-/* A tool has the name of a world that it is no process of. */
+/* A tool has the name of a world of which it is no process. */
 static bool sees(const struct publish_process *asker, enum publish_range range,
                  const struct publish_process *owner)
 {
@@ -147,9 +147,9 @@ static void remove_entry(struct publish *publish, struct entry **at)
     entry_free(e);
 }
 
-/* ---- put ------------------------------------------------------------------------------------------------------------------- */
+/* ---- put ------------------------------------------------------------------------------------- */
 
-/* An entry of that key, too, one of whose processes is its owner or the other way round. */
+/* Does an entry of that key exist that some process would see together with the new one? */
 static bool collides(const struct publish *publish, const struct publish_process *owner,
                      enum publish_range range, const char *key)
 {
@@ -281,7 +281,7 @@ enum publish_result publish_put(struct publish *publish, const struct publish_pr
     return result;
 }
 
-/* ---- read and remove ------------------------------------------------------------------------------------------------------- */
+/* ---- read and remove ------------------------------------------------------------------------- */
 
 int publish_count(const struct publish *publish, const struct publish_question *question)
 {
@@ -332,7 +332,7 @@ int publish_read(struct publish *publish, const struct publish_question *questio
     return count;
 }
 
-/* Remove those for which gone says so. */
+/* Remove the entries for which gone() is true. */
 static int sweep(struct publish *publish, bool (*gone)(struct entry *e, const void *arg),
                  const void *arg)
 {
@@ -366,7 +366,7 @@ int publish_remove(struct publish *publish, const struct publish_question *quest
     return sweep(publish, is_asked_for, question);
 }
 
-/* ---- ends ------------------------------------------------------------------------------------------------------------------ */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void drop_waiters(struct publish *publish, enum publish_range range,
                          const struct publish_process *process, void (*dropped)(void *cookie))
@@ -432,7 +432,7 @@ void publish_node_gone(struct publish *publish, int node, void (*dropped)(void *
     drop_waiters(publish, PUBLISH_NODE, &process, dropped);
 }
 
-/* ---- waiting --------------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static struct waiter *waiter_create(const struct publish_question *question, int needed,
                                     void *cookie)

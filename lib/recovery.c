@@ -9,7 +9,8 @@
 
 #include "lib/number.h"
 
-/* A node that has been left out. It is forgotten when it has been there for as long as it was not. */
+/* A node that has been left out. The record is dropped when the node has been in use for as long as
+ * it was left out. */
 struct suspect {
     char *node;
     double since, length; /* when it was last left out, and for how long */
@@ -18,15 +19,15 @@ struct suspect {
 struct recovery {
     struct budget budget;
     double avoid;
-    double *failures; /* when, those that count, in order */
+    double *failures; /* when the failures that count happened, in order */
     int failure_count, failure_room;
-    int counted; /* … and where all count, how many: their times are of no interest */
+    int counted; /* where all failures count: their number; their times do not matter */
     struct suspect *suspects;
     int suspect_count;
     char *last_failed; /* the node on which the last failure began; NULL: none */
 };
 
-/* ---- budget ------------------------------------------------------------------------------------------------------------ */
+/* ---- budget ---------------------------------------------------------------------------------- */
 
 int budget_parse(const char *text, struct budget *budget, struct error *err)
 {
@@ -81,7 +82,7 @@ void recovery_destroy(struct recovery *recovery)
     free(recovery);
 }
 
-/* Those that are too long ago do not count any more. */
+/* Failures that are too long ago do not count any more. */
 static void forget_failures(struct recovery *recovery, double now)
 {
     int old = 0;
@@ -110,7 +111,7 @@ bool recovery_count(struct recovery *recovery, double now)
         grown = realloc(recovery->failures,
                         (size_t)(recovery->failure_room * 2 + 8) * sizeof(*recovery->failures));
         if (grown == NULL)
-            return true; /* one is not counted */
+            return true; /* without memory a failure is not counted */
         recovery->failures = grown;
         recovery->failure_room = recovery->failure_room * 2 + 8;
     }
@@ -131,7 +132,7 @@ void recovery_inherit(struct recovery *recovery, int counted, double now)
         continue;
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static double left_out(const struct suspect *suspect, double now)
 {
@@ -187,8 +188,9 @@ void recovery_lost(struct recovery *recovery, const char *node, double now)
         return;
     forgive(recovery, now);
     suspect = find(recovery, node);
+    /* The same loss, seen by another observer. */
     if (suspect != NULL && left_out(suspect, now) > 0)
-        return; /* the same loss, seen by somebody else */
+        return;
     if (suspect == NULL)
         suspect = add(recovery, node);
     if (suspect == NULL)
@@ -206,7 +208,7 @@ void recovery_failed(struct recovery *recovery, const char *node, int nodes, dou
     free(recovery->last_failed);
     recovery->last_failed = NULL;
     if (nodes < 2)
-        return; /* it says nothing of the node */
+        return; /* the failure says nothing about the node */
     if (again)
         recovery_lost(recovery, node, now);
     else

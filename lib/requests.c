@@ -9,8 +9,8 @@
 #include "lib/text.h"
 
 struct requests {
-    struct request *list
-        [REQUESTS_MAX]; /* in the order in which they came; those that have ended stay until they are taken */
+    /* In the order in which they came; ended requests stay until they are taken. */
+    struct request *list[REQUESTS_MAX];
     int count;
     int numbers; /* given so far */
     struct {
@@ -41,9 +41,9 @@ void requests_destroy(struct requests *requests)
     free(requests);
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
-/* The size that the job will have when all that has been accepted is done. */
+/* The size of the job when all accepted requests are done. */
 static int size_to_come(const struct requests *requests, const struct request_situation *now)
 {
     int size = now->size > 0 ? now->size : now->base_nodes;
@@ -181,7 +181,7 @@ int requests_release(struct requests *requests, const struct request_situation *
     return accept(requests, REQUEST_RELEASE, wish, err);
 }
 
-/* ---- ending ---------------------------------------------------------------------------------------------------------------- */
+/* ---- ending ---------------------------------------------------------------------------------- */
 
 static void end(struct request *request, enum request_state state, const char *why)
 {
@@ -222,7 +222,7 @@ void requests_fail_all(struct requests *requests, const char *why)
             end(requests->list[i], REQUEST_FAILED, why);
 }
 
-/* ---- carrying out ---------------------------------------------------------------------------------------------------------- */
+/* ---- carrying out ---------------------------------------------------------------------------- */
 
 static bool any_held(char *const *nodes, char *const *held)
 {
@@ -285,7 +285,8 @@ const struct request *requests_current(const struct requests *requests)
     return current;
 }
 
-/* Where it leads from here; why that is not possible (any more) in err. */
+/* Set the goal of a request: the size to which it leads from `from` nodes. -1: that size is not
+ * possible, or not any more; the reason is in err. */
 static int begin(struct request *request, const struct request_situation *now, int from,
                  struct error *err)
 {
@@ -303,7 +304,7 @@ static int begin(struct request *request, const struct request_situation *now, i
     return 0;
 }
 
-/* The next one, and with one to grow all to grow that follow it. */
+/* Begin the next request. With a request to grow, begin all requests to grow that follow it. */
 static void begin_next(struct requests *requests, const struct request_situation *now)
 {
     const struct request *current = requests_current(requests);

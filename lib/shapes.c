@@ -22,7 +22,7 @@ struct shapes {
 
 void shapes_destroy(struct shapes *shapes)
 {
-    if (!shapes)
+    if (shapes == NULL)
         return;
     for (int i = 0; i < shapes->count; i++)
         free(shapes->names[i]);
@@ -42,7 +42,7 @@ static json_object *object_at(json_object *file, const char *key, struct error *
         json_object_is_type(value, json_type_object))
         return value;
     error_set(err, "\"%s\" is %s; it must be an object", key,
-              value ? json_text_type(value) : "missing");
+              value != NULL ? json_text_type(value) : "missing");
     return NULL;
 }
 
@@ -64,13 +64,13 @@ static int read_names(struct shapes *shapes, json_object *described, struct erro
 
     if (count > SHAPES_MAX)
         return error_set(err, "%d shapes; at most %d are allowed", count, SHAPES_MAX);
-    if (!(shapes->names = calloc((size_t)count + 1, sizeof(*shapes->names))))
+    if ((shapes->names = calloc((size_t)count + 1, sizeof(*shapes->names))) == NULL)
         return error_set(err, "out of memory");
     json_object_object_foreach (described, name, value) {
         if (!json_object_is_type(value, json_type_object))
             return error_set(err, "shape %s is %s; it must be an object", error_value(name).text,
                              json_text_type(value));
-        if (!(shapes->names[shapes->count] = strdup(name)))
+        if ((shapes->names[shapes->count] = strdup(name)) == NULL)
             return error_set(err, "out of memory");
         shapes->count++;
     }
@@ -91,7 +91,7 @@ static int add_nodes(struct shapes *shapes, struct world *world, int shape)
     size_t count = (size_t)shapes->node_count + (size_t)world->node_count;
     struct node *grown = realloc(shapes->nodes, (count + 1) * sizeof(*grown));
 
-    if (!grown)
+    if (grown == NULL)
         return -1;
     shapes->nodes = grown;
     for (int i = 0; i < world->node_count; i++) {
@@ -113,7 +113,7 @@ static int read_entry(struct shapes *shapes, const char *names, json_object *val
     if ((shape = find_name(shapes, json_object_get_string(value))) < 0)
         return error_set(err, "%s has the shape %s, which is not in \"shapes\"",
                          error_value(names).text, error_value(json_object_get_string(value)).text);
-    if (!(world = world_unfold_names(names, err)))
+    if ((world = world_unfold_names(names, err)) == NULL)
         return -1;
     rc = add_nodes(shapes, world, shape);
     world_destroy(world);
@@ -140,8 +140,8 @@ static int read_file(struct shapes *shapes, json_object *file, struct error *err
 {
     json_object *described, *nodes;
 
-    if (check_format(file, err) < 0 || !(described = object_at(file, "shapes", err)) ||
-        !(nodes = object_at(file, "nodes", err)) || read_names(shapes, described, err) < 0)
+    if (check_format(file, err) < 0 || (described = object_at(file, "shapes", err)) == NULL ||
+        (nodes = object_at(file, "nodes", err)) == NULL || read_names(shapes, described, err) < 0)
         return -1;
     json_object_object_foreach (nodes, names, value) {
         if (read_entry(shapes, names, value, err) < 0)
@@ -155,9 +155,9 @@ struct shapes *shapes_parse(const char *text, size_t len, struct error *err)
     json_object *file = json_text_parse(text, len, err);
     struct shapes *shapes;
 
-    if (!file)
+    if (file == NULL)
         return NULL;
-    if (!(shapes = calloc(1, sizeof(*shapes)))) {
+    if ((shapes = calloc(1, sizeof(*shapes))) == NULL) {
         error_set(err, "out of memory");
     } else if (read_file(shapes, file, err) < 0) {
         shapes_destroy(shapes);
@@ -186,8 +186,8 @@ int shapes_of(const struct shapes *shapes, const char *node)
 {
     struct node key = {(char *)(uintptr_t)node, 0}, *found = NULL;
 
-    if (shapes && shapes->node_count > 0)
+    if (shapes != NULL && shapes->node_count > 0)
         found = bsearch(&key, shapes->nodes, (size_t)shapes->node_count, sizeof(key),
                         compare_nodes);
-    return found ? found->shape : -1;
+    return found != NULL ? found->shape : -1;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The shapes file, which `selastic topology collect` writes: what each node is made of, by name.
+/* The shapes file, which `selastic topology collect` writes: the shape of each node, by name.
  *
  *     {"format": 1,
  *      "shapes": {"a100": {...}, "h100": {...}},
  *      "nodes": {"n[1-8]": "a100", "n[9-16]": "h100"}}
  *
- * What is in the objects of "shapes" is for people and for `selastic topology`; here only the names
- * count. Pure: names of nodes are written as Slurm writes them. */
+ * The contents of the objects in "shapes" are for people and for `selastic topology`. Here only the
+ * names count. Pure: names of nodes are written as Slurm writes them. */
 #ifndef ELASTIC_SHAPES_H
 #define ELASTIC_SHAPES_H
 
@@ -20,19 +20,19 @@
 
 struct shapes;
 
-/* Parse the text of a file. NULL with err at the first thing that is wrong; a node with two shapes,
- * and a shape that is not described, are. */
+/* Parse the text of a file. NULL with err at the first mistake. A node with two shapes is a
+ * mistake, and so is a shape that is not described. */
 struct shapes *shapes_parse(const char *text, size_t len, struct error *err);
 void shapes_destroy(struct shapes *shapes); /* accepts NULL */
 
-/* Number of shapes, in the order of the file; and the name of one. */
+/* The number of shapes; the name of a shape, in the order of the file. */
 int shapes_count(const struct shapes *shapes);
 const char *shapes_name(const struct shapes *shapes, int shape);
 
-/* How many nodes have one. */
+/* The number of nodes that have a shape. */
 int shapes_nodes(const struct shapes *shapes);
 
-/* The shape of a node, -1 if the file does not name it, or shapes is NULL. */
+/* The shape of a node. -1: the file does not name the node, or shapes is NULL. */
 int shapes_of(const struct shapes *shapes, const char *node);
 
 #endif

@@ -25,7 +25,7 @@
 #define KEY_FORMAT      "%" PRIu32 ".%" PRIu32 ".%d.%" PRId64
 #define KEY_VALUES(key) (key)->job, (key)->restarts, (key)->generation, (key)->step
 
-/* ---- which is newer ------------------------------------------------------------------------- */
+/* ---- which is newer -------------------------------------------------------------------------- */
 
 int snapshot_key_compare(const struct snapshot_key *a, const struct snapshot_key *b)
 {
@@ -41,9 +41,10 @@ bool snapshot_key_covers(const struct snapshot_key *has, const struct snapshot_k
     return has->job == key->job && snapshot_key_compare(has, key) >= 0;
 }
 
-/* ---- names ---------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
-/* A number as printf writes it, at *text, which goes behind it: so that two names are never the same thing. */
+/* Read a number as printf writes it, at *text, and move *text behind it. Only one form of a number
+ * is allowed, so that two names never mean the same. */
 static bool take_number(const char **text, uint32_t *value)
 {
     size_t len = strspn(*text, DIGITS);
@@ -163,9 +164,9 @@ bool snapshot_is_checkpoint_name(const char *name)
     return take_text(&name, FLUSHED) || snapshot_checkpoint_number(name) >= 0;
 }
 
-/* ---- manifests ------------------------------------------------------------------------------ */
+/* ---- manifests ------------------------------------------------------------------------------- */
 
-/* What the two kinds of manifest have in common. */
+/* The common part of both kinds of manifest. */
 static int parse_key(json_object *root, bool needs_step, struct snapshot_key *key,
                      struct error *err)
 {

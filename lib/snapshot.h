@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Snapshots in node memory, and what was made durable of them: manifests, names, and which is newer. Pure.
+/* Snapshots in node memory and flushed snapshots: manifests, names, and which is newer. Pure.
  *
- * A buffer of a run directory is complete if complete.json is in it, which is written last:
+ * A buffer of a run directory is complete if it holds complete.json, which is written last:
  *
  *     {"format": 1, "incarnation": "12.0", "generation": 3, "step": 1234,
  *      "checkpoint": "/absolute/directory",
  *      "files": {"state.pt": {"bytes": 4711, "blake2b": "64 hex digits"}}}
  *
- * The complete.json of a checkpoint has the sizes ("files": {"state.pt": 4711}), and beside them "blake2b": {"state.pt": "64 hex digits"}, if
- * that was noted; one that was not made of a snapshot may have no "step". Both are written by users' programs, so nothing in them is believed. */
+ * The complete.json of a checkpoint has the sizes ("files": {"state.pt": 4711}), and beside them
+ * "blake2b": {"state.pt": "64 hex digits"}, if the digests were noted. A checkpoint that was not
+ * made of a snapshot may have no "step". Programs of users write both kinds, so nothing in them is
+ * trusted. */
 #ifndef ELASTIC_SNAPSHOT_H
 #define ELASTIC_SNAPSHOT_H
 
@@ -23,12 +25,13 @@
 #define SNAPSHOT_MANIFEST     "complete.json"
 #define SNAPSHOT_MANIFEST_MAX ((size_t)64 << 10) /* bytes of a buffer's */
 #define SNAPSHOT_FILES_MAX    64
-#define SNAPSHOT_DIGEST       32                 /* bytes of the BLAKE2b of a file */
-#define SNAPSHOT_BYTES_MAX    ((int64_t)1 << 60) /* of one file: below what json-c saturates */
-#define SNAPSHOT_NODE_MAX     128
-#define SNAPSHOT_NAME_SIZE    256 /* fits every name that is made here */
+#define SNAPSHOT_DIGEST       32 /* bytes of the BLAKE2b of a file */
+/* Of a file: below the size at which json-c saturates. */
+#define SNAPSHOT_BYTES_MAX ((int64_t)1 << 60)
+#define SNAPSHOT_NODE_MAX  128
+#define SNAPSHOT_NAME_SIZE 256 /* fits every name that is made here */
 
-/* Which state it is. Within one job, a larger (restarts, generation, step) is newer. */
+/* Which state a snapshot holds. Within one job, a larger (restarts, generation, step) is newer. */
 struct snapshot_key {
     uint32_t job;
     uint32_t restarts;
@@ -38,10 +41,12 @@ struct snapshot_key {
 
 #define SNAPSHOT_NO_STEP INT64_MAX
 
-/* Below, equal to or above 0 as a is older than, the same as or newer than b, which is of the same job. */
+/* Less than, equal to or greater than 0 as a is older than, the same as or newer than b. Both are
+ * keys of one job. */
 int snapshot_key_compare(const struct snapshot_key *a, const struct snapshot_key *b);
 
-/* Who has `has` needs no `key`: it is of the same job, and as new or newer. */
+/* Does a node that has the state `has` need no `key`? True: `has` is of the same job, and as new or
+ * newer. */
 bool snapshot_key_covers(const struct snapshot_key *has, const struct snapshot_key *key);
 
 struct snapshot_file {
@@ -50,7 +55,7 @@ struct snapshot_file {
     uint8_t digest[SNAPSHOT_DIGEST];
 };
 
-/* What a buffer holds. */
+/* The contents of a buffer. */
 struct snapshot {
     struct snapshot_key key;
     char *checkpoint; /* absolute */
@@ -65,15 +70,18 @@ struct snapshot *snapshot_parse(const char *text, size_t len, struct error *err)
 /* NULL is accepted. */
 void snapshot_destroy(struct snapshot *snapshot);
 
-/* The complete.json of the checkpoint that a snapshot becomes; a new string, NULL without memory. */
+/* The complete.json of the checkpoint that a snapshot becomes. A new string, NULL when out of
+ * memory. */
 char *snapshot_checkpoint_manifest(const struct snapshot *snapshot);
 
-/* Parse the complete.json of a checkpoint. Returns its root, for json_object_put, with *key and *files, an object
- * of names and sizes that is part of root and has not been looked into; NULL with err. */
+/* Parse the complete.json of a checkpoint. Returns its root, for json_object_put, with *key and
+ * *files. *files is an object of names and sizes; it is part of the root, and its values have not
+ * been checked. NULL with err. */
 json_object *snapshot_parse_checkpoint(const char *text, size_t len, struct snapshot_key *key,
                                        json_object **files, struct error *err);
 
-/* A file name that a snapshot may contain: one component of at most 255 bytes, not hidden, not the manifest's. */
+/* Is it a file name that a snapshot may contain? One component of at most 255 bytes, not hidden,
+ * not the manifest's name. */
 bool snapshot_file_name_ok(const char *name);
 
 /* A run directory's name: elastic-UID-JOB.RESTARTS-NODE. */
@@ -87,25 +95,28 @@ struct snapshot_run {
 /* Parse the last component of its path. -1 with err. */
 int snapshot_run_parse(const char *name, struct snapshot_run *run, struct error *err);
 
-/* Names within the checkpoint directory: what is being written, and what is complete. */
+/* Names within the checkpoint directory: of a snapshot that is being written, and of a complete
+ * one. */
 void snapshot_flushing_name(char name[SNAPSHOT_NAME_SIZE], const struct snapshot_key *key,
                             const char *node, int pid);
 void snapshot_flushed_name(char name[SNAPSHOT_NAME_SIZE], const struct snapshot_key *key,
                            const char *node);
 
-/* The process that has made .flushing-...-PID on this node; 0 if the name is another. */
+/* The id of the process that has made .flushing-...-PID on this node. 0: the name is another. */
 int snapshot_flushing_pid(const char *name, const char *node);
 
-/* The number of a checkpoint, 00000012; INT64_MAX if it has more than 18 digits; -1 if the name is another. */
+/* The number of a checkpoint, 00000012. INT64_MAX: it has more than 18 digits. -1: the name is
+ * another. */
 int64_t snapshot_checkpoint_number(const char *name);
 
-/* Whether the name is that of something of the job that was flushed: .flushed-JOB.… */
+/* Is it the name of a flushed snapshot of the job: .flushed-JOB.…? */
 bool snapshot_is_flushed_name(const char *name, uint32_t job);
 
-/* Whether the name is that of something that is being written of an earlier run of the job than this one: .flushing-JOB.RESTARTS.… */
+/* Is it the name of a snapshot that an earlier run of the job is still writing:
+ * .flushing-JOB.RESTARTS.…? */
 bool snapshot_is_flushing_name(const char *name, uint32_t job, uint32_t restarts);
 
-/* Whether the name can be that of a checkpoint or of something flushed: 00000012, .flushed-... */
+/* Can it be the name of a checkpoint or of a flushed snapshot: 00000012, .flushed-...? */
 bool snapshot_is_checkpoint_name(const char *name);
 
 #endif

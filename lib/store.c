@@ -12,17 +12,18 @@
 
 #define NUMBER_SIZE 24 /* of an int64_t in decimal */
 
-/* A value, shared by its key and the answers that carry it: a thousand that wait for a large one do not need a thousand of it. */
+/* A value, shared by its key and the answers that carry it: a thousand requests that wait for a
+ * large value do not need a thousand copies. */
 struct bytes {
     int holders;
     size_t len;
     char data[];
 };
 
-/* A request that waits, or that has its answer. */
+/* A request that waits, or that has been answered. */
 struct asked {
     struct store_answer answer;
-    struct bytes *bytes; /* that answer.value points into */
+    struct bytes *bytes; /* into which answer.value points */
     enum store_op op;
     char **keys;
     int key_count;
@@ -35,7 +36,7 @@ struct scope {
     struct store_scope name;
     struct lh_table *table; /* key → struct bytes */
     size_t bytes;
-    struct asked *first, **last; /* those that wait, the oldest first */
+    struct asked *first, **last; /* requests that wait, the oldest first */
     int waiters;
     size_t waiter_bytes;
     struct scope *next;
@@ -44,11 +45,11 @@ struct scope {
 struct store {
     struct scope *scopes;
     int scope_count;
-    struct asked *first, **last; /* those that are answered */
+    struct asked *first, **last; /* requests that have been answered */
     struct asked *taken;         /* by the last store_answer */
 };
 
-/* ---- pieces ------------------------------------------------------------------------------------------------------------------ */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 static struct bytes *bytes_create(const void *data, size_t len)
 {
@@ -121,7 +122,7 @@ static int count_present(const struct scope *scope, const char *const *keys, int
     return present;
 }
 
-/* ---- answers ----------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void answer(struct store *store, struct asked *asked, enum store_result result)
 {
@@ -139,7 +140,7 @@ static void set_value(struct asked *asked, struct bytes *bytes)
     asked->answer.len = bytes->len;
 }
 
-/* Take the one that *at points to out of those that wait. */
+/* Remove the request that *at points to from the waiting requests. */
 static struct asked *unlink_waiter(struct scope *scope, struct asked **at)
 {
     struct asked *asked = *at;
@@ -173,7 +174,7 @@ static bool names(const struct asked *asked, const char *key)
     return false;
 }
 
-/* That key has come to be there. */
+/* That key has been set: answer the requests that waited for it. */
 static void answer_waiters(struct store *store, struct scope *scope, const char *key)
 {
     for (struct asked **at = &scope->first; *at != NULL;) {
@@ -199,7 +200,7 @@ bool store_answer(struct store *store, struct store_answer *taken)
     return true;
 }
 
-/* ---- scopes ------------------------------------------------------------------------------------------------------------------ */
+/* ---- scopes ---------------------------------------------------------------------------------- */
 
 struct store *store_create(void)
 {
@@ -256,7 +257,7 @@ void store_destroy(struct store *store)
     free(store);
 }
 
-/* ---- operations -------------------------------------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static enum store_result refuse(struct asked *asked, enum store_result result, const char *reason)
 {
@@ -307,7 +308,7 @@ static enum store_result do_set(struct scope *scope, const struct store_request 
     return put(scope, asked, request->keys[0], bytes_create(request->value, request->len), fresh);
 }
 
-/* The whole value as a decimal integer, as add itself writes it. */
+/* Read the whole value as a decimal integer, as add itself writes it. */
 static bool to_number(const struct bytes *bytes, int64_t *number)
 {
     char text[NUMBER_SIZE], *end;
@@ -363,7 +364,7 @@ static enum store_result do_compare_set(struct scope *scope, const struct store_
         set_value(asked, now);
         return STORE_DONE;
     }
-    /* As torch's own stores: what was expected comes back when there is nothing. */
+    /* As torch's own stores do: if the key is missing, the expected value comes back. */
     asked->bytes = bytes_create(request->expected, request->expected_len);
     if (asked->bytes == NULL)
         return STORE_NO_MEMORY;
@@ -404,9 +405,9 @@ static enum store_result do_num_keys(struct scope *scope, const struct store_req
     return STORE_DONE;
 }
 
-/* ---- waiting ----------------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Keep what it waits for. */
+/* Keep a copy of the keys that the request waits for. */
 static enum store_result add_waiter(struct scope *scope, const struct store_request *request,
                                     struct asked *asked, size_t key_bytes)
 {
@@ -451,7 +452,7 @@ static void wait_or_answer(struct store *store, struct scope *scope,
     }
 }
 
-/* Why the request is not one, NULL: it is. */
+/* Why the request is not allowed, NULL: it is. */
 static const char *fault_of(const struct store_request *request, size_t *key_bytes)
 {
     bool many = request->op == STORE_WAIT || request->op == STORE_CHECK;
@@ -508,7 +509,7 @@ int store_ask(struct store *store, const struct store_request *request, double n
     return 0;
 }
 
-/* ---- ends -------------------------------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void forget(struct store *store, uint64_t owner, const uint64_t *number)
 {

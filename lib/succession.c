@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who may lead an elastic job (succession.h). */
+/* Which agent may lead an elastic job (succession.h). */
 #include "lib/succession.h"
 
 bool succession_may_claim(int nodes, int votes)
@@ -7,7 +7,8 @@ bool succession_may_claim(int nodes, int votes)
     return votes > 0 && 2 * votes >= nodes;
 }
 
-/* Those that are back may have voted meanwhile; half of them, and not it alone, may be about to become more or less. */
+/* Nodes that are back may have voted meanwhile. With exactly half of the base, the leader may soon
+ * reach more or fewer nodes. */
 static double wait_of(const struct lease *lease, double now, int heard, bool more)
 {
     bool half = 2 * heard == lease->nodes;

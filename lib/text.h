@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Text: building it piece by piece in a fixed buffer, whether it is UTF-8, and arrays of strings. */
+/* Text in a fixed buffer, built piece by piece; UTF-8; and arrays of strings. */
 #ifndef ELASTIC_LIB_TEXT_H
 #define ELASTIC_LIB_TEXT_H
 
 #include <stddef.h>
 
-/* Append to the string in buf (size bytes, at least 1). What does not fit is left out. Returns
+/* Append to the string in buf (size bytes, at least 1). Text that does not fit is left out. Returns
  * buf. */
 char *text_append(char *buf, size_t size, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

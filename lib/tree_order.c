@@ -16,7 +16,7 @@ char *tree_path(const char *address, const char *pattern, char path[TREE_PATH_MA
     if (address == NULL || length <= strlen(node) ||
         strcmp(pattern + length - strlen(node), node) != 0)
         return path;
-    /* As many parts as the pattern has besides the node, whose name may have dots. */
+    /* As many parts as the pattern has without the node's name, which may have dots. */
     for (const char *dot = pattern; (dot = strchr(dot, '.')) != NULL; dot++) {
         end = strchr(end, '.');
         if (end == NULL || end == address)
@@ -90,13 +90,14 @@ static int count_shared(const char *a, const char *b)
     return count;
 }
 
-/* The walk ends with what is nearer to its end than its beginning is: gone there before, it would have to come back. */
+/* The walk ends with the nodes that are nearer to its end than the nodes at its beginning: if it
+ * went to them earlier, it would have to come back. */
 static bool is_tail(const struct walk *walk, const char *path)
 {
     return count_shared(path, walk->last) > walk->shared;
 }
 
-/* Two children of one switch; near: the child that is first, or last, NULL if none is. */
+/* Compare two children of one switch. near: the child that is first, or last, NULL if none is. */
 static int compare_children(const char *a, const char *b, const char *near, bool tail)
 {
     if (*a == '\0' || *b == '\0')
@@ -106,7 +107,7 @@ static int compare_children(const char *a, const char *b, const char *near, bool
     return compare_parts(a, b);
 }
 
-/* Down from the top while both are below the same switch. */
+/* Go down from the top while both nodes are below the same switch. */
 static int compare_paths(const char *a, const char *b, const char *near, bool tail)
 {
     while (*a != '\0' && *b != '\0' && same_part(a, b)) {

@@ -16,8 +16,8 @@
 static const char name_characters[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 
-/* Names go into a shell script, host files and lists that are split at commas: what Slurm allows
- * in a NodeName and nothing else. */
+/* Names go into a shell script, host files and lists that are split at commas. So only characters
+ * are allowed that Slurm allows in a NodeName. */
 bool world_name_ok(const char *name)
 {
     size_t len = name != NULL ? strlen(name) : 0;
@@ -125,7 +125,7 @@ static void add_int(json_object *obj, const char *key, int value)
     json_object_object_add(obj, key, json_object_new_int(value));
 }
 
-/* A list that has been folded, which is freed. */
+/* Free a list and return its folded text. */
 static void add_list(json_object *obj, const char *key, char *list)
 {
     add_string(obj, key, list);
@@ -183,8 +183,8 @@ static int check_distinct(const struct world *world, struct error *err)
     return rc;
 }
 
-/* A copy of text as one line: what is no printable character (of ASCII, or a byte of UTF-8)
- * becomes a blank. */
+/* A copy of text as one line: a byte that is neither printable ASCII nor part of UTF-8 becomes a
+ * blank. */
 static char *one_line(const char *text)
 {
     char *copy = strdup(text);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One generation: its nodes in rank order, and the texts that follow from it (worker
- * environment, host files). Pure. */
+/* One generation: its nodes in rank order, and the texts made of it for workers. Pure.
+ *
+ * These are the environment of a worker, and the host files. */
 #ifndef ELASTIC_WORLD_H
 #define ELASTIC_WORLD_H
 
@@ -36,7 +37,7 @@ struct world *world_create(int generation, int node_count);
 void world_destroy(struct world *world);
 int world_set_node(struct world *world, int index, const char *name, int slots);
 
-/* Whether that can be the name of a node: 1 to 253 of [A-Za-z0-9._-], no '-' first. NULL cannot. */
+/* Can it be the name of a node? 1 to 253 of [A-Za-z0-9._-], and '-' not first. NULL cannot. */
 bool world_name_ok(const char *name);
 int world_size(const struct world *world); /* workers */
 int world_first_rank(const struct world *world, int node_index);
@@ -48,20 +49,20 @@ int world_node_of(const struct world *world, int64_t rank);
 json_object *world_to_json(const struct world *world);
 struct world *world_from_json(json_object *msg, struct error *err);
 
-/* The nodes' names, and their numbers of workers, in rank order as Slurm writes them: "n[1-3,7],m1",
- * "2(x3),1". New strings, NULL when out of memory. With suffixes also what differs in the middle is
- * folded, which Slurm 22.05 cannot read: "n[1-3]-ib". */
+/* The names of the nodes and their numbers of workers, in rank order as Slurm writes them:
+ * "n[1-3,7],m1", "2(x3),1". New strings, NULL when out of memory. With suffixes also names that
+ * differ in the middle are folded, "n[1-3]-ib", which Slurm 22.05 cannot read. */
 char *world_fold_names(const struct world *world, bool suffixes);
 char *world_fold_slots(const struct world *world);
 
-/* The way back: a world with these nodes and nothing else, NULL with err set. What stands for more
- * nodes than SIZES_NODES_MAX is refused before it takes memory. Names may be there twice. */
+/* The way back: a world with these nodes and nothing else, NULL with err. Text that stands for more
+ * nodes than SIZES_NODES_MAX is refused before it takes memory. A name may appear twice. */
 struct world *world_unfold(int generation, const char *names, const char *slots, struct error *err);
 
-/* The same of names alone: each node has one worker, the generation is 0. */
+/* The same from names alone: each node has one worker, and the generation is 0. */
 struct world *world_unfold_names(const char *names, struct error *err);
 
-/* What a worker's environment takes besides the world. Strings may be NULL where they do not
+/* What a worker's environment needs besides the world. Strings may be NULL where they do not
  * apply. */
 struct world_place {
     int node_index;
@@ -73,15 +74,16 @@ struct world_place {
     int max_restarts;
     const char *event_file, *error_file, *run_dir, *state_dir, *checkpoint_dir;
     const char *scale_config;  /* JSON text */
-    const char *scale_configs; /* the same of all world sizes; NULL: none */
+    const char *scale_configs; /* scale_config of all world sizes; NULL: none */
     const char *lib;           /* path of libelastic.so */
     const char *store;         /* path of the agent's store; NULL: none */
     int attempt;               /* number of this start of a world */
     char *const *added;        /* "K=V" more, where the user has not set K; NULL: nothing */
 };
 
-/* The environment of one worker: user's (the base step's, "K=V"), cleaned; own (this member's
- * job) for node-local names; then ours. NULL-terminated, new; free with strings_free. */
+/* The environment of a worker, from three parts. `user` is the environment of the base's step
+ * ("K=V"), cleaned. `own` is the environment of this member's own job, for names that belong to the
+ * node. Then follow our own variables. A new NULL-terminated array; free with strings_free. */
 char **world_environment(const struct world *world, const struct world_place *place,
                          char *const *user, char *const *own);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The environment of one worker (world.h, and architecture.md, "Environment of a worker").
  *
- * The user's environment was made by srun for one step of the base job; much in it describes
- * that step and would be a lie in another generation, or on another node. So names of Slurm are
- * dropped unless they are known to describe the job as a whole, names that describe a node are
- * taken from the member's own job, and everything that describes the world is written afresh. */
+ * srun made the user's environment for one step of the base job. Much of it describes that step,
+ * and would be wrong in another generation or on another node. So names of Slurm are dropped unless
+ * they are known to describe the job as a whole. Names that describe a node are taken from the
+ * member's own job. Everything that describes the world is written here. */
 #include "lib/world.h"
 
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static const char *const kept_names[] = {
 };
 static const char *const kept_prefixes[] = {"SLURM_ARRAY_", "SLURM_SUBMIT_"};
 
-/* What describes the node: only the member's own job knows. */
+/* Variables that describe the node: only the member's own job knows them. */
 static const char *const own_names[] = {
     "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES",
     "SLURMD_NODENAME",      "SLURM_CPUS_ON_NODE", "SLURM_GPUS_ON_NODE",
@@ -38,8 +38,7 @@ static const char *const own_names[] = {
     "ZE_AFFINITY_MASK",
 };
 
-/* Names that the world writes, or leaves out where it has nothing to say: an older value never
- * stays. */
+/* Variables that the world writes, or removes where it has no value: an older value never stays. */
 static const char *const world_names[] = {
     "ELASTIC_ATTEMPT",
     "ELASTIC_CHECKPOINT_DIR",
@@ -198,7 +197,7 @@ static void set_torchrun(struct list *list, const struct world *world,
     set(list, "TORCHELASTIC_RUN_ID", place->incarnation);
     set(list, "TORCHELASTIC_ERROR_FILE", place->error_file);
     set(list, "TORCHELASTIC_USE_AGENT_STORE", "False");
-    /* As torchrun does: else each of them would start a thread per core. */
+    /* As torchrun does: else each worker would start one thread for each core. */
     if (slots > 1 && !has(list, "OMP_NUM_THREADS"))
         set(list, "OMP_NUM_THREADS", "1");
 }
@@ -208,7 +207,7 @@ static void set_horovod(struct list *list, const struct world *world,
 {
     int cross_rank = 0, cross_size = 0;
 
-    /* The workers of the same local rank, over those nodes that have so many. */
+    /* Count the workers of the same local rank, over the nodes that have that many workers. */
     for (int i = 0; i < world->node_count; i++) {
         if (world->nodes[i].slots <= place->local_rank)
             continue;
@@ -241,7 +240,8 @@ static void set_slurm(struct list *list, const struct world *world, const struct
     set_int(list, "SLURM_PROCID", rank);
     set_int(list, "SLURM_LOCALID", place->local_rank);
     set_int(list, "SLURM_NODEID", place->node_index);
-    /* Open MPI takes a process without it for one that was not launched, which then launches itself. */
+    /* Open MPI takes a process without this variable for one that was not launched; the process
+     * then launches itself. */
     set(list, "SLURM_STEP_ID", place->step_id != NULL ? place->step_id : "0");
     for (size_t i = 0; i < COUNT(node_names); i++) {
         set(list, node_names[i], nodes);

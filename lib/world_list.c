@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The nodes of a world as one text, as Slurm writes them: names "n[1-3,7],m1", workers "2(x3),1".
+/* The nodes of a world as one text, as Slurm writes it: names "n[1-3,7],m1", workers "2(x3),1".
  *
- * The leader sends the whole world to each of its members, so what it takes to write it down counts
- * squared. The order is that of ranks: neighbours are folded, nothing is sorted. */
+ * The leader sends the whole world to each of its members, so the length of the text counts
+ * squared. The order is the order of ranks: neighbours are folded, nothing is sorted. */
 #include "lib/world.h"
 
 #include <ctype.h>
@@ -20,7 +20,7 @@
 
 /* ---- folding --------------------------------------------------------------------------------- */
 
-/* Names that differ in one number: what is before it, and after. */
+/* Names that differ in one number: the text before the number, and the text after it. */
 struct family {
     const char *example;
     size_t prefix;      /* bytes of example */
@@ -63,7 +63,7 @@ static const char *member_number(const struct family *family, const char *name)
     return number;
 }
 
-/* Whether the number at next is the one at first and so many more, padded to the same width. */
+/* Is the number at next the number at first plus `more`, padded to the same width? */
 static bool is_more_by(const char *first, const char *next, int more)
 {
     char expected[16];
@@ -74,7 +74,7 @@ static bool is_more_by(const char *first, const char *next, int more)
            strncmp(expected, next, (size_t)length) == 0;
 }
 
-/* The end of the run that begins with node i: names of the family whose numbers go up by one. */
+/* The end of the run that begins with node i: names of the family whose numbers rise by one. */
 static int run_end(const struct world *world, int i, const struct family *family)
 {
     const char *first = member_number(family, world->nodes[i].name), *number;
@@ -88,7 +88,8 @@ static int run_end(const struct world *world, int i, const struct family *family
     return end;
 }
 
-/* Writes node i and those behind it that are of its family: "n[1-3,7]". The index of the next. */
+/* Write node i and the nodes behind it that are of its family: "n[1-3,7]". Returns the index of the
+ * next node. */
 static int write_family(FILE *out, const struct world *world, int i, const struct family *family)
 {
     const char *number = member_number(family, world->nodes[i].name), *last;
@@ -165,8 +166,8 @@ char *world_fold_slots(const struct world *world)
 
 /* ---- unfolding ------------------------------------------------------------------------------- */
 
-/* A text comes from outside, and a few bytes of it may stand for any number of names. So it is read twice: first the names are
- * counted, then, if they are not too many, made. */
+/* The text comes from outside, and a few bytes of it may stand for any number of names. So it is
+ * read twice: first the names are counted, then they are made, if they are not too many. */
 struct names {
     struct world *world; /* NULL: only count */
     int count;
@@ -195,7 +196,7 @@ static int take_name(struct names *names, const char *name, struct error *err)
     return 0;
 }
 
-/* Takes the names of one range, "7" or "08-11", which is len bytes of text. */
+/* Take the names of one range, "7" or "08-11", which is len bytes of text. */
 static int take_range(struct names *names, const struct pattern *pattern, const char *text,
                       size_t len, struct error *err)
 {
@@ -221,7 +222,7 @@ static int take_range(struct names *names, const struct pattern *pattern, const 
     return rc;
 }
 
-/* Takes "n[1-3,7]-ib", whose bracket is at open; what follows it, NULL on error. */
+/* Take "n[1-3,7]-ib", whose bracket is at open. Returns the text behind it, NULL on error. */
 static const char *take_family(struct names *names, const char *text, const char *open,
                                struct error *err)
 {

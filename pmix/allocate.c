@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Allocation requests: PMIx's keys, types and directives on one side, the leader's questions on the other (doc/pmix.md).
+/* Allocation requests: PMIx's keys on one side, questions to the leader on the other (doc/pmix.md).
  *
- * What the library adds by itself (user and group of the client) is passed over; any other key that has no meaning here is refused with the
- * request, since a program that names a node, an image or a share means it. */
+ * Keys that the library adds by itself (user and group of the client) are ignored. A request with
+ * any other key that has no meaning here is refused: a program that names a node, an image or a
+ * share means it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +12,10 @@
 #include "pmix/host.h"
 
 #define ANSWER_SECONDS 30 /* the leader answers at once */
-#define REFUSALS       32 /* that are remembered */
+#define REFUSALS       32 /* refusals that are remembered */
 
-/* Why the latest requests that had a name were refused: libelastic asks for it, since the library hands on no text. */
+/* Why the latest requests with a name were refused. libelastic asks for that, since the library
+ * hands on no text. */
 static struct {
     char label[64];
     char text[256];
@@ -181,7 +183,8 @@ void allocate(struct call *call)
             word = table[i].word;
     for (size_t i = 0; word != NULL && i < call->info_count; i++)
         take(&wish, &call->info[i], call->directive == PMIX_ALLOC_RELEASE);
-    /* NEW: there is one world at a time. REAQUIRE: nothing is lent. Time alone: Slurm does not give users more of it. */
+    /* NEW: there is one world at a time. REAQUIRE: no nodes are lent. Time alone: Slurm does not
+     * give users more of it. */
     if (word == NULL || wish.more_time)
         wish.status = PMIX_ERR_NOT_SUPPORTED;
     if (space == NULL)

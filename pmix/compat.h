@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What differs between the PMIx versions that we build with (4.2 of Debian 12, 5.0 of Debian 13). Everything here that
- * touches PMIx includes this and nothing of PMIx itself. */
+/* Differences between the PMIx versions that we build with: 4.2 of Debian 12, 5.0 of Debian 13.
+ *
+ * All code here that touches PMIx includes this header and no header of PMIx itself. */
 #ifndef ELASTIC_PMIX_COMPAT_H
 #define ELASTIC_PMIX_COMPAT_H
 
@@ -11,7 +12,7 @@
 
 #include <pmix_version.h>
 
-/* A name since 4.2.3; the key is the same. */
+/* This name exists since 4.2.3; the key is the same. */
 #ifndef PMIX_PROC_INFO_ARRAY
 #define PMIX_PROC_INFO_ARRAY PMIX_PROC_DATA
 #endif
@@ -29,7 +30,8 @@
 #define PMIX_ERR_DVM_MOD (-196)
 #endif
 
-/* Keys of our own in PMIx_Query_info, beside PMIx's: why a request was refused (qualifier PMIX_ALLOC_REQ_ID). */
+/* A key of our own in PMIx_Query_info, beside PMIx's keys: why a request was refused (qualifier
+ * PMIX_ALLOC_REQ_ID). */
 #define ELASTIC_PMIX_REFUSAL "elastic.refusal"
 
 #endif

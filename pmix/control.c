@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Job control: how a process wants to be told that it has to leave, its word that it has saved, and signals to others.
+/* Job control: how a process wants to be told to leave, that it has saved, and signals to
+ * processes.
  *
- * A process that declares itself PREEMPTIBLE, or CHECKPOINT_EVENT, gets events instead of SIGTERM (events.c). One key of PMIx stands for two things up to
- * 6.1: CHECKPOINT_SIGNAL and CHECKPOINT_TIMEOUT. Beside CHECKPOINT_EVENT it is taken for the time, which the leader's deadline
- * stands for here; alone, for the signal.
+ * A process that declares itself PREEMPTIBLE, or CHECKPOINT_EVENT, gets events instead of SIGTERM
+ * (events.c). Up to 6.1 one key of PMIx stands for two things: CHECKPOINT_SIGNAL and
+ * CHECKPOINT_TIMEOUT. Beside CHECKPOINT_EVENT the key is taken for the time, for which the leader's
+ * deadline stands here. Alone the key is taken for the signal.
  *
- * Signals are the agents' to send: the library tells nobody's process id. To pause a process is not supported: it could not save when its node is
- * wanted, so that who waits for the node would wait for the whole grace time. */
+ * The agents send the signals: the library tells nobody's process id. To pause a process is not
+ * supported. A paused process could not save when its node is wanted, so the job that waits for the
+ * node would wait for the whole grace time. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +23,7 @@ struct declaration {
     bool by_event, checkpoint;
     int signal; /* 0: none */
     /* To the targets. */
-    int actions;   /* that are asked for: one at most */
+    int actions;   /* requested actions: at most one */
     int to_others; /* a signal, 0: none */
     bool ends;     /* TERMINATE or KILL, which of all processes end the job */
     pmix_status_t status;
@@ -76,7 +79,7 @@ static void take(struct declaration *declared, const pmix_info_t *info)
     }
 }
 
-/* ---- signals to processes ---------------------------------------------------------------------------------------------------- */
+/* ---- signals to processes -------------------------------------------------------------------- */
 
 /* The namespace of all targets, the caller's if there are none. NULL: none of ours, or several. */
 static struct space *target_space(const struct call *call)
@@ -87,7 +90,8 @@ static struct space *target_space(const struct call *call)
     return host_space_by_name(call->proc_count > 0 ? call->procs[0].nspace : call->source.nspace);
 }
 
-/* Which ranks are meant, a flag for each, new; NULL with *status: there is one that does not exist, or no memory. *count: how many. */
+/* The ranks that are meant: a new array with a flag for each rank. NULL with *status: a rank does
+ * not exist, or there is no memory. *count: the number of ranks. */
 static bool *target_ranks(const struct call *call, const struct space *space, int *count,
                           pmix_status_t *status)
 {
@@ -116,7 +120,8 @@ static bool *target_ranks(const struct call *call, const struct space *space, in
     return NULL;
 }
 
-/* Adds the wanted ranks of a node to msg, nothing if that is all of them. How many there are. */
+/* Add the wanted ranks of a node to msg, or nothing if they are all ranks of the node. Returns
+ * their number. */
 static int add_ranks(json_object *msg, const struct space *space, int node, const bool *wanted)
 {
     int first = world_first_rank(space->world, node), slots = space->world->nodes[node].slots;
@@ -196,7 +201,7 @@ static void signal_targets(struct call *call, const struct declaration *declared
     exchange_ask(call, space, "control", msg, AGENT_SECONDS, on_signalled);
 }
 
-/* ---- what is asked for ------------------------------------------------------------------------------------------------------- */
+/* ---- what is asked for ----------------------------------------------------------------------- */
 
 void control(struct call *call)
 {
@@ -233,7 +238,7 @@ void control(struct call *call)
     call_answer(call, declared.status);
 }
 
-/* An event of a process. The one that is for us: it has saved. */
+/* An event of a process. Only one event is for us: the process has saved. */
 void control_event(struct call *call)
 {
     struct space *space = host_space_by_name(call->source.nspace);

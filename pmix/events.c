@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Events from the leader to processes of a world.
  *
- * Whoever sends an event names its receivers: by any other range the library delivers it to the processes of every world here. It is kept from
- * handlers that take just anything: Open MPI's own ends the program. Who registers later still hears of it, for two minutes; that is how a process hears what
- * its predecessor, in the world before, has asked for. */
+ * An event names its receivers: with any other range the library would deliver it to the processes
+ * of every world here. It is kept from handlers that take all events: Open MPI's own handler ends
+ * the program. A process that registers later still gets the event, for two minutes. That is how a
+ * process hears of requests that its predecessor, in the world before, has made. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,8 +16,8 @@
 #define INFOS_MAX       8
 #define EVENT_INFOS_MAX 64
 #define EVENT_BYTES_MAX 65536
-#define EVENT_BURST     500 /* events of one node to others at once */
-#define EVENT_RATE      100 /* … and for each second */
+#define EVENT_BURST     500 /* events of a node that may be sent to other nodes at once */
+#define EVENT_RATE      100 /* events of a node that may be sent each second */
 
 static pmix_status_t code_of(const char *what)
 {
@@ -29,7 +30,8 @@ static void add_text(pmix_info_t *info, size_t *count, const char *key, const ch
         PMIX_INFO_LOAD(&info[(*count)++], key, text, PMIX_STRING);
 }
 
-/* What every event of the leader says: for whom it is (or all of them: PMIX_RANK_WILDCARD). There is room for INFOS_MAX. */
+/* Begin an event of the leader for a process, or for all (PMIX_RANK_WILDCARD). There is room for
+ * INFOS_MAX infos. */
 static pmix_info_t *begin_event(const struct space *space, pmix_rank_t rank, size_t *count)
 {
     pmix_info_t *info;
@@ -43,7 +45,7 @@ static pmix_info_t *begin_event(const struct space *space, pmix_rank_t rank, siz
     return info;
 }
 
-/* Send what has been begun, and free it. */
+/* Send the event that has been begun, and free it. */
 static void send_event(pmix_status_t code, pmix_info_t *info, size_t count)
 {
     pmix_proc_t from;
@@ -54,7 +56,7 @@ static void send_event(pmix_status_t code, pmix_info_t *info, size_t count)
     PMIX_INFO_FREE(info, INFOS_MAX);
 }
 
-/* How a request has ended, for the process that is now of the rank that asked. */
+/* The end of a request, for the process that now has the rank that asked. */
 static void on_event(const struct space *space, json_object *msg)
 {
     const char *what = json_get_string(msg, "what");
@@ -76,10 +78,11 @@ static void on_event(const struct space *space, json_object *msg)
     send_event(code_of(what), info, count);
 }
 
-/* ---- from process to process ------------------------------------------------------------------------------------------------ */
+/* ---- from process to process ----------------------------------------------------------------- */
 
-/* The library has told the processes of this node; the others are the leader's to reach. A program that floods must not fill the
- * connections that everything else needs: beyond a burst, so many a second. */
+/* The library has told the processes of this node; the leader reaches the others. A program that
+ * sends many events must not fill the connections that everything else needs: after a burst there
+ * is a limit for each second. */
 static bool may_relay(void)
 {
     static double tokens = EVENT_BURST, last;
@@ -137,14 +140,15 @@ static pmix_info_t *unpack(json_object *msg, int64_t count)
 
     if (piece_data(msg, &packed.bytes, &packed.size) != 0)
         return NULL;
-    PMIX_INFO_CREATE(info, (size_t)count + 1); /* and whom it is for */
+    PMIX_INFO_CREATE(info, (size_t)count + 1); /* and its receivers */
     if (values_unpack(&packed, info, (int32_t)count, PMIX_INFO) == PMIX_SUCCESS)
         return info;
     PMIX_INFO_FREE(info, (size_t)count + 1);
     return NULL;
 }
 
-/* Whoever was named; else all of this world, and no other that is here. */
+/* The receivers are the named processes; else all processes of this world, and of no other world
+ * here. */
 void events_relayed(const struct space *space, json_object *msg)
 {
     int64_t code, rank, count;
@@ -168,7 +172,7 @@ void events_relayed(const struct space *space, json_object *msg)
     PMIX_INFO_FREE(info, (size_t)count + 1);
 }
 
-/* ---- from the leader -------------------------------------------------------------------------------------------------------- */
+/* ---- from the leader ------------------------------------------------------------------------- */
 
 static void send_to_all(const struct space *space, pmix_status_t code, const char *reason,
                         uint32_t seconds)
@@ -187,7 +191,7 @@ void events_checkpoint(const struct space *space)
     send_to_all(space, PMIX_JCTRL_CHECKPOINT, NULL, 0);
 }
 
-/* A change of the world is under way, and these processes end with it. */
+/* A change of the world is under way, and these processes end in it. */
 static void on_alert(const struct space *space, json_object *msg)
 {
     const char *kind = json_get_string(msg, "kind"), *reason = json_get_string(msg, "reason");

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Collectives, and data of processes on other nodes: between the library's calls and the leader's messages.
+/* Collectives, and data of processes on other nodes.
  *
- *   fence     client ─▶ library ─▶ gather{key, nodes, data} ─▶ leader, which waits for all of nodes
- *             client ◀─ library ◀─ gathered{key, data} ◀──────── leader
- *   get       client ─▶ library ─▶ relay{to, "modex", rank} ─▶ leader ─▶ the node's elasticrun-pmix ─▶ its library
- *             client ◀─ library ◀─ relay{to, "modexed", data} ◀─ leader ◀──────────────┘
+ * These are calls of the library on one side and messages of the leader on the other:
  *
- * The library has at most one collective at a time for a set of processes, so the set is its name. Whatever is larger than
- * a message goes in pieces. */
+ *   fence  client ─▶ library ─▶ gather{key, nodes, data} ─▶ leader, which waits for all of nodes
+ *          client ◀─ library ◀─ gathered{key, data} ◀────── leader
+ *   get    client ─▶ library ─▶ relay{to, "modex", rank} ─▶ leader ─▶ server, library
+ *          client ◀─ library ◀─ relay{to, "modexed", data} ◀─ leader ◀──┘
+ *
+ * The library has at most one collective at a time for a set of processes, so the set is its name.
+ * Data that is larger than a message goes in pieces. */
 #include "pmix/host.h"
 
 #include <stdio.h>
@@ -17,32 +19,32 @@
 #include "lib/json_get.h"
 #include "lib/pieces.h"
 
-/* For a process that has not published anything; as a rule it is at work on it. */
+/* Wait for a process that has not published anything yet: as a rule it is about to. */
 #define MODEX_SECONDS 60
 
-/* Bytes on their way to the agent; far below what ends the link. */
+/* Bytes on their way to the agent: far fewer than a link takes before it ends. */
 #define ASKED_MAX ((size_t)16 << 20)
 
 /* A call that another node, or all nodes, will answer. */
 struct waiting {
     struct call *call;
     int attempt;
-    char *key;   /* of a collective; NULL: a question to one node */
+    char *key;   /* key of a collective; NULL: a question to one node */
     uint64_t id; /* of a question */
-    void (*done)(struct call *call, json_object *answer); /* … to the leader */
+    void (*done)(struct call *call, json_object *answer); /* for a question to the leader */
     struct pieces answer;
     uv_timer_t *timer; /* NULL: no deadline */
     struct waiting *next;
 };
 
-/* ---- waiting --------------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static void free_handle(uv_handle_t *handle)
 {
     free(handle);
 }
 
-/* Take it out of the list and free it; the call is the caller's. */
+/* Take the entry out of the list and free it; the call belongs to the caller. */
 static struct call *end_waiting(struct waiting *w)
 {
     struct call *call = w->call;
@@ -68,15 +70,16 @@ static void on_deadline(uv_timer_t *timer)
         call_answer(end_waiting(w), PMIX_ERR_TIMEOUT);
         return;
     }
-    /* The others wait for us no longer, either. The leader tells them and us: a process that was answered here and now would be back
-     * with the next collective of the same processes, and what the leader says of this one would be taken for its end. */
+    /* The other nodes do not wait for us any longer, either. The leader tells them and us. A
+     * process that was answered here and now would be back with the next collective of the same
+     * processes. It would take the leader's word about this collective for the end of the next. */
     msg = host_message("ungather", w->attempt);
     json_object_object_add(msg, "key", json_object_new_string(w->key));
     json_object_object_add(msg, "status", json_object_new_int(PMIX_ERR_TIMEOUT));
     host_send(msg);
 }
 
-/* Seconds that the client gives it, else otherwise; 0: for ever. */
+/* The time limit of the client in seconds, else `otherwise`; 0: none. */
 static double limit_of(const struct call *call, double otherwise)
 {
     for (size_t i = 0; i < call->info_count; i++)
@@ -116,7 +119,7 @@ void exchange_drop(const struct space *space)
     }
 }
 
-/* ---- answers --------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void send_piece(json_object *piece, void *arg)
 {
@@ -124,7 +127,8 @@ static void send_piece(json_object *piece, void *arg)
     host_send(piece);
 }
 
-/* The library's status, where another node's has spoken; a word of the leader, which knows no PMIx. */
+/* The library's status, if another node's library has sent one; else a word of the leader, which
+ * knows no PMIx. */
 static pmix_status_t status_in(json_object *msg)
 {
     int64_t status;
@@ -133,7 +137,7 @@ static pmix_status_t status_in(json_object *msg)
                                                               : PMIX_SUCCESS;
 }
 
-/* A piece of an answer, with which it may be complete. */
+/* A piece of an answer. The answer may be complete with it. */
 static void answer_piece(struct waiting *w, json_object *msg)
 {
     pmix_status_t status = status_in(msg);
@@ -157,9 +161,10 @@ static void answer_piece(struct waiting *w, json_object *msg)
     call_answer(end_waiting(w), status);
 }
 
-/* ---- collectives ----------------------------------------------------------------------------------------------------------- */
+/* ---- collectives ----------------------------------------------------------------------------- */
 
-/* The nodes of these processes, which are of one namespace, ascending. NULL: they are not processes of it. */
+/* The nodes of these processes, ascending. All processes must be of one namespace. NULL: they are
+ * not. */
 static json_object *nodes_of(const struct space *space, const struct call *call)
 {
     bool *member = calloc((size_t)space->world->node_count, sizeof(*member));
@@ -221,7 +226,7 @@ void exchange_fence(struct call *call)
     char *key;
 
     if (nodes == NULL) {
-        /* Of several namespaces: there is one at a time. */
+        /* Processes of several namespaces: there is one at a time. */
         call_answer(call, PMIX_ERR_NOT_SUPPORTED);
         return;
     }
@@ -254,7 +259,7 @@ static void on_gathered(json_object *msg)
         }
 }
 
-/* ---- data of one process --------------------------------------------------------------------------------------------------- */
+/* ---- data of one process --------------------------------------------------------------------- */
 
 static json_object *relay(int attempt, int to, const char *what, uint64_t id)
 {
@@ -288,7 +293,7 @@ void exchange_modex(struct call *call)
     host_send(msg);
 }
 
-/* Another node's question, while the library looks for the answer. */
+/* Another node's question, for which the library looks for the answer. */
 struct question {
     int attempt, from;
     uint64_t id;
@@ -312,7 +317,7 @@ static void on_library_found(pmix_status_t status, char *data, size_t len, void 
     call_post(cookie, status, data, len);
 }
 
-/* The library waits without limit for a process to publish; who asks does not. */
+/* The library waits without limit for a process to publish; the asking node does not. */
 static void on_question(const struct space *space, json_object *msg, int from, uint64_t id)
 {
     struct question *question = malloc(sizeof(*question));
@@ -360,7 +365,7 @@ static void on_relay(json_object *msg)
         }
 }
 
-/* ---- questions to the leader ----------------------------------------------------------------------------------------------- */
+/* ---- questions to the leader ----------------------------------------------------------------- */
 
 void exchange_ask(struct call *call, const struct space *space, const char *what, json_object *msg,
                   double seconds, void (*done)(struct call *call, json_object *answer))
@@ -401,7 +406,8 @@ static void on_answer(json_object *msg)
 {
     int64_t id, attempt;
 
-    /* Of an attempt: the questions of another elasticrun-pmix of this node may have had the same numbers. */
+    /* The attempt is checked, because questions of an earlier elasticrun-pmix of this node may have
+     * had the same numbers. */
     if (!json_get_int(msg, "id", 0, INT64_MAX, &id) ||
         !json_get_int(msg, "attempt", 0, INT32_MAX, &attempt))
         return;

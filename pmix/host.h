@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of elasticrun-pmix share. main.c: life and messages of the agent; exchange.c: collectives and data of
- * other nodes; query.c: questions about a job; allocate.c, control.c, events.c: the size of the job, and leaving; publish.c: what
- * processes publish; log.c: what they log; space.c: worlds; library.c: OpenPMIx; accept.c: who may connect. */
+/* What the files of elasticrun-pmix share.
+ *
+ * main.c: life, and messages of the agent; exchange.c: collectives, and data of other nodes;
+ * query.c: questions about a job; allocate.c, control.c, events.c: the size of the job, and
+ * leaving; publish_calls.c: published data; log_lines.c: lines for the log; space.c: worlds;
+ * library.c: OpenPMIx; accept.c: who may connect. */
 #ifndef ELASTIC_PMIX_HOST_H
 #define ELASTIC_PMIX_HOST_H
 
@@ -23,28 +26,30 @@ struct host {
     uint64_t next_id;
 };
 
-extern struct host host; /* the library's upcalls have no cookie, and it exists once per process */
+/* The library's upcalls have no cookie, and the library exists once per process. */
+extern struct host host;
 
 json_object *host_message(const char *type, int attempt);
 void host_send(json_object *msg);
 struct space *host_space(int attempt);
 struct space *host_space_by_name(const char *name);
 
-struct space *host_running_space(
-    void); /* the oldest: another is only being prepared. NULL: there is none */
+/* The oldest running space: another space is only being prepared. NULL: there is none. */
+struct space *host_running_space(void);
 
 /* allocate.c */
 void allocate(struct call *call);
-/* Why the last request of this name was refused; NULL: that is long ago, or was not here. */
+/* Why the last request of this name was refused. NULL: the request is too old, or was made on
+ * another node. */
 const char *allocate_refusal(const char *label);
 /* control.c */
 void control(struct call *call);
 void control_event(struct call *call);
 /* events.c: of the leader, for a process or all of a space */
 bool events_on_message(const char *type, json_object *msg);
-/* An event of a process here, for those of other nodes that are to hear of it. */
+/* Send an event of a process here to the processes of other nodes that it is for. */
 void events_relay(const struct call *call);
-/* … and of another node. */
+/* Deliver an event of a process of another node. */
 void events_relayed(const struct space *space, json_object *msg);
 /* Ask the processes of this node to save, and to go on. */
 void events_checkpoint(const struct space *space);
@@ -52,16 +57,18 @@ void events_checkpoint(const struct space *space);
 /* exchange.c */
 void exchange_fence(struct call *call); /* and connect, disconnect */
 void exchange_modex(struct call *call);
-/* Ask the leader about what, with the members of msg (taken over) besides. done answers the call; it is not called if no answer comes within so
- * many seconds (0: for ever) or the space goes: then that is the answer. */
+/* Ask the leader about `what`, with the members of msg (taken over). done answers the call. If no
+ * answer comes within that many seconds (0: no limit), or the space goes, the call is answered with
+ * that, and done is not called. */
 void exchange_ask(struct call *call, const struct space *space, const char *what, json_object *msg,
                   double seconds, void (*done)(struct call *call, json_object *answer));
 /* False: not a message for this file. */
 bool exchange_on_message(const char *type, json_object *msg);
-/* The space goes: what still waits for its other nodes is answered. */
+/* The space goes: answer the calls that still wait for its other nodes. */
 void exchange_drop(const struct space *space);
 
-/* False: so much is on its way to the agent that this has to wait. call->len is the size then, for asked_end. */
+/* Count the bytes that a call sends to the agent. False: too much is on its way, and the call has
+ * to wait. call->len is then the size, for asked_end. */
 bool asked_begin(struct call *call, struct space *space, size_t bytes);
 void asked_end(const struct call *call);
 

@@ -2,14 +2,18 @@
 /* OpenPMIx's server library (library.h).
  *
  * Rules of the library that are not in its documentation, found in the source of 4.2.2 and 5.0.7:
- *  - A function of the module that has returned PMIX_SUCCESS owes its callback, exactly once, also if the client has died.
- *  - fence_nb, connect and disconnect must not return anything else: on another value the library forgets the
- *    clients that wait, when it calls because one of them has died.
- *  - The data of fence_nb is ours to free. All other arguments are the library's, and may go when we return.
- *  - The callbacks of lookup, query, allocate and job_control put the reply into the queue of the client's connection, for which there is
- *    no lock: they must be called in the library's thread. All others find their way to it themselves.
- *  - notify_event must return PMIX_OPERATION_SUCCEEDED.
- *  - Without job_control the library does not clean up the files of clients either. */
+ *
+ *   - A function of the module that has returned PMIX_SUCCESS owes its callback, exactly once, also
+ *     if the client has died.
+ *   - fence_nb, connect and disconnect must not return anything else. On another value the library
+ *     forgets the waiting clients when it calls because one of the clients has died.
+ *   - The data of fence_nb is ours to free. All other arguments are the library's, and may go when
+ *     we return.
+ *   - The callbacks of lookup, query, allocate and job_control put the reply into the queue of the
+ *     client's connection, which has no lock: they must be called in the library's thread. All
+ *     other callbacks find their way to that thread themselves.
+ *   - notify_event must return PMIX_OPERATION_SUCCEEDED.
+ *   - Without job_control the library does not clean up the files of clients either. */
 #include "pmix/library.h"
 
 #include <pthread.h>
@@ -28,7 +32,7 @@ static struct {
     void (*handle)(struct call *call);
 } library = {.lock = PTHREAD_MUTEX_INITIALIZER, .last = &library.first};
 
-/* ---- calls ------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static void post(struct call *call)
 {
@@ -155,7 +159,8 @@ static void answer_now(pmix_status_t status, void *cookie)
     call_free(call);
 }
 
-/* With call->found or ->info, in the library's thread. What brings us there is the end of a handler, of one that never was. */
+/* Answer with call->found or call->info in the library's thread. The end of an event handler that
+ * does not exist brings us there. */
 static void answer_in_library(struct call *call, pmix_status_t status)
 {
     call->status = status;
@@ -163,7 +168,7 @@ static void answer_in_library(struct call *call, pmix_status_t status)
         answer_now(status, call);
 }
 
-/* What came with the question makes room for the answer. */
+/* The question's data is freed to make room for the answer. */
 static void replace_info(struct call *call, const pmix_info_t *info, size_t count)
 {
     if (call->info != NULL)
@@ -187,10 +192,10 @@ void call_answer(struct call *call, pmix_status_t status)
         answer_in_library(call, status);
         return;
     case CALL_TOOL:
-        /* Not without a name, which the library reads all the same. */
+        /* The library reads the name in any case, so it must be there. */
         call->answer.tool(status, &call->source, call->cookie);
         break;
-    case CALL_NOTIFY: /* answered when it came */
+    case CALL_NOTIFY: /* answered when the call came */
     case CALL_JOINED:
     case CALL_OWN:
         break;
@@ -202,7 +207,7 @@ void call_answer(struct call *call, pmix_status_t status)
 
 void call_answer_data(struct call *call, char *data, size_t len)
 {
-    /* NULL and nothing, not something of no bytes: that is an error to the library. */
+    /* The library takes a pointer to no bytes for an error: so NULL and 0. */
     if (len == 0) {
         free(data);
         data = NULL;
@@ -230,7 +235,7 @@ void call_answer_tool(struct call *call, const pmix_proc_t *name)
     call_answer(call, PMIX_SUCCESS);
 }
 
-/* ---- values as bytes ---------------------------------------------------------------------------------------------------- */
+/* ---- values as bytes ------------------------------------------------------------------------- */
 
 pmix_status_t values_pack(const void *values, int32_t count, pmix_data_type_t type,
                           pmix_byte_object_t *packed)
@@ -267,9 +272,9 @@ pmix_status_t values_unpack(pmix_byte_object_t *packed, void *values, int32_t co
     return status;
 }
 
-/* ---- the module: all of it runs in the library's thread ------------------------------------------------------------------ */
+/* ---- the module: all of it runs in the library's thread -------------------------------------- */
 
-/* The library has no use for what is returned, but logs an error. */
+/* The library ignores the returned value, but logs an error. */
 static pmix_status_t on_joined(const pmix_proc_t *proc, void *object, pmix_info_t info[],
                                size_t info_count, pmix_op_cbfunc_t answer, void *cookie)
 {
@@ -295,7 +300,7 @@ static pmix_status_t on_finalized(const pmix_proc_t *proc, void *object, pmix_op
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-/* It will be answered from the loop. */
+/* The loop will answer the call. */
 static pmix_status_t accept_call(struct call *call, void *cookie)
 {
     call->cookie = cookie;
@@ -538,7 +543,7 @@ static void on_tool(pmix_info_t *info, size_t info_count, pmix_tool_connection_c
     accept_call(call, cookie);
 }
 
-/* What is not here the library answers with PMIX_ERR_NOT_SUPPORTED. */
+/* The library answers PMIX_ERR_NOT_SUPPORTED for functions that are missing here. */
 static pmix_server_module_t module = {
     .client_connected2 = on_joined,
     .client_finalized = on_finalized,
@@ -561,18 +566,21 @@ static pmix_server_module_t module = {
     .job_control = on_job_control,
 };
 
-/* ---- life -------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
-/* The library reads its settings from the environment. What this process has inherited may be another server's. */
+/* The library reads its settings from the environment. Settings that this process has inherited may
+ * be those of another server. */
 static void prepare_environment(void)
 {
     static const char *const settings[][2] = {
-        /* The others lock memory that they share with clients: one that is killed at the wrong moment stops the server. */
+        /* Other modules lock memory that they share with clients: a client that is killed at the
+         * wrong moment would stop the server. */
         {"PMIX_MCA_gds", "hash"},
-        {"PMIX_MCA_plog", "default"}, /* ours; syslog's would write as us what clients log */
-        {"PMIX_MCA_psec", "native"},  /* accept.c knows who connects */
+        /* Our own; the library's syslog would write clients' lines as ours. */
+        {"PMIX_MCA_plog", "default"},
+        {"PMIX_MCA_psec", "native"},              /* accept.c checks who connects */
         {"PMIX_MCA_ptl_base_max_msg_size", "64"}, /* MiB; without limit otherwise */
-        {"PMIX_MCA_prm", "default"},              /* the other asks Slurm by itself */
+        {"PMIX_MCA_prm", "default"},              /* the other module asks Slurm by itself */
         {"HWLOC_COMPONENTS", "-gl"},              /* asks an X server */
     };
     size_t at = 0;
@@ -593,7 +601,8 @@ static void prepare_environment(void)
         setenv(settings[i][0], settings[i][1], 1);
 }
 
-/* What a client sends with PMIX_RANGE_RM or _LOCAL comes here and not to the module. In the library's thread, too. */
+/* Events that a client sends with PMIX_RANGE_RM or _LOCAL come here and not to the module. This,
+ * too, is the library's thread. */
 static void on_own_event(size_t id, pmix_status_t code, const pmix_proc_t *source,
                          pmix_info_t info[], size_t info_count, pmix_info_t results[],
                          size_t result_count, pmix_event_notification_cbfunc_fn_t done,

@@ -12,9 +12,9 @@ pmix_elasticrun_pmix_SOURCES = \
     pmix/host.h \
     pmix/library.c \
     pmix/library.h \
-    pmix/log.c \
+    pmix/log_lines.c \
     pmix/main.c \
-    pmix/publish.c \
+    pmix/publish_calls.c \
     pmix/query.c \
     pmix/space.c \
     pmix/space.h

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* elasticrun-pmix: the PMIx server of a node, for the workers of an agent.
  *
- * elasticrun starts it with a socket as descriptor 3 and talks to it in JSON (doc/pmix.md). It is a process of its own and not a
- * thread of the agent because OpenPMIx's server reads what any process on the node sends to it: it may hang or crash,
- * and then the programs that use PMIx have lost it, but not the node its agent. It ends with its agent. */
+ * elasticrun starts it with a socket as descriptor 3 and talks to it in JSON (doc/pmix.md). It is a
+ * process of its own and not a thread of the agent, because OpenPMIx's server reads data from any
+ * process on the node. It may hang or crash. Then programs that use PMIx have lost the server, but
+ * the node has not lost its agent. The server ends with its agent. */
 #include "config.h"
 
 #include <dirent.h>
@@ -74,9 +75,9 @@ struct space *host_space_by_name(const char *name)
     return space;
 }
 
-/* ---- what clients ask ------------------------------------------------------------------------------------------------------ */
+/* ---- what clients ask ------------------------------------------------------------------------ */
 
-/* The agent ends the worker, if it does not end by itself. */
+/* The agent ends the worker, if the worker does not end by itself. */
 static void on_abort(struct call *call)
 {
     struct space *space = host_space_by_name(call->source.nspace);
@@ -96,7 +97,8 @@ static void on_abort(struct call *call)
     call_answer(call, PMIX_SUCCESS);
 }
 
-/* Its user is the job's: nobody else comes so far. A refusal would damage the library. */
+/* The tool's user is the job's: accept.c lets nobody else in. A refusal would damage the
+ * library. */
 static void on_tool(struct call *call)
 {
     pmix_proc_t name;
@@ -169,7 +171,7 @@ static void on_call(struct call *call)
     }
 }
 
-/* ---- worlds ------------------------------------------------------------------------------------------------------------------- */
+/* ---- worlds ---------------------------------------------------------------------------------- */
 
 static void refuse_world(int attempt, const char *reason)
 {
@@ -243,7 +245,7 @@ static void on_world(json_object *msg, int attempt)
     host.spaces = space;
 }
 
-/* ---- the agent ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the agent ------------------------------------------------------------------------------- */
 
 static void on_message(struct link *link, json_object *msg, void *arg)
 {
@@ -268,7 +270,8 @@ static void on_message(struct link *link, json_object *msg, void *arg)
     }
 }
 
-/* Nobody is left to serve. The library is not finalized: it may hang, its files are the agent's to remove. */
+/* No agent is left to serve. The library is not finalized: it may hang, and the agent removes its
+ * files. */
 static void on_closed(struct link *link, const char *why, void *arg)
 {
     (void)link;
@@ -289,7 +292,7 @@ static void say_started(const struct error *err)
     host_send(msg);
 }
 
-/* What a server that was killed has left: a tool that finds two servers takes neither. */
+/* Remove files of a killed server: a tool that finds two servers uses neither. */
 static void remove_addresses(void)
 {
     DIR *dir = opendir(host.directory);
@@ -324,13 +327,14 @@ int main(int argc, char **argv)
     if (getppid() != agent || sodium_init() < 0)
         return 1;
     signal(SIGPIPE, SIG_IGN);
-    /* Slurm signals every process of a step; when this one ends is for the agent to say. */
+    /* Slurm signals every process of a step; the agent decides when this process ends. */
     signal(SIGTERM, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     limit_files();
     host.directory = argv[2];
     host.job = argv[3];
-    /* The library makes a private one public, and deletes it with all that is in it. What it is in is private. */
+    /* The library makes a private directory public, and deletes it with its contents. So its parent
+     * directory is private. */
     if (mkdir(host.directory, 0755) != 0 && errno != EEXIST) {
         log_error("%s: %s", host.directory, strerror(errno));
         return 1;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* PMIx_Query_info: what is known here of the worlds on this node, and what the leader knows of the job.
+/* PMIx_Query_info: what is known here of the worlds on this node, and what the leader knows.
  *
- * The library does not tell who asks, so a question without a namespace is about the world that is running, the
- * oldest one. What is registered of a namespace the library answers by itself, before it asks us. */
+ * The library does not tell who asks. So a question without a namespace is about the running world,
+ * which is the oldest. The library answers questions about registered data of a namespace by
+ * itself, before it asks us. */
 #include "pmix/host.h"
 
 #include <stdio.h>
@@ -13,16 +14,16 @@
 
 #define LEADER_SECONDS 5
 
-/* One query, and what has been found so far. */
+/* One query, and its answers so far. */
 struct asked {
-    const struct space *space; /* that it is about; NULL: there is none */
+    const struct space *space; /* world of the query; NULL: none */
     const pmix_query_t *query;
     json_object *state;  /* the leader's answer; NULL: none */
     json_object *tables; /* the agents' answers about processes, one for each world; NULL: none */
     void *list;          /* of infos */
 };
 
-/* ---- about a world -------------------------------------------------------------------------------------------------------- */
+/* ---- about a world --------------------------------------------------------------------------- */
 
 static bool add(struct asked *asked, const char *key, const void *value, pmix_data_type_t type)
 {
@@ -70,7 +71,7 @@ static bool tell_nodes(struct asked *asked, const char *key)
     return good;
 }
 
-/* It is there, so nothing has gone wrong. */
+/* The data is there, so nothing has gone wrong. */
 static bool tell_status(struct asked *asked, const char *key)
 {
     pmix_status_t status = PMIX_SUCCESS;
@@ -78,7 +79,7 @@ static bool tell_status(struct asked *asked, const char *key)
     return asked->space != NULL && add(asked, key, &status, PMIX_STATUS);
 }
 
-/* The agents' answer about that world, NULL: there is none. */
+/* The agents' answer about that world, NULL: none. */
 static json_object *answer_about(const struct asked *asked)
 {
     int64_t attempt;
@@ -93,7 +94,7 @@ static json_object *answer_about(const struct asked *asked)
     return NULL;
 }
 
-/* What the agents know of these processes, the first of which has rank `from`. */
+/* The agents' answer about these processes, the first of which has rank `from`. */
 static void add_pids(const struct asked *asked, pmix_proc_info_t *info, int from, int count)
 {
     json_object *answer = answer_about(asked), *rows = NULL;
@@ -157,7 +158,7 @@ static bool tell_local_procs(struct asked *asked, const char *key)
            add_procs(asked, key, asked->space->index, asked->space->index + 1);
 }
 
-/* ---- about all -------------------------------------------------------------------------------------------------------------- */
+/* ---- about all ------------------------------------------------------------------------------- */
 
 static bool tell_names(struct asked *asked, const char *key)
 {
@@ -239,7 +240,7 @@ static bool tell_refusal(struct asked *asked, const char *key)
 
 static bool tell_keys(struct asked *asked, const char *key);
 
-/* ---- the leader's ----------------------------------------------------------------------------------------------------------- */
+/* ---- the leader's ---------------------------------------------------------------------------- */
 
 static bool tell_text(struct asked *asked, const char *key, const char *member)
 {
@@ -256,12 +257,13 @@ static bool tell_number(struct asked *asked, const char *key, const char *member
            add(asked, key, &(uint32_t){(uint32_t)number}, PMIX_UINT32);
 }
 
-/* ---- all that can be asked -------------------------------------------------------------------------------------------------- */
+/* ---- all that can be asked ------------------------------------------------------------------- */
 
 static const struct known {
     const char *key;
     bool (*tell)(struct asked *asked, const char *key);
-    /* Or of the leader's answer: which member, in what way. */
+    /* For keys that the leader answers: the member of its answer, and the function that reads
+     * it. */
     bool (*tell_state)(struct asked *asked, const char *key, const char *member);
     const char *member;
 } known[] = {
@@ -316,9 +318,9 @@ static const struct known *find(const char *key)
     return NULL;
 }
 
-/* ---- queries ---------------------------------------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
-/* The namespace that the qualifiers name. NULL: it is none of ours. */
+/* The namespace that the qualifiers name. NULL: no namespace of this node. */
 static struct space *space_of(const pmix_query_t *query)
 {
     for (size_t i = 0; i < query->nqual; i++) {
@@ -336,7 +338,7 @@ static struct space *space_of(const pmix_query_t *query)
     return host_running_space();
 }
 
-/* All that can be said; some of it may be. */
+/* Answer all that is known; parts of it may be missing. */
 static void finish(struct call *call, json_object *state)
 {
     pmix_status_t status = PMIX_ERR_NOT_SUPPORTED;
@@ -427,7 +429,8 @@ static json_object *table_message(const struct space *space, bool all)
 
 static void on_table(struct call *call, json_object *answer);
 
-/* Pids are the agents' to know. Their answers are kept with the call, as text, which is freed with it; call->len is the query that is next. */
+/* The agents know the process ids. Their answers are kept with the call, as text, which is freed
+ * with the call; call->len is the next query. */
 static void ask_agents(struct call *call)
 {
     while (call->len < call->query_count) {

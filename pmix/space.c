@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A world as PMIx knows it (space.h).
  *
- * Types and levels of what is registered matter: Open MPI takes a value of another type for one that is missing. Node
- * and process maps alone are not enough: what the library derives from them lacks sizes of nodes and places of other
- * nodes' processes; and if anything is told about one process, all of it must be told about all. */
+ * Types and levels of registered values matter: Open MPI takes a value of another type for a
+ * missing one. Node and process maps alone are not enough: the values that the library derives from
+ * them lack the sizes of nodes and the places of processes on other nodes. If anything is told
+ * about one process, all of it must be told about all processes. */
 #include "pmix/space.h"
 
 #include <errno.h>
@@ -17,9 +18,10 @@
 #include "lib/text.h"
 #include "pmix/library.h"
 
-#define SESSION 0 /* one for all worlds: without, each world's UNIV_SIZE would be that of all */
+/* One session for all worlds: otherwise each world's UNIV_SIZE would be the sum of all. */
+#define SESSION 0
 
-/* ---- what is told about it ------------------------------------------------------------------------------------------------ */
+/* ---- what is told about it ------------------------------------------------------------------- */
 
 /* A list of infos under construction, and whether all has gone well so far. */
 struct list {
@@ -58,7 +60,7 @@ static void add_flag(struct list *list, const char *key, bool value)
     add(list, key, &value, PMIX_BOOL);
 }
 
-/* The infos of inner, which ends, as one of list. */
+/* Add the infos of inner, which is freed, as one info of list. */
 static void add_array(struct list *list, const char *key, struct list *inner)
 {
     pmix_data_array_t array;
@@ -130,7 +132,7 @@ static void add_node(struct list *list, const struct world *world, int index)
     free(ranks);
 }
 
-/* Where a process that is bound runs, as the library writes it. */
+/* The CPUs of a bound process, in the library's form. */
 static void add_locality(struct list *proc, const char *cpus)
 {
     pmix_cpuset_t cpuset;
@@ -192,7 +194,7 @@ static int describe(struct space *space, const struct space_options *options)
     uint32_t size = (uint32_t)world_size(world);
     pmix_data_array_t array;
 
-    add_number(&list, PMIX_SESSION_ID, SESSION); /* before what belongs to it */
+    add_number(&list, PMIX_SESSION_ID, SESSION); /* must come before the values of the session */
     add_number(&list, PMIX_UNIV_SIZE, size);
     add(&list, PMIX_JOBID, options->job, PMIX_STRING);
     add_number(&list, PMIX_JOB_SIZE, size);
@@ -218,7 +220,7 @@ static int describe(struct space *space, const struct space_options *options)
     return space->info != NULL ? 0 : -1;
 }
 
-/* ---- registering ----------------------------------------------------------------------------------------------------------- */
+/* ---- registering ----------------------------------------------------------------------------- */
 
 static void registered(struct call *call, void *arg)
 {
@@ -240,7 +242,8 @@ static void on_registered(pmix_status_t status, void *cookie)
     call_post(cookie, status, NULL, 0);
 }
 
-/* The library calls back for each; one that it refuses at once is called back here. */
+/* The library calls back for each registration; for a registration that it refuses at once, we call
+ * back here. */
 static void register_all(struct space *space)
 {
     int slots = space->world->nodes[space->index].slots;
@@ -312,11 +315,12 @@ struct space *space_create(const struct space_options *options,
     return space;
 }
 
-/* ---- use ------------------------------------------------------------------------------------------------------------------ */
+/* ---- use ------------------------------------------------------------------------------------- */
 
-/* Open MPI keeps files by the name of the machine and the number of the process on its node: not in a place that several nodes
- * share, as they do on a testbed, and where they stay after a kill. Nor in PMIX_NSDIR, which the library removes at the end of
- * the first process, while the others still have theirs there. */
+/* Open MPI names its files by the machine and by the number of the process on its node. They must
+ * not be in a place that several nodes share, as they do on a testbed, where files stay after a
+ * kill. They must not be in PMIX_NSDIR either: the library removes it at the end of the first
+ * process, while the others still have files there. */
 static void add_mpi(json_object *list, const struct space *space)
 {
     static const char *const directories[] = {"OMPI_MCA_btl_vader_backing_directory",
@@ -373,7 +377,8 @@ void space_destroy(struct space *space)
 {
     if (space == NULL)
         return;
-    /* Not the clients one by one: 4.2 closes their connections behind the back of its own loop. */
+    /* The clients are not removed one by one: 4.2 closes their connections without its own loop
+     * knowing. */
     if (space->info != NULL)
         PMIx_server_deregister_nspace(space->name, on_deregistered, NULL);
     if (space->info != NULL)

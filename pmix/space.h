@@ -15,12 +15,13 @@ struct space {
     char name[PMIX_MAX_NSLEN + 1];
     int attempt; /* the leader's number of this start of the world */
     struct world *world;
-    int index;               /* of this node in it */
-    char *directory;         /* of this world, for files of its processes; removed with it */
-    char *session_directory; /* in it; the library removes it, too */
-    size_t asked;            /* bytes that its processes publish or log, not answered yet */
+    int index;               /* of this node in the world */
+    char *directory;         /* of this world, for files of its processes; removed with the world */
+    char *session_directory; /* within `directory`; the library removes it, too */
+    /* Bytes that its processes publish or log and that are not answered yet. */
+    size_t asked;
     struct space *next;
-    /* While it is being registered. */
+    /* The following fields are for the time of registration. */
     int unregistered; /* of namespace and clients */
     bool failed, unwanted;
     void (*done)(struct space *space, const struct error *err, void *arg);
@@ -40,19 +41,21 @@ struct space_options {
     json_object *cpus;     /* of each local process, as a list ("0-3,8"); NULL: not bound */
 };
 
-/* Register it with the library. done is called in the loop, with NULL if clients may come, else with the reason; then the space has to
- * be destroyed. NULL with err: nothing has been begun. */
+/* Register a world with the library. done is called in the loop. Its err is NULL if clients may
+ * come; else it says why they may not, and the space has to be destroyed. NULL with err: nothing
+ * has been begun. */
 struct space *space_create(const struct space_options *options,
                            void (*done)(struct space *space, const struct error *err, void *arg),
                            void *arg, struct error *err);
 
-/* What each local process needs in its environment: an array of arrays of "NAME=VALUE". NULL: the library refuses. */
+/* Additions to the environment of each local process: an array of arrays of "NAME=VALUE". NULL: the
+ * library refuses. */
 json_object *space_environment(const struct space *space);
 
 /* The node that a rank is on, -1: there is no such rank. */
 int space_node_of(const struct space *space, pmix_rank_t rank);
 
-/* Forget it. Its processes are gone, its calls answered. */
+/* Free a space whose processes are gone and whose calls are answered. */
 void space_destroy(struct space *space);
 
 #endif

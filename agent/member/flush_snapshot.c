@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The workers of this node have been torn out of a world by a fault, and those of the next one start from the newest checkpoint: what they had in a
- * snapshot is flushed before the leader is told that they are gone, so that it can make that a checkpoint (promote.c). */
+/* Flushing a snapshot after a fault, before the next world starts.
+ *
+ * A fault has ended the world of this node's workers, and the next world starts from the newest
+ * checkpoint. The workers' state in a snapshot is flushed before the leader is told that the
+ * workers are gone. So the leader can make that snapshot a checkpoint (promote.c). */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +14,11 @@
 #include "agent/paths.h"
 #include "common/log.h"
 
-/* Seconds. The leader takes a node for lost if its workers are not gone within ten after they should have been killed. */
+/* Seconds. The leader counts a node as lost if its workers are not gone within ten seconds after
+ * they should have been killed. */
 #define LIMIT 8
-/* More, and it waits for a file system from which no signal frees it: it does so alone. */
+/* After this many more seconds the flush waits for a file system, and no signal frees it: the agent
+ * stops waiting for it. */
 #define LATE 1
 
 struct flushing {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The workers of one generation on this node, and what the leader hears of them (member_internal.h). */
+/* The workers of one generation on this node, and the leader's news of them (member_internal.h). */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,22 +18,23 @@
 #define FILES_BYTES   48           /* of the beginning of the names of workers' files */
 #define TAIL_BYTES    256          /* of a worker's last line on stderr */
 #define LOOK_MS       5            /* for rank 0 to listen */
-#define LISTEN_MS     300          /* … which it may do much later, or never */
-#define GATE_MS       20000 /* for rank 0 to come to its gate; the others may need what it does before */
-/* Beyond the longest time in which a loss is noticed, that of the leader, for word of it to come. */
+#define LISTEN_MS     300          /* rank 0 may listen much later, or never */
+/* For rank 0 to come to its gate; other ranks may need what rank 0 does before. */
+#define GATE_MS 20000
+/* Added to the longest time in which the leader notices a loss: for the word of it to come. */
 #define PATIENCE_MS  1000
 #define MEMORY_SPARE (UINT64_C(256) << 20) /* left free on a node, beside a second set of workers */
 
 struct tail {
     int rank;
     char line[TAIL_BYTES]; /* last non-empty line */
-    char next[TAIL_BYTES]; /* the one being received */
+    char next[TAIL_BYTES]; /* the line that is being received */
     size_t used;
-    bool failed; /* by a line that it has written, which stays the last one */
+    bool failed; /* ended because of a line that it has written, which stays the last one */
     struct pattern_stream streams[2];
 };
 
-/* ---- output ------------------------------------------------------------------------------------------------------------ */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static struct tail *tail_find(struct group *group, int rank)
 {
@@ -43,7 +44,8 @@ static struct tail *tail_find(struct group *group, int rank)
     return NULL;
 }
 
-/* Remember the last line that a worker wrote to stderr: the reason for its end, when nothing better is known. */
+/* Remember the last line that a worker wrote to stderr: it is the reason for the worker's end, when
+ * nothing better is known. */
 static void tail_feed(struct group *group, int rank, const char *data, size_t len)
 {
     struct tail *tail = tail_find(group, rank);
@@ -64,18 +66,18 @@ static void tail_feed(struct group *group, int rank, const char *data, size_t le
     }
 }
 
-/* One line is enough, whatever the worker does then. */
+/* One line is enough, whatever the worker does after it. */
 static void look_for_pattern(struct group *group, int rank, int fd, const char *data, size_t len)
 {
     struct tail *tail;
     const char *line;
 
-    if (group->member->fail_pattern == NULL)
+    if (group->member->job.fail_pattern == NULL)
         return;
     tail = tail_find(group, rank);
     if (tail == NULL || tail->failed)
         return;
-    line = pattern_feed(group->member->fail_pattern, &tail->streams[fd - 1], data, len);
+    line = pattern_feed(group->member->job.fail_pattern, &tail->streams[fd - 1], data, len);
     if (line == NULL)
         return;
     tail->failed = true;
@@ -98,13 +100,13 @@ static void forward_output(struct member *m, int rank, int fd, const char *data,
         json_object_object_add(msg, "fd", json_object_new_int(fd));
         json_object_object_add(msg, "data", json_object_new_string(text));
         member_send(m, msg);
-        m->unacked += part;
+        m->output.unacked += part;
     }
 }
 
 void member_pause_output(struct member *m, bool pause)
 {
-    m->output_paused = pause;
+    m->output.paused = pause;
     if (m->group != NULL)
         workers_pause_output(m->group->workers, pause);
 }
@@ -117,19 +119,19 @@ static void on_output(int rank, int fd, const char *data, size_t len, void *arg)
     look_for_pattern(group, rank, fd, data, len);
     if (fd == 2)
         tail_feed(group, rank, data, len);
-    if (m->output != NULL) {
-        if (!output_write(m->output, rank, fd, data, len, NULL, NULL) && !m->output_paused)
+    if (m->output.own != NULL) {
+        if (!output_write(m->output.own, rank, fd, data, len, NULL, NULL) && !m->output.paused)
             member_pause_output(m, true);
         return;
     }
     forward_output(m, rank, fd, data, len);
-    if (m->unacked > OUTPUT_WINDOW && !m->output_paused)
+    if (m->output.unacked > OUTPUT_WINDOW && !m->output.paused)
         member_pause_output(m, true);
 }
 
 bool group_log(struct group *group, int rank, int fd, const char *text, size_t len)
 {
-    if (group->member->output_paused)
+    if (group->member->output.paused)
         return false;
     on_output(rank, fd, text, len, group);
     return true;
@@ -137,12 +139,12 @@ bool group_log(struct group *group, int rank, int fd, const char *text, size_t l
 
 void member_output_written(struct member *m, size_t bytes)
 {
-    m->unacked = bytes < m->unacked ? m->unacked - bytes : 0;
-    if (m->output_paused && m->unacked < OUTPUT_WINDOW / 2)
+    m->output.unacked = bytes < m->output.unacked ? m->output.unacked - bytes : 0;
+    if (m->output.paused && m->output.unacked < OUTPUT_WINDOW / 2)
         member_pause_output(m, false);
 }
 
-/* ---- workers ----------------------------------------------------------------------------------------------------------- */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 static json_object *attempt_message(const struct group *group, const char *type)
 {
@@ -152,7 +154,7 @@ static json_object *attempt_message(const struct group *group, const char *type)
     return msg;
 }
 
-/* While the gate is closed the leader hears of this group only whether it waits there. */
+/* While the gate is closed, the leader hears only whether this group waits there. */
 static void on_ready(void *arg)
 {
     struct group *group = arg;
@@ -166,7 +168,7 @@ static void say_live(const struct group *group, json_object *msg)
 {
     json_object_object_add(msg, "live", json_object_new_boolean(workers_live(group->workers)));
     json_object_object_add(msg, "shape",
-                           json_object_new_int64((int64_t)workers_shape(group->workers)));
+                           json_object_new_int64((int64_t)workers_signature(group->workers)));
 }
 
 static void on_parked(void *arg)
@@ -178,7 +180,8 @@ static void on_parked(void *arg)
     member_send(group->member, msg);
 }
 
-/* On a node with GPUs nothing of the GPU may be used early: only who says so is let in. */
+/* On a node with GPUs no worker may use the GPU early: only a worker that says that it has not is
+ * let in. */
 static bool passed_gate(const struct group *group)
 {
     bool gpus = getenv("SLURM_STEP_GPUS") != NULL || getenv("SLURM_JOB_GPUS") != NULL;
@@ -234,7 +237,7 @@ static void send_exit(struct group *group, const struct worker_exit *ended)
     json_object *msg = member_generation_message("exit", group->world->generation);
     json_object *error = json_object_get(ended->error);
 
-    /* What live workers have the others have, too. */
+    /* The state of live workers is also on other nodes. */
     group->torn = group->torn || (!workers_live(group->workers) &&
                                   (ended->signal == SIGKILL ||
                                    (!ended->told && (ended->code != 0 || ended->signal != 0))));
@@ -244,7 +247,8 @@ static void send_exit(struct group *group, const struct worker_exit *ended)
         json_object_object_add(error, "message",
                                json_object_new_string(tail_of(group, ended->rank)));
     }
-    /* Its rank may be another one in the leader's world, which changes while this is on its way. */
+    /* The slot, because the rank may be another one in the leader's world, which may change while
+     * this message is on its way. */
     json_object_object_add(msg, "slot", json_object_new_int(ended->local_rank));
     json_object_object_add(msg, "started", json_object_new_int(group->started));
     json_object_object_add(msg, "code", json_object_new_int(ended->code));
@@ -253,11 +257,12 @@ static void send_exit(struct group *group, const struct worker_exit *ended)
     json_object_object_add(msg, "early", json_object_new_boolean(ended->early));
     json_object_object_add(msg, "error", error);
     member_send(m, msg);
-    if (m->output != NULL)
-        output_end_rank(m->output, ended->rank);
+    if (m->output.own != NULL)
+        output_end_rank(m->output.own, ended->rank);
 }
 
-/* Before the gate an end, whatever it was, costs nothing: the same will be tried again when the world begins, and then it counts. */
+/* Before the gate the end of a worker costs nothing: the same will be tried again when the world
+ * begins, and then it counts. */
 static void on_exited(const struct worker_exit *ended, void *arg)
 {
     struct group *group = arg;
@@ -283,11 +288,11 @@ static void on_drained(void *arg)
     struct member *m = group->member;
 
     if (m->group == group) {
-        /* Over before it could be seen to listen: the others still wait for that. */
+        /* The worker ended before it was seen to listen: the others still wait for that. */
         if (uv_is_active((uv_handle_t *)&group->look))
             member_send(m, attempt_message(group, "listening"));
         m->group = NULL;
-        m->output_paused = false;
+        m->output.paused = false;
         if (group->completed == group->tail_count)
             m->completed = group->world->generation;
         if (!group->torn || !flush_snapshot(m, group->started))
@@ -309,7 +314,7 @@ static const struct workers_handlers worker_handlers = {
     .output = on_output,
 };
 
-/* ---- life -------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void on_look_closed(uv_handle_t *look)
 {
@@ -334,15 +339,15 @@ void group_kill(struct group *group)
     workers_stop(group->workers, SIGKILL, 0);
 }
 
-/* What this world's workers get of scale_config. */
+/* scale_config for this world, as its workers get it. */
 static const char *scale_text(const struct group *group)
 {
     char key[16];
     json_object *value;
 
     snprintf(key, sizeof(key), "%d", world_size(group->world));
-    if (group->member->scale != NULL &&
-        json_object_object_get_ex(group->member->scale, key, &value))
+    if (group->member->job.scale != NULL &&
+        json_object_object_get_ex(group->member->job.scale, key, &value))
         return json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN);
     return "{}";
 }
@@ -351,13 +356,13 @@ static const char *step_id_of(const struct member *m)
 {
     static const char name[] = "SLURM_STEP_ID=";
 
-    for (char **each = m->user_env; *each != NULL; each++)
+    for (char **each = m->job.env; *each != NULL; each++)
         if (strncmp(*each, name, strlen(name)) == 0)
             return *each + strlen(name);
     return NULL;
 }
 
-/* A group that was given up may still be dying: the next one's files must be others. */
+/* A group that was given up may still be dying: the next group needs other file names. */
 static void name_files(char *files, const struct world *world, int attempt)
 {
     snprintf(files, FILES_BYTES, "worker-%d.%d", world->generation, attempt);
@@ -372,10 +377,10 @@ static int start_workers(struct group *group, int index, struct error *err)
     char ***added = member_pmix_environment(m, group->attempt);
     struct workers_options options = {
         .program = m->options->program,
-        .argv = m->argv,
-        .cwd = m->cwd,
-        .umask = m->umask,
-        .user_env = m->user_env,
+        .argv = m->job.argv,
+        .cwd = m->job.cwd,
+        .umask = m->job.umask,
+        .user_env = m->job.env,
         .own_env = environ,
         .cpus = cpus,
         .added = (char *const *const *)added,
@@ -389,16 +394,16 @@ static int start_workers(struct group *group, int index, struct error *err)
                 .job_id = job_id,
                 .incarnation = m->incarnation,
                 .step_id = step_id_of(m),
-                .min_nodes = m->min_nodes,
-                .max_nodes = m->max_nodes,
-                .max_restarts = m->max_restarts,
+                .min_nodes = m->job.min_nodes,
+                .max_nodes = m->job.max_nodes,
+                .max_restarts = m->job.max_restarts,
                 .run_dir = m->run_dir,
-                .state_dir = m->state_dir,
-                .checkpoint_dir = m->checkpoint_dir,
+                .state_dir = m->job.state_dir,
+                .checkpoint_dir = m->job.checkpoint_dir,
                 .scale_config = scale_text(group),
-                .scale_configs = m->scale != NULL ? json_object_to_json_string_ext(
-                                                        m->scale, JSON_C_TO_STRING_PLAIN)
-                                                  : NULL,
+                .scale_configs = m->job.scale != NULL ? json_object_to_json_string_ext(
+                                                            m->job.scale, JSON_C_TO_STRING_PLAIN)
+                                                      : NULL,
                 .lib = m->options->lib,
                 .store = m->store != NULL ? store_server_path(m->store) : NULL,
                 .attempt = group->attempt,
@@ -430,8 +435,8 @@ struct group *group_start(struct member *m, struct world *world, int index, int 
     group->world = world;
     group->attempt = group->started = attempt;
     group->gated = gated;
-    group->reserved_fd = m->reserved_fd;
-    m->reserved_fd = -1;
+    group->reserved_fd = m->reserved.fd;
+    m->reserved.fd = -1;
     group->tails = calloc((size_t)slots, sizeof(*group->tails));
     group->tail_count = group->tails != NULL ? slots : 0;
     for (int i = 0; i < group->tail_count; i++)

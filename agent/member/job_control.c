@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* PMIx_Job_control: signals that a program wants processes of its world to get, on this node and on others, and what these processes
- * are (member_internal.h).
+/* PMIx_Job_control: signals from a program to processes of its world (member_internal.h).
  *
- * The PMIx server says which ranks are on which node. Their agents are asked through the leader, as relays, with a number of ours instead of the server's.
- * Each signals only workers of that world that it has started itself. */
+ * The processes may be on this node and on other nodes. A program may also ask for their process
+ * ids. The PMIx server knows which ranks are on which node. The agents of other nodes are asked
+ * through the leader, as relays, with a number of ours instead of the server's number. Each agent
+ * signals only workers of that world that it has started itself. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +13,16 @@
 #include "common/log.h"
 #include "lib/json_get.h"
 
-#define CONTROLS_MAX 64 /* that wait for other nodes */
+#define CONTROLS_MAX 64 /* questions that wait for other nodes */
 
 /* A question that is not answered yet. */
-struct control {
+struct job_control {
     int64_t number, id; /* ours, the server's */
     int attempt;
     int waiting;        /* nodes that have not answered */
-    int done, missing;  /* processes that were signalled; that were not there */
+    int done, missing;  /* processes that were signalled, and processes that were missing */
     json_object *table; /* [rank, pid, ended]…; NULL: signals */
-    struct control *next;
+    struct job_control *next;
 };
 
 static struct workers *workers_of_attempt(struct member *m, int64_t attempt)
@@ -31,8 +32,9 @@ static struct workers *workers_of_attempt(struct member *m, int64_t attempt)
     return m->next != NULL && m->next->started == attempt ? m->next->workers : NULL;
 }
 
-/* Signal the ranks in msg, all that are here if it has none. */
-static void signal_here(struct member *m, int64_t attempt, json_object *msg, struct control *sum)
+/* Signal the ranks in msg; all ranks here if msg names none. */
+static void signal_here(struct member *m, int64_t attempt, json_object *msg,
+                        struct job_control *sum)
 {
     struct workers *workers = workers_of_attempt(m, attempt);
     json_object *ranks = NULL;
@@ -73,7 +75,7 @@ static void list_here(struct member *m, int64_t attempt, json_object *table)
     }
 }
 
-static void do_here(struct member *m, int64_t attempt, json_object *msg, struct control *sum)
+static void do_here(struct member *m, int64_t attempt, json_object *msg, struct job_control *sum)
 {
     if (sum->table != NULL)
         list_here(m, attempt, sum->table);
@@ -81,30 +83,30 @@ static void do_here(struct member *m, int64_t attempt, json_object *msg, struct 
         signal_here(m, attempt, msg, sum);
 }
 
-static void answer_error(struct member *m, const struct control *control, const char *error)
+static void answer_error(struct member *m, const struct job_control *control, const char *error)
 {
     json_object *reply = json_object_new_object();
 
     json_object_object_add(reply, "error", json_object_new_string(error));
-    pmix_answer(m->pmix, control->attempt, control->id, reply);
+    pmix_answer(m->pmix.server, control->attempt, control->id, reply);
 }
 
 /* Takes the table over. */
-static void answer(struct member *m, const struct control *control)
+static void answer(struct member *m, const struct job_control *control)
 {
     json_object *reply = NULL;
 
     if (control->table != NULL) {
         reply = json_object_new_object();
         json_object_object_add(reply, "processes", control->table);
-        json_object_object_add(reply, "executable", json_object_new_string(m->argv[0]));
-        pmix_answer(m->pmix, control->attempt, control->id, reply);
+        json_object_object_add(reply, "executable", json_object_new_string(m->job.argv[0]));
+        pmix_answer(m->pmix.server, control->attempt, control->id, reply);
     } else if (control->done == 0) {
         answer_error(m, control, "nothing");
     } else if (control->missing > 0) {
         answer_error(m, control, "part");
     } else {
-        pmix_answer(m->pmix, control->attempt, control->id, NULL);
+        pmix_answer(m->pmix.server, control->attempt, control->id, NULL);
     }
 }
 
@@ -119,7 +121,7 @@ static void send_relay(struct member *m, int64_t attempt, int64_t to, const char
     member_send(m, msg);
 }
 
-/* Ask the other nodes; how many. */
+/* Ask the other nodes. Returns how many were asked. */
 static int ask_others(struct member *m, int attempt, json_object *msg, int64_t number)
 {
     static const char *const copied[] = {"signal", "forced", "list"};
@@ -147,7 +149,8 @@ static int ask_others(struct member *m, int attempt, json_object *msg, int64_t n
     return asked;
 }
 
-/* A program that ends all its processes means its job. Said before the first of them has ended. */
+/* A program that ends all its processes ends its job. Tell the leader before the first process has
+ * ended. */
 static void end_job(struct member *m, json_object *msg)
 {
     json_object *end = member_message("end");
@@ -160,15 +163,15 @@ static void end_job(struct member *m, json_object *msg)
     member_send(m, end);
 }
 
-void member_control(struct member *m, int attempt, json_object *msg)
+void member_job_control(struct member *m, int attempt, json_object *msg)
 {
-    struct control sum = {.attempt = attempt}, *control;
+    struct job_control sum = {.attempt = attempt}, *control;
     int count = 0;
 
     if (!json_get_int(msg, "id", 0, INT64_MAX, &sum.id))
         return;
     sum.table = json_get_bool(msg, "list", false) ? json_object_new_array() : NULL;
-    for (const struct control *each = m->controls; each != NULL; each = each->next)
+    for (const struct job_control *each = m->controls.waiting; each != NULL; each = each->next)
         count++;
     control = count < CONTROLS_MAX ? malloc(sizeof(*control)) : NULL;
     if (control == NULL) {
@@ -180,11 +183,11 @@ void member_control(struct member *m, int attempt, json_object *msg)
         end_job(m, msg);
         if (json_get_bool(msg, "forced", false)) {
             free(control);
-            pmix_answer(m->pmix, attempt, sum.id, NULL);
+            pmix_answer(m->pmix.server, attempt, sum.id, NULL);
             return; /* the leader sees to the rest, as when Slurm ends the job */
         }
     }
-    sum.number = ++m->control_number;
+    sum.number = ++m->controls.number;
     sum.waiting = ask_others(m, attempt, msg, sum.number);
     if (json_get_bool(msg, "here", false))
         do_here(m, attempt, msg, &sum);
@@ -194,14 +197,14 @@ void member_control(struct member *m, int attempt, json_object *msg)
         return;
     }
     *control = sum;
-    control->next = m->controls;
-    m->controls = control;
+    control->next = m->controls.waiting;
+    m->controls.waiting = control;
 }
 
 /* Another node's question. */
 static void on_control(struct member *m, json_object *msg, int64_t number, int64_t attempt)
 {
-    struct control sum = {0};
+    struct job_control sum = {0};
     json_object *reply = json_object_new_object();
     int64_t from = -1;
 
@@ -216,10 +219,10 @@ static void on_control(struct member *m, json_object *msg, int64_t number, int64
     send_relay(m, attempt, from, "controlled", number, reply);
 }
 
-/* … and answer to ours. */
+/* The answer of another node to our question. */
 static void on_controlled(struct member *m, json_object *msg, int64_t number)
 {
-    struct control **at = &m->controls, *control;
+    struct job_control **at = &m->controls.waiting, *control;
     json_object *table = NULL;
     int64_t done = 0, missing = 0;
 
@@ -247,7 +250,7 @@ static void on_controlled(struct member *m, json_object *msg, int64_t number)
     free(control);
 }
 
-bool member_control_relay(struct member *m, const char *type, json_object *msg)
+bool member_job_control_relay(struct member *m, const char *type, json_object *msg)
 {
     const char *what = json_get_string(msg, "what");
     int64_t number, attempt;
@@ -262,12 +265,12 @@ bool member_control_relay(struct member *m, const char *type, json_object *msg)
     return true;
 }
 
-void member_control_gone(struct member *m, int attempt)
+void member_job_control_gone(struct member *m, int attempt)
 {
-    struct control **at = &m->controls;
+    struct job_control **at = &m->controls.waiting;
 
     while (*at != NULL) {
-        struct control *control = *at;
+        struct job_control *control = *at;
 
         if (attempt >= 0 && control->attempt != attempt) {
             at = &control->next;

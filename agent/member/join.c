@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How a member comes to its leader, and to the next one when that is lost (member_internal.h, doc/takeover.md).
+/* How a member comes to its leader, and to the next leader when that is lost (doc/takeover.md).
  *
- *   joining ──► following ──► seeking ──► following     another one, or the same again
+ *   joining ──► following ──► seeking ──► following     another leader, or the same again
  *      │                         │
  *      └───────► end ◄───────────┘ (nobody leads for too long)
  *
- * A member that seeks has told its live workers that their world is torn: they wait, with their state, for the one that another leader forms.
- * Others cannot go on, and end. It dials the old leader and then each successor, again and again; one that has a leader sends it there,
- * one that has lost it, too, keeps it waiting as a voter. */
+ * A member that seeks has told its live workers that their world is torn. These workers wait, with
+ * their state, for the world that another leader forms. Workers that are not live cannot go on, and
+ * end. The member dials the old leader and then each successor, again and again. A successor that
+ * has a leader sends the member there. A successor that has lost its leader, too, keeps the member
+ * waiting as a voter. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,18 +26,23 @@
 #include "lib/sizes.h"
 #include "lib/tree_order.h"
 
-#define DIAL_MS  1500 /* for one of them to answer */
-#define VOTE_MS  6000 /* … and to become, or find, the leader */
+#define DIAL_MS  1500 /* for an agent to answer */
+#define VOTE_MS  6000 /* for an agent to become, or find, the leader */
 #define ROUND_MS 300  /* pause when all have been tried */
-#define SPREAD_MS                                                                                  \
-    6000 /* … and up to so many more after a vote in vain: voters that go the same round in step would never meet */
+/* The most that is added to the pause after a vote without a result: voters that dial in the same
+ * order at the same time would never meet. */
+#define SPREAD_MS  6000
 #define BASE_LIMIT 60.0 /* seconds without a leader */
-/* … if this node is cut off: less than Slurm's usual 300 until it calls it down, and kills what it finds there later */
+/* Seconds, if this node is cut off. Slurm calls the node down after 300 as a rule, and later kills
+ * what it finds there: this is less. */
 #define CUT_LIMIT 200.0
-/* Seconds for an agent that was killed, and started again: if all were, there is nobody to find. */
-#define AGAIN_LIMIT     20.0
-#define CUT_LOOK        10.0 /* seconds between looks for that */
-#define EXTENSION_LIMIT 15.0 /* nodes that nobody may need: a base that is over is silent, too */
+/* Seconds for an agent that was killed, and started again: if all
+ * agents were killed, there is no leader to find. */
+#define AGAIN_LIMIT 20.0
+#define CUT_LOOK    10.0 /* seconds between two checks whether this node is cut off */
+/* Seconds for an extension: its nodes may be needed by nobody, since a base that is over is silent,
+ * too. */
+#define EXTENSION_LIMIT 15.0
 #define OLD_LEADER      (-1)
 
 struct successor_place {
@@ -43,11 +50,11 @@ struct successor_place {
     int port;
 };
 
-/* ---- what follows a join --------------------------------------------------------------------------------------------------- */
+/* ---- what follows a join --------------------------------------------------------------------- */
 
-/* Slurm's signal is lost when it comes before our handlers exist: ask about our own job. */
+/* Slurm's signal is lost when it comes before our handlers exist: so ask Slurm about our own
+ * job. */
 struct preempt_check {
-    struct slurm_work work;
     struct member *member;
     uint32_t job;
     bool preempted;
@@ -81,23 +88,20 @@ static void check_preempted(struct member *m)
 
     if (m->options->base || (check = calloc(1, sizeof(*check))) == NULL)
         return;
-    check->work = (struct slurm_work){.work = preempt_ask, .done = preempt_answer, .arg = check};
     check->member = m;
     check->job = m->options->job;
-    m->open_handles++;
-    slurm_queue(m->loop, &check->work);
+    if (slurm_ask(m->loop, preempt_ask, preempt_answer, check) != 0)
+        free(check);
+    else
+        m->open_handles++;
 }
 
-/* The leader is gone without a word: what it has asked Slurm for must not stay in the queue. Each member of the base that is left does this. */
-struct sweep {
-    struct slurm_work work;
-    struct member *member;
-};
-
+/* The leader is gone without a word: extensions that it has asked for must not stay in the queue.
+ * Each remaining member of the base does this. */
 static void sweep_work(void *arg)
 {
-    struct sweep *sweep = arg;
-    const struct member_options *options = sweep->member->options;
+    const struct member *m = arg;
+    const struct member_options *options = m->options;
     struct error err;
 
     if (slurm_client_cancel_extensions(options->base_job, options->base_restarts, getuid(), &err) <
@@ -105,28 +109,13 @@ static void sweep_work(void *arg)
         log_debug("cancelling extensions: %s", err.text);
 }
 
-static void sweep_done(void *arg)
-{
-    struct sweep *sweep = arg;
-    struct member *m = sweep->member;
-
-    free(sweep);
-    member_piece_gone(m);
-}
-
 static void cancel_extensions(struct member *m)
 {
-    struct sweep *sweep = calloc(1, sizeof(*sweep));
-
-    if (sweep == NULL)
-        return;
-    sweep->work = (struct slurm_work){.work = sweep_work, .done = sweep_done, .arg = sweep};
-    sweep->member = m;
-    m->open_handles++;
-    slurm_queue(m->loop, &sweep->work);
+    if (slurm_ask(m->loop, sweep_work, member_piece_gone, m) == 0)
+        m->open_handles++;
 }
 
-/* ---- dialling ------------------------------------------------------------------------------------------------------------------ */
+/* ---- dialling -------------------------------------------------------------------------------- */
 
 static void add_group(const struct member *m, json_object *join)
 {
@@ -141,7 +130,7 @@ static void add_group(const struct member *m, json_object *join)
                            json_object_new_boolean(m->seek.torn && workers_live(group->workers)));
     json_object_object_add(said, "stateful", json_object_new_boolean(group->stateful));
     json_object_object_add(said, "shape",
-                           json_object_new_int64((int64_t)workers_shape(group->workers)));
+                           json_object_new_int64((int64_t)workers_signature(group->workers)));
     json_object_object_add(said, "slowest", json_object_new_int64(workers_slowest(group->workers)));
     json_object_object_add(join, "group", said);
 }
@@ -163,7 +152,7 @@ static void send_join(struct member *m)
                                          getenv("SLURM_TOPOLOGY_ADDR_PATTERN"), switches)));
     json_object_object_add(msg, "pid", json_object_new_int(getpid()));
     json_object_object_add(msg, "leaving", json_object_new_boolean(m->leaving));
-    json_object_object_add(msg, "term", json_object_new_int(m->term));
+    json_object_object_add(msg, "term", json_object_new_int(m->leader.term));
     json_object_object_add(msg, "gen", json_object_new_int(m->generation));
     json_object_object_add(msg, "completed", json_object_new_int(m->completed));
     add_group(m, msg);
@@ -177,7 +166,7 @@ static void on_open(struct link *link, void *arg)
     struct member *m = arg;
 
     (void)link;
-    m->last_heard = member_now(m);
+    m->leader.last_heard = member_now(m);
     send_join(m);
     if (m->seek.active)
         uv_timer_start(&m->seek.timer, on_time, VOTE_MS, 0);
@@ -221,7 +210,7 @@ int member_join(struct member *m, struct error *err)
                 m->options->connect_timeout_ms, false, err);
 }
 
-/* ---- seeking ------------------------------------------------------------------------------------------------------------------- */
+/* ---- seeking --------------------------------------------------------------------------------- */
 
 static void forget_redirect(struct member *m)
 {
@@ -235,7 +224,8 @@ static void give_up(struct member *m)
     uv_timer_stop(&m->seek.timer);
     log_error("%s: no other node leads job %u.%u", m->options->node, m->options->base_job,
               m->options->base_restarts);
-    /* Others of the base may have found one: extensions without any end by themselves, or with the job. What has become of the training elsewhere is not for this node to say. */
+    /* Other members of the base may have found a leader. Extensions without a leader end by
+     * themselves, or with the job. This node cannot tell how the training goes on elsewhere. */
     member_end(m, m->options->base && !m->seek.cut_off ? 1 : 0);
 }
 
@@ -293,7 +283,7 @@ static void dial_next(struct member *m)
         forget_redirect(m);
     } else if (m->seek.target == OLD_LEADER) {
         m->seek.target++;
-        rc = dial(m, LINK_ROLE_AGENT, m->leader_address, m->leader_port, DIAL_MS, true, &err);
+        rc = dial(m, LINK_ROLE_AGENT, m->leader.address, m->leader.port, DIAL_MS, true, &err);
     } else if (m->seek.target < m->successor_count) {
         place = &m->successors[m->seek.target++];
         rc = dial(m, LINK_ROLE_VOTER, place->address, place->port, DIAL_MS, true, &err);
@@ -322,33 +312,34 @@ static void on_time(uv_timer_t *timer)
     link_close(m->link, "it does not lead");
 }
 
-/* What the workers are told: a leader that is found knows them by the join. */
+/* Stop the workers, or tell them that their world is torn. A leader that is found learns about them
+ * from the join. */
 static void leave_world(struct member *m)
 {
     member_drop_next(m);
     member_pmix_forget(m);
-    m->unacked = 0;
+    m->output.unacked = 0;
     m->seek.torn = m->group != NULL && workers_live(m->group->workers);
     if (m->seek.torn)
         workers_tear(m->group->workers, "the leader is lost");
     else if (m->group != NULL)
         workers_stop(m->group->workers, SIGTERM, MEMBER_FATAL_GRACE);
-    if (m->output_paused)
+    if (m->output.paused)
         member_pause_output(m, false);
 }
 
-/* For an agent that is started in place of this one. */
+/* For the agent that is started in place of this agent. */
 static void remember(struct member *m)
 {
     struct agent_handover *agent_handover = m->options->agent_handover;
     int count = 0;
 
-    if (agent_handover == NULL || m->leader_address == NULL)
+    if (agent_handover == NULL || m->leader.address == NULL)
         return;
     agent_handover->known = false;
-    snprintf(agent_handover->leader, sizeof(agent_handover->leader), "%s", m->leader_address);
-    agent_handover->leader_port = m->leader_port;
-    agent_handover->term = m->term;
+    snprintf(agent_handover->leader, sizeof(agent_handover->leader), "%s", m->leader.address);
+    agent_handover->leader_port = m->leader.port;
+    agent_handover->term = m->leader.term;
     for (int i = 0; i < m->successor_count; i++) {
         struct agent_handover_successor *place = &agent_handover->successors[count];
 
@@ -367,25 +358,26 @@ void member_join_again(struct member *m)
     const struct agent_handover *agent_handover = m->options->agent_handover;
 
     log_info("%s: its agent was killed, and is started again", m->options->node);
-    m->leader_address = strdup(agent_handover->leader);
-    m->leader_port = agent_handover->leader_port;
-    m->term = agent_handover->term;
+    m->leader.address = strdup(agent_handover->leader);
+    m->leader.port = agent_handover->leader_port;
+    m->leader.term = agent_handover->term;
     m->successors = calloc(SUCCESSORS_MAX, sizeof(*m->successors));
     for (int i = 0; m->successors != NULL && i < agent_handover->count; i++)
         m->successors[m->successor_count++] = (struct successor_place){
             .address = strdup(agent_handover->successors[i].address),
             .port = agent_handover->successors[i].port};
-    uv_update_time(m->loop); /* what the other one has left was to be saved first */
+    uv_update_time(m->loop); /* files of the killed agent had to be saved first */
     m->seek.active = true;
     m->seek.since = member_now(m);
     m->seek.target = OLD_LEADER;
     dial_next(m);
 }
 
-/* The connection may have ended at this side only, and then the leader counts on us until it has not heard from us for heartbeat_timeout. */
+/* The connection may have ended at this side only. Then the leader counts on this node until it has
+ * not heard from it for heartbeat_timeout. */
 static void seek(struct member *m, const char *why, bool leader_knows)
 {
-    m->seek.vote_after = leader_knows ? 0 : m->last_heard + m->heartbeat;
+    m->seek.vote_after = leader_knows ? 0 : m->leader.last_heard + m->heartbeat;
     log_info("%s: lost the leader of job %u: %s", m->options->node, m->options->base_job, why);
     m->seek.active = true;
     m->seek.since = member_now(m);
@@ -412,7 +404,8 @@ static void on_closed(struct link *link, const char *why, void *arg)
     } else if (m->welcomed && !m->leaving && m->successor_count > 0) {
         seek(m, why, link_peer_closed(link));
     } else {
-        /* A leader that ends well says finish or release first. For an extension this is the way in which a finished base looks. */
+        /* A leader that ends well says finish or release first. To an extension a base that has
+         * finished looks like this. */
         if (m->welcomed || m->options->base)
             log_error("%s: lost the leader: %s", m->options->node, why);
         else
@@ -440,7 +433,7 @@ void member_join_redirect(struct member *m, json_object *msg)
     link_close(m->link, "it does not lead");
 }
 
-/* ---- the leader and its successors --------------------------------------------------------------------------------------------- */
+/* ---- the leader and its successors ----------------------------------------------------------- */
 
 static void free_successors(struct member *m)
 {
@@ -478,10 +471,10 @@ void member_join_successors(struct member *m, json_object *msg)
     int64_t term;
 
     if (json_get_int(msg, "term", 0, INT32_MAX / 2, &term))
-        m->term = (int)term;
+        m->leader.term = (int)term;
     read_successors(m, msg);
     remember(m);
-    member_listens(m); /* its term may be another one now */
+    member_listens(m); /* the successor's term may have changed */
 }
 
 void member_join_welcomed(struct member *m, json_object *msg)
@@ -492,37 +485,36 @@ void member_join_welcomed(struct member *m, json_object *msg)
     bool found = m->seek.active;
 
     json_get_int(msg, "term", 0, INT32_MAX / 2, &term);
-    if (found && term < m->term) {
+    if (found && term < m->leader.term) {
         link_close(m->link, "it leads an earlier term");
         return;
     }
     m->seek.active = false;
     uv_timer_stop(&m->seek.timer);
     if (address != NULL && json_get_int(msg, "port", 1, 65535, &port)) {
-        free(m->leader_address);
-        m->leader_address = strdup(address);
-        m->leader_port = (int)port;
+        free(m->leader.address);
+        m->leader.address = strdup(address);
+        m->leader.port = (int)port;
     }
     if (own != NULL) {
         free(m->own_address);
         m->own_address = strdup(own);
     }
     if (json_get_int(msg, "slurm_user", 0, UINT32_MAX - 1, &slurm_user))
-        m->slurm_user = (uid_t)slurm_user;
-    m->term = (int)term;
-    m->leader_time = 0; /* of another clock */
-    m->unacked = 0;     /* what was on its way to nobody */
-    if (m->output_paused && m->output == NULL)
+        m->job.slurm_user = (uid_t)slurm_user;
+    m->leader.term = (int)term;
+    m->leader.time = 0;    /* times of another leader's clock */
+    m->output.unacked = 0; /* nobody will write the output that was on its way */
+    if (m->output.paused && m->output.own == NULL)
         member_pause_output(m, false);
     read_successors(m, msg);
     if (found)
-        log_info("%s: joins the leader of term %d at %s", m->options->node, m->term,
-                 m->leader_address);
+        log_info("%s: joins the leader of term %d at %s", m->options->node, m->leader.term,
+                 m->leader.address);
     if (found && m->group != NULL && !json_get_bool(msg, "keep", false))
-        workers_stop(m->group->workers, SIGKILL,
-                     0); /* they are of no use to the new leader's world */
-    m->said_port = 0;
-    m->unwatched_said = false;
+        workers_stop(m->group->workers, SIGKILL, 0); /* the new leader's world cannot use them */
+    m->leader.said_port = 0;
+    m->leader.unwatched_said = false;
     remember(m);
     member_listens(m);
 }
@@ -535,9 +527,9 @@ void member_listens(struct member *m)
     if (m->options->hooks.followed == NULL || m->seek.active || !m->welcomed || m->ending)
         return;
     port = m->options->hooks.followed(m, m->options->hooks.arg);
-    if (port == 0 || port == m->said_port)
+    if (port == 0 || port == m->leader.said_port)
         return;
-    m->said_port = port;
+    m->leader.said_port = port;
     msg = member_message("listen");
     json_object_object_add(msg, "port", json_object_new_int(port));
     member_send(m, msg);
@@ -570,6 +562,6 @@ void member_join_free(struct member *m)
 {
     forget_redirect(m);
     free_successors(m);
-    free(m->leader_address);
+    free(m->leader.address);
     free(m->own_address);
 }

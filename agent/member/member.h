@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The agent half of elasticrun: joins the leader, runs the workers of each generation on this node, leaves when told. */
+/* The agent half of elasticrun: a member of the job.
+ *
+ * It joins the leader, runs the workers of each generation on this node, and leaves when the leader
+ * says so. */
 #ifndef ELASTIC_AGENT_MEMBER_MEMBER_H
 #define ELASTIC_AGENT_MEMBER_MEMBER_H
 
@@ -16,11 +19,12 @@
 struct agent_handover;
 struct member;
 
-/* What is done where a member has another leader. Each may be NULL. */
+/* Calls when a member finds or loses a leader. Each may be NULL. */
 struct member_hooks {
-    /* The member follows a leader. Returns the port at which it can be reached by others that lose theirs, 0: at none. */
+    /* The member follows a leader. Returns the port at which agents that lose their leader can
+     * reach this one, 0: there is none. */
     int (*followed)(struct member *member, void *arg);
-    void (*lost)(void *arg); /* … and does not any more */
+    void (*lost)(void *arg); /* the member has lost its leader */
     void *arg;
 };
 
@@ -39,12 +43,12 @@ struct member_options {
     const char *lib;     /* path of libelastic.so */
     bool bind;
     bool pmix; /* of a base member: its workers will have a PMIx server */
-    struct agent_handover *
-        agent_handover; /* for the agent that is started in place of this one, or of the one before; NULL: none is */
+    /* For the agent that is started in place of this agent, or of the one before; NULL: none is. */
+    struct agent_handover *agent_handover;
     struct member_hooks hooks;
 };
 
-/* What the leader has said of the job: all that another one has to know. */
+/* What the leader has said about the job: all that another leader has to know. */
 struct member_command {
     char *const *argv, *const *env;
     const char *cwd;
@@ -55,20 +59,21 @@ struct member_command {
     struct handover handover;
 };
 
-/* Join. done(code, arg) is called once, from the loop, when this member has nothing left to do: its workers are gone, its files removed and
- * the process should exit with code. Everything in options must outlive the member. */
+/* Join. done(code, arg) is called once, from the loop, when this member has nothing left to do. Its
+ * workers are gone then, its files are removed, and the process should exit with code. Everything
+ * in options must outlive the member. */
 struct member *member_create(uv_loop_t *loop, const struct member_options *options,
                              void (*done)(int code, void *arg), void *arg, struct error *err);
 
-/* Slurm sent SIGTERM (or the user SIGINT): tell the leader and go when it says so. */
+/* Slurm has sent SIGTERM (or the user SIGINT): tell the leader, and leave when it says so. */
 void member_leave(struct member *member, const char *reason);
 
-/* Known once followed() has been called; borrowed. */
+/* What the leader has said so far, borrowed. Known once followed() has been called. */
 void member_command(const struct member *member, struct member_command *command);
-/* Whom it follows, or did last; address NULL: not known. */
+/* The leader that the member follows, or has followed last. address NULL: not known. */
 void member_leader(const struct member *member, const char **address, int *port, int *term);
 
-/* followed() may have another answer now: the leader is told. */
+/* followed() may return another port now: tell the leader. */
 void member_listens(struct member *member);
 
 /* Free; only after done. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The node's PMIx server between workers and leader (member_internal.h).
  *
- * Workers can be started when the server knows their namespace and has said what they need in their environment. That takes a
- * millisecond, seconds if the server is in trouble; meanwhile the leader's messages wait in their order. */
+ * Workers can be started when the server knows their namespace and has said what their environment
+ * needs. That takes a millisecond, or seconds if the server is in trouble. Meanwhile the leader's
+ * messages wait in their order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,28 +15,29 @@
 static void on_space(int attempt, json_object *env, const char *reason, void *arg)
 {
     struct member *m = arg;
-    json_object *waiting = m->waiting;
+    json_object *waiting = m->pmix.waiting;
 
-    if (attempt != m->asked)
+    if (attempt != m->pmix.asked)
         return;
     if (env == NULL) {
         json_object *msg = member_message("no_pmix");
 
-        /* Once, and not from every node: most programs never miss it. Where they do, the leader says so. */
-        if (m->options->base && m->options->nodeid == 0 && !m->pmix_missed)
+        /* Reported once, and not by every node: most programs never miss PMIx. If a program misses
+         * it, the leader reports that. */
+        if (m->options->base && m->options->nodeid == 0 && !m->pmix.missed)
             log_info("%s: workers start without PMIx: %s", m->options->node, reason);
         else
             log_debug("%s: workers start without PMIx: %s", m->options->node, reason);
-        m->pmix_missed = true;
+        m->pmix.missed = true;
         json_object_object_add(msg, "attempt", json_object_new_int(attempt));
         json_object_object_add(msg, "reason", json_object_new_string(reason));
         member_send(m, msg);
     }
-    json_object_put(m->space);
-    m->space = json_object_get(env);
-    m->space_of = attempt;
-    m->asked = 0;
-    m->waiting = NULL;
+    json_object_put(m->pmix.space);
+    m->pmix.space = json_object_get(env);
+    m->pmix.space_of = attempt;
+    m->pmix.asked = 0;
+    m->pmix.waiting = NULL;
     for (size_t i = 0; i < json_object_array_length(waiting); i++) {
         json_object *msg = json_object_array_get_idx(waiting, i);
 
@@ -50,7 +52,7 @@ static void on_send(json_object *msg, void *arg)
     member_send(arg, msg);
 }
 
-/* The library lets it go on, and a program may take that for all there is to do. */
+/* The library lets the worker go on, and a program may expect that PMIx_Abort ends it. */
 static void on_abort(int attempt, int rank, int status, const char *message, void *arg)
 {
     struct member *m = arg;
@@ -78,27 +80,29 @@ static void on_declare(int attempt, int rank, bool by_event, int signal, void *a
 
     if (group != NULL && group->started == attempt)
         seconds = workers_declare(group->workers, rank, by_event, signal);
-    /* The others have been told while this one was still starting, and it has got a signal that it may ignore. */
+    /* The other workers have been told while this worker was still starting; it has got a signal
+     * that it may ignore. */
     if (seconds > 0 && group == m->group)
-        member_pmix_alert(m, m->stop_kind, m->stop_reason, seconds);
+        member_pmix_alert(m, m->stop.kind, m->stop.reason, seconds);
 }
 
 static void on_complete(int attempt, int rank, void *arg)
 {
     struct member *m = arg;
 
-    /* Only when it has been asked for, by an event of PMIx or on its page: a program may save at any time, and go on. */
+    /* Only if the worker was asked to save, by an event of PMIx or on its page: a program may save
+     * at any time, and go on. */
     if (m->group != NULL && m->group->started == attempt &&
-        (m->alerted == attempt || workers_told(m->group->workers, rank)))
+        (m->pmix.alerted == attempt || workers_told(m->group->workers, rank)))
         workers_complete(m->group->workers, rank);
 }
 
 void member_pmix_alert(struct member *m, const char *kind, const char *reason, double seconds)
 {
-    if (m->pmix == NULL)
+    if (m->pmix.server == NULL)
         return;
-    m->alerted = m->group->started;
-    pmix_alert(m->pmix, m->alerted, kind, reason, seconds);
+    m->pmix.alerted = m->group->started;
+    pmix_alert(m->pmix.server, m->pmix.alerted, kind, reason, seconds);
 }
 
 static bool on_log(int attempt, int rank, int fd, const char *text, size_t len, void *arg)
@@ -113,7 +117,7 @@ static bool on_log(int attempt, int rank, int fd, const char *text, size_t len, 
 
 static void on_control(int attempt, json_object *msg, void *arg)
 {
-    member_control(arg, attempt, msg);
+    member_job_control(arg, attempt, msg);
 }
 
 static const struct pmix_handlers handlers = {.space = on_space,
@@ -135,14 +139,14 @@ void member_pmix_begin(struct member *m)
         .run_dir = m->run_dir,
     };
 
-    m->pmix = pmix_create(m->loop, &options, &handlers, m);
-    if (m->pmix != NULL)
+    m->pmix.server = pmix_create(m->loop, &options, &handlers, m);
+    if (m->pmix.server != NULL)
         m->open_handles++;
 }
 
 static bool keep(struct member *m, json_object *msg)
 {
-    json_object_array_add(m->waiting, json_object_get(msg));
+    json_object_array_add(m->pmix.waiting, json_object_get(msg));
     return true;
 }
 
@@ -155,16 +159,16 @@ static bool ask(struct member *m, json_object *msg)
 
     if (world == NULL || !json_get_int(msg, "attempt", 1, INT32_MAX, &attempt) ||
         !json_get_int(msg, "node_index", 0, world->node_count - 1, &index) ||
-        attempt == m->space_of) {
+        attempt == m->pmix.space_of) {
         world_destroy(world);
         return false; /* known already, or wrong, which is said elsewhere */
     }
     if (m->options->bind)
         cpus = workers_cpus(world->nodes[index].slots, environ);
-    m->asked = (int)attempt;
-    m->waiting = json_object_new_array();
+    m->pmix.asked = (int)attempt;
+    m->pmix.waiting = json_object_new_array();
     keep(m, msg);
-    pmix_world(m->pmix, world, (int)index, (int)attempt, m->cwd, cpus);
+    pmix_world(m->pmix.server, world, (int)index, (int)attempt, m->job.cwd, cpus);
     strings_free(cpus);
     world_destroy(world);
     return true;
@@ -172,11 +176,11 @@ static bool ask(struct member *m, json_object *msg)
 
 bool member_pmix_waits(struct member *m, const char *type, json_object *msg)
 {
-    if (m->pmix == NULL || type == NULL || m->ending)
+    if (m->pmix.server == NULL || type == NULL || m->ending)
         return false;
     if (strcmp(type, "finish") == 0 || strcmp(type, "release") == 0)
         return false; /* whatever else there was to do */
-    if (m->asked != 0)
+    if (m->pmix.asked != 0)
         return keep(m, msg);
     /* Live workers go from world to world; a namespace does not. */
     return (strcmp(type, "start") == 0 || strcmp(type, "prepare") == 0) &&
@@ -185,13 +189,13 @@ bool member_pmix_waits(struct member *m, const char *type, json_object *msg)
 
 char ***member_pmix_environment(struct member *m, int attempt)
 {
-    /* NULL: these start without. */
-    bool known = m->space_of == attempt && json_object_is_type(m->space, json_type_array);
-    size_t count = known ? json_object_array_length(m->space) : 0;
+    /* NULL: the workers start without PMIx. */
+    bool known = m->pmix.space_of == attempt && json_object_is_type(m->pmix.space, json_type_array);
+    size_t count = known ? json_object_array_length(m->pmix.space) : 0;
     char ***added = count > 0 ? calloc(count + 1, sizeof(*added)) : NULL;
 
     for (size_t i = 0; added != NULL && i < count; i++) {
-        json_object *list = json_object_array_get_idx(m->space, i);
+        json_object *list = json_object_array_get_idx(m->pmix.space, i);
         size_t len = json_object_array_length(list);
 
         added[i] = calloc(len + 1, sizeof(**added));
@@ -210,34 +214,29 @@ void member_pmix_free(char ***added)
 
 void member_pmix_gone(struct member *m, int attempt)
 {
-    member_control_gone(m, attempt);
-    if (m->pmix != NULL)
-        pmix_world_gone(m->pmix, attempt);
-}
-
-static void on_gone(void *arg)
-{
-    member_piece_gone(arg);
+    member_job_control_gone(m, attempt);
+    if (m->pmix.server != NULL)
+        pmix_world_gone(m->pmix.server, attempt);
 }
 
 void member_pmix_forget(struct member *m)
 {
-    m->asked = 0;
-    json_object_put(m->waiting);
-    m->waiting = NULL;
+    m->pmix.asked = 0;
+    json_object_put(m->pmix.waiting);
+    m->pmix.waiting = NULL;
 }
 
 void member_pmix_end(struct member *m)
 {
-    struct pmix *pmix = m->pmix;
+    struct pmix *pmix = m->pmix.server;
 
-    m->pmix = NULL;
-    member_control_gone(m, -1);
-    m->asked = 0;
-    json_object_put(m->waiting);
-    m->waiting = NULL;
-    json_object_put(m->space);
-    m->space = NULL;
+    m->pmix.server = NULL;
+    member_job_control_gone(m, -1);
+    m->pmix.asked = 0;
+    json_object_put(m->pmix.waiting);
+    m->pmix.waiting = NULL;
+    json_object_put(m->pmix.space);
+    m->pmix.space = NULL;
     if (pmix != NULL)
-        pmix_destroy(pmix, on_gone, m);
+        pmix_destroy(pmix, member_piece_gone, m);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* This node is about to be taken away (agent/member/reclaim.h): the leader is told, and forms a world without it. */
+/* A node that is about to be taken away (reclaim.h).
+ *
+ * The leader is told, and forms a world without this node. */
 #include "agent/member/member_internal.h"
 #include "agent/member/reclaim.h"
 #include "common/log.h"
@@ -11,11 +13,6 @@ static void on_notice(const char *from, void *arg)
     log_info("%s: is about to be taken away (%s)", m->options->node, from);
     m->reclaimed = true;
     member_reclaim_welcomed(m);
-}
-
-static void on_closed(void *arg)
-{
-    member_piece_gone(arg);
 }
 
 void member_reclaim_begin(struct member *m)
@@ -33,6 +30,6 @@ void member_reclaim_welcomed(struct member *m)
 void member_reclaim_end(struct member *m)
 {
     if (m->reclaim != NULL)
-        reclaim_destroy(m->reclaim, on_closed);
+        reclaim_destroy(m->reclaim, member_piece_gone);
     m->reclaim = NULL;
 }

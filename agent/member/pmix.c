@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The PMIx server of this agent's node (pmix.h).
  *
- * A process that ends, hangs or never comes up costs the job its PMIx, not its workers: a world that it has not taken within
- * a few seconds is started without, and the next one finds a new process. */
+ * A server process that ends, hangs or never comes up costs the job its PMIx, not its workers. A
+ * world that the server has not taken within a few seconds is started without PMIx. The next world
+ * gets a new process. */
 #include "agent/member/pmix.h"
 
 #include <signal.h>
@@ -17,9 +18,11 @@
 #include "lib/json_get.h"
 #include "lib/pieces.h"
 
-#define WORLD_MS        5000 /* to take a world; the first time it may still be starting */
-#define STARTS_MAX      5    /* then there is something wrong that another will not mend */
-#define EXIT_CANNOT_RUN 127  /* of a program that misses a library */
+/* For the server to take a world; the first time it may still be starting. */
+#define WORLD_MS 5000
+/* After this many, something is wrong that another process will not mend. */
+#define STARTS_MAX      5
+#define EXIT_CANNOT_RUN 127 /* exit status of a program that misses a library */
 #define FIRST_FD        3
 #define NUMBER_SIZE     16
 
@@ -31,7 +34,7 @@ struct pmix {
     char *directory;
     struct server *server; /* NULL: there is no process */
     int starts;
-    int asked;        /* attempt that space has not been called for, 0: none */
+    int asked;        /* attempt for which handlers.space has not been called, 0: none */
     char reason[200]; /* why there is none */
     uv_timer_t deadline;
     bool destroyed;
@@ -40,7 +43,8 @@ struct pmix {
     void *gone_arg;
 };
 
-/* One process. It outlives its place in struct pmix until it is reaped and its link closed. */
+/* One server process. It outlives its place in struct pmix until it is reaped and its link is
+ * closed. */
 struct server {
     struct pmix *pmix;
     uv_process_t process;
@@ -48,7 +52,7 @@ struct server {
     bool started, ended, linked;
 };
 
-/* ---- life of a process --------------------------------------------------------------------------------------------------- */
+/* ---- life of a process ----------------------------------------------------------------------- */
 
 static void piece_gone(struct pmix *pmix)
 {
@@ -132,12 +136,13 @@ static void on_closed(struct link *link, const char *why, void *arg)
     (void)why;
     server->link = NULL;
     server->linked = false;
+    /* on_process_exit reports it. */
     if (server->pmix->server == server)
-        uv_process_kill(&server->process, SIGKILL); /* on_process_exit says it */
+        uv_process_kill(&server->process, SIGKILL);
     free_if_over(server);
 }
 
-/* ---- messages -------------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void handle_abort(struct pmix *pmix, int attempt, json_object *msg)
 {
@@ -185,7 +190,8 @@ static json_object *message(const char *type, int attempt)
     return msg;
 }
 
-/* Why not, NULL: they are written. "lines": [{fd, data}…] */
+/* Write the lines of a worker. Returns why they were not written, NULL: they were. "lines": [{fd,
+ * data}…] */
 static const char *log_lines(struct pmix *pmix, int attempt, json_object *msg)
 {
     json_object *lines = NULL;
@@ -234,7 +240,7 @@ static void answer_log(struct pmix *pmix, int attempt, int64_t id, json_object *
     pmix_answer(pmix, attempt, id, reply);
 }
 
-/* A question: to the agent itself, else it is the leader's. */
+/* A question of the server: some are for the agent itself, the others for the leader. */
 static void handle_ask(struct pmix *pmix, int attempt, json_object *msg)
 {
     const char *what = json_get_string(msg, "what");
@@ -278,7 +284,7 @@ static void on_message(struct link *link, json_object *msg, void *arg)
     } else if (strcmp(type, "started") == 0) {
         server->started = true;
     } else if (strcmp(type, "failed") == 0) {
-        pmix->starts = STARTS_MAX; /* it would say the same again */
+        pmix->starts = STARTS_MAX; /* another message would say the same again */
         snprintf(pmix->reason, sizeof(pmix->reason), "%s", reason != NULL ? reason : "unknown");
         drop_server(pmix, pmix->reason);
     } else if (strcmp(type, "abort") == 0) {
@@ -308,7 +314,7 @@ bool pmix_on_message(struct pmix *pmix, const char *type, json_object *msg)
     return true;
 }
 
-/* ---- start ------------------------------------------------------------------------------------------------------------------ */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static int spawn(struct server *server, int theirs)
 {
@@ -438,7 +444,7 @@ void pmix_alert(struct pmix *pmix, int attempt, const char *kind, const char *re
     send_to_server(pmix, msg);
 }
 
-/* ---- end -------------------------------------------------------------------------------------------------------------------- */
+/* ---- end ------------------------------------------------------------------------------------- */
 
 static void on_timer_closed(uv_handle_t *handle)
 {

@@ -15,7 +15,7 @@
 #define CONNECT_MS    1000
 #define ANSWER_MS     3000
 #define ANSWER_MAX    16384 /* bytes */
-#define PROGRAM_TURNS 2     /* a program that runs for so many intervals is ended */
+#define PROGRAM_TURNS 2     /* a program that runs for this many intervals is ended */
 
 struct reclaim {
     uv_loop_t *loop;
@@ -27,7 +27,7 @@ struct reclaim {
     uv_process_t program;
     uv_work_t request;
     bool running;    /* the program */
-    int turns;       /* … for so many intervals */
+    int turns;       /* intervals for which the program has been running */
     bool requesting; /* in libuv's thread */
     bool found;      /* by the request */
     bool said;
@@ -53,7 +53,7 @@ static void say(struct reclaim *r, const char *from)
     r->notice(from, r->arg);
 }
 
-/* ---- the program ------------------------------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static void on_program_closed(uv_handle_t *handle)
 {
@@ -93,7 +93,7 @@ static void run_program(struct reclaim *r)
     uv_close((uv_handle_t *)&r->program, on_program_closed);
 }
 
-/* ---- the address ------------------------------------------------------------------------------------------------------- */
+/* ---- the address ----------------------------------------------------------------------------- */
 
 static size_t on_data(char *data, size_t size, size_t count, void *arg)
 {
@@ -101,7 +101,7 @@ static size_t on_data(char *data, size_t size, size_t count, void *arg)
     size_t bytes = size * count, room = ANSWER_MAX - r->answer_bytes;
 
     if (bytes > room)
-        return 0; /* that is not an answer to us */
+        return 0; /* too long for an answer to us */
     memcpy(r->answer + r->answer_bytes, data, bytes);
     r->answer_bytes += bytes;
     return bytes;
@@ -120,7 +120,7 @@ static bool ask(struct reclaim *r, CURL *curl)
     r->answer_bytes = 0;
     curl_easy_setopt(curl, CURLOPT_URL, conf->reclaim_url);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_NOPROXY, "*"); /* it is the node's own */
+    curl_easy_setopt(curl, CURLOPT_NOPROXY, "*"); /* the address is one of the node itself */
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)ANSWER_MS);
@@ -155,7 +155,7 @@ static void request_done(uv_work_t *work, int status)
     free_if_over(r);
 }
 
-/* ---- both -------------------------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 static void on_timer(uv_timer_t *timer)
 {

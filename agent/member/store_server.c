@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The node's end of the store on which the processes of a world meet (store_server.h).
  *
- * Clients are processes of the job's user, and nothing is believed of them. One that sends what is no request, or leaves too
- * much unread, is dropped; one that asks for too much at once is refused; while too much is on its way to the leader
- * no more is read. So the others, and the agent's connection to the leader, come to no harm. */
+ * Clients are processes of the job's user, and nothing that they say is trusted. A client that
+ * sends something else than requests, or leaves too much unread, is dropped. A client that asks for
+ * too much at once is refused. While too much is on its way to the leader, no more is read. So the
+ * other clients, and the agent's connection to the leader, are not harmed. */
 #include "agent/member/store_server.h"
 
 #include <arpa/inet.h>
@@ -23,12 +24,13 @@
 #include "lib/json_get.h"
 #include "lib/json_text.h"
 
-#define SOCKET_NAME    "store"
-#define BACKLOG        128
-#define PER_WORKER     64         /* connections: a worker, its data loaders, what it has started */
-#define FRAME_MAX      (3u << 20) /* two values of 1 MiB in base64, and their key */
-#define ASKED_MAX      1024       /* requests of a client without an answer */
-#define WAITING_MAX    ((size_t)1 << 20)  /* … and the bytes of those that may wait */
+#define SOCKET_NAME "store"
+#define BACKLOG     128
+/* connections: of workers, their data loaders, and other processes that they have started. */
+#define PER_WORKER     64
+#define FRAME_MAX      (3u << 20)         /* two values of 1 MiB in base64, with their key */
+#define ASKED_MAX      1024               /* requests of a client without an answer */
+#define WAITING_MAX    ((size_t)1 << 20)  /* bytes of the requests that may wait */
 #define UNSENT_MAX     ((size_t)8 << 20)  /* bytes of requests on their way to the leader */
 #define UNREAD_MAX     ((size_t)16 << 20) /* bytes of answers that a client has not read */
 #define INPUT_SIZE     65536
@@ -49,7 +51,7 @@ struct question {
     int64_t number; /* ours */
     int64_t theirs;
     struct client *client;
-    size_t waiting, unsent; /* what it counts for */
+    size_t waiting, unsent; /* bytes for which it counts */
     struct question *next;
 };
 
@@ -62,16 +64,16 @@ struct store_server {
     struct question *questions[QUESTION_LISTS];
     int64_t last_number;
     size_t unsent;
-    bool dropped; /* one has been, and it has been said */
+    bool dropped; /* a client has been dropped, and it has been reported */
     int (*send)(json_object *msg, void *arg);
     void *arg;
     int pieces; /* handles that are not closed */
     void (*gone)(void *arg);
     void *gone_arg;
-    char input[INPUT_SIZE]; /* libuv hands it back before it asks for it again */
+    char input[INPUT_SIZE]; /* libuv hands the buffer back before it asks for another */
 };
 
-/* ---- clients come and go ------------------------------------------------------------------------------------------------------- */
+/* ---- clients come and go --------------------------------------------------------------------- */
 
 static void piece_gone(struct store_server *server)
 {
@@ -103,7 +105,7 @@ static void forget_question(struct question **at)
     free(q);
 }
 
-/* The leader need not answer what it has asked. */
+/* The leader need not answer requests of that client. */
 static void withdraw_questions(const struct client *client)
 {
     struct store_server *server = client->server;
@@ -124,7 +126,8 @@ static void withdraw_questions(const struct client *client)
         }
 }
 
-/* The first time to the user: there is something wrong with the program, and more of it says nothing new. */
+/* The first time it is reported to the user: something is wrong with the program. Later times tell
+ * nothing new. */
 static void say_dropped(struct store_server *server, const char *why)
 {
     if (why == NULL)
@@ -151,11 +154,11 @@ static void drop(struct client *client, const char *why)
     uv_close((uv_handle_t *)&client->pipe, on_client_closed);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 struct write {
     uv_write_t request;
-    uint32_t length; /* as it goes over the wire */
+    uint32_t length; /* in its form on the wire */
     json_object *msg;
 };
 
@@ -188,7 +191,7 @@ static void reply(struct client *client, int64_t id, json_object *msg)
         return;
     }
     write->request.data = write;
-    write->msg = msg; /* whose text it is */
+    write->msg = msg; /* owner of the text */
     write->length = htonl((uint32_t)len);
     parts[0] = uv_buf_init((char *)&write->length, sizeof(write->length));
     parts[1] = uv_buf_init((char *)(uintptr_t)text, (unsigned)len);
@@ -208,9 +211,9 @@ static void reply_error(struct client *client, int64_t id, const char *error, co
     reply(client, id, msg);
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------------------ */
+/* ---- requests -------------------------------------------------------------------------------- */
 
-/* What of a request goes to the leader; the rest stays here. */
+/* The part of a request that goes to the leader; the rest stays here. */
 static json_object *request_message(json_object *asked, bool waits)
 {
     static const char *const names[] = {"gen",     "attempt", "op",       "key",   "keys",
@@ -272,7 +275,7 @@ static void forward(struct client *client, json_object *asked, int64_t id, bool 
     }
 }
 
-/* One frame. */
+/* Handle one frame. */
 static void handle_request(struct client *client, const char *text, size_t len)
 {
     struct error err = {""};
@@ -299,7 +302,7 @@ static bool is_stopped(const struct client *client)
     return uv_is_closing((const uv_handle_t *)&client->pipe) || client->paused;
 }
 
-/* Take the frames that have come, as far as they may go on. */
+/* Take the frames that have come, as far as requests may go on. */
 static void take_frames(struct client *client)
 {
     struct error err = {""};
@@ -351,15 +354,15 @@ static void resume_clients(struct store_server *server)
         if (!client->paused || server->unsent >= UNSENT_MAX)
             continue;
         client->paused = false;
-        take_frames(client); /* may drop this one, never another */
+        take_frames(client); /* may drop this client, never another */
         if (!is_stopped(client))
             uv_read_start((uv_stream_t *)&client->pipe, on_room, on_read);
     }
 }
 
-/* ---- connections ---------------------------------------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
-/* The job's user and nobody else, root neither: what is in the store is the user's program's. */
+/* Only the job's user, not even root: the contents of the store belong to the user's program. */
 static bool is_ours(uv_pipe_t *pipe)
 {
     struct ucred peer;
@@ -406,9 +409,10 @@ bool store_server_on_message(struct store_server *server, json_object *msg)
 
     if (type == NULL || strcmp(type, "stored") != 0)
         return false;
+    /* The client that asked has gone. */
     if (!json_get_int(msg, "id", 0, INT64_MAX, &number) ||
         *(at = find_question(server, number)) == NULL)
-        return true; /* who asked has gone */
+        return true;
     client = (*at)->client;
     theirs = (*at)->theirs;
     forget_question(at);
@@ -431,9 +435,10 @@ void store_server_lost(struct store_server *server)
     resume_clients(server);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
-/* A socket's address has 107 bytes, which a directory may well exceed: so it is reached through its descriptor. */
+/* A socket's address has at most 107 bytes, and the path of a directory may be longer: so the
+ * socket is reached through a descriptor of the directory. */
 static int bind_in(int fd, const char *dir)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -443,7 +448,7 @@ static int bind_in(int fd, const char *dir)
         return -1;
     snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" SOCKET_NAME, dir_fd);
     unlink(address.sun_path);
-    /* The file gets the mode that the socket has now. */
+    /* The socket's file gets the mode that its descriptor has now. */
     rc = fchmod(fd, 0600) != 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0;
     close(dir_fd);
     return rc != 0 ? -1 : 0;

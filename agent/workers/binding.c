@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Shares of a node's CPUs by hwloc (binding.h).
  *
- * hwloc_distrib spreads workers over the tree of packages, NUMA nodes, caches and cores, so that
- * a share lies in as few of each as possible. Where GPUs are known, the workers of those that
- * hang on the same part of the machine divide that part among them; where none are known, the first workers are those
- * near the NIC. Hyperthreads of a core always stay together. */
+ * hwloc_distrib spreads workers over the tree of packages, NUMA nodes, caches and cores, so that a
+ * share lies in as few of each as possible. Where GPUs are known, workers whose GPUs hang on the
+ * same part of the machine divide that part among them. Where no GPUs are known, the first workers
+ * are those near the NIC. Hyperthreads of a core always stay together. */
 #include "agent/workers/binding.h"
 
 #include <limits.h>
@@ -25,15 +25,15 @@ struct binding {
 
 /* ---- topology -------------------------------------------------------------------------------- */
 
-/* PCI is asked for because GPUs are there; what drivers know of them beyond that is not needed,
- * and NVML alone takes seconds. */
+/* PCI devices are needed for GPUs. What drivers know about them beyond that is not needed, and NVML
+ * alone takes seconds. */
 static int configure(hwloc_topology_t topology)
 {
     static const char *const slow[] = {"cuda", "nvml", "opencl", "rsmi", "levelzero", "gl"};
 
     for (size_t i = 0; i < sizeof(slow) / sizeof(slow[0]); i++)
         hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, slow[i]);
-    /* Accelerators are not among those that hwloc calls important. */
+    /* Accelerators are not among the devices that hwloc calls important. */
     return hwloc_topology_set_type_filter(topology, HWLOC_OBJ_PCI_DEVICE,
                                           HWLOC_TYPE_FILTER_KEEP_ALL);
 }
@@ -106,8 +106,8 @@ void binding_destroy(struct binding *binding)
 
 const struct binding *binding_of_machine(void)
 {
-    /* A fact of the machine, asked for at each generation and slow to find: the one reason for a
-     * static. */
+    /* A fact about the machine that is needed at each generation and slow to find: so it is kept in
+     * a static variable. */
     static struct binding *machine;
     static bool tried;
 
@@ -191,8 +191,8 @@ static bool disjoint(hwloc_cpuset_t *sets, int count)
     return true;
 }
 
-/* Give count workers disjoint shares of root. False, with nothing in sets, when it has not
- * enough cores. */
+/* Give count workers disjoint shares of root. False, with nothing in sets, when root has too few
+ * cores. */
 static bool share(const struct binding *binding, hwloc_obj_t root, int count, hwloc_cpuset_t *sets)
 {
     int depth = hwloc_get_type_or_below_depth(binding->topology, HWLOC_OBJ_CORE);
@@ -206,8 +206,8 @@ static bool share(const struct binding *binding, hwloc_obj_t root, int count, hw
     return false;
 }
 
-/* The workers of each part divide it. Only when the parts together are all that there is, and do
- * not overlap: else CPUs would lie idle, or be given twice. */
+/* The workers of each part divide that part. Only if all parts together are the whole machine and
+ * do not overlap: else CPUs would be idle, or be given twice. */
 static bool share_near_gpus(const struct binding *binding, int slots, hwloc_obj_t *parts,
                             hwloc_cpuset_t *sets)
 {
@@ -238,7 +238,8 @@ static bool share_near_gpus(const struct binding *binding, int slots, hwloc_obj_
 
 /* ---- NICs ------------------------------------------------------------------------------------ */
 
-/* Of two, which one carries the job: InfiniBand rather than Ethernet, then the faster link where that is known. */
+/* Of two NICs, the one that probably carries the job: InfiniBand rather than Ethernet, then the
+ * faster link where that is known. */
 static bool better_nic(hwloc_obj_t nic, hwloc_obj_t than)
 {
     bool infiniband = !pci_is_ethernet(nic->attr->pcidev.class_id);
@@ -267,7 +268,8 @@ static void find_near_nics(const struct binding *binding, hwloc_bitmap_t near)
     }
 }
 
-/* Shares near the NIC that carries the job come first: who speaks for a node is its first worker. Those with GPUs have their places. */
+/* Shares near the NIC that carries the job come first, because the first worker of a node
+ * communicates for the node. Workers with GPUs already have their places. */
 static void put_near_nics_first(const struct binding *binding, int slots, hwloc_cpuset_t *sets)
 {
     hwloc_bitmap_t near = hwloc_bitmap_alloc();

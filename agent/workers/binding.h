@@ -19,14 +19,15 @@ struct binding *binding_create_from(const char *description, const char *allowed
 
 void binding_destroy(struct binding *binding);
 
-/* The topology of this machine, loaded on first use and kept for the life of the process; NULL
- * when it cannot be had. */
+/* The topology of this machine, loaded at first use and kept for the life of the process. NULL: it
+ * cannot be loaded. */
 const struct binding *binding_of_machine(void);
 
 /* Split the CPUs among slots workers: slots + 1 new strings, each a list of CPUs ("0-3,8"), the
  * last NULL; free with strings_free. gpus is Slurm's list of the node's GPUs in the order of the
- * workers ("0,1,2,3", numbered as on the PCI bus), NULL when unknown: worker i is then put near
- * GPU i. Without them the shares near the NIC come first. NULL when there is nothing to bind: one worker, or fewer cores than workers. */
+ * workers ("0,1,2,3", numbered as on the PCI bus), NULL when unknown: worker i is then put near GPU
+ * i. Without them the shares near the NIC come first. NULL when there is nothing to bind: one
+ * worker, or fewer cores than workers. */
 char **binding_split(const struct binding *binding, int slots, const char *gpus);
 
 #endif

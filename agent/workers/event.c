@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The agent's side of a worker's event page (event.h).
  *
- * SIGBUS is synchronous: it is raised in the thread that touches the page, while it does so. The
- * handler jumps back to where the access began, and leaves all other SIGBUS to whoever handled
- * them before. */
+ * SIGBUS is synchronous: it is raised in the thread that touches the page, during the access. The
+ * handler jumps back to the beginning of the access. All other SIGBUS go to the handler that was
+ * there before. */
 #include "agent/workers/event.h"
 
 #include <errno.h>
@@ -29,7 +29,8 @@ struct event {
     bool torn; /* the worker has taken the file from under the mapping */
 };
 
-/* A signal handler has no other way to learn of these: per process, and per thread. */
+/* A signal handler has no other way to get these values: one for each process, one for each
+ * thread. */
 static struct sigaction previous_action;
 static _Thread_local sigjmp_buf *volatile guard;
 
@@ -55,8 +56,8 @@ static void install_guard(void)
     sigaction(SIGBUS, &action, &previous_action);
 }
 
-/* Run access(page, arg), or find that the page is gone: then false. Nothing in access may need
- * undoing. */
+/* Run access(page, arg). False: the page is gone. access must not do anything that has to be
+ * undone. */
 static bool guarded(struct event *event, void (*access)(struct event *event, void *arg), void *arg)
 {
     sigjmp_buf here;
@@ -164,8 +165,7 @@ const char *event_path(const struct event *event)
 
 /* ---- what the worker says -------------------------------------------------------------------- */
 
-/* A worker may have written anything: what does not belong to this generation is not a step of
- * ours. */
+/* A worker may have written anything: a step of another generation does not count. */
 static void interpret(const struct event *event, uint64_t word, struct event_status *status)
 {
     uint32_t state = atomic_load(&event->page->state), place = atomic_load(&event->page->place);
@@ -185,8 +185,7 @@ static void interpret(const struct event *event, uint64_t word, struct event_sta
     status->asks = atomic_load(&event->page->asks) != 0;
     status->finished = EVENT_STEP(word) == EVENT_STEP_MASK;
     status->step = status->finished ? 0 : EVENT_STEP(word);
-    /* A step is a boundary that was passed, whatever the order in which the two words became
-     * visible. */
+    /* A step is a passed boundary, in whatever order the two words became visible. */
     if (status->step > 0 || status->finished)
         status->state = EVENT_STATE_TRAINING;
 }
@@ -285,7 +284,7 @@ void event_set_next(struct event *event, const struct event *page, bool save)
     guarded(event, write_next, &next);
 }
 
-/* Why something happens: what was said first stands. */
+/* Set the reason of a change: the first reason stands. */
 static void write_reason(struct event_page *page, const char *reason)
 {
     size_t len = strlen(reason);
@@ -347,8 +346,8 @@ struct news {
     struct event_status status;
 };
 
-/* The worker reads the event only after it has seen HOLD, so that all is in place, and stays,
- * once HOLD is set. */
+/* The worker reads the event only after it has seen HOLD. So all fields are set before HOLD, and
+ * stay. */
 static void hold_page(struct event *event, void *arg)
 {
     struct news *news = arg;

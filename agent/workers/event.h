@@ -22,20 +22,22 @@ struct event_status {
     enum event_page_state state;
     uint64_t step; /* in flight */
     bool told;
-    bool waits; /* it has waited for an event: a worker that makes no steps is at work as well */
+    bool waits; /* it has waited for an event, so it is at work even if it makes no steps */
     enum event_gate_place place;
     bool live;        /* it can go on in another world */
     bool finished;    /* it has passed its last boundary; step is 0 then */
     uint32_t slowest; /* milliseconds of its longest step */
-    bool asks; /* an exchange with others has failed: it waits for word that its world is torn */
-    uint64_t signature; /* of what it trains, 0: not said */
-    int stacks_signal;  /* has it show its stacks; 0: none does. Of this process, so it says: */
+    /* An exchange with other workers has failed, and it waits to hear that its world is torn. */
+    bool asks;
+    uint64_t signature; /* of the model that it trains, 0: not said */
+    /* Signal that makes a process show its stacks; 0: there is none. The process is stacks_pid. */
+    int stacks_signal;
     int stacks_pid;
 };
 
-/* What a worker has reported of its progress. */
+/* The progress that a worker has reported. */
 struct event_progress {
-    uint32_t number; /* another one with each report; 0: none */
+    uint32_t number; /* another number with each report; 0: no report */
     int64_t done;
     int64_t total; /* 0: unknown */
     char unit[EVENT_UNIT_BYTES];
@@ -43,7 +45,9 @@ struct event_progress {
 
 struct event_world {
     int generation, rank, size, local_rank, local_size, nodes, attempt;
-    int patience_ms; /* in which agents notice that one of the world is lost; 0: not said */
+    /* Milliseconds after which agents notice the loss of a node or worker of the world; 0: not
+     * said. */
+    int patience_ms;
 };
 
 /* Create the file (0600; one of the same name is replaced) and map it. */
@@ -60,7 +64,8 @@ bool event_read_progress(struct event *event, struct event_progress *progress);
 
 /* The world as this worker is to see it: before it can look. */
 void event_set_world(struct event *event, const struct event_world *world);
-/* What comes after it: the page of the next one, in the same directory; NULL: nothing, leave, with save after a checkpoint. */
+/* Say what comes after this world: the page of the next world, in the same directory. NULL: the
+ * worker is to leave; with save after it has saved a checkpoint for all. */
 void event_set_next(struct event *event, const struct event *next, bool save);
 /* This world will not go on, for this reason. */
 void event_tear(struct event *event, const char *reason);
@@ -69,7 +74,7 @@ void event_tear(struct event *event, const char *reason);
 void event_close_gate(struct event *event);
 void event_open_gate(struct event *event);
 
-/* Publish the event and set HOLD. Returns what the worker is committed to: step is the one in
+/* Publish the event and set HOLD. Returns what the worker is committed to: step is the step in
  * flight when HOLD was set. A second call changes nothing: the first event stands. deadline_ms:
  * CLOCK_REALTIME, 0: none. */
 struct event_status event_hold(struct event *event, enum event_kind kind, const char *reason,

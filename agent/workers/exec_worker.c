@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The worker shim: `elasticrun --exec-worker`, one process between the agent and each worker.
  *
- * It starts the user's command in a session of its own and stays its parent, as a subreaper:
- * whatever the command starts, and however that daemonises, remains below the shim. So when the
- * command ends, or the agent dies, the shim can kill all that is left; and it ends itself as the
- * command did, which is what the agent sees. Signals that the agent sends are passed on to the
- * command.
+ * The shim starts the user's command in a session of its own and stays its parent, as a subreaper:
+ * all processes that the command starts, even daemons, remain below the shim. So when the command
+ * ends, or the agent dies, the shim can kill all that is left. Then the shim ends as the command
+ * did, which is what the agent sees. Signals from the agent are passed on to the command.
  *
- * No library is used here, so that a worker costs little, and nothing of the agent's is
- * inherited. */
+ * The shim uses no library, so that a worker costs little and inherits nothing of the agent. */
 #include "agent/workers/exec_worker.h"
 
 #include <errno.h>
@@ -30,8 +28,9 @@
 #include "agent/workers/process_tree.h"
 #include "agent/workers/workers.h"
 
-#define CPUS_MAX      65536
-#define CLEAN_SECONDS 2 /* for the killed to disappear; what hangs longer is left to Slurm */
+#define CPUS_MAX 65536
+/* For killed processes to disappear; a process that hangs longer is left to Slurm. */
+#define CLEAN_SECONDS 2
 
 struct shim {
     pid_t agent;
@@ -42,7 +41,7 @@ struct shim {
     char **argv;
     pid_t worker;
     bool ended;
-    int status; /* of the worker, as waitpid says it */
+    int status; /* of the worker, as waitpid returns it */
 };
 
 static void say_failure(const struct shim *shim, enum exec_worker_stage stage, int error)
@@ -161,7 +160,7 @@ static bool on_path(const char *command)
     return found;
 }
 
-/* exec says "Permission denied" of a directory, and of a command that is nowhere when PATH names a
+/* Exec says "Permission denied" also for a directory, and for a missing command when PATH names a
  * directory that this user may not search. */
 static int exec_error(const char *command, int error)
 {
@@ -174,7 +173,7 @@ static int exec_error(const char *command, int error)
     return stat(command, &st) == 0 && S_ISDIR(st.st_mode) ? EISDIR : EACCES;
 }
 
-/* exec says "No such file" of a script whose interpreter is not there, too. */
+/* Exec says "No such file" also for a script whose interpreter is missing. */
 static bool no_interpreter(const char *command, int error)
 {
     if (error != ENOENT || command[0] == '\0')
@@ -182,7 +181,7 @@ static bool no_interpreter(const char *command, int error)
     return strchr(command, '/') != NULL ? access(command, F_OK) == 0 : on_path(command);
 }
 
-/* In the child. The group is killed with the shim, should that be killed. */
+/* In the child. The kernel kills the group if the shim is killed. */
 static void __attribute__((noreturn)) become_command(const struct shim *shim, pid_t parent)
 {
     sigset_t none;
@@ -207,8 +206,8 @@ static void __attribute__((noreturn)) become_command(const struct shim *shim, pi
     _exit(error == ENOENT ? 127 : 126);
 }
 
-/* Descriptors that Slurm or a library left open without close-on-exec are not the worker's. Old
- * kernels lack the call. */
+/* Close descriptors that Slurm or a library left open without close-on-exec. Old kernels lack the
+ * call. */
 static void close_above(int fd)
 {
 #ifdef SYS_close_range
@@ -218,8 +217,8 @@ static void close_above(int fd)
 #endif
 }
 
-/* The shim keeps no end of the worker's pipes: their end of file is the end of the last process
- * that writes. */
+/* The shim keeps no end of the worker's pipes: so they end with the last process that writes to
+ * them. */
 static void let_go_of_pipes(struct shim *shim)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -250,7 +249,7 @@ static int start_command(struct shim *shim)
 
 /* ---- supervision ----------------------------------------------------------------------------- */
 
-/* Reap all that has ended. False when no child is left. */
+/* Reap all ended processes. False when no child is left. */
 static bool reap(struct shim *shim)
 {
     int status;
@@ -296,8 +295,8 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Kill and reap the command and whatever it has left; orphans arrive here as their parents die.
- * The command itself is waited for as long as somebody asks for its end. */
+/* Kill and reap the command and all that it has left; orphans become children of the shim as their
+ * parents die. The command itself is waited for as long as the agent asks for its end. */
 static void clean_up(struct shim *shim, const sigset_t *all)
 {
     const struct timespec step = {.tv_nsec = 50 * 1000 * 1000};

@@ -19,7 +19,8 @@ enum exec_worker_stage {
     EXEC_WORKER_CHDIR = 1,
     EXEC_WORKER_FORK,
     EXEC_WORKER_EXEC,
-    EXEC_WORKER_INTERPRETER, /* the command is there, but not what a script names in its first line */
+    /* The command is there, but not the interpreter that its first line names. */
+    EXEC_WORKER_INTERPRETER,
 };
 
 /* Written to the status descriptor on failure. The descriptor is closed by a successful exec:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A process with all that it has started, whatever sessions and groups these moved to. */
+/* A process with all processes that it has started, in whatever sessions and groups they are. */
 #ifndef ELASTIC_AGENT_WORKERS_PROCESS_TREE_H
 #define ELASTIC_AGENT_WORKERS_PROCESS_TREE_H
 
@@ -8,16 +8,18 @@
 
 /* Send SIGKILL to every descendant of root (not to root itself). Returns how many there were; -1
  * when /proc cannot be read. One pass: what is started meanwhile is for the next call. Complete
- * only if root is a subreaper, since else an srun_look is nobody's descendant. */
+ * only if root is a subreaper, since else the child of an ended process is no descendant. */
 int process_tree_kill(pid_t root);
 
-/* Send this signal to a process if it is a descendant of root. -1: it is not, or cannot be signalled. */
+/* Send this signal to a process if it is a descendant of root. 0; -1: the process is no descendant,
+ * or is gone. */
 int process_tree_signal(pid_t root, pid_t pid, int number);
 
 /* Resident memory in bytes of every descendant of root; pages that they share count for each. */
 uint64_t process_tree_memory(pid_t root);
 
-/* As ps(1) names it: 'T' is stopped by a signal, 't' by a debugger. 0: there is no such process, or it has ended. */
+/* The state of a process as ps(1) names it: 'T' is stopped by a signal, 't' by a debugger. 0: there
+ * is no such process. */
 char process_state(pid_t pid);
 
 #endif

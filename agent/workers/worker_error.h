@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a failed worker says of its failure: torchrun's error file. */
+/* What a failed worker reports about its failure: torchrun's error file. */
 #ifndef ELASTIC_AGENT_WORKERS_WORKER_ERROR_H
 #define ELASTIC_AGENT_WORKERS_WORKER_ERROR_H
 

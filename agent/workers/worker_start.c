@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Starting the workers of one generation: their files, environment and command line, pipes and processes. What becomes of them then
- * is workers.c's. */
+/* Starting the workers of one generation: files, environment, command line, pipes, processes.
+ *
+ * From then on workers.c watches them. */
 #include "agent/workers/workers_internal.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 
 #include "agent/workers/binding.h"
 
-#define UNAWARE_MS 15000 /* for a script that knows us to import what it needs and attach */
+#define UNAWARE_MS 15000 /* for a script that uses libelastic to import its modules and attach */
 
 /* ---- a process ------------------------------------------------------------------------------- */
 
@@ -84,8 +85,8 @@ static int spawn(struct worker *w, const struct workers_options *options, char *
     return rc;
 }
 
-/* Make a pipe and keep its reading end; *theirs is the other one, for the shim. Pipes and not
- * libuv's socket pairs, since a script may open /dev/stdout. */
+/* Make a pipe and keep its reading end; *theirs is the writing end, for the shim. A pipe and not
+ * libuv's socket pair, since a script may open /dev/stdout. */
 static int open_pipe(struct worker *w, struct pipe *pipe, int fd, int *theirs)
 {
     uv_file ends[2];
@@ -247,7 +248,8 @@ static const char *variable(char *const *env, const char *name)
     return NULL;
 }
 
-/* Slurm's numbers are those of the node; where it renumbers for a cgroup, CUDA's are not. */
+/* Slurm's numbers of GPUs are those of the node. Where Slurm renumbers for a cgroup, CUDA's numbers
+ * are not. */
 char **workers_cpus(int slots, char *const *own_env)
 {
     static const char *const names[] = {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES",

@@ -1,31 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Live mode: workers that go from world to world (workers.h). Each world has a page of its own; a worker that is to go on opens the one that the page before
- * names, and until it has, both are looked at. */
+/* Live mode: workers that go from world to world (workers.h).
+ *
+ * Each world has a page of its own. A worker that is to go on opens the page that its present page
+ * names. Until the worker has opened it, both pages are looked at. */
 #include "agent/workers/workers_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MOVE_MS 5 /* milliseconds between looks whether they have entered the next world */
+/* Milliseconds between two looks whether the workers have entered the next world. */
+#define MOVE_MS 5
 
-/* Nobody is in the worlds before that of its page any more. */
-void worker_drop_older(struct worker *w, bool unlink)
+/* No worker is in a world before the world of its page any more. */
+void worker_drop_previous(struct worker *w, bool unlink)
 {
-    while (w->older != NULL) {
-        struct older *older = w->older;
-        struct event_status status = event_read(older->event);
+    while (w->previous != NULL) {
+        struct previous_page *previous = w->previous;
+        struct event_status status = event_read(previous->event);
 
         if (status.slowest > w->slowest)
             w->slowest = status.slowest;
-        w->older = older->older;
+        w->previous = previous->previous;
         if (unlink)
-            event_unlink(older->event);
-        event_destroy(older->event);
-        free(older);
+            event_unlink(previous->event);
+        event_destroy(previous->event);
+        free(previous);
     }
 }
 
-/* Who has opened its new page is in the new world. */
+/* A worker that has opened its new page is in the new world. */
 void workers_poll_move(struct workers *set)
 {
     bool all = true;
@@ -33,10 +36,10 @@ void workers_poll_move(struct workers *set)
     for (int i = 0; i < set->count; i++) {
         struct worker *w = &set->list[i];
 
-        if (!w->ended && w->older != NULL && event_read(w->event).state == EVENT_STATE_NONE)
+        if (!w->ended && w->previous != NULL && event_read(w->event).state == EVENT_STATE_NONE)
             all = false;
         else
-            worker_drop_older(w, true);
+            worker_drop_previous(w, true);
     }
     if (!all)
         return;
@@ -46,12 +49,14 @@ void workers_poll_move(struct workers *set)
     set->handlers.ready(set->arg);
 }
 
-/* What one has said of itself: one that goes to its next world says it there only when it has opened that page. */
+/* What a worker has said. A worker that goes to its next world writes on the new page only after it
+ * has opened that page. */
 static struct event_status status_of(const struct worker *w)
 {
     struct event_status status = event_read(w->event);
 
-    for (const struct older *each = w->older; each != NULL && !status.live; each = each->older) {
+    for (const struct previous_page *each = w->previous; each != NULL && !status.live;
+         each = each->previous) {
         struct event_status before = event_read(each->event);
 
         status.live = before.live;
@@ -70,7 +75,7 @@ bool workers_live(const struct workers *set)
 
 bool worker_is_early(const struct worker *w)
 {
-    for (const struct older *each = w->older; each != NULL; each = each->older)
+    for (const struct previous_page *each = w->previous; each != NULL; each = each->previous)
         if (event_read(each->event).finished)
             return false;
     return status_of(w).live && !event_read(w->event).finished;
@@ -84,7 +89,7 @@ bool workers_ask(const struct workers *set)
     return false;
 }
 
-uint64_t workers_shape(const struct workers *set)
+uint64_t workers_signature(const struct workers *set)
 {
     uint64_t signature = status_of(&set->list[0]).signature;
 
@@ -116,7 +121,7 @@ int workers_move(struct workers *set, const struct world *world, int node_index,
 {
     for (int i = 0; i < set->count; i++) {
         struct worker *w = &set->list[i];
-        struct older *older;
+        struct previous_page *previous;
         struct event *event;
         char *path;
 
@@ -126,20 +131,21 @@ int workers_move(struct workers *set, const struct world *world, int node_index,
         free(path);
         if (event == NULL)
             return -1;
-        older = malloc(sizeof(*older));
-        if (older == NULL) {
+        previous = malloc(sizeof(*previous));
+        if (previous == NULL) {
             event_unlink(event);
             event_destroy(event);
             return error_set(err, "out of memory");
         }
-        /* One that it has never entered stays in the chain: it may be about to. */
-        *older = (struct older){w->event, w->older};
-        w->older = older;
+        /* A page that the worker has never entered stays in the chain: the worker may be about to
+         * enter it. */
+        *previous = (struct previous_page){w->event, w->previous};
+        w->previous = previous;
         w->event = event;
     }
     workers_place(set, world, node_index, attempt);
     for (int i = 0; i < set->count; i++)
-        event_set_next(set->list[i].older->event, set->list[i].event, false);
+        event_set_next(set->list[i].previous->event, set->list[i].event, false);
     set->moving = true;
     set->torn = false;
     set->begun = set->stepping = false;
@@ -160,7 +166,7 @@ void workers_tear(struct workers *set, const char *reason)
     for (int i = 0; i < set->count; i++) {
         const struct worker *w = &set->list[i];
 
-        for (const struct older *each = w->older; each != NULL; each = each->older)
+        for (const struct previous_page *each = w->previous; each != NULL; each = each->previous)
             event_tear(each->event, reason);
         event_tear(w->event, reason);
     }

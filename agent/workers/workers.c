@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The workers of one generation on this member (workers.h), from when they have been started (worker_start.c).
+/* The workers of one generation on this member (workers.h), after worker_start.c has started them.
  *
- * Each worker is a shim (exec_worker.c) and, below it, the user's command with all that it
- * starts. A worker is over when its shim has ended, which follows the end of everything below
- * it, and its pipes are at their end of file.
+ * Each worker is a shim (exec_worker.c) and, below it, the user's command with all processes that
+ * it starts. A worker is over when its shim has ended and its pipes are at their end of file. The
+ * shim ends after all processes below it.
  *
  *   uv_spawn ─ status pipe ends: the command runs ─ … ─ shim ends ─ pipes end ─ exited
  *
- * An escaped process (its descriptors handed to a stranger, or it hangs in the kernel) may keep
- * the pipes open: they are given up LINGER_MS after the shim's end. */
+ * A process that has escaped may keep the pipes open: its descriptors were handed to another
+ * process, or it hangs in the kernel. So the pipes are given up LINGER_MS after the shim's end. */
 #include "agent/workers/workers_internal.h"
 
 #include <signal.h>
@@ -20,11 +20,7 @@
 #include "agent/workers/process_tree.h"
 #include "agent/workers/worker_error.h"
 
-#define LINGER_MS     1000
-#define KILL_AGAIN_MS 500
-#define ABORT_MS      1000
-#define TERMINATE_MS  10000
-#define COMPLETE_MS   300 /* for who has saved to end by itself */
+#define LINGER_MS 1000
 
 static void report_if_over(struct worker *w);
 
@@ -34,7 +30,7 @@ void workers_free(struct workers *set)
 {
     for (int i = 0; set->list != NULL && i < set->count; i++) {
         event_destroy(set->list[i].event);
-        worker_drop_older(&set->list[i], false);
+        worker_drop_previous(&set->list[i], false);
         free(set->list[i].error_file);
         free(set->list[i].killed);
     }
@@ -50,7 +46,8 @@ void workers_remove_files(struct workers *set)
     for (int i = 0; i < set->count; i++) {
         if (set->list[i].event != NULL)
             event_unlink(set->list[i].event);
-        for (const struct older *each = set->list[i].older; each != NULL; each = each->older)
+        for (const struct previous_page *each = set->list[i].previous; each != NULL;
+             each = each->previous)
             event_unlink(each->event);
         if (set->list[i].error_file != NULL)
             unlink(set->list[i].error_file);
@@ -128,7 +125,8 @@ static void on_poll(uv_timer_t *timer)
         some |= status.step > 0 || status.waits;
         all &= !status.live || status.step > 0 || status.waits || set->list[i].ended;
     }
-    set->stepping |= some && all; /* what live ones train is known by the first step of each */
+    /* The signature of live workers is known after the first step of each. */
+    set->stepping |= some && all;
     if (begun && !set->begun) {
         set->begun = true;
         set->handlers.begun(set->arg);
@@ -209,8 +207,7 @@ static void on_status(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     report_if_over(w);
 }
 
-/* What a worker that has ended left in its pipes is bounded, and read even while output is
- * paused. */
+/* The rest in the pipes of an ended worker is limited, and is read even while output is paused. */
 static void update_reading(struct worker *w)
 {
     struct pipe *pipes[] = {&w->out, &w->err};
@@ -259,7 +256,7 @@ static void report(struct worker *w)
     struct workers *set = w->workers;
     struct worker_exit end = {.rank = w->rank, .code = w->code, .signal = w->signal};
 
-    /* Who is told that its world is torn is to live on. */
+    /* A worker that is told that its world is torn is to live on. */
     end.told = w->stop_signal != 0 || (!set->torn && event_read(w->event).told);
     end.early = end.code == 0 && end.signal == 0 && !end.told && worker_is_early(w);
     end.local_rank = w->local_rank;
@@ -287,8 +284,9 @@ static void report_if_over(struct worker *w)
     if (--set->unreported > 0)
         return;
     close_timers(set);
+    /* The last use of set: drained() may destroy it. */
     if (!set->dropped)
-        set->handlers.drained(set->arg); /* the last use of set: it may be destroyed inside */
+        set->handlers.drained(set->arg);
 }
 
 static void on_linger(uv_timer_t *timer)
@@ -315,7 +313,7 @@ void worker_on_exit(uv_process_t *process, int64_t code, int signal)
     struct worker *w = process->data;
 
     w->code = signal != 0 ? 0 : (int)code;
-    /* Our own way of killing, when it came before the shim was ready for it. */
+    /* Our own way to kill, when the signal came before the shim was ready for it. */
     w->signal = signal == EXEC_WORKER_KILL ? SIGKILL : signal;
     uv_close((uv_handle_t *)process, worker_handle_closed);
     worker_ended(w);
@@ -361,15 +359,6 @@ void workers_hold(struct workers *set, const char *kind, const char *reason, int
     }
 }
 
-static void send_signal(struct worker *w, int signal)
-{
-    if (w->ended || w->spawn_error != 0)
-        return;
-    if (w->stop_signal != signal)
-        uv_process_kill(&w->process, signal);
-    w->stop_signal = signal;
-}
-
 void workers_run_to(struct workers *set, uint64_t step)
 {
     for (int i = 0; i < set->count; i++) {
@@ -377,218 +366,12 @@ void workers_run_to(struct workers *set, uint64_t step)
 
         if (w->ended)
             continue;
-        event_run_to(w->older != NULL ? w->older->event : w->event, step);
-        /* The others are at work, and this one has never looked at its page: it will not see the
+        event_run_to(w->previous != NULL ? w->previous->event : w->event, step);
+        /* The other workers run. This worker has never looked at its page, so it will not see the
          * step either. */
-        if (w->older == NULL && event_read(w->event).state == EVENT_STATE_NONE)
-            send_signal(w, SIGTERM);
+        if (w->previous == NULL && event_read(w->event).state == EVENT_STATE_NONE)
+            worker_send_signal(w, SIGTERM);
     }
-}
-
-/* ---- stopping -------------------------------------------------------------------------------- */
-
-static void kill_worker(struct worker *w)
-{
-    if (w->ended || w->spawn_error != 0)
-        return;
-    uv_process_kill(&w->process, EXEC_WORKER_KILL);
-    if (w->stop_signal == SIGKILL)
-        uv_process_kill(&w->process, SIGCONT); /* the second time: the shim may be stopped */
-    w->stop_signal = SIGKILL;
-}
-
-static void on_kill(uv_timer_t *timer)
-{
-    struct workers *set = timer->data;
-
-    for (int i = 0; i < set->count; i++)
-        kill_worker(&set->list[i]);
-}
-
-static void kill_after(struct workers *set, uint64_t ms)
-{
-    if (set->unreported == 0 ||
-        (uv_is_active((uv_handle_t *)&set->kill) && uv_timer_get_due_in(&set->kill) <= ms))
-        return;
-    uv_timer_start(&set->kill, on_kill, ms, KILL_AGAIN_MS);
-}
-
-/* Signal all, or with notice each in its own way. Returns how many have not been signalled, since they are told otherwise. */
-static int stop(struct workers *set, int signal, double grace, bool notice)
-{
-    bool at_once = signal == SIGKILL || !(grace > 0);
-    int others = 0;
-
-    for (int i = 0; i < set->count && !at_once; i++) {
-        struct worker *w = &set->list[i];
-
-        if (notice && w->by_event)
-            others += !w->ended;
-        else
-            send_signal(w, notice && w->notice_signal > 0 ? w->notice_signal : signal);
-    }
-    if (at_once)
-        on_kill(&set->kill);
-    set->noticed = set->noticed || notice;
-    kill_after(set, at_once ? KILL_AGAIN_MS : grace < 1e6 ? (uint64_t)(grace * 1000) : UINT32_MAX);
-    return others;
-}
-
-void workers_stop(struct workers *set, int signal, double grace)
-{
-    stop(set, signal, grace, false);
-}
-
-int workers_notice(struct workers *set, int signal, double grace)
-{
-    return stop(set, signal, grace, true);
-}
-
-static struct worker *worker_of(struct workers *set, int rank)
-{
-    for (int i = 0; i < set->count; i++)
-        if (set->list[i].rank == rank)
-            return &set->list[i];
-    return NULL;
-}
-
-void workers_joined(struct workers *set, int rank)
-{
-    struct worker *w = worker_of(set, rank);
-
-    if (w != NULL)
-        w->joined = true;
-}
-
-double workers_declare(struct workers *set, int rank, bool by_event, int signal)
-{
-    struct worker *w = worker_of(set, rank);
-
-    if (w == NULL)
-        return 0;
-    set->declared = true;
-    w->by_event = by_event;
-    w->notice_signal = signal;
-    if (!set->noticed || !by_event || w->ended)
-        return 0;
-    return (double)uv_timer_get_due_in(&set->kill) / 1000;
-}
-
-static void on_complete_over(uv_timer_t *timer)
-{
-    kill_worker(timer->data);
-}
-
-void workers_complete(struct workers *set, int rank)
-{
-    struct worker *w = worker_of(set, rank);
-
-    if (w == NULL || w->ended || w->spawn_error != 0)
-        return;
-    send_signal(w, SIGTERM);
-    uv_timer_start(&w->linger, on_complete_over, COMPLETE_MS, 0);
-}
-
-static void on_abort_over(uv_timer_t *timer)
-{
-    struct worker *w = timer->data;
-
-    if (!w->ended)
-        uv_process_kill(&w->process, EXEC_WORKER_KILL);
-}
-
-void workers_abort(struct workers *set, int rank)
-{
-    struct worker *w = worker_of(set, rank);
-
-    if (w != NULL && !w->ended && w->spawn_error == 0)
-        uv_timer_start(&w->linger, on_abort_over, ABORT_MS, 0);
-}
-
-/* The command of a shim: its first child, which leads a session of its own (what else the shim may get are orphans). 0: there is none. */
-static pid_t command_of(pid_t shim)
-{
-    char path[64];
-    int pid = 0;
-    FILE *file;
-
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)shim, (int)shim);
-    file = fopen(path, "re");
-    if (file == NULL)
-        return 0;
-    if (fscanf(file, "%d", &pid) != 1 || getsid(pid) != pid)
-        pid = 0;
-    fclose(file);
-    return pid;
-}
-
-bool workers_process(const struct workers *set, int local_rank, struct worker_process *process)
-{
-    const struct worker *w = local_rank < set->count ? &set->list[local_rank] : NULL;
-
-    if (w == NULL)
-        return false;
-    *process = (struct worker_process){.rank = w->rank, .ended = w->ended || w->spawn_error != 0};
-    if (!process->ended)
-        process->pid = command_of(uv_process_get_pid(&w->process));
-    return true;
-}
-
-bool workers_may_signal(int signal)
-{
-    return signal >= 1 && signal != SIGSTOP && signal != SIGCHLD && signal != EXEC_WORKER_KILL &&
-           (signal <= SIGSYS || (signal >= SIGRTMIN && signal <= SIGRTMAX));
-}
-
-void workers_end_stopped(struct workers *set, double seconds)
-{
-    for (int i = 0; i < set->count; i++) {
-        struct worker *w = &set->list[i];
-        uint64_t now = uv_now(set->loop);
-        pid_t command = w->ended || w->spawn_error != 0 || w->killed != NULL
-                            ? 0
-                            : command_of(uv_process_get_pid(&w->process));
-
-        if (command == 0 || process_state(command) != 'T') {
-            w->stopped_at = 0;
-        } else if (w->stopped_at == 0) {
-            w->stopped_at = now;
-        } else if ((double)(now - w->stopped_at) >= seconds * 1000 &&
-                   asprintf(
-                       &w->killed,
-                       "it had been stopped (SIGSTOP) for %.0f s, while all others waited for it",
-                       (double)(now - w->stopped_at) / 1000) >= 0) {
-            uv_process_kill(&w->process, EXEC_WORKER_KILL);
-        }
-    }
-}
-
-void workers_forgive_stopped(struct workers *set)
-{
-    for (int i = 0; i < set->count; i++)
-        set->list[i].stopped_at = 0;
-}
-
-static bool signal_worker(struct worker *w, int signal, bool force)
-{
-    if (w->ended || w->spawn_error != 0)
-        return false;
-    /* The shim's death would leave the command alone. */
-    if (uv_process_kill(&w->process, signal == SIGKILL ? EXEC_WORKER_KILL : signal) != 0)
-        return false;
-    if (force && signal != SIGKILL && !uv_is_active((uv_handle_t *)&w->linger))
-        uv_timer_start(&w->linger, on_abort_over, TERMINATE_MS, 0);
-    return true;
-}
-
-int workers_signal(struct workers *set, int rank, int signal, bool force)
-{
-    int count = 0;
-
-    for (int i = 0; i < set->count; i++)
-        if (rank < 0 || set->list[i].rank == rank)
-            count += signal_worker(&set->list[i], signal, force);
-    return count;
 }
 
 /* ---- the rest -------------------------------------------------------------------------------- */
@@ -673,7 +456,7 @@ bool workers_told(const struct workers *set, int rank)
     for (int i = 0; i < set->count; i++)
         if (set->list[i].rank == rank)
             return event_read(set->list[i].event).told;
-    return false; /* it is another node's */
+    return false; /* the worker of another node */
 }
 
 int workers_running(const struct workers *set)

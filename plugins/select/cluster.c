@@ -34,7 +34,7 @@ static struct placement_map map; /* node_count 0: none */
 static struct shapes *shapes;
 static struct error problem; /* with the file; said once */
 
-/* What is wrong with elastic.conf is job_submit/elastic's to say; here only the path counts. */
+/* job_submit/elastic reports mistakes in elastic.conf; here only the path is needed. */
 static char *shapes_path(void)
 {
     struct error err;
@@ -45,37 +45,38 @@ static char *shapes_path(void)
     return path;
 }
 
-/* The shapes in the file at path. NULL with err, which is empty where there is no file: that is none. */
+/* The shapes in the file at path. NULL with err. err is empty where there is no file: then there
+ * are no shapes. */
 static struct shapes *load_shapes(const char *path, struct error *err)
 {
     struct shapes *loaded = NULL;
     size_t len;
     char *text = file_read(path, SHAPES_FILE_MAX, &len, err);
 
-    if (text && !(loaded = shapes_parse(text, len, err)))
+    if (text != NULL && (loaded = shapes_parse(text, len, err)) == NULL)
         error_prefix(err, "%s", error_path(path).text);
-    else if (!text && errno == ENOENT)
+    else if (text == NULL && errno == ENOENT)
         err->text[0] = '\0';
     free(text);
     return loaded;
 }
 
-/* A site whose file is broken goes on without it. */
+/* A site whose file is broken goes on without shapes. */
 static void read_shapes(void)
 {
     struct error err = {""};
     char *path = shapes_path();
 
     shapes_destroy(shapes);
-    shapes = path ? load_shapes(path, &err) : NULL;
-    if (shapes)
+    shapes = path != NULL ? load_shapes(path, &err) : NULL;
+    if (shapes != NULL)
         verbose(NAME ": %s: %d shapes of %d nodes", path, shapes_count(shapes),
                 shapes_nodes(shapes));
     else if (err.text[0] != '\0' && strcmp(err.text, problem.text) != 0)
         error(NAME ": %s; nodes count as all alike until it is repaired and 'scontrol reconfigure' "
                    "is run",
               err.text);
-    else if (path && err.text[0] == '\0')
+    else if (path != NULL && err.text[0] == '\0')
         verbose(NAME ": there is no %s: nodes count as all alike", path);
     problem = err;
     free(path);
@@ -93,12 +94,12 @@ static int *filled(int count)
 {
     int *array = malloc(((size_t)count + 1) * sizeof(*array));
 
-    for (int i = 0; array && i < count; i++)
+    for (int i = 0; array != NULL && i < count; i++)
         array[i] = PLACEMENT_NONE;
     return array;
 }
 
-/* A node on two leaf switches is taken for one on the first. */
+/* A node on two leaf switches counts for the first. */
 static void read_switches(int *leaf, int *parent)
 {
     for (int i = 0; i < switch_record_cnt; i++) {
@@ -107,7 +108,7 @@ static void read_switches(int *leaf, int *parent)
         for (int k = 0; k < at->num_switches; k++)
             if (at->switch_index[k] < switch_record_cnt)
                 parent[at->switch_index[k]] = i;
-        if (at->level != 0 || !at->node_bitmap)
+        if (at->level != 0 || at->node_bitmap == NULL)
             continue;
         for (int node = 0; node < node_record_count && node < bit_size(at->node_bitmap); node++)
             if (bit_test(at->node_bitmap, node) && leaf[node] == PLACEMENT_NONE)
@@ -117,19 +118,19 @@ static void read_switches(int *leaf, int *parent)
 
 static void build_map(void)
 {
-    int switches = switch_record_table ? switch_record_cnt : 0;
+    int switches = switch_record_table != NULL ? switch_record_cnt : 0;
     int *shape = filled(node_record_count), *leaf = filled(node_record_count);
     int *parent = filled(switches);
 
     drop_map();
-    if (!shape || !leaf || !parent) {
+    if (shape == NULL || leaf == NULL || parent == NULL) {
         free(shape);
         free(leaf);
         free(parent);
         return;
     }
     for (int i = 0; i < node_record_count; i++)
-        if (node_record_table_ptr[i])
+        if (node_record_table_ptr[i] != NULL)
             shape[i] = shapes_of(shapes, node_record_table_ptr[i]->name);
     if (switches > 0)
         read_switches(leaf, parent);
@@ -156,18 +157,18 @@ void cluster_forget(void)
 
 const struct placement_map *cluster_map(void)
 {
-    return map.node_count > 0 && (map.switch_count > 0 || shapes) ? &map : NULL;
+    return map.node_count > 0 && (map.switch_count > 0 || shapes != NULL) ? &map : NULL;
 }
 
 const char *cluster_switch_name(int at)
 {
-    if (at < 0 || at >= switch_record_cnt || !switch_record_table[at].name)
+    if (at < 0 || at >= switch_record_cnt || switch_record_table[at].name == NULL)
         return "?";
     return switch_record_table[at].name;
 }
 
 const char *cluster_shape_name(int shape)
 {
-    return shapes && shape >= 0 && shape < shapes_count(shapes) ? shapes_name(shapes, shape)
-                                                                : "unknown";
+    return shapes != NULL && shape >= 0 && shape < shapes_count(shapes) ? shapes_name(shapes, shape)
+                                                                        : "unknown";
 }

@@ -55,7 +55,7 @@ job_record_t *jobs_base(const job_record_t *job)
     if (id == 0)
         id = admission_marked_base(job->comment);
     base = id > 0 ? find_job_record(id) : NULL;
-    if (!base || base->user_id != job->user_id || !base->node_bitmap ||
+    if (base == NULL || base->user_id != job->user_id || base->node_bitmap == NULL ||
         (!IS_JOB_RUNNING(base) && !IS_JOB_SUSPENDED(base)))
         return NULL;
     return base;
@@ -63,9 +63,9 @@ job_record_t *jobs_base(const job_record_t *job)
 
 int64_t jobs_priority(const job_record_t *job)
 {
-    if (slurm_conf.preempt_type && strstr(slurm_conf.preempt_type, "qos"))
-        return job->qos_ptr ? (int64_t)((slurmdb_qos_rec_t *)job->qos_ptr)->priority : 0;
-    return job->part_ptr ? (int64_t)job->part_ptr->priority_tier : 0;
+    if (slurm_conf.preempt_type != NULL && strstr(slurm_conf.preempt_type, "qos") != NULL)
+        return job->qos_ptr != NULL ? (int64_t)((slurmdb_qos_rec_t *)job->qos_ptr)->priority : 0;
+    return job->part_ptr != NULL ? (int64_t)job->part_ptr->priority_tier : 0;
 }
 
 /* ---- those that run -------------------------------------------------------------------------- */
@@ -105,12 +105,12 @@ static struct entry *entry_of(uint32_t id)
     return at < running_count && running[at].id == id ? &running[at] : NULL;
 }
 
-/* Its nodes count for its base, where that is known. */
+/* The nodes of an extension count for its base, if the base is known. */
 static void count_for_base(const struct entry *entry, int sign)
 {
     struct entry *base = entry->base != 0 ? entry_of(entry->base) : NULL;
 
-    if (base) {
+    if (base != NULL) {
         base->extended += sign * entry->nodes;
         base->claim.growth -= sign * entry->nodes;
     }
@@ -122,12 +122,12 @@ static int make_room(void)
     struct entry *entries = realloc(running, count * sizeof(*running));
     struct placement_claim *room;
 
-    if (entries)
+    if (entries != NULL)
         running = entries;
-    room = entries ? realloc(claims, count * sizeof(*claims)) : NULL;
-    if (room)
+    room = entries != NULL ? realloc(claims, count * sizeof(*claims)) : NULL;
+    if (room != NULL)
         claims = room;
-    return room ? 0 : -1;
+    return room != NULL ? 0 : -1;
 }
 
 void jobs_add(const job_record_t *job)
@@ -137,13 +137,13 @@ void jobs_add(const job_record_t *job)
     const job_record_t *base;
     int at = find_running(job->job_id);
 
-    /* Without memory it is not seen by others that start; nothing else depends on it. */
-    if (kind == PLACEMENT_RIGID || !job->node_bitmap || bit_ffs(job->node_bitmap) < 0 ||
-        entry_of(job->job_id) || make_room() < 0)
+    /* Without memory the job is not seen by other jobs that start; nothing else depends on it. */
+    if (kind == PLACEMENT_RIGID || job->node_bitmap == NULL || bit_ffs(job->node_bitmap) < 0 ||
+        entry_of(job->job_id) != NULL || make_room() < 0)
         return;
     entry.nodes = bit_set_count(job->node_bitmap); /* node_cnt comes later */
     entry.is_extension = kind == PLACEMENT_EXTENSION;
-    if (kind == PLACEMENT_EXTENSION && (base = jobs_base(job)))
+    if (kind == PLACEMENT_EXTENSION && (base = jobs_base(job)) != NULL)
         entry.base = base->job_id;
     if (kind == PLACEMENT_BASE)
         entry.claim = (struct placement_claim){(int)bit_ffs(job->node_bitmap),
@@ -163,7 +163,7 @@ void jobs_remove(const job_record_t *job)
 {
     struct entry *entry = entry_of(job->job_id);
 
-    if (!entry)
+    if (entry == NULL)
         return;
     count_for_base(entry, -1);
     running_count--;
@@ -193,7 +193,7 @@ static int add_if_running(void *item, void *unused)
 void jobs_read(void)
 {
     jobs_forget();
-    if (job_list)
+    if (job_list != NULL)
         list_for_each(job_list, add_if_running, NULL);
 }
 
@@ -201,7 +201,7 @@ bool jobs_is_extension(const job_record_t *job)
 {
     const struct entry *entry = entry_of(job->job_id);
 
-    return entry && entry->is_extension;
+    return entry != NULL && entry->is_extension;
 }
 
 bool jobs_have_extensions(void)
@@ -213,7 +213,7 @@ int jobs_size(const job_record_t *base)
 {
     const struct entry *entry = entry_of(base->job_id);
 
-    return entry ? entry->nodes + entry->extended : (int)base->node_cnt;
+    return entry != NULL ? entry->nodes + entry->extended : (int)base->node_cnt;
 }
 
 static void add_nodes(const struct placement_map *map, const job_record_t *job, bool *nodes)
@@ -234,10 +234,10 @@ int jobs_world(const struct placement_map *map, const job_record_t *base, bool *
         const job_record_t *job = running[i].base == base->job_id ? find_job_record(running[i].id)
                                                                   : NULL;
 
-        if (job && job->node_bitmap)
+        if (job != NULL && job->node_bitmap != NULL)
             add_nodes(map, job, nodes);
     }
-    return entry && entry->claim.growth > 0 ? entry->claim.growth : 0;
+    return entry != NULL && entry->claim.growth > 0 ? entry->claim.growth : 0;
 }
 
 void jobs_keep(const struct placement_map *map, const job_record_t *base, bool *free_nodes)
@@ -246,7 +246,8 @@ void jobs_keep(const struct placement_map *map, const job_record_t *base, bool *
 
     for (int i = 0; i < running_count; i++)
         if (running[i].base == 0 && running[i].claim.growth > 0 &&
-            running[i].claim.node < map->node_count && (!base || running[i].id != base->job_id))
+            running[i].claim.node < map->node_count &&
+            (base == NULL || running[i].id != base->job_id))
             claims[count++] = running[i].claim;
     placement_keep(map, claims, count, free_nodes);
 }
@@ -255,7 +256,7 @@ void jobs_keep(const struct placement_map *map, const job_record_t *base, bool *
 
 #define LEAVES_MAX 64 /* leaf switches of a base that are looked at */
 
-/* One node of the base on each of its leaf switches. */
+/* One node of the base on each of the base's leaf switches. */
 static int on_each_leaf(const struct placement_map *map, const job_record_t *base, int *nodes)
 {
     int count = 0, first = (int)bit_ffs(base->node_bitmap), last = (int)bit_fls(base->node_bitmap);
@@ -276,7 +277,7 @@ int jobs_distance(const struct placement_map *map, const job_record_t *job)
     const job_record_t *base = jobs_base(job);
     int nodes[LEAVES_MAX], count, last = (int)bit_fls(job->node_bitmap), most = 0;
 
-    if (!base || bit_size(base->node_bitmap) != map->node_count ||
+    if (base == NULL || bit_size(base->node_bitmap) != map->node_count ||
         bit_size(job->node_bitmap) != map->node_count)
         return 0;
     count = on_each_leaf(map, base, nodes);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* select/elastic_cons_tres: select/cons_tres, and two decisions for elastic jobs.
+/* select/elastic_cons_tres: select/cons_tres, with two decisions for elastic jobs.
  *
- * Which nodes they get: sets of nodes, the best first, are put before select/cons_tres one after
- * another, so that whatever it says about memory, GRES, cores and sharing holds. And which
- * extensions leave first when somebody is to be preempted (preempt.h). All else is its own doing.
+ * The first: which nodes they get. Sets of nodes, the best first, are offered to select/cons_tres
+ * one after another. So its rules about memory, GRES, cores and sharing hold. The second: which
+ * extensions leave first when jobs are preempted (preempt.h). All else is done by select/cons_tres.
  *
- * Every command of Slurm loads this plugin to read what slurmctld says about nodes: nothing is
- * read, and nothing said, before slurmctld sets its nodes up. */
+ * Every command of Slurm loads this plugin to read slurmctld's answers about nodes. So nothing is
+ * read, and nothing logged, before slurmctld sets its nodes up. */
 #include "config.h"
 
 #include "src/common/slurm_xlator.h"
@@ -23,7 +23,8 @@
 #include "plugins/select/preempt.h"
 #include "plugins/select/stock.h"
 
-/* In a node's sched_weight: this bit and the next are above every weight that an admin gives (node_scheduler.c of Slurm 22.05). */
+/* In a node's sched_weight this bit and the next are above every weight that an admin gives
+ * (node_scheduler.c of Slurm 22.05). */
 #define LAST_RESORT_BIT 40
 
 #pragma weak idle_node_bitmap
@@ -34,7 +35,8 @@
 
 const char plugin_name[] = "Placement of elastic jobs on top of select/cons_tres";
 const char plugin_type[] = NAME;
-/* Goes over the wire with each node: other than those of Slurm's own plugins, and at least 100. */
+/* This id goes over the wire with each node. It differs from the ids of Slurm's own plugins, and is
+ * at least 100. */
 const uint32_t plugin_id = 209;
 const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 
@@ -64,7 +66,8 @@ int fini(void)
     return SLURM_SUCCESS;
 }
 
-/* At the start, and when slurmctld reads its configuration; then all else is done anew as well. */
+/* At the start, and when slurmctld reads its configuration; then everything else is done again as
+ * well. */
 int select_p_node_init(void)
 {
     int rc = stock.node_init();
@@ -93,7 +96,8 @@ int select_p_job_begin(job_record_t *job)
 {
     int rc = stock.job_begin(job);
 
-    /* If it has begun before and could not be started after all, nobody has said that it ended. */
+    /* If the job has begun before, and could not be started after all, its end was not
+     * announced. */
     jobs_remove(job);
     if (rc == SLURM_SUCCESS)
         jobs_add(job);
@@ -135,18 +139,18 @@ static void log_tier(const struct request *request, const struct placement_tier 
 
     if (get_log_level() < LOG_LEVEL_DEBUG)
         return;
-    names = nodes ? bitmap2node_name(nodes) : NULL;
+    names = nodes != NULL ? bitmap2node_name(nodes) : NULL;
     if (tier->above == PLACEMENT_NONE)
         debug(NAME ": JobId=%u: %d nodes of shape %s %s: %s", request->job->job_id, tier->count,
               what,
               tier->nearest                  ? "nearest to the job's"
               : tier->level == PLACEMENT_ANY ? "anywhere"
                                              : "below the job's switches",
-              names ? names : "no");
+              names != NULL ? names : "no");
     else
         debug(NAME ": JobId=%u: %d nodes of shape %s below switch %s, level %d: %s",
               request->job->job_id, tier->count, what, cluster_switch_name(tier->above),
-              tier->level, names ? names : "no");
+              tier->level, names != NULL ? names : "no");
     xfree(names);
 }
 
@@ -164,12 +168,12 @@ static bool *set_of(const struct placement_map *map, bitstr_t *bitmap)
 {
     bool *nodes = calloc((size_t)map->node_count, sizeof(*nodes));
 
-    for (int i = 0; nodes && i < map->node_count; i++)
+    for (int i = 0; nodes != NULL && i < map->node_count; i++)
         nodes[i] = bit_test(bitmap, i);
     return nodes;
 }
 
-/* Those that are idle. */
+/* The idle nodes among them. */
 static bool *free_nodes(const struct placement_map *map, bitstr_t *nodes)
 {
     bitstr_t *idle = bit_copy(nodes);
@@ -181,21 +185,21 @@ static bool *free_nodes(const struct placement_map *map, bitstr_t *nodes)
     return set;
 }
 
-/* With a range of nodes (--nodes=2-4) Slurm looks for as many as it may have: a set must not keep it
- * from having them. */
+/* With a range of nodes (--nodes=2-4) Slurm looks for as many nodes as the job may have: a set must
+ * not keep the job from having them. */
 static int nodes_wanted(const struct request *request)
 {
     return (int)(request->req_nodes > request->min_nodes ? request->req_nodes : request->min_nodes);
 }
 
-/* Where nobody else is to grow, if there is such a place; else where there is room. */
+/* First where no other job is to grow, if there is such a place; else where there is room. */
 static void find_tiers_of_base(const struct request *request, const struct placement_map *map,
                                const struct placement_room *room, struct placement_tiers *tiers)
 {
     int min = nodes_wanted(request), max = jobs_max(request->job);
     bool *unclaimed = malloc((size_t)map->node_count * sizeof(*unclaimed));
 
-    if (!unclaimed)
+    if (unclaimed == NULL)
         return;
     memcpy(unclaimed, room->idle, (size_t)map->node_count * sizeof(*unclaimed));
     jobs_keep(map, NULL, unclaimed);
@@ -212,10 +216,11 @@ static void find_tiers_of_extension(const struct request *request, const struct 
 {
     const size_t size = (size_t)map->node_count * sizeof(bool);
     const job_record_t *base = jobs_base(request->job);
-    bool *nodes = base ? calloc(1, size) : NULL, *unclaimed = base ? malloc(size) : NULL;
+    bool *nodes = base != NULL ? calloc(1, size) : NULL,
+         *unclaimed = base != NULL ? malloc(size) : NULL;
     int growth;
 
-    if (nodes && unclaimed) {
+    if (nodes != NULL && unclaimed != NULL) {
         memcpy(unclaimed, room->idle, size);
         growth = jobs_world(map, base, nodes);
         jobs_keep(map, base, unclaimed);
@@ -233,34 +238,35 @@ static void find_tiers(const struct request *request, const struct placement_map
     bool *usable = set_of(map, nodes), *idle = free_nodes(map, nodes);
     const struct placement_room room = {usable, idle, idle};
 
-    /* What has to boot first, or is outside the job's reservation, is taken only where Slurm does so itself. */
-    for (int i = 0; usable && idle && i < map->node_count; i++)
-        if (usable[i] && (!node_record_table_ptr[i] ||
+    /* A node that has to boot first, or is outside the job's reservation, is taken only where Slurm
+     * does so itself. */
+    for (int i = 0; usable != NULL && idle != NULL && i < map->node_count; i++)
+        if (usable[i] && (node_record_table_ptr[i] == NULL ||
                           node_record_table_ptr[i]->sched_weight >> LAST_RESORT_BIT))
             usable[i] = idle[i] = false;
-    if (usable && idle && kind == PLACEMENT_BASE)
+    if (usable != NULL && idle != NULL && kind == PLACEMENT_BASE)
         find_tiers_of_base(request, map, &room, tiers);
-    else if (usable && idle)
+    else if (usable != NULL && idle != NULL)
         find_tiers_of_extension(request, map, &room, tiers);
     free(usable);
     free(idle);
 }
 
-/* Whether select/cons_tres may put the job onto cores that others have, side by side in time. */
+/* May select/cons_tres put the job onto cores of other jobs, so that they run in turn? */
 static bool may_share_cores(const job_record_t *job)
 {
     return (slurm_conf.preempt_mode & PREEMPT_MODE_GANG) ||
-           (job->part_ptr && (job->part_ptr->max_share & ~SHARED_FORCE) > 1);
+           (job->part_ptr != NULL && (job->part_ptr->max_share & ~SHARED_FORCE) > 1);
 }
 
-/* Whether only idle nodes will do for a job that is to start now: it has whole nodes, or it could have
- * cores of others as well, which it shall not where there are idle ones. */
+/* Does a job that is to start now need idle nodes? A job with whole nodes does. A job that could
+ * share cores with others shall not do so where there are idle nodes. */
 static bool needs_idle_nodes(const job_record_t *job)
 {
     return job->details->whole_node == WHOLE_NODE_REQUIRED || may_share_cores(job);
 }
 
-/* Try some of the tiers. nodes is as it was if none will do. */
+/* Try some of the tiers. nodes is unchanged if no tier will do. */
 static int try_tiers(const struct request *request, const struct placement_map *map,
                      const struct placement_tiers *tiers, int first, int end, bitstr_t *nodes)
 {
@@ -286,21 +292,24 @@ static int is_on(void *candidate, void *nodes)
 {
     const job_record_t *job = candidate;
 
-    return job->node_bitmap && bit_overlap_any(job->node_bitmap, nodes) ? 1 : 0;
+    return job->node_bitmap != NULL && bit_overlap_any(job->node_bitmap, nodes) ? 1 : 0;
 }
 
-/* Could the job start on these nodes now, with nobody leaving for it? A test for the future names no
- * victims, or all on the nodes, and calls it now where they leave. The time is that after the test. */
+/* Could the job start on these nodes now, without preemption? A test for the future names no
+ * victims, or all jobs on the nodes, and sets the start time to now also where these would have to
+ * leave. */
 static bool starts_freely(const struct request *request, bitstr_t *nodes)
 {
     if (request->mode == SELECT_MODE_WILL_RUN)
         return request->job->start_time <= time(NULL) &&
-               (!request->candidates || !list_find_first(request->candidates, is_on, nodes));
-    return !request->victims || !*request->victims;
+               (request->candidates == NULL ||
+                list_find_first(request->candidates, is_on, nodes) == NULL);
+    return request->victims == NULL || *request->victims == NULL;
 }
 
-/* The best set of nodes first. If it will not do, all nodes: a job that cannot start is tested once
- * more than it would be, not once for each set. If it can start, the other sets in their order. */
+/* Try the best set of nodes first. If it will not do, try all nodes: so a job that cannot start is
+ * tested once more than without us, not once for each set. If the job can start, try the other sets
+ * in their order. */
 static int place(const struct request *request, const struct placement_map *map,
                  const struct placement_tiers *tiers, bitstr_t *nodes)
 {
@@ -322,11 +331,12 @@ static int place(const struct request *request, const struct placement_map *map,
     return rc;
 }
 
-/* A user who says which nodes, or how many switches (with --spread-job: many), has chosen. */
+/* A user who names nodes, or a number of switches (with --spread-job: many), has chosen the
+ * place. */
 static bool is_placed_by_user(const job_record_t *job)
 {
-    return job->details->req_node_bitmap || job->req_switch > 0 || job->details->contiguous ||
-           (job->bit_flags & SPREAD_JOB) || job->het_job_id;
+    return job->details->req_node_bitmap != NULL || job->req_switch > 0 ||
+           job->details->contiguous || (job->bit_flags & SPREAD_JOB) || job->het_job_id;
 }
 
 int select_p_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes,
@@ -346,16 +356,16 @@ int select_p_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, ui
     const struct placement_map *map;
     int rc;
 
-    if ((kind == PLACEMENT_RIGID && !candidates) || !job->details || min_nodes == 0 ||
+    if ((kind == PLACEMENT_RIGID && candidates == NULL) || job->details == NULL || min_nodes == 0 ||
         (mode != SELECT_MODE_RUN_NOW && mode != SELECT_MODE_WILL_RUN))
         return stock.job_test(job, nodes, min_nodes, max_nodes, req_nodes, mode, candidates,
                               victims, cores);
     request.memory = job->details->pn_min_memory;
     request.cpus = job->details->min_cpus;
     map = cluster_map();
-    if (map && map->node_count != bit_size(nodes))
+    if (map != NULL && map->node_count != bit_size(nodes))
         map = NULL;
-    if (kind != PLACEMENT_RIGID && map && !is_placed_by_user(job))
+    if (kind != PLACEMENT_RIGID && map != NULL && !is_placed_by_user(job))
         find_tiers(&request, map, kind, nodes, &tiers);
     rc = tiers.count > 0 ? place(&request, map, &tiers, nodes)
                          : request_ask_preempting(&request, map, nodes);

@@ -2,9 +2,9 @@
 /* Tests of select/cons_tres, and the order of victims (preempt.h).
  *
  * select/cons_tres takes candidates out in the order of its list until the job fits, and preempts
- * those whose nodes it then uses. So it is given a list of those that shall go. How many are needed
- * is found by counting idle nodes, which is right where jobs have whole nodes; where they share nodes
- * both lists are tried, and the one that costs fewer nodes counts. */
+ * those whose nodes it then uses. So it gets a list of the jobs that shall leave. The number of
+ * these is found by counting idle nodes, which is right where jobs have whole nodes. Where jobs
+ * share nodes, both lists are tried, and the list that costs fewer nodes counts. */
 #include "config.h"
 
 #include "src/common/slurm_xlator.h"
@@ -68,7 +68,7 @@ static void candidates_clear(struct candidates *all)
     free(all->order);
 }
 
-/* Its nodes among those that are asked for, and of them those that nobody else is on. */
+/* The job's nodes among the requested nodes, and the nodes of these that no other job uses. */
 static int nodes_it_gives(const job_record_t *job, bitstr_t *nodes, bool *exact)
 {
     int given = 0, last = bit_fls(job->node_bitmap);
@@ -84,7 +84,7 @@ static int nodes_it_gives(const job_record_t *job, bitstr_t *nodes, bool *exact)
     return given;
 }
 
-/* One that is leaving already costs nothing more. A base takes its extensions with it. */
+/* A job that is already leaving costs nothing more. A base takes its extensions with it. */
 static struct placement_candidate describe(job_record_t *job, const struct placement_map *map,
                                            bitstr_t *nodes, bool *exact)
 {
@@ -99,7 +99,7 @@ static struct placement_candidate describe(job_record_t *job, const struct place
         candidate.kind = PLACEMENT_EXTENSION;
         candidate.priority = INT64_MIN;
         candidate.nodes = 0;
-    } else if (candidate.kind == PLACEMENT_EXTENSION && map) {
+    } else if (candidate.kind == PLACEMENT_EXTENSION && map != NULL) {
         candidate.distance = jobs_distance(map, job);
     } else if (candidate.kind == PLACEMENT_BASE) {
         candidate.nodes = jobs_size(job);
@@ -111,8 +111,8 @@ static bool can_be_removed(job_record_t *job)
 {
     uint16_t mode = slurm_job_preempt_mode(job);
 
-    return (IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job)) && job->node_bitmap && job->details &&
-           (mode == PREEMPT_MODE_REQUEUE || mode == PREEMPT_MODE_CANCEL);
+    return (IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job)) && job->node_bitmap != NULL &&
+           job->details != NULL && (mode == PREEMPT_MODE_REQUEUE || mode == PREEMPT_MODE_CANCEL);
 }
 
 static int read_candidates(const struct request *request, const struct placement_map *map,
@@ -122,18 +122,18 @@ static int read_candidates(const struct request *request, const struct placement
     ListIterator each;
     job_record_t *job;
 
-    /* A job that takes parts of nodes may find room that counting does not see. */
+    /* A job that takes parts of nodes may find room that the count of nodes does not show. */
     *all = (struct candidates){.exact = request->job->details->whole_node == WHOLE_NODE_REQUIRED,
                                .jobs = calloc(most, sizeof(*all->jobs)),
                                .list = calloc(most, sizeof(*all->list)),
                                .order = calloc(most, sizeof(*all->order))};
-    if (!all->jobs || !all->list || !all->order)
+    if (all->jobs == NULL || all->list == NULL || all->order == NULL)
         return -1;
     each = list_iterator_create(request->candidates);
-    while ((job = list_next(each))) {
+    while ((job = list_next(each)) != NULL) {
         if (!can_be_removed(job))
             continue;
-        /* Its components leave together, on nodes that are not counted here. */
+        /* The components of such a job leave together, on nodes that are not counted here. */
         if (job->het_job_id)
             all->exact = false;
         all->jobs[all->count] = job;
@@ -149,8 +149,8 @@ static int find_extension(void *item, void *unused)
     return jobs_is_extension(item) ? 1 : 0;
 }
 
-/* Nodes that are wanted and not idle, and the jobs on which are no candidates, can have room as
- * well: then counting is not exact. */
+/* Requested nodes that are not idle, and whose jobs are no candidates, can have room as well: then
+ * the count is not exact. */
 static int count_idle(const struct candidates *all, bitstr_t *nodes, bool *exact)
 {
     bitstr_t *rest = bit_copy(nodes), *idle = bit_copy(nodes);
@@ -178,28 +178,29 @@ static int64_t nodes_of(const struct candidates *all, const job_record_t *job)
     return job->node_cnt;
 }
 
-/* The nodes that leave if the job is to have these: those of the victims, or if nobody wants to know
- * who they are, of all candidates there. */
+/* The number of nodes that leave if the job is to have these nodes: those of the victims. If the
+ * caller does not ask for victims: those of all candidates there. */
 static int64_t cost_of(const struct request *request, const struct candidates *all, bitstr_t *nodes)
 {
     const job_record_t *job;
     ListIterator each;
     int64_t cost = 0;
 
-    if (!request->victims) {
+    if (request->victims == NULL) {
         for (int i = 0; i < all->count; i++)
             if (bit_overlap_any(nodes, all->jobs[i]->node_bitmap))
                 cost += all->list[i].nodes;
-    } else if (*request->victims) {
+    } else if (*request->victims != NULL) {
         each = list_iterator_create(*request->victims);
-        while ((job = list_next(each)))
+        while ((job = list_next(each)) != NULL)
             cost += nodes_of(all, job);
         list_iterator_destroy(each);
     }
     return cost;
 }
 
-/* A base is spared before rigid jobs of its priority: whether more nodes leave then is to be seen. */
+/* Do rigid jobs leave so that a base of their priority is spared? Then more nodes may leave than
+ * without this plugin. */
 static bool rigid_for_base(const struct candidates *all, int picked)
 {
     bool rigid = false, base = false;
@@ -218,7 +219,7 @@ static List list_of(const struct candidates *all, int count)
     List list = list_create(NULL);
 
     for (int i = 0; i < count; i++) {
-        /* Where select/cons_tres has stopped in an earlier test; it would stop there again. */
+        /* select/cons_tres has stopped there in an earlier test, and would stop there again. */
         all->jobs[all->order[i]]->details->usable_nodes = 0;
         list_append(list, all->jobs[all->order[i]]);
     }
@@ -249,13 +250,13 @@ static void log_victims(const struct request *request, const struct candidates *
 
 void request_forget_victims(const struct request *request)
 {
-    if (request->victims && *request->victims) {
+    if (request->victims != NULL && *request->victims != NULL) {
         list_destroy(*request->victims);
         *request->victims = NULL;
     }
 }
 
-/* Ask with those that shall leave. nodes is as it was where they are no answer. */
+/* Ask with the jobs that shall leave. nodes stays unchanged if the answer is no. */
 static int ask_with(const struct request *request, const struct candidates *all, int count,
                     bitstr_t *nodes)
 {
@@ -272,7 +273,8 @@ static int ask_with(const struct request *request, const struct candidates *all,
     return rc;
 }
 
-/* Both lists; the one that costs less. What is asked last is what the job then has. */
+/* Ask with both lists, and use the one that costs less. The job gets the result of the last
+ * question. */
 static int ask_both(const struct request *request, const struct candidates *all, int count,
                     bitstr_t *nodes)
 {
@@ -315,10 +317,11 @@ int request_ask_preempting(const struct request *request, const struct placement
     struct candidates all;
     int rc, need, picked = 0;
 
-    /* Nobody has to leave, or no extension can: then the order is Slurm's. */
-    if (!request->candidates || !jobs_have_extensions() || details->req_node_bitmap ||
+    /* No job has to leave, or no extension can: then Slurm's order holds. */
+    if (request->candidates == NULL || !jobs_have_extensions() ||
+        details->req_node_bitmap != NULL ||
         bit_overlap(nodes, idle_node_bitmap) >= (int)request->min_nodes || is_site_ordered() ||
-        !list_find_first(request->candidates, find_extension, NULL))
+        list_find_first(request->candidates, find_extension, NULL) == NULL)
         return request_ask(request, nodes, request->candidates);
     if (read_candidates(request, map, nodes, &all) == 0) {
         need = (int)request->min_nodes - count_idle(&all, nodes, &all.exact);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Asking select/cons_tres, and which jobs it may take for an answer. */
+/* Questions to select/cons_tres, and which jobs may be preempted for an answer. */
 #ifndef ELASTIC_SELECT_PREEMPT_H
 #define ELASTIC_SELECT_PREEMPT_H
 
@@ -15,27 +15,30 @@ struct request {
     struct job_record *job;
     uint32_t min_nodes, max_nodes, req_nodes;
     uint16_t mode;
-    List candidates; /* that may be preempted, NULL: none */
-    List *victims;   /* that are to be; NULL where the caller does not care */
+    List candidates; /* jobs that may be preempted, NULL: none */
+    List *victims;   /* jobs that are to be preempted; NULL where the caller does not need them */
     bitstr_t *cores; /* not to be used */
-    /* A test may change the job. So that each one finds it as it was: */
+    /* A test may change the job. These fields restore it before each test. */
     uint64_t memory;
     uint32_t cpus;
 };
 
-/* Ask select/cons_tres. nodes: those to choose from, then those chosen, as in select_p_job_test;
- * candidates: instead of the request's. Returns what it does. */
+/* Ask select/cons_tres. nodes: the nodes to choose from, then the chosen nodes, as in
+ * select_p_job_test. candidates: used in place of the request's. Returns the result of
+ * select/cons_tres. */
 int request_ask(const struct request *request, bitstr_t *nodes, List candidates);
 
-/* The same, with no future: only whether the job can start now, after candidates have left. */
+/* The same for the present only: can the job start now, after the candidates have left? */
 int request_ask_now(const struct request *request, bitstr_t *nodes, List candidates);
 
-/* The next test appends to the list of victims, for a test has been made that does not count. */
+/* Clear the list of victims: the last test does not count, and the next test would append to the
+ * list. */
 void request_forget_victims(const struct request *request);
 
-/* Ask about a job that may need others to leave: those extensions first whose loss costs least
- * (placement_victims), and never more nodes than without us. Where no extension is a candidate, or
- * the site orders them itself (preempt_strict_order, preempt_youngest_first), it is request_ask. */
+/* Ask about a job that may need other jobs to leave. Extensions whose loss costs least are
+ * preempted first (placement_victims), and never more nodes than without this plugin. Where no
+ * extension is a candidate, or the site orders the candidates itself (preempt_strict_order,
+ * preempt_youngest_first), this is request_ask. */
 int request_ask_preempting(const struct request *request, const struct placement_map *map,
                            bitstr_t *nodes);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* select/cons_tres, and all calls that go straight to it (stock.h).
  *
- * It is loaded by dlopen and not linked: it looks at its own symbol plugin_id, which ours would
- * stand in for. Where slurmctld has loaded it as well, as it does with all select plugins that it
- * finds, both are the same one in memory. */
+ * It is loaded by dlopen and not linked: it reads its own symbol plugin_id, which our symbol would
+ * replace. Where slurmctld has loaded it as well, as it does with all select plugins that it finds,
+ * both are the same copy in memory. */
 #include "config.h"
 
 #include "src/common/slurm_xlator.h"
@@ -64,12 +64,12 @@ int stock_load(void)
 {
     context = plugin_context_create("select", "select/cons_tres", (void **)&stock, symbols,
                                     sizeof(symbols));
-    return context ? SLURM_SUCCESS : SLURM_ERROR;
+    return context != NULL ? SLURM_SUCCESS : SLURM_ERROR;
 }
 
 void stock_unload(void)
 {
-    if (context)
+    if (context != NULL)
         plugin_context_destroy(context);
     context = NULL;
 }

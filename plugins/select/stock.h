@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Slurm's own select/cons_tres, loaded beside us: who really knows what fits where. */
+/* Slurm's own select/cons_tres, loaded beside this plugin: it decides which job fits where. */
 #ifndef ELASTIC_SELECT_STOCK_H
 #define ELASTIC_SELECT_STOCK_H
 
 #include "src/common/select.h"
 
-/* Load it, from PluginDir as Slurm would. SLURM_SUCCESS or SLURM_ERROR, which is in the log. */
+/* Load it from PluginDir, as Slurm would. SLURM_SUCCESS, or SLURM_ERROR with a line in the log. */
 int stock_load(void);
 void stock_unload(void);
 

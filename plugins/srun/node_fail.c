@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* elastic-node-fail: tell the srun of a step that a node is lost, as slurmctld would if it took the node for down.
+/* elastic-node-fail: tell the srun of a step that a node is lost, as slurmctld would do.
  *
  *     elastic-node-fail HOST PORT JOB STEP NODES
  *
- * srun then expects nothing from there any more. Else it waits for a task whose slurmstepd is gone for as long as the job may last; and if such a node is back before
- * Slurm calls it down, slurmctld asks srun about the step that is missing there, srun finds its connection reset, and ends the whole step, whatever --no-kill says.
+ * slurmctld tells srun so when it takes the node for down. srun then expects nothing from the node
+ * any more. Without this, srun waits for a task whose slurmstepd is gone for as long as the job may
+ * last. And if the node is back before Slurm calls it down, slurmctld asks srun about the step that
+ * is missing there. srun then finds its connection reset, and ends the whole step, whatever
+ * --no-kill says.
  *
- * srun listens to slurmctld, root and its own user. Exit status 0: srun has taken the message (it answers none of this kind); 1: it has not; 2: wrong usage.
- * Built of the source of the very Slurm that it speaks to, as the plugins are: what is sent has no stable form. */
+ * srun listens to slurmctld, root and its own user. Exit status 0: srun has taken the message (srun
+ * sends no answer to messages of this kind); 1: it has not; 2: wrong usage.
+ *
+ * This program is built from the source of the same Slurm that it speaks to, as the plugins are:
+ * the form of the message is not stable. */
 #include "config.h"
 
 #include "slurm/slurm.h"

@@ -8,4 +8,5 @@ EXTRA_DIST += \
     tests/meta/helpers.bash \
     tests/meta/manuals.bats \
     tests/meta/prose.py \
+    tests/meta/rooms.bats \
     tests/meta/tree.bats

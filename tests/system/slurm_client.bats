@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What common/slurm_client.c reads from a real slurmctld, against what scontrol says.
+# What common/slurm_jobs.c, slurm_nodes.c and slurm_site.c read from a real slurmctld, against what scontrol says.
 
 load helpers
 

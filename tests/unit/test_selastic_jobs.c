@@ -16,7 +16,7 @@
 
 #include "cmd/jobs.h"
 #include "cmd/shape.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "lib/json_get.h"
 
 static struct job_info job(uint32_t id, uid_t uid, enum job_state_kind state, int nodes)

@@ -14,7 +14,7 @@
 #include "cmd/history_file.h"
 #include "cmd/render.h"
 #include "cmd/shape.h"
-#include "cmd/text.h"
+#include "cmd/terminal_text.h"
 #include "cmd/timeline.h"
 
 #define NOW 1700000150 /* 2023-11-14 22:15:50 UTC */

@@ -286,7 +286,7 @@ static void start_live(struct run *run)
     run_start_act(run, "live", "77");
     AWAIT(run, in_world(run, 0, 7) && in_world(run, 1, 7) && run->stepping == 1);
     assert_true(workers_live(run->workers));
-    assert_int_equal(workers_shape(run->workers), 77);
+    assert_int_equal(workers_signature(run->workers), 77);
 }
 
 static uint64_t hold(struct run *run)
@@ -355,7 +355,7 @@ static void test_move(void **state)
         assert_int_equal(said(run, rank, 7, "stopped"), step);
     assert_int_equal(files_of(run), 2);
     assert_true(workers_live(run->workers));
-    assert_int_equal(workers_shape(run->workers), 77);
+    assert_int_equal(workers_signature(run->workers), 77);
 
     step = hold(run);
     move(run, other, 4);
@@ -488,7 +488,7 @@ static void test_place(void **state)
     run->options.gated = true;
     run_start_act(run, "live", "78");
     AWAIT(run, run->parked > 0);
-    assert_int_equal(workers_shape(run->workers), 78);
+    assert_int_equal(workers_signature(run->workers), 78);
     workers_place(run->workers, world, 1, 6);
     workers_open(run->workers, true);
     AWAIT(run, in_world(run, 1, 11) && in_world(run, 2, 11) && run->stepping == 1);
@@ -507,7 +507,7 @@ static void test_not_live(void **state)
     run_start_act(run, "train", "100000");
     AWAIT(run, run->stepping > 0);
     assert_false(workers_live(run->workers));
-    assert_int_equal(workers_shape(run->workers), 0);
+    assert_int_equal(workers_signature(run->workers), 0);
     run_destroy(run);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Text for a terminal: cleaned of what others may have put into it, aligned in tables, times in words. */
-#include "cmd/text.h"
+/* Text for a terminal: untrusted text made safe, tables, and times in words (terminal_text.h). */
+#include "cmd/terminal_text.h"
 
 #include <limits.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 #include <wctype.h>
 
 #define CELL_COLUMNS_MAX 512 /* of any cell, however wide the terminal */
-#define LAST_COLUMN_MIN  16 /* a narrower last column would say nothing: let the terminal wrap it */
+#define LAST_COLUMN_MIN  16  /* a narrower last column would be useless: the terminal wraps it */
 #define CUT              "..."
 
 void *text_need(void *p)
@@ -167,7 +167,7 @@ void table_cell(struct table *table, const char *text)
         table->room = table->room ? table->room * 2 : 64;
         table->cells = text_need(reallocarray(table->cells, table->room, sizeof(char *)));
     }
-    table->cells[table->used++] = text_clean(text && *text ? text : NULL, CELL_COLUMNS_MAX);
+    table->cells[table->used++] = text_clean(text != NULL && *text ? text : NULL, CELL_COLUMNS_MAX);
 }
 
 void table_number(struct table *table, long long number)
@@ -188,7 +188,7 @@ static int column_width(const struct table *table, int column)
     return width;
 }
 
-/* The last column of a row: never padded, cut to what is left of the line. */
+/* The last column of a row: never padded, and cut to the rest of the line. */
 static void print_last(FILE *out, const char *cell, int left)
 {
     char *cut = text_clean(cell, left);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* PMIx_Log: lines on stdout or stderr, which the agent writes as if the worker had. There is no other channel. */
+/* PMIx_Log: lines on stdout or stderr, which the agent writes as if the worker had written them.
+ *
+ * There is no other channel. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +9,7 @@
 #include "lib/pieces.h"
 #include "pmix/host.h"
 
-#define LOG_BYTES_MAX ((size_t)1 << 20) /* in one call */
+#define LOG_BYTES_MAX ((size_t)1 << 20) /* bytes in one call */
 
 static int fd_of(const pmix_info_t *info)
 {
@@ -43,7 +45,7 @@ static bool wants_one(const struct call *call)
     return false;
 }
 
-/* All that can be written. *left: there is something that cannot; *bytes: of all that can. */
+/* Collect all lines that can be written. *left: a line cannot; *bytes: the size of all that can. */
 static pmix_status_t collect(const struct call *call, json_object *lines, bool *left, size_t *bytes)
 {
     bool one = wants_one(call);

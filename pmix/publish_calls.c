@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* PMIx_Publish, Lookup and Unpublish: questions to the leader, which keeps what is published and knows no PMIx: a value is bytes to it, as the
- * library packs them. All nodes of a job have the same library. */
+/* PMIx_Publish, PMIx_Lookup and PMIx_Unpublish, as questions to the leader.
+ *
+ * The leader keeps the published data and knows no PMIx: a value is bytes to it, as the library
+ * packs them. All nodes of a job have the same library. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,16 +12,16 @@
 #include "lib/publish.h"
 #include "pmix/host.h"
 
-#define TOOL_SECONDS 60 /* a tool that waits may be gone unnoticed */
+#define TOOL_SECONDS 60 /* a waiting tool may be gone without notice */
 
 struct directives {
     const char *range, *until;
     bool waits;
-    int wait; /* for so many, 0: for all */
+    int wait; /* number of keys to wait for, 0: all */
     int timeout;
 };
 
-/* ---- directives ------------------------------------------------------------------------------------------------------------ */
+/* ---- directives ------------------------------------------------------------------------------ */
 
 /* A number that is not negative, in any of the types that programs use. */
 static bool number_of(const pmix_value_t *value, int *number)
@@ -102,7 +104,7 @@ static pmix_status_t read_wait(const pmix_value_t *value, struct directives *dir
     return PMIX_SUCCESS;
 }
 
-/* The standard's own names, the only ones that begin so. */
+/* Is it a name of the standard? Only these begin with that prefix. */
 static bool is_directive(const pmix_info_t *info)
 {
     return strncmp(info->key, "pmix", 4) == 0;
@@ -125,17 +127,18 @@ static pmix_status_t read_directives(const struct call *call, struct directives 
         else if (PMIX_CHECK_KEY(info, PMIX_TIMEOUT))
             status = number_of(&info->value, &directives->timeout) ? PMIX_SUCCESS
                                                                    : PMIX_ERR_BAD_PARAM;
+        /* There is only one user. */
         else if (PMIX_CHECK_KEY(info, PMIX_USERID) || PMIX_CHECK_KEY(info, PMIX_GRPID))
-            continue; /* there is one user */
+            continue;
         else if (is_directive(info) && PMIX_INFO_IS_REQUIRED(info))
             status = PMIX_ERR_NOT_SUPPORTED;
     }
     return status;
 }
 
-/* ---- questions --------------------------------------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
-/* It has no world of its own. */
+/* A tool has no world of its own. */
 static bool is_tool(const struct call *call)
 {
     return host_space_by_name(call->source.nspace) == NULL;
@@ -205,14 +208,15 @@ static void on_done(struct call *call, json_object *answer)
     call_answer(call, status_of(answer));
 }
 
-/* Ask, or say at once what is wrong; msg is taken over. */
+/* Ask the leader, or report at once what is wrong; msg is taken over. */
 static void ask(struct call *call, const char *what, json_object *msg, pmix_status_t status,
                 void (*done)(struct call *call, json_object *answer))
 {
     const struct space *space = host_space_by_name(call->source.nspace);
 
+    /* It would not be known how long to keep the value. */
     if (status == PMIX_SUCCESS && is_tool(call) && call->type != CALL_LOOKUP)
-        status = PMIX_ERR_NOT_SUPPORTED; /* nobody would know how long to keep it */
+        status = PMIX_ERR_NOT_SUPPORTED;
     if (space == NULL)
         space = host_running_space();
     if (status == PMIX_SUCCESS && space == NULL)
@@ -225,7 +229,7 @@ static void ask(struct call *call, const char *what, json_object *msg, pmix_stat
     call_answer(call, status);
 }
 
-/* ---- publish ----------------------------------------------------------------------------------------------------------------- */
+/* ---- publish --------------------------------------------------------------------------------- */
 
 static pmix_status_t add_item(json_object *items, const pmix_info_t *info, size_t *bytes)
 {
@@ -271,7 +275,7 @@ void publish_publish(struct call *call)
     ask(call, "publish", msg, status, on_done);
 }
 
-/* ---- lookup ------------------------------------------------------------------------------------------------------------------ */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 static pmix_status_t read_found(json_object *item, pmix_pdata_t *found)
 {
@@ -288,7 +292,7 @@ static pmix_status_t read_found(json_object *item, pmix_pdata_t *found)
     return values_unpack(&packed, &found->value, 1, PMIX_VALUE);
 }
 
-/* The leader sends no more before it knows. */
+/* The leader sends no more values until it has this answer. */
 static void say_taken(json_object *answer)
 {
     json_object *bytes = NULL, *msg;
@@ -303,8 +307,8 @@ static void say_taken(json_object *answer)
     host_send(msg);
 }
 
-/* Fewer than have been asked for are a success: with another status the library would not pass them on, and in the program's array those
- * that are missing have no value. */
+/* Fewer values than asked for are a success. With another status the library would not hand them
+ * on. In the program's array the missing ones have no value. */
 static void on_found(struct call *call, json_object *answer)
 {
     pmix_status_t status = status_of(answer);
@@ -350,7 +354,7 @@ void publish_lookup(struct call *call)
     ask(call, "lookup", msg, status, on_found);
 }
 
-/* ---- unpublish --------------------------------------------------------------------------------------------------------------- */
+/* ---- unpublish ------------------------------------------------------------------------------- */
 
 void publish_unpublish(struct call *call)
 {

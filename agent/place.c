@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The place of this task in its job, from the environment that Slurm gives it (place.h). */
+#include "agent/place.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lib/sizes.h"
+
+static bool env_number(const char *name, long min, long max, long *value)
+{
+    const char *text = getenv(name);
+    char *end;
+    long number;
+
+    if (text == NULL || text[0] == '\0')
+        return false;
+    errno = 0;
+    number = strtol(text, &end, 10);
+    if (errno != 0 || *end != '\0' || number < min || number > max)
+        return false;
+    *value = number;
+    return true;
+}
+
+int place_read(struct place *place, struct error *err)
+{
+    long value;
+
+    if (!env_number("SLURM_JOB_ID", 1, UINT32_MAX, &value))
+        return error_set(err, "not inside a Slurm job; submit one: sbatch --elastic=MIN:MAX with "
+                              "`srun elasticrun python train.py` in its script");
+    place->job = (uint32_t)value;
+    place->restarts = env_number("SLURM_RESTART_COUNT", 0, UINT32_MAX, &value) ? (uint32_t)value
+                                                                               : 0;
+    place->nodeid = env_number("SLURM_NODEID", 0, SIZES_NODES_MAX, &value) ? (int)value : 0;
+    place->localid = env_number("SLURM_LOCALID", 0, INT_MAX, &value) ? (int)value : 0;
+    place->node = getenv("SLURMD_NODENAME");
+    place->in_step = getenv("SLURM_STEP_ID") != NULL;
+    if (place->in_step)
+        place->nodes = env_number("SLURM_STEP_NUM_NODES", 1, SIZES_NODES_MAX, &value) ? (int)value
+                                                                                      : 1;
+    else
+        place->nodes = env_number("SLURM_JOB_NUM_NODES", 1, SIZES_NODES_MAX, &value) ? (int)value
+                                                                                     : 1;
+    if (place->node == NULL)
+        return error_set(err, "SLURMD_NODENAME is not set; start elasticrun with srun: srun "
+                              "elasticrun python train.py");
+    if (!place->in_step && place->nodes > 1)
+        return error_set(err,
+                         "the job has %d nodes and elasticrun runs on one of them only; start it "
+                         "with srun: srun elasticrun ...",
+                         place->nodes);
+    return 0;
+}
+
+static int count_gpus(void)
+{
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    long value;
+    int count = 1;
+
+    if (list == NULL || list[0] == '\0')
+        list = getenv("ROCR_VISIBLE_DEVICES");
+    if (list == NULL || list[0] == '\0')
+        return env_number("SLURM_GPUS_ON_NODE", 1, 1024, &value) ? (int)value : 0;
+    for (const char *c = list; *c != '\0'; c++)
+        count += *c == ',';
+    return count;
+}
+
+/* Slurm's text is like "2(x3),1". Its first number is right for the first node, and is the largest
+ * for all other nodes: srun's default layout. */
+static int tasks_per_node(void)
+{
+    const char *text = getenv("SLURM_STEP_TASKS_PER_NODE");
+    int tasks = text != NULL ? atoi(text) : 1;
+
+    return tasks > 1 ? tasks : 1;
+}
+
+int place_slots(const struct options *o, struct error *err)
+{
+    int gpus = count_gpus();
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN), value;
+
+    if (o->extension)
+        return env_number("ELASTIC_SLOTS", 1, 65536, &value) ? (int)value : 1;
+    switch (o->nproc_kind) {
+    case NPROC_NUMBER:
+        return o->nproc;
+    case NPROC_CPU:
+        return env_number("SLURM_CPUS_ON_NODE", 1, 65536, &value) ? (int)value : (int)cpus;
+    case NPROC_GPU:
+        if (gpus == 0)
+            error_set(
+                err,
+                "--nproc-per-node=gpu: this job has no GPUs; ask for them with --gpus-per-node");
+        return gpus;
+    case NPROC_AUTO:
+        if (gpus > 0)
+            return gpus;
+        return env_number("SLURM_CPUS_ON_NODE", 1, 65536, &value) ? (int)value : (int)cpus;
+    default:
+        if (tasks_per_node() > 1)
+            return tasks_per_node();
+        return gpus > 0 ? gpus : 1;
+    }
+}

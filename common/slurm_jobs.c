@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Jobs of Slurm: what they are, and requests to change or end them (slurm_client.h). */
+#include "common/slurm_private.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A job that is just changing its state cannot be cancelled for a moment. */
+#define CANCEL_TRIES 5
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+static enum job_state_kind state_kind(uint32_t state)
+{
+    if (state & JOB_COMPLETING)
+        return JOB_KIND_ENDING;
+    switch (state & JOB_STATE_BASE) {
+    case JOB_PENDING:
+        return JOB_KIND_PENDING;
+    case JOB_RUNNING:
+        return state & JOB_CONFIGURING ? JOB_KIND_STARTING : JOB_KIND_RUNNING;
+    case JOB_SUSPENDED:
+        return JOB_KIND_SUSPENDED;
+    default:
+        return JOB_KIND_ENDED;
+    }
+}
+
+/* slurm.h has no function for it, and the numbers are part of the protocol: they do not change. */
+static const char *state_name(uint32_t state)
+{
+    static const char *const names[] = {
+        [JOB_PENDING] = "PENDING",     [JOB_RUNNING] = "RUNNING",     [JOB_SUSPENDED] = "SUSPENDED",
+        [JOB_COMPLETE] = "COMPLETED",  [JOB_CANCELLED] = "CANCELLED", [JOB_FAILED] = "FAILED",
+        [JOB_TIMEOUT] = "TIMEOUT",     [JOB_NODE_FAIL] = "NODE_FAIL", [JOB_PREEMPTED] = "PREEMPTED",
+        [JOB_BOOT_FAIL] = "BOOT_FAIL", [JOB_DEADLINE] = "DEADLINE",   [JOB_OOM] = "OUT_OF_MEMORY",
+    };
+    uint32_t base = state & JOB_STATE_BASE;
+
+    if (state & JOB_COMPLETING)
+        return "COMPLETING";
+    if (state & JOB_CONFIGURING)
+        return "CONFIGURING";
+    return base < sizeof(names) / sizeof(names[0]) ? names[base] : "UNKNOWN";
+}
+
+/* Slurm's word for why a job waits. The only public function that knows the words prints the
+ * whole job, and takes the flags off its memory fields as it does so. */
+static void fill_reason(struct job_info *info, slurm_job_info_t *job)
+{
+    char *text = NULL, *begin;
+    size_t len = 0;
+    FILE *out;
+
+    if (job->state_desc != NULL) { /* overrides the word, for example after a failed launch */
+        snprintf(info->reason, sizeof(info->reason), "%s", job->state_desc);
+        return;
+    }
+    out = open_memstream(&text, &len);
+    if (out == NULL)
+        return;
+    slurm_print_job_info(out, job, 1);
+    fclose(out);
+    begin = text != NULL ? strstr(text, " Reason=") : NULL;
+    if (begin != NULL) {
+        begin += strlen(" Reason=");
+        snprintf(info->reason, sizeof(info->reason), "%.*s", (int)strcspn(begin, " \n"), begin);
+    }
+    free(text);
+}
+
+/* Whether list, a comma list, holds the entry. */
+static bool list_holds(const char *list, const char *entry)
+{
+    size_t len = strlen(entry);
+
+    while (*list) {
+        size_t next = strcspn(list, ",");
+
+        if (next == len && strncmp(list, entry, len) == 0)
+            return true;
+        list += list[next] == ',' ? next + 1 : next;
+    }
+    return false;
+}
+
+/* "gpu:a100:5" on 4 nodes becomes "gpu:a100:2" on each, in place. An entry without a count stays as
+ * it is. */
+static void share_out(char *entry, int nodes)
+{
+    char *colon = strrchr(entry, ':'), *end = NULL;
+    unsigned long count = colon != NULL ? strtoul(colon + 1, &end, 10) : 0;
+
+    if (count > 0 && (*end == '\0' || *end == '('))
+        sprintf(colon + 1, "%lu", (count + (unsigned)nodes - 1) / (unsigned)nodes);
+}
+
+/* Slurm's list of GRES ("gres:gpu:2,gres/nic:1") in the form of sbatch --gres ("gpu:2,nic:1"), each
+ * divided by nodes. --gres and --gpus-per-node together put the same entry there twice. */
+static char *gres_option(const char *tres, int nodes)
+{
+    char *list = strdup(tres), *result = calloc(1, strlen(tres) + 1), *rest = NULL;
+
+    for (char *entry = list != NULL && result != NULL ? strtok_r(list, ",", &rest) : NULL;
+         entry != NULL; entry = strtok_r(NULL, ",", &rest)) {
+        if (strncmp(entry, "gres:", 5) == 0 || strncmp(entry, "gres/", 5) == 0)
+            entry += 5;
+        share_out(entry, nodes);
+        if (list_holds(result, entry))
+            continue;
+        if (result[0] != '\0')
+            strcat(result, ",");
+        strcat(result, entry);
+    }
+    free(list);
+    if (result != NULL && result[0] != '\0')
+        return result;
+    free(result);
+    return NULL;
+}
+
+/* The GRES of each node of the job. GPUs that were asked for by job, task or socket are divided
+ * among the nodes. GPUs that an exclusive job has only because its nodes have them do not count. */
+static char *gres_per_node(const slurm_job_info_t *job, int nodes)
+{
+    if (job->tres_per_node != NULL)
+        return gres_option(job->tres_per_node, 1);
+    if (job->gres_total != NULL &&
+        (job->tres_per_job != NULL || job->tres_per_task != NULL || job->tres_per_socket != NULL))
+        return gres_option(job->gres_total, nodes);
+    return NULL;
+}
+
+static void fill_resources(struct job_info *info, const slurm_job_info_t *job)
+{
+    int nodes = job->num_nodes > 0 ? (int)job->num_nodes : 1;
+
+    info->num_nodes = (int)job->num_nodes;
+    info->cpus_per_node = ((int)job->num_cpus + nodes - 1) / nodes;
+    if (job->pn_min_cpus > info->cpus_per_node)
+        info->cpus_per_node = job->pn_min_cpus;
+    if (job->pn_min_memory & MEM_PER_CPU)
+        info->mem_per_cpu = job->pn_min_memory & ~(uint64_t)MEM_PER_CPU;
+    else
+        info->mem_per_node = job->pn_min_memory;
+    info->exclusive = job->shared == JOB_SHARED_NONE;
+    info->gres_per_node = gres_per_node(job, nodes);
+}
+
+static void fill_job(struct job_info *info, slurm_job_info_t *job)
+{
+    info->id = job->job_id;
+    info->restarts = job->restart_cnt;
+    info->uid = job->user_id;
+    info->gid = job->group_id;
+    info->state = state_kind(job->job_state);
+    snprintf(info->state_name, sizeof(info->state_name), "%s", state_name(job->job_state));
+    info->name = slurm_client_copy(job->name);
+    info->partition = slurm_client_copy(job->partition);
+    info->qos = slurm_client_copy(job->qos);
+    info->account = slurm_client_copy(job->account);
+    info->reservation = slurm_client_copy(job->resv_name);
+    info->features = slurm_client_copy(job->features);
+    info->comment = slurm_client_copy(job->comment);
+    info->admin_comment = slurm_client_copy(job->admin_comment);
+    info->cluster = slurm_client_copy(job->cluster != NULL ? job->cluster : slurm_client_cluster());
+    info->nodes = slurm_client_copy(job->nodes);
+    info->excluded = slurm_client_copy(job->exc_nodes);
+    info->batch_host = slurm_client_copy(job->batch_host);
+    info->work_dir = slurm_client_copy(job->work_dir);
+    fill_resources(info, job);
+    info->submit = job->submit_time;
+    info->start = job->start_time;
+    info->end = job->end_time;
+    info->preempt_time = job->preempt_time;
+    info->time_limit = job->time_limit == INFINITE || job->time_limit == NO_VAL ? UINT32_MAX
+                                                                                : job->time_limit;
+    info->time_min = job->time_min == INFINITE || job->time_min == NO_VAL ? 0 : job->time_min;
+    if (info->state == JOB_KIND_PENDING)
+        fill_reason(info, job); /* last: printing changes the record */
+}
+
+static void clear_job(struct job_info *info)
+{
+    free(info->name);
+    free(info->partition);
+    free(info->qos);
+    free(info->account);
+    free(info->reservation);
+    free(info->features);
+    free(info->comment);
+    free(info->admin_comment);
+    free(info->cluster);
+    free(info->nodes);
+    free(info->excluded);
+    free(info->batch_host);
+    free(info->gres_per_node);
+    free(info->work_dir);
+}
+
+void job_info_free(struct job_info *info)
+{
+    job_info_free_list(info, info != NULL ? 1 : 0);
+}
+
+void job_info_free_list(struct job_info *list, int count)
+{
+    for (int i = 0; i < count; i++)
+        clear_job(&list[i]);
+    free(list);
+}
+
+static bool job_is_unknown(int code)
+{
+    return code == ESLURM_INVALID_JOB_ID;
+}
+
+static int load_job(uint32_t job_id, struct job_info **info, struct error *err)
+{
+    job_info_msg_t *msg = NULL;
+    char what[64];
+
+    snprintf(what, sizeof(what), "tell about job %u", job_id);
+    if (slurm_load_job(&msg, job_id, QUERY_FLAGS) != SLURM_SUCCESS)
+        return job_is_unknown(errno) ? 0 : slurm_client_failed(err, what);
+    slurm_client_learn_cluster();
+    /* a job array or a heterogeneous job is answered with all its jobs */
+    for (uint32_t i = 0; i < msg->record_count && !*info; i++) {
+        if (msg->job_array[i].job_id == job_id && (*info = calloc(1, sizeof(**info))))
+            fill_job(*info, &msg->job_array[i]);
+    }
+    slurm_free_job_info_msg(msg);
+    return 0;
+}
+
+int slurm_client_job(uint32_t job_id, struct job_info **info, struct error *err)
+{
+    int result;
+
+    *info = NULL;
+    slurm_client_enter();
+    result = load_job(job_id, info, err);
+    slurm_client_leave();
+    return result;
+}
+
+static int load_jobs(uid_t uid, struct job_info **list, int *count, struct error *err)
+{
+    job_info_msg_t *msg = NULL;
+    int code;
+
+    if (uid == (uid_t)-1)
+        code = slurm_load_jobs(0, &msg, QUERY_FLAGS);
+    else
+        code = slurm_load_job_user(&msg, uid, QUERY_FLAGS);
+    if (code != SLURM_SUCCESS)
+        return slurm_client_failed(err, "list the jobs");
+    slurm_client_learn_cluster();
+    *list = calloc(msg->record_count + 1, sizeof(**list));
+    if (*list) {
+        *count = (int)msg->record_count;
+        for (int i = 0; i < *count; i++)
+            fill_job(&(*list)[i], &msg->job_array[i]);
+    }
+    slurm_free_job_info_msg(msg);
+    return *list ? 0 : error_set(err, "out of memory");
+}
+
+int slurm_client_jobs(uid_t uid, struct job_info **list, int *count, struct error *err)
+{
+    int result;
+
+    *list = NULL;
+    *count = 0;
+    slurm_client_enter();
+    result = load_jobs(uid, list, count, err);
+    slurm_client_leave();
+    return result;
+}
+
+/* ---- changing -------------------------------------------------------------------------------- */
+
+int slurm_client_requeue(uint32_t job_id, struct error *err)
+{
+    int result = 0;
+
+    slurm_client_enter();
+    if (slurm_requeue(job_id, 0) != SLURM_SUCCESS)
+        result = slurm_client_failed(err, "requeue the job");
+    slurm_client_leave();
+    return result;
+}
+
+int slurm_client_complete(uint32_t job_id, int code, struct error *err)
+{
+    int result = 0;
+
+    slurm_client_enter();
+    if (slurm_complete_job(job_id, (uint32_t)code << 8) != SLURM_SUCCESS &&
+        errno != ESLURM_ALREADY_DONE && !job_is_unknown(errno))
+        result = slurm_client_failed(err, "end the job");
+    slurm_client_leave();
+    return result;
+}
+
+int slurm_client_stdout(uint32_t job_id, char **path, struct error *err)
+{
+    job_info_msg_t *msg = NULL;
+    char text[PATH_MAX] = "";
+    int result = -1;
+
+    *path = NULL;
+    slurm_client_enter();
+    if (slurm_load_job(&msg, job_id, QUERY_FLAGS) != SLURM_SUCCESS || msg->record_count == 0) {
+        slurm_client_failed(err, "find the job");
+    } else {
+        slurm_get_job_stdout(text, sizeof(text), &msg->job_array[0]);
+        if (text[0] == '/' && (*path = strdup(text)) != NULL)
+            result = 0;
+        else
+            error_set(err, "job %u has no output file", job_id);
+    }
+    slurm_free_job_info_msg(msg);
+    slurm_client_leave();
+    return result;
+}
+
+int slurm_client_set_time_min(uint32_t job_id, uint32_t minutes, struct error *err)
+{
+    job_desc_msg_t change;
+    int result = 0;
+
+    slurm_init_job_desc_msg(&change);
+    change.job_id = job_id;
+    change.time_min = minutes;
+    slurm_client_enter();
+    if (slurm_update_job(&change) != SLURM_SUCCESS)
+        result = error_set(err, "Slurm cannot set TimeMin=%u of job %u: %s", minutes, job_id,
+                           slurm_strerror(errno));
+    slurm_client_leave();
+    return result;
+}
+
+/* ---- cancelling ------------------------------------------------------------------------------ */
+
+static int kill_job(uint32_t job_id)
+{
+    int code = 0;
+
+    slurm_client_enter();
+    if (slurm_kill_job(job_id, SIGKILL, 0) != SLURM_SUCCESS)
+        code = errno;
+    slurm_client_leave();
+    return code;
+}
+
+int slurm_client_cancel(uint32_t job_id, struct error *err)
+{
+    int code = kill_job(job_id);
+
+    for (int i = 1; i < CANCEL_TRIES && code == ESLURM_TRANSITION_STATE_NO_UPDATE; i++) {
+        sleep(1);
+        code = kill_job(job_id);
+    }
+    if (code == 0 || code == ESLURM_ALREADY_DONE || job_is_unknown(code))
+        return 0;
+    return error_set(err, "Slurm cannot cancel job %u: %s", job_id, slurm_strerror(code));
+}
+
+int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t uid,
+                                   struct error *err)
+{
+    struct job_info *list = NULL;
+    int count = 0, cancelled = 0;
+    bool broken = false;
+    char mark[64];
+
+    snprintf(mark, sizeof(mark), "elastic-extension-of=%u.%u", base_id, restarts);
+    if (slurm_client_jobs(uid, &list, &count, err) != 0)
+        return -1;
+    for (int i = 0; i < count; i++) {
+        const struct job_info *job = &list[i];
+
+        if (job->uid != uid || !job->comment || strcmp(job->comment, mark) != 0 ||
+            job->state == JOB_KIND_ENDED || job->state == JOB_KIND_ENDING)
+            continue;
+        /* The other extensions are cancelled all the same; the first error is reported. */
+        if (slurm_client_cancel(job->id, broken ? NULL : err) == 0)
+            cancelled++;
+        else
+            broken = true;
+    }
+    job_info_free_list(list, count);
+    return broken ? -1 : cancelled;
+}

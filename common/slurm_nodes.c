@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Nodes of Slurm, and lists of their names (slurm_client.h). */
+#include "common/slurm_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/text.h"
+
+/* A pointer to struct hostlist is hostlist_t in Slurm before 23.11, and hostlist_t * later. */
+typedef struct hostlist hostlist;
+/* Flags of a node that can take a job now. Every other flag says that the node cannot, also a flag
+ * that only a later version of Slurm has. */
+#define NODE_FLAGS_USABLE ((uint32_t)(NODE_STATE_CLOUD | NODE_STATE_DYNAMIC_NORM))
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+/* Without the mutex, as slurm_client_compress(): the leader's loop calls both, and another thread
+ * may hold the mutex for many seconds while slurmctld is down. No other thread has this list, and
+ * libslurm's lists lock themselves. */
+char **slurm_client_expand(const char *expression)
+{
+    hostlist *list;
+    char **names = NULL;
+    int count, i = 0;
+
+    list = slurm_hostlist_create(expression != NULL ? expression : "");
+    count = list != NULL ? slurm_hostlist_count(list) : 0;
+    names = calloc((size_t)count + 1, sizeof(*names));
+    for (; list != NULL && names != NULL && i < count; i++)
+        names[i] = slurm_hostlist_shift(list); /* malloc's */
+    if (list != NULL)
+        slurm_hostlist_destroy(list);
+    return names;
+}
+
+char *slurm_client_compress(char *const *names, int count)
+{
+    hostlist *list;
+    char *text = NULL;
+
+    list = slurm_hostlist_create(NULL);
+    for (int i = 0; list != NULL && i < count; i++)
+        slurm_hostlist_push_host(list, names[i]);
+    if (list != NULL) {
+        text = slurm_hostlist_ranged_string_malloc(list);
+        slurm_hostlist_destroy(list);
+    }
+    return text;
+}
+
+char *slurm_client_node_address(const char *node)
+{
+    node_info_msg_t *msg = NULL;
+    char *name = strdup(node), *address = NULL;
+
+    slurm_client_enter();
+    if (name != NULL && slurm_load_node_single(&msg, name, QUERY_FLAGS) == SLURM_SUCCESS) {
+        if (msg->record_count > 0)
+            address = slurm_client_copy(msg->node_array[0].node_addr);
+        slurm_free_node_info_msg(msg);
+    }
+    slurm_client_leave();
+    if (address == NULL)
+        return name;
+    free(name);
+    return address;
+}
+
+static bool node_is_unwell(const node_info_t *node)
+{
+    return (node->node_state & (NODE_STATE_DRAIN | NODE_STATE_FAIL)) != 0 ||
+           (node->node_state & NODE_STATE_BASE) == NODE_STATE_DOWN;
+}
+
+/* One node at a time: the list of all nodes of a large cluster is long, and every elastic job
+ * asks. */
+int slurm_client_unwell(char *const *nodes, bool *unwell, struct error *err)
+{
+    int rc = 0;
+
+    slurm_client_enter();
+    for (int i = 0; nodes[i] != NULL && rc == 0; i++) {
+        node_info_msg_t *msg = NULL;
+
+        unwell[i] = false;
+        if (slurm_load_node_single(&msg, nodes[i], QUERY_FLAGS) == SLURM_SUCCESS) {
+            unwell[i] = msg->record_count > 0 && node_is_unwell(&msg->node_array[0]);
+            slurm_free_node_info_msg(msg);
+        } else if (errno != ESLURM_INVALID_NODE_NAME) {
+            rc = slurm_client_failed(err, "ask for a node");
+        }
+    }
+    slurm_client_leave();
+    return rc;
+}
+
+static bool node_is_idle(const node_info_t *node, bool planned)
+{
+    uint32_t state = node->node_state;
+
+    if (planned)
+        state &= ~(uint32_t)NODE_STATE_PLANNED;
+    return node->name != NULL && (state & NODE_STATE_BASE) == NODE_STATE_IDLE &&
+           (state & NODE_STATE_FLAGS & ~NODE_FLAGS_USABLE) == 0;
+}
+
+/* node_inx: pairs first, last of indices into all nodes, ended by -1. */
+static int count_idle(const partition_info_t *partition, const node_info_msg_t *nodes, bool planned)
+{
+    int count = 0;
+
+    if (partition->state_up != PARTITION_UP || partition->node_inx == NULL)
+        return 0;
+    for (const int32_t *pair = partition->node_inx; pair[0] >= 0; pair += 2) {
+        for (int32_t i = pair[0]; i <= pair[1] && i < (int32_t)nodes->record_count; i++)
+            count += node_is_idle(&nodes->node_array[i], planned);
+    }
+    return count;
+}
+
+static int load_idle(const char *name, bool planned, struct error *err)
+{
+    partition_info_msg_t *partitions = NULL;
+    node_info_msg_t *nodes = NULL;
+    int count = -1;
+
+    if (slurm_load_partitions(0, &partitions, QUERY_FLAGS) != SLURM_SUCCESS)
+        return slurm_client_failed(err, "list the partitions");
+    if (slurm_load_node(0, &nodes, QUERY_FLAGS) != SLURM_SUCCESS) {
+        slurm_client_failed(err, "list the nodes");
+        slurm_free_partition_info_msg(partitions);
+        return -1;
+    }
+    for (uint32_t i = 0; i < partitions->record_count; i++) {
+        if (strcmp(partitions->partition_array[i].name, name) == 0)
+            count = count_idle(&partitions->partition_array[i], nodes, planned);
+    }
+    if (count < 0)
+        error_set(err, "Slurm has no partition '%s'", name);
+    slurm_free_node_info_msg(nodes);
+    slurm_free_partition_info_msg(partitions);
+    return count;
+}
+
+int slurm_client_idle_nodes(const char *partition, bool planned, struct error *err)
+{
+    int count;
+
+    slurm_client_enter();
+    count = load_idle(partition, planned, err);
+    slurm_client_leave();
+    return count;
+}
+
+/* ---- hardware -------------------------------------------------------------------------------- */
+
+static const char *node_state_words(uint32_t state)
+{
+    static const struct {
+        uint32_t flags;
+        const char *words;
+    } flags[] = {
+        {NODE_STATE_POWERED_DOWN | NODE_STATE_POWERING_DOWN | NODE_STATE_POWER_DOWN,
+         "powered down"},
+        {NODE_STATE_POWERING_UP | NODE_STATE_POWER_UP, "being powered up"},
+        {NODE_STATE_FAIL, "failing"},
+        {NODE_STATE_DRAIN, "drained"},
+        {NODE_STATE_NO_RESPOND, "not responding"},
+        {NODE_STATE_REBOOT_ISSUED | NODE_STATE_REBOOT_REQUESTED, "about to reboot"},
+        {NODE_STATE_COMPLETING, "completing a job"},
+    };
+
+    if ((state & NODE_STATE_BASE) == NODE_STATE_DOWN)
+        return "down";
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+        if (state & flags[i].flags)
+            return flags[i].words;
+    switch (state & NODE_STATE_BASE) {
+    case NODE_STATE_IDLE:
+        return "idle";
+    case NODE_STATE_MIXED:
+        return "partly in use";
+    case NODE_STATE_ALLOCATED:
+        return "all of it in use";
+    default:
+        return "in an unknown state";
+    }
+}
+
+/* Comma list of names as an array. */
+static char **split_names(const char *names)
+{
+    size_t count = 0;
+    char **list, *rest = NULL, *text = strdup(names != NULL ? names : "");
+
+    for (const char *s = text; s != NULL && *s; s++)
+        count += *s == ',';
+    list = text != NULL ? calloc(count + 2, sizeof(*list)) : NULL;
+    count = 0;
+    for (char *name = list != NULL ? strtok_r(text, ",", &rest) : NULL; name != NULL;
+         name = strtok_r(NULL, ",", &rest))
+        list[count++] = strdup(name);
+    free(text);
+    return list;
+}
+
+static void fill_slurm_node(struct slurm_node *node, const node_info_t *info)
+{
+    uint32_t base = info->node_state & NODE_STATE_BASE;
+    uint32_t flags = info->node_state & NODE_STATE_FLAGS & ~NODE_FLAGS_USABLE &
+                     ~(uint32_t)NODE_STATE_PLANNED;
+    uint32_t reserved = NODE_STATE_RES | NODE_STATE_MAINT;
+
+    *node = (struct slurm_node){
+        .name = slurm_client_copy(info->name),
+        .features = slurm_client_copy(info->features),
+        .gres = slurm_client_copy(info->gres),
+        .partitions = split_names(info->partitions),
+        .cpus = info->cpus,
+        .sockets = info->sockets,
+        .cores = info->cores,
+        .threads = info->threads,
+        .memory = info->real_memory,
+        .ready = (base == NODE_STATE_IDLE || base == NODE_STATE_MIXED) && (flags & ~reserved) == 0,
+        .reserved = (flags & reserved) != 0,
+        .completing = (base == NODE_STATE_IDLE || base == NODE_STATE_MIXED) &&
+                      (flags & ~reserved) == NODE_STATE_COMPLETING,
+        .state = node_state_words(info->node_state),
+    };
+}
+
+/* Partitions that are down take no jobs. */
+static void drop_down_partitions(partition_info_msg_t *partitions)
+{
+    for (uint32_t i = 0; i < partitions->record_count; i++) {
+        partition_info_t *partition = &partitions->partition_array[i];
+
+        if (partition->state_up != PARTITION_UP && partition->node_inx != NULL)
+            partition->node_inx[0] = -1;
+    }
+}
+
+static int load_nodes(struct slurm_node **list, int *count, struct error *err)
+{
+    partition_info_msg_t *partitions = NULL;
+    node_info_msg_t *nodes = NULL;
+
+    if (slurm_load_partitions(0, &partitions, QUERY_FLAGS) != SLURM_SUCCESS)
+        return slurm_client_failed(err, "list the partitions");
+    if (slurm_load_node(0, &nodes, QUERY_FLAGS) != SLURM_SUCCESS) {
+        slurm_client_failed(err, "list the nodes");
+        slurm_free_partition_info_msg(partitions);
+        return -1;
+    }
+    drop_down_partitions(partitions);
+    slurm_populate_node_partitions(nodes, partitions);
+    *list = calloc((size_t)nodes->record_count + 1, sizeof(**list));
+    for (uint32_t i = 0; *list != NULL && i < nodes->record_count; i++) {
+        const node_info_t *info = &nodes->node_array[i];
+
+        if (info->name != NULL && (info->node_state & NODE_STATE_BASE) != NODE_STATE_FUTURE)
+            fill_slurm_node(&(*list)[(*count)++], info);
+    }
+    slurm_free_node_info_msg(nodes);
+    slurm_free_partition_info_msg(partitions);
+    return *list != NULL ? 0 : error_set(err, "out of memory");
+}
+
+int slurm_client_nodes(struct slurm_node **list, int *count, struct error *err)
+{
+    int rc;
+
+    *list = NULL;
+    *count = 0;
+    slurm_client_enter();
+    rc = load_nodes(list, count, err);
+    slurm_client_leave();
+    return rc;
+}
+
+void slurm_node_free_list(struct slurm_node *list, int count)
+{
+    for (int i = 0; i < count; i++) {
+        free(list[i].name);
+        free(list[i].features);
+        free(list[i].gres);
+        strings_free(list[i].partitions);
+    }
+    free(list);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What slurm_jobs.c, slurm_nodes.c and slurm_site.c share (slurm_client.h). */
+#ifndef ELASTIC_SLURM_PRIVATE_H
+#define ELASTIC_SLURM_PRIVATE_H
+
+#include "common/slurm_client.h"
+
+/* slurm.h has a struct of this name too; our files write slurm_job_info_t for that one. */
+#define job_info slurm_job_info
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#undef job_info
+
+#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(22, 5, 0)
+#error "slurm-elastic needs Slurm 22.05 or newer"
+#endif
+
+/* Queries ask for this cluster only (SHOW_LOCAL): else each would first ask for the federation. */
+#define QUERY_FLAGS (SHOW_ALL | SHOW_LOCAL)
+
+/* Before and after each call of libslurm: one thread calls it at a time. */
+void slurm_client_enter(void);
+void slurm_client_leave(void);
+
+/* Set err to the reason for which the last call of libslurm failed: "Slurm cannot WHAT: reason".
+ * Only before slurm_client_leave(). Returns -1. */
+int slurm_client_failed(struct error *err, const char *what);
+
+/* A new string; NULL for NULL and for an empty text. */
+char *slurm_client_copy(const char *text);
+
+/* Slurm names the cluster of a job only in the answer of a federation. So the name is asked for
+ * once; it is NULL until then. Only between slurm_client_enter() and slurm_client_leave(). */
+void slurm_client_learn_cluster(void);
+const char *slurm_client_cluster(void);
+
+#endif
