@@ -4,7 +4,7 @@
 
 load helpers
 
-# A tree with one C-like unit test, FILE by FILE, that needs no build.
+# A tree that needs no build, with one good test in it.
 setup() {
     tree=$BATS_TEST_TMPDIR/tree
     mkdir -p "$tree"/{scripts,tests/meta,tests/unit,build}
@@ -43,7 +43,7 @@ check() {
 
 line() { grep -qx -- "$1" <<<"$output"; }
 
-# build and install count as two.
+# The steps "build" and "install" count as two.
 @test "the last line counts what has passed" {
     check
     ((status == 0))
@@ -106,11 +106,10 @@ line() { grep -qx -- "$1" <<<"$output"; }
 }
 
 @test "--load keeps the processors busy during the tests, and not longer" {
-    # The busy processes are children of the script, as the runner is: the parent of tests/tap/run.
-    fake looks "ps -eo pid=,ppid=,args= | grep '[/]tree/scripts/check' | grep -F '$tree/' >$tree/busy; echo 'ok 1 - looked'"
+    fake looks "pgrep -f '$tree/scripts/check' >$tree/busy; echo 'ok 1 - looked'"
     check --load
     ((status == 0))
     # The script and two busy ones.
     (($(wc -l <"$tree/busy") == 3))
-    [[ -z $(ps -eo args= | grep -F "$tree/" | grep -v grep) ]]
+    run -1 pgrep -f "$tree/scripts/check"
 }
