@@ -194,7 +194,7 @@ steps_that_fail() {
     } >"$TB_WORK/steps.sh"
     job=$(submit -N2 --exclusive -t 5 "$TB_WORK/steps.sh")
     wait_for 120 job_is "$job" COMPLETED
-    nothing_is_left_of "$job"
+    wait_for 20 nothing_is_left_of "$job"
 }
 
 # step NUMBER STATUS TEXT: that step ended so, and elasticrun complained once.

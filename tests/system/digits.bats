@@ -45,7 +45,7 @@ accuracy_is_good() {
     job=$(digits train_restart.py 2:6 --epochs 40 --step-time 0.1)
     wait_for 90 has_stepped_at "$job" 6
     rival=$(submit -p batch -N3 --exclusive -t 1 --wrap 'srun sleep 3')
-    wait_for 30 job_is "$rival" RUNNING
+    wait_for 30 job_is "$rival" RUNNING COMPLETING COMPLETED
     wait_for 60 has_stepped_at "$job" 3
     wait_for 200 job_is "$job" COMPLETED
     run sizes_of "$job"

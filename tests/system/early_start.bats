@@ -7,8 +7,10 @@ BATS_TEST_TIMEOUT=180
 load helpers
 load elastic
 
+GRACE=300
+
 setup_file() {
-    testbed_up --nodes 5
+    testbed_up --nodes 5 --grace "$GRACE"
     cp "$TREE/tests/system/steps.py" "$TREE/tests/system/early.py" "$TB_WORK/"
 }
 
@@ -31,6 +33,8 @@ small_job() {
     now=$(generation_of "$job")
 }
 
+shows_next() { as_user selastic show "$job" | grep -q "^  Next  *$1\$"; }
+
 # Workers of that generation that have been started.
 born() { grep -c "^$1 " "$HERE/born" || true; }
 born_are() { (($(born "$1") == $2)); }
@@ -52,7 +56,7 @@ one_after_the_other() {
     before=$(steps_of "$job")
     wait_for 20 steps_exceed "$job" $((before + 5))
     size_is "$job" 2
-    as_user selastic show "$job" | grep -q '^  Next  *4 nodes: workers start, 0 of 4 nodes ready$'
+    wait_for 20 shows_next '4 nodes: workers start, 0 of 4 nodes ready'
     rm "$HERE/slow"
     wait_for 60 size_is "$job" 4
     wait_for 60 steps_made_by "$job" $((now + 1))
@@ -86,7 +90,8 @@ one_after_the_other() {
     as_user selastic resize "$job" 5
     wait_for 60 born_are $((now + 1)) 5
     rival=$(submit -p batch -N2 --exclusive -t 5 --wrap 'srun sleep 300')
-    wait_for 25 job_is "$rival" RUNNING # GraceTime is 30 s, and they would wait for ever
+    wait_for 60 job_is "$rival" RUNNING # they would wait for ever, and Slurm for GRACE
+    waited_less "$rival" $((GRACE / 2))
     rm "$HERE/slow"
     wait_for 60 size_is "$job" 3
     wait_for 60 steps_made_by "$job" "$(generation_of "$job")"

@@ -24,10 +24,17 @@ compile() {
     chmod 0755 "$3"
 }
 
+# enough JOB: a training that was submitted by train ends, and the job has ended well.
+enough() {
+    as_user touch "$TB_WORK/log-$1.enough"
+    wait_for 60 job_is "$1" COMPLETED
+}
+
 show_json() { as_user selastic show "$1" --json 2>/dev/null; }
 
 # json_value EXPRESSION: of the JSON on stdin, bound to s.
-json_value() { python3 -c "import json, sys; s = json.load(sys.stdin); print($1)"; }
+# It is called while tests wait, again and again: it must be cheap.
+json_value() { /usr/bin/python3 -I -S -c "import json, sys; s = json.load(sys.stdin); print($1)"; }
 
 # led_by JOB NODE, works_for_it JOB NODE
 led_by() { show_json "$1" | json_value 's["leader"]' 2>/dev/null | grep -qx "$2"; }
@@ -44,11 +51,21 @@ steps_of() { cat "$TB_WORK/log-$1"/rank-*-0 2>/dev/null | grep -c '^step' || tru
 
 steps_exceed() { (($(steps_of "$1") > $2)); }
 
-# The job makes another step.
+# The job makes another step. After a fault of the world this proves nothing: the workers that were there may still make it. See
+# goes_on_after.
 goes_on() {
     local steps
     steps=$(steps_of "$1")
     wait_for 60 steps_exceed "$1" "$steps"
+}
+
+# goes_on_after JOB GENERATION: a later world than this one makes steps.
+goes_on_after() { wait_for 60 steps_made_after "$1" "$2"; }
+
+steps_made_after() {
+    local generation
+    generation=$(generation_of "$1" 2>/dev/null) && [[ $generation ]] && ((generation > $2)) &&
+        steps_made_by "$1" "$generation"
 }
 
 steps_made_by() { grep -q '^step' "$TB_WORK/log-$1/rank-$2-0" 2>/dev/null; }
@@ -97,7 +114,15 @@ no_node_was_shared() {
 cluster_is_full() { [[ -z $(as_user sinfo -h -t idle -o %N) ]]; }
 
 # Extension jobs of a base that are still in the queue.
-extensions_of() { as_user squeue -h -o '%A %k' | awk -v mark="elastic-extension-of=$1." 'index($2, mark) == 1 { print $1 }'; }
+extensions_of() { marked_jobs "$1"; }
+
+running_extensions_of() { marked_jobs "$1" -t R; }
+
+# marked_jobs BASE SQUEUE-OPTION...
+marked_jobs() {
+    as_user squeue -h "${@:2}" -o '%A %k' |
+        awk -v mark="elastic-extension-of=$1." 'index($2, mark) == 1 { print $1 }'
+}
 
 # has_pending_extension JOB [REASON]: the beginning of Slurm's word for what it waits for.
 has_pending_extension() { [[ $(as_user squeue -h -t PD -o '%k %r') == *"elastic-extension-of=$1."*" ${2:-}"* ]]; }

@@ -229,7 +229,8 @@ PY
     [[ $(grep '^generation' "$TB_WORK/$job.out") == "generation 1 goes on from None
 generation 2 goes on from 1
 generation 3 goes on from 2
-generation 4 goes on from 3" ]] || { cat "$TB_WORK/$job.out" && false;     # … and from the snapshot of one that was killed.
+generation 4 goes on from 3" ]] || { cat "$TB_WORK/$job.out" && false; }
+    # … and from the snapshot of one that was killed.
     job=$(submit --elastic=1:1 -t 5 --wrap "for i in 1 2; do
         srun elasticrun /usr/bin/python3 $TB_WORK/snapshots.py $TB_WORK/log-\$SLURM_JOB_ID 5; done")
     wait_for 40 made "$job" 12
@@ -239,7 +240,6 @@ generation 4 goes on from 3" ]] || { cat "$TB_WORK/$job.out" && false;     # …
     as_user scancel "$job"
     wait_for 30 job_ended "$job"
     nothing_is_in_memory_of "$job"
-}
 }
 
 # leave NAME STEP [CHECKPOINT [ROOT]]: makes a run directory as a killed agent leaves it, with a snapshot for that directory.

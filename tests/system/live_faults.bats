@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Live mode: workers, agents and nodes are lost at all moments, and the others go on.
-# Takes 120 s
+# Takes 180 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=400
@@ -97,7 +97,7 @@ trains_without() {
     extension=$(extensions_of "$job")
     drain "$(job_nodes "$extension" | tail -1)"
     wait_for 30 job_ended "$extension"
-    size_is "$job" 2
+    wait_for 30 size_is "$job" 2
     resume_all
     as_user sh -c ": >'$LOG.faults'; : >'$LOG.enough'"
     went_well

@@ -51,7 +51,9 @@ EXTRA_DIST += \
     tests/system/qos.bats \
     tests/system/queue.bats \
     tests/system/restarts.bats \
+    tests/system/takeover.bash \
     tests/system/takeover.bats \
+    tests/system/takeover_nodes.bats \
     tests/system/slow.bash \
     tests/system/soak.py \
     tests/system/slow_network.py \

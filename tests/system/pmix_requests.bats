@@ -101,7 +101,7 @@ ready fourth: -'
     order extend 1 again
     wait_for 60 says "$LOG" '^ready again'
     [[ $(grep -c '^failed' "$LOG") == 2 ]]
-    size_is "$job" 3
+    wait_for 30 size_is "$job" 3
     # Nodes that are not the job's, or not its to give.
     order release elsewhere foreign
     order release n1 base

@@ -20,7 +20,7 @@ teardown() { cancel_all; }
 
 # answers STATE HISTORY [REFUSAL]: what the leader shall say.
 answers() {
-    python3 - "$@" <<'PYTHON'
+    /usr/bin/python3 - "$@" <<'PYTHON'
 import json, sys
 resize = {"t": "done", "message": "job 12: grows, as nodes become free, to 6 nodes"}
 if len(sys.argv) > 3:
@@ -154,7 +154,7 @@ write_history() {
     held=$(submit --hold --comment="elastic-extension-of=$job.0" --wrap true)
     wait_for 20 job_is "$extension" RUNNING
     run -0 as_user selastic list --json
-    python3 -c '
+    /usr/bin/python3 -c '
 import json, sys
 (job,) = json.load(sys.stdin)["jobs"]
 assert (job["pending"], job["running"], job["sizes"]) == (1, 1, "2:6"), job' <<<"$output"
@@ -256,7 +256,7 @@ scancel_and_wait() {
     wait_for 20 job_is "$job" COMPLETED
     run --separate-stderr -0 as_user selastic history "$job" --json
     [[ $stderr == "selastic: "*"skipped 7 lines that cannot be read"* ]]
-    python3 -c '
+    /usr/bin/python3 -c '
 import json, sys
 generations = json.load(sys.stdin)["generations"]
 assert [g["size"] for g in generations] == [2, 4, 2, 2], generations

@@ -240,7 +240,7 @@ $srun_inputs" ]
     printf '{"nodes": "4:2"}' >sizes.json
     printf '{"nodes": "1:2",\n "grace": }' >syntax.json
     printf '{"nodes": "1:2"} {}' >trailing.json
-    python3 - >big.json <<'PYTHON'
+    /usr/bin/python3 - >big.json <<'PYTHON'
 import json
 scale = {str(size): {"text": "x" * 1000} for size in range(1, 90)}
 print(json.dumps({"nodes": "1:2", "scale_config": scale}))

@@ -5,6 +5,8 @@ happened.
 
 Usage: steps.py LOGDIR STEPS STEP_SECONDS [unaware]
 
+It ends after that many steps, or when there is a file LOGDIR.enough.
+
 Each rank appends to LOGDIR/rank-GENERATION-RANK lines "WORD TIME key=value...": start when it
 begins, step for each step made, told when it has been told of a change, end when it leaves. What
 the job as a whole has done is the checkpoint: the number of steps. Like those of a real training,
@@ -72,7 +74,7 @@ else:
     step = state["step"] if state is not None else 0
 
 wait_for_all()
-while step < steps:
+while step < steps and not os.path.exists(log_dir + ".enough"):
     time.sleep(step_seconds * (1 + rank % 3 / 10))
     step += 1
     note("step", step=step)

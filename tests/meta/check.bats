@@ -1,0 +1,115 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# scripts/check itself: what it does with tests that fail, on a small tree in place of this one.
+
+load helpers
+
+# A tree that needs no build, with one good test in it.
+setup() {
+    tree=$BATS_TEST_TMPDIR/tree
+    mkdir -p "$tree"/{scripts,tests/meta,tests/unit,build}
+    cp -R "$top_srcdir/tests/tap" "$tree/tests/"
+    cp "$top_srcdir/scripts/check" "$tree/scripts/"
+    chmod -R u+w "$tree"
+    cat >"$tree/scripts/build.sh" <<'SH'
+BUILD=$TOP/build PREFIX=$TOP/build/inst JOBS=2
+main_build() { :; }
+install_privately() { :; }
+SH
+    printf '#!/bin/sh\necho --with-slurm-source=none\n' >"$tree/scripts/setup"
+    chmod +x "$tree/scripts/setup"
+    printf 'check:\nprint-tests:\n\t@echo tests/unit/good\n' >"$tree/build/Makefile"
+    fake good 'echo "ok 1 - well"'
+}
+
+# fake NAME COMMAND: a test file with one test, in tests/unit.
+fake() {
+    printf '#!/bin/bash\necho 1..1\n%s\n' "$2" >"$tree/tests/unit/$1"
+    chmod +x "$tree/tests/unit/$1"
+    printf 'check:\nprint-tests:\n\t@echo %s\n' "$(cd "$tree" && echo tests/unit/*)" >"$tree/build/Makefile"
+}
+
+# fake_unstable NAME: fails the first time only.
+fake_unstable() {
+    fake "$1" "if [[ -e $tree/$1 ]]; then echo 'ok 1 - again'; else touch $tree/$1; echo 'not ok 1 - at first'; fi"
+}
+
+# check ARGUMENT...: only the fake tests.
+check() {
+    # Not those that this very run of bats uses.
+    run env -u TMPDIR -u BATS_RUN_TMPDIR "$tree/scripts/check" --quick "$@" unit
+    printf '%s\n' "$output"
+}
+
+line() { grep -qx -- "$1" <<<"$output"; }
+
+# The steps "build" and "install" count as two.
+@test "the last line counts what has passed" {
+    check
+    ((status == 0))
+    [[ ${lines[-1]} == '3 passed, 0 failed' ]]
+}
+
+@test "a file that fails the first time counts as passed, and is named as unstable" {
+    fake_unstable shaky
+    check
+    ((status == 0))
+    line 'once more, alone: tests/unit/shaky'
+    [[ ${lines[-1]} == '4 passed, 0 failed' ]]
+    [[ ${lines[-2]} == 'unstable: tests/unit/shaky' ]]
+}
+
+@test "a file that fails twice has failed" {
+    fake bad 'echo "not ok 1 - never"'
+    check
+    ((status == 1))
+    line 'once more, alone: tests/unit/bad'
+    [[ ${lines[-1]} == '3 passed, 1 failed' ]]
+    [[ ${lines[-2]} == 'failed: tests/unit/bad: never' ]]
+}
+
+@test "two files may be unstable, three may not" {
+    fake_unstable one
+    fake_unstable two
+    check
+    ((status == 0))
+    [[ ${lines[-1]} == '5 passed, 0 failed' ]]
+    rm "$tree/one" "$tree/two"
+    fake_unstable three
+    check
+    ((status == 1))
+    [[ ${lines[-1]} == '3 passed, 3 failed' && $output != *'once more, alone'* ]]
+}
+
+@test "--repeat makes so many runs, and lists them" {
+    fake_unstable shaky
+    check --repeat 3
+    ((status == 0))
+    grep -qE '^run 1: 2 passed, 0 failed \([0-9]+ s\)$' <<<"$output"
+    grep -qE '^run 3: 2 passed, 0 failed \([0-9]+ s\)$' <<<"$output"
+    [[ ${lines[-1]} == '8 passed, 0 failed' ]]
+    [[ ${lines[-2]} == 'unstable: tests/unit/shaky' ]]
+}
+
+@test "--repeat ends with the first run that fails" {
+    # Good in the first run; in the second it fails, once more, too.
+    fake worse "echo x >>$tree/count; (( \$(wc -l <$tree/count) == 1 )) && echo 'ok 1 - first' || echo 'not ok 1 - later'"
+    check --repeat 4
+    ((status == 1))
+    grep -qE '^run 2: 1 passed, 1 failed' <<<"$output"
+    [[ $output != *'run 3'* ]]
+    [[ ${lines[-1]} == '5 passed, 1 failed' ]]
+    for number in 0 -1 x ''; do
+        check --repeat "$number"
+        ((status == 2))
+    done
+}
+
+@test "--load keeps the processors busy during the tests, and not longer" {
+    fake looks "pgrep -f '$tree/scripts/check' >$tree/busy; echo 'ok 1 - looked'"
+    check --load
+    ((status == 0))
+    # The script and two busy ones.
+    (($(wc -l <"$tree/busy") == 3))
+    run -1 pgrep -f "$tree/scripts/check"
+}

@@ -1,0 +1,82 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The node of the leader is lost: another one of the base leads.
+# Takes 140 s
+
+# shellcheck disable=SC2034
+BATS_TEST_TIMEOUT=300
+load helpers
+load elastic
+load takeover
+
+@test "the leading agent is killed, and its node lost when another one leads: the job ends" {
+    training 3:3
+    trains_on
+    crashed=n1
+    killed_agent n1
+    wait_for 20 led_by "$job" n2
+    "$TESTBED" crash --dir "$TB_DIR" n1
+    trains_on
+    went_well 2
+    "$TESTBED" boot --dir "$TB_DIR" n1
+    crashed=
+    wait_for 60 job_ended "$job"
+}
+
+@test "the leading node is lost for good: output goes on in the job's file, and the job ends" {
+    training 3:5
+    wait_for 30 size_is "$job" 5
+    trains_on
+    as_user selastic resize "$job" 4
+    wait_for 20 size_is "$job" 4
+    crashed=n1
+    "$TESTBED" crash --dir "$TB_DIR" n1
+    trains_on
+    wait_for 20 led_by "$job" n2
+    # It knows what the one before was told to.
+    [[ $(show_json "$job" | json_value 's["target"]') == 4 ]]
+    went_well
+    says "$TB_WORK/$job.out" "srun is lost with its node: output goes on in .*/$job.out"
+    says "$TB_WORK/$job.out" 'generation [0-9]+: 3 nodes, 3 workers \(fault: the leading node was lost\)'
+    for node in n2 n3; do
+        says "$TB_WORK/$job.out" "^through on $node"
+    done
+    # Slurm waits for the lost node, or until it takes it for down.
+    "$TESTBED" boot --dir "$TB_DIR" n1
+    crashed=
+    wait_for 60 job_is "$job" COMPLETED
+    [[ $(job_field "$job" ExitCode) == 0:0 ]]
+    # The next job on that node finds what is left there.
+    as_user srun -w n1 true
+    wait_for 20 nothing_is_left_of "$job"
+}
+
+# has_said PATTERN: elasticrun, where it writes while Slurm cannot say what the job's output file is.
+has_said() { says "$TB_DIR/jobs/elastic-$job/output.log" "$1"; }
+
+@test "the leading node is lost while slurmctld is away, which hears of the end of the job when it is back" {
+    training 3:4
+    wait_for 30 size_is "$job" 4
+    trains_on
+    away=yes
+    "$TESTBED" stop-controller --dir "$TB_DIR"
+    crashed=n1
+    "$TESTBED" crash --dir "$TB_DIR" n1
+    trains_on
+    sleep 8 # slurmctld does not answer for longer than agents wait for each other
+    trains_on
+    # Only once has another one come to lead.
+    [[ $(grep -c 'the leading node was lost' "$TB_DIR/jobs/elastic-$job/history.jsonl") == 1 ]]
+    as_user touch "$LOG.enough"
+    wait_for 60 has_said 'has ended, and tells Slurm as soon as it can'
+    "$TESTBED" start-controller --dir "$TB_DIR"
+    away=
+    wait_for 60 is_ending
+    "$TESTBED" boot --dir "$TB_DIR" n1
+    crashed=
+    wait_for 60 job_is "$job" COMPLETED
+    [[ $(job_field "$job" ExitCode) == 0:0 ]]
+    # That the extension has ended slurmctld hears a minute later, which the next test need not wait for.
+    on_testbed scontrol update nodename=n4 state=down reason=test
+    on_testbed scontrol update nodename=n4 state=resume
+}
