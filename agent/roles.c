@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The member, the leader and the successor of one elasticrun, and how one becomes the other (roles.h, doc/takeover.md). */
+/* The member, the leader and the successor of one elasticrun, and how one becomes the other
+ * (roles.h, doc/takeover.md). */
 #include "agent/roles.h"
 
 #include <stdlib.h>

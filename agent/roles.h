@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What one elasticrun is in its job: always a member, and the leader, or one that may lead if the leader is lost. */
+/* What one elasticrun is in its job: always a member, and the leader, or one that may lead if
+ * the leader is lost. */
 #ifndef ELASTIC_ROLES_H
 #define ELASTIC_ROLES_H
 
@@ -12,13 +13,15 @@
 struct roles;
 
 struct roles_options {
-    /* What is the same for whoever leads the job. The rest comes from roles_lead(), or from the leader before. */
+    /* What is the same for whoever leads the job. The rest comes from roles_lead(), or from the
+     * leader before. */
     struct leader_options lead;
     struct member_options
         member; /* its hooks, and for the node that leads its port, are filled in */
 };
 
-/* Nothing is begun yet. done(code, arg) is called once, from the loop, when neither member nor leader has anything left to do. What options point to must
+/* Nothing is begun yet. done(code, arg) is called once, from the loop, when neither member nor
+ * leader has anything left to do. What options point to must
  * outlive the roles. NULL: out of memory. */
 struct roles *roles_create(uv_loop_t *loop, const struct roles_options *options,
                            void (*done)(int code, void *arg), void *arg);
