@@ -239,6 +239,12 @@ bool clock_step(uint64_t until)
     return true;
 }
 
+void clock_reach(uint64_t when)
+{
+    if (it.now < when)
+        it.now = when;
+}
+
 /* ---- libuv's timers -------------------------------------------------------------------------- */
 
 enum { HANDLE_ACTIVE = 1, HANDLE_CLOSING = 2, HANDLE_CLOSED = 4 };

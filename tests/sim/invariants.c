@@ -4,7 +4,8 @@
 #include "lib/sizes.h"
 #include "tests/sim/sim.h"
 
-#define MARGIN (1 * SECOND) /* what Slurm has asked back is free so long after a step */
+#define LEFT_BEHIND (15 * SECOND)
+#define MARGIN      (1 * SECOND) /* what Slurm has asked back is free so long after a step */
 
 static struct expectation expected;
 struct expectation *const invariants_expectation = &expected;
@@ -92,6 +93,11 @@ void invariants_message(const struct host *from, const struct host *to, const ch
 
 void invariants_entered(struct workers *set)
 {
+    struct job *job = set->host->job;
+
+    /* A change was under way that did not know of it: that world makes a step first. */
+    if (job->leave_due != NEVER)
+        job->leave_due += training.init + 2 * training.step;
     for (const struct workers *each = set->host->node->sets; each != NULL;
          each = each->next_on_node)
         if (each != set && each->state >= SET_MEETING && each->state < SET_LEAVING)
@@ -110,7 +116,8 @@ void invariants_formed(int generation, const char *kind, int nodes, int64_t base
         violation("generation %d has %d nodes, which is not an allowed size", generation, nodes);
     if (generation <= training.newest)
         violation("generation %d begins after generation %d", generation, training.newest);
-    if (training.faults == 0 && lost != 0)
+    /* Who has not passed its first boundary when it is held is told to leave at once. */
+    if (training.faults == 0 && lost != 0 && (lost > 1 || training.made > 1))
         violation("generation %d begins after step %lld, and step %lld had been made; nothing has "
                   "failed",
                   generation, (long long)base, (long long)training.committed);
@@ -120,7 +127,13 @@ void invariants_formed(int generation, const char *kind, int nodes, int64_t base
     if (base < training.checkpoint && best < 0)
         violation("generation %d begins after step %lld, and a checkpoint has step %lld",
                   generation, (long long)base, (long long)training.checkpoint);
+    if (lost > 0) { /* and is to be: all that had made these steps is gone */
+        training.repeated += lost;
+        training.committed = base;
+    }
     training.newest = generation;
+    training.newest_at = clock_now();
+    training.made = 0;
     training.size = nodes;
     training.progress = clock_now();
 }
@@ -128,9 +141,14 @@ void invariants_formed(int generation, const char *kind, int nodes, int64_t base
 void invariants_committed(int generation, int nodes, int64_t step)
 {
     (void)nodes;
-    if (generation < training.newest)
-        violation("generation %d makes step %lld, and generation %d has begun", generation,
-                  (long long)step, training.newest);
+    if (generation < training.newest) {
+        /* The workers of an agent that is stopped, or cut off, hear of it later. */
+        if (clock_now() > training.newest_at + LEFT_BEHIND)
+            violation("generation %d makes step %lld, and generation %d has begun", generation,
+                      (long long)step, training.newest);
+        return;
+    }
+    training.made++;
     if (step <= training.committed) {
         training.repeated++;
         return;
@@ -149,8 +167,13 @@ void invariants_asked_back(struct job *job)
 {
     const struct workers *set = job->count > 0 ? workers_on(job->nodes[0]) : NULL;
 
-    if (training.faults > 0 || set == NULL || set->state != SET_STEPPING)
+    /* A world that has not made a step may make its first before it is changed. */
+    if (training.faults > 0 || set == NULL || set->state != SET_STEPPING || set->held ||
+        set->word < 1)
         return;
+    for (const struct job *other = slurm_jobs(); other != NULL; other = other->next)
+        if (other != job && other->state == SLURM_RUNNING && other->preempted != 0)
+            return; /* the change for that one is under way */
     job->leave_due = clock_now() + training.step + MARGIN;
 }
 

@@ -27,4 +27,4 @@ tests_sim_simulate_LDFLAGS = -Wl,--allow-multiple-definition
 tests_sim_simulate_LDADD = agent/libelasticagent.la lib/libelasticcore.la $(LIBUV_LIBS) $(SODIUM_LIBS) \
     $(JSONC_LIBS)
 # A directory is copied as it is.
-EXTRA_DIST += tests/sim/README.md tests/sim/scenarios
+EXTRA_DIST += tests/sim/README.md tests/sim/known tests/sim/scenarios

@@ -123,16 +123,17 @@ static void arrive(void *arg)
 static void send_packet(struct link *from, struct packet *packet)
 {
     struct link *to = packet->to;
+    uint64_t when;
 
     if (!network_reaches(from->host->node, to->host->node)) {
         *from->held_end = packet;
         from->held_end = &packet->next;
         return;
     }
-    from->last = from->last > clock_now() ? from->last : clock_now();
     packet->next = NULL;
-    if (clock_now() + delay(from->host, to->host) > from->last)
-        from->last = clock_now() + delay(from->host, to->host);
+    when = clock_now() + delay(from->host, to->host);
+    if (when > from->last)
+        from->last = when;
     clock_at(from->last, to->host, arrive, packet);
 }
 

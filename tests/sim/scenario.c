@@ -75,6 +75,8 @@ static bool holds(char **words)
         return strstr(it.history, words[1]) != NULL;
     if (strcmp(words[0], "repeated") == 0)
         return training.repeated <= number;
+    if (strcmp(words[0], "idle") == 0 && node_named(words[1]) != NULL)
+        return node_named(words[1])->hosts == NULL;
     if (strcmp(words[0], "ended") == 0)
         return invariants_expectation->base->state == SLURM_ENDED;
     return false;
@@ -110,11 +112,26 @@ static void pass(uint64_t time)
 
     while (violation_text()[0] == '\0' && clock_step(until))
         ;
+    clock_reach(until);
 }
 
 static uint64_t seconds(const char *word)
 {
     return (uint64_t)(atof(word) * (double)SECOND);
+}
+
+/* "… within S", which is cut off. */
+static uint64_t within(char **words)
+{
+    uint64_t limit = WITHIN;
+
+    for (int i = 1; words[i] != NULL && words[i + 1] != NULL; i++)
+        if (strcmp(words[i], "within") == 0) {
+            limit = seconds(words[i + 1]);
+            words[i] = NULL;
+            break;
+        }
+    return limit;
 }
 
 /* Before the start. False: not a line about that. */
@@ -190,7 +207,7 @@ static int carry_out(char **words, uint64_t seed, const char *line, char *why, s
     if (!it.started)
         return set_up(words) ? 0 : fail(why, size, line);
     if (strcmp(words[0], "wait") == 0 && words[1] != NULL)
-        return await(words + 1, WITHIN, why, size, line);
+        return await(words + 1, within(words), why, size, line);
     if (strcmp(words[0], "sleep") == 0 && words[1] != NULL)
         pass(seconds(words[1]));
     else if (strcmp(words[0], "expect") == 0 && words[1] != NULL)

@@ -50,7 +50,8 @@ struct event *clock_in(uint64_t delay, struct host *owner, void (*run)(void *arg
 void clock_cancel(struct event *event); /* NULL is accepted */
 /* Carry out what is due next, if that is not after `until`. False: nothing is. */
 bool clock_step(uint64_t until);
-uint64_t clock_events(void); /* carried out so far */
+void clock_reach(uint64_t when); /* nothing is due before */
+uint64_t clock_events(void);     /* carried out so far */
 size_t clock_waiting(void);
 /* What a process has missed while it was stopped. */
 void clock_resume(struct host *host);
@@ -231,9 +232,11 @@ struct training {
     int64_t checkpoint; /* newest: so many steps are in it */
     int64_t committed;  /* most steps that have been made */
     int64_t repeated;
-    int newest;        /* generation that has made steps */
-    int size;          /* nodes of it */
-    uint64_t progress; /* when the last was made that was new */
+    int newest;         /* generation that has begun */
+    uint64_t newest_at; /* … then */
+    int64_t made;       /* steps in it */
+    int size;           /* nodes of it */
+    uint64_t progress;  /* when the last was made that was new */
     uint64_t longest_save_until;
     int faults; /* that have happened to workers or nodes */
     int failures_budget;
@@ -284,6 +287,7 @@ struct workers {
     int64_t have;   /* steps in its state; -1: none */
     bool gated, open, ready, parked, begun, stepping, begun_said, stepping_said, dropped;
     bool held, torn, asks, through, stuck, live;
+    bool last; /* its next boundary is the one at which it says that it is through */
     bool moving, dismissed, save;
     struct {
         int generation, attempt, index, nodes, first_rank;

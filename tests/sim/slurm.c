@@ -200,6 +200,14 @@ static void kill_tasks(struct job *job)
     }
 }
 
+/* The base's epilog looks after stragglers: extensions that something has happened to. */
+static void epilog(void *arg)
+{
+    for (struct job *job = jobs; job != NULL; job = job->next)
+        if (job->of == arg && job->excused)
+            slurm_cancel(job);
+}
+
 static void end_job(struct job *job, const char *state_name)
 {
     if (job->state == SLURM_ENDED)
@@ -211,6 +219,8 @@ static void end_job(struct job *job, const char *state_name)
     trace("slurm job %u ends: %s, %d", job->id, state_name, job->code);
     kill_tasks(job);
     invariants_node_free(job);
+    if (job->base)
+        clock_in(chance_between(100 * MS, 2 * SECOND), NULL, epilog, job);
     for (int i = 0; i < job->count; i++)
         free_node(job, job->nodes[i]);
     schedule(job->rival > 0 ? job->rival : 0);
@@ -371,8 +381,11 @@ static void came_back(struct node *node)
 
         for (const struct host *host = node->hosts; host != NULL; host = host->next_on_node)
             has = has || host->job == job;
-        if (!has && !was_down && job->state == SLURM_RUNNING && node->job == job)
+        if (!has && !was_down && job->state == SLURM_RUNNING && node->job == job) {
             task_over(job, node, 0);
+            if (!job->base && job->nodes[0] == node)
+                end_job(job, "NODE_FAIL"); /* its batch script is gone */
+        }
         if (!has && node->job == job && job->state == SLURM_ENDED)
             free_node(job, node);
     }

@@ -103,8 +103,8 @@ static void arrive(struct workers *set)
     set_enter(set, SET_MEETING);
     set->word = 0;
     set->run_to = -1;
-    set->held = set->torn = set->asks = set->through = set->stepping = set->stepping_said =
-        set->begun_said = false;
+    set->held = set->torn = set->asks = set->through = set->last = set->stepping =
+        set->stepping_said = set->begun_said = false;
     for (int i = 0; i < set->count; i++)
         set->list[i].told = false;
     invariants_entered(set);
@@ -187,23 +187,50 @@ static void stop_here(struct workers *set)
         set_leave(set, set->index == 0);
 }
 
-static void look_at_page(struct workers *set)
+/* Its training is over, and it is not to stop before that. */
+static void end_well(struct workers *set)
 {
-    if (set->torn && set->live) {
-        come_out_soon(set);
-    } else if (set->held && set->run_to < 0) {
-        set->state = SET_BOUNDARY;
-    } else if (set->run_to >= 0 && set->word >= set->run_to) {
-        stop_here(set);
-    } else {
-        set->word++;
-        if (!set->stepping) {
-            set->stepping = true;
-            if (training.aware)
-                tell(set, chance_between(0, POLL), say_stepping);
-        }
-        begin_step(set);
+    set->through = true;
+    meeting_leave(set->meeting, set);
+    set->meeting = NULL;
+    set_enter(set, SET_LEAVING);
+    set_later(set, chance_between(MS, training.leave), set_leave_now);
+}
+
+static void pass_boundary(struct workers *set);
+
+/* The one after the last step has been passed, too: no further one follows. */
+static void go_on(struct workers *set)
+{
+    if (set->last) {
+        end_well(set);
+        return;
     }
+    set->word++;
+    if (!set->stepping) {
+        set->stepping = true;
+        if (training.aware)
+            tell(set, chance_between(0, POLL), say_stepping);
+    }
+    set->last = set->have >= training.total;
+    if (set->last)
+        pass_boundary(set);
+    else
+        begin_step(set);
+}
+
+static void pass_boundary(struct workers *set)
+{
+    if (!training.aware)
+        go_on(set);
+    else if (set->torn && set->live)
+        come_out_soon(set);
+    else if (set->held && set->run_to < 0)
+        set->state = SET_BOUNDARY;
+    else if (set->run_to >= 0 && set->word >= set->run_to)
+        stop_here(set);
+    else
+        go_on(set);
 }
 
 void workers_boundary(struct workers *set)
@@ -211,29 +238,20 @@ void workers_boundary(struct workers *set)
     if (set->state != SET_STEPPING)
         return;
     note_step(set);
-    if (set->have >= training.total) {
-        set->through = true;
-        set_enter(set, SET_LEAVING);
-        meeting_leave(set->meeting, set);
-        set->meeting = NULL;
-        set_later(set, chance_between(MS, training.leave), set_leave_now);
-        return;
-    }
     if (training.every > 0 && set->index == 0 && set->have % training.every == 0 &&
-        set->have > training.checkpoint)
+        set->have > training.checkpoint && set->generation >= training.newest)
         training.checkpoint = set->have;
-    if (!training.aware) {
-        set->word++;
-        begin_step(set);
-        return;
-    }
-    look_at_page(set);
+    pass_boundary(set);
 }
 
 void workers_meet(struct workers *set, int64_t base)
 {
     set->have = base;
-    begin_step(set);
+    set->last = base >= training.total;
+    if (set->last)
+        pass_boundary(set);
+    else
+        begin_step(set);
 }
 
 bool workers_runs(const struct workers *set)
@@ -420,7 +438,7 @@ void workers_run_to(struct workers *set, uint64_t step)
                   (unsigned long long)step, (long long)set->word);
     set->run_to = step > INT64_MAX ? INT64_MAX : (int64_t)step;
     if (set->state == SET_BOUNDARY)
-        look_at_page(set);
+        pass_boundary(set);
     if (!training.aware)
         workers_stop(set, SIGTERM, 1e6);
 }
