@@ -236,7 +236,8 @@ static void handle_discard(struct member *m, json_object *msg)
 {
     int64_t attempt;
 
-    if (m->next != NULL && json_get_int(msg, "attempt", 0, INT32_MAX, &attempt) &&
+    /* While it ends they have been killed already, and it waits to hear that they are gone. */
+    if (m->next != NULL && !m->ending && json_get_int(msg, "attempt", 0, INT32_MAX, &attempt) &&
         attempt == m->next->attempt)
         member_drop_next(m);
 }
