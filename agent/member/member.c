@@ -522,11 +522,17 @@ static void on_beat(uv_timer_t *timer)
         workers_forgive_stopped(m->group->workers);
     else if (m->group != NULL)
         workers_end_stopped(m->group->workers, m->heartbeat);
-    if (m->link == NULL || !m->welcomed || m->ending || member_seeks(m))
+    if (m->link == NULL || m->ending || member_seeks(m))
         return;
     if (late)
         m->last_heard =
             now; /* we have been asleep, and what the leader has sent is still to be read */
+    if (!m->welcomed) {
+        /* Its node was lost before it could read the join: nothing will ever come, not even an end. */
+        if (m->last_heard > 0 && (now - m->last_heard) * 1000 > m->options->connect_timeout_ms)
+            link_close(m->link, "the leader does not answer");
+        return;
+    }
     if (now - m->last_heard > m->heartbeat * MEMBER_PATIENCE) {
         link_close(m->link, "the leader is silent");
         return;
