@@ -70,6 +70,8 @@ struct workers *workers_start(uv_loop_t *loop, const struct world *world,
 
 /* Live mode: can all of them go on in another world? */
 bool workers_live(const struct workers *workers);
+/* Have those that have not ended said that they can? */
+bool workers_said_live(const struct workers *workers);
 /* Does one of them wait for word that its world is torn? */
 bool workers_ask(const struct workers *workers);
 /* What they train (elastic_model_signature()): 0 if they have not said it, or not all the same. */

@@ -13,6 +13,11 @@ bool workers_live(const struct workers *set)
     return set->live && set->state >= SET_AT_GATE;
 }
 
+bool workers_said_live(const struct workers *set)
+{
+    return set->live && set->state >= SET_AT_GATE;
+}
+
 bool workers_ask(const struct workers *set)
 {
     return set->asks;
