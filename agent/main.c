@@ -20,13 +20,11 @@
 #include <sodium.h>
 #include <uv.h>
 
-#include "agent/leader/leader.h"
 #include "agent/job_policy.h"
-#include "agent/member/member.h"
 #include "agent/options.h"
 #include "agent/paths.h"
 #include "agent/place.h"
-#include "agent/successor.h"
+#include "agent/roles.h"
 #include "agent/supervise.h"
 #include "agent/workers/workers.h"
 #include "common/conf_file.h"
@@ -45,25 +43,14 @@ struct run {
     struct conf *conf;
     struct policy policy;
     struct place place;
-    struct leader_options lead;
-    struct leader *leader;
-    struct member *member;
-    struct member_options member_options;
-    struct successor *successor; /* NULL: this agent cannot follow the leader */
-    struct successor_options follow;
-    struct member_command command;         /* from the leader before this one */
+    struct roles_options roles_options;
+    struct roles *roles;                   /* NULL: not begun yet */
     struct agent_handover *agent_handover; /* NULL: nobody starts this agent again */
-    /* Leaders of this process that have ended, since other nodes led. Their work may still be in
-     * threads. */
-    struct leader **formers;
-    int former_count;
     uv_signal_t term, interrupt;
     char *address, *state_dir, *checkpoint_dir, *cluster, *user;
-    char *own_address; /* by which others reach this node */
     uid_t slurm_user;
     char cwd[PATH_MAX];
-    bool agreed; /* the checks that all tasks of the step make alike have passed */
-    int pending; /* leader and member still to end */
+    bool agreed; /* what all tasks of the step find alike is right */
     int code;
 };
 
@@ -83,7 +70,6 @@ static int make_directories(struct run *run, struct error *err)
     char job[16];
 
     snprintf(job, sizeof(job), "%u", run->place.job);
-    run->user = user_name();
     if (run->options.state_dir != NULL)
         run->state_dir = strdup(run->options.state_dir);
     else
@@ -103,38 +89,20 @@ static int make_directories(struct run *run, struct error *err)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static void finish_if_idle(struct run *run)
+static void on_done(int code, void *arg)
 {
-    if (--run->pending > 0)
-        return;
+    struct run *run = arg;
+
+    run->code = code;
     uv_close((uv_handle_t *)&run->term, NULL);
     uv_close((uv_handle_t *)&run->interrupt, NULL);
-}
-
-static void part_done(int code, void *arg)
-{
-    struct run *run = arg;
-
-    if (code > run->code)
-        run->code = code;
-    finish_if_idle(run);
-}
-
-static void member_done(int code, void *arg)
-{
-    struct run *run = arg;
-
-    successor_destroy(run->successor);
-    run->successor = NULL;
-    part_done(code, run);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct run *run = handle->data;
 
-    if (run->member != NULL)
-        member_leave(run->member, number == SIGINT ? "interrupted" : "terminated");
+    roles_leave(run->roles, number == SIGINT ? "interrupted" : "terminated");
 }
 
 static char *first_step_node(void)
@@ -156,25 +124,23 @@ static const char *step_id(void)
     return id != NULL ? id : "batch";
 }
 
-/* Options that are the same for every leader of the job. */
-static void describe_lead(struct run *run)
+/* What is the same for whoever leads the job. */
+static struct leader_options describe_lead(struct run *run)
 {
-    run->lead = (struct leader_options){
+    return (struct leader_options){
         .job = run->place.job,
         .restarts = run->place.restarts,
         .conf = run->conf,
         .policy = &run->policy,
         .argv = run->options.argv,
         .env = environ,
-        .address = run->own_address,
         .program = paths_program(),
         .user = run->user,
-        .slurm_user = run->slurm_user,
         .step = step_id(),
         .node = run->place.node,
         .nodeid = run->place.nodeid,
         .base_nodes = run->place.nodes,
-        .slots = run->member_options.slots,
+        .slots = run->roles_options.member.slots,
         .label = run->options.label,
         .fail_pattern = run->options.fail_pattern,
         .early_start = run->options.early_start,
@@ -183,25 +149,9 @@ static void describe_lead(struct run *run)
     };
 }
 
-static void leader_done(int code, void *arg)
-{
-    struct run *run = arg;
-
-    struct leader **grown = realloc(run->formers,
-                                    ((size_t)run->former_count + 1) * sizeof(struct leader *));
-
-    if (grown != NULL) {
-        run->formers = grown;
-        run->formers[run->former_count++] = run->leader;
-    }
-    run->leader = NULL;
-    if (run->member != NULL)
-        member_listens(run->member);
-    part_done(code, run);
-}
-
 static int start_leader(struct run *run, struct error *err)
 {
+    struct leader_options lead;
     struct error ignored;
 
     if (slurm_client_site(&run->slurm_user, &run->cluster, &ignored) != 0)
@@ -210,107 +160,14 @@ static int start_leader(struct run *run, struct error *err)
         return -1;
     if (getcwd(run->cwd, sizeof(run->cwd)) == NULL)
         return error_set(err, "current directory: %s", strerror(errno));
-    run->own_address = strdup(run->address);
-    if (run->own_address == NULL)
-        return error_set(err, "out of memory");
-    describe_lead(run);
-    run->lead.cwd = run->cwd;
-    run->lead.state_dir = run->state_dir;
-    run->lead.checkpoint_dir = run->checkpoint_dir;
-    run->lead.umask = umask(077);
-    run->leader = leader_create(&run->loop, &run->lead, leader_done, run, err);
-    if (run->leader == NULL)
-        return -1;
-    run->pending++;
-    return 0;
-}
-
-/* ---- another node leads, and may be lost (doc/takeover.md) ----------------------------------- */
-
-static void lead(struct link_server *server, int term, const struct vote *votes, int count,
-                 void *arg)
-{
-    struct run *run = arg;
-    struct error err = {""};
-
-    describe_lead(run);
-    /* The member may have heard more since it followed. */
-    member_command(run->member, &run->command);
-    run->lead.argv = run->command.argv;
-    run->lead.env = run->command.env;
-    run->lead.cwd = run->command.cwd;
-    run->lead.umask = run->command.umask;
-    run->lead.state_dir = run->command.state_dir;
-    run->lead.checkpoint_dir = run->command.checkpoint_dir;
-    run->lead.handover = run->command.handover;
-    run->lead.server = server;
-    run->lead.term = term;
-    run->leader = leader_create(&run->loop, &run->lead, leader_done, run, &err);
-    if (run->leader == NULL) {
-        /* Out of memory. The other agents find that this node is lost, and it is. */
-        log_error("%s: cannot lead: %s", run->place.node, err.text);
-        exit(1);
-    }
-    run->pending++;
-    for (int i = 0; i < count; i++)
-        leader_adopt(run->leader, votes[i].link, votes[i].said);
-    successor_destroy(run->successor);
-    run->successor = NULL;
-}
-
-static struct successor *start_successor(struct run *run)
-{
-    struct error err = {""};
-    struct successor *successor;
-
-    if (run->user == NULL)
-        run->user = user_name();
-    /* Slurm is not asked here: its answer may take long. */
-    if (run->command.address == NULL || run->user == NULL)
-        return NULL;
-    if (run->own_address == NULL && (run->own_address = strdup(run->command.address)) == NULL)
-        return NULL;
-    run->slurm_user = run->command.slurm_user;
-    run->follow = (struct successor_options){
-        .job = run->place.job,
-        .restarts = run->place.restarts,
-        .step = step_id(),
-        .node = run->place.node,
-        .state_dir = run->command.state_dir,
-        .base_nodes = run->place.nodes,
-        .slurm_user = run->slurm_user,
-        .conf = run->conf,
-    };
-    successor = successor_create(&run->loop, &run->follow, lead, run, &err);
-    if (successor == NULL)
-        log_error("%s: cannot lead if the leader is lost: %s", run->place.node, err.text);
-    return successor;
-}
-
-static int followed(struct member *member, void *arg)
-{
-    struct run *run = arg;
-    const char *address;
-    int port, term;
-
-    if (run->leader != NULL || run->place.nodes < 2 || run->place.nodeid > SUCCESSORS_MAX)
-        return 0;
-    member_command(member, &run->command);
-    member_leader(member, &address, &port, &term);
-    if (run->successor == NULL)
-        run->successor = start_successor(run);
-    if (run->successor == NULL)
-        return 0;
-    successor_follow(run->successor, address, port, term);
-    return successor_port(run->successor);
-}
-
-static void lost(void *arg)
-{
-    struct run *run = arg;
-
-    if (run->successor != NULL)
-        successor_seek(run->successor);
+    lead = run->roles_options.lead;
+    lead.address = run->address;
+    lead.slurm_user = run->slurm_user;
+    lead.cwd = run->cwd;
+    lead.state_dir = run->state_dir;
+    lead.checkpoint_dir = run->checkpoint_dir;
+    lead.umask = umask(077);
+    return roles_lead(run->roles, &lead, err);
 }
 
 /* ELASTIC_LEADER=ADDRESS:PORT and ELASTIC_BASE=JOB.RESTARTS, from the leader that submitted this
@@ -319,7 +176,7 @@ static int read_leader(struct run *run, struct error *err)
 {
     const char *leader = getenv("ELASTIC_LEADER"), *base = getenv("ELASTIC_BASE");
     const char *colon = leader != NULL ? strrchr(leader, ':') : NULL;
-    struct member_options *m = &run->member_options;
+    struct member_options *m = &run->roles_options.member;
 
     if (colon == NULL || base == NULL ||
         sscanf(base, "%u.%u", &m->base_job, &m->base_restarts) != 2)
@@ -333,7 +190,7 @@ static int read_leader(struct run *run, struct error *err)
 
 static int start(struct run *run, struct error *err)
 {
-    struct member_options *m = &run->member_options;
+    struct member_options *m = &run->roles_options.member;
     char *first;
 
     m->node = run->place.node;
@@ -369,20 +226,17 @@ static int start(struct run *run, struct error *err)
     }
     run->agreed = true;
     m->agent_handover = run->agent_handover;
-    if (m->base && run->place.nodeid == 0 &&
-        (run->agent_handover == NULL || run->agent_handover->starts == 1)) {
-        if (start_leader(run, err) != 0)
-            return -1;
-        m->port = leader_port(run->leader);
-    }
     m->address = run->address;
-    if (m->base)
-        m->hooks = (struct member_hooks){.followed = followed, .lost = lost, .arg = run};
-    run->member = member_create(&run->loop, m, member_done, run, err);
-    if (run->member == NULL)
+    run->user = user_name();
+    run->roles_options.lead = describe_lead(run);
+    run->roles = roles_create(&run->loop, &run->roles_options, on_done, run);
+    if (run->roles == NULL)
+        return error_set(err, "out of memory");
+    if (m->base && run->place.nodeid == 0 &&
+        (run->agent_handover == NULL || run->agent_handover->starts == 1) &&
+        start_leader(run, err) != 0)
         return -1;
-    run->pending++;
-    return 0;
+    return roles_join(run->roles, err);
 }
 
 static int run_loop(struct run *run)
@@ -403,11 +257,7 @@ static int run_loop(struct run *run)
         return 1;
     }
     uv_run(&run->loop, UV_RUN_DEFAULT);
-    member_destroy(run->member);
-    leader_destroy(run->leader);
-    for (int i = 0; i < run->former_count; i++)
-        leader_destroy(run->formers[i]);
-    free(run->formers);
+    roles_destroy(run->roles);
     uv_loop_close(&run->loop);
     return run->code;
 }
@@ -469,7 +319,6 @@ int main(int argc, char **argv)
     options_clear(&run.options);
     conf_destroy(run.conf);
     free(run.address);
-    free(run.own_address);
     free(run.state_dir);
     free(run.checkpoint_dir);
     free(run.cluster);

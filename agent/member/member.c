@@ -80,11 +80,19 @@ static void on_beat(uv_timer_t *timer)
         workers_forgive_stopped(m->group->workers);
     else if (m->group != NULL)
         workers_end_stopped(m->group->workers, m->heartbeat);
-    if (m->link == NULL || !m->welcomed || m->ending || member_seeks(m))
+    if (m->link == NULL || m->ending || member_seeks(m))
         return;
     /* This process has been asleep, and messages of the leader are still to be read. */
     if (late)
         m->leader.last_heard = now;
+    if (!m->welcomed) {
+        /* If the leader's node was lost before it could read the join, nothing will ever come, not
+         * even the end of the link. */
+        if (m->leader.last_heard > 0 &&
+            (now - m->leader.last_heard) * 1000 > m->options->connect_timeout_ms)
+            link_close(m->link, "the leader does not answer");
+        return;
+    }
     if (now - m->leader.last_heard > m->heartbeat * MEMBER_PATIENCE) {
         link_close(m->link, "the leader is silent");
         return;

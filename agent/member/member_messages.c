@@ -189,7 +189,9 @@ static void handle_discard(struct member *m, json_object *msg)
 {
     int64_t attempt;
 
-    if (m->next != NULL && json_get_int(msg, "attempt", 0, INT32_MAX, &attempt) &&
+    /* While the agent ends it has killed those workers already, and waits to hear that they are
+     * gone. */
+    if (m->next != NULL && !m->ending && json_get_int(msg, "attempt", 0, INT32_MAX, &attempt) &&
         attempt == m->next->attempt)
         member_drop_next(m);
 }

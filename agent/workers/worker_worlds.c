@@ -73,6 +73,14 @@ bool workers_live(const struct workers *set)
     return true;
 }
 
+bool workers_said_live(const struct workers *set)
+{
+    for (int i = 0; i < set->count; i++)
+        if (!set->list[i].ended && !status_of(&set->list[i]).live)
+            return false;
+    return true;
+}
+
 bool worker_is_early(const struct worker *w)
 {
     for (const struct previous_page *each = w->previous; each != NULL; each = each->previous)

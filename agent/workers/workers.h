@@ -72,6 +72,8 @@ struct workers *workers_start(uv_loop_t *loop, const struct world *world,
 
 /* Live mode: can all workers go on in another world? */
 bool workers_live(const struct workers *workers);
+/* Have all workers that have not ended said that they can? */
+bool workers_said_live(const struct workers *workers);
 /* Does a worker wait to hear that its world is torn? */
 bool workers_ask(const struct workers *workers);
 /* The signature of the model that the workers train (elastic_model_signature()). 0: they have not

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Random histories: a job of random size and speed, and a few things that happen to it, at
+ * random times or in the midst of a change. All of them from one seed. */
+#include "tests/sim/sim.h"
+
+#define PLANNED_MAX 12
+#define LIMIT       (1500 * SECOND)
+
+/* One thing that happens: that long after the so-manieth message of a type, or after the start. */
+struct planned {
+    const char *type; /* NULL: after the start */
+    int wanted, seen;
+    uint64_t delay;
+    char line[64], undo[64]; /* "": nothing is undone */
+    uint64_t undo_after;
+    bool base, done;
+};
+
+static struct planned planned[PLANNED_MAX];
+static int planned_count;
+static uint64_t seed_now;
+static bool begun;  /* the base has come together, and a world has begun */
+static bool ending; /* the training is through, or the leader has told its members to end */
+
+/* ---- what happens ---------------------------------------------------------------------------- */
+
+struct fault {
+    const char *line, *undo;
+    uint32_t undo_least, undo_most; /* tenths of a second */
+    int weight;
+    bool base; /* one of the base is lost: once, if there are others */
+};
+
+static const struct fault faults[] = {
+    {"preempt last 5", NULL, 0, 0, 20, false},
+    {"preempt last 30", NULL, 0, 0, 5, false},
+    {"cancel last", NULL, 0, 0, 3, false},
+    {"kill worker any", NULL, 0, 0, 10, false},
+    {"exit worker any 1", NULL, 0, 0, 5, false},
+    {"stop worker any", NULL, 0, 0, 4, false},
+    {"kill agent extension", NULL, 0, 0, 6, false},
+    {"stop agent extension", "continue agent @", 5, 80, 4, false},
+    {"stop agent base", "continue agent @", 1, 15, 3, false},
+    /* Longer, and a base of one node ends the job: known/leader_asleep.sim. */
+    {"stop agent leader", "continue agent @", 1, 4, 3, false},
+    {"crash extension", "return @", 150, 600, 6, false},
+    {"cut extension", "heal @", 5, 400, 5, false},
+    {"freeze extension", "thaw @", 5, 80, 3, false},
+    {"drain any", "resume @", 50, 300, 4, false},
+    {"reclaim extension", NULL, 0, 0, 4, false},
+    {"slurm down", "slurm up", 20, 400, 5, false},
+    {"slurm refuses", "slurm accepts", 20, 200, 3, false},
+    {"kill agent base", NULL, 0, 0, 5, true},
+    {"kill agent leader", NULL, 0, 0, 6, true},
+    {"crash base", "return @", 200, 600, 4, true},
+    {"crash leader", NULL, 0, 0, 5, true},
+    {"cut base", "heal @", 5, 400, 4, true},
+    {"cut leader", "heal @", 5, 400, 5, true},
+    {"freeze leader", "thaw @", 5, 100, 3, true},
+    {"freeze base", "thaw @", 5, 100, 2, true},
+};
+
+static const struct fault *draw_fault(bool may_lose_base)
+{
+    int sum = 0, at;
+
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+        sum += may_lose_base || !faults[i].base ? faults[i].weight : 0;
+    at = (int)chance((uint32_t)sum);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+        if (faults[i].base && !may_lose_base)
+            continue;
+        at -= faults[i].weight;
+        if (at < 0)
+            return &faults[i];
+    }
+    return &faults[0];
+}
+
+static void draw_when(struct planned *p)
+{
+    static const char *const types[] = {
+        "hold",  "held",     "run_to",  "next",   "start",   "ready",   "stepping",  "prepare",
+        "torn",  "exit",     "drained", "parked", "reserve", "welcome", "join",      "leaving",
+        "begun", "reserved", "open",    "stop",   "release", "finish",  "successors"};
+
+    if (chance_percent(35)) {
+        p->type = NULL;
+        p->delay = chance_between(500 * MS, 40 * SECOND);
+        return;
+    }
+    p->type = types[chance(sizeof(types) / sizeof(types[0]))];
+    p->wanted = 1 + (int)chance(chance_percent(60) ? 4 : 12);
+    p->delay = chance_percent(60) ? chance_between(0, 5 * MS) : chance_between(0, 2 * SECOND);
+}
+
+static void draw_plan(int base)
+{
+    int count = 1 + (int)chance(chance_percent(70) ? 3 : 6);
+    bool lost_base = base < 2;
+
+    memset(planned, 0, sizeof(planned));
+    planned_count = 0;
+    for (int i = 0; i < count; i++) {
+        struct planned *p = &planned[planned_count++];
+        const struct fault *fault = draw_fault(!lost_base);
+
+        lost_base = lost_base || fault->base;
+        p->base = fault->base;
+        draw_when(p);
+        snprintf(p->line, sizeof(p->line), "%s", fault->line);
+        if (fault->undo != NULL)
+            snprintf(p->undo, sizeof(p->undo), "%s", fault->undo);
+        p->undo_after = chance_between(fault->undo_least, fault->undo_most) * 100 * MS;
+    }
+    if (chance_percent(10)) {
+        struct planned *p = &planned[planned_count++];
+
+        draw_when(p);
+        snprintf(p->line, sizeof(p->line), "resize %d", base + (int)chance(4));
+    }
+}
+
+/* ---- when ------------------------------------------------------------------------------------ */
+
+/* A name in place of a role, for what undoes it. */
+static bool name_target(char *line, const char **undo, char *text, size_t size)
+{
+    char *words[4] = {NULL}, copy[64], *rest = copy, *word;
+    int count = 0;
+    const char *name;
+
+    snprintf(copy, sizeof(copy), "%s", line);
+    while (count < 4 && (word = strsep(&rest, " ")) != NULL)
+        words[count++] = word;
+    for (int i = 1; i < count; i++) {
+        name = fault_target(words[i]);
+        if (name == NULL)
+            continue;
+        if (name[0] == '\0')
+            return false; /* there is none now */
+        words[i] = (char *)name;
+        if ((*undo)[0] != '\0' && strchr(*undo, '@') != NULL) {
+            snprintf(text, size, "%.*s%s", (int)(strchr(*undo, '@') - *undo), *undo, name);
+            *undo = text;
+        }
+    }
+    line[0] = '\0';
+    for (int i = 0; i < count; i++)
+        snprintf(line + strlen(line), 64 - strlen(line), "%s%s", i > 0 ? " " : "", words[i]);
+    return true;
+}
+
+static void undo(void *arg)
+{
+    char why[160];
+
+    if (!fault_do(arg, why, sizeof(why)))
+        sim_bug(__FILE__, __LINE__, why);
+    free(arg);
+}
+
+static void happen(void *arg)
+{
+    struct planned *p = arg;
+    const char *back = p->undo;
+    char text[64], why[160];
+
+    /* Before all have joined there is nobody who could lead instead. An agent that is killed
+     * between
+     * "finish" and its end leaves nobody who could say how the job has ended. */
+    ending = ending || training.committed >= training.total;
+    if (p->base && !begun) {
+        clock_in(100 * MS, NULL, happen, p);
+        return;
+    }
+    if ((p->base && ending) || !name_target(p->line, &back, text, sizeof(text)))
+        return;
+    if (!fault_do(p->line, why, sizeof(why)))
+        sim_bug(__FILE__, __LINE__, why);
+    if (back[0] != '\0')
+        clock_in(p->undo_after, NULL, undo, strdup(back));
+}
+
+static void on_message(const struct host *from, const struct host *to, const char *type,
+                       json_object *msg)
+{
+    invariants_message(from, to, type, msg);
+    begun = begun || strcmp(type, "ready") == 0;
+    ending = ending || strcmp(type, "finish") == 0;
+    if (trace_on && strcmp(type, "beat") != 0)
+        trace("%-5s -> %-5s %s", host_name(from), host_name(to),
+              json_object_to_json_string_ext(msg, JSON_C_TO_STRING_PLAIN));
+    for (int i = 0; i < planned_count; i++) {
+        struct planned *p = &planned[i];
+
+        if (p->done || p->type == NULL || strcmp(p->type, type) != 0 || ++p->seen < p->wanted)
+            continue;
+        p->done = true;
+        clock_in(p->delay, NULL, happen, p);
+    }
+}
+
+/* ---- the job --------------------------------------------------------------------------------- */
+
+static void draw_sizes(struct setup *s)
+{
+    int more = 1 + (int)chance(4);
+
+    s->base = 1 + (int)chance(3);
+    switch (chance(5)) {
+    case 0:
+        snprintf(s->sizes, sizeof(s->sizes), "%d:%d:2", s->base,
+                 s->base + 2 * (1 + (int)chance(2)));
+        break;
+    case 1:
+        snprintf(s->sizes, sizeof(s->sizes), "%d,%d,%d", s->base, s->base + 1, s->base + 3);
+        break;
+    default:
+        snprintf(s->sizes, sizeof(s->sizes), "%d:%d", s->base, s->base + more);
+    }
+    s->nodes = s->base + 3 + (int)chance(4);
+}
+
+static void add_option(struct setup *s, const char *name, uint32_t value)
+{
+    snprintf(s->options[s->option_count++], 64, "%s=%u", name, value);
+}
+
+static void draw_setup(struct setup *s)
+{
+    struct training *t = &s->training;
+
+    setup_defaults(s);
+    draw_sizes(s);
+    snprintf(s->mode, sizeof(s->mode), "%s", chance_percent(55) ? "live" : "restart");
+    s->slots = chance_percent(80) ? 1 : 2;
+    t->step = chance_between(200 * MS, 1500 * MS);
+    t->total = (int64_t)(chance_between(10 * SECOND, 40 * SECOND) / t->step) + 3;
+    t->exec = chance_between(20 * MS, 500 * MS);
+    t->load = chance_between(50 * MS, 2 * SECOND);
+    t->init = chance_between(10 * MS, 300 * MS);
+    t->save = chance_between(20 * MS, 1 * SECOND);
+    t->every = chance_percent(50) ? (int)chance(20) : 10;
+    t->gate = chance_percent(80) || strcmp(s->mode, "live") == 0;
+    s->network.delay_most = chance_between(300, 5 * MS);
+    s->network.slow_percent = chance(5);
+    s->network.slow_most = chance_between(10 * MS, 300 * MS);
+    s->files_everywhere = chance_percent(70);
+    s->slurm.grace = 15 + (int)chance(30);
+    add_option(s, "grow-delay", chance(4));
+    add_option(s, "snooze", chance(3));
+    add_option(s, "fault-wait", 60);
+}
+
+static void draw_all(struct setup *s)
+{
+    clock_begin(seed_now);
+    draw_setup(s);
+    draw_plan(s->base);
+}
+
+static void say_setup(const struct setup *s)
+{
+    trace("seed %llu: %d nodes, base %d, sizes %s, mode %s, %lld steps of %llu ms",
+          (unsigned long long)seed_now, s->nodes, s->base, s->sizes, s->mode,
+          (long long)s->training.total, (unsigned long long)(s->training.step / MS));
+    for (int i = 0; i < planned_count; i++)
+        trace("planned: %s, %.3f s after %s %d; %s", planned[i].line,
+              (double)planned[i].delay / (double)SECOND,
+              planned[i].type != NULL ? planned[i].type : "start", planned[i].wanted,
+              planned[i].undo);
+}
+
+int history_run(uint64_t seed, char *why, size_t size)
+{
+    struct setup setup;
+
+    seed_now = seed;
+    begun = ending = false;
+    draw_all(&setup);
+    network_watch = on_message;
+    kernel_history = NULL;
+    say_setup(&setup);
+    setup_start(&setup, seed ^ UINT64_C(0x5bd1e995));
+    for (int i = 0; i < planned_count; i++)
+        if (planned[i].type == NULL)
+            clock_in(planned[i].delay, NULL, happen, &planned[i]);
+    setup_finish(LIMIT);
+    snprintf(why, size, "%s", violation_text());
+    return why[0] != '\0' ? -1 : 0;
+}

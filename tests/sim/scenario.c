@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Scenarios: files with a line for each thing that happens, or is expected (README.md). */
+#include <errno.h>
+
+#include "tests/sim/sim.h"
+
+#define WITHIN   (120 * SECOND)
+#define LIMIT    (3600 * SECOND)
+#define SENT_MAX 4096
+
+struct sent {
+    char type[16], from[8], to[8];
+};
+
+static struct {
+    struct setup setup;
+    bool started, ended;
+    struct sent sent[SENT_MAX]; /* since the last wait began */
+    int sent_count;
+    char history[4096];
+} it;
+
+/* ---- what is seen ---------------------------------------------------------------------------- */
+
+static void on_message(const struct host *from, const struct host *to, const char *type,
+                       json_object *msg)
+{
+    struct sent *sent = &it.sent[it.sent_count % SENT_MAX];
+
+    invariants_message(from, to, type, msg);
+    if (strcmp(type, "beat") == 0)
+        return;
+    trace("%-5s -> %-5s %s", host_name(from), host_name(to),
+          json_object_to_json_string_ext(msg, JSON_C_TO_STRING_PLAIN));
+    snprintf(sent->type, sizeof(sent->type), "%s", type);
+    snprintf(sent->from, sizeof(sent->from), "%s", host_name(from));
+    snprintf(sent->to, sizeof(sent->to), "%s", host_name(to));
+    it.sent_count++;
+}
+
+static void on_history(struct job *job, const char *line)
+{
+    size_t used = strlen(it.history);
+
+    (void)job;
+    snprintf(it.history + used, sizeof(it.history) - used, "%s\n", line);
+}
+
+static bool was_sent(char **words)
+{
+    for (int i = 0; i < it.sent_count && i < SENT_MAX; i++) {
+        const struct sent *sent = &it.sent[i];
+
+        if (strcmp(sent->type, words[0]) == 0 &&
+            (words[1] == NULL || strcmp(words[1], "*") == 0 || strcmp(sent->from, words[1]) == 0) &&
+            (words[2] == NULL || strcmp(sent->to, words[2]) == 0))
+            return true;
+    }
+    return false;
+}
+
+static bool holds(char **words)
+{
+    int64_t number = words[1] != NULL ? atoll(words[1]) : 0;
+
+    if (strcmp(words[0], "size") == 0)
+        return training.size == number;
+    if (strcmp(words[0], "step") == 0)
+        return training.committed >= number;
+    if (strcmp(words[0], "generation") == 0)
+        return training.newest >= number;
+    if (strcmp(words[0], "sent") == 0 && words[1] != NULL)
+        return was_sent(words + 1);
+    if (strcmp(words[0], "history") == 0 && words[1] != NULL)
+        return strstr(it.history, words[1]) != NULL;
+    if (strcmp(words[0], "repeated") == 0)
+        return training.repeated <= number;
+    if (strcmp(words[0], "idle") == 0 && node_named(words[1]) != NULL)
+        return node_named(words[1])->hosts == NULL;
+    if (strcmp(words[0], "ended") == 0)
+        return invariants_expectation->base->state == SLURM_ENDED;
+    return false;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static int fail(char *why, size_t size, const char *line)
+{
+    if (violation_text()[0] != '\0')
+        snprintf(why, size, "%s", violation_text());
+    else
+        snprintf(why, size, "at %.3f s: does not hold: %s",
+                 (double)(clock_now() - 1000 * SECOND) / (double)SECOND, line);
+    trace("FAILS %s", why);
+    return -1;
+}
+
+static int await(char **words, uint64_t limit, char *why, size_t size, const char *line)
+{
+    uint64_t until = clock_now() + limit;
+
+    it.sent_count = 0;
+    while (!holds(words))
+        if (violation_text()[0] != '\0' || !clock_step(until))
+            return fail(why, size, line);
+    return 0;
+}
+
+static void pass(uint64_t time)
+{
+    uint64_t until = clock_now() + time;
+
+    while (violation_text()[0] == '\0' && clock_step(until))
+        ;
+    clock_reach(until);
+}
+
+static uint64_t seconds(const char *word)
+{
+    return (uint64_t)(atof(word) * (double)SECOND);
+}
+
+/* "… within S", which is cut off. */
+static uint64_t within(char **words)
+{
+    uint64_t limit = WITHIN;
+
+    for (int i = 1; words[i] != NULL && words[i + 1] != NULL; i++)
+        if (strcmp(words[i], "within") == 0) {
+            limit = seconds(words[i + 1]);
+            words[i] = NULL;
+            break;
+        }
+    return limit;
+}
+
+/* Before the start. False: not a line about that. */
+static bool set_up(char **words)
+{
+    struct setup *s = &it.setup;
+    const struct {
+        const char *name;
+        int *number;
+        uint64_t *time;
+    } table[] = {
+        {"nodes", &s->nodes, NULL},
+        {"base", &s->base, NULL},
+        {"slots", &s->slots, NULL},
+        {"heartbeat", &s->heartbeat, NULL},
+        {"every", &s->training.every, NULL},
+        {"grace", &s->slurm.grace, NULL},
+        {"max-pending", &s->max_pending, NULL},
+        {"newcomer-timeout", &s->newcomer_timeout, NULL},
+        {"step", NULL, &s->training.step},
+        {"exec", NULL, &s->training.exec},
+        {"load", NULL, &s->training.load},
+        {"init", NULL, &s->training.init},
+        {"save", NULL, &s->training.save},
+    };
+
+    if (words[1] == NULL)
+        return false;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        if (strcmp(words[0], table[i].name) != 0)
+            continue;
+        if (table[i].number != NULL)
+            *table[i].number = atoi(words[1]);
+        else
+            *table[i].time = seconds(words[1]);
+        return true;
+    }
+    if (strcmp(words[0], "sizes") == 0)
+        snprintf(s->sizes, sizeof(s->sizes), "%s", words[1]);
+    else if (strcmp(words[0], "mode") == 0)
+        snprintf(s->mode, sizeof(s->mode), "%s", words[1]);
+    else if (strcmp(words[0], "steps") == 0)
+        s->training.total = atoll(words[1]);
+    else if (strcmp(words[0], "option") == 0)
+        snprintf(s->options[s->option_count++], 64, "%s", words[1]);
+    else if (strcmp(words[0], "script") == 0 && strcmp(words[1], "unaware") == 0)
+        s->training.aware = s->training.gate = false;
+    else if (strcmp(words[0], "script") == 0 && strcmp(words[1], "gateless") == 0)
+        s->training.gate = false;
+    else
+        return false;
+    return true;
+}
+
+static int finish(char **words, char *why, size_t size, const char *line)
+{
+    invariants_expectation->may_fail = words[1] != NULL && strcmp(words[1], "0") != 0;
+    setup_finish(LIMIT);
+    it.ended = true;
+    if (violation_text()[0] != '\0' ||
+        (words[1] != NULL && invariants_expectation->base->code != atoi(words[1])))
+        return fail(why, size, line);
+    return 0;
+}
+
+static int carry_out(char **words, uint64_t seed, const char *line, char *why, size_t size)
+{
+    if (!it.started && strcmp(words[0], "start") == 0) {
+        setup_start(&it.setup, seed);
+        it.started = true;
+        return 0;
+    }
+    if (!it.started)
+        return set_up(words) ? 0 : fail(why, size, line);
+    if (strcmp(words[0], "wait") == 0 && words[1] != NULL)
+        return await(words + 1, within(words), why, size, line);
+    if (strcmp(words[0], "sleep") == 0 && words[1] != NULL)
+        pass(seconds(words[1]));
+    else if (strcmp(words[0], "expect") == 0 && words[1] != NULL)
+        return holds(words + 1) ? 0 : fail(why, size, line);
+    else if (strcmp(words[0], "unsent") == 0 && words[1] != NULL)
+        return was_sent(words + 1) ? fail(why, size, line) : 0;
+    else if (strcmp(words[0], "end") == 0)
+        return finish(words, why, size, line);
+    else if (strcmp(words[0], "may") == 0)
+        invariants_expectation->may_fail = invariants_expectation->may_wait = true;
+    else if (!fault_do(line, why, size))
+        return -1;
+    return violation_text()[0] == '\0' ? 0 : fail(why, size, line);
+}
+
+int scenario_run(const char *path, uint64_t seed, char *why, size_t size)
+{
+    FILE *file = fopen(path, "r");
+    char line[256];
+    int rc = 0;
+
+    if (file == NULL) {
+        snprintf(why, size, "%s: %s", path, strerror(errno));
+        return -1;
+    }
+    memset(&it, 0, sizeof(it));
+    setup_defaults(&it.setup);
+    network_watch = on_message;
+    kernel_history = on_history;
+    while (rc == 0 && fgets(line, sizeof(line), file) != NULL) {
+        char copy[256], *words[8] = {NULL}, *rest = copy;
+        int count = 0;
+
+        line[strcspn(line, "#\n")] = '\0';
+        snprintf(copy, sizeof(copy), "%s", line);
+        for (char *word; count < 7 && (word = strsep(&rest, " \t")) != NULL;)
+            if (word[0] != '\0')
+                words[count++] = word;
+        if (count > 0) {
+            if (it.started)
+                trace("===== %s", line);
+            rc = carry_out(words, seed, line, why, size);
+        }
+    }
+    fclose(file);
+    if (rc == 0 && !it.ended)
+        rc = finish((char *[]){NULL, NULL}, why, size, "end");
+    return rc;
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of the simulator share (README.md). Times are microseconds of the virtual clock.
+ *
+ * Memory of processes that are killed is not freed: histories run in child processes that end
+ * soon. */
+#ifndef ELASTIC_TESTS_SIM_H
+#define ELASTIC_TESTS_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+#include <uv.h>
+
+#include "agent/options.h"
+#include "agent/supervise.h"
+#include "lib/conf.h"
+#include "lib/policy.h"
+
+struct agent_handover;
+struct host;
+struct job;
+struct link;
+struct link_server;
+struct meeting;
+struct node;
+struct roles;
+struct workers;
+
+#define MS      UINT64_C(1000)
+#define SECOND  UINT64_C(1000000)
+#define NEVER   UINT64_MAX
+#define MUST(x) ((x) ? (void)0 : sim_bug(__FILE__, __LINE__, #x))
+
+_Noreturn void sim_bug(const char *file, int line, const char *what);
+
+/* ---- clock.c: virtual time and what is due --------------------------------------------------- */
+
+struct event;
+
+void clock_begin(uint64_t seed);
+uint64_t clock_now(void);
+/* Have run(arg) called then, in the name of that process: not while it is stopped, never once it
+ * has ended. owner NULL: of the simulation. */
+struct event *clock_at(uint64_t when, struct host *owner, void (*run)(void *arg), void *arg);
+struct event *clock_in(uint64_t delay, struct host *owner, void (*run)(void *arg), void *arg);
+void clock_cancel(struct event *event); /* NULL is accepted */
+/* Carry out what is due next, if that is not after `until`. False: nothing is. */
+bool clock_step(uint64_t until);
+void clock_reach(uint64_t when); /* nothing is due before */
+uint64_t clock_events(void);     /* carried out so far */
+size_t clock_waiting(void);
+/* What a process has missed while it was stopped. */
+void clock_resume(struct host *host);
+/* A number of the history's own sequence, 0 to below - 1. */
+uint32_t chance(uint32_t below);
+bool chance_percent(uint32_t percent);
+uint64_t chance_between(uint64_t least, uint64_t most);
+
+/* ---- trace.c: what happened ------------------------------------------------------------------ */
+
+extern bool trace_on;
+#define trace(...) (trace_on ? trace_line(__VA_ARGS__) : (void)0)
+void trace_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* An invariant does not hold. The first one of a history stands. */
+void violation(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+const char *violation_text(void); /* "": none */
+void trace_begin(void);
+
+/* ---- network.c: connections between processes ------------------------------------------------ */
+
+struct network_options {
+    uint64_t delay_least, delay_most; /* of a message */
+    uint32_t slow_percent;            /* of messages that take up to slow_most */
+    uint64_t slow_most;
+};
+
+void network_begin(const struct network_options *options);
+bool network_reaches(const struct node *from, const struct node *to);
+/* Nodes that cannot be reached any more can be, or the other way round. */
+void network_changed(void);
+/* The process has ended: its side of each connection is closed. With its node: nobody is told. */
+void network_host_gone(struct host *host, bool with_node);
+/* Has a server or an open connection of that process not been closed? */
+bool network_busy(const struct host *host);
+/* Called for each message, before it is on its way. */
+extern void (*network_watch)(const struct host *from, const struct host *to, const char *type,
+                             json_object *msg);
+/* Bytes that the process has sent, counted if network_count is set. */
+extern bool network_count;
+uint64_t network_bytes(const struct host *host);
+/* A user asks for so many nodes, of whoever leads. */
+void network_ask_resize(struct host *leader, int nodes);
+
+/* ---- host.c: nodes and the agents on them ---------------------------------------------------- */
+
+enum host_state { HOST_RUNNING, HOST_STOPPED, HOST_ENDED };
+
+struct node {
+    char name[16];
+    int number;
+    bool up, frozen;      /* frozen: all processes on it are stopped */
+    int island;           /* nodes of different ones do not reach each other */
+    bool drained, down;   /* in Slurm: by the admin, because it does not answer */
+    struct job *job;      /* whose it is in Slurm */
+    uint64_t taken_until; /* by a rigid job; 0: not */
+    struct host *hosts;   /* that run there, or have */
+    struct workers *sets; /* of workers */
+    struct link_server *servers;
+};
+
+struct host {
+    uv_loop_t loop; /* its identity for libuv's fakes; never run */
+    int number;
+    struct node *node;
+    struct host *next_on_node, *next;
+    struct job *job;
+    uint32_t restarts;
+    int nodeid;
+    bool base;
+    enum host_state state;
+    bool done; /* nothing of it is to follow */
+    uint64_t done_at;
+    int code;
+    int waiting; /* events in its name */
+    struct event **missed;
+    int missed_count;
+    struct roles *roles;
+    struct roles_options *roles_options;
+    struct agent_handover *handover; /* kept by the process that watches it; NULL: none */
+    void (*notice)(const char *from, void *arg); /* its node is reclaimed */
+    void *notice_arg;
+    struct link *links;
+    int term; /* that it leads; -1: it has not led */
+    bool reclaim_asked;
+    void *queue;  /* Slurm calls that wait */
+    bool asking;  /* one of them is under way */
+    bool failing; /* … and Slurm does not answer it */
+    uint64_t bytes;
+};
+
+void host_begin(int nodes);
+int node_count(void);
+struct node *node_at(int number);
+struct node *node_named(const char *name);
+extern struct host *host_now; /* in whose name something is being done; NULL: the simulation's */
+struct host *host_of_loop(const uv_loop_t *loop);
+struct host *host_start(struct node *node, struct job *job, int nodeid,
+                        struct agent_handover *handover);
+void host_signal(struct host *host); /* SIGTERM */
+void host_kill(struct host *host);   /* SIGKILL: a base's agent is started again */
+void host_stop(struct host *host);
+void host_continue(struct host *host);
+void host_end(struct host *host, bool with_node); /* for good */
+struct host *host_list(void);
+bool host_alive(const struct host *host);
+const char *host_name(const struct host *host);
+void node_crash(struct node *node);
+void node_return(struct node *node);
+void node_freeze(struct node *node, bool frozen);
+void node_cut(struct node *node, int island);
+void node_reclaim(struct node *node);
+
+/* ---- kernel.c: files, logs, terms ------------------------------------------------------------ */
+
+void kernel_begin(bool files_everywhere);
+/* Called for each line of history.jsonl. */
+extern void (*kernel_history)(struct job *job, const char *line);
+
+/* ---- slurm.c: jobs --------------------------------------------------------------------------- */
+
+enum slurm_state { SLURM_PENDING, SLURM_RUNNING, SLURM_ENDING, SLURM_ENDED };
+
+struct job {
+    uint32_t id, restarts;
+    bool base;
+    struct job *of; /* whose extension it is; NULL: a base */
+    struct job *next;
+    enum slurm_state state;
+    const char *state_name;
+    int wanted; /* nodes */
+    struct node **nodes;
+    bool *over;     /* srun does not wait for this node's task (any more) */
+    uint64_t rival; /* a rigid job has its nodes for so long when it has been preempted */
+    int count;
+    char *excluded, *comment, *leader;
+    uint64_t submitted, begins, started, preempted, ends, ended_at;
+    bool srun; /* lives */
+    int code;
+    int watched; /* restarts of agents by the process that watches them */
+    struct agent_handover *handovers;
+    uint64_t leave_due; /* what has been asked back is to be free */
+    bool excused;       /* … or not: something else has happened to it */
+};
+
+struct slurm_options {
+    int grace;      /* seconds */
+    int down_after; /* seconds until a node without slurmd is down */
+    bool submit_fails;
+};
+
+void slurm_begin(const struct slurm_options *options);
+struct job *slurm_base(int nodes, int first_node);
+struct job *slurm_jobs(void);
+struct job *slurm_job(uint32_t id);
+struct job *slurm_submit(struct job *base, int nodes, const char *exclude, const char *leader,
+                         const char *comment, uint64_t begins);
+void slurm_preempt(struct job *job, uint64_t for_how_long);
+void slurm_cancel(struct job *job);
+void slurm_forget(struct job *job); /* slurmctld has no record of it any more */
+void slurm_complete(struct job *job, int code);
+void slurm_down(bool down);
+bool slurm_answers(const struct node *from);
+void slurm_host_ended(struct host *host);
+void slurm_node_changed(struct node *node);
+void slurm_told(struct job *job, const char *nodes); /* elastic-node-fail */
+void slurm_answer_changed(void);                     /* calls that wait may go on */
+extern bool slurm_refuses;                           /* sbatch */
+
+/* ---- training.c: what the workers do together ------------------------------------------------ */
+
+struct training {
+    enum worker_mode mode;
+    bool live, aware, gate;
+    int64_t total; /* steps */
+    uint64_t step; /* time of one */
+    uint64_t exec, load, init, save, leave;
+    int every;          /* steps between checkpoints; 0: none but on notice */
+    int64_t checkpoint; /* newest: so many steps are in it */
+    int64_t committed;  /* most steps that have been made */
+    int64_t repeated;
+    int newest;         /* generation that has begun */
+    uint64_t newest_at; /* … then */
+    int64_t made;       /* steps in it */
+    int size;           /* nodes of it */
+    uint64_t progress;  /* when the last was made that was new */
+    uint64_t longest_save_until;
+    int faults; /* that have happened to workers or nodes */
+    int failures_budget;
+};
+
+extern struct training training;
+void training_begin(const struct training *training);
+/* The state of nodes, connections or workers has changed. */
+void training_changed(void);
+/* That node's workers arrive in a world, to meet the others. */
+struct meeting *meeting_arrive(struct workers *set, int generation, int attempt, int index,
+                               int nodes);
+void meeting_leave(struct meeting *meeting, struct workers *set);
+void meeting_begun_step(struct meeting *meeting);
+
+/* ---- workers.c: the model of agent/workers --------------------------------------------------- */
+
+enum set_state {
+    SET_STARTING,
+    SET_AT_GATE,
+    SET_MEETING, /* waits for the others of its world */
+    SET_STEPPING,
+    SET_BOUNDARY, /* held there */
+    SET_TORN,     /* out of its world, waits for the next */
+    SET_LEAVING,
+    SET_ENDED,
+};
+
+struct worker {
+    bool ended, told, frozen;
+    int code, signal, stop_signal;
+    uint64_t frozen_since;
+};
+
+struct workers {
+    struct host *host;
+    struct workers *next_on_node;
+    const struct workers_handlers *handlers;
+    void *arg;
+    struct worker *list;
+    int count, left;
+    enum set_state state;
+    struct meeting *meeting;
+    int generation, attempt, index, nodes, first_rank;
+    char kind[16];
+    int64_t word;   /* boundaries passed in this world */
+    int64_t run_to; /* -1: not said */
+    int64_t have;   /* steps in its state; -1: none */
+    bool gated, open, ready, parked, begun, stepping, begun_said, stepping_said, dropped;
+    bool held, torn, asks, through, stuck, live;
+    bool last; /* its next boundary is the one at which it says that it is through */
+    bool moving, dismissed, save;
+    struct {
+        int generation, attempt, index, nodes, first_rank;
+        char kind[16];
+    } goes_to;
+    struct event *due, *kill;
+    uint64_t exec_at, entered;
+    uint32_t slowest;
+    uint64_t step_began;
+};
+
+void workers_boundary(struct workers *set);           /* a step is complete */
+void workers_meet(struct workers *set, int64_t base); /* all are there: the first step begins */
+bool workers_runs(const struct workers *set);         /* could it take part in a collective now? */
+void workers_peer_lost(struct workers *set);          /* an exchange fails */
+void workers_host_gone(struct host *host);            /* its agent has ended */
+void workers_fail_one(struct workers *set, int code, int signal);
+void workers_kill_all(struct workers *set);
+/* Between the files of the workers: have run(set) called then, and nothing else that was due. */
+void set_later(struct workers *set, uint64_t delay, void (*run)(void *arg));
+void set_enter(struct workers *set, enum set_state state);
+bool set_heard(const struct workers *set);
+void set_leave(struct workers *set, bool save); /* its world in order */
+void set_leave_now(void *arg);
+void set_end_all(struct workers *set, int code, int signal);
+/* Faults. */
+void workers_crash(struct workers *set, int signal, int code);
+void workers_freeze(struct workers *set);
+void workers_hang(struct workers *set);
+struct workers *workers_on(struct node *node); /* those that train there; NULL */
+
+/* ---- invariants.c ---------------------------------------------------------------------------- */
+
+struct expectation {
+    const struct sizes *sizes;
+    struct job *base;
+    bool may_fail; /* the job cannot always end well */
+    bool may_wait;
+    uint64_t patience; /* in which something has to go on */
+};
+
+void invariants_begin(const struct expectation *expectation);
+extern struct expectation *const invariants_expectation;
+void invariants_message(const struct host *from, const struct host *to, const char *type,
+                        json_object *msg);
+void invariants_entered(struct workers *set);
+void invariants_formed(int generation, const char *kind, int nodes, int64_t base, int64_t best,
+                       bool live);
+void invariants_committed(int generation, int nodes, int64_t step);
+void invariants_asked_back(struct job *job);
+void invariants_node_free(struct job *job);
+void invariants_look(void); /* every second */
+void invariants_end(void);  /* the base has ended, and the time to clean up is over */
+
+/* ---- faults.c: what can happen --------------------------------------------------------------- */
+
+/* One line of a scenario or a history that does something. False with the reason in text: it
+ * cannot be understood. */
+bool fault_do(const char *line, char *text, size_t size);
+/* Whom a role ("leader", "base", "extension", "any") means now. NULL: the word is none; "":
+ * there is nobody. */
+const char *fault_target(const char *word);
+
+/* ---- scenario.c, history.c ------------------------------------------------------------------- */
+
+/* Run the scenario in that file. Returns 0 if it holds. */
+int scenario_run(const char *path, uint64_t seed, char *why, size_t size);
+/* Run a random history. */
+int history_run(uint64_t seed, char *why, size_t size);
+
+struct setup {
+    int nodes, base, slots;
+    char sizes[64], mode[16];
+    char options[16][64]; /* of the policy, name=value */
+    int option_count;
+    int heartbeat, newcomer_timeout, max_pending;
+    bool files_everywhere;
+    struct training training;
+    struct network_options network;
+    struct slurm_options slurm;
+};
+
+void setup_defaults(struct setup *setup);
+/* Make the cluster and start the base job. */
+struct job *setup_start(const struct setup *setup, uint64_t seed);
+/* Until the base has ended and been cleaned up, or something does not hold, or it takes too
+ * long. */
+void setup_finish(uint64_t limit);
+extern const struct policy *setup_policy;
+extern const struct conf *setup_conf;
+extern const struct setup *setup_now;
+
+#endif

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How processes ask Slurm: common/slurm_client.h, the queue of such calls, and the programs that
+ * are started. */
+#include <signal.h>
+
+#include "common/slurm_client.h"
+#include "common/slurm_queue.h"
+#include "tests/sim/sim.h"
+
+#define TIMEOUT (10 * SECOND) /* MessageTimeout */
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static bool fails(struct error *err)
+{
+    if (!host_now->failing && slurm_answers(host_now->node))
+        return false;
+    error_set(err, "Unable to contact slurm controller (connect failure)");
+    return true;
+}
+
+static enum job_state_kind kind_of(const struct job *job)
+{
+    static const enum job_state_kind kinds[] = {[SLURM_PENDING] = JOB_KIND_PENDING,
+                                                [SLURM_RUNNING] = JOB_KIND_RUNNING,
+                                                [SLURM_ENDING] = JOB_KIND_ENDING,
+                                                [SLURM_ENDED] = JOB_KIND_ENDED};
+
+    return kinds[job->state];
+}
+
+static time_t unix_of(uint64_t when)
+{
+    return time(NULL) + ((time_t)(when / SECOND) - (time_t)(clock_now() / SECOND));
+}
+
+static void fill(const struct job *job, struct job_info *info)
+{
+    memset(info, 0, sizeof(*info));
+    info->id = job->id;
+    info->restarts = job->restarts;
+    info->uid = 1000;
+    info->state = kind_of(job);
+    snprintf(info->state_name, sizeof(info->state_name), "%s", job->state_name);
+    snprintf(info->reason, sizeof(info->reason), "%s",
+             job->state == SLURM_PENDING ? "Resources" : "None");
+    info->name = strdup("train");
+    info->partition = strdup(job->base ? "batch" : "elastic");
+    info->comment = job->comment != NULL ? strdup(job->comment) : NULL;
+    info->nodes = job->count > 0 ? strdup(job->nodes[0]->name) : NULL;
+    info->num_nodes = job->wanted;
+    info->cpus_per_node = 4;
+    info->exclusive = true;
+    info->submit = unix_of(job->submitted);
+    info->start = unix_of(job->started);
+    info->end = unix_of(job->state == SLURM_ENDED ? job->ended_at : job->ends);
+    info->preempt_time = job->preempted != 0 ? unix_of(job->preempted) : 0;
+    info->time_limit = 24 * 60;
+}
+
+int slurm_client_job(uint32_t id, struct job_info **info, struct error *err)
+{
+    struct job *job = slurm_job(id);
+
+    *info = NULL;
+    if (fails(err))
+        return -1;
+    if (job == NULL)
+        return 0;
+    *info = calloc(1, sizeof(**info));
+    MUST(*info != NULL);
+    fill(job, *info);
+    return 0;
+}
+
+int slurm_client_jobs(uid_t uid, struct job_info **list, int *count, struct error *err)
+{
+    (void)uid;
+    *list = NULL;
+    *count = 0;
+    if (fails(err))
+        return -1;
+    for (const struct job *job = slurm_jobs(); job != NULL; job = job->next)
+        *count += job->id != 0;
+    *list = calloc((size_t)*count + 1, sizeof(**list));
+    MUST(*list != NULL);
+    *count = 0;
+    for (const struct job *job = slurm_jobs(); job != NULL; job = job->next)
+        if (job->id != 0)
+            fill(job, &(*list)[(*count)++]);
+    return 0;
+}
+
+char **slurm_client_expand(const char *text)
+{
+    char *copy = strdup(text), *rest = copy, *name;
+    char **list = calloc(strlen(text) + 2, sizeof(char *));
+    int count = 0;
+
+    MUST(copy != NULL && list != NULL);
+    while ((name = strsep(&rest, ",")) != NULL)
+        list[count++] = strdup(name);
+    free(copy);
+    return list;
+}
+
+char *slurm_client_compress(char *const *names, int count)
+{
+    size_t len = 1;
+    char *text, *end;
+
+    for (int i = 0; i < count; i++)
+        len += strlen(names[i]) + 1;
+    MUST((text = calloc(1, len)) != NULL);
+    end = text;
+    for (int i = 0; i < count; i++)
+        end += sprintf(end, "%s%s", i > 0 ? "," : "", names[i]);
+    return text;
+}
+
+char *slurm_client_node_address(const char *node)
+{
+    return strdup(node);
+}
+
+int slurm_client_cancel(uint32_t id, struct error *err)
+{
+    struct job *job = slurm_job(id);
+
+    if (fails(err))
+        return -1;
+    if (job != NULL)
+        slurm_cancel(job);
+    return 0;
+}
+
+int slurm_client_requeue(uint32_t id, struct error *err)
+{
+    (void)id;
+    return error_set(err, "the simulator requeues nothing");
+}
+
+int slurm_client_complete(uint32_t id, int code, struct error *err)
+{
+    struct job *job = slurm_job(id);
+
+    if (fails(err))
+        return -1;
+    trace("%-5s tells Slurm that job %u has ended with %d", host_name(host_now), id, code);
+    if (job != NULL && job->state == SLURM_RUNNING)
+        slurm_complete(job, code);
+    return 0;
+}
+
+int slurm_client_stdout(uint32_t id, char **path, struct error *err)
+{
+    *path = NULL;
+    return error_set(err, "job %u has no output file", id);
+}
+
+int slurm_client_unwell(char *const *nodes, bool *unwell, struct error *err)
+{
+    if (fails(err))
+        return -1;
+    for (int i = 0; nodes[i] != NULL; i++) {
+        const struct node *node = node_named(nodes[i]);
+
+        unwell[i] = node != NULL && (node->drained || node->down);
+    }
+    return 0;
+}
+
+int slurm_client_set_time_min(uint32_t id, uint32_t minutes, struct error *err)
+{
+    (void)id;
+    (void)minutes;
+    return fails(err) ? -1 : 0;
+}
+
+int slurm_client_cancel_extensions(uint32_t base, uint32_t restarts, uid_t uid, struct error *err)
+{
+    int count = 0;
+
+    (void)uid;
+    if (fails(err))
+        return -1;
+    for (struct job *job = slurm_jobs(); job != NULL; job = job->next)
+        if (job->of != NULL && job->of->id == base && job->of->restarts == restarts &&
+            job->state < SLURM_ENDING) {
+            slurm_cancel(job);
+            count++;
+        }
+    return count;
+}
+
+int slurm_client_idle_nodes(const char *partition, bool planned, struct error *err)
+{
+    (void)partition;
+    (void)planned;
+    return fails(err) ? -1 : 0;
+}
+
+/* ---- the queue of calls ---------------------------------------------------------------------- */
+
+static void start_first(struct host *host, uint64_t since);
+
+struct call {
+    struct host *host;
+    uint64_t since;
+};
+
+static void answer(void *arg)
+{
+    struct host *host = arg;
+    struct slurm_work *item = host->queue;
+
+    host->queue = item->next;
+    host->asking = false;
+    if (host->queue != NULL)
+        start_first(host, clock_now());
+    item->done(item->arg);
+}
+
+static void ask(void *arg)
+{
+    struct call *call = arg;
+    struct host *host = call->host;
+    struct slurm_work *item = host->queue;
+
+    if (!slurm_answers(host->node) && clock_now() < call->since + TIMEOUT) {
+        clock_in(SECOND, host, ask, call);
+        return;
+    }
+    free(call);
+    host->failing = !slurm_answers(host->node);
+    item->work(item->arg);
+    host->failing = false;
+    /* The process may have ended with what it has asked for. */
+    if (host->state == HOST_RUNNING || host->state == HOST_STOPPED)
+        clock_in(chance_between(MS, 20 * MS), host, answer, host);
+}
+
+static void start_first(struct host *host, uint64_t since)
+{
+    struct call *call = malloc(sizeof(*call));
+
+    MUST(call != NULL);
+    *call = (struct call){host, since};
+    host->asking = true;
+    clock_in(chance_between(MS, 30 * MS), host, ask, call);
+}
+
+void slurm_queue(uv_loop_t *loop, struct slurm_work *item)
+{
+    struct host *host = host_of_loop(loop);
+    struct slurm_work **end = (struct slurm_work **)&host->queue;
+
+    item->next = NULL;
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = item;
+    if (!host->asking)
+        start_first(host, clock_now());
+}
+
+struct later {
+    uv_loop_t *loop;
+    struct slurm_work *item;
+};
+
+static void queue_now(void *arg)
+{
+    struct later *later = arg, copy = *later;
+
+    free(later);
+    slurm_queue(copy.loop, copy.item);
+}
+
+void slurm_queue_after(uv_loop_t *loop, struct slurm_work *item, uint64_t ms)
+{
+    struct later *later = malloc(sizeof(*later));
+
+    MUST(later != NULL);
+    *later = (struct later){loop, item};
+    clock_in(ms * MS, host_of_loop(loop), queue_now, later);
+}
+
+/* Calls that wait look again by themselves. */
+void slurm_answer_changed(void)
+{
+}
+
+/* ---- programs -------------------------------------------------------------------------------- */
+
+struct child {
+    uv_process_t *process;
+    uv_stream_t *out, *err;
+    struct host *host;
+    bool ended;
+    /* of sbatch */
+    int nodes;
+    uint64_t delay, since;
+    char *exclude, *leader, *comment;
+    struct job *base;
+    /* how it ends */
+    char text[128];
+    bool refused;
+    int status, signal;
+};
+
+#define CHILD(process) ((process)->u.reserved[1])
+
+static void give(uv_stream_t *stream, const char *text)
+{
+    uv_buf_t buf;
+
+    if (stream == NULL || stream->read_cb == NULL)
+        return;
+    if (text[0] != '\0') {
+        stream->alloc_cb((uv_handle_t *)stream, 65536, &buf);
+        MUST(buf.len >= strlen(text));
+        memcpy(buf.base, text, strlen(text));
+        stream->read_cb(stream, (ssize_t)strlen(text), &buf);
+    }
+    buf = uv_buf_init(NULL, 0);
+    stream->read_cb(stream, UV_EOF, &buf);
+}
+
+static void give_out(void *arg)
+{
+    struct child *child = arg;
+
+    give(child->out, child->refused ? "" : child->text);
+}
+
+static void give_err(void *arg)
+{
+    struct child *child = arg;
+
+    give(child->err, child->refused ? child->text : "");
+}
+
+static void give_exit(void *arg)
+{
+    struct child *child = arg;
+
+    child->process->exit_cb(child->process, child->status, child->signal);
+}
+
+static void end_child(struct child *child)
+{
+    if (child->ended)
+        return;
+    child->ended = true;
+    clock_in(chance_between(0, 5 * MS), child->host, give_out, child);
+    clock_in(chance_between(0, 5 * MS), child->host, give_err, child);
+    clock_in(chance_between(0, 5 * MS), child->host, give_exit, child);
+}
+
+static void sbatch(void *arg)
+{
+    struct child *child = arg;
+
+    if (child->ended)
+        return;
+    if (!slurm_answers(child->host->node)) { /* it tries again and again */
+        clock_in(SECOND, NULL, sbatch, child);
+        return;
+    }
+    if (slurm_refuses || child->base == NULL || child->base->state != SLURM_RUNNING) {
+        child->refused = true;
+        child->status = 1;
+        snprintf(child->text, sizeof(child->text),
+                 "sbatch: error: Batch job submission failed: refused\n");
+    } else {
+        struct job *job = slurm_submit(child->base, child->nodes, child->exclude, child->leader,
+                                       child->comment, clock_now() + child->delay);
+
+        snprintf(child->text, sizeof(child->text), "%u\n", job->id);
+    }
+    end_child(child);
+}
+
+static const char *value_of(char *const *list, const char *name)
+{
+    for (; list != NULL && *list != NULL; list++)
+        if (strncmp(*list, name, strlen(name)) == 0)
+            return *list + strlen(name);
+    return NULL;
+}
+
+static void begin_sbatch(struct child *child, const uv_process_options_t *options)
+{
+    const char *nodes = value_of(options->args, "--nodes="),
+               *begin = value_of(options->args, "--begin=now+"),
+               *exclude = value_of(options->args, "--exclude="),
+               *comment = value_of(options->args, "--comment="),
+               *leader = value_of(options->env, "ELASTIC_LEADER=");
+
+    MUST(nodes != NULL && comment != NULL && leader != NULL);
+    child->nodes = atoi(nodes);
+    child->delay = begin != NULL ? (uint64_t)atoi(begin) * SECOND : 0;
+    child->exclude = exclude != NULL ? strdup(exclude) : NULL;
+    child->leader = strdup(leader);
+    child->comment = strdup(comment);
+    child->base = slurm_job((uint32_t)atoi(strchr(comment, '=') + 1));
+    clock_in(chance_between(20 * MS, 400 * MS), NULL, sbatch, child);
+}
+
+static void node_fail(void *arg)
+{
+    struct child *child = arg;
+    struct job *job = child->host->job;
+
+    if (!job->srun || !network_reaches(child->host->node, job->nodes[0]))
+        child->status = 1;
+    else
+        slurm_told(job, child->exclude);
+    end_child(child);
+}
+
+int uv_spawn(uv_loop_t *loop, uv_process_t *process, const uv_process_options_t *options)
+{
+    struct child *child = calloc(1, sizeof(*child));
+
+    MUST(child != NULL);
+    process->loop = loop;
+    process->type = UV_PROCESS;
+    process->flags = 0;
+    process->exit_cb = options->exit_cb;
+    process->pid = 1;
+    CHILD(process) = child;
+    child->process = process;
+    child->host = host_of_loop(loop);
+    if (strcmp(options->file, "sbatch") == 0) {
+        child->out = options->stdio[1].data.stream;
+        child->err = options->stdio[2].data.stream;
+        begin_sbatch(child, options);
+        return 0;
+    }
+    if (strcmp(options->file, "elastic-node-fail") == 0) {
+        child->exclude = strdup(options->args[5]);
+        trace("%-5s tells srun that %s is lost", host_name(child->host), child->exclude);
+        clock_in(chance_between(5 * MS, 50 * MS), NULL, node_fail, child);
+        return 0;
+    }
+    return UV_ENOENT;
+}
+
+int uv_process_kill(uv_process_t *process, int number)
+{
+    struct child *child = CHILD(process);
+
+    child->signal = number;
+    end_child(child);
+    return 0;
+}
+
+int uv_pipe_init(uv_loop_t *loop, uv_pipe_t *pipe, int ipc)
+{
+    (void)ipc;
+    memset(pipe, 0, sizeof(*pipe));
+    pipe->loop = loop;
+    pipe->type = UV_NAMED_PIPE;
+    return 0;
+}
+
+int uv_read_start(uv_stream_t *stream, uv_alloc_cb alloc, uv_read_cb read)
+{
+    stream->alloc_cb = alloc;
+    stream->read_cb = read;
+    return 0;
+}
+
+int uv_read_stop(uv_stream_t *stream)
+{
+    stream->read_cb = NULL;
+    return 0;
+}
