@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the next leader has to know of a job's past (doc/takeover.md).
+/* What the next leader has to know of a job's past (doc/internals/takeover.md).
  *
  * The leader tells it to the members of the base each time that it changes. */
 #ifndef ELASTIC_AGENT_HANDOVER_H

@@ -2,7 +2,7 @@
 /* elasticrun: the process that srun starts on every node of an elastic job.
  *
  * Its place in the job decides what it is: an extra task (which ends at once), an agent, or the
- * agent that also leads. See doc/architecture.md, "Roles of elasticrun". */
+ * agent that also leads. See doc/internals/architecture.md, "Roles of elasticrun". */
 #include "config.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The member, the leader and the successor of one elasticrun, and how one becomes the other
- * (roles.h, doc/takeover.md). */
+ * (roles.h, doc/internals/takeover.md). */
 #include "agent/roles.h"
 
 #include <stdlib.h>

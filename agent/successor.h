@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An agent of the base that can lead when the leader is lost (doc/takeover.md).
+/* An agent of the base that can lead when the leader is lost (doc/internals/takeover.md).
  *
  * The agent listens for other agents that have lost the leader, too, counts their votes, and claims
  * the next term. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Files that can be made only once, by which an agent takes a term (doc/takeover.md).
+/* Files that can be made only once, by which an agent takes a term (doc/internals/takeover.md).
  *
  * To lead a term, an agent has to make two files (lib/succession.h). The first says which agent may
  * lead the term. The second, the seal, says that this agent leads it. If another agent makes the

@@ -59,7 +59,7 @@ def add_options(parser, peers=()):
     parser.add_argument(
         "--markdown",
         metavar="FILE",
-        help="replace the table in this page, such as doc/benchmarks.md",
+        help="replace the table in this page, such as doc/internals/benchmarks.md",
     )
     parser.add_argument("--keep", metavar="DIR", help="copy logs of steps and jobs there")
 

@@ -315,7 +315,7 @@ int elastic_world_left(void);
  * For example the addresses of their sockets. The agents keep the values; no worker hosts them. A
  * value outlives the worker that has set it. Each world has keys of its own, and the keys of a
  * world end with it. A worker that waits for such a key gets ELASTIC_ERROR_GONE. torch.distributed
- * uses the same store (doc/internals/architecture.md, "The store's socket"). Both modes have it.
+ * uses the same store (doc/internals/protocol.md, "The store's socket"). Both modes have it.
  *
  * A key has 1 to 1024 printable ASCII characters, without quotation mark and backslash. A value has
  * at most 1 MiB.

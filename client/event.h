@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The worker's side of its event page (event_page.h; architecture.md, "A worker's event page"). */
+/* The worker's side of its event page (event_page.h; doc/internals/protocol.md, "A worker's event
+ * page"). */
 #ifndef ELASTIC_CLIENT_EVENT_H
 #define ELASTIC_CLIENT_EVENT_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The memory that an agent and one of its workers share.
  *
- * The protocol is in architecture.md, "A worker's event page". */
+ * The protocol is in doc/internals/protocol.md, "A worker's event page". */
 #ifndef ELASTIC_EVENT_PAGE_H
 #define ELASTIC_EVENT_PAGE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Requests of a worker to its job by PMIx: for nodes, and to be let go.
  *
- * See nodes.c and doc/pmix.md. All functions may be called from any thread. */
+ * See nodes.c and doc/user/mpi.md. All functions may be called from any thread. */
 #ifndef ELASTIC_CLIENT_NODES_H
 #define ELASTIC_CLIENT_NODES_H
 

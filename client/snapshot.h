@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Snapshots of a worker's state in the memory of its node, as elastic-flush reads them.
  *
- * See doc/faults.md, "elastic-flush". */
+ * See doc/internals/flush.md. */
 #ifndef ELASTIC_CLIENT_SNAPSHOT_H
 #define ELASTIC_CLIENT_SNAPSHOT_H
 

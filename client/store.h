@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Requests of a worker to the store on which the processes of its world meet.
  *
- * See architecture.md, "The store's socket". */
+ * See doc/internals/protocol.md, "The store's socket". */
 #ifndef ELASTIC_CLIENT_STORE_H
 #define ELASTIC_CLIENT_STORE_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The text of a job's history.jsonl (architecture.md, "Files of a job") as a history. Pure. */
+/* The text of a job's history.jsonl (doc/internals/protocol.md, "Files of a job") as a history.
+ * Pure. */
 #ifndef SELASTIC_HISTORY_FILE_H
 #define SELASTIC_HISTORY_FILE_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which node has which shape: the file that `selastic topology collect` writes.
  *
- * See doc/placement.md. Pure: the caller gives the functions that expand and compress hostlist
- * expressions. */
+ * See doc/admin/placement.md. Pure: the caller gives the functions that expand and compress
+ * hostlist expressions. */
 #ifndef SELASTIC_TOPOLOGY_MAP_H
 #define SELASTIC_TOPOLOGY_MAP_H
 

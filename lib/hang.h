@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Does a training hang (doc/faults.md, "A training that hangs")?
+/* Does a training hang (doc/admin/faults.md, "A training that hangs")?
  *
  * All ranks wait for a rank that hangs, so it is enough to look at the newest step that any rank
  * has made. A step may take several times as long as usual, whatever limit the user has set. The

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The store on which the processes of a world meet: bytes under keys, and requests that wait. Pure.
  *
- * It is the store of torch.distributed (doc/live.md). Time is the caller's, in seconds of any
- * clock, and so are the numbers of the owners of requests.
+ * It is the store of torch.distributed (doc/internals/live.md). Time is the caller's, in seconds of
+ * any clock, and so are the numbers of the owners of requests.
  *
  * Every key belongs to a scope, which is one start of a world. The keys and requests of a scope go
  * when the scope ends. A request to a scope that has not begun, or has ended, is refused. */

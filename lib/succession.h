@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which agent may lead an elastic job (doc/takeover.md).
+/* Which agent may lead an elastic job (doc/internals/takeover.md).
  *
  * A leader leads a *term*. The first node of the base leads term 0. Each later term is *claimed*,
  * by making a file that can be made only once. So no two agents ever lead the same term. This file

@@ -44,8 +44,8 @@ int world_first_rank(const struct world *world, int node_index);
 /* The node that a rank is on, -1: there is no such rank. */
 int world_node_of(const struct world *world, int64_t rank);
 
-/* The members `world`, `nodes`, `slots`, … of a `start` message (architecture.md), both ways.
- * world_from_json checks types and bounds. */
+/* The members `world`, `nodes`, `slots`, … of a `start` message (doc/internals/protocol.md), both
+ * ways. world_from_json checks types and bounds. */
 json_object *world_to_json(const struct world *world);
 struct world *world_from_json(json_object *msg, struct error *err);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The environment of one worker (world.h, and architecture.md, "Environment of a worker").
+/* The environment of one worker (world.h, and doc/internals/protocol.md, "Environment of a
+ * worker").
  *
  * srun made the user's environment for one step of the base job. Much of it describes that step,
  * and would be wrong in another generation or on another node. So names of Slurm are dropped unless

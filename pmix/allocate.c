@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Allocation requests: PMIx's keys on one side, questions to the leader on the other (doc/pmix.md).
+/* Allocation requests: PMIx's keys on one side, questions to the leader on the other
+ * (doc/user/mpi.md).
  *
  * Keys that the library adds by itself (user and group of the client) are ignored. A request with
  * any other key that has no meaning here is refused: a program that names a node, an image or a

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* elasticrun-pmix: the PMIx server of a node, for the workers of an agent.
  *
- * elasticrun starts it with a socket as descriptor 3 and talks to it in JSON (doc/pmix.md). It is a
- * process of its own and not a thread of the agent, because OpenPMIx's server reads data from any
- * process on the node. It may hang or crash. Then programs that use PMIx have lost the server, but
- * the node has not lost its agent. The server ends with its agent. */
+ * elasticrun starts it with a socket as descriptor 3 and talks to it in JSON
+ * (doc/internals/pmix.md). It is a process of its own and not a thread of the agent, because
+ * OpenPMIx's server reads data from any process on the node. It may hang or crash. Then programs
+ * that use PMIx have lost the server, but the node has not lost its agent. The server ends with its
+ * agent. */
 #include "config.h"
 
 #include <dirent.h>

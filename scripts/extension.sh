@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The batch script of every extension job: one elasticrun on each node, which asks the base job's
 # leader what to run. It is always the same; what differs comes in the environment
-# (doc/architecture.md).
+# (doc/admin/pools.md).
 #
 # The options say what srun would otherwise take from slurm.conf or from MpiDefault: elasticrun is
 # its own PMIx server, and the loss of one node must not end the others.

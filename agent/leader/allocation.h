@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* How many nodes the job is to have: what users ask for with selastic, and programs with
- * PMIx_Allocation_request (doc/pmix.md). */
+ * PMIx_Allocation_request (doc/internals/pmix.md). */
 #ifndef ELASTIC_AGENT_LEADER_ALLOCATION_H
 #define ELASTIC_AGENT_LEADER_ALLOCATION_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A leader's right to lead, and those that may lead after it (lib/succession.h, doc/takeover.md).
+/* A leader's right to lead, and those that may lead after it (lib/succession.h,
+ * doc/internals/takeover.md).
  *
  * Before the leader begins anything (a world, an extension, the end of the job), it asks here. Each
  * answer to a beat carries the leader's time, which the member sends back with its next beat. So

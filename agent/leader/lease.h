@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* May this leader lead, and who may lead after it (doc/takeover.md)? */
+/* May this leader lead, and who may lead after it (doc/internals/takeover.md)? */
 #ifndef ELASTIC_AGENT_LEADER_LEASE_H
 #define ELASTIC_AGENT_LEADER_LEASE_H
 

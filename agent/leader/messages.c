@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The leader's messages: who may send each, what it must match, and who handles it
- * (doc/architecture.md).
+ * (doc/internals/protocol.md).
  *
  * A message that does not match is dropped without an answer: it was sent before its sender knew
  * of the present world, or of the present plans. */

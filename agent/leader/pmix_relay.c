@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the nodes' PMIx servers have to say to each other goes through the leader: collectives, and
- * questions from one node to another (doc/pmix.md). Each world has its own relay, also a world
- * whose workers have been started early. */
+ * questions from one node to another (doc/internals/pmix.md). Each world has its own relay, also a
+ * world whose workers have been started early. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the PMIx servers of a world's nodes say to each other, through the leader (doc/pmix.md). */
+/* What the PMIx servers of a world's nodes say to each other, through the leader
+ * (doc/internals/pmix.md). */
 #ifndef ELASTIC_AGENT_LEADER_PMIX_RELAY_H
 #define ELASTIC_AGENT_LEADER_PMIX_RELAY_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The srun that has started the base's agents: what it has to be told (srun_notify.c), and what is
- * done once it is lost (srun_lost.c; doc/takeover.md). */
+ * done once it is lost (srun_lost.c; doc/internals/takeover.md). */
 #ifndef ELASTIC_AGENT_LEADER_SRUN_H
 #define ELASTIC_AGENT_LEADER_SRUN_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The leading node was lost, and with it srun and the batch script: nobody writes down what workers
- * say, and nobody ends the job (doc/takeover.md).
+ * say, and nobody ends the job (doc/internals/takeover.md).
  *
  * A leader that follows another one asks whether srun still listens. If not, the members' output
  * goes through the leader to the job's output file, and when all is over the leader tells Slurm

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What srun does not hear by itself: that a node of the base is lost (doc/takeover.md, "What srun
- * does").
+/* What srun does not hear by itself: that a node of the base is lost (doc/admin/faults.md, "What
+ * srun and Slurm make of it").
  *
  * srun would wait for the node's tasks when the training is over. If the node is back before Slurm
  * calls it down, srun would find the step missing there, and end it everywhere. So

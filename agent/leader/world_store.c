@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The store on which the processes of a world meet, kept by the leader (lib/store.h; doc/live.md):
- * no process of the world hosts it, so none takes it along when it dies. Each start of a world is a
- * scope. Members ask for their processes, and only in worlds that they are part of.
+/* The store on which the processes of a world meet, kept by the leader (lib/store.h;
+ * doc/internals/live.md): no process of the world hosts it, so none takes it along when it dies.
+ * Each start of a world is a scope. Members ask for their processes, and only in worlds that they
+ * are part of.
  *
  * What a node has not read yet is bounded: small questions have large answers, and a connection in
  * which too much waits is given up. Beyond the bound the answer is "busy": the node asks again. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The store on which the processes of a world meet (doc/live.md). */
+/* The store on which the processes of a world meet (doc/internals/live.md). */
 #ifndef ELASTIC_AGENT_LEADER_WORLD_STORE_H
 #define ELASTIC_AGENT_LEADER_WORLD_STORE_H
 

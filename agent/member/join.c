@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How a member comes to its leader, and to the next leader when that is lost (doc/takeover.md).
+/* How a member comes to its leader, and to the next leader when that is lost
+ * (doc/internals/takeover.md).
  *
  *   joining ──► following ──► seeking ──► following     another leader, or the same again
  *      │                         │

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The PMIx server of this agent's node: the process elasticrun-pmix (doc/pmix.md).
+/* The PMIx server of this agent's node: the process elasticrun-pmix (doc/internals/pmix.md).
  *
  * The agent starts it and talks to it. */
 #ifndef ELASTIC_AGENT_MEMBER_PMIX_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The node's end of the store on which the processes of a world meet.
  *
- * It is a socket in the run directory (doc/architecture.md, "The store's socket"). Requests go to
- * the leader, which keeps the store (agent/leader/world_store.c); the answers come back here. */
+ * It is a socket in the run directory (doc/internals/protocol.md, "The store's socket"). Requests
+ * go to the leader, which keeps the store (agent/leader/world_store.c); the answers come back
+ * here. */
 #ifndef ELASTIC_AGENT_MEMBER_STORE_SERVER_H
 #define ELASTIC_AGENT_MEMBER_STORE_SERVER_H
 

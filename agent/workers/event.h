@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The agent's side of a worker's event page (client/event_page.h; architecture.md, "A worker's
- * event page").
+/* The agent's side of a worker's event page (client/event_page.h; doc/internals/protocol.md, "A
+ * worker's event page").
  *
  * The page is a file of the user's own, so that a worker finds it by its name: through an exec,
  * a shell, a container. The worker can therefore truncate it, and then touching the mapping

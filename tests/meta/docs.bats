@@ -23,7 +23,7 @@ prose() {
         printf 'word %.0s' {1..30}
         echo
         printf 'word %.0s' {1..11}
-        echo "ends here. See [a](missing.md) and [b](#no-such-heading)."
+        echo "ends here. See [a](missing.md) and [b](#no-such-heading) and \`lib/none.c\`."
     } >"$page"
     run -0 python3 tests/meta/prose.py lines "$page"
     [[ $output == *"page.md:1: 150 columns"* ]]
@@ -31,6 +31,8 @@ prose() {
     [[ $output == *"43 words"* ]]
     run -0 python3 tests/meta/prose.py links "$page"
     [[ $output == *"missing.md: no such file"*"no-such-heading: no such heading" ]]
+    run -0 python3 tests/meta/prose.py files "$page"
+    [[ $output == *"lib/none.c: no such file" ]]
 }
 
 @test "lines of documents have at most 100 columns" {
@@ -46,6 +48,10 @@ prose() {
     nothing "$(prose links)" "broken"
 }
 
+@test "each source file that a document names is there" {
+    nothing "$(prose files)" "missing"
+}
+
 @test "README.md has at most 150 lines, that of a folder at most 25" {
     long=$(pages | grep '/README\.md$' | grep -v '^examples/' | while read -r page; do
         (($(wc -l <"$page") <= 25)) || echo "$page"
@@ -59,6 +65,12 @@ prose() {
         [[ -e $folder/README.md ]] || echo "$folder"
     done)
     nothing "$missing" "without README.md"
+}
+
+@test "documents that sources name exist" {
+    named=$(git grep -ohE '\bdoc/[A-Za-z0-9_/-]+\.md\b' -- ':!*.md' ':!tests/meta/docs.bats' | sort -u)
+    [[ -n $named ]]
+    nothing "$(while read -r page; do [[ -e $page ]] || echo "$page"; done <<<"$named")" "no such page"
 }
 
 @test "the picture in README.md is drawn from its history" {

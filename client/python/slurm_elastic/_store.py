@@ -5,7 +5,7 @@
     place = dist.PrefixStore("first", store)
     dist.init_process_group("gloo", store=place, rank=rank, world_size=size)
 
-The agent of the node listens on a socket ($ELASTIC_STORE; doc/architecture.md, "The store's
+The agent of the node listens on a socket ($ELASTIC_STORE; doc/internals/protocol.md, "The store's
 socket"). It passes requests on to the leader, which keeps the values. A store belongs to one start
 of a world. When that world ends, all calls that wait get an error.
 

@@ -17,8 +17,8 @@ step() makes the step of all optimizers of the state and commits it. commit() is
 the optimizers' step themselves.
 
 When a worker or a node is lost, the other workers go on from the last step that one of them has
-committed. The same script runs in restart mode, under torchrun and alone. doc/live.md has the
-reasons.
+committed. The same script runs in restart mode, under torchrun and alone. doc/internals/live.md has
+the reasons.
 """
 
 from __future__ import annotations
