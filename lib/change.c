@@ -359,95 +359,6 @@ static void joined(struct change *c, struct change_member *m, const struct chang
     decide(c, 0);
 }
 
-static void gone(struct change *c, struct change_member *m, const struct change_fact *fact)
-{
-    m->there = false;
-    if (fact->text != NULL)
-        set_next_reason(c, "%s", fact->text);
-    if (m->place >= 0 && m->state != CHANGE_DRAINED)
-        m->state = CHANGE_LOST;
-}
-
-/* What follows of a loss in every phase. */
-static void after_gone(struct change *c, struct change_member *m)
-{
-    if (m->place < 0)
-        m->state = CHANGE_OUTSIDE;
-    next_again(c);
-    decide(c, 0);
-}
-
-void gone_elsewhere(struct change *c, struct change_member *m, const struct change_fact *fact)
-{
-    gone(c, m, fact);
-    if (!is_in_phase(c, PHASES_OVER))
-        after_gone(c, m);
-}
-
-void gone_reserving(struct change *c, struct change_member *m, const struct change_fact *fact)
-{
-    gone(c, m, fact);
-    if (m->next_place >= 0)
-        form(c);
-    after_gone(c, m);
-}
-
-void gone_aborted(struct change *c, struct change_member *m, const struct change_fact *fact)
-{
-    gone(c, m, fact);
-    if (m->place >= 0) {
-        abort_or_kill(c);
-        check_drained(c);
-    }
-    after_gone(c, m);
-}
-
-void gone_starting(struct change *c, struct change_member *m, const struct change_fact *fact)
-{
-    gone(c, m, fact);
-    if (m->place < 0) {
-        abort_leaver_gone(c, m);
-    } else {
-        c->fault = true;
-        abort_or_kill(c);
-        check_drained(c);
-    }
-    after_gone(c, m);
-}
-
-void gone_holding(struct change *c, struct change_member *m, const struct change_fact *fact)
-{
-    gone(c, m, fact);
-    if (m->place >= 0 && m->state == CHANGE_DRAINED) {
-        agree_if_answered(c);
-    } else if (m->place >= 0) {
-        c->fault = true;
-        abort_or_kill(c);
-        check_drained(c);
-    }
-    after_gone(c, m);
-}
-
-/* The next plan says what follows, unless no worker is left anywhere. */
-void gone_running(struct change *c, struct change_member *m, const struct change_fact *fact)
-{
-    gone(c, m, fact);
-    if (m->place >= 0)
-        check_drained(c);
-    after_gone(c, m);
-}
-
-void gone_leaving(struct change *c, struct change_member *m, const struct change_fact *fact)
-{
-    gone(c, m, fact);
-    if (m->place >= 0 && m->state == CHANGE_LOST && !is_in_phase(c, PHASE(SAVING)) &&
-        !c->saved_only && !abort_ending(c) && c->phase != CHANGE_KILLING)
-        kill_rest(c);
-    if (m->place >= 0)
-        check_drained(c);
-    after_gone(c, m);
-}
-
 static void leaving(struct change *c, struct change_member *m, const struct change_fact *fact)
 {
     if (m->notice == CHANGE_UNNEEDED && fact->notice == CHANGE_CALLED) {
@@ -461,7 +372,7 @@ static void leaving(struct change *c, struct change_member *m, const struct chan
     if (m->base)
         return; /* the job ends: CHANGE_FACT_STOP follows */
     if (m->notice == CHANGE_CALLED)
-        c->leave_at = c->now + LEAVE_SETTLE;
+        c->due.settled = c->now + LEAVE_SETTLE;
     if ((m->place < 0 && !is_on_its_way(m)) || c->world == NULL ||
         (m->notice == CHANGE_CALLED && m->state == CHANGE_DRAINED)) {
         if (!m->released)
@@ -492,23 +403,23 @@ static void reclaimed(struct change *c, struct change_member *m, const struct ch
 
 static void begin_stop(struct change *c, const char *why)
 {
-    c->stopping = true;
-    snprintf(c->stop_reason, sizeof(c->stop_reason), "%s", why);
+    c->stop.wanted = true;
+    snprintf(c->stop.reason, sizeof(c->stop.reason), "%s", why);
     act_text(c, CHANGE_SAY, NULL, "told to end (%s): saving", why);
 }
 
 static void stop(struct change *c, struct change_member *m, const struct change_fact *fact)
 {
     (void)m;
-    c->told_to_stop = true;
-    if (!c->stopping)
+    c->stop.told = true;
+    if (!c->stop.wanted)
         begin_stop(c, fact->text);
     /* DRAINING ends in form(), STARTING in form_on_ready(): both look at stopping. */
 }
 
 static void stop_running(struct change *c, struct change_member *m, const struct change_fact *fact)
 {
-    bool known = c->stopping;
+    bool known = c->stop.wanted;
 
     stop(c, m, fact);
     if (!known)
@@ -533,7 +444,7 @@ static void stop_finishing(struct change *c, struct change_member *m,
 {
     (void)m;
     (void)fact;
-    c->told_to_stop = true;
+    c->stop.told = true;
     finish(c, c->finish_code);
 }
 
@@ -578,7 +489,7 @@ static void elsewhere(struct change *c, struct change_member *m, const struct ch
 {
     (void)m;
     (void)fact;
-    c->promoting = false;
+    c->promotion.begun = false;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -592,13 +503,13 @@ struct change *change_create(const struct change_options *options, double now)
     c->options = options;
     c->now = now;
     c->since = c->pause_from = -1;
-    c->stop_code = 128 + SIGTERM;
+    c->stop.code = 128 + SIGTERM;
     c->faults = options->faults;
     set_phase(c, CHANGE_ASSEMBLING, ASSEMBLE_LIMIT);
     if (options->term == 0)
         return c;
     c->attempts = (options->term & 0x3ff) << 20; /* no number is given twice */
-    c->assemble_by = now + TAKEOVER_LIMIT;
+    c->due.assembled = now + TAKEOVER_LIMIT;
     c->pause_from = now;
     set_next_reason(c, "the leading node was lost");
     set_phase(c, CHANGE_TAKING_OVER, TAKEOVER_LOOK);

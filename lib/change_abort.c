@@ -43,7 +43,7 @@ static bool is_left(const struct change_member *m)
 /* The workers run to a step, and are to save after it. */
 static bool is_ending(const struct change *c)
 {
-    return c->stopping && c->phase == CHANGE_DRAINING;
+    return c->stop.wanted && c->phase == CHANGE_DRAINING;
 }
 
 static bool can_live_on(const struct change *c)
@@ -61,7 +61,7 @@ static bool can_live_on(const struct change *c)
         if (is_left(m) && !m->live)
             return false;
         /* When the job ends all are leaving. */
-        left += is_left(m) && (c->stopping || (m->notice == CHANGE_STAYS && !m->released));
+        left += is_left(m) && (c->stop.wanted || (m->notice == CHANGE_STAYS && !m->released));
     }
     return left > 0;
 }
@@ -101,21 +101,21 @@ static void part_members(struct change *c)
 
 bool abort_world(struct change *c)
 {
-    bool ends = c->stopping;
-    int code = c->stop_code;
+    bool ends = c->stop.wanted;
+    int code = c->stop.code;
 
     FOR_MEMBERS(c, m)
     m->failed = m->failed || (m->place >= 0 && m->early > 0);
     if (!can_live_on(c))
         return false;
-    if (c->failed && !ends) {
-        set_next_reason(c, "%.255s", c->failure);
+    if (c->failure.known && !ends) {
+        set_next_reason(c, "%.255s", c->failure.text);
         ends = !count_failure(c);
-        code = c->failure_code;
+        code = c->failure.code;
     }
     if (c->pause_from < 0)
         c->pause_from = c->now;
-    c->failed = false;
+    c->failure.known = false;
     c->fault = true;
     next_discard(c); /* what was planned did not know of this */
     describe(c, 0);
@@ -139,10 +139,10 @@ bool abort_ending(struct change *c)
 
 void abort_note_early(struct change *c, const struct change_member *m)
 {
-    c->failed = true;
-    c->failure_code = 1;
-    c->fatal = false;
-    snprintf(c->failure, sizeof(c->failure),
+    c->failure.known = true;
+    c->failure.code = 1;
+    c->failure.fatal = false;
+    snprintf(c->failure.text, sizeof(c->failure.text),
              "a worker on %s has ended with status 0 while others still train", m->node);
     recovery_failed(c->options->recovery, m->node, c->world->node_count, c->now);
 }
@@ -160,7 +160,7 @@ void abort_if_early(struct change *c)
             early = m;
         asked = asked || (is_left(m) && m->asks);
     }
-    if (early == NULL || !asked || c->failed ||
+    if (early == NULL || !asked || c->failure.known ||
         !is_in_phase(c, PHASE(RUNNING) | PHASE(HOLDING) | PHASES_STARTING))
         return;
     abort_note_early(c, early);
@@ -233,7 +233,7 @@ double switch_limit(const struct change *c)
 static void await_all(struct change *c, double seconds)
 {
     set_deadline(c, seconds);
-    c->switch_by = c->deadline;
+    c->due.entered = c->deadline;
 }
 
 /* The next world begins, as soon as there can be one. */
@@ -318,7 +318,7 @@ void time_switching(struct change *c, struct change_member *m, const struct chan
 
     (void)m;
     /* Were we asleep ourselves? Then what the members have said is still to be read. */
-    if (c->now - c->switch_by > OUT_LATE) {
+    if (c->now - c->due.entered > OUT_LATE) {
         await_all(c, OUT_LATE);
         return;
     }
@@ -347,8 +347,8 @@ bool abort_end(struct change *c, int code)
 
     if (c->phase != CHANGE_ABORTED)
         return false;
-    c->stopping = c->saved_only = true;
-    c->stop_code = code;
+    c->stop.wanted = c->saved_only = true;
+    c->stop.code = code;
     next_discard(c);
     FOR_MEMBERS(c, m)
     {

@@ -38,7 +38,7 @@ void decide_without_world(struct change *c, struct change_member *m, const struc
     if (plan->replaces && c->phase != CHANGE_ASSEMBLING) {
         /* Below MIN there is all of that time again, if more nodes are lost meanwhile. */
         c->phase = CHANGE_REPLACING;
-        set_deadline(c, c->replace_until - c->now + c->options->policy->fault_wait + WAIT_MARGIN);
+        set_deadline(c, c->replace.until - c->now + c->options->policy->fault_wait + WAIT_MARGIN);
     } else if (c->phase == CHANGE_REPLACING) {
         c->phase = CHANGE_WAITING;
     }
@@ -121,8 +121,8 @@ static bool has_to_wait(struct change *c, const struct change_fact *fact, bool u
     }
     if (plan->size == 0 && !is_pressed(c) && !fact->time_is_over)
         return true; /* better the world that there is */
-    if (c->now < c->leave_at) {
-        decide(c, c->leave_at - c->now);
+    if (c->now < c->due.settled) {
+        decide(c, c->due.settled - c->now);
         return true;
     }
     if (any_completed(c) && (!urgent || only_done_go(c, plan)))

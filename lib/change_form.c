@@ -20,15 +20,15 @@ void describe(struct change *c, int size)
 
     FOR_MEMBERS(c, m)
     newcomers += m->place < 0 && m->there;
-    if (c->stopping)
+    if (c->stop.wanted)
         kind = "stop";
     else if (c->generation == 0)
         kind = "start";
     else if (c->fault || current == 0)
         kind = "fault";
     snprintf(c->kind, sizeof(c->kind), "%s", kind);
-    if (c->stopping)
-        snprintf(c->reason, sizeof(c->reason), "%s", c->stop_reason);
+    if (c->stop.wanted)
+        snprintf(c->reason, sizeof(c->reason), "%s", c->stop.reason);
     else if (c->generation == 0)
         snprintf(c->reason, sizeof(c->reason), "the job starts");
     else if (c->next_reason[0] != '\0')
@@ -73,7 +73,7 @@ void wait_for_members(struct change *c, const char *why)
 {
     double wait = c->options->policy->fault_wait;
 
-    c->promoted = false;
+    c->promotion.done = false;
     next_discard(c);
     world_destroy(c->world);
     c->world = NULL;
@@ -90,7 +90,7 @@ void finish(struct change *c, int code)
     if (c->phase == CHANGE_ENDING)
         return;
     c->finish_code = code;
-    if (!c->told_to_stop && !may_act(c)) {
+    if (!c->stop.told && !may_act(c)) {
         if (c->phase != CHANGE_FINISHING)
             set_phase(c, CHANGE_FINISHING, FINISH_LOOK);
         set_deadline(c, FINISH_LOOK);
@@ -135,8 +135,8 @@ void enter_world(struct change *c, enum change_phase phase, double seconds)
     c->next_reason[0] = '\0';
     c->leaving_job = 0;
     take_places(c);
-    c->failed = c->settled = c->fault = c->unprepared = c->saved_only = false;
-    c->before_loss = 0;
+    c->failure.known = c->settled = c->fault = c->script.unprepared = c->saved_only = false;
+    c->replace.nodes = 0;
     release_idle(c);
     begin = act(c, CHANGE_BEGIN_WORLD, NULL);
     begin->number = c->attempt;
@@ -164,7 +164,7 @@ static void start_world(struct change *c)
         start = act(c, CHANGE_START, m);
         start->number = c->attempt;
         /* Workers that start only now wait at their gates, too, for rank 0 to pass first. */
-        start->flag = c->gated && c->options->early_start;
+        start->flag = c->script.waits && c->options->early_start;
     }
 }
 
@@ -172,21 +172,21 @@ static void start_world(struct change *c)
  * first, and form() follows. */
 static bool promotes_first(struct change *c)
 {
-    if (c->promoted) {
-        c->promoted = false;
+    if (c->promotion.done) {
+        c->promotion.done = false;
         return false;
     }
-    if (!c->promoting)
+    if (!c->promotion.begun)
         act(c, CHANGE_PROMOTE, NULL);
-    c->promoting = true;
+    c->promotion.begun = true;
     set_phase(c, CHANGE_PROMOTING, 0);
     return true;
 }
 
 void form(struct change *c)
 {
-    if (c->stopping) {
-        finish(c, c->stop_code);
+    if (c->stop.wanted) {
+        finish(c, c->stop.code);
         return;
     }
     if (!may_act(c)) {
@@ -200,7 +200,7 @@ void form(struct change *c)
         next_discard(c);
         rc = next_begin(c);
         if (rc == -1)
-            wait_for_members(c, c->replaces ? "lost nodes are replaced first" : "below MIN");
+            wait_for_members(c, c->replace.wanted ? "lost nodes are replaced first" : "below MIN");
         if (rc == -2) {
             act_text(c, CHANGE_SAY_ERROR, NULL, "out of memory");
             finish(c, 1);
@@ -218,8 +218,8 @@ void form_on_promoted(struct change *c, struct change_member *m, const struct ch
 {
     (void)m;
     (void)fact;
-    c->promoting = false;
-    c->promoted = true;
+    c->promotion.begun = false;
+    c->promotion.done = true;
     form(c);
 }
 
@@ -246,7 +246,7 @@ void form_on_ready(struct change *c, struct change_member *m, const struct chang
     set_phase(c, CHANGE_RUNNING, 0);
     c->ready_at = c->now;
     decide(c, 0);
-    if (c->stopping)
+    if (c->stop.wanted)
         begin_change(c);
 }
 
@@ -275,7 +275,7 @@ void form_on_stepping(struct change *c, struct change_member *m, const struct ch
     m->begun = m->stepping = m->stateful = true;
     live_note(m, fact);
     live_require(c, m);
-    c->gated = fact->gate;
+    c->script.waits = fact->gate;
     act(c, CHANGE_STEPPED, NULL)->flag = fact->aware;
     decide(c, 0);
 }
@@ -296,7 +296,7 @@ void form_on_written(struct change *c, struct change_member *m, const struct cha
     (void)m;
     (void)fact;
     c->phase_since += late;
-    c->switch_by += late;
+    c->due.entered += late;
     if (c->deadline > 0)
         c->deadline += late;
 }

@@ -85,8 +85,8 @@ bool count_failure(struct change *c)
     char text[32];
 
     c->faults++;
-    act_text(c, CHANGE_CAUSE, NULL, "%s", c->failure);
-    if (c->fatal)
+    act_text(c, CHANGE_CAUSE, NULL, "%s", c->failure.text);
+    if (c->failure.fatal)
         return false;
     if (recovery_count(c->options->recovery, c->now))
         return true;
@@ -99,17 +99,17 @@ bool count_failure(struct change *c)
 
 void requeue(struct change *c)
 {
-    if (!c->fatal && !c->stopping)
+    if (!c->failure.fatal && !c->stop.wanted)
         act(c, CHANGE_REQUEUE, NULL);
 }
 
 void fail(struct change *c, const char *why)
 {
-    if (c->failed || !is_in_phase(c, PHASE(RUNNING) | PHASE(HOLDING) | PHASES_STARTING))
+    if (c->failure.known || !is_in_phase(c, PHASE(RUNNING) | PHASE(HOLDING) | PHASES_STARTING))
         return;
-    c->failed = true;
-    c->failure_code = 1;
-    snprintf(c->failure, sizeof(c->failure), "%s", why);
+    c->failure.known = true;
+    c->failure.code = 1;
+    snprintf(c->failure.text, sizeof(c->failure.text), "%s", why);
     abort_or_kill(c);
 }
 
@@ -136,13 +136,13 @@ static bool is_faulty(const struct change *c)
  * or a cloud takes. */
 static void replace_lost(struct change *c)
 {
-    c->before_loss = 0;
+    c->replace.nodes = 0;
     FOR_MEMBERS(c, m)
-    c->before_loss += m->place >= 0 && m->notice == CHANGE_STAYS && !m->released && !m->reclaimed;
+    c->replace.nodes += m->place >= 0 && m->notice == CHANGE_STAYS && !m->released && !m->reclaimed;
     if (c->pause_from < 0)
         c->pause_from = c->now;
-    c->replace_until = c->pause_from + c->options->policy->fault_wait;
-    if (c->next.world != NULL && c->next.world->node_count < c->before_loss)
+    c->replace.until = c->pause_from + c->options->policy->fault_wait;
+    if (c->next.world != NULL && c->next.world->node_count < c->replace.nodes)
         next_discard(c); /* it was planned without that */
 }
 
@@ -151,8 +151,8 @@ static void drained(struct change *c)
 {
     int told = 0, completed = 0;
 
-    if (c->saved_only && c->stopping) {
-        finish(c, c->stop_code); /* what they have left behind is a checkpoint, not a result */
+    if (c->saved_only && c->stop.wanted) {
+        finish(c, c->stop.code); /* what they have left behind is a checkpoint, not a result */
         return;
     }
     FOR_MEMBERS(c, m)
@@ -162,21 +162,21 @@ static void drained(struct change *c)
         told += m->told;
         completed += m->completed;
     }
-    if (c->failed && c->failure_code == 128 + SIGTERM && !c->settled && !c->stopping) {
+    if (c->failure.known && c->failure.code == 128 + SIGTERM && !c->settled && !c->stop.wanted) {
         /* Slurm signals workers and agents at the same moment; ours may just be behind. */
         c->settled = true;
         set_phase(c, CHANGE_SETTLING, TERM_SETTLE);
         return;
     }
-    if (c->failed && !c->stopping && !lost_some(c)) {
+    if (c->failure.known && !c->stop.wanted && !lost_some(c)) {
         if (!count_failure(c)) {
-            finish(c, c->failure_code);
+            finish(c, c->failure.code);
             return;
         }
         c->fault = true;
-        set_next_reason(c, "%.255s", c->failure);
+        set_next_reason(c, "%.255s", c->failure.text);
     } else if (completed == world_size(c->world) ||
-               (completed > 0 && told == 0 && !c->failed && !lost_some(c))) {
+               (completed > 0 && told == 0 && !c->failure.known && !lost_some(c))) {
         finish(c, 0);
         return;
     }
@@ -201,7 +201,7 @@ static void finished_when_aborted(struct change *c, struct change_member *m,
                                   const struct change_fact *fact)
 {
     m->failed = true; /* so far as there is nothing left of it */
-    if (fact->early && !c->failed)
+    if (fact->early && !c->failure.known)
         abort_note_early(c, m);
     set_next_reason(c, "rank %d on %s has ended", fact->rank, m->node);
     abort_or_kill(c);
@@ -210,13 +210,13 @@ static void finished_when_aborted(struct change *c, struct change_member *m,
 static void note_failure(struct change *c, struct change_member *m, const struct change_fact *fact)
 {
     m->failed = true;
-    if (c->failed)
+    if (c->failure.known)
         return; /* the first one is the cause */
-    c->failed = true;
-    c->failure_code = fact->code != 0 ? fact->code : 128 + fact->signal;
-    c->fatal = fact->signal == 0 && recovery_is_final(fact->code);
+    c->failure.known = true;
+    c->failure.code = fact->code != 0 ? fact->code : 128 + fact->signal;
+    c->failure.fatal = fact->signal == 0 && recovery_is_final(fact->code);
     recovery_failed(c->options->recovery, m->node, c->world->node_count, c->now);
-    snprintf(c->failure, sizeof(c->failure), "%s", fact->text != NULL ? fact->text : "?");
+    snprintf(c->failure.text, sizeof(c->failure.text), "%s", fact->text != NULL ? fact->text : "?");
     if (is_in_phase(c, PHASE(RUNNING) | PHASE(HOLDING) | PHASES_STARTING | PHASE(ABORTED)))
         abort_or_kill(c);
     else
@@ -284,7 +284,7 @@ static void send_hold(struct change *c, double grace)
             continue;
         hold = act(c, CHANGE_HOLD, m);
         hold->generation = c->generation;
-        hold->number = c->stopping ? 0 : c->next_size;
+        hold->number = c->stop.wanted ? 0 : c->next_size;
         hold->seconds = grace;
     }
 }
@@ -293,13 +293,13 @@ void begin_change(struct change *c)
 {
     double grace = grace_of(c);
 
-    if (c->stopping)
+    if (c->stop.wanted)
         act(c, CHANGE_END_REQUESTS, NULL); /* before workers are told: they may wait for that */
     FOR_MEMBERS(c, m)
     c->fault = c->fault || (m->place >= 0 && m->state == CHANGE_LOST);
     /* Workers do not look at their pages while they form a world, and to abort that loses
      * nothing. */
-    c->fault = c->fault || (!c->stopping && live_possible(c) && !change_all_stepping(c));
+    c->fault = c->fault || (!c->stop.wanted && live_possible(c) && !change_all_stepping(c));
     if (next_is_usable(c))
         c->next_size = c->next.world->node_count;
     describe(c, c->next_size);
@@ -311,11 +311,11 @@ void begin_change(struct change *c)
         return;
     }
     set_phase(c, CHANGE_HOLDING, HOLD_LIMIT);
-    c->grace_until = c->now + grace;
+    c->due.grace = c->now + grace;
     send_hold(c, grace);
-    if (c->stopping || (c->next.live && !next_is_ready(c)))
+    if (c->stop.wanted || (c->next.live && !next_is_ready(c)))
         next_discard(c);
-    if (!c->stopping && c->next.world == NULL && next_is_early(c))
+    if (!c->stop.wanted && c->next.world == NULL && next_is_early(c))
         next_begin(c); /* there was no time for it before */
 }
 
@@ -346,7 +346,7 @@ static void agree(struct change *c)
 {
     int finished, signal = c->options->policy->signal > 0 ? c->options->policy->signal : SIGTERM;
     struct change_held sum = sum_held(c, &finished);
-    double left = c->grace_until - c->now;
+    double left = c->due.grace - c->now;
 
     left = left > 1 ? left : 1;
     c->pause_from = c->now;

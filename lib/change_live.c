@@ -19,8 +19,8 @@ bool live_possible(const struct change *c)
 {
     int there = 0;
 
-    if (c->options->mode == CHANGE_RESTART || c->world == NULL || c->stopping || c->fault ||
-        c->failed || !is_in_phase(c, PHASE(RUNNING) | PHASE(HOLDING)))
+    if (c->options->mode == CHANGE_RESTART || c->world == NULL || c->stop.wanted || c->fault ||
+        c->failure.known || !is_in_phase(c, PHASE(RUNNING) | PHASE(HOLDING)))
         return false;
     FOR_MEMBERS(c, m)
     {
@@ -52,7 +52,7 @@ void live_require(struct change *c, const struct change_member *m)
              "--mode=live: workers on %s have begun without slurm_elastic.live or "
              "elastic_live(), and would be started anew at each change; --mode=auto allows that",
              m->node);
-    c->fatal = true;
+    c->failure.fatal = true;
     fail(c, why);
 }
 
@@ -197,7 +197,7 @@ void live_enter(struct change *c, enum change_action_kind kind, uint64_t step, d
     }
     enter_newcomers(c);
     enter_world(c, CHANGE_SWITCHING, seconds);
-    c->switch_by = c->deadline;
+    c->due.entered = c->deadline;
 }
 
 /* All are held, the highest step is known: the next world begins after it. False: it cannot. */

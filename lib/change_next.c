@@ -66,7 +66,7 @@ static int choose(struct change *c, bool only_warm, struct plan_output *plan)
     if (ask->plan(ask->arg, only_warm, plan) != 0)
         return -1;
     c->next_size = plan->size;
-    c->replaces = plan->replaces;
+    c->replace.wanted = plan->replaces;
     if (plan->size > 0)
         return 0;
     plan_clear(plan);
@@ -154,7 +154,8 @@ void next_discard(struct change *c)
 
 bool next_is_early(const struct change *c)
 {
-    return live_possible(c) || (c->gated && !c->unprepared && c->options->early_start);
+    return live_possible(c) ||
+           (c->script.waits && !c->script.unprepared && c->options->early_start);
 }
 
 bool next_is_usable(const struct change *c)
@@ -211,7 +212,7 @@ void next_again(struct change *c)
     if (c->next.world == NULL || next_is_usable(c))
         return;
     next_discard(c);
-    if (is_in_phase(c, PHASE(HOLDING) | PHASES_LEAVING) && !c->stopping && next_is_early(c))
+    if (is_in_phase(c, PHASE(HOLDING) | PHASES_LEAVING) && !c->stop.wanted && next_is_early(c))
         next_begin(c);
 }
 
@@ -254,10 +255,10 @@ void next_on_unprepared(struct change *c, struct change_member *m, const struct 
 {
     if (live_on_newcomer(c, m, fact) || !is_of_next(c, m, fact))
         return;
-    if (!c->cold_said)
+    if (!c->script.cold_said)
         act_text(c, CHANGE_SAY, NULL, "the next workers are not started early on %s: %s", m->node,
                  fact->text != NULL ? fact->text : "?");
-    c->cold_said = c->unprepared = true;
+    c->script.cold_said = c->script.unprepared = true;
     next_discard(c);
     decide(c, 0);
 }

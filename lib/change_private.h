@@ -9,6 +9,7 @@
  * change_live.c     live mode: workers go from world to world, newcomers enter
  * change_abort.c    live mode: a part of the world is lost
  * change_decide.c   what the plan says is carried out
+ * change_gone.c     a member is gone
  * change_takeover.c this leader follows another one */
 #ifndef ELASTIC_CHANGE_PRIVATE_H
 #define ELASTIC_CHANGE_PRIVATE_H
@@ -36,48 +37,60 @@ struct change {
     int attempts; /* preparations so far */
 
     /* The present world. */
-    bool failed;      /* a worker has failed */
-    bool fault;       /* it ends because of a failure or a lost node */
-    bool settled;     /* a SIGTERM of unknown origin has been waited for */
-    bool saved_only;  /* its workers have left from ABORTED: the result is a checkpoint */
-    int failure_code; /* exit status of the first failure */
-    bool fatal;       /* … after which nothing is started again */
-    char failure[512];
-    int faults;
+    bool fault;      /* it ends because of a failure or a lost node */
+    bool settled;    /* a SIGTERM of unknown origin has been waited for */
+    bool saved_only; /* its workers have left from ABORTED: the result is a checkpoint */
+    int faults;      /* of the job, so far */
+    struct {
+        bool known;
+        int code;   /* exit status */
+        bool fatal; /* nothing is started again */
+        char text[512];
+    } failure; /* the first failure of a worker in this world */
 
     /* The change under way. */
-    double grace_until;
     double pause_from; /* when the world before had been held; < 0: not yet */
-    double switch_by;  /* SWITCHING: all are to have entered then */
-    double leave_at;   /* no change before: more nodes may be called with the first */
     char kind[16];
     char reason[512];
     char next_reason[256]; /* what has happened since the last change was decided */
     uint32_t leaving_job;
     int next_size; /* nodes of the world that is planned */
     char why_size[200];
+    struct {
+        double grace;     /* workers are to have left */
+        double entered;   /* SWITCHING: workers are to have entered */
+        double settled;   /* no change before: Slurm may call more nodes with the first */
+        double assembled; /* TAKING_OVER: voters are to have joined */
+    } due;
 
-    /* After a fault in restart mode. */
-    bool replaces;        /* lost nodes are waited for */
-    int before_loss;      /* nodes of the world that ended, until the next begins */
-    double replace_until; /* … which then begins with fewer */
+    /* After a fault in restart mode: lost nodes are waited for. */
+    struct {
+        bool wanted;
+        int nodes;    /* of the world that ended, until the next one begins */
+        double until; /* the next world begins with fewer nodes then */
+    } replace;
 
     /* What is known of the script. */
-    bool gated;      /* it waits at a gate: its workers may be started early */
-    bool unprepared; /* … which did not work for the change that is due */
-    bool cold_said;  /* the user has been told why */
+    struct {
+        bool waits;      /* at a gate: its workers may be started early */
+        bool unprepared; /* … which did not work for the change that is due */
+        bool cold_said;  /* the user has been told why */
+    } script;
     char newcomer_error[256];
 
-    bool promoting; /* flushed snapshots are being looked for */
-    bool promoted;  /* … and have been, for the world that comes */
+    /* The search for flushed snapshots, for the world that comes. */
+    struct {
+        bool begun, done;
+    } promotion;
 
-    bool stopping;     /* the job is to end */
-    bool told_to_stop; /* … as any other leader would hear, too */
-    int stop_code;
-    char stop_reason[64];
+    /* The end of the job. */
+    struct {
+        bool wanted;
+        bool told; /* … as any other leader would hear, too */
+        int code;
+        char reason[64];
+    } stop;
     int finish_code;
-
-    double assemble_by; /* TAKING_OVER */
 };
 
 /* ---- change.c -------------------------------------------------------------------------------- */

@@ -98,12 +98,12 @@ const struct change_member *change_member_at(const struct change *c, int index)
 
 bool change_stopping(const struct change *c)
 {
-    return c->stopping;
+    return c->stop.wanted;
 }
 
 bool change_fatal(const struct change *c)
 {
-    return c->fatal;
+    return c->failure.fatal;
 }
 
 int change_faults(const struct change *c)
@@ -113,8 +113,8 @@ int change_faults(const struct change *c)
 
 int change_nodes_before_loss(const struct change *c, double *replace_until)
 {
-    *replace_until = c->replace_until;
-    return c->phase == CHANGE_ABORTED || c->phase == CHANGE_SAVING ? 0 : c->before_loss;
+    *replace_until = c->replace.until;
+    return c->phase == CHANGE_ABORTED || c->phase == CHANGE_SAVING ? 0 : c->replace.nodes;
 }
 
 double change_since(const struct change *c)

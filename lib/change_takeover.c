@@ -158,15 +158,15 @@ static void conclude(struct change *c)
 
 void takeover_on_time(struct change *c, struct change_member *m, const struct change_fact *fact)
 {
-    double began = c->assemble_by - ASSEMBLE_MAX;
+    double began = c->due.assembled - ASSEMBLE_MAX;
     int base = 0;
 
     (void)m;
     (void)fact;
     FOR_MEMBERS(c, each)
     base += each->base && each->there;
-    if (c->now < c->assemble_by && (base < c->options->base_nodes - 1 ||
-                                    c->now < began + ASSEMBLE_MIN || count_missing(c) > 0))
+    if (c->now < c->due.assembled && (base < c->options->base_nodes - 1 ||
+                                      c->now < began + ASSEMBLE_MIN || count_missing(c) > 0))
         set_deadline(c, LOOK_AGAIN);
     else
         conclude(c);
