@@ -21,6 +21,7 @@ EXTRA_DIST += \
     bench/pmix_mpi.c \
     bench/resize \
     bench/resubmit.sh \
+    bench/scale \
     bench/sched \
     bench/torchrun-node.sh \
     bench/torchrun_keep_alive.py \

@@ -2,7 +2,9 @@
 /* The virtual clock: what is due, in the order of its time, and libuv's timers, works and
  * handles on it. */
 #include <errno.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tests/sim/sim.h"
 
@@ -210,6 +212,9 @@ void clock_resume(struct host *host)
     }
 }
 
+static const struct host *measured;
+static void run_measured(void (*run)(void *arg), void *arg);
+
 bool clock_step(uint64_t until)
 {
     struct event *event = it.count > 0 ? it.heap[1] : NULL;
@@ -231,7 +236,10 @@ bool clock_step(uint64_t until)
         void *arg = event->arg;
 
         discard(event);
-        run(arg);
+        if (owner != NULL && owner == measured)
+            run_measured(run, arg);
+        else
+            run(arg);
     } else {
         discard(event);
     }
@@ -243,6 +251,38 @@ void clock_reach(uint64_t when)
 {
     if (it.now < when)
         it.now = when;
+}
+
+/* ---- what a process costs ---- */
+
+static uint64_t measured_ns;
+
+void clock_measure(const struct host *host)
+{
+    measured = host;
+    measured_ns = 0;
+}
+
+uint64_t clock_measured(void)
+{
+    return measured_ns;
+}
+
+/* clock_gettime() tells the virtual time. */
+static uint64_t cpu_ns(void)
+{
+    struct timespec now = {0};
+
+    syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void run_measured(void (*run)(void *arg), void *arg)
+{
+    uint64_t before = cpu_ns();
+
+    run(arg);
+    measured_ns += cpu_ns() - before;
 }
 
 /* ---- libuv's timers -------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@ tests_sim_simulate_SOURCES = \
     tests/sim/kernel.c \
     tests/sim/main.c \
     tests/sim/network.c \
+    tests/sim/scale.c \
     tests/sim/scenario.c \
     tests/sim/setup.c \
     tests/sim/sim.h \
@@ -26,5 +27,6 @@ tests_sim_simulate_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_sim_simulate_LDFLAGS = -Wl,--allow-multiple-definition
 tests_sim_simulate_LDADD = agent/libelasticagent.la lib/libelasticcore.la $(LIBUV_LIBS) $(SODIUM_LIBS) \
     $(JSONC_LIBS)
+TESTS += tests/sim/check
 # A directory is copied as it is.
-EXTRA_DIST += tests/sim/README.md tests/sim/known tests/sim/scenarios
+EXTRA_DIST += tests/sim/README.md tests/sim/check tests/sim/known tests/sim/scenarios

@@ -5,6 +5,7 @@
  *   simulate SCENARIO.sim...      these
  *   simulate --histories N [--from SEED]
  *   simulate --seconds S [--from SEED]
+ *   simulate --scale AGENTS       what they cost their leader
  *   simulate --seed SEED          one history; of scenarios, with other delays
  *   … --trace                     says all that happens
  *
@@ -282,10 +283,13 @@ static int show_history(uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"trace", no_argument, NULL, 't'},           {"seed", required_argument, NULL, 's'},
-        {"histories", required_argument, NULL, 'n'}, {"from", required_argument, NULL, 'f'},
-        {"seconds", required_argument, NULL, 'S'},   {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"trace", no_argument, NULL, 't'},
+                                            {"seed", required_argument, NULL, 's'},
+                                            {"histories", required_argument, NULL, 'n'},
+                                            {"from", required_argument, NULL, 'f'},
+                                            {"scale", required_argument, NULL, 'x'},
+                                            {"seconds", required_argument, NULL, 'S'},
+                                            {NULL, 0, NULL, 0}};
     uint64_t seed = 0, count = 0, from = 1;
     double seconds = 0, until;
     int option;
@@ -299,6 +303,8 @@ int main(int argc, char **argv)
             count = strtoull(optarg, NULL, 10);
         else if (option == 'f')
             from = strtoull(optarg, NULL, 10);
+        else if (option == 'x')
+            return scale_run(atoi(optarg)) != 0;
         else if (option == 'S')
             seconds = atof(optarg);
         else

@@ -26,7 +26,8 @@ struct link_server {
 struct packet {
     struct packet *next;
     struct link *to;
-    json_object *msg; /* NULL: the end of the connection */
+    json_object *msg; /* NULL: the end of the connection, or text */
+    char *text;       /* where bytes are counted: as it is sent */
     bool reset;       /* … not in order */
 };
 
@@ -110,9 +111,14 @@ static void arrive(void *arg)
     struct packet *packet = arg;
     struct link *link = packet->to;
     json_object *msg = packet->msg;
+    char *text = packet->text;
     bool reset = packet->reset;
 
     free(packet);
+    if (text != NULL) {
+        msg = json_tokener_parse(text);
+        free(text);
+    }
     if (msg == NULL)
         break_link(link, reset);
     else if (link->open && !link->closing && !link->over)
@@ -315,8 +321,15 @@ int link_send(struct link *link, json_object *msg)
     type = json_object_get_string(json_object_object_get(msg, "t"));
     if (network_watch != NULL)
         network_watch(link->host, link->peer->host, type != NULL ? type : "?", msg);
-    if (network_count)
-        link->host->bytes += strlen(json_object_to_json_string_ext(msg, JSON_C_TO_STRING_PLAIN));
+    if (network_count && !link->peer->over) {
+        struct packet *packet = packet_to(link->peer, NULL);
+
+        packet->text = strdup(json_object_to_json_string_ext(msg, JSON_C_TO_STRING_PLAIN));
+        link->host->bytes += strlen(packet->text);
+        json_object_put(msg);
+        send_packet(link, packet);
+        return 0;
+    }
     if (link->peer->over || link->peer->host->state == HOST_ENDED) {
         /* Nobody is there: a node that is up says so. */
         if (network_reaches(link->host->node, link->peer->host->node)) {

@@ -128,7 +128,7 @@ static uint64_t within(char **words)
     for (int i = 1; words[i] != NULL && words[i + 1] != NULL; i++)
         if (strcmp(words[i], "within") == 0) {
             limit = seconds(words[i + 1]);
-            words[i] = NULL;
+            words[i] = words[i + 1] = NULL;
             break;
         }
     return limit;

@@ -53,6 +53,9 @@ bool clock_step(uint64_t until);
 void clock_reach(uint64_t when); /* nothing is due before */
 uint64_t clock_events(void);     /* carried out so far */
 size_t clock_waiting(void);
+/* CPU time that events of that process have taken since, in nanoseconds. */
+void clock_measure(const struct host *host);
+uint64_t clock_measured(void);
 /* What a process has missed while it was stopped. */
 void clock_resume(struct host *host);
 /* A number of the history's own sequence, 0 to below - 1. */
@@ -357,6 +360,9 @@ const char *fault_target(const char *word);
 int scenario_run(const char *path, uint64_t seed, char *why, size_t size);
 /* Run a random history. */
 int history_run(uint64_t seed, char *why, size_t size);
+
+/* What many agents cost: prints one row. */
+int scale_run(int agents);
 
 struct setup {
     int nodes, base, slots;

@@ -9,7 +9,7 @@ struct meeting {
     struct meeting *next;
     int generation, attempt, nodes, arrived, begun;
     struct workers **members; /* by their place; NULL: not there (any more) */
-    bool forming, formed, broken, waits;
+    bool forming, formed, broken, waits, noticed;
     int64_t base;  /* steps that had been made before */
     int64_t round; /* … and in this world */
     char kind[16];
@@ -50,15 +50,35 @@ static void at_boundary(void *arg)
         workers_boundary(set);
 }
 
+static void note_loss(struct meeting *meeting)
+{
+    bool lost = meeting->broken;
+
+    for (int i = 0; i < meeting->nodes && !lost; i++) {
+        const struct workers *set = meeting->members[i];
+
+        for (int k = 0; set != NULL && k < set->count; k++)
+            lost = lost || set->list[k].ended;
+    }
+    if (!lost || !meeting->waits || meeting->noticed)
+        return;
+    meeting->broken = true;
+    for (int i = 0; i < meeting->nodes; i++)
+        if (meeting->members[i] != NULL && (!meeting->noticed || chance_percent(50))) {
+            meeting->noticed = true;
+            workers_peer_lost(meeting->members[i]);
+        }
+}
+
 static void finish_step(void *arg)
 {
     struct meeting *meeting = arg;
 
-    if (meeting->broken)
+    meeting->waits = meeting->broken || !complete(meeting);
+    if (meeting->waits) {
+        note_loss(meeting);
         return;
-    meeting->waits = !complete(meeting);
-    if (meeting->waits)
-        return;
+    }
     meeting->round++;
     invariants_committed(meeting->generation, meeting->nodes, meeting->base + meeting->round);
     for (int i = 0; i < meeting->nodes; i++) {
@@ -152,24 +172,6 @@ void meeting_leave(struct meeting *meeting, struct workers *set)
     if (!set->list[0].ended && set->state != SET_STEPPING && set->state != SET_MEETING)
         return;
     meeting->broken = meeting->broken || set->list[0].ended || !meeting->formed;
-}
-
-static void note_loss(struct meeting *meeting)
-{
-    bool lost = meeting->broken;
-
-    for (int i = 0; i < meeting->nodes && !lost; i++) {
-        const struct workers *set = meeting->members[i];
-
-        for (int k = 0; set != NULL && k < set->count; k++)
-            lost = lost || set->list[k].ended;
-    }
-    if (!lost || meeting->waits == false)
-        return;
-    meeting->broken = true;
-    for (int i = 0; i < meeting->nodes; i++)
-        if (meeting->members[i] != NULL)
-            workers_peer_lost(meeting->members[i]);
 }
 
 static void look_again(void *arg)

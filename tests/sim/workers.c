@@ -280,7 +280,7 @@ static void fail_of_it(void *arg)
 
 void workers_peer_lost(struct workers *set)
 {
-    if (set->state == SET_STEPPING && !set->stuck && chance_percent(50))
+    if (set->state == SET_STEPPING && workers_runs(set))
         clock_in(chance_between(MS, 500 * MS), NULL, fail_of_it, set);
 }
 
