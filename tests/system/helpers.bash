@@ -180,9 +180,10 @@ show_cluster() {
     grep -vE ' debug|sched: |_job_complete|backfill: beg' "$TB_DIR/log/slurmctld.log" | tail -n 12 | cut -c1-160
 }
 
-# wait_for SECONDS COMMAND...: runs the command again and again until it succeeds: after 0.1 s, or after as long as it
-# has taken, so that waiting leaves the machine to those who are waited for. Fails, and says what it waited for, when the
-# time is over: three times as many seconds, for the machine may have others to serve.
+# wait_for SECONDS COMMAND...: runs the command again and again until it succeeds: after 0.1 s, or
+# after twice as long as it has taken, up to 0.5 s. So waiting leaves the machine to the processes
+# that are waited for. Fails, and says what it waited for, when the time is over: three times as many
+# seconds, because the machine may have other work.
 wait_for() {
     local limit=$(($1 * 3)) begun=${EPOCHREALTIME/./} end took
     end=$((begun + limit * 1000000))
@@ -194,7 +195,7 @@ wait_for() {
             show_cluster >&2
             return 1
         fi
-        sleep "0.$(printf '%06d' $((took < 100000 ? 100000 : took < 500000 ? took : 500000)))"
+        sleep "0.$(printf '%06d' $((took < 50000 ? 100000 : took < 250000 ? 2 * took : 500000)))"
         begun=${EPOCHREALTIME/./}
     done
 }
