@@ -22,8 +22,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/port.h \
     agent/reserve_file.c \
     agent/reserve_file.h \
-    agent/roles.c \
-    agent/roles.h \
+    agent/agent.c \
+    agent/agent.h \
     agent/run_dir.c \
     agent/run_dir.h \
     agent/srun_port.c \

@@ -24,7 +24,7 @@
 #include "agent/options.h"
 #include "agent/paths.h"
 #include "agent/place.h"
-#include "agent/roles.h"
+#include "agent/agent.h"
 #include "agent/supervise.h"
 #include "agent/workers/workers.h"
 #include "common/conf_file.h"
@@ -43,8 +43,8 @@ struct run {
     struct conf *conf;
     struct policy policy;
     struct place place;
-    struct roles_options roles_options;
-    struct roles *roles;                   /* NULL: not begun yet */
+    struct agent_options agent_options;
+    struct agent *agent;                   /* NULL: not begun yet */
     struct agent_handover *agent_handover; /* NULL: nobody starts this agent again */
     uv_signal_t term, interrupt;
     char *address, *state_dir, *checkpoint_dir, *cluster, *user;
@@ -102,7 +102,7 @@ static void on_signal(uv_signal_t *handle, int number)
 {
     struct run *run = handle->data;
 
-    roles_leave(run->roles, number == SIGINT ? "interrupted" : "terminated");
+    agent_leave(run->agent, number == SIGINT ? "interrupted" : "terminated");
 }
 
 static char *first_step_node(void)
@@ -140,7 +140,7 @@ static struct leader_options describe_lead(struct run *run)
         .node = run->place.node,
         .nodeid = run->place.nodeid,
         .base_nodes = run->place.nodes,
-        .slots = run->roles_options.member.slots,
+        .slots = run->agent_options.member.slots,
         .label = run->options.label,
         .fail_pattern = run->options.fail_pattern,
         .early_start = run->options.early_start,
@@ -160,14 +160,14 @@ static int start_leader(struct run *run, struct error *err)
         return -1;
     if (getcwd(run->cwd, sizeof(run->cwd)) == NULL)
         return error_set(err, "current directory: %s", strerror(errno));
-    lead = run->roles_options.lead;
+    lead = run->agent_options.lead;
     lead.address = run->address;
     lead.slurm_user = run->slurm_user;
     lead.cwd = run->cwd;
     lead.state_dir = run->state_dir;
     lead.checkpoint_dir = run->checkpoint_dir;
     lead.umask = umask(077);
-    return roles_lead(run->roles, &lead, err);
+    return agent_lead(run->agent, &lead, err);
 }
 
 /* ELASTIC_LEADER=ADDRESS:PORT and ELASTIC_BASE=JOB.RESTARTS, from the leader that submitted this
@@ -176,7 +176,7 @@ static int read_leader(struct run *run, struct error *err)
 {
     const char *leader = getenv("ELASTIC_LEADER"), *base = getenv("ELASTIC_BASE");
     const char *colon = leader != NULL ? strrchr(leader, ':') : NULL;
-    struct member_options *m = &run->roles_options.member;
+    struct member_options *m = &run->agent_options.member;
 
     if (colon == NULL || base == NULL ||
         sscanf(base, "%u.%u", &m->base_job, &m->base_restarts) != 2)
@@ -190,7 +190,7 @@ static int read_leader(struct run *run, struct error *err)
 
 static int start(struct run *run, struct error *err)
 {
-    struct member_options *m = &run->roles_options.member;
+    struct member_options *m = &run->agent_options.member;
     char *first;
 
     m->node = run->place.node;
@@ -228,15 +228,15 @@ static int start(struct run *run, struct error *err)
     m->agent_handover = run->agent_handover;
     m->address = run->address;
     run->user = user_name();
-    run->roles_options.lead = describe_lead(run);
-    run->roles = roles_create(&run->loop, &run->roles_options, on_done, run);
-    if (run->roles == NULL)
+    run->agent_options.lead = describe_lead(run);
+    run->agent = agent_create(&run->loop, &run->agent_options, on_done, run);
+    if (run->agent == NULL)
         return error_set(err, "out of memory");
     if (m->base && run->place.nodeid == 0 &&
         (run->agent_handover == NULL || run->agent_handover->starts == 1) &&
         start_leader(run, err) != 0)
         return -1;
-    return roles_join(run->roles, err);
+    return agent_join(run->agent, err);
 }
 
 static int run_loop(struct run *run)
@@ -257,7 +257,7 @@ static int run_loop(struct run *run)
         return 1;
     }
     uv_run(&run->loop, UV_RUN_DEFAULT);
-    roles_destroy(run->roles);
+    agent_destroy(run->agent);
     uv_loop_close(&run->loop);
     return run->code;
 }

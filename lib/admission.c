@@ -118,7 +118,7 @@ static int no_memory(struct admission_changes *changes, struct error *err)
     return error_set(err, "out of memory");
 }
 
-/* ---- base jobs ---- */
+/* ---- base jobs ------------------------------------------------------------------------------- */
 
 /* The text of an option in a job's environment; NULL: the job says nothing. */
 static const char *value_text(const struct admission_env *env, const struct policy_option *option)
@@ -262,7 +262,7 @@ int admission_base(const struct conf *conf, const struct admission_request *requ
     return rc;
 }
 
-/* ---- extensions ---- */
+/* ---- extensions ------------------------------------------------------------------------------ */
 
 #define MARKER "elastic-extension-of="
 
@@ -530,7 +530,7 @@ int admission_extension(const struct conf *conf, const struct admission_request 
     return rc;
 }
 
-/* ---- updates ---- */
+/* ---- updates --------------------------------------------------------------------------------- */
 
 int admission_update(const struct admission_update *update, struct error *err)
 {

@@ -27,7 +27,7 @@ const struct policy_option policy_options[] = {
 _Static_assert(sizeof(policy_options) / sizeof(policy_options[0]) <= POLICY_OPTIONS_MAX,
                "raise POLICY_OPTIONS_MAX");
 
-/* ---- one value, by the kind of its option ---- */
+/* ---- one value, by the kind of its option ---------------------------------------------------- */
 
 /* The value of an option of a kind that is an int. */
 static int *int_of(struct policy *policy, const struct policy_option *option)
@@ -134,7 +134,7 @@ static void set_builtin(struct policy *policy, const struct policy_option *optio
     *int_of(policy, option) = option->builtin;
 }
 
-/* ---- layers ---- */
+/* ---- layers ---------------------------------------------------------------------------------- */
 
 void policy_init(struct policy *policy)
 {
@@ -165,7 +165,7 @@ void policy_defaults(struct policy *policy)
     }
 }
 
-/* ---- values from text ---- */
+/* ---- values from text ------------------------------------------------------------------------ */
 
 /* " of seconds", or nothing where the option has no unit. */
 static const char *of_unit(const struct policy_option *option, char *buf, size_t size)
@@ -380,7 +380,7 @@ int policy_option_set(struct policy *policy, const struct policy_option *option,
     return error_set(err, "%s can only be given in a policy file", option->json);
 }
 
-/* ---- options by name ---- */
+/* ---- options by name ------------------------------------------------------------------------- */
 
 const struct policy_option *policy_find(const char *name)
 {
@@ -436,7 +436,7 @@ char *policy_option_variable(const char *option, char *buf, size_t size)
     return buf;
 }
 
-/* ---- values as text ---- */
+/* ---- values as text -------------------------------------------------------------------------- */
 
 static void write_signal(FILE *out, int number)
 {

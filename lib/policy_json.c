@@ -17,7 +17,7 @@ static const char *entry_text(json_object *entry)
     return json_object_to_json_string_ext(entry, JSON_C_TO_STRING_PLAIN);
 }
 
-/* ---- values from a policy file ---- */
+/* ---- values from a policy file --------------------------------------------------------------- */
 
 /* A string without NUL, or NULL: what can be treated like the text of an option. */
 static const char *plain_string(json_object *value)
@@ -208,7 +208,7 @@ int policy_parse_json(struct policy *policy, const char *text, size_t len, struc
     return rc;
 }
 
-/* ---- values to JSON ---- */
+/* ---- values to JSON -------------------------------------------------------------------------- */
 
 static json_object *pools_to_json(const struct policy *policy)
 {

@@ -164,7 +164,8 @@ static void on_ready(void *arg)
         member_send(group->member, attempt_message(group, "ready"));
 }
 
-/* A worker that has just ended is told of as an end. It does not make the others unable to go on. */
+/* A worker that has just ended is told of as an end. It does not make the others unable to go
+ * on. */
 static void say_live(const struct group *group, json_object *msg)
 {
     json_object_object_add(msg, "live", json_object_new_boolean(workers_said_live(group->workers)));

@@ -253,7 +253,7 @@ void clock_reach(uint64_t when)
         it.now = when;
 }
 
-/* ---- what a process costs ---- */
+/* ---- what a process costs -------------------------------------------------------------------- */
 
 static uint64_t measured_ns;
 

@@ -2,7 +2,7 @@
 /* Nodes, and the agents on them: what elasticrun's main() and the process that watches it do. */
 #include <signal.h>
 
-#include "agent/roles.h"
+#include "agent/agent.h"
 #include "common/link.h"
 #include "tests/sim/sim.h"
 
@@ -86,9 +86,9 @@ static void finish(void *arg)
     if (host->state == HOST_ENDED)
         return;
     host_now = host;
-    roles_destroy(host->roles);
+    agent_destroy(host->agent);
     host_now = NULL;
-    host->roles = NULL;
+    host->agent = NULL;
     trace("%-5s ends with %d", host_name(host), host->code);
     host_end(host, false);
 }
@@ -108,11 +108,11 @@ static const char *const environment[] = {"SLURM_STEP_ID=0", NULL};
 
 static void describe(struct host *host)
 {
-    struct roles_options *o = calloc(1, sizeof(*o));
+    struct agent_options *o = calloc(1, sizeof(*o));
     const struct job *base = host->base ? host->job : host->job->of;
 
     MUST(o != NULL);
-    host->roles_options = o;
+    host->agent_options = o;
     o->lead = (struct leader_options){
         .job = base->id,
         .restarts = base->restarts,
@@ -152,21 +152,21 @@ static void take_leader_address(struct host *host)
 {
     const char *colon = strrchr(host->job->leader, ':');
 
-    host->roles_options->member.port = atoi(colon + 1);
-    host->roles_options->member.address = strndup(host->job->leader,
+    host->agent_options->member.port = atoi(colon + 1);
+    host->agent_options->member.address = strndup(host->job->leader,
                                                   (size_t)(colon - host->job->leader));
 }
 
 static int begin_leader(struct host *host, struct error *err)
 {
-    struct leader_options lead = host->roles_options->lead;
+    struct leader_options lead = host->agent_options->lead;
 
     lead.address = host->node->name;
     lead.cwd = "/";
     lead.state_dir = "/nowhere";
     lead.checkpoint_dir = "/nowhere";
     lead.umask = 077;
-    return roles_lead(host->roles, &lead, err);
+    return agent_lead(host->agent, &lead, err);
 }
 
 static void begin(void *arg)
@@ -177,13 +177,13 @@ static void begin(void *arg)
     describe(host);
     if (!host->base)
         take_leader_address(host);
-    host->roles = roles_create(&host->loop, host->roles_options, on_done, host);
-    MUST(host->roles != NULL);
+    host->agent = agent_create(&host->loop, host->agent_options, on_done, host);
+    MUST(host->agent != NULL);
     trace("%-5s elasticrun starts (job %u, %s)", host_name(host), host->job->id,
           host->base ? "base" : "extension");
     if (host->base && host->nodeid == 0 && host->handover->starts == 1)
         MUST(begin_leader(host, &err) == 0);
-    MUST(roles_join(host->roles, &err) == 0);
+    MUST(agent_join(host->agent, &err) == 0);
 }
 
 struct host *host_start(struct node *node, struct job *job, int nodeid,
@@ -280,13 +280,13 @@ static void on_sigterm(void *arg)
 {
     struct host *host = arg;
 
-    if (host->roles != NULL && !host->done)
-        roles_leave(host->roles, "terminated");
+    if (host->agent != NULL && !host->done)
+        agent_leave(host->agent, "terminated");
 }
 
 void host_signal(struct host *host)
 {
-    if (host->state != HOST_ENDED && host->roles != NULL)
+    if (host->state != HOST_ENDED && host->agent != NULL)
         clock_in(0, host, on_sigterm, host);
 }
 

@@ -27,7 +27,7 @@ struct link;
 struct link_server;
 struct meeting;
 struct node;
-struct roles;
+struct agent;
 struct workers;
 
 #define MS      UINT64_C(1000)
@@ -131,8 +131,8 @@ struct host {
     int waiting; /* events in its name */
     struct event **missed;
     int missed_count;
-    struct roles *roles;
-    struct roles_options *roles_options;
+    struct agent *agent;
+    struct agent_options *agent_options;
     struct agent_handover *handover; /* kept by the process that watches it; NULL: none */
     void (*notice)(const char *from, void *arg); /* its node is reclaimed */
     void *notice_arg;

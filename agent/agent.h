@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What one elasticrun is in its job: always a member, and the leader, or one that may lead if
+/* The agent: what one elasticrun is in its job. It is always a member. It leads, or may lead if
  * the leader is lost. */
-#ifndef ELASTIC_ROLES_H
-#define ELASTIC_ROLES_H
+#ifndef ELASTIC_AGENT_AGENT_H
+#define ELASTIC_AGENT_AGENT_H
 
 #include <uv.h>
 
@@ -10,10 +10,10 @@
 #include "agent/member/member.h"
 #include "lib/error.h"
 
-struct roles;
+struct agent;
 
-struct roles_options {
-    /* What is the same for whoever leads the job. The rest comes from roles_lead(), or from the
+struct agent_options {
+    /* What is the same for whoever leads the job. The rest comes from agent_lead(), or from the
      * leader before. */
     struct leader_options lead;
     struct member_options
@@ -22,16 +22,16 @@ struct roles_options {
 
 /* Nothing is begun yet. done(code, arg) is called once, from the loop, when neither member nor
  * leader has anything left to do. What options point to must
- * outlive the roles. NULL: out of memory. */
-struct roles *roles_create(uv_loop_t *loop, const struct roles_options *options,
+ * outlive the agent. NULL: out of memory. */
+struct agent *agent_create(uv_loop_t *loop, const struct agent_options *options,
                            void (*done)(int code, void *arg), void *arg);
 /* Be the job's first leader. */
-int roles_lead(struct roles *roles, const struct leader_options *options, struct error *err);
+int agent_lead(struct agent *agent, const struct leader_options *options, struct error *err);
 /* Be a member: of the leader at options' address, or of the own one. */
-int roles_join(struct roles *roles, struct error *err);
+int agent_join(struct agent *agent, struct error *err);
 /* Slurm or the user has told this process to end. */
-void roles_leave(struct roles *roles, const char *reason);
+void agent_leave(struct agent *agent, const char *reason);
 /* Free; only when the loop has nothing left to do. NULL is accepted. */
-void roles_destroy(struct roles *roles);
+void agent_destroy(struct agent *agent);
 
 #endif
