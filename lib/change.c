@@ -9,7 +9,6 @@
 #include <string.h>
 
 #define ASSEMBLE_LIMIT 120.0 /* seconds for the nodes of the base to join */
-#define TAKEOVER_LIMIT 2.0   /* seconds for voters to join */
 #define TAKEOVER_LOOK  0.05  /* seconds between two looks at who has joined */
 #define LOOK_AGAIN     1.0   /* seconds until a leader that may not act looks again */
 #define LEAVE_SETTLE   0.05  /* seconds for nodes that Slurm calls with the first: one change */
@@ -17,7 +16,7 @@
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static change_handler joined, leaving, released, reclaimed, stop, stop_running, stop_aborted,
-    stop_finishing, stop_without_world, failed_because, reason, deposed, watch, elsewhere;
+    stop_finishing, stop_without_world, failed_because, reason, deposed, watch, promotion_unneeded;
 
 /* What happens in which phase. The first row that fits is taken; `phases` are those in which the
  * row holds, `next` those in which it may end, besides the one that it began in. A fact without a
@@ -73,7 +72,7 @@ static const struct row table[] = {
      hold_on_held},
     {PHASE(HOLDING), CHANGE_FACT_GONE, PHASE(DRAINING) | AFTER_ABORT, gone_holding},
     {PHASE(HOLDING), CHANGE_FACT_TIME, 0, time_holding},
-    {PHASES_LEAVING, CHANGE_FACT_GONE, AFTER_ABORT, gone_leaving},
+    {PHASES_EMPTYING, CHANGE_FACT_GONE, AFTER_ABORT, gone_leaving},
     {PHASE(DRAINING) | PHASE(SAVING), CHANGE_FACT_TIME, PHASE(KILLING), time_draining},
     {PHASE(KILLING), CHANGE_FACT_TIME, 0, time_killing},
     {PHASE(SETTLING), CHANGE_FACT_TIME, AFTER_DRAIN, time_settling},
@@ -106,7 +105,7 @@ static const struct row table[] = {
     {ANY, CHANGE_FACT_STOP, 0, stop},
     {ANY, CHANGE_FACT_FAIL, AFTER_ABORT, failed_because},
     {ANY, CHANGE_FACT_REASON, 0, reason},
-    {ANY, CHANGE_FACT_PROMOTED, 0, elsewhere},
+    {ANY, CHANGE_FACT_PROMOTED, 0, promotion_unneeded},
     {ANY, CHANGE_FACT_DEPOSED, PHASE(ENDING), deposed},
     {ANY, CHANGE_FACT_WATCH, 0, watch},
 };
@@ -414,7 +413,7 @@ static void stop(struct change *c, struct change_member *m, const struct change_
     c->stop.told = true;
     if (!c->stop.wanted)
         begin_stop(c, fact->text);
-    /* DRAINING ends in form(), STARTING in form_on_ready(): both look at stopping. */
+    /* DRAINING ends in form(), STARTING in form_on_ready(): both look at stop.wanted. */
 }
 
 static void stop_running(struct change *c, struct change_member *m, const struct change_fact *fact)
@@ -485,7 +484,8 @@ static void watch(struct change *c, struct change_member *m, const struct change
 }
 
 /* A search for flushed snapshots has ended, and its result is not needed any more. */
-static void elsewhere(struct change *c, struct change_member *m, const struct change_fact *fact)
+static void promotion_unneeded(struct change *c, struct change_member *m,
+                               const struct change_fact *fact)
 {
     (void)m;
     (void)fact;
@@ -509,7 +509,7 @@ struct change *change_create(const struct change_options *options, double now)
     if (options->term == 0)
         return c;
     c->attempts = (options->term & 0x3ff) << 20; /* no number is given twice */
-    c->due.assembled = now + TAKEOVER_LIMIT;
+    c->due.assembled = now + TAKEOVER_MAX;
     c->pause_from = now;
     set_next_reason(c, "the leading node was lost");
     set_phase(c, CHANGE_TAKING_OVER, TAKEOVER_LOOK);

@@ -7,10 +7,12 @@
  * function changes the state and appends actions. The leader carries the actions out when the
  * function has returned, so that nothing is entered twice.
  *
- * ASSEMBLING ──► RESERVING ──► STARTING ──► RUNNING ──► HOLDING ──► DRAINING ──► RESERVING …
- *                                             │  ▲          │
- *                                             │  └─ SWITCHING ◄── ABORTED      (live mode)
- *                                             └──────────────────────► FINISHING ──► ENDING
+ * In restart mode:
+ *   RESERVING ──► STARTING ──► RUNNING ──► HOLDING ──► DRAINING ──► RESERVING …
+ *                                 └──► a worker fails: KILLING ──────┘
+ * In live mode:
+ *   RUNNING ──► HOLDING ──► SWITCHING ──► RUNNING
+ *      └──► a worker fails: ABORTED ──► SWITCHING ──► RUNNING
  *
  * doc/internals/change.md has the whole table in words. All times are seconds on one clock. */
 #ifndef ELASTIC_CHANGE_H
@@ -144,7 +146,7 @@ enum change_fact_kind {
     CHANGE_FACT_PARKED,     /* attempt, live, signature */
     CHANGE_FACT_UNPREPARED, /* attempt, text */
     CHANGE_FACT_READY,      /* generation */
-    CHANGE_FACT_LISTENING,  /* generation: rank 0 can be connected to */
+    CHANGE_FACT_LISTENING,  /* generation: rank 0 listens, or is not waited for any longer */
     CHANGE_FACT_BEGUN,      /* generation */
     CHANGE_FACT_STEPPING,   /* generation, live, signature, gate, aware */
     CHANGE_FACT_AT_WORK,    /* it makes no steps that we see, and works all the same */

@@ -250,7 +250,7 @@ void form_on_ready(struct change *c, struct change_member *m, const struct chang
         begin_change(c);
 }
 
-/* Rank 0 listens: the other workers may connect. */
+/* Rank 0 listens, or is not waited for any longer: the other workers may connect. */
 void form_on_listening(struct change *c, struct change_member *m, const struct change_fact *fact)
 {
     if (!is_of_world(c, m, fact))
@@ -308,7 +308,7 @@ static bool is_waited_for(const struct change *c, const struct change_member *m)
 {
     if (is_in_phase(c, PHASES_RESERVING))
         return m->next_place == 0 && m->there;
-    return has_workers_left(m) && (is_in_phase(c, PHASES_LEAVING) || !m->answered);
+    return has_workers_left(m) && (is_in_phase(c, PHASES_EMPTYING) || !m->answered);
 }
 
 void lose_silent(struct change *c, const char *why)

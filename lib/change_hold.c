@@ -252,7 +252,7 @@ void hold_on_drained(struct change *c, struct change_member *m, const struct cha
     m->state = CHANGE_DRAINED;
     decide(c, 0);
     release_idle(c);
-    if (is_in_phase(c, PHASE(RUNNING) | PHASES_LEAVING | PHASES_STARTING))
+    if (is_in_phase(c, PHASE(RUNNING) | PHASES_EMPTYING | PHASES_STARTING))
         check_drained(c);
     else if (c->phase == CHANGE_HOLDING && !m->answered)
         note_held(c, m, fact); /* it ended before the hold reached it */

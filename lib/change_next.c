@@ -212,7 +212,7 @@ void next_again(struct change *c)
     if (c->next.world == NULL || next_is_usable(c))
         return;
     next_discard(c);
-    if (is_in_phase(c, PHASE(HOLDING) | PHASES_LEAVING) && !c->stop.wanted && next_is_early(c))
+    if (is_in_phase(c, PHASE(HOLDING) | PHASES_EMPTYING) && !c->stop.wanted && next_is_early(c))
         next_begin(c);
 }
 

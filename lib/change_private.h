@@ -16,6 +16,8 @@
 
 #include "lib/change.h"
 
+#define TAKEOVER_MAX 2.0 /* seconds for all members that are left to join a new leader */
+
 struct change {
     const struct change_options *options;
     struct change_actions *out; /* of the fact that is being worked on */
@@ -118,7 +120,7 @@ bool is_in_phase(const struct change *c, unsigned phases); /* of PHASE() */
     (PHASE(ASSEMBLING) | PHASE(TAKING_OVER) | PHASE(WAITING) | PHASE(REPLACING))
 #define PHASES_STARTING  (PHASE(STARTING) | PHASE(SWITCHING))
 #define PHASES_RESERVING (PHASE(RESERVING) | PHASE(PROMOTING))
-#define PHASES_LEAVING   (PHASE(DRAINING) | PHASE(KILLING) | PHASE(SETTLING) | PHASE(SAVING))
+#define PHASES_EMPTYING  (PHASE(DRAINING) | PHASE(KILLING) | PHASE(SETTLING) | PHASE(SAVING))
 #define PHASES_OVER      (PHASE(FINISHING) | PHASE(ENDING))
 
 /* It has a place in the present world, and its link is up. */

@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-#define ASSEMBLE_MAX 2.0 /* seconds for all members that are left to join … */
-#define ASSEMBLE_MIN 0.5 /* … of which extensions count if they were in the world that is lost */
+/* Seconds in which extensions count only if they were in the world that is lost. */
+#define ASSEMBLE_MIN 0.5
 #define LOOK_AGAIN   0.05
 #define WAIT_LIMIT   120.0 /* seconds for a first world, as for a job that starts */
 #define WAIT_MARGIN  0.1
@@ -158,7 +158,7 @@ static void conclude(struct change *c)
 
 void takeover_on_time(struct change *c, struct change_member *m, const struct change_fact *fact)
 {
-    double began = c->due.assembled - ASSEMBLE_MAX;
+    double began = c->due.assembled - TAKEOVER_MAX;
     int base = 0;
 
     (void)m;

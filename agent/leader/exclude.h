@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What faults leave behind: nodes that are left out for a while, and how many failures count
- * against
- * --max-restarts. */
+ * against --max-restarts. */
 #ifndef ELASTIC_AGENT_LEADER_EXCLUDE_H
 #define ELASTIC_AGENT_LEADER_EXCLUDE_H
 

@@ -77,7 +77,7 @@ const struct pool *extensions_pool(const struct leader *leader)
 {
     const struct policy *policy = leader->options->policy;
 
-    /* Pools are asked in the user's order; what a second one adds comes with mixed pools. */
+    /* Only the first of the user's pools is asked so far. */
     return policy->pool_count > 0 ? conf_pool(leader->options->conf, policy->pools[0]) : NULL;
 }
 

@@ -16,7 +16,7 @@ void requeue_destroy(struct requeue *requeue);
 void requeue_watch(struct leader *leader);
 /* The job is about to end because of a fault. */
 void requeue_after_fault(struct leader *leader);
-/* Nobody works any more. True: Slurm is being asked, and change_dismiss() follows. */
+/* Nobody works any more. True: Slurm is being asked, and end_dismiss() follows. */
 bool requeue_instead(struct leader *leader);
 /* Is the job to go back into the queue when it ends? */
 bool requeue_wanted(const struct leader *leader);

@@ -420,8 +420,6 @@ const struct job_info *slurm_look_base(const struct leader *leader)
     return leader->slurm_look->base;
 }
 
-/* ---- an extension that Slurm takes ----------------------------------------------------------- */
-
 /* ---- life ------------------------------------------------------------------------------------ */
 
 struct slurm_look *slurm_look_create(void)

@@ -54,7 +54,7 @@ bool srun_is_looked_for(const struct leader *leader);
 bool srun_is_lost(const struct leader *leader);
 /* The member's output goes through the leader, if srun does not read it. */
 void srun_lost_tell(struct leader *leader, struct leader_member *m);
-/* All is over. True: Slurm is still to be told, and leader_handle_closed() follows. */
+/* All is over. True: Slurm is still to be told, and end_look() is called again. */
 bool srun_lost_ends(struct leader *leader);
 
 #endif

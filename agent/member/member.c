@@ -2,8 +2,8 @@
 /* The agent half of elasticrun (member.h).
  *
  * A member does what the leader says and decides only two things by itself. When the leader is
- * gone, it stops its workers and ends; an extension's nodes go back to Slurm. When Slurm wants the
- * node, it tells the leader at once. */
+ * gone, it looks for the next leader (join.c). When Slurm wants the node, it tells the leader at
+ * once. */
 #include "agent/member/member_internal.h"
 
 #include <signal.h>
