@@ -23,6 +23,7 @@
 #include "agent/options.h"
 #include "agent/paths.h"
 #include "agent/roles.h"
+#include "agent/successor.h"
 #include "agent/supervise.h"
 #include "agent/workers/workers.h"
 #include "common/conf_file.h"
@@ -428,7 +429,8 @@ static int start(struct run *run, struct error *err)
     run->agreed = true;
     m->agent_handover = run->agent_handover;
     m->address = run->address;
-    run->user = user_name();
+    if (m->base && run->place.nodeid <= SUCCESSORS_MAX) /* others never lead */
+        run->user = user_name();
     run->roles_options.lead = describe_lead(run);
     run->roles = roles_create(&run->loop, &run->roles_options, on_done, run);
     if (run->roles == NULL)
