@@ -20,11 +20,12 @@
 #include <sodium.h>
 #include <uv.h>
 
+#include "agent/agent.h"
 #include "agent/job_policy.h"
 #include "agent/options.h"
 #include "agent/paths.h"
 #include "agent/place.h"
-#include "agent/agent.h"
+#include "agent/successor.h"
 #include "agent/supervise.h"
 #include "agent/workers/workers.h"
 #include "common/conf_file.h"
@@ -227,7 +228,9 @@ static int start(struct run *run, struct error *err)
     run->agreed = true;
     m->agent_handover = run->agent_handover;
     m->address = run->address;
-    run->user = user_name();
+    /* Other agents never lead. */
+    if (m->base && run->place.nodeid <= SUCCESSORS_MAX)
+        run->user = user_name();
     run->agent_options.lead = describe_lead(run);
     run->agent = agent_create(&run->loop, &run->agent_options, on_done, run);
     if (run->agent == NULL)

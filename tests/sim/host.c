@@ -169,11 +169,20 @@ static int begin_leader(struct host *host, struct error *err)
     return agent_lead(host->agent, &lead, err);
 }
 
+static void never_began(void *arg)
+{
+    host_end(arg, false);
+}
+
 static void begin(void *arg)
 {
     struct host *host = arg;
     struct error err = {""};
 
+    if (host->job->state != SLURM_RUNNING) { /* no step of a job that is ending begins */
+        clock_in(0, NULL, never_began, host);
+        return;
+    }
     describe(host);
     if (!host->base)
         take_leader_address(host);

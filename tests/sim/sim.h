@@ -358,7 +358,10 @@ const char *fault_target(const char *word);
 
 /* Run the scenario in that file. Returns 0 if it holds. */
 int scenario_run(const char *path, uint64_t seed, char *why, size_t size);
-/* Run a random history. */
+/* Run a random history. Seeds from there on are those of pairs of faults within one change: so
+ * many there are. */
+#define PAIRS_FROM (UINT64_C(1) << 40)
+#define PAIRS      15000
 int history_run(uint64_t seed, char *why, size_t size);
 
 /* What many agents cost: prints one row. */

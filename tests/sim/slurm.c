@@ -304,7 +304,7 @@ static void grace_over(void *arg)
 
 void slurm_preempt(struct job *job, uint64_t for_how_long)
 {
-    if (job->state != SLURM_RUNNING || job->preempted != 0)
+    if (job->state != SLURM_RUNNING || job->preempted != 0 || is_down)
         return;
     trace("slurm job %u is preempted", job->id);
     job->preempted = clock_now();
@@ -325,6 +325,8 @@ static void kill_wait_over(void *arg)
 
 void slurm_cancel(struct job *job)
 {
+    if (is_down)
+        return;
     if (job->state == SLURM_PENDING) {
         job->count = 0;
         end_job(job, "CANCELLED");
