@@ -212,13 +212,15 @@ struct call {
 static void answer(void *arg)
 {
     struct host *host = arg;
-    struct slurm_work *item = host->queue;
+    struct slurm_work *item = host->queue, copy = *item;
 
     host->queue = item->next;
     host->asking = false;
     if (host->queue != NULL)
         start_first(host, clock_now());
-    item->done(item->arg);
+    if (item->owned)
+        free(item);
+    copy.done(copy.arg);
 }
 
 static void ask(void *arg)
@@ -261,6 +263,16 @@ void slurm_queue(uv_loop_t *loop, struct slurm_work *item)
     *end = item;
     if (!host->asking)
         start_first(host, clock_now());
+}
+
+int slurm_ask(uv_loop_t *loop, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+{
+    struct slurm_work *item = calloc(1, sizeof(*item));
+
+    MUST(item != NULL);
+    *item = (struct slurm_work){.work = work, .done = done, .arg = arg, .owned = true};
+    slurm_queue(loop, item);
+    return 0;
 }
 
 struct later {
