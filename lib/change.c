@@ -71,10 +71,11 @@ static const struct row table[] = {
     {PHASE(HOLDING), CHANGE_FACT_HELD, PHASE(DRAINING) | PHASE(SWITCHING) | AFTER_DRAIN,
      hold_on_held},
     {PHASE(HOLDING), CHANGE_FACT_GONE, PHASE(DRAINING) | AFTER_ABORT, gone_holding},
-    {PHASE(HOLDING), CHANGE_FACT_TIME, 0, time_holding},
+    {PHASE(HOLDING), CHANGE_FACT_TIME, PHASE(DRAINING) | PHASE(SWITCHING) | AFTER_DRAIN,
+     time_holding},
     {PHASES_EMPTYING, CHANGE_FACT_GONE, AFTER_ABORT, gone_leaving},
     {PHASE(DRAINING) | PHASE(SAVING), CHANGE_FACT_TIME, PHASE(KILLING), time_draining},
-    {PHASE(KILLING), CHANGE_FACT_TIME, 0, time_killing},
+    {PHASE(KILLING), CHANGE_FACT_TIME, AFTER_DRAIN, time_killing},
     {PHASE(SETTLING), CHANGE_FACT_TIME, AFTER_DRAIN, time_settling},
 
     /* It is aborted. */
@@ -372,6 +373,10 @@ static void leaving(struct change *c, struct change_member *m, const struct chan
         return; /* the job ends: CHANGE_FACT_STOP follows */
     if (m->notice == CHANGE_CALLED)
         c->due.settled = c->now + LEAVE_SETTLE;
+    /* Workers that leave already have only the time that Slurm gives this node. */
+    if (is_in_phase(c, PHASE(DRAINING) | PHASE(SAVING)) && m->place >= 0 &&
+        c->now + grace_of(c) < c->deadline)
+        set_deadline(c, grace_of(c));
     if ((m->place < 0 && !is_on_its_way(m)) || c->world == NULL ||
         (m->notice == CHANGE_CALLED && m->state == CHANGE_DRAINED)) {
         if (!m->released)

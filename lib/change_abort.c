@@ -85,8 +85,10 @@ static void part_members(struct change *c)
 {
     FOR_MEMBERS(c, m)
     {
-        if (m->state == CHANGE_AWAITED)
-            m->state = CHANGE_DEPARTING; /* no worker goes on to that step */
+        if (m->state == CHANGE_AWAITED) {
+            kill_workers(c, m); /* no worker goes on to that step */
+            begin_departure(c, m);
+        }
         if (m->place < 0)
             continue;
         if (is_left(m)) {

@@ -20,6 +20,7 @@
 #define FAULT_GRACE  3.0  /* for survivors of a fault: they are stuck, SIGTERM is a courtesy */
 #define KILL_LIMIT   10.0 /* seconds to reap what has been killed */
 #define GRACE_MARGIN 2.0  /* seconds of Slurm's grace time that are kept for leaving */
+#define ASK_AGAIN    0.2  /* seconds until a leader that may not act asks again */
 #define TERM_SETTLE  1.0  /* seconds for the reason of a SIGTERM that no agent has sent */
 
 /* ---- stopping workers ------------------------------------------------------------------------ */
@@ -354,7 +355,7 @@ static void agree(struct change *c)
         return;
     set_phase(c, CHANGE_DRAINING, left);
     if (sum.running == 0) {
-        check_drained(c);
+        /* There is nobody to tell. */
     } else if (finished > 0) {
         /* Some workers are through, and so the others are about to be: a world that ends is not
          * changed any more. */
@@ -367,14 +368,26 @@ static void agree(struct change *c)
     } else {
         run_to(c, sum.step);
     }
+    check_drained(c); /* workers that have answered may have ended since */
 }
 
-void agree_if_answered(struct change *c)
+static bool all_have_answered(const struct change *c)
 {
     FOR_MEMBERS(c, m)
     if (has_workers_left(m) && !m->answered)
+        return false;
+    return true;
+}
+
+/* A leader that was stopped while workers were held may have been followed by another one. */
+void agree_if_answered(struct change *c)
+{
+    if (!all_have_answered(c))
         return;
-    agree(c);
+    if (may_act(c))
+        agree(c);
+    else
+        set_deadline(c, ASK_AGAIN);
 }
 
 void note_held(struct change *c, struct change_member *m, const struct change_fact *fact)
@@ -396,6 +409,10 @@ void time_holding(struct change *c, struct change_member *m, const struct change
 {
     (void)m;
     (void)fact;
+    if (all_have_answered(c)) {
+        agree(c);
+        return;
+    }
     set_deadline(c, HOLD_LIMIT);
     lose_silent(c, "no answer to hold");
 }
@@ -414,7 +431,9 @@ void time_killing(struct change *c, struct change_member *m, const struct change
     (void)m;
     (void)fact;
     set_deadline(c, KILL_LIMIT);
-    lose_silent(c, "its workers could not be killed");
+    check_drained(c);
+    if (c->phase == CHANGE_KILLING)
+        lose_silent(c, "its workers could not be killed");
 }
 
 void time_settling(struct change *c, struct change_member *m, const struct change_fact *fact)

@@ -23,8 +23,10 @@
 
 static struct world *build_world(struct change *c, const int *order, int size)
 {
-    struct world *world = world_create(
-        (c->generation > 0 ? c->generation : c->options->last_generation) + 1, size);
+    /* A leader that follows another one may know of fewer generations than the file. */
+    int last = c->generation > c->options->last_generation ? c->generation
+                                                           : c->options->last_generation;
+    struct world *world = world_create(last + 1, size);
     const struct change_member *first = find_member(c, order[0]);
 
     if (world == NULL)

@@ -489,6 +489,12 @@ void roster_link_closed(struct leader *leader, struct link *link, const char *wh
 
 static void on_silence(uv_timer_t *timer);
 
+/* The leader's own member is silent when the leader is: both are one process. */
+static bool is_own(const struct leader *leader, const struct leader_member *m)
+{
+    return m->base && m->nodeid == leader->options->nodeid;
+}
+
 /* The timer is due when somebody could have been silent for too long, not before: an idle job is
  * not to wake up for nothing. */
 static void watch(struct leader *leader)
@@ -499,7 +505,7 @@ static void watch(struct leader *leader)
     for (int i = 0; i < roster_count(leader); i++) {
         const struct leader_member *m = roster_at(leader, i);
 
-        if (m->link != NULL && m->last_heard + limit < due)
+        if (m->link != NULL && !is_own(leader, m) && m->last_heard + limit < due)
             due = m->last_heard + limit;
     }
     leader->roster->silence_due = due;
@@ -518,7 +524,7 @@ static void on_silence(uv_timer_t *timer)
     for (int i = roster_count(leader) - 1; i >= 0; i--) {
         struct leader_member *m = roster_at(leader, i);
 
-        if (m->link == NULL)
+        if (m->link == NULL || is_own(leader, m))
             continue;
         if (late)
             m->last_heard = now;

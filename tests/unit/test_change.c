@@ -310,6 +310,81 @@ static void test_lost_node_is_replaced(void **state)
     job_end(&job);
 }
 
+/* The last answer to hold is the end of a node, and all other nodes have ended since they answered. */
+static void test_all_end_while_held(void **state)
+{
+    struct job job;
+    struct change_fact held;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_RESTART);
+    job_join(&job, false);
+    job_plan(&job);
+    in_phase(&job, "HOLDING");
+    held = job_fact(&job, CHANGE_FACT_HELD, 1);
+    held.generation = 1;
+    held.held = (struct change_held){1, 1, 1, 0, 40};
+    job_feed(&job, &held);
+    for (int id = 1; id <= 2; id++) {
+        failed_exit(&job, id, 0, 0);
+        job_say(&job, CHANGE_FACT_DRAINED, id);
+    }
+    assert_true(job.finished);
+    assert_int_equal(job.code, 0);
+    job_end(&job);
+}
+
+/* A leader that was stopped while workers were held asks whether it still leads. */
+static void test_held_without_lease(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_RESTART);
+    job_join(&job, false);
+    job_plan(&job);
+    job_forget(&job);
+    job.may_act = false;
+    job_hold(&job, 41);
+    said(&job, "");
+    in_phase(&job, "HOLDING");
+    job_pass(&job, 3);
+    said(&job, "");
+    job.may_act = true;
+    job_pass(&job, 1.5);
+    said(&job, "RUN_TO 1, RUN_TO 2");
+    job_end(&job);
+}
+
+/* Slurm takes a node while its workers leave for another reason: they have only its grace time. */
+static void test_called_while_draining(void **state)
+{
+    struct job job;
+    struct change_fact leaving;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_RESTART);
+    job_join(&job, false);
+    job_plan(&job);
+    job_hold(&job, 9);
+    job_leave(&job);
+    job_start(&job);
+    job_pass(&job, 100);
+    leaving = job_fact(&job, CHANGE_FACT_RECLAIMED, 3);
+    job_feed(&job, &leaving);
+    job.target = 2;
+    job_plan(&job);
+    job_hold(&job, 20);
+    in_phase(&job, "DRAINING");
+    assert_true(change_deadline(job.change) > job.now + 500);
+    leaving = job_fact(&job, CHANGE_FACT_LEAVING, 3);
+    leaving.notice = CHANGE_CALLED;
+    leaving.grace = 15;
+    job_feed(&job, &leaving);
+    assert_true(change_deadline(job.change) <= job.now + 13);
+    job_end(&job);
+}
+
 /* ---- live mode ------------------------------------------------------------------------------- */
 
 static void test_live_grow(void **state)
@@ -415,6 +490,33 @@ static void test_live_last_step_is_lost(void **state)
     job_forget(&job);
     job_tell(&job, CHANGE_FACT_GONE, 3);
     said(&job, "ABORT 1, ABORT 2, STORE_END, RELAY, NEXT 1, NEXT 2, BEGIN_WORLD");
+    job_end(&job);
+}
+
+/* Workers that leave are not needed any more when the world is aborted before their last step. */
+static void test_live_leavers_are_killed(void **state)
+{
+    struct job job;
+    struct change_fact leaving;
+
+    (void)state;
+    begin_trained(&job, "1:4", CHANGE_AUTO);
+    warm_newcomer(&job);
+    job_plan(&job);
+    job_hold(&job, 12);
+    job_ready(&job);
+    job_step(&job);
+    job_pass(&job, 100);
+    leaving = job_fact(&job, CHANGE_FACT_LEAVING, 3);
+    leaving.notice = CHANGE_CALLED;
+    job_feed(&job, &leaving);
+    job_pass(&job, 0.1);
+    job_plan(&job);
+    job_hold(&job, 90);
+    job_forget(&job);
+    failed_exit(&job, 2, 0, SIGKILL);
+    said(&job, "CAUSE, ABORT 1, SIGNAL 2, SIGNAL 3, STORE_END, RELAY, NEXT 1, BEGIN_WORLD");
+    assert_int_equal(change_member(job.change, 3)->state, CHANGE_DEPARTING);
     job_end(&job);
 }
 
@@ -665,11 +767,15 @@ int main(void)
         cmocka_unit_test(test_all_end),
         cmocka_unit_test(test_all_end_and_an_agent_dies),
         cmocka_unit_test(test_lost_node_is_replaced),
+        cmocka_unit_test(test_called_while_draining),
+        cmocka_unit_test(test_held_without_lease),
+        cmocka_unit_test(test_all_end_while_held),
         cmocka_unit_test(test_live_grow),
         cmocka_unit_test(test_live_shrink),
         cmocka_unit_test(test_live_worker_dies),
         cmocka_unit_test(test_live_below_min),
         cmocka_unit_test(test_live_last_step_is_lost),
+        cmocka_unit_test(test_live_leavers_are_killed),
         cmocka_unit_test(test_live_does_not_come_out),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_lease_is_not_held),
