@@ -45,6 +45,7 @@ static struct world *build_world(struct change *c, const int *order, int size)
     world->kind = strdup(c->kind);
     world->reason = strdup(c->reason);
     world->restarts = c->faults;
+    world_fold(world);
     return world;
 }
 

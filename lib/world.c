@@ -58,10 +58,25 @@ struct world *world_create(int generation, int node_count)
     return world;
 }
 
+static void unfold(struct world *world)
+{
+    free(world->folded_names);
+    free(world->folded_slots);
+    world->folded_names = world->folded_slots = NULL;
+}
+
+void world_fold(struct world *world)
+{
+    unfold(world);
+    world->folded_names = world_fold_names(world, true);
+    world->folded_slots = world_fold_slots(world);
+}
+
 void world_destroy(struct world *world)
 {
     if (world == NULL)
         return;
+    unfold(world);
     for (int i = 0; i < world->node_count; i++)
         free(world->nodes[i].name);
     free(world->nodes);
@@ -81,6 +96,7 @@ int world_set_node(struct world *world, int index, const char *name, int slots)
     copy = strdup(name);
     if (copy == NULL)
         return -1;
+    unfold(world);
     free(world->nodes[index].name);
     world->nodes[index].name = copy;
     world->nodes[index].slots = slots;
@@ -138,8 +154,13 @@ json_object *world_to_json(const struct world *world)
 
     add_int(msg, "gen", world->generation);
     add_int(msg, "world", world_size(world));
-    add_list(msg, "nodes", world_fold_names(world, true));
-    add_list(msg, "slots", world_fold_slots(world));
+    if (world->folded_names != NULL && world->folded_slots != NULL) {
+        add_string(msg, "nodes", world->folded_names);
+        add_string(msg, "slots", world->folded_slots);
+    } else {
+        add_list(msg, "nodes", world_fold_names(world, true));
+        add_list(msg, "slots", world_fold_slots(world));
+    }
     add_string(msg, "master_addr", world->master_addr);
     add_int(msg, "master_port", world->master_port);
     add_int(msg, "restarts", world->restarts);

@@ -31,11 +31,17 @@ struct world {
     char *master_addr;
     int master_port;
     int restarts; /* faults so far; never resizes */
+
+    /* world_fold(): the lists of a message, so that it is not made anew for each node; NULL: they
+     * have not been folded. */
+    char *folded_names, *folded_slots;
 };
 
 struct world *world_create(int generation, int node_count);
 void world_destroy(struct world *world);
 int world_set_node(struct world *world, int index, const char *name, int slots);
+/* All nodes have been set: many messages will be made. Without memory nothing is folded. */
+void world_fold(struct world *world);
 
 /* Can it be the name of a node? 1 to 253 of [A-Za-z0-9._-], and '-' not first. NULL cannot. */
 bool world_name_ok(const char *name);

@@ -20,6 +20,9 @@
 #include "agent/leader/slurm_look.h"
 #include "agent/leader/submit.h"
 
+#define MANY_MEMBERS 64
+#define PLAN_PAUSE   1e-4 /* seconds for each member, between two plans for many */
+
 /* ---- the description ------------------------------------------------------------------------- */
 
 static struct plan_member describe_member(struct leader *leader, const struct leader_member *m,
@@ -150,6 +153,7 @@ static void on_evaluate(uv_timer_t *timer)
     struct leader *leader = timer->data;
     struct plan_output out;
 
+    leader->planned_at = leader_now(leader);
     if (change_is_ending(leader->change) || !lease_may_act(leader) ||
         change_phase(leader->change) == CHANGE_TAKING_OVER)
         return;
@@ -170,10 +174,22 @@ static void on_evaluate(uv_timer_t *timer)
     plan_clear(&out);
 }
 
+/* A plan looks at all members. When each of very many says something, not each is followed by a
+ * plan of its own. */
+static double pause_after_plan(const struct leader *leader)
+{
+    int count = roster_count(leader);
+
+    return count > MANY_MEMBERS ? count * PLAN_PAUSE : 0;
+}
+
 void decide_later(struct leader *leader, double seconds)
 {
-    uint64_t ms = seconds <= 0 ? 0 : (uint64_t)(seconds * 1000) + 1;
+    double least = leader->planned_at + pause_after_plan(leader) - leader_now(leader);
+    uint64_t ms;
 
+    seconds = seconds > least ? seconds : least;
+    ms = seconds <= 0 ? 0 : (uint64_t)(seconds * 1000) + 1;
     if (uv_is_closing((uv_handle_t *)&leader->evaluate))
         return;
     if (uv_is_active((uv_handle_t *)&leader->evaluate) &&

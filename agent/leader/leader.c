@@ -229,8 +229,8 @@ static struct link_server *listen_or_take_over(struct leader *leader, struct err
     };
 
     if (options->server == NULL)
-        return link_server_create(leader->loop, &server, &messages_handlers, leader, err);
-    link_server_lead(options->server, &messages_handlers, leader);
+        return link_server_create(leader->loop, &server, &messages_handlers, &leader->nobody, err);
+    link_server_lead(options->server, &messages_handlers, &leader->nobody);
     return options->server;
 }
 
@@ -249,6 +249,7 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     leader->arg = arg;
     decide_forget_setback(leader);
     leader->facts_end = &leader->facts;
+    leader->nobody.leader = leader;
     if (create_parts(leader, err) != 0 ||
         (leader->server = listen_or_take_over(leader, err)) == NULL) {
         destroy_parts(leader);

@@ -9,18 +9,19 @@
 
 #include "agent/leader/leader.h"
 #include "agent/leader/pmix_relay.h"
+#include "agent/leader/roster.h"
 #include "agent/output.h"
 #include "common/link.h"
 #include "common/slurm_client.h"
 #include "lib/change.h"
 
-struct leader_member;
 struct waiting_fact;
 
 struct leader {
     uv_loop_t *loop;
     const struct leader_options *options;
     struct link_server *server;
+    struct link_owner nobody; /* of links on which nobody has joined */
     struct output *output;
     uv_timer_t evaluate; /* plan (again) */
     uv_timer_t deadline; /* of the change of worlds; at the end: look what is left */
@@ -53,6 +54,7 @@ struct leader {
     struct pmix_relay next_relay; /* of the world that is being prepared */
 
     /* The plan (decide.c). */
+    double planned_at;   /* when it was last asked for */
     double last_setback; /* since then growth waits; < 0: it does not */
     int last_increments; /* of the last extension that was asked for */
     char why_size[200], why_not_more[240];

@@ -109,9 +109,10 @@ static void on_open(struct link *link, void *arg)
 
 static void on_message(struct link *link, json_object *msg, void *arg)
 {
-    struct leader *leader = arg;
+    const struct link_owner *owner = arg;
+    struct leader *leader = owner->leader;
+    struct leader_member *m = owner->member;
     const char *type = json_get_string(msg, "t");
-    struct leader_member *m = roster_by_link(leader, link);
     bool control = strcmp(link_role(link), LINK_ROLE_CONTROL) == 0;
     enum sender sender = control ? CONTROL : m != NULL ? MEMBER : AGENT;
     const struct message *message;
@@ -136,7 +137,11 @@ static void on_message(struct link *link, json_object *msg, void *arg)
 
 static void on_link_closed(struct link *link, const char *why, void *arg)
 {
-    roster_link_closed(arg, link, why);
+    const struct link_owner *owner = arg;
+
+    (void)link;
+    if (owner->member != NULL)
+        roster_link_closed(owner->leader, owner->member, why);
 }
 
 const struct link_handlers messages_handlers = {
@@ -144,6 +149,10 @@ const struct link_handlers messages_handlers = {
 
 void leader_adopt(struct leader *leader, struct link *link, json_object *said)
 {
-    for (size_t i = 0; i < json_object_array_length(said); i++)
-        on_message(link, json_object_array_get_idx(said, i), leader);
+    for (size_t i = 0; i < json_object_array_length(said); i++) {
+        struct leader_member *m = roster_by_link(leader, link);
+
+        on_message(link, json_object_array_get_idx(said, i),
+                   m != NULL ? &m->owner : &leader->nobody);
+    }
 }

@@ -139,6 +139,7 @@ void roster_lose(struct leader *leader, struct leader_member *member, const char
         if (!member->base)
             roster_send_release(member, why);
         member->link = NULL;
+        link_set_arg(link, &leader->nobody);
         link_close(link, why);
     }
     if (leader_has_ended(leader)) {
@@ -302,6 +303,8 @@ static struct leader_member *add_member(struct leader *leader, struct link *link
     }
     m->id = ++roster->next_id;
     m->link = link;
+    m->owner = (struct link_owner){leader, m};
+    link_set_arg(link, &m->owner);
     m->job = join->job;
     m->restarts = join->restarts;
     m->base = join->base;
@@ -391,6 +394,7 @@ void roster_join(struct leader *leader, struct link *link, json_object *msg)
     log_debug("node %s of job %u joins", m->node, m->job);
     post_join(leader, m, msg);
     if (m->part == NULL) {
+        link_set_arg(link, &leader->nobody);
         member_free(leader->roster->members[--leader->roster->count]);
         link_close(link, "out of memory");
         return;
@@ -475,12 +479,8 @@ void roster_beat(struct leader *leader, struct leader_member *m, json_object *ms
     facts_beat(leader, m, msg);
 }
 
-void roster_link_closed(struct leader *leader, struct link *link, const char *why)
+void roster_link_closed(struct leader *leader, struct leader_member *m, const char *why)
 {
-    struct leader_member *m = roster_by_link(leader, link);
-
-    if (m == NULL)
-        return;
     m->link = NULL;
     roster_lose(leader, m, why);
 }

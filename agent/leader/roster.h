@@ -14,9 +14,16 @@
 struct leader;
 struct roster;
 
+/* What a link is told apart by: the argument of its handlers. */
+struct link_owner {
+    struct leader *leader;
+    struct leader_member *member; /* NULL: nobody has joined on it */
+};
+
 struct leader_member {
     int id;
     struct link *link; /* NULL: lost */
+    struct link_owner owner;
     char *node;
     uint32_t job, restarts;
     bool base;
@@ -53,8 +60,8 @@ struct leader_member *roster_by_link(const struct leader *leader, const struct l
 int roster_base_lost(const struct leader *leader);
 /* The member is gone. Its link is closed, if there is one. */
 void roster_lose(struct leader *leader, struct leader_member *member, const char *why);
-/* The link has ended, whoever it was with. */
-void roster_link_closed(struct leader *leader, struct link *link, const char *why);
+/* The member's link has ended. */
+void roster_link_closed(struct leader *leader, struct leader_member *m, const char *why);
 /* Members that are gone are forgotten, if nothing waits for them. */
 void roster_prune(struct leader *leader);
 /* "welcome": the member is told all that its agent has to know. keep: its workers may be of use. */
