@@ -310,7 +310,7 @@ static void test_lost_node_is_replaced(void **state)
     job_end(&job);
 }
 
-/* The last answer to hold is the end of a node, and all other nodes have ended since they answered. */
+/* The last answer to hold is the end of a node, and all others have ended since they answered. */
 static void test_all_end_while_held(void **state)
 {
     struct job job;

@@ -69,7 +69,9 @@ static void test_a_lease(void **state)
     assert_int_equal(lease_look(&lease, 0, 1, true, false, &wait), LEASE_CLAIM);
 }
 
-/* ---- a base of agents, links that break, agents that stop, and a file system on which a term can be claimed once */
+/* ---- a base of agents --------------------------------------------------------------------- */
+
+/* Links break, agents stop, and a term can be claimed once on the file system. */
 
 #define NODES_MAX 6
 #define BEAT      0.5

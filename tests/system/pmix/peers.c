@@ -6,7 +6,8 @@
  * a line for each order:
  *   notify RANGE LABEL COUNT   events, RANGE a number of PMIx's or "to:RANK"
  *   count LABEL                log how many with that label have come
- *   control ACTION TARGETS     ACTION terminate, kill, pause, resume, both or a signal's number, TARGETS ranks with commas, "all" or "none"
+ *   control ACTION TARGETS     ACTION: terminate, kill, pause, resume, both, a signal's number;
+ *                              TARGETS: ranks with commas, "all" or "none"
  *   table KEY                  what a query tells of processes
  *   exit STATUS */
 #include <signal.h>

@@ -5,7 +5,8 @@
  *   probe query KEY[@NAMESPACE]...   "KEY: VALUE" lines, of one query; a worker's or a tool's
  *   probe lookup KEY                 "KEY: VALUE", of a tool
  *   probe unpublish KEY              of a tool
- *   probe MODE... [query...]         one after the other, see below; each prints "MODE RANK: ok" or what is wrong */
+ *   probe MODE... [query...]   one after the other, see below; each prints "MODE RANK: ok", or
+ *                              what is wrong */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
