@@ -208,7 +208,8 @@ static void release(struct link *link)
         return;
     /* Another handler may own the server since this link was in its list. */
     if (link->server != NULL && link->announced)
-        link->server->handlers.closed(link, link->why, link->server->arg);
+        link->server->handlers.closed(link, link->why,
+                                      link->own_arg ? link->arg : link->server->arg);
     else if ((link->announced || link->dialer != NULL) && link->handlers.closed != NULL)
         link->handlers.closed(link, link->why, link->arg);
     if (link->server != NULL)
@@ -574,6 +575,7 @@ void link_describe_peer(struct link *link)
 
 void link_set_arg(struct link *link, void *arg)
 {
+    link->own_arg = true;
     link->arg = arg;
 }
 

@@ -75,6 +75,7 @@ struct link {
     uv_loop_t *loop;
     struct link_handlers handlers;
     void *arg;
+    bool own_arg; /* link_set_arg() has been called */
     enum link_state state;
     struct link_server *server; /* NULL: client, or adopted */
     struct dialer *dialer;      /* NULL: server, or adopted */

@@ -82,8 +82,10 @@ def train(log_dir, seconds, each_step=lambda: None, after_step=lambda state: Non
 
         return announce
 
+    from slurm_elastic import _sharing
+
     live.dist.init_process_group = announced(live.dist.init_process_group, "form")
-    live.pass_state = announced(live.pass_state, "transfer")
+    _sharing.pass_state = announced(_sharing.pass_state, "transfer")
     training = undisturbed.Training()
     training.models.register_buffer("padding", torch.zeros(PADDING))
     sampler = training.sampler
