@@ -148,11 +148,23 @@ static void tell(struct leader *leader, const struct request *request)
     leader_send(m, msg);
 }
 
+static void tell_ended(struct leader *leader)
+{
+    struct request *ended;
+
+    while ((ended = requests_ended(leader->allocation->requests)) != NULL) {
+        if (ended->state == REQUEST_DONE &&
+            (ended->kind == REQUEST_RELEASE || ended->goal > leader->allocation->target))
+            leader->allocation->target = ended->goal;
+        tell(leader, ended);
+        request_free(ended);
+    }
+}
+
 void allocation_update(struct leader *leader)
 {
     struct request_situation now;
     const struct request *current;
-    struct request *ended;
     double next;
     char **held;
 
@@ -177,21 +189,17 @@ void allocation_update(struct leader *leader)
     /* Told when there is a world that can hear it. */
     if (change_phase(leader->change) == CHANGE_RUNNING && !has_begun(leader))
         decide_later(leader, BEGIN_LIMIT);
-    while (change_phase(leader->change) == CHANGE_RUNNING &&
-           (change_stopping(leader->change) || has_begun(leader)) &&
-           (ended = requests_ended(leader->allocation->requests)) != NULL) {
-        if (ended->state == REQUEST_DONE &&
-            (ended->kind == REQUEST_RELEASE || ended->goal > leader->allocation->target))
-            leader->allocation->target = ended->goal;
-        tell(leader, ended);
-        request_free(ended);
-    }
+    if (change_phase(leader->change) == CHANGE_RUNNING && has_begun(leader))
+        tell_ended(leader);
 }
 
 void allocation_stop(struct leader *leader)
 {
     requests_fail_all(leader->allocation->requests, "the job is ending");
     allocation_update(leader);
+    /* The workers are about to be told to save: they can still hear it. */
+    if (change_world(leader->change) != NULL)
+        tell_ended(leader);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
