@@ -9,8 +9,8 @@
 #include <string.h>
 
 #define ASSEMBLE_LIMIT 120.0 /* seconds for the nodes of the base to join */
-#define TAKEOVER_LOOK  0.05  /* seconds between two looks at who has joined */
 #define LOOK_AGAIN     1.0   /* seconds until a leader that may not act looks again */
+#define WAIT_MARGIN    0.1   /* seconds: the plan says first that it has waited long enough */
 #define LEAVE_SETTLE   0.05  /* seconds for nodes that Slurm calls with the first: one change */
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -159,12 +159,24 @@ void set_deadline(struct change *c, double seconds)
     c->deadline = seconds > 0 ? c->now + seconds : 0;
 }
 
+double fault_wait(const struct change *c)
+{
+    return c->options->policy->fault_wait + WAIT_MARGIN;
+}
+
+void gave_up(struct change *c, const char *unknown)
+{
+    act_text(c, CHANGE_SAY_ERROR, NULL, "%s; gave up after %.0f s",
+             c->why_size[0] != '\0' ? c->why_size : unknown, c->now - c->phase_since);
+    requeue(c);
+}
+
 void set_phase(struct change *c, enum change_phase phase, double seconds)
 {
     c->phase = phase;
     c->phase_since = c->now;
-    FOR_MEMBERS(c, m)
-    m->answered = false;
+    FOR_MEMBERS (c, m)
+        m->answered = false;
     set_deadline(c, seconds);
 }
 

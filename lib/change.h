@@ -331,7 +331,6 @@ const struct change_member *change_member_at(const struct change *change, int in
 
 bool change_is_left(const struct change_member *m); /* its notice is not CHANGE_STAYS */
 bool change_stopping(const struct change *change);
-bool change_fatal(const struct change *change); /* it is of no use to start workers again */
 int change_faults(const struct change *change); /* so far */
 int change_nodes_before_loss(const struct change *change, double *replace_until);
 /* When the present world began; < 0: there has been none. ready: its workers were executed. */
@@ -340,7 +339,6 @@ double change_ready_at(const struct change *change);
 const char *change_kind(const struct change *change);           /* of the change under way */
 const char *change_reason(const struct change *change);         /* in one line */
 const char *change_newcomer_error(const struct change *change); /* "": none was refused */
-int change_next_size(const struct change *change);
 /* Why there will be another change; "": nothing is known. */
 const char *change_next_reason(const struct change *change);
 /* The last extension job that Slurm has taken since the last change; 0: none. */

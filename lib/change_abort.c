@@ -27,7 +27,6 @@
 #define OUT_LATE     0.5  /* seconds by which a timer of ours is late when the loop was kept */
 #define SWITCH_LIMIT 60.0 /* seconds beyond a step for a planned change */
 #define LEAVE_LIMIT  30.0 /* seconds to leave when the job ends meanwhile */
-#define WAIT_MARGIN  0.1  /* seconds: the plan says first that it has waited long enough */
 #define LOOK_AGAIN   1.0  /* seconds, while newcomers start, which have a limit of their own */
 
 static double longer(double a, double b)
@@ -54,8 +53,7 @@ static bool can_live_on(const struct change *c)
         (!is_in_phase(c, PHASE(ABORTED) | PHASE(RUNNING) | PHASE(HOLDING) | PHASES_STARTING) &&
          !is_ending(c)))
         return false;
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         if (m->place >= 0 && m->completed > m->early)
             return false; /* the training is over where that worker was */
         if (is_left(m) && !m->live)
@@ -83,8 +81,7 @@ static void drop(struct change *c, struct change_member *m)
 
 static void part_members(struct change *c)
 {
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         if (m->state == CHANGE_AWAITED) {
             kill_workers(c, m); /* no worker goes on to that step */
             begin_departure(c, m);
@@ -106,8 +103,8 @@ bool abort_world(struct change *c)
     bool ends = c->stop.wanted;
     int code = c->stop.code;
 
-    FOR_MEMBERS(c, m)
-    m->failed = m->failed || (m->place >= 0 && m->early > 0);
+    FOR_MEMBERS (c, m)
+        m->failed = m->failed || (m->place >= 0 && m->early > 0);
     if (!can_live_on(c))
         return false;
     if (c->failure.known && !ends) {
@@ -124,7 +121,7 @@ bool abort_world(struct change *c)
     act_text(c, CHANGE_SAY_DEBUG, NULL, "aborted: %s", c->reason);
     part_members(c);
     act(c, CHANGE_STORE_END, NULL);
-    set_phase(c, CHANGE_ABORTED, c->options->policy->fault_wait + WAIT_MARGIN);
+    set_phase(c, CHANGE_ABORTED, fault_wait(c));
     if (ends)
         abort_end(c, code); /* what the workers that are left have is not lost */
     else
@@ -156,8 +153,7 @@ void abort_if_early(struct change *c)
     const struct change_member *early = NULL;
     bool asked = false;
 
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         if (m->place >= 0 && m->early > 0)
             early = m;
         asked = asked || (is_left(m) && m->asks);
@@ -181,17 +177,16 @@ void abort_on_beat(struct change *c, struct change_member *m, const struct chang
 
 static bool others_have_state(const struct change *c, const struct change_member *m)
 {
-    FOR_MEMBERS(c, each)
-    if (each != m && is_left(each) && each->stateful)
-        return true;
+    FOR_MEMBERS (c, each)
+        if (each != m && is_left(each) && each->stateful)
+            return true;
     return false;
 }
 
 /* Slurm wants these nodes back, whether or not there will be another world. */
 static void let_leave(struct change *c)
 {
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         bool save;
 
         if (!is_left(m) || m->notice == CHANGE_STAYS)
@@ -209,9 +204,9 @@ static double rest_of_step(const struct change *c)
 {
     uint32_t slowest = 0;
 
-    FOR_MEMBERS(c, m)
-    if (is_left(m) && m->slowest > slowest)
-        slowest = m->slowest;
+    FOR_MEMBERS (c, m)
+        if (is_left(m) && m->slowest > slowest)
+            slowest = m->slowest;
     return OUT_FACTOR * slowest / 1000.0;
 }
 
@@ -270,9 +265,7 @@ void abort_leaver_gone(struct change *c, struct change_member *m)
         return;
     begin_departure(c, m);
     set_next_reason(c, "node %s was lost before its last step", m->node);
-    c->fault = true;
-    abort_or_kill(c);
-    check_drained(c);
+    break_off(c);
 }
 
 /* ---- workers that do not come out ------------------------------------------------------------ */
@@ -283,8 +276,7 @@ static int fail_missing(struct change *c, char *names, size_t size)
     int missing = 0;
 
     names[0] = '\0';
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         if (!is_left(m) || m->answered)
             continue;
         m->failed = true;
@@ -296,18 +288,18 @@ static int fail_missing(struct change *c, char *names, size_t size)
 
 static struct change_member *find_awaited(const struct change *c)
 {
-    FOR_MEMBERS(c, m)
-    if (m->state == CHANGE_AWAITED)
-        return m;
+    FOR_MEMBERS (c, m)
+        if (m->state == CHANGE_AWAITED)
+            return m;
     return NULL;
 }
 
 /* Is there a worker in the new world already that has the state? */
 static bool is_state_safe(const struct change *c)
 {
-    FOR_MEMBERS(c, m)
-    if (is_left(m) && m->answered && m->stateful)
-        return true;
+    FOR_MEMBERS (c, m)
+        if (is_left(m) && m->answered && m->stateful)
+            return true;
     return false;
 }
 
@@ -352,8 +344,7 @@ bool abort_end(struct change *c, int code)
     c->stop.wanted = c->saved_only = true;
     c->stop.code = code;
     next_discard(c);
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         if (!is_left(m))
             continue;
         tell_leave(c, m, m->stateful && !saves);
@@ -372,8 +363,6 @@ void time_aborted(struct change *c, struct change_member *m, const struct change
         set_deadline(c, LOOK_AGAIN);
         return;
     }
-    act_text(c, CHANGE_SAY_ERROR, NULL, "%s; gave up after %.0f s",
-             c->why_size[0] != '\0' ? c->why_size : "too few nodes", c->now - c->phase_since);
-    requeue(c);
+    gave_up(c, "too few nodes");
     abort_end(c, 1);
 }

@@ -5,10 +5,9 @@
 
 #include <stdio.h>
 
-#define STEP_WAIT   60.0 /* growth waits until the present world has made a step, at most so long */
-#define FORM_WAIT   10.0 /* any change waits until live workers have met, at most so long */
-#define LOOK_AGAIN  0.5
-#define WAIT_MARGIN 0.1
+#define STEP_WAIT  60.0 /* growth waits until the present world has made a step, at most so long */
+#define FORM_WAIT  10.0 /* any change waits until live workers have met, at most so long */
+#define LOOK_AGAIN 0.5
 
 static void note_plan(struct change *c, const struct plan_output *plan)
 {
@@ -24,8 +23,8 @@ static bool has_assembled(const struct change *c)
 {
     int base = 0;
 
-    FOR_MEMBERS(c, m)
-    base += m->base;
+    FOR_MEMBERS (c, m)
+        base += m->base;
     return c->generation > 0 || base >= c->options->base_nodes || c->options->term > 0;
 }
 
@@ -38,7 +37,7 @@ void decide_without_world(struct change *c, struct change_member *m, const struc
     if (plan->replaces && c->phase != CHANGE_ASSEMBLING) {
         /* Below MIN there is all of that time again, if more nodes are lost meanwhile. */
         c->phase = CHANGE_REPLACING;
-        set_deadline(c, c->replace.until - c->now + c->options->policy->fault_wait + WAIT_MARGIN);
+        set_deadline(c, c->replace.until - c->now + fault_wait(c));
     } else if (c->phase == CHANGE_REPLACING) {
         c->phase = CHANGE_WAITING;
     }
@@ -50,10 +49,7 @@ void time_without_world(struct change *c, struct change_member *m, const struct 
 {
     (void)m;
     (void)fact;
-    act_text(c, CHANGE_SAY_ERROR, NULL, "%s; gave up after %.0f s",
-             c->why_size[0] != '\0' ? c->why_size : "no member has joined",
-             c->now - c->phase_since);
-    requeue(c);
+    gave_up(c, "no member has joined");
     finish(c, 1);
 }
 
@@ -69,9 +65,9 @@ void decide_aborted(struct change *c, struct change_member *m, const struct chan
 /* A world that ends need not grow any more. */
 static bool any_completed(const struct change *c)
 {
-    FOR_MEMBERS(c, m)
-    if (m->place >= 0 && m->completed > 0)
-        return true;
+    FOR_MEMBERS (c, m)
+        if (m->place >= 0 && m->completed > 0)
+            return true;
     return false;
 }
 
@@ -87,9 +83,9 @@ static bool is_forming(const struct change *c)
  * and Slurm does not wait for a node that it drains. */
 static bool is_pressed(const struct change *c)
 {
-    FOR_MEMBERS(c, m)
-    if (m->place >= 0 && (!m->there || m->reclaimed || m->notice == CHANGE_CALLED))
-        return true;
+    FOR_MEMBERS (c, m)
+        if (m->place >= 0 && (!m->there || m->reclaimed || m->notice == CHANGE_CALLED))
+            return true;
     return false;
 }
 
@@ -103,10 +99,10 @@ static bool is_urgent(struct change *c, const struct plan_output *plan)
 /* Would that world leave out only nodes whose workers have all ended with 0? */
 static bool only_done_go(const struct change *c, const struct plan_output *plan)
 {
-    FOR_MEMBERS(c, m)
-    if (drops(m, plan->order, plan->size) &&
-        (m->state == CHANGE_IN_WORLD || m->completed < m->slots))
-        return false;
+    FOR_MEMBERS (c, m)
+        if (drops(m, plan->order, plan->size) &&
+            (m->state == CHANGE_IN_WORLD || m->completed < m->slots))
+            return false;
     return true;
 }
 

@@ -9,7 +9,6 @@
 #define RESERVE_LIMIT 5.0
 #define START_LIMIT   60.0 /* seconds to execute all workers' commands (slow file systems) */
 #define FINISH_LOOK   0.2  /* seconds between two looks at the lease, when all is over */
-#define WAIT_MARGIN   0.1  /* seconds: the plan says first that it has waited long enough */
 
 /* ---- what the change is called --------------------------------------------------------------- */
 
@@ -18,8 +17,8 @@ void describe(struct change *c, int size)
     int newcomers = 0, current = c->world != NULL ? c->world->node_count : 0;
     const char *kind = size > current ? "grow" : "shrink";
 
-    FOR_MEMBERS(c, m)
-    newcomers += m->place < 0 && m->there;
+    FOR_MEMBERS (c, m)
+        newcomers += m->place < 0 && m->there;
     if (c->stop.wanted)
         kind = "stop";
     else if (c->generation == 0)
@@ -56,10 +55,10 @@ void update_reason(struct change *c)
 /* A node that Slurm has been promised is given back as soon as nothing of ours needs it. */
 void release_idle(struct change *c)
 {
-    FOR_MEMBERS(c, m)
-    if (m->notice != CHANGE_STAYS && !m->base && !m->released && m->there && !is_on_its_way(m) &&
-        (m->place < 0 || m->state == CHANGE_DRAINED))
-        release(c, m, "left the world");
+    FOR_MEMBERS (c, m)
+        if (m->notice != CHANGE_STAYS && !m->base && !m->released && m->there &&
+            !is_on_its_way(m) && (m->place < 0 || m->state == CHANGE_DRAINED))
+            release(c, m, "left the world");
 }
 
 static void leave_place(struct change_member *m)
@@ -77,11 +76,11 @@ void wait_for_members(struct change *c, const char *why)
     next_discard(c);
     world_destroy(c->world);
     c->world = NULL;
-    FOR_MEMBERS(c, m)
-    leave_place(m);
+    FOR_MEMBERS (c, m)
+        leave_place(m);
     release_idle(c);
     act_text(c, CHANGE_SAY, NULL, "%s: waiting up to %.0f s for nodes", why, wait);
-    set_phase(c, CHANGE_WAITING, wait + WAIT_MARGIN);
+    set_phase(c, CHANGE_WAITING, fault_wait(c));
     decide(c, 0);
 }
 
@@ -105,8 +104,7 @@ void finish(struct change *c, int code)
 
 static void take_places(struct change *c)
 {
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         int place = m->next_place;
 
         leave_place(m);
@@ -151,8 +149,7 @@ static void start_world(struct change *c)
 {
     update_reason(c);
     enter_world(c, CHANGE_STARTING, START_LIMIT);
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         struct change_action *start;
 
         if (!takes_part(m))
@@ -236,13 +233,13 @@ void form_on_ready(struct change *c, struct change_member *m, const struct chang
     if (!is_of_world(c, m, fact))
         return;
     m->answered = true;
-    FOR_MEMBERS(c, each)
-    if (takes_part(each) && !each->answered)
-        return;
+    FOR_MEMBERS (c, each)
+        if (takes_part(each) && !each->answered)
+            return;
     /* No worker waits for a last step of these any more. */
-    FOR_MEMBERS(c, each)
-    if (each->state == CHANGE_AWAITED)
-        begin_departure(c, each);
+    FOR_MEMBERS (c, each)
+        if (each->state == CHANGE_AWAITED)
+            begin_departure(c, each);
     set_phase(c, CHANGE_RUNNING, 0);
     c->ready_at = c->now;
     decide(c, 0);
@@ -255,9 +252,9 @@ void form_on_listening(struct change *c, struct change_member *m, const struct c
 {
     if (!is_of_world(c, m, fact))
         return;
-    FOR_MEMBERS(c, each)
-    if (takes_part(each) && each != m)
-        act(c, CHANGE_OPEN, each)->generation = c->generation;
+    FOR_MEMBERS (c, each)
+        if (takes_part(each) && each != m)
+            act(c, CHANGE_OPEN, each)->generation = c->generation;
 }
 
 void form_on_begun(struct change *c, struct change_member *m, const struct change_fact *fact)

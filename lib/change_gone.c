@@ -38,10 +38,8 @@ void gone_reserving(struct change *c, struct change_member *m, const struct chan
 void gone_aborted(struct change *c, struct change_member *m, const struct change_fact *fact)
 {
     gone(c, m, fact);
-    if (m->place >= 0) {
-        abort_or_kill(c);
-        check_drained(c);
-    }
+    if (m->place >= 0)
+        break_off(c);
     after_gone(c, m);
 }
 
@@ -51,9 +49,7 @@ void gone_starting(struct change *c, struct change_member *m, const struct chang
     if (m->place < 0) {
         abort_leaver_gone(c, m);
     } else {
-        c->fault = true;
-        abort_or_kill(c);
-        check_drained(c);
+        break_off(c);
     }
     after_gone(c, m);
 }
@@ -64,9 +60,7 @@ void gone_holding(struct change *c, struct change_member *m, const struct change
     if (m->place >= 0 && m->state == CHANGE_DRAINED) {
         agree_if_answered(c);
     } else if (m->place >= 0) {
-        c->fault = true;
-        abort_or_kill(c);
-        check_drained(c);
+        break_off(c);
     }
     after_gone(c, m);
 }

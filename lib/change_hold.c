@@ -38,9 +38,9 @@ static void stop_member(struct change *c, const struct change_member *m, int sig
 /* notice: there is something worth saving, and programs are told in the way that they know. */
 static void send_stop(struct change *c, int signal, double grace, bool notice)
 {
-    FOR_MEMBERS(c, m)
-    if (has_workers_left(m))
-        stop_member(c, m, signal, grace, notice);
+    FOR_MEMBERS (c, m)
+        if (has_workers_left(m))
+            stop_member(c, m, signal, grace, notice);
 }
 
 void kill_workers(struct change *c, const struct change_member *m)
@@ -62,9 +62,9 @@ double grace_of(const struct change *c)
 {
     double grace = c->options->policy->grace;
 
-    FOR_MEMBERS(c, m)
-    if (m->notice != CHANGE_STAYS && m->grace > 0 && m->grace - GRACE_MARGIN < grace)
-        grace = m->grace - GRACE_MARGIN;
+    FOR_MEMBERS (c, m)
+        if (m->notice != CHANGE_STAYS && m->grace > 0 && m->grace - GRACE_MARGIN < grace)
+            grace = m->grace - GRACE_MARGIN;
     return grace < 1 ? 1 : grace;
 }
 
@@ -78,6 +78,13 @@ void abort_or_kill(struct change *c)
         c->pause_from = c->now;
     next_discard(c); /* what was planned did not know of this */
     kill_rest(c);
+}
+
+void break_off(struct change *c)
+{
+    c->fault = true;
+    abort_or_kill(c);
+    check_drained(c);
 }
 
 bool count_failure(struct change *c)
@@ -118,18 +125,18 @@ void fail(struct change *c, const char *why)
 
 static bool lost_some(const struct change *c)
 {
-    FOR_MEMBERS(c, m)
-    if (m->place >= 0 && (!m->there || m->notice != CHANGE_STAYS))
-        return true;
+    FOR_MEMBERS (c, m)
+        if (m->place >= 0 && (!m->there || m->notice != CHANGE_STAYS))
+            return true;
     return false;
 }
 
 /* Has the world ended because of a fault, or was a node lost while it ended? */
 static bool is_faulty(const struct change *c)
 {
-    FOR_MEMBERS(c, m)
-    if (m->place >= 0 && m->state == CHANGE_LOST && m->notice == CHANGE_STAYS && !m->released)
-        return true;
+    FOR_MEMBERS (c, m)
+        if (m->place >= 0 && m->state == CHANGE_LOST && m->notice == CHANGE_STAYS && !m->released)
+            return true;
     return c->fault;
 }
 
@@ -138,8 +145,9 @@ static bool is_faulty(const struct change *c)
 static void replace_lost(struct change *c)
 {
     c->replace.nodes = 0;
-    FOR_MEMBERS(c, m)
-    c->replace.nodes += m->place >= 0 && m->notice == CHANGE_STAYS && !m->released && !m->reclaimed;
+    FOR_MEMBERS (c, m)
+        c->replace.nodes += m->place >= 0 && m->notice == CHANGE_STAYS && !m->released &&
+                            !m->reclaimed;
     if (c->pause_from < 0)
         c->pause_from = c->now;
     c->replace.until = c->pause_from + c->options->policy->fault_wait;
@@ -156,8 +164,7 @@ static void drained(struct change *c)
         finish(c, c->stop.code); /* what they have left behind is a checkpoint, not a result */
         return;
     }
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         if (m->place < 0)
             continue;
         told += m->told;
@@ -190,9 +197,9 @@ void check_drained(struct change *c)
 {
     if (c->phase == CHANGE_ABORTED || c->world == NULL || is_in_phase(c, PHASES_OVER))
         return; /* its workers live on, or it has ended before */
-    FOR_MEMBERS(c, m)
-    if (has_workers_left(m))
-        return;
+    FOR_MEMBERS (c, m)
+        if (has_workers_left(m))
+            return;
     drained(c);
 }
 
@@ -263,8 +270,7 @@ void hold_on_drained(struct change *c, struct change_member *m, const struct cha
 
 static void run_to(struct change *c, uint64_t step)
 {
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         struct change_action *run;
 
         if (!takes_part(m))
@@ -277,8 +283,7 @@ static void run_to(struct change *c, uint64_t step)
 
 static void send_hold(struct change *c, double grace)
 {
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         struct change_action *hold;
 
         if (!has_workers_left(m))
@@ -296,8 +301,8 @@ void begin_change(struct change *c)
 
     if (c->stop.wanted)
         act(c, CHANGE_END_REQUESTS, NULL); /* before workers are told: they may wait for that */
-    FOR_MEMBERS(c, m)
-    c->fault = c->fault || (m->place >= 0 && m->state == CHANGE_LOST);
+    FOR_MEMBERS (c, m)
+        c->fault = c->fault || (m->place >= 0 && m->state == CHANGE_LOST);
     /* Workers do not look at their pages while they form a world, and to abort that loses
      * nothing. */
     c->fault = c->fault || (!c->stop.wanted && live_possible(c) && !change_all_stepping(c));
@@ -307,8 +312,7 @@ void begin_change(struct change *c)
     act_text(c, CHANGE_SAY_DEBUG, NULL, "change: %s: %s", c->kind, c->reason);
     c->pause_from = -1;
     if (c->fault) {
-        abort_or_kill(c);
-        check_drained(c);
+        break_off(c);
         return;
     }
     set_phase(c, CHANGE_HOLDING, HOLD_LIMIT);
@@ -326,8 +330,7 @@ static struct change_held sum_held(const struct change *c, int *finished)
     struct change_held sum = {0};
 
     *finished = 0;
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         if (m->place >= 0)
             *finished += m->completed;
         if (!takes_part(m))
@@ -373,9 +376,9 @@ static void agree(struct change *c)
 
 static bool all_have_answered(const struct change *c)
 {
-    FOR_MEMBERS(c, m)
-    if (has_workers_left(m) && !m->answered)
-        return false;
+    FOR_MEMBERS (c, m)
+        if (has_workers_left(m) && !m->answered)
+            return false;
     return true;
 }
 

@@ -22,8 +22,7 @@ bool live_possible(const struct change *c)
     if (c->options->mode == CHANGE_RESTART || c->world == NULL || c->stop.wanted || c->fault ||
         c->failure.known || !is_in_phase(c, PHASE(RUNNING) | PHASE(HOLDING)))
         return false;
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         if (m->place < 0)
             continue;
         if (!has_workers_left(m) || !m->live)
@@ -62,9 +61,9 @@ void live_require(struct change *c, const struct change_member *m)
  * forms, and the world with them. */
 static bool fits(const struct change *c, const struct change_member *newcomer)
 {
-    FOR_MEMBERS(c, m)
-    if (m->place >= 0 && m->signature != 0 && m->signature != newcomer->signature)
-        return false;
+    FOR_MEMBERS (c, m)
+        if (m->place >= 0 && m->signature != 0 && m->signature != newcomer->signature)
+            return false;
     return true;
 }
 
@@ -74,8 +73,7 @@ void live_prepare(struct change *c)
     /* No worker meets the others at a port: the agents serve a store. */
     c->next.world->master_port = c->world->master_port;
     c->next.reserved = true;
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         struct change_action *prepare;
 
         if (m->next_place < 0 || m->place >= 0 || is_newcomer(m))
@@ -119,9 +117,9 @@ void give_up_newcomers(struct change *c)
 
     snprintf(why, sizeof(why), "they did not come to their gates in %.0f s (newcomer_timeout)",
              c->options->newcomer_timeout);
-    FOR_MEMBERS(c, m)
-    if (m->next_place >= 0 && m->place < 0 && m->state != CHANGE_WARM)
-        refuse_newcomer(c, m, why);
+    FOR_MEMBERS (c, m)
+        if (m->next_place >= 0 && m->place < 0 && m->state != CHANGE_WARM)
+            refuse_newcomer(c, m, why);
     next_discard(c);
     decide(c, 0);
 }
@@ -160,8 +158,7 @@ void begin_departure(struct change *c, struct change_member *m)
 /* The workers of newcomers take their places. */
 static void enter_newcomers(struct change *c)
 {
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         struct change_action *enter;
 
         if (m->next_place < 0 || m->place >= 0)
@@ -180,8 +177,7 @@ static void enter_newcomers(struct change *c)
 void live_enter(struct change *c, enum change_action_kind kind, uint64_t step, double seconds)
 {
     update_reason(c);
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         struct change_action *next;
 
         if (m->place < 0)
@@ -241,7 +237,7 @@ bool live_on_departing(struct change *c, struct change_member *m, const struct c
 
 void live_watch(struct change *c)
 {
-    FOR_MEMBERS(c, m)
-    if (m->state == CHANGE_DEPARTING && c->now >= m->depart_by)
-        departed(c, m);
+    FOR_MEMBERS (c, m)
+        if (m->state == CHANGE_DEPARTING && c->now >= m->depart_by)
+            departed(c, m);
 }

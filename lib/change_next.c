@@ -52,8 +52,7 @@ static struct world *build_world(struct change *c, const int *order, int size)
 /* The members' places in the next world; -1 for the others. */
 static void give_places(struct change *c, const int *order, int size)
 {
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         m->parked = false;
         m->next_place = -1;
     }
@@ -95,8 +94,8 @@ bool next_warm_suffice(struct change *c)
 
     if (ask->plan(ask->arg, true, &plan) != 0)
         return false;
-    FOR_MEMBERS(c, m)
-    suffice = suffice || (plan.size > 0 && drops(m, plan.order, plan.size));
+    FOR_MEMBERS (c, m)
+        suffice = suffice || (plan.size > 0 && drops(m, plan.order, plan.size));
     plan_clear(&plan);
     return suffice;
 }
@@ -124,13 +123,13 @@ int next_begin(struct change *c)
         live_prepare(c);
         return 0;
     }
-    FOR_MEMBERS(c, m)
-    if (m->next_place == 0) {
-        struct change_action *reserve = act(c, CHANGE_RESERVE, m);
+    FOR_MEMBERS (c, m)
+        if (m->next_place == 0) {
+            struct change_action *reserve = act(c, CHANGE_RESERVE, m);
 
-        reserve->number = c->next.attempt;
-        reserve->generation = c->next.world->generation;
-    }
+            reserve->number = c->next.attempt;
+            reserve->generation = c->next.world->generation;
+        }
     return 0;
 }
 
@@ -138,8 +137,7 @@ void next_discard(struct change *c)
 {
     if (c->next.world == NULL)
         return;
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         if (m->next_place >= 0 && c->next.reserved && !c->next.live) {
             struct change_action *discard = act(c, CHANGE_DISCARD, m);
 
@@ -167,9 +165,9 @@ bool next_is_usable(const struct change *c)
 
     if (c->next.world == NULL)
         return false;
-    FOR_MEMBERS(c, m)
-    usable += m->next_place >= 0 && m->there && m->notice == CHANGE_STAYS && !m->released &&
-              c->now >= m->shunned;
+    FOR_MEMBERS (c, m)
+        usable += m->next_place >= 0 && m->there && m->notice == CHANGE_STAYS && !m->released &&
+                  c->now >= m->shunned;
     return usable == c->next.world->node_count;
 }
 
@@ -183,9 +181,9 @@ bool next_is_ready(const struct change *c)
 {
     if (!c->next.reserved)
         return false;
-    FOR_MEMBERS(c, m)
-    if (m->next_place >= 0 && !next_has_ready(c, m))
-        return false;
+    FOR_MEMBERS (c, m)
+        if (m->next_place >= 0 && !next_has_ready(c, m))
+            return false;
     return true;
 }
 
@@ -237,8 +235,7 @@ void next_on_reserved(struct change *c, struct change_member *m, const struct ch
         form(c);
         return;
     }
-    FOR_MEMBERS(c, each)
-    {
+    FOR_MEMBERS (c, each) {
         if (each->next_place < 0)
             continue;
         forget_newcomer(each); /* its agent ends those workers for these */

@@ -16,7 +16,8 @@
 
 #include "lib/change.h"
 
-#define TAKEOVER_MAX 2.0 /* seconds for all members that are left to join a new leader */
+#define TAKEOVER_LOOK 0.05 /* seconds between two looks at who has joined */
+#define TAKEOVER_MAX  2.0  /* seconds for all members that are left to join a new leader */
 
 struct change {
     const struct change_options *options;
@@ -104,6 +105,9 @@ struct change {
 
 void set_phase(struct change *c, enum change_phase phase, double seconds);
 void set_deadline(struct change *c, double seconds);
+double fault_wait(const struct change *c); /* seconds to wait for nodes before all is given up */
+/* The job is about to end since a phase has lasted too long: say why, or that if it is unknown. */
+void gave_up(struct change *c, const char *unknown);
 struct change_action *act(struct change *c, enum change_action_kind kind,
                           const struct change_member *m);
 void act_text(struct change *c, enum change_action_kind kind, const struct change_member *m,
@@ -172,6 +176,8 @@ void check_drained(struct change *c);
 bool count_failure(struct change *c); /* false: it was the last one that is allowed */
 /* The present world cannot go on. */
 void abort_or_kill(struct change *c);
+/* … because of a fault, and perhaps no worker is left in it already. */
+void break_off(struct change *c);
 void kill_workers(struct change *c, const struct change_member *m);
 void kill_rest(struct change *c);
 void requeue(struct change *c); /* if the job is to end because of a fault, and may go on later */

@@ -101,11 +101,6 @@ bool change_stopping(const struct change *c)
     return c->stop.wanted;
 }
 
-bool change_fatal(const struct change *c)
-{
-    return c->failure.fatal;
-}
-
 int change_faults(const struct change *c)
 {
     return c->faults;
@@ -142,11 +137,6 @@ const char *change_newcomer_error(const struct change *c)
     return c->newcomer_error;
 }
 
-int change_next_size(const struct change *c)
-{
-    return c->next_size;
-}
-
 const char *change_next_reason(const struct change *c)
 {
     return c->next_reason;
@@ -159,24 +149,18 @@ uint32_t change_leaving_job(const struct change *c)
 
 bool change_all_stepping(const struct change *c)
 {
-    FOR_MEMBERS(c, m)
-    if (m->place >= 0 && !m->stepping)
-        return false;
+    FOR_MEMBERS (c, m)
+        if (m->place >= 0 && !m->stepping)
+            return false;
     return true;
-}
-
-/* Has a worker made a step that others would have to make again? */
-static bool any_stateful(const struct change *c)
-{
-    FOR_MEMBERS(c, m)
-    if (m->place >= 0 && m->stateful)
-        return true;
-    return false;
 }
 
 bool change_any_stateful(const struct change *c)
 {
-    return any_stateful(c);
+    FOR_MEMBERS (c, m)
+        if (m->place >= 0 && m->stateful)
+            return true;
+    return false;
 }
 
 bool change_has_state(const struct change *c, const struct change_member *m, bool any)
@@ -195,8 +179,7 @@ const char *change_next_text(const struct change *c, char *text, size_t size)
 {
     int nodes = 0, ready = 0;
 
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         nodes += m->next_place >= 0;
         ready += m->next_place >= 0 && next_has_ready(c, m);
     }

@@ -12,9 +12,7 @@
 
 /* Seconds in which extensions count only if they were in the world that is lost. */
 #define ASSEMBLE_MIN 0.5
-#define LOOK_AGAIN   0.05
 #define WAIT_LIMIT   120.0 /* seconds for a first world, as for a job that starts */
-#define WAIT_MARGIN  0.1
 
 /* What the join of a member says of its workers. */
 void takeover_joined(struct change *c, struct change_member *m, const struct change_join *join)
@@ -59,10 +57,10 @@ static struct change_member *find_newest(const struct change *c)
 {
     struct change_member *newest = NULL;
 
-    FOR_MEMBERS(c, m)
-    if (m->was_in != NULL && m->there &&
-        (newest == NULL || m->was_in->generation > newest->was_in->generation))
-        newest = m;
+    FOR_MEMBERS (c, m)
+        if (m->was_in != NULL && m->there &&
+            (newest == NULL || m->was_in->generation > newest->was_in->generation))
+            newest = m;
     return newest;
 }
 
@@ -72,8 +70,8 @@ static int count_missing(const struct change *c)
     const struct change_member *newest = find_newest(c);
     int missing = newest != NULL ? newest->was_in->node_count - 1 : 0;
 
-    FOR_MEMBERS(c, m)
-    missing -= newest != NULL && m->there && place_in(newest->was_in, m) >= 0;
+    FOR_MEMBERS (c, m)
+        missing -= newest != NULL && m->there && place_in(newest->was_in, m) >= 0;
     return missing;
 }
 
@@ -84,8 +82,7 @@ static int count_completed(const struct change *c, int *there)
     int completed = 0;
 
     *there = 0;
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         if (!m->there || c->generation == 0 ||
             (m->was_in == NULL && m->last_world != c->generation))
             continue;
@@ -111,8 +108,7 @@ static void give_places(struct change *c)
     c->world = newest->was_in;
     newest->was_in = NULL;
     newest->place = place_in(c->world, newest);
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         if (m->was_in != NULL)
             m->place = place_in(c->world, m);
         if (m->place >= 0)
@@ -124,8 +120,7 @@ static void give_places(struct change *c)
 /* Live workers that have no part in what follows. */
 static void end_others(struct change *c, bool all)
 {
-    FOR_MEMBERS(c, m)
-    {
+    FOR_MEMBERS (c, m) {
         if (m->live && m->started != 0 && (all || m->place < 0))
             kill_workers(c, m);
         forget_former(m);
@@ -145,8 +140,7 @@ static void conclude(struct change *c)
         return;
     }
     give_places(c);
-    set_phase(c, c->world != NULL ? CHANGE_ABORTED : CHANGE_WAITING,
-              c->options->policy->fault_wait + WAIT_MARGIN);
+    set_phase(c, c->world != NULL ? CHANGE_ABORTED : CHANGE_WAITING, fault_wait(c));
     if (c->world == NULL)
         return; /* form() follows with the next plan */
     c->attempt = c->attempts;
@@ -163,11 +157,11 @@ void takeover_on_time(struct change *c, struct change_member *m, const struct ch
 
     (void)m;
     (void)fact;
-    FOR_MEMBERS(c, each)
-    base += each->base && each->there;
+    FOR_MEMBERS (c, each)
+        base += each->base && each->there;
     if (c->now < c->due.assembled && (base < c->options->base_nodes - 1 ||
                                       c->now < began + ASSEMBLE_MIN || count_missing(c) > 0))
-        set_deadline(c, LOOK_AGAIN);
+        set_deadline(c, TAKEOVER_LOOK);
     else
         conclude(c);
 }

@@ -45,6 +45,29 @@ static int warm_newcomer(struct job *job)
     return id;
 }
 
+/* Live mode: a world of three, of which member 3 is an extension's. */
+static void begin_grown_live(struct job *job, const char *sizes)
+{
+    begin_trained(job, sizes, CHANGE_AUTO);
+    warm_newcomer(job);
+    job_plan(job);
+    job_hold(job, 12);
+    job_ready(job);
+    job_step(job);
+    job_pass(job, 100);
+}
+
+/* Slurm takes the member's node, and the change that follows begins. */
+static void call_node(struct job *job, int id)
+{
+    struct change_fact leaving = job_fact(job, CHANGE_FACT_LEAVING, id);
+
+    leaving.notice = CHANGE_CALLED;
+    job_feed(job, &leaving);
+    job_pass(job, 0.1);
+    job_plan(job);
+}
+
 static int failed_exit(struct job *job, int id, int code, int signal)
 {
     struct change_fact fact = job_fact(job, CHANGE_FACT_EXITED, id);
@@ -408,22 +431,11 @@ static void test_live_grow(void **state)
 static void test_live_shrink(void **state)
 {
     struct job job;
-    struct change_fact leaving;
 
     (void)state;
-    begin_trained(&job, "2:4", CHANGE_AUTO);
-    warm_newcomer(&job);
-    job_plan(&job);
-    job_hold(&job, 12);
-    job_ready(&job);
-    job_step(&job);
-    job_pass(&job, 100);
+    begin_grown_live(&job, "2:4");
     job_forget(&job);
-    leaving = job_fact(&job, CHANGE_FACT_LEAVING, 3);
-    leaving.notice = CHANGE_CALLED;
-    job_feed(&job, &leaving);
-    job_pass(&job, 0.1);
-    job_plan(&job);
+    call_node(&job, 3);
     said(&job, "HOLD 1, HOLD 2, HOLD 3, RELAY");
     job_hold(&job, 90);
     said(&job, "RUN_TO_NEXT 1, RUN_TO_NEXT 2, RUN_TO_NEXT 3, BEGIN_WORLD");
@@ -471,21 +483,10 @@ static void test_live_below_min(void **state)
 static void test_live_last_step_is_lost(void **state)
 {
     struct job job;
-    struct change_fact leaving;
 
     (void)state;
-    begin_trained(&job, "2:4", CHANGE_AUTO);
-    warm_newcomer(&job);
-    job_plan(&job);
-    job_hold(&job, 12);
-    job_ready(&job);
-    job_step(&job);
-    job_pass(&job, 100);
-    leaving = job_fact(&job, CHANGE_FACT_LEAVING, 3);
-    leaving.notice = CHANGE_CALLED;
-    job_feed(&job, &leaving);
-    job_pass(&job, 0.1);
-    job_plan(&job);
+    begin_grown_live(&job, "2:4");
+    call_node(&job, 3);
     job_hold(&job, 90);
     job_forget(&job);
     job_tell(&job, CHANGE_FACT_GONE, 3);
@@ -497,21 +498,10 @@ static void test_live_last_step_is_lost(void **state)
 static void test_live_leavers_are_killed(void **state)
 {
     struct job job;
-    struct change_fact leaving;
 
     (void)state;
-    begin_trained(&job, "1:4", CHANGE_AUTO);
-    warm_newcomer(&job);
-    job_plan(&job);
-    job_hold(&job, 12);
-    job_ready(&job);
-    job_step(&job);
-    job_pass(&job, 100);
-    leaving = job_fact(&job, CHANGE_FACT_LEAVING, 3);
-    leaving.notice = CHANGE_CALLED;
-    job_feed(&job, &leaving);
-    job_pass(&job, 0.1);
-    job_plan(&job);
+    begin_grown_live(&job, "1:4");
+    call_node(&job, 3);
     job_hold(&job, 90);
     job_forget(&job);
     failed_exit(&job, 2, 0, SIGKILL);
