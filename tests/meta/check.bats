@@ -113,3 +113,22 @@ line() { grep -qx -- "$1" <<<"$output"; }
     (($(wc -l <"$tree/busy") == 3))
     run -1 pgrep -f "$tree/scripts/check"
 }
+
+@test "when it is ended, it ends its tests, too" {
+    fake waits "echo \$\$ >$tree/pid.new; mv $tree/pid.new $tree/pid; sleep 300; echo 'ok 1 - waited'"
+    env -u TMPDIR -u BATS_RUN_TMPDIR "$tree/scripts/check" --quick unit 3>&- >/dev/null 2>&1 &
+    check=$!
+    for ((i = 0; i < 200; i++)); do
+        [[ ! -e $tree/pid ]] || break
+        sleep 0.1
+    done
+    kill -TERM "$check"
+    status=0
+    wait "$check" || status=$?
+    ((status == 130))
+    for ((i = 0; i < 100; i++)); do
+        kill -0 "$(<"$tree/pid")" 2>/dev/null || break
+        sleep 0.1
+    done
+    run -1 kill -0 "$(<"$tree/pid")"
+}

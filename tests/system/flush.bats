@@ -515,7 +515,7 @@ for _ in range(1500): os.mkdir('d'), os.chdir('d')" "$MEMORY/elastic-$user-60.9-
         findmnt -n -o FSTYPE /run/slurm-elastic
         find /run/slurm-elastic -mindepth 1 -printf '%P\n'
     }
-    export -f hooks hook uid as_user testbed_env
+    export -f hooks hook uid as_user take_testbed_env
     # /run of the machine is not touched.
     unshare --mount true 2>/dev/null || skip 'no file system can be mounted here'
     run unshare --mount bash -c 'mount -t tmpfs none /run && hooks'

@@ -44,6 +44,7 @@ testbed_up() {
         return 1
     fi
     chown "$TB_USER" "$TB_WORK"
+    know_user
 }
 
 # Takes down whatever testbed_up began.
@@ -52,12 +53,12 @@ testbed_down() {
     [[ -z ${TB_HOME:-} ]] || rm -rf -- "$TB_HOME"
 }
 
-# testbed_env: what "scripts/testbed env" says, for the file's own testbed without asking again.
-testbed_env() {
+# take_testbed_env: what "scripts/testbed env" says; for the file's own testbed without asking again.
+take_testbed_env() {
     if [[ ${TB_ENV_OF:-} == "$TB_DIR" ]]; then
-        printf '%s\n' "$TB_ENV"
+        eval "$TB_ENV"
     else
-        "$TESTBED" env --dir "$TB_DIR"
+        eval "$("$TESTBED" env --dir "$TB_DIR")"
     fi
 }
 
@@ -65,30 +66,39 @@ testbed_env() {
 # testbed's environment.
 on_testbed() {
     (
-        eval "$(testbed_env)"
+        trap - DEBUG
+        take_testbed_env
         "$@"
     )
 }
 
 # as_user COMMAND...: runs it in TB_WORK as the ordinary user, with the environment that this one
 # has after login and eval of "scripts/testbed env". Leading NAME=VALUE words are added to it.
+# It is called while tests wait, again and again: it must be cheap.
 as_user() {
-    local home shell
-    local -a as=()
-    if [[ $(id -un) != "$TB_USER" ]]; then
-        as=(setpriv --reuid="$TB_USER" --regid="$(id -g "$TB_USER")" --init-groups --)
-    fi
-    IFS=: read -r _ _ _ _ _ home shell < <(getent passwd "$TB_USER")
     (
+        trap - DEBUG
         cd "$TB_WORK" || exit 1
         PATH=/usr/local/bin:/usr/bin:/bin
         unset LD_LIBRARY_PATH PYTHONPATH
-        eval "$(testbed_env)"
-        exec "${as[@]}" env -i HOME="$home" SHELL="$shell" USER="$TB_USER" LOGNAME="$TB_USER" \
-            LANG=C.UTF-8 PATH="$PATH" SLURM_CONF="$SLURM_CONF" ELASTIC_CONF="$ELASTIC_CONF" \
+        take_testbed_env
+        # shellcheck disable=SC2086 # a list of words
+        exec $TB_BECOME env -i HOME="$TB_USER_HOME" SHELL="$TB_USER_SHELL" USER="$TB_USER" \
+            LOGNAME="$TB_USER" LANG=C.UTF-8 PATH="$PATH" SLURM_CONF="$SLURM_CONF" \
+            ELASTIC_CONF="$ELASTIC_CONF" \
             ${LD_LIBRARY_PATH:+LD_LIBRARY_PATH="$LD_LIBRARY_PATH"} \
             ${PYTHONPATH:+PYTHONPATH="$PYTHONPATH"} "$@"
     )
+}
+
+# What as_user needs to know of the ordinary user.
+know_user() {
+    TB_BECOME=
+    if [[ $(id -un) != "$TB_USER" ]]; then
+        TB_BECOME="setpriv --reuid=$TB_USER --regid=$(id -g "$TB_USER") --init-groups --"
+    fi
+    IFS=: read -r _ _ _ _ _ TB_USER_HOME TB_USER_SHELL < <(getent passwd "$TB_USER")
+    export TB_BECOME TB_USER_HOME TB_USER_SHELL
 }
 
 # submit SBATCH-ARGUMENT...: as the ordinary user; prints the job id. Output goes to
@@ -181,23 +191,29 @@ show_cluster() {
 }
 
 # wait_for SECONDS COMMAND...: runs the command again and again until it succeeds: after 0.1 s, or
-# after twice as long as it has taken, up to 0.5 s. So waiting leaves the machine to the processes
+# after four times as long as it has taken, up to 0.8 s. So waiting leaves the machine to the processes
 # that are waited for. Fails, and says what it waited for, when the time is over: three times as many
 # seconds, because the machine may have other work.
 wait_for() {
-    local limit=$(($1 * 3)) begun=${EPOCHREALTIME/./} end took
+    local limit=$(($1 * 3)) begun=${EPOCHREALTIME/./} end took pause traced
+    # What bats does before each command would be most of what waiting costs.
+    traced=$(trap -p DEBUG)
+    trap - DEBUG
     end=$((begun + limit * 1000000))
     shift
     until "$@"; do
         took=$((${EPOCHREALTIME/./} - begun))
         if ((begun + took > end)); then
+            eval "$traced"
             printf 'waited %s s in vain for: %s\n' "$limit" "$*" >&2
             show_cluster >&2
             return 1
         fi
-        sleep "0.$(printf '%06d' $((took < 50000 ? 100000 : took < 250000 ? 2 * took : 500000)))"
+        printf -v pause %06d $((took < 25000 ? 100000 : took < 200000 ? 4 * took : 800000))
+        sleep "0.$pause"
         begun=${EPOCHREALTIME/./}
     done
+    eval "$traced"
 }
 
 # seconds_since T: T as EPOCHREALTIME gave it; prints whole seconds.

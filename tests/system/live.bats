@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Live mode: planned changes, in which the workers that stay keep their processes.
 #
-# $ELASTIC_TEST_RESIZES (20) changes in the first test; with 50 it takes two minutes and a half.
-# Takes 115 s
+# $ELASTIC_TEST_RESIZES (12) changes in the first test; with 50 it takes two minutes and a half.
+# Takes 90 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=400
@@ -64,8 +64,8 @@ finish() {
 
 no_checkpoint() { [[ -z $(find "$TB_DIR/jobs/elastic-$job" -name latest) ]]; }
 
-@test "changed twenty times at random moments: two processes make every step, and the arithmetic is that of a training never resized" {
-    local changes=${ELASTIC_TEST_RESIZES:-20}
+@test "changed twelve times at random moments: two processes make every step, and the arithmetic is that of a training never resized" {
+    local changes=${ELASTIC_TEST_RESIZES:-12}
     training 100000
     as_user /usr/bin/python3 "$TB_WORK/live.py" resize "$job" "$LOG" "${ELASTIC_TEST_SEED:-1}" "$changes"
     finish

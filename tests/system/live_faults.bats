@@ -46,12 +46,6 @@ went_well() {
     went_well
 }
 
-@test "below MIN the others wait with the state until a worker has taken the place of the one that was lost" {
-    training 2 2
-    suffers 2 any:worker:KILL any:worker0:KILL
-    went_well
-}
-
 has_stepped() { cat "$LOG"/* 2>/dev/null | grep -q '"step": 3'; }
 shows() { as_user selastic show "$job" | grep -q "$1"; }
 checkpoint() { find "$TB_DIR/jobs/elastic-$job" -name latest; }

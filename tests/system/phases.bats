@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# An extension is preempted at each moment of its life. Whoever wants its node never waits for the end of grace, and the base goes on
-# without losing or repeating a step.
-# Takes 150 s
+# An extension is preempted at each moment of its life that Slurm makes. Whoever wants its node never waits for the end of grace, and
+# the base goes on without losing or repeating a step. The moments of a change are the simulator's.
+# Takes 90 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=180
@@ -157,45 +157,6 @@ start_network() {
 }
 
 agent_calls() { [[ -s $TB_WORK/network.calls ]]; }
-
-@test "parked: it has joined, and the world has no use for it yet" {
-    hold worker-1 # growth waits for the first step
-    base
-    wait_for 60 state_of_extension_is parked
-    extension=$(extensions_of "$job" | tail -n 1)
-    rival_gets_the_node
-    was_preempted "$extension"
-    let_go
-    base_steps
-    base_goes_on
-    [[ $(history_json "$job" | json_value '[g["kind"] for g in s["generations"]]') == "['start', 'grow']" ]]
-}
-
-state_of_extension_is() {
-    [[ $(show_json "$job" | json_value '[m["state"] for m in s["members"] if m["role"] == "extension"]') == "['$1']" ]]
-}
-
-@test "the world changes for it, and the old one still saves" {
-    hold save
-    base
-    wait_for 60 test -e "$TB_WORK/at-save.$job"
-    extension=$(extensions_of "$job" | tail -n 1)
-    rival_gets_the_node
-    was_preempted "$extension"
-    let_go
-    base_goes_on
-}
-
-@test "its workers have started, and the world that it belongs to has not made a step" {
-    hold worker-2
-    base
-    wait_for 60 test -e "$TB_WORK/at-worker.$job.2"
-    extension=$(extensions_of "$job" | tail -n 1)
-    rival_gets_the_node
-    was_preempted "$extension"
-    let_go
-    base_goes_on
-}
 
 @test "running" {
     base

@@ -56,7 +56,7 @@ PY
     job=$(submit --elastic=2:2 --elastic-hang-wait=3 -t 5 --wrap "srun elasticrun --label --max-restarts=1 $hangs 20")
     wait_for 60 job_ended "$job"
     job_is "$job" COMPLETED || { cat "$TB_WORK/$job.out" && false; }
-    says 'no rank has made a step for [3-9] s.*: it hangs'
+    says 'no rank has made a step for [0-9]+ s.*: it hangs'
     says 'no rank has made a step for [0-9]* s (--elastic-hang-wait=3)'
     (($(grep -c 'File .*hangs.py.* line [0-9]* in stands_still' "$TB_WORK/$job.out") == 2))
     [[ $(sizes_of "$job") == 2,2 ]]

@@ -313,7 +313,7 @@ CONF
     on_testbed scontrol shutdown slurmctld
     wait_for 20 eval "! kill -0 $pid 2>/dev/null"
     (
-        eval "$(testbed_env)"
+        take_testbed_env
         unset ELASTIC_CONF
         slurmctld
     )

@@ -25,25 +25,6 @@ load takeover
     wait_for 20 nothing_is_left_of "$job"
 }
 
-@test "a leader that is silent is followed by another one, and follows that when it is back" {
-    training 3:4
-    wait_for 30 size_is "$job" 4
-    trains_on
-    agent=$(agent_of "$job" n1)
-    as_user kill -STOP "$agent"
-    wait_for 20 led_by "$job" n2
-    trains_on
-    as_user kill -CONT "$agent"
-    # Its own word of that is not heard if srun has been told by then that it is lost.
-    wait_for 30 led_by "$job" n2
-    wait_for 30 works_for_it "$job" n1
-    wait_for 30 size_is "$job" 4
-    trains_on
-    went_well
-    wait_for 60 job_is "$job" COMPLETED
-    wait_for 20 nothing_is_left_of "$job"
-}
-
 @test "restart mode: the leading one of two agents is killed, and the training goes on from its checkpoint" {
     job=$(train 2:3 100000 0.1 -- --elastic-snooze=60)
     wait_for 30 steps_exceed "$job" 10

@@ -9,20 +9,6 @@ load helpers
 load elastic
 load takeover
 
-@test "the leading agent is killed, and its node lost when another one leads: the job ends" {
-    training 3:3
-    trains_on
-    crashed=n1
-    killed_agent n1
-    wait_for 20 led_by "$job" n2
-    "$TESTBED" crash --dir "$TB_DIR" n1
-    trains_on
-    went_well 2
-    "$TESTBED" boot --dir "$TB_DIR" n1
-    crashed=
-    wait_for 60 job_ended "$job"
-}
-
 @test "the leading node is lost for good: output goes on in the job's file, and the job ends" {
     training 3:5
     wait_for 30 size_is "$job" 5
