@@ -41,16 +41,6 @@ accuracy_is_good() {
     awk -v a="$accuracy" 'BEGIN { exit !(a > 0.95) }'
 }
 
-@test "anew in each world, with data loader processes, whose drawn batches are thrown away" {
-    job=$(digits train_restart.py 2:4 --epochs 20 --step-time 0.1 --num-workers 2)
-    wait_for 120 has_stepped_at "$job" 4
-    as_user selastic resize "$job" 3
-    wait_for 60 has_stepped_at "$job" 3
-    wait_for 200 job_is "$job" COMPLETED
-    each_sample_once "$job" 20
-    accuracy_is_good "$job"
-}
-
 # Slurm signals the three nodes one after the other: worlds are left that have hardly formed.
 @test "live, 2 to 6, preempted down to 3, back to 6: the processes stay, and so do those of their data loaders" {
     job=$(digits train_elastic.py 2:6 --epochs 35 --step-time 0.1 --num-workers 1 --dtype float64)

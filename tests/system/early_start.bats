@@ -23,10 +23,10 @@ setup() {
 
 teardown() { cancel_all; }
 
-# A job of 2 nodes that does not grow before it is told to. Arguments are elasticrun's.
+# A job of 2 nodes that does not grow before it is told to.
 small_job() {
     job=$(submit --elastic=2:5 --elastic-grow-delay=0 --exclusive -t 10 --wrap \
-        "srun elasticrun $* /usr/bin/python3 $TB_WORK/early.py $HERE $TB_WORK/log-\$SLURM_JOB_ID 100000 0.2")
+        "srun elasticrun /usr/bin/python3 $TB_WORK/early.py $HERE $TB_WORK/log-\$SLURM_JOB_ID 100000 0.2")
     wait_for 60 as_user selastic resize "$job" 2
     wait_for 60 size_is "$job" 2
     wait_for 60 steps_made_by "$job" "$(generation_of "$job")"
@@ -71,54 +71,3 @@ one_after_the_other() {
     steps_were_made_once "$job"
 }
 
-@test "workers that end before their gate cost nothing and are no failure" {
-    small_job --max-restarts=0
-    touch "$HERE/fail"
-    as_user selastic resize "$job" 3
-    wait_for 60 says "$TB_WORK/$job.out" 'the next workers are not started early on n[0-9]: a worker ended before its gate'
-    rm "$HERE/fail"
-    wait_for 60 size_is "$job" 3
-    wait_for 60 steps_made_by "$job" $((now + 1))
-    one_after_the_other $((now + 1))
-    steps_were_made_once "$job"
-    job_is "$job" RUNNING
-}
-
-@test "a node that is wanted while the next workers start is given back at once" {
-    small_job
-    touch "$HERE/slow"
-    as_user selastic resize "$job" 5
-    wait_for 60 born_are $((now + 1)) 5
-    rival=$(submit -p batch -N2 --exclusive -t 5 --wrap 'srun sleep 300')
-    wait_for 60 job_is "$rival" RUNNING # they would wait for ever, and Slurm for GRACE
-    waited_less "$rival" $((GRACE / 2))
-    rm "$HERE/slow"
-    wait_for 60 size_is "$job" 3
-    wait_for 60 steps_made_by "$job" "$(generation_of "$job")"
-    steps_were_made_once "$job"
-    as_user scancel "$job"
-    wait_for 30 nothing_is_left_of "$job"
-}
-
-@test "a job that ends while the next workers start leaves nothing" {
-    small_job
-    touch "$HERE/slow"
-    as_user selastic resize "$job" 4
-    wait_for 60 born_are $((now + 1)) 4
-    as_user scancel "$job"
-    wait_for 30 nothing_is_left_of "$job"
-    steps_were_made_once "$job"
-}
-
-@test "--early-start=no starts them when the old ones have left" {
-    small_job --early-start=no
-    touch "$HERE/slow"
-    as_user selastic resize "$job" 3
-    wait_for 60 born_are $((now + 1)) 3
-    end=$(awk '/^end/ { if ($2 > t) t = $2 } END { print t }' "$TB_WORK/log-$job/rank-$now-"*)
-    awk -v generation=$((now + 1)) -v end="$end" '$1 == generation && $3 < end { exit 1 }' "$HERE/born"
-    rm "$HERE/slow"
-    wait_for 60 size_is "$job" 3
-    wait_for 60 steps_made_by "$job" $((now + 1))
-    steps_were_made_once "$job"
-}

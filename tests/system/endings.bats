@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # However a base job ends, its extensions are gone within 10 s and nothing stays behind.
-# Takes 150 s
+# Takes 60 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=180
@@ -35,32 +35,12 @@ grown_job() {
     steps_were_made_once "$job"
 }
 
-@test "a base that finishes" {
-    grown_job 100000
-    enough "$job"
-    wait_for 10 nothing_is_left_of "$job"
-    steps_were_made_once "$job"
-}
-
 @test "a base that reaches its time limit" {
     grown_job 100000
     on_testbed scontrol update "JobId=$job" EndTime=now+1
     wait_for 120 job_is "$job" TIMEOUT
     wait_for 10 nothing_is_left_of "$job"
     steps_were_made_once "$job"
-}
-
-@test "all agents of the base are killed with SIGKILL" {
-    grown_job 100000
-    local -a agents=()
-    for node in $(job_nodes "$job"); do
-        agents+=("$(agent_of "$job" "$node")")
-    done
-    ((${#agents[@]} == 2))
-    kill -KILL "${agents[@]}"
-    # They are started again, and find no leader for 20 s.
-    wait_for 60 nothing_is_left_of "$job"
-    wait_for 10 job_is "$job" FAILED CANCELLED COMPLETED NODE_FAIL
 }
 
 @test "a worker that fails again and again ends the job with one line that says why" {
@@ -86,19 +66,3 @@ PY
     wait_for 10 nothing_is_left_of "$job"
 }
 
-@test "an extension that is cancelled by hand is an ordinary shrink" {
-    grown_job 100000
-    extension=$(running_extensions_of "$job" | head -n 1)
-    as_user scancel "$extension"
-    wait_for 30 has_shrunk "$job"
-    wait_for 60 size_is "$job" 4 || {
-        as_user selastic show "$job"
-        cat "$TB_WORK/$job.out"
-        return 1
-    }
-    as_user scancel "$job"
-    wait_for 10 nothing_is_left_of "$job"
-    steps_were_made_once "$job"
-}
-
-has_shrunk() { history_json "$1" | json_value 'sys.exit(not any(g["kind"] == "shrink" for g in s["generations"]))'; }

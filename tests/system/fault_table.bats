@@ -41,6 +41,3 @@ has_made() { cat "$TB_WORK/log"/* 2>/dev/null | grep -q "\"step\": $1, \"state\"
     says "$TB_WORK/$job.out" '^srun has ended with 0$'
 }
 
-@test "random faults and changes of size end with the right model" {
-    on_nodes soak.py --minutes 0.15 --seed 2
-}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Live mode: workers, agents and nodes are lost at all moments, and the others go on.
-# Takes 180 s
+# Takes 130 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=400
@@ -107,21 +107,6 @@ trains_without() {
     job_is "$job" FAILED
     [[ -n $(checkpoint) ]]
     says "$TB_WORK/$job.out" 'waiting: 1 of at least 2 nodes are there; gave up after'
-}
-
-@test "the last failure that is allowed leaves a checkpoint, and so does one that comes together with the end of the job" {
-    RESTARTS=0 training 2 2
-    wait_for 60 has_stepped
-    faults kill "$LOG"
-    wait_for 60 job_ended "$job"
-    job_is "$job" FAILED
-    [[ -n $(checkpoint) ]]
-    training 2 2
-    wait_for 60 has_stepped
-    faults kill "$LOG"
-    as_user scancel "$job"
-    wait_for 60 job_ended "$job"
-    [[ -n $(checkpoint) ]]
 }
 
 @test "workers that end in the midst of train(), one long after the others, are the end of the training" {

@@ -56,7 +56,6 @@ EXTRA_DIST += \
     tests/system/takeover_nodes.bats \
     tests/system/slow.bash \
     tests/system/soak.py \
-    tests/system/slow_network.py \
     tests/system/time_limits.bats \
     tests/system/snapshots.c \
     tests/system/snapshots.py \

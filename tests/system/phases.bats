@@ -27,10 +27,6 @@ teardown_file() { testbed_down; }
 teardown() {
     as_user rm -f "$TB_WORK/hold.train"
     cancel_all
-    if [[ -s $TB_WORK/network.pid ]]; then
-        kill "$(<"$TB_WORK/network.pid")"
-        as_user rm "$TB_WORK/network.pid"
-    fi
 }
 
 # Waits until the extension is where it is held. Sets extension.
@@ -84,20 +80,6 @@ base_goes_on() {
 
 base_steps() { wait_for 60 steps_exceed "$job" 3; }
 
-@test "pending: it waits while the rival has the node" {
-    filler=$(submit -N1 --exclusive -t 5 --wrap 'sleep 300')
-    wait_for 30 job_is "$filler" RUNNING
-    base
-    base_steps
-    wait_for 30 has_pending_extension "$job"
-    extension=$(extensions_of "$job")
-    rival=$(submit -N1 --exclusive -t 5 --wrap 'sleep 2')
-    as_user scancel "$filler"
-    rival_has_started_in_time
-    job_is "$extension" PENDING
-    base_goes_on
-}
-
 @test "starting: its prolog still runs" {
     hold prolog
     base
@@ -131,32 +113,6 @@ base_steps() { wait_for 60 steps_exceed "$job" 3; }
     rival_has_started_in_time
     base_goes_on
 }
-
-@test "joining: its agent runs and has not reached the leader" {
-    start_network
-    hold network
-    base
-    # An agent that gets no answer leaves after ten seconds: on a loaded machine the rival may be too late for the first.
-    for try in 1 2 3; do
-        wait_for 60 agent_calls
-        extension=$(extensions_of "$job" | tail -n 1)
-        base_steps
-        rival_gets_the_node
-        ! was_preempted "$extension" || break
-        wait_for 60 job_is "$rival" COMPLETED
-        as_user rm "$TB_WORK/network.calls"
-    done
-    was_preempted "$extension"
-    base_goes_on
-}
-
-start_network() {
-    as_user rm -f "$TB_WORK/network.port" "$TB_WORK/network.calls"
-    as_user /usr/bin/python3 "$TB_WORK/slow_network.py" "$TB_WORK/network" 3>&- &
-    wait_for 30 test -s "$TB_WORK/network.port"
-}
-
-agent_calls() { [[ -s $TB_WORK/network.calls ]]; }
 
 @test "running" {
     base

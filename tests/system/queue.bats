@@ -61,31 +61,3 @@ fill() {
 
 waits_for_nodes() { [[ $(job_field "$1" Reason) == Resources && $(job_field "$1" StartTime) == 20* ]]; }
 
-@test "2:100 keeps at most max_pending extensions in the queue" {
-    fill 6
-    job=$(train 2:100 100000 0.2)
-    wait_for 30 job_is "$job" RUNNING
-    sample_pending "$job" 3>&- &
-    sampler=$!
-    wait_for 60 samples_have 2
-    as_user scancel "$filler"
-    wait_for 90 size_is "$job" 8
-    # All is taken, and there are still two who wait for more.
-    : >"$TB_WORK/samples"
-    wait_for 60 samples_have 2
-    goes_on "$job"
-    kill "$sampler"
-    sort -n "$TB_WORK"/samples* | uniq -c
-    (($(sort -n "$TB_WORK"/samples* | tail -n 1) == 2))
-    steps_were_made_once "$job"
-}
-
-# How many of its extensions wait, again and again.
-sample_pending() {
-    while true; do
-        as_user squeue -h -t PD -o %k | grep -c "elastic-extension-of=$1\\." | tee -a "$TB_WORK/samples.all" >>"$TB_WORK/samples"
-        sleep 0.1
-    done
-}
-
-samples_have() { grep -qx "$1" "$TB_WORK/samples"; }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What follows a failure of workers: how often they are started again, on which nodes, and when they are taken for hung.
 # Time limit: 400 s
-# Takes 160 s
+# Takes 120 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=300
@@ -56,7 +56,7 @@ PY
     job=$(submit --elastic=2:2 --elastic-hang-wait=3 -t 5 --wrap "srun elasticrun --label --max-restarts=1 $hangs 20")
     wait_for 60 job_ended "$job"
     job_is "$job" COMPLETED || { cat "$TB_WORK/$job.out" && false; }
-    says 'no rank has made a step for [0-9]+ s.*: it hangs'
+    says 'no rank has made a step for [0-9]* s.*: it hangs'
     says 'no rank has made a step for [0-9]* s (--elastic-hang-wait=3)'
     (($(grep -c 'File .*hangs.py.* line [0-9]* in stands_still' "$TB_WORK/$job.out") == 2))
     [[ $(sizes_of "$job") == 2,2 ]]
@@ -133,28 +133,6 @@ PY
     [[ $(job_field "$job" ExitCode) == 93:0 && $(generation_count "$job") == 1 ]]
 }
 
-@test "a failure too many within the time ends the job" {
-    fails=$(worker fails.py <<<'sys.exit(7)')
-    job=$(submit --elastic=1:1 --elastic-max-restarts=1/600 -t 5 --wrap "srun elasticrun $fails 20")
-    wait_for 30 job_is "$job" FAILED
-    says '2 failures: giving up (--max-restarts=1/600)'
-    [[ $(job_field "$job" ExitCode) == 7:0 && $(generation_count "$job") == 2 ]]
-}
-
-@test "a job that has failed too often goes on from the queue, as often as it may fail" {
-    fails=$(worker fails_first.py <<'PY'
-if os.environ["ELASTIC_INCARNATION"].endswith(".0"):
-    sys.exit(7)
-PY
-    )
-    job=$(submit --elastic=1:1 --elastic-max-restarts=1 --elastic-requeue=fault -t 5 --wrap "srun elasticrun $fails 20")
-    wait_for 60 starts_again "$job"
-    wait_for 30 job_is "$job" COMPLETED
-    again=$(submit --elastic=1:1 --elastic-max-restarts=0 --elastic-requeue=fault -t 5 --wrap "srun elasticrun $fails 20")
-    wait_for 30 job_is "$again" FAILED
-    [[ $(job_field "$again" Restarts) == 0 ]]
-}
-
 @test "before its time limit a job saves, goes back into the queue, and goes on from there" {
     job=$(train 1:1 100000 0.2 -- -t 1 --open-mode=append --elastic-requeue=limit)
     wait_for 80 starts_again "$job"
@@ -199,59 +177,3 @@ is_left() { ! as_user squeue -h -t R -o '%N' | grep -qx "$1"; }
     steps_were_made_once "$job"
 }
 
-generations_are() { [[ $(generation_count "$1") == "$2" ]]; }
-
-waits_for_others() { [[ $(as_user selastic show "$job") == *"waiting for nodes in the place of lost ones: 1 of 2 are there"* ]]; }
-
-# lose_extension: the agent of the job's extension is killed.
-lose_extension() {
-    local extension
-    # One that was lost before may still be ending.
-    extension=$(running_extensions_of "$job")
-    as_user kill -KILL "$(agent_of "$extension" "$(job_field "$extension" NodeList)")"
-}
-
-@test "a lost node is replaced before training begins anew; where none is free, it goes on with fewer after fault-wait" {
-    job=$(train 1:2 100000 0.2 -- --elastic-fault-wait=15)
-    wait_for 40 size_is "$job" 2
-    lose_extension
-    wait_for 15 generations_are "$job" 3
-    [[ $(sizes_of "$job") == 1,2,2 ]] || { cat "$TB_WORK/$job.out" && false; }
-    # The two that were lost are left out, and no other one is there.
-    free=$(on_testbed sinfo -h -p batch -t idle -N -o %N | grep -vx "$(history_json "$job" | json_value 's["generations"][1]["nodes"][1]')")
-    on_testbed scontrol update nodename="$free" state=drain reason=test
-    wait_for 20 size_is "$job" 2
-    lose_extension
-    wait_for 10 says 'lost nodes are replaced first: waiting up to 15 s for nodes'
-    wait_for 5 waits_for_others
-    wait_for 30 size_is "$job" 1
-    on_testbed scontrol update nodename="$free" state=resume
-    wait_for 40 size_is "$job" 2
-    [[ $(sizes_of "$job") == 1,2,2,1,2 ]]
-}
-
-# has_used JOB COUNT: so many different nodes so far.
-has_used() { [[ $(history_json "$1" | json_value 'len({n for g in s["generations"] for n in g["nodes"]})' 2>/dev/null) == "$2" ]]; }
-
-has_failed_twice() { (($(grep -c 'error: .* rank 1 on .* failed' "$TB_WORK/$job.out") == 2)); }
-
-shows_left_out() { as_user selastic show "$job" | grep -qE '^ *Left out +n[0-9]+ \(for [0-9]+ s\)'; }
-
-@test "a node on which workers fail again and again is left out" {
-    fails=$(worker fails_there.py <<PY
-bad = "$TB_WORK/bad"
-if rank == 1 and step == 5:
-    if not os.path.exists(bad):
-        with open(bad, "w") as file:
-            file.write(node)
-    if open(bad).read() == node:
-        sys.exit(1)
-PY
-    )
-    job=$(submit --elastic=1:2 --elastic-grow-delay=0 -t 5 --wrap "srun elasticrun --max-restarts=5 $fails 1000")
-    wait_for 90 has_used "$job" 3
-    wait_for 20 has_failed_twice
-    wait_for 20 shows_left_out
-    # … and the world on the other one goes on.
-    wait_for 20 size_is "$job" 2
-}

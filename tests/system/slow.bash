@@ -7,18 +7,13 @@
 #     job=$(slow_train NAME SIZES [SBATCH-OPTION...])
 #     let_go [NAME]
 #
-# WHAT is srun (it has not asked for the extension's step yet), agent (the step exists, elasticrun does not run and Slurm's signals
-# are ignored), network (what answers in place of the leader says nothing: slow_network.py), worker-GENERATION, or save (of the world
-# that is to make room for the next). A file at-WHAT.JOB of the extension tells that it is there (at-worker.JOB.RANK and at-save.JOB of
-# the base).
+# WHAT is srun (it has not asked for the extension's step yet) or agent (the step exists, elasticrun does not run and Slurm's signals
+# are ignored). A file at-WHAT.JOB of the extension tells that it is there.
 
 slow_things() {
     as_user mkdir "$TB_WORK/bin"
-    cp "$TREE/tests/system/slow_network.py" "$TB_WORK/"
     slow_srun
     slow_agent
-    slow_worker
-    slow_save
 }
 
 # First in the job's PATH.
@@ -35,7 +30,6 @@ if [[ "\${words[-1]}" == --extension ]]; then
         while [[ -e \$hold ]]; do sleep 0.1; done
         ;;
     agent) words[-2]=$TB_WORK/bin/slow-agent ;;
-    network) export ELASTIC_LEADER=127.0.0.1:\$(cat $TB_WORK/network.port) ;;
     esac
 fi
 exec "\$real" "\${words[@]}"
@@ -52,47 +46,11 @@ exec "\$ELASTIC_RUN" "\$@"
 SH
 }
 
-slow_worker() {
-    script bin/slow-worker <<SH
-#!/bin/bash
-hold=$TB_WORK/hold.\$SLURM_JOB_NAME
-if [[ \$(cat "\$hold" 2>/dev/null) == "worker-\$ELASTIC_GENERATION" ]]; then
-    touch $TB_WORK/at-worker.\$ELASTIC_JOB_ID.\$RANK
-    while [[ -e \$hold ]]; do sleep 0.1; done
-fi
-exec "\$@"
-SH
-}
-
-# slow_save.py SCRIPT ARGUMENT...: runs the script.
-slow_save() {
-    script bin/slow_save.py <<PY
-import os, runpy, sys, time
-import slurm_elastic
-
-hold = "$TB_WORK/hold." + os.environ["SLURM_JOB_NAME"]
-save = slurm_elastic.save
-
-
-def late(state):
-    if os.path.exists(hold) and open(hold).read() == "save\n":
-        open("$TB_WORK/at-save." + os.environ["ELASTIC_JOB_ID"], "w").close()
-        while os.path.exists(hold):
-            time.sleep(0.1)
-    return save(state)
-
-
-slurm_elastic.save = late
-del sys.argv[0]
-runpy.run_path(sys.argv[0], run_name="__main__")
-PY
-}
-
 hold() { as_user sh -c "echo $1 >$TB_WORK/hold.${2:-train}"; }
 
 let_go() { as_user rm "$TB_WORK/hold.${1:-train}"; }
 
 slow_train() {
     submit -J "$1" --elastic="$2" --elastic-grow-delay=2 --exclusive -t 30 "${@:3}" --wrap "export PATH=$TB_WORK/bin:\$PATH
-        srun elasticrun $TB_WORK/bin/slow-worker /usr/bin/python3 $TB_WORK/bin/slow_save.py $TB_WORK/steps.py $TB_WORK/log-\$SLURM_JOB_ID 100000 0.2"
+        srun elasticrun /usr/bin/python3 $TB_WORK/steps.py $TB_WORK/log-\$SLURM_JOB_ID 100000 0.2"
 }

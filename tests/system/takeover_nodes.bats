@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The node of the leader is lost: another one of the base leads.
-# Takes 140 s
+# Takes 100 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=300

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# How long extensions may run: as long as their base where that is possible, less where other jobs wait, and replaced in time.
-# Takes 100 s
+# How long extensions may run: as long as their base where that is possible, less where other jobs wait.
+# Takes 60 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=240
@@ -46,19 +46,3 @@ limit_of() {
 
 has_extension() { [[ -n $(extensions_of "$1") ]]; }
 
-@test "an extension whose time runs out is replaced by another in one change" {
-    job=$(train 2:3 100000 0.2 -- -t 60)
-    wait_for 60 size_is "$job" 3
-    first=$(extensions_of "$job")
-    as_user scontrol update "JobId=$first" TimeLimit=1
-    wait_for 90 job_ended "$first"
-    job_is "$first" COMPLETED # and not TIMEOUT
-    second=$(extensions_of "$job" | tail -n 1)
-    [[ $second != "$first" ]]
-    wait_for 60 size_is "$job" 3
-    goes_on "$job"
-    [[ $(sizes_of "$job") == 2,3,3 ]]
-    run history_json "$job"
-    [[ $(json_value 's["generations"][2]["reason"]' <<<"$output") == "extension job $first is near its time limit" ]]
-    steps_were_made_once "$job"
-}
