@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/leader/act.h"
 #include "agent/leader/allocation.h"
-#include "agent/leader/decide.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/planning.h"
 #include "agent/leader/pmix_world.h"
+#include "agent/leader/post.h"
 #include "agent/leader/roster.h"
 #include "common/log.h"
 #include "lib/json_get.h"
@@ -105,7 +105,7 @@ static void release_named(struct leader *leader, const struct request *request)
             if (m->base || change_is_left(m->part) || m->link == NULL ||
                 strcmp(m->node, *name) != 0)
                 continue;
-            act_reason(leader, "%s released by the program", *name);
+            post_reason(leader, "%s released by the program", *name);
             extensions_cancel(leader, m->job, false, "released by the program");
             break; /* the list of members may have changed */
         }
@@ -178,17 +178,17 @@ void allocation_update(struct leader *leader)
     current = requests_current(leader->allocation->requests);
     if (current != NULL && current->number != leader->allocation->carried_out) {
         leader->allocation->carried_out = current->number;
-        act_reason(leader, "%d node%s %s, as the program asked", current->change,
-                   current->change == 1 ? "" : "s",
-                   current->kind == REQUEST_EXTEND ? "more" : "less");
+        post_reason(leader, "%d node%s %s, as the program asked", current->change,
+                    current->change == 1 ? "" : "s",
+                    current->kind == REQUEST_EXTEND ? "more" : "less");
     }
     if (next > 0)
-        decide_later(leader, next - leader_now(leader));
+        planning_later(leader, next - leader_now(leader));
     if (current != NULL && current->nodes != NULL)
         release_named(leader, current);
     /* Told when there is a world that can hear it. */
     if (change_phase(leader->change) == CHANGE_RUNNING && !has_begun(leader))
-        decide_later(leader, BEGIN_LIMIT);
+        planning_later(leader, BEGIN_LIMIT);
     if (change_phase(leader->change) == CHANGE_RUNNING && has_begun(leader))
         tell_ended(leader);
 }
@@ -372,12 +372,12 @@ void allocation_on_question(const struct pmix_world *pmix_world, struct leader_m
         request_id(leader, rc, id, sizeof(id));
         json_object_object_add(answer, "request", json_object_new_string(id));
         /* A program that asks wants them now, and is at work. */
-        decide_forget_setback(leader);
+        planning_forget_setback(leader);
         if (!pmix_world->next)
-            act_post(leader, (struct change_fact){.kind = CHANGE_FACT_AT_WORK, .member = m->id});
+            post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_AT_WORK, .member = m->id});
     }
     pmix_world_answer(pmix_world, m, msg, answer);
-    decide_later(leader, 0);
+    planning_later(leader, 0);
 }
 
 void allocation_growth_failed(struct leader *leader, const char *why)

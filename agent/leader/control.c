@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/leader/act.h"
 #include "agent/leader/allocation.h"
 #include "agent/leader/control.h"
-#include "agent/leader/decide.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/planning.h"
+#include "agent/leader/post.h"
 #include "agent/leader/report.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/slurm_look.h"
@@ -230,11 +230,11 @@ static json_object *resize(struct leader *leader, json_object *msg)
         return answer("error", "%lld nodes: allowed are %s", (long long)nodes, text);
     allocation_set_user_target(leader, (int)nodes);
     if (allocation_user_target(leader) > old)
-        decide_forget_setback(leader); /* the user wants them now */
+        planning_forget_setback(leader); /* the user wants them now */
     if (change_world(leader->change) == NULL ||
         change_world(leader->change)->node_count != allocation_user_target(leader))
-        act_reason(leader, "resize to %d by selastic", allocation_user_target(leader));
-    decide_later(leader, 0);
+        post_reason(leader, "resize to %d by selastic", allocation_user_target(leader));
+    planning_later(leader, 0);
     if (change_world(leader->change) != NULL &&
         change_world(leader->change)->node_count == allocation_user_target(leader))
         return answer("done", "job %u has %d node%s", leader->options->job,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The srun that has started the base's agents: what it has to be told (srun_notify.c), and what is
- * done once it is lost (srun_lost.c; doc/internals/takeover.md). */
+/* The srun that has started the base's agents: is it still there (srun_lost.c;
+ * doc/internals/takeover.md), and what does it have to be told (srun_notify.c)? */
 #ifndef ELASTIC_AGENT_LEADER_SRUN_H
 #define ELASTIC_AGENT_LEADER_SRUN_H
 
@@ -26,12 +26,12 @@ void srun_watch(struct leader *leader);
 void srun_silent(struct leader *leader, const struct leader_member *m);
 /* "unwatched": the agent has no slurmstepd any more. */
 void srun_unwatched(struct leader *leader, struct leader_member *m, json_object *msg);
-/* Does srun read what that node writes? */
-bool srun_reads(const struct leader *leader, const struct leader_member *m);
+/* The member's output goes through the leader, if srun does not read it. */
+void srun_forward(struct leader *leader, struct leader_member *m);
 /* The job ends: srun need not wait for nodes that are not there. */
 void srun_end(struct leader *leader);
-/* A last look, when all was over, has found an srun that was thought to be lost. */
-void srun_found(struct leader *leader);
+/* A look for srun is over (srun_lost.c). there: it reads what this node writes. */
+void srun_looked(struct leader *leader, bool there);
 /* Is srun being told something? */
 bool srun_busy(const struct leader *leader);
 /* Would srun not end, or with a status that is not the training's? */
@@ -52,9 +52,5 @@ void srun_lost_look(struct leader *leader, bool output_only);
 bool srun_is_looked_for(const struct leader *leader);
 /* Has the latest look found no srun? */
 bool srun_is_lost(const struct leader *leader);
-/* The member's output goes through the leader, if srun does not read it. */
-void srun_lost_tell(struct leader *leader, struct leader_member *m);
-/* All is over. True: Slurm is still to be told, and end_look() is called again. */
-bool srun_lost_ends(struct leader *leader);
 
 #endif

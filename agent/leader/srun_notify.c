@@ -5,7 +5,7 @@
  * srun would wait for the node's tasks when the training is over. If the node is back before Slurm
  * calls it down, srun would find the step missing there, and end it everywhere. So
  * elastic-node-fail tells srun of the node, as Slurm would later. Where that does not work the
- * leader ends the job in Slurm itself when all is over (srun_lost.c). */
+ * leader ends the job in Slurm itself when all is over (end.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,10 +87,26 @@ static struct srun_node *node_of(struct leader *leader, const struct leader_memb
 
 /* ---- telling it ------------------------------------------------------------------------------ */
 
+/* Does it read what that node writes? */
+static bool reads(const struct leader *leader, const struct leader_member *m)
+{
+    const struct srun *srun = leader->srun;
+
+    return !srun_is_lost(leader) &&
+           (!m->base || m->nodeid >= srun->count ||
+            (!srun->nodes[m->nodeid].told && !srun->nodes[m->nodeid].unwatched));
+}
+
+void srun_forward(struct leader *leader, struct leader_member *m)
+{
+    if (m->base && !reads(leader, m))
+        leader_send(m, leader_message("forward", -1));
+}
+
 static void forward_all(struct leader *leader)
 {
     for (int i = 0; i < roster_count(leader); i++)
-        srun_lost_tell(leader, roster_at(leader, i));
+        srun_forward(leader, roster_at(leader, i));
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -259,15 +275,6 @@ void srun_unwatched(struct leader *leader, struct leader_member *m, json_object 
     forward_all(leader);
 }
 
-bool srun_reads(const struct leader *leader, const struct leader_member *m)
-{
-    const struct srun *srun = leader->srun;
-
-    return !srun_is_lost(leader) &&
-           (!m->base || m->nodeid >= srun->count ||
-            (!srun->nodes[m->nodeid].told && !srun->nodes[m->nodeid].unwatched));
-}
-
 /* ---- the end --------------------------------------------------------------------------------- */
 
 void srun_end(struct leader *leader)
@@ -278,9 +285,13 @@ void srun_end(struct leader *leader)
     }
 }
 
-void srun_found(struct leader *leader)
+void srun_looked(struct leader *leader, bool there)
 {
-    if (watches(leader) && !requeue_wanted(leader))
+    if (!there && !leader_has_ended(leader))
+        forward_all(leader);
+    /* A last look, when all was over, may have found an srun that was thought to be lost. */
+    if (leader_has_ended(leader) && !srun_is_lost(leader) && watches(leader) &&
+        !requeue_wanted(leader))
         tell(leader);
 }
 
