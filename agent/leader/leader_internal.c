@@ -65,7 +65,7 @@ void leader_timer_close(uv_timer_t *timer)
     uv_close((uv_handle_t *)timer, on_timer_closed);
 }
 
-/* ---- the deadline of the change of worlds, and the end ---------------------------------------- */
+/* ---- the deadline of the change of worlds, and the end --------------------------------------- */
 
 bool leader_has_ended(const struct leader *leader)
 {

@@ -52,6 +52,31 @@ included() {
     nothing "$missing" "without a line"
 }
 
+# agent/leader/README.md says which part lies above which.
+@test "no parts of the leader need each other" {
+    run python3 tests/meta/calls.py agent/leader "$top_builddir/agent/leader"
+    [ "$status" -ne 77 ] || skip "$output"
+    nothing "$output" "in a circle"
+    [ "$status" -eq 0 ]
+}
+
+@test "two files that call each other are found, and what they call" {
+    cd "$BATS_TEST_TMPDIR" || return 1
+    mkdir room
+    echo 'void up(void); void low(void); void up(void) { low(); }' >room/upper.c
+    echo 'void up(void); void low(void); void low(void) { up(); }' >room/lower.c
+    for part in upper lower; do
+        gcc -c "room/$part.c" -o "room/libroom_la-$part.o"
+    done
+    run -1 python3 "$top_srcdir/tests/meta/calls.py" room room
+    [ "${lines[0]}" = "parts that need each other: lower upper" ]
+    [ "${lines[1]}" = "  lower -> upper: up" ]
+    [ "${lines[2]}" = "  upper -> lower: low" ]
+    rm room/*lower.o
+    run -77 python3 "$top_srcdir/tests/meta/calls.py" room room
+    [ "$output" = "not built: lower" ]
+}
+
 # The variables of all local.mk, one per line, with their continuation lines.
 variables() {
     tracked '*local.mk' | while read -r file; do
