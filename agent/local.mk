@@ -92,9 +92,10 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/slurm_look.h \
     agent/leader/slurm_update.c \
     agent/leader/slurm_update.h \
-    agent/leader/srun.h \
     agent/leader/srun_lost.c \
+    agent/leader/srun_lost.h \
     agent/leader/srun_notify.c \
+    agent/leader/srun_notify.h \
     agent/leader/submit.c \
     agent/leader/submit.h \
     agent/leader/world_store.c \

@@ -22,7 +22,8 @@
 #include "agent/leader/scancel.h"
 #include "agent/leader/slurm_look.h"
 #include "agent/leader/slurm_update.h"
-#include "agent/leader/srun.h"
+#include "agent/leader/srun_lost.h"
+#include "agent/leader/srun_notify.h"
 #include "agent/leader/submit.h"
 #include "agent/leader/world_store.h"
 

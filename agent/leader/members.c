@@ -21,7 +21,7 @@
 #include "agent/leader/roster.h"
 #include "agent/leader/slurm_look.h"
 #include "agent/leader/slurm_update.h"
-#include "agent/leader/srun.h"
+#include "agent/leader/srun_notify.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 #include "lib/tree_order.h"

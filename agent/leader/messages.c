@@ -16,7 +16,7 @@
 #include "agent/leader/pmix_relay.h"
 #include "agent/leader/pmix_world.h"
 #include "agent/leader/roster.h"
-#include "agent/leader/srun.h"
+#include "agent/leader/srun_notify.h"
 #include "agent/leader/world_store.h"
 #include "lib/json_get.h"
 

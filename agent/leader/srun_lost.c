@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "agent/leader/leader_internal.h"
-#include "agent/leader/srun.h"
+#include "agent/leader/srun_lost.h"
 #include "agent/srun_port.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Circles of calls and includes between the C files of a folder.
+"""Circles of calls and includes between the C files of a folder, and its layers.
 
 Usage: calls.py FOLDER OBJECTS
 
@@ -12,7 +12,9 @@ same folder of the build. A part is a .c file with its header. Part A lies above
   - A's .c file includes B's header.
 
 Headers that include each other are looked at on their own. Prints each circle, with all that makes
-it. Exit status: 0 there is none, 1 there is one, 77 there is no complete build.
+it. Then it compares the parts with the table of layers in FOLDER/README.md, whose second column
+has their names: a part needs only those below it, or on its left in its row. Prints what is wrong.
+Exit status: 0 all is well, 1 it is not, 77 there is no complete build.
 """
 
 import re
@@ -22,6 +24,8 @@ from collections import defaultdict
 from pathlib import Path
 
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+# A row of the table of layers: what it is called, its parts.
+LAYER = re.compile(r"^\| [\w ]+ \| ((?:`\w+`(?:, )?)+) \|", re.MULTILINE)
 NO_BUILD = 77
 
 
@@ -102,6 +106,22 @@ def show(graph, what):
     return bool(found)
 
 
+def show_layers(graph, parts, readme):
+    """Who is not in the table, and who needs what lies above."""
+    rows = LAYER.findall(readme.read_text())
+    order = [name for row in reversed(rows) for name in re.findall(r"`(\w+)`", row)]
+    wrong = [f"{readme}: no layer has {part}" for part in parts if part not in order]
+    wrong += [f"{readme}: there is no {part}" for part in order if part not in parts]
+    wrong += [
+        f"{readme}: {part} does not lie above {other}: {' '.join(names)}"
+        for part, others in graph.items()
+        for other, names in others.items()
+        if part in order and other in order and order.index(part) < order.index(other)
+    ]
+    print(*wrong, sep="\n", end="\n" if wrong else "")
+    return bool(wrong)
+
+
 def main(folder, objects):
     sources = sorted(folder.glob("*.[ch]"))
     built = {path.stem: find_object(objects, path.stem) for path in sources if path.suffix == ".c"}
@@ -114,6 +134,9 @@ def main(folder, objects):
     headers = defaultdict(lambda: defaultdict(list))
     add_includes(headers, sources, folder, ".h")
     wrong = [show(parts, "parts that need each other"), show(headers, "headers in a circle")]
+    readme = folder / "README.md"
+    if readme.exists():
+        wrong.append(show_layers(parts, sorted(built), readme))
     return int(any(wrong))
 
 
