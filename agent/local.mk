@@ -8,6 +8,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/handover.h \
     agent/job_policy.c \
     agent/job_policy.h \
+    agent/listen.c \
+    agent/listen.h \
     agent/options.c \
     agent/options.h \
     agent/output.c \

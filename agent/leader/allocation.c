@@ -39,13 +39,14 @@ static char **held_nodes(const struct leader *leader)
     nodes = calloc((size_t)count + 1, sizeof(*nodes));
     for (int i = 0; nodes != NULL && i < roster_count(leader); i++)
         if (roster_at(leader, i)->link != NULL)
-            nodes[at++] = roster_at(leader, i)->node;
+            nodes[at++] = roster_at(leader, i)->part->node;
     for (int i = 0; nodes != NULL && i < extensions_count(leader); i++) {
         const struct extension *ext = extensions_at(leader, i);
         int missing = ext->state == PLAN_LEAVING ? ext->nodes : 0;
 
         for (int k = 0; k < roster_count(leader); k++)
-            missing -= roster_at(leader, k)->job == ext->job && roster_at(leader, k)->link != NULL;
+            missing -= roster_at(leader, k)->part->job == ext->job &&
+                       roster_at(leader, k)->link != NULL;
         for (; missing > 0 && at < count; missing--)
             nodes[at++] = "";
     }
@@ -102,11 +103,11 @@ static void release_named(struct leader *leader, const struct request *request)
         for (int i = 0; i < roster_count(leader); i++) {
             struct leader_member *m = roster_at(leader, i);
 
-            if (m->base || change_is_left(m->part) || m->link == NULL ||
-                strcmp(m->node, *name) != 0)
+            if (m->part->base || change_is_left(m->part) || m->link == NULL ||
+                strcmp(m->part->node, *name) != 0)
                 continue;
             post_reason(leader, "%s released by the program", *name);
-            extensions_cancel(leader, m->job, false, "released by the program");
+            extensions_cancel(leader, m->part->job, false, "released by the program");
             break; /* the list of members may have changed */
         }
 }
@@ -212,13 +213,13 @@ static int check_names(const struct leader *leader, char *const *names, struct e
 
         for (int i = 0; i < roster_count(leader); i++)
             if (roster_at(leader, i)->link != NULL &&
-                strcmp(roster_at(leader, i)->node, *names) == 0)
+                strcmp(roster_at(leader, i)->part->node, *names) == 0)
                 m = roster_at(leader, i);
         if (m == NULL || change_is_left(m->part)) {
             error_set(err, "%s is not a node of this job", error_value(*names).text);
             return REQUEST_NOT_FOUND;
         }
-        if (m->base) {
+        if (m->part->base) {
             error_set(err, "%s belongs to the base job, which keeps its nodes", *names);
             return REQUEST_BAD;
         }
@@ -233,16 +234,16 @@ static int check_whole_jobs(const struct leader *leader, char *const *names, str
         bool named = false, shares = false;
 
         for (char *const *name = names; *name != NULL; name++)
-            named = named || strcmp(*name, m->node) == 0;
+            named = named || strcmp(*name, m->part->node) == 0;
         for (int k = 0; k < roster_count(leader) && !named; k++)
             for (char *const *name = names; *name != NULL; name++)
-                shares = shares || (roster_at(leader, k)->job == m->job &&
-                                    strcmp(*name, roster_at(leader, k)->node) == 0);
-        if (!shares || m->base)
+                shares = shares || (roster_at(leader, k)->part->job == m->part->job &&
+                                    strcmp(*name, roster_at(leader, k)->part->node) == 0);
+        if (!shares || m->part->base)
             continue;
         error_set(err,
                   "%s is of the same extension job (%u): name it as well, or release by number",
-                  m->node, m->job);
+                  m->part->node, m->part->job);
         return REQUEST_BAD;
     }
     return 0;

@@ -34,14 +34,14 @@ static struct plan_member describe_member(struct leader *leader, const struct le
 
     return (struct plan_member){
         .id = m->id,
-        .job = m->job,
-        .base = m->base,
+        .job = m->part->job,
+        .base = m->part->base,
         .usable = change_is_usable(part, leader_now(leader)) && !(excluded && pressed) &&
                   (!only_warm || ready),
         .going = excluded && !pressed,
         .has_state = change_has_state(leader->change, part, any_stateful),
         .position = part->place,
-        .nodeid = m->nodeid,
+        .nodeid = m->part->nodeid,
         .switches = m->switches,
         .joined = m->joined,
     };

@@ -46,7 +46,8 @@ static void dismiss(struct leader *leader)
         struct leader_member *m = roster_at(leader, i);
         json_object *msg = leader_message("finish", -1);
 
-        json_object_object_add(msg, "code", json_object_new_int(m->base ? leader->exit_code : 0));
+        json_object_object_add(msg, "code",
+                               json_object_new_int(m->part->base ? leader->exit_code : 0));
         json_object_object_add(msg, "well", json_object_new_boolean(leader->exit_code == 0));
         leader_send(m, msg);
     }

@@ -33,7 +33,7 @@ static bool is_there(const struct leader_member *m)
 static bool is_suspect(const struct leader *leader, const struct leader_member *m)
 {
     return m->unwell || m->part->reclaimed ||
-           recovery_avoids(leader->exclude->recovery, m->node, leader_now(leader)) > 0;
+           recovery_avoids(leader->exclude->recovery, m->part->node, leader_now(leader)) > 0;
 }
 
 /* Is there an allowed size without all of them? */
@@ -58,7 +58,7 @@ int exclude_base_lost(const struct leader *leader)
     for (int i = 0; i < roster_count(leader); i++) {
         const struct leader_member *m = roster_at(leader, i);
 
-        there += m->base && m->link != NULL && !change_is_left(m->part) &&
+        there += m->part->base && m->link != NULL && !change_is_left(m->part) &&
                  !exclude_member(leader, m);
     }
     return (change_generation(leader->change) > 0 || lease_term(leader) > 0) &&
@@ -76,7 +76,7 @@ void exclude_describe(const struct leader *leader, char *text, size_t size)
         const struct leader_member *m = roster_at(leader, i);
 
         if (is_there(m) && (m->unwell || m->part->reclaimed))
-            text_append(text, size, "%s%s (%s)", text[0] != '\0' ? ", " : "", m->node,
+            text_append(text, size, "%s%s (%s)", text[0] != '\0' ? ", " : "", m->part->node,
                         m->part->reclaimed ? "about to be taken away" : "drained or down");
     }
     for (int k = 0; (node = recovery_suspect(leader->exclude->recovery, k)) != NULL; k++) {
@@ -98,7 +98,7 @@ static void give_back(struct leader *leader)
     for (int i = 0; i < roster_count(leader); i++) {
         struct leader_member *m = roster_at(leader, i);
 
-        if (!m->base && is_there(m) && m->part->place < 0 && !is_leaving_world(m) &&
+        if (!m->part->base && is_there(m) && m->part->place < 0 && !is_leaving_world(m) &&
             exclude_member(leader, m))
             post_fact(leader,
                       (struct change_fact){
@@ -135,7 +135,7 @@ void exclude_unwell(struct leader *leader, const char *node, bool unwell)
     for (int i = 0; i < roster_count(leader); i++) {
         struct leader_member *m = roster_at(leader, i);
 
-        if (m->unwell == unwell || strcmp(m->node, node) != 0)
+        if (m->unwell == unwell || strcmp(m->part->node, node) != 0)
             continue;
         m->unwell = unwell;
         log_info("job %u: %s is %s by Slurm", leader->options->job, node,
@@ -151,7 +151,7 @@ void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_obje
     if (m->part->reclaimed)
         return;
     exclude_lost(leader, m); /* do not come back to it */
-    log_info("job %u: %s is about to be taken away", leader->options->job, m->node);
+    log_info("job %u: %s is about to be taken away", leader->options->job, m->part->node);
     post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_RECLAIMED, .member = m->id});
 }
 
@@ -159,7 +159,7 @@ void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_obje
 
 void exclude_lost(struct leader *leader, const struct leader_member *m)
 {
-    recovery_lost(leader->exclude->recovery, m->node, leader_now(leader));
+    recovery_lost(leader->exclude->recovery, m->part->node, leader_now(leader));
 }
 
 char *exclude_list(const struct leader *leader)

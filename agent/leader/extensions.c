@@ -110,7 +110,7 @@ bool extensions_to_go(struct leader *leader, uint32_t job)
 bool extensions_time_is_over(struct leader *leader)
 {
     for (int i = 0; i < roster_count(leader); i++) {
-        const struct extension *ext = extensions_find(leader, roster_at(leader, i)->job);
+        const struct extension *ext = extensions_find(leader, roster_at(leader, i)->part->job);
 
         if (roster_at(leader, i)->part->place >= 0 && ext != NULL && ext->leaves > 0 &&
             leader_now(leader) >= ext->leaves)
@@ -124,35 +124,35 @@ int extensions_members(const struct leader *leader, uint32_t job)
     int count = 0;
 
     for (int i = 0; i < roster_count(leader); i++)
-        count += roster_at(leader, i)->job == job && roster_at(leader, i)->link != NULL;
+        count += roster_at(leader, i)->part->job == job && roster_at(leader, i)->link != NULL;
     return count;
 }
 
 void extensions_joined(struct leader *leader, struct leader_member *member)
 {
-    struct extension *ext = extensions_find(leader, member->job);
+    struct extension *ext = extensions_find(leader, member->part->job);
 
     if (ext == NULL) {
         /* The answer of sbatch has not reached the leader: the extension's first agent was faster,
          * or slurmctld went away in between. */
-        ext = extensions_add(leader, member->job, 1, PLAN_STARTING);
+        ext = extensions_add(leader, member->part->job, 1, PLAN_STARTING);
         if (ext == NULL)
             return;
         ext->pool = extensions_pool(leader);
     }
     if (ext->state == PLAN_PENDING || ext->state == PLAN_SUBMITTING)
         extensions_set_state(leader, ext, PLAN_STARTING);
-    if (extensions_members(leader, member->job) > ext->nodes)
-        ext->nodes = extensions_members(leader, member->job);
-    if (ext->state == PLAN_STARTING && extensions_members(leader, member->job) == ext->nodes)
+    if (extensions_members(leader, member->part->job) > ext->nodes)
+        ext->nodes = extensions_members(leader, member->part->job);
+    if (ext->state == PLAN_STARTING && extensions_members(leader, member->part->job) == ext->nodes)
         extensions_set_state(leader, ext, PLAN_JOINED);
 }
 
 void extensions_member_gone(struct leader *leader, struct leader_member *member)
 {
-    struct extension *ext = extensions_find(leader, member->job);
+    struct extension *ext = extensions_find(leader, member->part->job);
 
-    if (ext == NULL || member->base)
+    if (ext == NULL || member->part->base)
         return;
     /* When an extension leaves, Slurm takes the whole job. When one of its nodes is lost the others
      * stay (the job is submitted with --no-kill). If the leader does not want that node, the others
@@ -203,7 +203,7 @@ void extensions_make_leave(struct leader *leader, uint32_t job, enum change_noti
     for (int i = roster_count(leader) - 1; i >= 0; i--) {
         const struct leader_member *m = roster_at(leader, i);
 
-        if (m == NULL || m->job != job || m->base)
+        if (m == NULL || m->part->job != job || m->part->base)
             continue;
         post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_LEAVING,
                                                .member = m->id,

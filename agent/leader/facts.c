@@ -91,7 +91,7 @@ void facts_listening(struct leader *leader, struct leader_member *m, json_object
 
 void facts_begun(struct leader *leader, struct leader_member *m, json_object *msg)
 {
-    log_debug("%s: its workers are there", m->node);
+    log_debug("%s: its workers are there", m->part->node);
     post_fact(leader, fact_of(CHANGE_FACT_BEGUN, m, msg));
 }
 
@@ -118,10 +118,10 @@ static void note_end_of_rank(struct leader *leader, const struct leader_member *
                              struct change_fact *fact)
 {
     fact->rank = world_first_rank(change_world(leader->change), m->part->place) +
-                 number_of(msg, "slot", m->slots - 1);
+                 number_of(msg, "slot", m->part->slots - 1);
     output_end_rank(leader->output, fact->rank);
     pmix_publish_rank_gone(leader, fact->rank);
-    log_debug("rank %d on %s ended: code %d, signal %d%s", fact->rank, m->node, fact->code,
+    log_debug("rank %d on %s ended: code %d, signal %d%s", fact->rank, m->part->node, fact->code,
               fact->signal, fact->told ? ", told" : "");
 }
 
@@ -137,7 +137,7 @@ void facts_exit(struct leader *leader, struct leader_member *m, json_object *msg
     if (m->part->place >= 0)
         note_end_of_rank(leader, m, msg, &fact);
     if (fact.code != 0 || fact.signal != 0)
-        report_failure(m->node, &fact, msg, text, sizeof(text));
+        report_failure(m->part->node, &fact, msg, text, sizeof(text));
     fact.text = fact.code != 0 || fact.signal != 0 ? text : NULL;
     post_fact(leader, fact);
 }

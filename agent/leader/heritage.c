@@ -41,7 +41,7 @@ void heritage_watch(struct leader *leader)
         return;
     leader->heritage->told = now;
     for (int i = 0; i < roster_count(leader); i++)
-        if (roster_at(leader, i)->base)
+        if (roster_at(leader, i)->part->base)
             heritage_tell(leader, roster_at(leader, i));
 }
 

@@ -29,6 +29,7 @@
 
 #include <stdlib.h>
 
+#include "agent/listen.h"
 #include "client/event_page.h"
 #include "common/log.h"
 
@@ -149,14 +150,8 @@ static int create_parts(struct leader *leader, struct error *err)
 static struct link_server *listen_or_take_over(struct leader *leader, struct error *err)
 {
     const struct leader_options *options = leader->options;
-    struct link_server_options server = {
-        .job_id = options->job,
-        .restarts = options->restarts,
-        .munge_socket = options->conf->munge_socket,
-        .slurm_user = options->slurm_user,
-        .port_first = options->conf->port_first,
-        .port_last = options->conf->port_last,
-    };
+    struct link_server_options server = listen_options(options->conf, options->job,
+                                                       options->restarts, options->slurm_user);
 
     if (options->server == NULL)
         return link_server_create(leader->loop, &server, &messages_handlers, &leader->nobody, err);

@@ -142,7 +142,7 @@ static bool reaches_more(const struct leader *leader)
                   (roster_is_own(leader, m) || m->seen > leader->lease->right.since);
 
         reached += is;
-        if (m->base)
+        if (m->part->base)
             missing -= is;
         else
             missing += !is && m->part->place >= 0;
@@ -160,7 +160,7 @@ bool lease_may_act(struct leader *leader)
     leader->lease->lost_base = false;
     for (int i = 0; i < roster_count(leader); i++) {
         struct leader_member *m = roster_at(leader, i);
-        bool is = m->base && is_heard(leader, m);
+        bool is = m->part->base && is_heard(leader, m);
 
         lost = lost || (m->heard && !is);
         m->heard = is;
@@ -213,15 +213,15 @@ void lease_listens(struct leader *leader, struct leader_member *m, json_object *
     json_object *place;
     int64_t port;
 
-    if (!m->base || !json_get_int(msg, "port", 1, 65535, &port))
+    if (!m->part->base || !json_get_int(msg, "port", 1, 65535, &port))
         return;
     while (at < count &&
-           nodeid_of(json_object_array_get_idx(leader->lease->successors, at)) != m->nodeid)
+           nodeid_of(json_object_array_get_idx(leader->lease->successors, at)) != m->part->nodeid)
         at++;
     if (at == count && count >= SUCCESSORS_MAX)
         return;
     place = json_object_new_object();
-    json_object_object_add(place, "nodeid", json_object_new_int(m->nodeid));
+    json_object_object_add(place, "nodeid", json_object_new_int(m->part->nodeid));
     json_object_object_add(place, "address", json_object_new_string(link_peer_address(m->link)));
     json_object_object_add(place, "port", json_object_new_int64(port));
     json_object_array_put_idx(leader->lease->successors, at, place);
@@ -276,5 +276,5 @@ json_object *lease_successors(const struct leader *leader)
 
 void lease_member_lost(struct leader *leader, const struct leader_member *m)
 {
-    leader->lease->lost_base = leader->lease->lost_base || m->base;
+    leader->lease->lost_base = leader->lease->lost_base || m->part->base;
 }

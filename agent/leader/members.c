@@ -51,7 +51,7 @@ void members_lose(struct leader *leader, struct leader_member *member, const cha
 
         /* If it can still read this it leaves in order, and does not take the leader for dead. A
          * node of the base comes back. */
-        if (!member->base)
+        if (!member->part->base)
             members_send_release(member, why);
         member->link = NULL;
         link_set_arg(link, &leader->nobody);
@@ -62,8 +62,8 @@ void members_lose(struct leader *leader, struct leader_member *member, const cha
         return;
     }
     if (!change_is_left(member->part) && !member->part->released) {
-        log_info("job %u: node %s is lost: %s", leader->options->job, member->node, why);
-        snprintf(reason, sizeof(reason), "node %s lost", member->node);
+        log_info("job %u: node %s is lost: %s", leader->options->job, member->part->node, why);
+        snprintf(reason, sizeof(reason), "node %s lost", member->part->node);
         gone.text = reason;
         exclude_lost(leader, member);
         planning_setback(leader);
@@ -88,7 +88,8 @@ struct join {
 static struct leader_member *member_on(const struct leader *leader, const char *node)
 {
     for (int i = 0; i < roster_count(leader); i++)
-        if (roster_at(leader, i)->link != NULL && strcmp(roster_at(leader, i)->node, node) == 0)
+        if (roster_at(leader, i)->link != NULL &&
+            strcmp(roster_at(leader, i)->part->node, node) == 0)
             return roster_at(leader, i);
     return NULL;
 }
@@ -99,9 +100,9 @@ static bool is_full(struct leader *leader)
     int nodes = leader->options->base_nodes - exclude_base_lost(leader);
 
     for (int i = 0; i < roster_count(leader); i++)
-        nodes += roster_at(leader, i)->link != NULL && !roster_at(leader, i)->base &&
+        nodes += roster_at(leader, i)->link != NULL && !roster_at(leader, i)->part->base &&
                  !change_is_left(roster_at(leader, i)->part) &&
-                 !extensions_to_go(leader, roster_at(leader, i)->job);
+                 !extensions_to_go(leader, roster_at(leader, i)->part->job);
     return nodes + 1 > leader->options->policy->sizes.max;
 }
 
@@ -120,7 +121,7 @@ static int refuse(struct leader *leader, const struct join *join, struct error *
     other = member_on(leader, join->node);
     if (other != NULL)
         return error_set(why, "node %s already works for this job (job %u)", join->node,
-                         other->job);
+                         other->part->job);
     if (join->base)
         return 0;
     ext = extensions_find(leader, join->job);
@@ -159,7 +160,7 @@ void members_welcome(struct leader *leader, struct leader_member *member, bool k
     json_object_object_add(msg, "slurm_user", json_object_new_int64(o->slurm_user));
     json_object_object_add(msg, "keep", json_object_new_boolean(keep));
     leader_send(member, msg);
-    if (member->base)
+    if (member->part->base)
         heritage_tell(leader, member);
     srun_forward(leader, member);
 }
@@ -170,7 +171,8 @@ static void lose_former(struct leader *leader, const char *node, uint32_t job, i
     for (int i = 0; i < roster_count(leader); i++) {
         struct leader_member *m = roster_at(leader, i);
 
-        if (m->link == NULL || m->job != job || m->pid != pid || strcmp(m->node, node) != 0)
+        if (m->link == NULL || m->part->job != job || m->pid != pid ||
+            strcmp(m->part->node, node) != 0)
             continue;
         members_lose(leader, m, "it has joined again");
         return;
@@ -205,15 +207,11 @@ static bool read_join(json_object *msg, struct join *join)
 static struct leader_member *add_member(struct leader *leader, struct link *link,
                                         const struct join *join)
 {
-    struct leader_member *m = roster_add(leader, link, join->node);
+    struct leader_member *m = roster_add(leader, link);
 
     if (m == NULL)
         return NULL;
-    m->job = join->job;
     m->restarts = join->restarts;
-    m->base = join->base;
-    m->nodeid = join->nodeid;
-    m->slots = join->slots;
     if (join->switches != NULL && strlen(join->switches) < TREE_PATH_MAX)
         m->switches = strdup(join->switches);
     m->pid = join->pid;
@@ -248,18 +246,21 @@ static void read_former(json_object *msg, struct change_join *join)
         join->was_in = world_from_json(said, &err);
 }
 
-static void post_join(struct leader *leader, struct leader_member *m, json_object *msg)
+/* False: out of memory. Else the member has its part in the change of worlds. */
+static bool post_join(struct leader *leader, struct leader_member *m, const struct join *join,
+                      json_object *msg)
 {
-    struct change_join join = {.id = m->id,
-                               .node = m->node,
-                               .address = link_peer_address(m->link),
-                               .job = m->job,
-                               .base = m->base,
-                               .nodeid = m->nodeid,
-                               .slots = m->slots};
+    struct change_join joined = {.id = m->id,
+                                 .node = join->node,
+                                 .address = link_peer_address(m->link),
+                                 .job = join->job,
+                                 .base = join->base,
+                                 .nodeid = join->nodeid,
+                                 .slots = join->slots};
 
-    read_former(msg, &join);
-    post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_JOINED, .join = &join});
+    read_former(msg, &joined);
+    post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_JOINED, .join = &joined});
+    return m->part != NULL;
 }
 
 void members_join(struct leader *leader, struct link *link, json_object *msg)
@@ -294,9 +295,8 @@ void members_join(struct leader *leader, struct link *link, json_object *msg)
         link_close(link, "out of memory");
         return;
     }
-    log_debug("node %s of job %u joins", m->node, m->job);
-    post_join(leader, m, msg);
-    if (m->part == NULL) {
+    log_debug("node %s of job %u joins", join.node, join.job);
+    if (!post_join(leader, m, &join, msg)) {
         roster_drop_newest(leader);
         link_close(link, "out of memory");
         return;
@@ -311,9 +311,9 @@ void members_leaving(struct leader *leader, struct leader_member *m, json_object
 {
     const char *reason = json_get_string(msg, "reason");
     bool known = change_is_left(m->part);
-    uint32_t job = m->job;
+    uint32_t job = m->part->job;
 
-    if (m->base) {
+    if (m->part->base) {
         post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_LEAVING,
                                                .member = m->id,
                                                .notice = CHANGE_CALLED});

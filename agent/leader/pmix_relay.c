@@ -159,7 +159,7 @@ void pmix_relay_no_pmix(const struct pmix_world *pmix_world, struct leader_membe
     const char *reason = json_get_string(msg, "reason");
 
     snprintf(pmix_world->relay->without, sizeof(pmix_world->relay->without),
-             "node %s has no PMIx: %s", m->node, reason != NULL ? reason : "unknown");
+             "node %s has no PMIx: %s", m->part->node, reason != NULL ? reason : "unknown");
     if (gather_with(pmix_world->relay->gather, pmix_world_place(pmix_world, m)) != NULL)
         begin_anew(pmix_world, m);
 }
@@ -188,8 +188,8 @@ void pmix_relay_gather(const struct pmix_world *pmix_world, struct leader_member
     } else if (result == GATHER_REFUSED && key != NULL) {
         json_object *answer = pmix_world_message(pmix_world, "gathered");
 
-        log_debug("job %u: node %s: collective %s: %s", pmix_world->leader->options->job, m->node,
-                  key, err.text);
+        log_debug("job %u: node %s: collective %s: %s", pmix_world->leader->options->job,
+                  m->part->node, key, err.text);
         json_object_object_add(answer, "key", json_object_new_string(key));
         json_object_object_add(answer, "error", json_object_new_string("refused"));
         leader_send(m, answer);

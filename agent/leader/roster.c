@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The list of the leader's members (roster.h). */
 #include <stdlib.h>
-#include <string.h>
 
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/roster.h"
@@ -52,12 +51,12 @@ struct leader_member *roster_by_link(const struct leader *leader, const struct l
 
 bool roster_is_own(const struct leader *leader, const struct leader_member *m)
 {
-    return m->base && m->nodeid == leader->options->nodeid;
+    return m->part->base && m->part->nodeid == leader->options->nodeid;
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-struct leader_member *roster_add(struct leader *leader, struct link *link, const char *node)
+struct leader_member *roster_add(struct leader *leader, struct link *link)
 {
     struct roster *roster = leader->roster;
     struct leader_member *m,
@@ -66,10 +65,8 @@ struct leader_member *roster_add(struct leader *leader, struct link *link, const
     if (grown != NULL)
         roster->members = grown;
     m = grown != NULL ? calloc(1, sizeof(*m)) : NULL;
-    if (m == NULL || (m->node = strdup(node)) == NULL) {
-        free(m);
+    if (m == NULL)
         return NULL;
-    }
     m->id = ++roster->next_id;
     m->link = link;
     m->owner = (struct link_owner){leader, m};
@@ -80,7 +77,6 @@ struct leader_member *roster_add(struct leader *leader, struct link *link, const
 
 static void member_free(struct leader_member *member)
 {
-    free(member->node);
     free(member->switches);
     free(member);
 }

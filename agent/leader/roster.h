@@ -22,15 +22,12 @@ struct leader_member {
     int id;
     struct link *link; /* NULL: lost */
     struct link_owner owner;
-    char *node;
-    uint32_t job, restarts;
-    bool base;
-    int nodeid, slots;
+    /* Its node, its job, and its part in the change of worlds: belongs to lib/change. */
+    const struct change_member *part;
+    uint32_t restarts;
     char *switches; /* above its node; NULL: not known */
     double joined, last_heard;
-    bool unwell; /* Slurm takes its node out of service: drained, down */
-    /* Its part in the change of worlds, which belongs to lib/change. */
-    const struct change_member *part;
+    bool unwell;   /* Slurm takes its node out of service: drained, down */
     uint64_t step; /* last heard */
     int64_t pid;   /* of its agent */
     double seen;   /* the newest time of ours that it has sent back */
@@ -54,7 +51,7 @@ struct leader_member *roster_by_link(const struct leader *leader, const struct l
 bool roster_is_own(const struct leader *leader, const struct leader_member *m);
 
 /* A new member at the end of the list, whose link it is from now on. NULL: out of memory. */
-struct leader_member *roster_add(struct leader *leader, struct link *link, const char *node);
+struct leader_member *roster_add(struct leader *leader, struct link *link);
 /* It was not to be: nobody has joined on its link. */
 void roster_drop_newest(struct leader *leader);
 /* Members that are gone are forgotten, if nothing waits for them. */

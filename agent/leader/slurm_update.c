@@ -283,7 +283,7 @@ static char **member_nodes(const struct leader *leader)
     char **nodes = calloc((size_t)roster_count(leader) + 1, sizeof(*nodes));
 
     for (int i = 0; nodes != NULL && i < roster_count(leader); i++)
-        if ((nodes[i] = strdup(roster_at(leader, i)->node)) == NULL)
+        if ((nodes[i] = strdup(roster_at(leader, i)->part->node)) == NULL)
             break;
     return nodes;
 }

@@ -83,7 +83,9 @@ void srun_destroy(struct srun *srun)
 
 static struct srun_node *node_of(struct leader *leader, const struct leader_member *m)
 {
-    return m->base && m->nodeid < leader->srun->count ? &leader->srun->nodes[m->nodeid] : NULL;
+    return m->part->base && m->part->nodeid < leader->srun->count
+               ? &leader->srun->nodes[m->part->nodeid]
+               : NULL;
 }
 
 /* ---- telling it ------------------------------------------------------------------------------ */
@@ -94,13 +96,13 @@ static bool reads(const struct leader *leader, const struct leader_member *m)
     const struct srun *srun = leader->srun;
 
     return !srun_is_lost(leader) &&
-           (!m->base || m->nodeid >= srun->count ||
-            (!srun->nodes[m->nodeid].told && !srun->nodes[m->nodeid].unwatched));
+           (!m->part->base || m->part->nodeid >= srun->count ||
+            (!srun->nodes[m->part->nodeid].told && !srun->nodes[m->part->nodeid].unwatched));
 }
 
 void srun_forward(struct leader *leader, struct leader_member *m)
 {
-    if (m->base && !reads(leader, m))
+    if (m->part->base && !reads(leader, m))
         leader_send(m, leader_message("forward", -1));
 }
 
@@ -213,7 +215,7 @@ static void look_for_members(struct leader *leader, double now)
         node->absent = 0;
         node->silent = false;
         if (node->name == NULL)
-            node->name = strdup(roster_at(leader, i)->node);
+            node->name = strdup(roster_at(leader, i)->part->node);
     }
 }
 
@@ -271,7 +273,7 @@ void srun_unwatched(struct leader *leader, struct leader_member *m, json_object 
         return;
     node->unwatched = true;
     leader->srun->spoiled = leader->srun->spoiled || json_get_bool(msg, "spoiled", false);
-    if (m->nodeid == leader->options->nodeid && !srun_is_lost(leader))
+    if (m->part->nodeid == leader->options->nodeid && !srun_is_lost(leader))
         srun_lost_look(leader, true);
     forward_all(leader);
 }

@@ -233,7 +233,7 @@ static char **used_nodes(struct leader *leader)
 
     for (int i = 0; list != NULL && i < roster_count(leader); i++)
         if (roster_at(leader, i)->link != NULL && !change_is_left(roster_at(leader, i)->part))
-            list[count++] = roster_at(leader, i)->node;
+            list[count++] = roster_at(leader, i)->part->node;
     return list;
 }
 
