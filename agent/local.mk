@@ -8,6 +8,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/handover.h \
     agent/job_policy.c \
     agent/job_policy.h \
+    agent/listen.c \
+    agent/listen.h \
     agent/options.c \
     agent/options.h \
     agent/output.c \
@@ -54,19 +56,30 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/facts.h \
     agent/leader/hang_watch.c \
     agent/leader/hang_watch.h \
+    agent/leader/heritage.c \
+    agent/leader/heritage.h \
     agent/leader/leader.c \
     agent/leader/leader.h \
+    agent/leader/leader_internal.c \
     agent/leader/leader_internal.h \
     agent/leader/lease.c \
     agent/leader/lease.h \
+    agent/leader/members.c \
+    agent/leader/members.h \
     agent/leader/messages.c \
     agent/leader/messages.h \
+    agent/leader/planning.c \
+    agent/leader/planning.h \
     agent/leader/pmix_publish.c \
     agent/leader/pmix_publish.h \
     agent/leader/pmix_query.c \
+    agent/leader/pmix_query.h \
     agent/leader/pmix_relay.c \
     agent/leader/pmix_relay.h \
+    agent/leader/pmix_world.c \
     agent/leader/pmix_world.h \
+    agent/leader/post.c \
+    agent/leader/post.h \
     agent/leader/promote.c \
     agent/leader/promote.h \
     agent/leader/report.c \
@@ -75,11 +88,16 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/requeue.h \
     agent/leader/roster.c \
     agent/leader/roster.h \
-    agent/leader/srun_lost.c \
+    agent/leader/scancel.c \
+    agent/leader/scancel.h \
     agent/leader/slurm_look.c \
     agent/leader/slurm_look.h \
-    agent/leader/srun.h \
+    agent/leader/slurm_update.c \
+    agent/leader/slurm_update.h \
+    agent/leader/srun_lost.c \
+    agent/leader/srun_lost.h \
     agent/leader/srun_notify.c \
+    agent/leader/srun_notify.h \
     agent/leader/submit.c \
     agent/leader/submit.h \
     agent/leader/world_store.c \

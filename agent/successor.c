@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/listen.h"
 #include "agent/term_file.h"
 #include "common/log.h"
 #include "lib/json_get.h"
@@ -302,17 +303,11 @@ struct successor *successor_create(uv_loop_t *loop, const struct successor_optio
 {
     static const struct link_handlers handlers = {
         .open = on_open, .message = on_message, .closed = on_closed};
-    struct link_server_options server = {
-        .job_id = options->job,
-        .restarts = options->restarts,
-        .munge_socket = options->conf->munge_socket,
-        .slurm_user = options->slurm_user,
-        .port_first = options->conf->port_first,
-        .port_last = options->conf->port_last,
-        .successor = true,
-    };
+    struct link_server_options server = listen_options(options->conf, options->job,
+                                                       options->restarts, options->slurm_user);
     struct successor *s = calloc(1, sizeof(*s));
 
+    server.successor = true;
     if (s == NULL) {
         error_set(err, "out of memory");
         return NULL;

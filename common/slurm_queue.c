@@ -4,6 +4,15 @@
 
 #include <stdlib.h>
 
+struct slurm_work {
+    uv_work_t req;
+    uv_timer_t later;
+    void (*work)(void *arg);
+    void (*done)(void *arg);
+    void *arg;
+    struct slurm_work *next;
+};
+
 /* Global as libslurm's own state is, which is why the calls must follow each other. */
 static struct slurm_work *first, *last;
 
@@ -16,20 +25,9 @@ static void run_item(uv_work_t *req)
 
 static void start_first(uv_loop_t *loop);
 
-/* An item of ours is freed first: done() may free the item of a caller. */
-static void finish(struct slurm_work *item)
-{
-    void (*done)(void *arg) = item->done;
-    void *arg = item->arg;
-
-    if (item->owned)
-        free(item);
-    done(arg);
-}
-
 static void item_done(uv_work_t *req, int status)
 {
-    struct slurm_work *item = req->data;
+    struct slurm_work *item = req->data, copy = *item;
 
     (void)status;
     first = item->next;
@@ -37,7 +35,8 @@ static void item_done(uv_work_t *req, int status)
         last = NULL;
     else
         start_first(req->loop);
-    finish(item);
+    free(item);
+    copy.done(copy.arg);
 }
 
 static void start_first(uv_loop_t *loop)
@@ -46,9 +45,8 @@ static void start_first(uv_loop_t *loop)
     uv_queue_work(loop, &first->req, run_item, item_done);
 }
 
-void slurm_queue(uv_loop_t *loop, struct slurm_work *item)
+static void append(uv_loop_t *loop, struct slurm_work *item)
 {
-    item->next = NULL;
     if (last != NULL)
         last->next = item;
     last = item;
@@ -58,20 +56,28 @@ void slurm_queue(uv_loop_t *loop, struct slurm_work *item)
     start_first(loop);
 }
 
-int slurm_ask(uv_loop_t *loop, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+static struct slurm_work *item_create(void (*work)(void *arg), void (*done)(void *arg), void *arg)
 {
     struct slurm_work *item = calloc(1, sizeof(*item));
 
+    if (item != NULL)
+        *item = (struct slurm_work){.work = work, .done = done, .arg = arg};
+    return item;
+}
+
+int slurm_ask(uv_loop_t *loop, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+{
+    struct slurm_work *item = item_create(work, done, arg);
+
     if (item == NULL)
         return -1;
-    *item = (struct slurm_work){.work = work, .done = done, .arg = arg, .owned = true};
-    slurm_queue(loop, item);
+    append(loop, item);
     return 0;
 }
 
 static void on_later_closed(uv_handle_t *handle)
 {
-    slurm_queue(handle->loop, handle->data);
+    append(handle->loop, handle->data);
 }
 
 static void on_later(uv_timer_t *timer)
@@ -79,9 +85,14 @@ static void on_later(uv_timer_t *timer)
     uv_close((uv_handle_t *)timer, on_later_closed);
 }
 
-void slurm_queue_after(uv_loop_t *loop, struct slurm_work *item, uint64_t ms)
+int slurm_ask_after(uv_loop_t *loop, uint64_t ms, void (*work)(void *arg), void (*done)(void *arg),
+                    void *arg)
 {
+    struct slurm_work *item = item_create(work, done, arg);
+
+    if (item == NULL)
+        return -1;
     uv_timer_init(loop, &item->later);
     item->later.data = item;
-    uv_timer_start(&item->later, on_later, ms, 0);
+    return uv_timer_start(&item->later, on_later, ms, 0);
 }

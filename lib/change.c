@@ -474,8 +474,8 @@ void time_finishing(struct change *c, struct change_member *m, const struct chan
 static void deposed(struct change *c, struct change_member *m, const struct change_fact *fact)
 {
     (void)m;
-    (void)fact;
     set_phase(c, CHANGE_ENDING, 0);
+    act(c, CHANGE_ABANDON, NULL)->number = fact->code;
 }
 
 /* ---- small ones ------------------------------------------------------------------------------ */

@@ -161,7 +161,7 @@ enum change_fact_kind {
     CHANGE_FACT_REASON,   /* why the next change will be made: text */
     CHANGE_FACT_WRITTEN,  /* the files of a world that begins have been written */
     CHANGE_FACT_PROMOTED, /* the search for flushed snapshots is over */
-    CHANGE_FACT_DEPOSED,  /* another node leads */
+    CHANGE_FACT_DEPOSED,  /* another node leads, or nobody can: code */
     CHANGE_FACT_WATCH,    /* some time has passed: look at members that are leaving */
     CHANGE_FACT_TIME,     /* the deadline of change_deadline() has come */
     CHANGE_FACT_COUNT
@@ -236,6 +236,7 @@ enum change_action_kind {
     CHANGE_DECIDE,       /* seconds: plan again then */
     CHANGE_LOSE,         /* text; the member counts as lost: close its link, post GONE */
     CHANGE_FINISH,       /* code: the job is over */
+    CHANGE_ABANDON,      /* code: this leader is over, the job perhaps not */
     CHANGE_SAY,          /* text, for the log */
     CHANGE_SAY_ERROR,
     CHANGE_SAY_DEBUG,

@@ -60,31 +60,6 @@ bool policy_option_is_set(const struct policy *policy, const struct policy_optio
     return int_value(policy, option) != POLICY_UNSET;
 }
 
-static void unset(struct policy *policy, const struct policy_option *option)
-{
-    switch (option->kind) {
-    case POLICY_KIND_SIZES:
-        policy->sizes = (struct sizes){0};
-        return;
-    case POLICY_KIND_RESTARTS:
-        policy->restarts = (struct budget){.restarts = POLICY_UNSET};
-        return;
-    case POLICY_KIND_POOLS:
-        policy->pool_count = 0;
-        memset(policy->pools, 0, sizeof(policy->pools));
-        return;
-    case POLICY_KIND_SCALE_CONFIG:
-        policy->scale_config = NULL;
-        return;
-    case POLICY_KIND_NUMBER:
-    case POLICY_KIND_SIGNAL:
-    case POLICY_KIND_WORD:
-    case POLICY_KIND_WORDS:
-        break;
-    }
-    *int_of(policy, option) = POLICY_UNSET;
-}
-
 static void copy_pools(struct policy *to, const struct policy *from)
 {
     to->pool_count = from->pool_count;
@@ -115,7 +90,8 @@ static void copy(struct policy *to, const struct policy *from, const struct poli
     *int_of(to, option) = int_value(from, option);
 }
 
-static void set_builtin(struct policy *policy, const struct policy_option *option)
+/* Where a number is the whole value; of others, nothing is their "unset" and their default. */
+static void put_number(struct policy *policy, const struct policy_option *option, int number)
 {
     switch (option->kind) {
     case POLICY_KIND_SIZES:
@@ -123,7 +99,7 @@ static void set_builtin(struct policy *policy, const struct policy_option *optio
     case POLICY_KIND_SCALE_CONFIG:
         return;
     case POLICY_KIND_RESTARTS:
-        policy->restarts = (struct budget){.restarts = option->builtin};
+        policy->restarts = (struct budget){.restarts = number};
         return;
     case POLICY_KIND_NUMBER:
     case POLICY_KIND_SIGNAL:
@@ -131,7 +107,7 @@ static void set_builtin(struct policy *policy, const struct policy_option *optio
     case POLICY_KIND_WORDS:
         break;
     }
-    *int_of(policy, option) = option->builtin;
+    *int_of(policy, option) = number;
 }
 
 /* ---- layers ---------------------------------------------------------------------------------- */
@@ -140,7 +116,7 @@ void policy_init(struct policy *policy)
 {
     memset(policy, 0, sizeof(*policy));
     for (const struct policy_option *option = policy_options; option->json != NULL; option++)
-        unset(policy, option);
+        put_number(policy, option, POLICY_UNSET);
 }
 
 void policy_clear(struct policy *policy)
@@ -161,7 +137,7 @@ void policy_defaults(struct policy *policy)
 {
     for (const struct policy_option *option = policy_options; option->json != NULL; option++) {
         if (!policy_option_is_set(policy, option))
-            set_builtin(policy, option);
+            put_number(policy, option, option->builtin);
     }
 }
 
@@ -520,6 +496,6 @@ char *policy_option_default(const struct policy_option *option)
     struct policy policy;
 
     policy_init(&policy);
-    set_builtin(&policy, option);
+    put_number(&policy, option, option->builtin);
     return policy_option_text(&policy, option);
 }

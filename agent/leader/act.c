@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Facts go to the change of worlds, and its actions become messages and calls (act.h).
- *
- * A fact that is posted while actions are carried out waits in a queue until all of them have been:
- * so nothing is entered twice, and no list changes under a loop. */
+/* The actions of the change of worlds become messages and calls (act.h). What is done here may post
+ * facts, which wait until all actions have been carried out (post.c). */
 #include "agent/leader/act.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "agent/leader/allocation.h"
-#include "agent/leader/decide.h"
 #include "agent/leader/end.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/members.h"
+#include "agent/leader/planning.h"
 #include "agent/leader/pmix_relay.h"
+#include "agent/leader/post.h"
 #include "agent/leader/promote.h"
 #include "agent/leader/report.h"
 #include "agent/leader/requeue.h"
@@ -186,252 +181,157 @@ static void welcome(struct leader *leader, struct leader_member *m,
                     const struct change_action *action)
 {
     m->part = change_member(leader->change, m->id);
-    roster_welcome(leader, m, action->flag);
+    members_welcome(leader, m, action->flag);
 }
 
 static void send_release(struct leader *leader, struct leader_member *m,
                          const struct change_action *action)
 {
     (void)leader;
-    roster_send_release(m, action->text);
+    members_send_release(m, action->text);
 }
 
 static void lose(struct leader *leader, struct leader_member *m, const struct change_action *action)
 {
-    roster_lose(leader, m, action->text);
+    members_lose(leader, m, action->text);
 }
 
 /* ---- what the leader does itself ------------------------------------------------------------- */
 
-static void relay(struct leader *leader, struct leader_member *m,
-                  const struct change_action *action)
+static void relay(struct leader *leader, const struct change_action *action)
 {
     const struct world *world = change_world_of(leader->change, action->number);
 
-    (void)m;
     if (world != NULL && pmix_relay_begin(leader, &leader->next_relay, world, action->number) != 0)
         log_error("job %u: out of memory", leader->options->job);
 }
 
-static void relay_end(struct leader *leader, struct leader_member *m,
-                      const struct change_action *action)
+static void relay_end(struct leader *leader)
 {
-    (void)m;
-    (void)action;
     pmix_relay_end(leader, &leader->next_relay);
 }
 
-static void relay_taken(struct leader *leader, struct leader_member *m,
-                        const struct change_action *action)
+static void relay_taken(struct leader *leader, const struct change_action *action)
 {
     const struct world *world = change_world_of(leader->change, action->number);
 
-    (void)m;
     if (world != NULL && pmix_relay_begin(leader, &leader->relay, world, action->number) != 0)
         log_error("job %u: out of memory", leader->options->job);
 }
 
-static void store_end(struct leader *leader, struct leader_member *m,
-                      const struct change_action *action)
+static void store_end(struct leader *leader)
 {
-    (void)m;
-    (void)action;
     world_store_end(leader, &leader->relay);
 }
 
-static void begin_world(struct leader *leader, struct leader_member *m,
-                        const struct change_action *action)
+static void begin_world(struct leader *leader, const struct change_action *action)
 {
-    (void)m;
     pmix_relay_end(leader, &leader->relay);
     leader->relay = leader->next_relay;
     leader->next_relay = (struct pmix_relay){0};
     report_generation(leader, action->seconds);
     uv_update_time(leader->loop);
-    act_post(leader, (struct change_fact){.kind = CHANGE_FACT_WRITTEN});
+    post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_WRITTEN});
 }
 
-static void stepped(struct leader *leader, struct leader_member *m,
-                    const struct change_action *action)
+static void stepped(struct leader *leader, const struct change_action *action)
 {
-    (void)m;
     report_stepping(leader, action->flag);
 }
 
-static void promote(struct leader *leader, struct leader_member *m,
-                    const struct change_action *action)
+static void decide(struct leader *leader, const struct change_action *action)
 {
-    (void)m;
-    (void)action;
-    promote_begin(leader);
+    planning_later(leader, action->seconds);
 }
 
-static void setback(struct leader *leader, struct leader_member *m,
-                    const struct change_action *action)
+static void finish(struct leader *leader, const struct change_action *action)
 {
-    (void)m;
-    (void)action;
-    decide_setback(leader);
-}
-
-static void requeue(struct leader *leader, struct leader_member *m,
-                    const struct change_action *action)
-{
-    (void)m;
-    (void)action;
-    requeue_after_fault(leader);
-}
-
-static void end_requests(struct leader *leader, struct leader_member *m,
-                         const struct change_action *action)
-{
-    (void)m;
-    (void)action;
-    allocation_stop(leader);
-}
-
-static void decide(struct leader *leader, struct leader_member *m,
-                   const struct change_action *action)
-{
-    (void)m;
-    decide_later(leader, action->seconds);
-}
-
-static void finish(struct leader *leader, struct leader_member *m,
-                   const struct change_action *action)
-{
-    (void)m;
     end_begin(leader, action->number);
 }
 
-static void say(struct leader *leader, struct leader_member *m, const struct change_action *action)
+static void abandon(struct leader *leader, const struct change_action *action)
 {
-    (void)m;
+    end_without(leader, action->number);
+}
+
+static void say(struct leader *leader, const struct change_action *action)
+{
     log_info("job %u: %s", leader->options->job, action->text);
 }
 
-static void say_error(struct leader *leader, struct leader_member *m,
-                      const struct change_action *action)
+static void say_error(struct leader *leader, const struct change_action *action)
 {
-    (void)m;
     log_error("job %u: %s", leader->options->job, action->text);
 }
 
-static void say_debug(struct leader *leader, struct leader_member *m,
-                      const struct change_action *action)
+static void say_debug(struct leader *leader, const struct change_action *action)
 {
-    (void)m;
     log_debug("job %u: %s", leader->options->job, action->text);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* m is NULL for actions that are about no member. */
-typedef void action_handler(struct leader *leader, struct leader_member *m,
-                            const struct change_action *action);
-
-static action_handler *const handlers[] = {
-    [CHANGE_WELCOME] = welcome,       [CHANGE_RELEASE] = send_release,
-    [CHANGE_RESERVE] = send_attempt,  [CHANGE_PREPARE] = send_prepare,
-    [CHANGE_DISCARD] = send_attempt,  [CHANGE_START] = send_start,
-    [CHANGE_ENTER] = send_start,      [CHANGE_OPEN] = send_open,
-    [CHANGE_HOLD] = send_hold,        [CHANGE_RUN_TO] = send_run_to,
-    [CHANGE_RUN_TO_NEXT] = send_next, [CHANGE_NEXT] = send_next,
-    [CHANGE_LEAVE] = send_leave,      [CHANGE_ABORT] = send_abort,
-    [CHANGE_SIGNAL] = send_signal,    [CHANGE_RELAY] = relay,
-    [CHANGE_RELAY_END] = relay_end,   [CHANGE_RELAY_TAKEN] = relay_taken,
-    [CHANGE_STORE_END] = store_end,   [CHANGE_BEGIN_WORLD] = begin_world,
-    [CHANGE_STEPPED] = stepped,       [CHANGE_PROMOTE] = promote,
-    [CHANGE_SETBACK] = setback,       [CHANGE_CAUSE] = say_error,
-    [CHANGE_REQUEUE] = requeue,       [CHANGE_END_REQUESTS] = end_requests,
-    [CHANGE_DECIDE] = decide,         [CHANGE_LOSE] = lose,
-    [CHANGE_FINISH] = finish,         [CHANGE_SAY] = say,
-    [CHANGE_SAY_ERROR] = say_error,   [CHANGE_SAY_DEBUG] = say_debug,
+struct handler {
+    /* One of these. */
+    void (*member)(struct leader *leader, struct leader_member *m,
+                   const struct change_action *action);
+    void (*job)(struct leader *leader, const struct change_action *action);
+    void (*call)(struct leader *leader);
 };
 
-static void carry_out(struct leader *leader, const struct change_action *action)
+/* clang-format off */
+static const struct handler handlers[] = {
+    /* members */
+    [CHANGE_WELCOME]      = {.member = welcome},
+    [CHANGE_RELEASE]      = {.member = send_release},
+    [CHANGE_LOSE]         = {.member = lose},
+    /* … and the next world */
+    [CHANGE_RESERVE]      = {.member = send_attempt},
+    [CHANGE_PREPARE]      = {.member = send_prepare},
+    [CHANGE_DISCARD]      = {.member = send_attempt},
+    [CHANGE_START]        = {.member = send_start},
+    [CHANGE_ENTER]        = {.member = send_start},
+    /* … and the present world */
+    [CHANGE_OPEN]         = {.member = send_open},
+    [CHANGE_HOLD]         = {.member = send_hold},
+    [CHANGE_RUN_TO]       = {.member = send_run_to},
+    [CHANGE_RUN_TO_NEXT]  = {.member = send_next},
+    [CHANGE_NEXT]         = {.member = send_next},
+    [CHANGE_LEAVE]        = {.member = send_leave},
+    [CHANGE_ABORT]        = {.member = send_abort},
+    [CHANGE_SIGNAL]       = {.member = send_signal},
+    /* worlds */
+    [CHANGE_RELAY]        = {.job = relay},
+    [CHANGE_RELAY_END]    = {.call = relay_end},
+    [CHANGE_RELAY_TAKEN]  = {.job = relay_taken},
+    [CHANGE_STORE_END]    = {.call = store_end},
+    [CHANGE_BEGIN_WORLD]  = {.job = begin_world},
+    [CHANGE_STEPPED]      = {.job = stepped},
+    [CHANGE_PROMOTE]      = {.call = promote_begin},
+    /* plans, and the end */
+    [CHANGE_DECIDE]       = {.job = decide},
+    [CHANGE_SETBACK]      = {.call = planning_setback},
+    [CHANGE_REQUEUE]      = {.call = requeue_after_fault},
+    [CHANGE_END_REQUESTS] = {.call = allocation_stop},
+    [CHANGE_FINISH]       = {.job = finish},
+    [CHANGE_ABANDON]      = {.job = abandon},
+    /* the log */
+    [CHANGE_CAUSE]        = {.job = say_error},
+    [CHANGE_SAY]          = {.job = say},
+    [CHANGE_SAY_ERROR]    = {.job = say_error},
+    [CHANGE_SAY_DEBUG]    = {.job = say_debug},
+};
+/* clang-format on */
+
+void act_carry_out(struct leader *leader, const struct change_action *action)
 {
+    const struct handler *handler = &handlers[action->kind];
     struct leader_member *m = action->member != 0 ? roster_by_id(leader, action->member) : NULL;
 
-    if (action->member == 0 || m != NULL)
-        handlers[action->kind](leader, m, action);
-}
-
-/* ---- the queue ------------------------------------------------------------------------------- */
-
-struct waiting_fact {
-    struct change_fact fact;
-    char *text; /* NULL: none */
-    struct waiting_fact *next;
-};
-
-static void enqueue(struct leader *leader, const struct change_fact *fact)
-{
-    struct waiting_fact *waiting = calloc(1, sizeof(*waiting));
-
-    if (waiting == NULL) {
-        log_error("job %u: out of memory", leader->options->job);
-        return;
-    }
-    waiting->fact = *fact;
-    if (fact->text != NULL)
-        waiting->fact.text = waiting->text = strdup(fact->text);
-    *leader->facts_end = waiting;
-    leader->facts_end = &waiting->next;
-}
-
-static void feed(struct leader *leader, struct change_fact *fact)
-{
-    struct change_actions actions = {0};
-
-    fact->now = leader_now(leader);
-    if (change_feed(leader->change, fact, &actions) != 0)
-        log_error("job %u: out of memory", leader->options->job);
-    for (int i = 0; i < actions.count; i++)
-        carry_out(leader, &actions.list[i]);
-    change_actions_clear(&actions);
-}
-
-void act_post(struct leader *leader, struct change_fact fact)
-{
-    if (leader->acting) {
-        enqueue(leader, &fact);
-        return;
-    }
-    leader->acting = true;
-    feed(leader, &fact);
-    while (leader->facts != NULL) {
-        struct waiting_fact *first = leader->facts;
-
-        leader->facts = first->next;
-        if (leader->facts == NULL)
-            leader->facts_end = &leader->facts;
-        feed(leader, &first->fact);
-        free(first->text);
-        free(first);
-    }
-    leader->acting = false;
-    roster_prune(leader);
-    leader_set_deadline(leader);
-}
-
-void act_stop(struct leader *leader, const char *reason)
-{
-    act_post(leader, (struct change_fact){.kind = CHANGE_FACT_STOP, .text = reason});
-}
-
-void act_fail(struct leader *leader, const char *why)
-{
-    act_post(leader, (struct change_fact){.kind = CHANGE_FACT_FAIL, .text = why});
-}
-
-void act_reason(struct leader *leader, const char *fmt, ...)
-{
-    char text[256];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    act_post(leader, (struct change_fact){.kind = CHANGE_FACT_REASON, .text = text});
+    if (handler->call != NULL)
+        handler->call(leader);
+    else if (handler->job != NULL)
+        handler->job(leader, action);
+    else if (m != NULL)
+        handler->member(leader, m, action);
 }

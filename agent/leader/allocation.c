@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/leader/act.h"
 #include "agent/leader/allocation.h"
-#include "agent/leader/decide.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/planning.h"
 #include "agent/leader/pmix_world.h"
+#include "agent/leader/post.h"
 #include "agent/leader/roster.h"
 #include "common/log.h"
 #include "lib/json_get.h"
@@ -39,13 +39,14 @@ static char **held_nodes(const struct leader *leader)
     nodes = calloc((size_t)count + 1, sizeof(*nodes));
     for (int i = 0; nodes != NULL && i < roster_count(leader); i++)
         if (roster_at(leader, i)->link != NULL)
-            nodes[at++] = roster_at(leader, i)->node;
+            nodes[at++] = roster_at(leader, i)->part->node;
     for (int i = 0; nodes != NULL && i < extensions_count(leader); i++) {
         const struct extension *ext = extensions_at(leader, i);
         int missing = ext->state == PLAN_LEAVING ? ext->nodes : 0;
 
         for (int k = 0; k < roster_count(leader); k++)
-            missing -= roster_at(leader, k)->job == ext->job && roster_at(leader, k)->link != NULL;
+            missing -= roster_at(leader, k)->part->job == ext->job &&
+                       roster_at(leader, k)->link != NULL;
         for (; missing > 0 && at < count; missing--)
             nodes[at++] = "";
     }
@@ -102,11 +103,11 @@ static void release_named(struct leader *leader, const struct request *request)
         for (int i = 0; i < roster_count(leader); i++) {
             struct leader_member *m = roster_at(leader, i);
 
-            if (m->base || change_is_left(m->part) || m->link == NULL ||
-                strcmp(m->node, *name) != 0)
+            if (m->part->base || change_is_left(m->part) || m->link == NULL ||
+                strcmp(m->part->node, *name) != 0)
                 continue;
-            act_reason(leader, "%s released by the program", *name);
-            extensions_cancel(leader, m->job, false, "released by the program");
+            post_reason(leader, "%s released by the program", *name);
+            extensions_cancel(leader, m->part->job, false, "released by the program");
             break; /* the list of members may have changed */
         }
 }
@@ -178,17 +179,17 @@ void allocation_update(struct leader *leader)
     current = requests_current(leader->allocation->requests);
     if (current != NULL && current->number != leader->allocation->carried_out) {
         leader->allocation->carried_out = current->number;
-        act_reason(leader, "%d node%s %s, as the program asked", current->change,
-                   current->change == 1 ? "" : "s",
-                   current->kind == REQUEST_EXTEND ? "more" : "less");
+        post_reason(leader, "%d node%s %s, as the program asked", current->change,
+                    current->change == 1 ? "" : "s",
+                    current->kind == REQUEST_EXTEND ? "more" : "less");
     }
     if (next > 0)
-        decide_later(leader, next - leader_now(leader));
+        planning_later(leader, next - leader_now(leader));
     if (current != NULL && current->nodes != NULL)
         release_named(leader, current);
     /* Told when there is a world that can hear it. */
     if (change_phase(leader->change) == CHANGE_RUNNING && !has_begun(leader))
-        decide_later(leader, BEGIN_LIMIT);
+        planning_later(leader, BEGIN_LIMIT);
     if (change_phase(leader->change) == CHANGE_RUNNING && has_begun(leader))
         tell_ended(leader);
 }
@@ -212,13 +213,13 @@ static int check_names(const struct leader *leader, char *const *names, struct e
 
         for (int i = 0; i < roster_count(leader); i++)
             if (roster_at(leader, i)->link != NULL &&
-                strcmp(roster_at(leader, i)->node, *names) == 0)
+                strcmp(roster_at(leader, i)->part->node, *names) == 0)
                 m = roster_at(leader, i);
         if (m == NULL || change_is_left(m->part)) {
             error_set(err, "%s is not a node of this job", error_value(*names).text);
             return REQUEST_NOT_FOUND;
         }
-        if (m->base) {
+        if (m->part->base) {
             error_set(err, "%s belongs to the base job, which keeps its nodes", *names);
             return REQUEST_BAD;
         }
@@ -233,16 +234,16 @@ static int check_whole_jobs(const struct leader *leader, char *const *names, str
         bool named = false, shares = false;
 
         for (char *const *name = names; *name != NULL; name++)
-            named = named || strcmp(*name, m->node) == 0;
+            named = named || strcmp(*name, m->part->node) == 0;
         for (int k = 0; k < roster_count(leader) && !named; k++)
             for (char *const *name = names; *name != NULL; name++)
-                shares = shares || (roster_at(leader, k)->job == m->job &&
-                                    strcmp(*name, roster_at(leader, k)->node) == 0);
-        if (!shares || m->base)
+                shares = shares || (roster_at(leader, k)->part->job == m->part->job &&
+                                    strcmp(*name, roster_at(leader, k)->part->node) == 0);
+        if (!shares || m->part->base)
             continue;
         error_set(err,
                   "%s is of the same extension job (%u): name it as well, or release by number",
-                  m->node, m->job);
+                  m->part->node, m->part->job);
         return REQUEST_BAD;
     }
     return 0;
@@ -372,12 +373,12 @@ void allocation_on_question(const struct pmix_world *pmix_world, struct leader_m
         request_id(leader, rc, id, sizeof(id));
         json_object_object_add(answer, "request", json_object_new_string(id));
         /* A program that asks wants them now, and is at work. */
-        decide_forget_setback(leader);
+        planning_forget_setback(leader);
         if (!pmix_world->next)
-            act_post(leader, (struct change_fact){.kind = CHANGE_FACT_AT_WORK, .member = m->id});
+            post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_AT_WORK, .member = m->id});
     }
     pmix_world_answer(pmix_world, m, msg, answer);
-    decide_later(leader, 0);
+    planning_later(leader, 0);
 }
 
 void allocation_growth_failed(struct leader *leader, const char *why)

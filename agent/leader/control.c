@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/leader/act.h"
 #include "agent/leader/allocation.h"
 #include "agent/leader/control.h"
-#include "agent/leader/decide.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/planning.h"
+#include "agent/leader/post.h"
 #include "agent/leader/report.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/slurm_look.h"
@@ -35,7 +35,7 @@ static json_object *members_json(struct leader *leader)
     for (int position = -1, pass = 0; pass < roster_count(leader) + 1; pass++, position++) {
         for (int i = 0; i < roster_count(leader); i++) {
             struct leader_member *m = roster_at(leader, i);
-            struct extension *ext = m->base ? NULL : extensions_find(leader, m->job);
+            struct extension *ext = m->part->base ? NULL : extensions_find(leader, m->part->job);
             json_object *obj;
 
             /* In rank order, those without a place at the end. */
@@ -43,14 +43,14 @@ static json_object *members_json(struct leader *leader)
                 (position >= 0 ? m->part->place != position : pass != 0 || m->part->place >= 0))
                 continue;
             obj = json_object_new_object();
-            json_object_object_add(obj, "node", json_object_new_string(m->node));
-            json_object_object_add(obj, "job", json_object_new_int64(m->job));
+            json_object_object_add(obj, "node", json_object_new_string(m->part->node));
+            json_object_object_add(obj, "job", json_object_new_int64(m->part->job));
             json_object_object_add(obj, "role",
-                                   json_object_new_string(m->base ? "base" : "extension"));
+                                   json_object_new_string(m->part->base ? "base" : "extension"));
             json_object_object_add(
                 obj, "pool",
                 ext != NULL && ext->pool != NULL ? json_object_new_string(ext->pool->name) : NULL);
-            json_object_object_add(obj, "slots", json_object_new_int(m->slots));
+            json_object_object_add(obj, "slots", json_object_new_int(m->part->slots));
             json_object_object_add(
                 obj, "first_rank",
                 json_object_new_int(
@@ -113,10 +113,11 @@ static json_object *pmix_json(const struct leader *leader)
         const struct leader_member *m = roster_at(leader, i);
         char text[1024];
 
-        if (!m->base || m->nodeid != 0 ||
-            run_dir_find(path, sizeof(path), o->conf, o->job, o->restarts, m->node) != 0)
+        if (!m->part->base || m->part->nodeid != 0 ||
+            run_dir_find(path, sizeof(path), o->conf, o->job, o->restarts, m->part->node) != 0)
             continue;
-        snprintf(text, sizeof(text), "on each node; on %s: PMIX_SYSTEM_TMPDIR=%s", m->node, path);
+        snprintf(text, sizeof(text), "on each node; on %s: PMIX_SYSTEM_TMPDIR=%s", m->part->node,
+                 path);
         return json_object_new_string(text);
     }
     return NULL;
@@ -230,11 +231,11 @@ static json_object *resize(struct leader *leader, json_object *msg)
         return answer("error", "%lld nodes: allowed are %s", (long long)nodes, text);
     allocation_set_user_target(leader, (int)nodes);
     if (allocation_user_target(leader) > old)
-        decide_forget_setback(leader); /* the user wants them now */
+        planning_forget_setback(leader); /* the user wants them now */
     if (change_world(leader->change) == NULL ||
         change_world(leader->change)->node_count != allocation_user_target(leader))
-        act_reason(leader, "resize to %d by selastic", allocation_user_target(leader));
-    decide_later(leader, 0);
+        post_reason(leader, "resize to %d by selastic", allocation_user_target(leader));
+    planning_later(leader, 0);
     if (change_world(leader->change) != NULL &&
         change_world(leader->change)->node_count == allocation_user_target(leader))
         return answer("done", "job %u has %d node%s", leader->options->job,

@@ -2,26 +2,26 @@
 /* What should be, and how the job gets there.
  *
  * Everything that happens (a member joins, leaves, is lost; Slurm says something new; a user
- * asks; time passes) ends in decide_later(). A little later lib/plan is asked once what should
+ * asks; time passes) ends in planning_later(). A little later lib/plan is asked once what should
  * be. What it says of extensions is carried out here, what it says of the world in lib/change. */
 #include "agent/leader/decide.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "agent/leader/act.h"
 #include "agent/leader/allocation.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/extensions.h"
+#include "agent/leader/heritage.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/planning.h"
+#include "agent/leader/post.h"
 #include "agent/leader/requeue.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/scancel.h"
 #include "agent/leader/slurm_look.h"
 #include "agent/leader/submit.h"
-
-#define MANY_MEMBERS 64
-#define PLAN_PAUSE   1e-4 /* seconds for each member, between two plans for many */
 
 /* ---- the description ------------------------------------------------------------------------- */
 
@@ -34,14 +34,14 @@ static struct plan_member describe_member(struct leader *leader, const struct le
 
     return (struct plan_member){
         .id = m->id,
-        .job = m->job,
-        .base = m->base,
+        .job = m->part->job,
+        .base = m->part->base,
         .usable = change_is_usable(part, leader_now(leader)) && !(excluded && pressed) &&
                   (!only_warm || ready),
         .going = excluded && !pressed,
         .has_state = change_has_state(leader->change, part, any_stateful),
         .position = part->place,
-        .nodeid = m->nodeid,
+        .nodeid = m->part->nodeid,
         .switches = m->switches,
         .joined = m->joined,
     };
@@ -80,17 +80,17 @@ static struct plan_input describe(struct leader *leader, const struct plan_membe
         .now = leader_now(leader),
         .sizes = &policy->sizes,
         .base_nodes = base_nodes,
-        .base_lost = roster_base_lost(leader),
+        .base_lost = exclude_base_lost(leader),
         .target = allocation_target(leader),
         .asks = policy->grow == POLICY_GROW_ASK && target == base_nodes,
         .max_pending = max_pending(leader),
         .grow_delay = policy->grow_delay,
         .snooze = policy->snooze,
         .generation_since = change_since(leader->change),
-        .last_setback = leader->last_setback,
-        .last_increments = leader->last_increments,
+        .last_setback = planning_last_setback(leader),
+        .last_increments = planning_last_increments(leader),
         .no_pool = extensions_pool(leader) == NULL,
-        .submit_error = submit_error(leader)[0] != '\0' ? submit_error(leader) : NULL,
+        .submit_error = extensions_refusal(leader)[0] != '\0' ? extensions_refusal(leader) : NULL,
         .members = members,
         .member_count = roster_count(leader),
         .extensions = extensions,
@@ -138,26 +138,26 @@ static void change_extensions(struct leader *leader, const struct plan_output *o
 
     for (int i = 0; i < out->cancel_count; i++)
         extensions_cancel(leader, out->cancel[i], out->cancel_failed[i], "no longer needed");
-    if (out->submit == 0 || submit_submitting(leader) || submit_busy(leader) ||
+    if (out->submit == 0 || submit_submitting(leader) || scancel_busy(leader) ||
         slurm_look_base(leader) == NULL || change_generation(leader->change) == 0 ||
         change_stopping(leader->change))
         return;
     if (now >= submit_after(leader))
         submit_extension(leader, out->submit, out->submit_increments, out->submit_delay);
     else
-        decide_later(leader, submit_after(leader) - now);
+        planning_later(leader, submit_after(leader) - now);
 }
 
-static void on_evaluate(uv_timer_t *timer)
+void decide_now(uv_timer_t *timer)
 {
     struct leader *leader = timer->data;
     struct plan_output out;
 
-    leader->planned_at = leader_now(leader);
+    planning_begins(leader);
     if (change_is_ending(leader->change) || !lease_may_act(leader) ||
         change_phase(leader->change) == CHANGE_TAKING_OVER)
         return;
-    lease_watch_handover(leader);
+    heritage_watch(leader);
     allocation_update(leader);
     exclude_watch(leader);
     requeue_watch(leader);
@@ -166,50 +166,10 @@ static void on_evaluate(uv_timer_t *timer)
     snprintf(leader->why_size, sizeof(leader->why_size), "%s", out.why_size);
     snprintf(leader->why_not_more, sizeof(leader->why_not_more), "%s", out.why_not_more);
     if (out.wake > 0)
-        decide_later(leader, out.wake);
+        planning_later(leader, out.wake);
     change_extensions(leader, &out);
-    act_post(leader, (struct change_fact){.kind = CHANGE_FACT_PLAN,
-                                          .plan = &out,
-                                          .time_is_over = extensions_time_is_over(leader)});
+    post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_PLAN,
+                                           .plan = &out,
+                                           .time_is_over = extensions_time_is_over(leader)});
     plan_clear(&out);
-}
-
-/* A plan looks at all members. When each of very many says something, not each is followed by a
- * plan of its own. */
-static double pause_after_plan(const struct leader *leader)
-{
-    int count = roster_count(leader);
-
-    return count > MANY_MEMBERS ? count * PLAN_PAUSE : 0;
-}
-
-void decide_later(struct leader *leader, double seconds)
-{
-    double least = leader->planned_at + pause_after_plan(leader) - leader_now(leader);
-    uint64_t ms;
-
-    seconds = seconds > least ? seconds : least;
-    ms = seconds <= 0 ? 0 : (uint64_t)(seconds * 1000) + 1;
-    if (uv_is_closing((uv_handle_t *)&leader->evaluate))
-        return;
-    if (uv_is_active((uv_handle_t *)&leader->evaluate) &&
-        uv_timer_get_due_in(&leader->evaluate) <= ms)
-        return;
-    uv_timer_start(&leader->evaluate, on_evaluate, ms, 0);
-}
-
-void decide_setback(struct leader *leader)
-{
-    leader->last_setback = leader_now(leader);
-    leader->last_increments = 0;
-}
-
-void decide_forget_setback(struct leader *leader)
-{
-    leader->last_setback = -1;
-}
-
-void decide_note_increments(struct leader *leader, int increments)
-{
-    leader->last_increments = increments;
 }

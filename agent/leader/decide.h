@@ -5,19 +5,12 @@
 
 #include <stdbool.h>
 
+#include <uv.h>
+
 #include "lib/plan.h"
 
-struct leader;
-
-/* Plan again after so many seconds at the latest. */
-void decide_later(struct leader *leader, double seconds);
-/* Growth has failed, or nodes were lost: the next growth waits for a while. */
-void decide_setback(struct leader *leader);
-/* … or does not, since a user or a program wants nodes now. */
-void decide_forget_setback(struct leader *leader);
-/* An extension of so many increments was asked for; 0: that has come to nothing. */
-void decide_note_increments(struct leader *leader, int increments);
-
+/* It is time to: the callback of the timer that planning.c sets. */
+void decide_now(uv_timer_t *timer);
 /* What should be, now (struct change_questions). 0, and the caller clears *out; -1: out of
  * memory. */
 int decide_plan(void *leader, bool only_warm, struct plan_output *out);

@@ -3,15 +3,18 @@
 #ifndef ELASTIC_AGENT_LEADER_END_H
 #define ELASTIC_AGENT_LEADER_END_H
 
+struct end;
 struct leader;
+
+/* NULL: out of memory. */
+struct end *end_create(void);
+void end_destroy(struct end *end);
 
 /* All is over, with that exit status (CHANGE_FINISH). */
 void end_begin(struct leader *leader, int code);
-/* The same, without touching anything that may be another leader's. */
+/* The same, without touching anything that may be another leader's (CHANGE_ABANDON). */
 void end_without(struct leader *leader, int code);
-/* All agents may go. */
-void end_dismiss(struct leader *leader);
-/* Called whenever something that the end waits for is over; without effect before the end. */
+/* What is left? The deadline of the end has come (leader_look_at_end()). */
 void end_look(struct leader *leader);
 
 #endif

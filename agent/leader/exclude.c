@@ -9,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/leader/act.h"
-#include "agent/leader/decide.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/planning.h"
+#include "agent/leader/post.h"
 #include "agent/leader/roster.h"
 #include "common/log.h"
 #include "lib/recovery.h"
@@ -32,7 +33,7 @@ static bool is_there(const struct leader_member *m)
 static bool is_suspect(const struct leader *leader, const struct leader_member *m)
 {
     return m->unwell || m->part->reclaimed ||
-           recovery_avoids(leader->exclude->recovery, m->node, leader_now(leader)) > 0;
+           recovery_avoids(leader->exclude->recovery, m->part->node, leader_now(leader)) > 0;
 }
 
 /* Is there an allowed size without all of them? */
@@ -50,6 +51,22 @@ bool exclude_member(const struct leader *leader, const struct leader_member *m)
     return is_suspect(leader, m) && enough_without(leader);
 }
 
+int exclude_base_lost(const struct leader *leader)
+{
+    int there = 0;
+
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
+
+        there += m->part->base && m->link != NULL && !change_is_left(m->part) &&
+                 !exclude_member(leader, m);
+    }
+    return (change_generation(leader->change) > 0 || lease_term(leader) > 0) &&
+                   there < leader->options->base_nodes
+               ? leader->options->base_nodes - there
+               : 0;
+}
+
 void exclude_describe(const struct leader *leader, char *text, size_t size)
 {
     const char *node;
@@ -59,7 +76,7 @@ void exclude_describe(const struct leader *leader, char *text, size_t size)
         const struct leader_member *m = roster_at(leader, i);
 
         if (is_there(m) && (m->unwell || m->part->reclaimed))
-            text_append(text, size, "%s%s (%s)", text[0] != '\0' ? ", " : "", m->node,
+            text_append(text, size, "%s%s (%s)", text[0] != '\0' ? ", " : "", m->part->node,
                         m->part->reclaimed ? "about to be taken away" : "drained or down");
     }
     for (int k = 0; (node = recovery_suspect(leader->exclude->recovery, k)) != NULL; k++) {
@@ -81,12 +98,15 @@ static void give_back(struct leader *leader)
     for (int i = 0; i < roster_count(leader); i++) {
         struct leader_member *m = roster_at(leader, i);
 
-        if (!m->base && is_there(m) && m->part->place < 0 && !is_leaving_world(m) &&
+        if (!m->part->base && is_there(m) && m->part->place < 0 && !is_leaving_world(m) &&
             exclude_member(leader, m))
-            roster_release(leader, m,
-                           m->part->reclaimed ? "the node is about to be taken away"
-                           : m->unwell        ? "Slurm takes the node out of service"
-                                              : "workers have failed there again and again");
+            post_fact(leader,
+                      (struct change_fact){
+                          .kind = CHANGE_FACT_RELEASED,
+                          .member = m->id,
+                          .text = m->part->reclaimed ? "the node is about to be taken away"
+                                  : m->unwell        ? "Slurm takes the node out of service"
+                                              : "workers have failed there again and again"});
     }
 }
 
@@ -104,7 +124,7 @@ void exclude_watch(struct leader *leader)
     double next = recovery_next(leader->exclude->recovery, leader_now(leader));
 
     if (next > 0)
-        decide_later(leader, next);
+        planning_later(leader, next);
     else
         forgive(leader);
     give_back(leader);
@@ -115,13 +135,13 @@ void exclude_unwell(struct leader *leader, const char *node, bool unwell)
     for (int i = 0; i < roster_count(leader); i++) {
         struct leader_member *m = roster_at(leader, i);
 
-        if (m->unwell == unwell || strcmp(m->node, node) != 0)
+        if (m->unwell == unwell || strcmp(m->part->node, node) != 0)
             continue;
         m->unwell = unwell;
         log_info("job %u: %s is %s by Slurm", leader->options->job, node,
                  unwell ? "taken out of service" : "back in service");
         if (unwell && m->part->place >= 0 && is_there(m))
-            act_reason(leader, "%s is drained or down", node);
+            post_reason(leader, "%s is drained or down", node);
     }
 }
 
@@ -131,15 +151,15 @@ void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_obje
     if (m->part->reclaimed)
         return;
     exclude_lost(leader, m); /* do not come back to it */
-    log_info("job %u: %s is about to be taken away", leader->options->job, m->node);
-    act_post(leader, (struct change_fact){.kind = CHANGE_FACT_RECLAIMED, .member = m->id});
+    log_info("job %u: %s is about to be taken away", leader->options->job, m->part->node);
+    post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_RECLAIMED, .member = m->id});
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
 void exclude_lost(struct leader *leader, const struct leader_member *m)
 {
-    recovery_lost(leader->exclude->recovery, m->node, leader_now(leader));
+    recovery_lost(leader->exclude->recovery, m->part->node, leader_now(leader));
 }
 
 char *exclude_list(const struct leader *leader)

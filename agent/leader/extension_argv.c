@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/exclude.h"
 #include "agent/leader/extension_argv.h"
 #include "agent/leader/leader_internal.h"
-#include "agent/leader/roster.h"
 #include "agent/paths.h"
 
 struct argv {
@@ -68,7 +68,7 @@ static void add_pool(struct argv *argv, const struct job_info *base, const struc
 
 /* Never longer than the base. No --time-min: backfill of Slurm 22.05 would give the extension just
  * that time, however long its nodes are free. It is set later, when it is seen to be needed
- * (extensions.c). */
+ * (slurm_update.c). */
 static void add_time(struct argv *argv, const struct job_info *base, time_t now)
 {
     long minutes = (base->end - now) / 60;
@@ -149,9 +149,9 @@ char **extension_environment(struct leader *leader)
     argv_add(&env, "ELASTIC_LEADER=%s:%d", leader->options->address, leader_port(leader));
     argv_add(&env, "ELASTIC_BASE=%u.%u", leader->options->job, leader->options->restarts);
     argv_add(&env, "ELASTIC_SLOTS=%d", leader->options->slots);
-    if (roster_base_lost(leader) > 0) /* job_submit/elastic counts the others against MAX */
+    if (exclude_base_lost(leader) > 0) /* job_submit/elastic counts the others against MAX */
         argv_add(&env, "ELASTIC_BASE_LEFT=%d",
-                 leader->options->base_nodes - roster_base_lost(leader));
+                 leader->options->base_nodes - exclude_base_lost(leader));
     if (env.failed) {
         strings_free(env.list);
         return NULL;

@@ -4,17 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/leader/act.h"
-#include "agent/leader/decide.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/planning.h"
+#include "agent/leader/post.h"
 #include "agent/leader/roster.h"
-#include "agent/leader/submit.h"
+#include "agent/leader/scancel.h"
 #include "common/log.h"
 
 struct extensions {
     struct extension *list;
     int count;
+    char refusal[256]; /* what sbatch has said last; "": nothing, or it went well */
 };
 
 int extensions_count(const struct leader *leader)
@@ -70,7 +71,17 @@ void extensions_set_state(struct leader *leader, struct extension *ext,
     ext->state = state;
     ext->since = leader_now(leader);
     if (state == PLAN_JOINED)
-        submit_forget_error(leader); /* whatever sbatch has said of it */
+        extensions_set_refusal(leader, ""); /* whatever sbatch has said of it */
+}
+
+void extensions_set_refusal(struct leader *leader, const char *why)
+{
+    snprintf(leader->extensions->refusal, sizeof(leader->extensions->refusal), "%s", why);
+}
+
+const char *extensions_refusal(const struct leader *leader)
+{
+    return leader->extensions->refusal;
 }
 
 const struct pool *extensions_pool(const struct leader *leader)
@@ -99,7 +110,7 @@ bool extensions_to_go(struct leader *leader, uint32_t job)
 bool extensions_time_is_over(struct leader *leader)
 {
     for (int i = 0; i < roster_count(leader); i++) {
-        const struct extension *ext = extensions_find(leader, roster_at(leader, i)->job);
+        const struct extension *ext = extensions_find(leader, roster_at(leader, i)->part->job);
 
         if (roster_at(leader, i)->part->place >= 0 && ext != NULL && ext->leaves > 0 &&
             leader_now(leader) >= ext->leaves)
@@ -113,35 +124,35 @@ int extensions_members(const struct leader *leader, uint32_t job)
     int count = 0;
 
     for (int i = 0; i < roster_count(leader); i++)
-        count += roster_at(leader, i)->job == job && roster_at(leader, i)->link != NULL;
+        count += roster_at(leader, i)->part->job == job && roster_at(leader, i)->link != NULL;
     return count;
 }
 
 void extensions_joined(struct leader *leader, struct leader_member *member)
 {
-    struct extension *ext = extensions_find(leader, member->job);
+    struct extension *ext = extensions_find(leader, member->part->job);
 
     if (ext == NULL) {
         /* The answer of sbatch has not reached the leader: the extension's first agent was faster,
          * or slurmctld went away in between. */
-        ext = extensions_add(leader, member->job, 1, PLAN_STARTING);
+        ext = extensions_add(leader, member->part->job, 1, PLAN_STARTING);
         if (ext == NULL)
             return;
         ext->pool = extensions_pool(leader);
     }
     if (ext->state == PLAN_PENDING || ext->state == PLAN_SUBMITTING)
         extensions_set_state(leader, ext, PLAN_STARTING);
-    if (extensions_members(leader, member->job) > ext->nodes)
-        ext->nodes = extensions_members(leader, member->job);
-    if (ext->state == PLAN_STARTING && extensions_members(leader, member->job) == ext->nodes)
+    if (extensions_members(leader, member->part->job) > ext->nodes)
+        ext->nodes = extensions_members(leader, member->part->job);
+    if (ext->state == PLAN_STARTING && extensions_members(leader, member->part->job) == ext->nodes)
         extensions_set_state(leader, ext, PLAN_JOINED);
 }
 
 void extensions_member_gone(struct leader *leader, struct leader_member *member)
 {
-    struct extension *ext = extensions_find(leader, member->job);
+    struct extension *ext = extensions_find(leader, member->part->job);
 
-    if (ext == NULL || member->base)
+    if (ext == NULL || member->part->base)
         return;
     /* When an extension leaves, Slurm takes the whole job. When one of its nodes is lost the others
      * stay (the job is submitted with --no-kill). If the leader does not want that node, the others
@@ -149,7 +160,7 @@ void extensions_member_gone(struct leader *leader, struct leader_member *member)
     if (change_is_left(member->part) || ext->nodes <= 1) {
         /* Slurm lets no other in its place as long as it takes this one for running. */
         if (!change_is_left(member->part) && !member->part->released && ext->state != PLAN_LEAVING)
-            submit_cancel(leader, &ext->job, 1, false);
+            scancel_jobs(leader, &ext->job, 1, false);
         extensions_set_state(leader, ext, PLAN_LEAVING);
     } else if (member->part->released && ext->state == PLAN_STARTING) {
         extensions_cancel(leader, ext->job, false, "one of its nodes cannot be used");
@@ -169,13 +180,13 @@ void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const c
         return;
     log_debug("extension job %u: %s", job, reason);
     if (extensions_near_limit(leader, job) && change_next_reason(leader->change)[0] == '\0')
-        act_reason(leader, "extension job %u is near its time limit", job);
+        post_reason(leader, "extension job %u is near its time limit", job);
     if (failed)
-        decide_setback(leader);
+        planning_setback(leader);
     if (ext->state != PLAN_JOINED)
-        submit_cancel(leader, &job, 1, false);
+        scancel_jobs(leader, &job, 1, false);
     if (ext->state == PLAN_PENDING)
-        decide_note_increments(leader, 0);
+        planning_note_increments(leader, 0);
     extensions_set_state(leader, ext, PLAN_LEAVING);
     /* Members in the world leave when the world has been changed, those that still make its last
      * step when they have made it, the others now. */
@@ -192,15 +203,15 @@ void extensions_make_leave(struct leader *leader, uint32_t job, enum change_noti
     for (int i = roster_count(leader) - 1; i >= 0; i--) {
         const struct leader_member *m = roster_at(leader, i);
 
-        if (m == NULL || m->job != job || m->base)
+        if (m == NULL || m->part->job != job || m->part->base)
             continue;
-        act_post(leader, (struct change_fact){.kind = CHANGE_FACT_LEAVING,
-                                              .member = m->id,
-                                              .notice = notice,
-                                              .grace = grace,
-                                              .text = reason});
+        post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_LEAVING,
+                                               .member = m->id,
+                                               .notice = notice,
+                                               .grace = grace,
+                                               .text = reason});
     }
-    decide_later(leader, 0);
+    planning_later(leader, 0);
 }
 
 void extensions_cancel_all(struct leader *leader)
@@ -214,7 +225,7 @@ void extensions_cancel_all(struct leader *leader)
         if (leader->extensions->list[i].job != 0 &&
             extensions_members(leader, leader->extensions->list[i].job) == 0)
             jobs[count++] = leader->extensions->list[i].job;
-    submit_cancel(leader, jobs, jobs != NULL ? count : 0, true);
+    scancel_jobs(leader, jobs, jobs != NULL ? count : 0, true);
     free(jobs);
 }
 

@@ -46,6 +46,9 @@ struct extension *extensions_add(struct leader *leader, uint32_t job, int nodes,
 void extensions_drop(struct leader *leader, struct extension *ext);
 void extensions_set_state(struct leader *leader, struct extension *ext,
                           enum plan_extension_state state);
+/* Why the latest sbatch was refused; "" if it was not, or that is no longer true. */
+void extensions_set_refusal(struct leader *leader, const char *why);
+const char *extensions_refusal(const struct leader *leader);
 /* The pool that extensions come from. NULL: the job has none. */
 const struct pool *extensions_pool(const struct leader *leader);
 

@@ -2,10 +2,11 @@
 /* What members say becomes facts of the change of worlds (facts.h). */
 #include "agent/leader/facts.h"
 
-#include "agent/leader/act.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/pmix_publish.h"
+#include "agent/leader/post.h"
 #include "agent/leader/report.h"
+#include "agent/leader/roster.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 
@@ -60,7 +61,7 @@ void facts_reserved(struct leader *leader, struct leader_member *m, json_object 
     if (!json_get_int(msg, "port", 1, 65535, &port))
         return;
     fact.port = (int)port;
-    act_post(leader, fact);
+    post_fact(leader, fact);
 }
 
 void facts_parked(struct leader *leader, struct leader_member *m, json_object *msg)
@@ -68,30 +69,30 @@ void facts_parked(struct leader *leader, struct leader_member *m, json_object *m
     struct change_fact fact = fact_of(CHANGE_FACT_PARKED, m, msg);
 
     add_model(&fact, msg);
-    act_post(leader, fact);
+    post_fact(leader, fact);
 }
 
 void facts_unprepared(struct leader *leader, struct leader_member *m, json_object *msg)
 {
-    act_post(leader, fact_of(CHANGE_FACT_UNPREPARED, m, msg));
+    post_fact(leader, fact_of(CHANGE_FACT_UNPREPARED, m, msg));
 }
 
 /* ---- the present world ----------------------------------------------------------------------- */
 
 void facts_ready(struct leader *leader, struct leader_member *m, json_object *msg)
 {
-    act_post(leader, fact_of(CHANGE_FACT_READY, m, msg));
+    post_fact(leader, fact_of(CHANGE_FACT_READY, m, msg));
 }
 
 void facts_listening(struct leader *leader, struct leader_member *m, json_object *msg)
 {
-    act_post(leader, fact_of(CHANGE_FACT_LISTENING, m, msg));
+    post_fact(leader, fact_of(CHANGE_FACT_LISTENING, m, msg));
 }
 
 void facts_begun(struct leader *leader, struct leader_member *m, json_object *msg)
 {
-    log_debug("%s: its workers are there", m->node);
-    act_post(leader, fact_of(CHANGE_FACT_BEGUN, m, msg));
+    log_debug("%s: its workers are there", m->part->node);
+    post_fact(leader, fact_of(CHANGE_FACT_BEGUN, m, msg));
 }
 
 void facts_stepping(struct leader *leader, struct leader_member *m, json_object *msg)
@@ -101,7 +102,7 @@ void facts_stepping(struct leader *leader, struct leader_member *m, json_object 
     add_model(&fact, msg);
     fact.gate = json_get_bool(msg, "gate", false);
     fact.aware = json_get_bool(msg, "aware", true);
-    act_post(leader, fact);
+    post_fact(leader, fact);
 }
 
 void facts_held(struct leader *leader, struct leader_member *m, json_object *msg)
@@ -109,7 +110,7 @@ void facts_held(struct leader *leader, struct leader_member *m, json_object *msg
     struct change_fact fact = fact_of(CHANGE_FACT_HELD, m, msg);
 
     add_held(&fact, msg);
-    act_post(leader, fact);
+    post_fact(leader, fact);
 }
 
 /* The rank of a worker of the present world that has ended is known to the leader alone. */
@@ -117,10 +118,10 @@ static void note_end_of_rank(struct leader *leader, const struct leader_member *
                              struct change_fact *fact)
 {
     fact->rank = world_first_rank(change_world(leader->change), m->part->place) +
-                 number_of(msg, "slot", m->slots - 1);
+                 number_of(msg, "slot", m->part->slots - 1);
     output_end_rank(leader->output, fact->rank);
     pmix_publish_rank_gone(leader, fact->rank);
-    log_debug("rank %d on %s ended: code %d, signal %d%s", fact->rank, m->node, fact->code,
+    log_debug("rank %d on %s ended: code %d, signal %d%s", fact->rank, m->part->node, fact->code,
               fact->signal, fact->told ? ", told" : "");
 }
 
@@ -136,9 +137,9 @@ void facts_exit(struct leader *leader, struct leader_member *m, json_object *msg
     if (m->part->place >= 0)
         note_end_of_rank(leader, m, msg, &fact);
     if (fact.code != 0 || fact.signal != 0)
-        report_failure(m->node, &fact, msg, text, sizeof(text));
+        report_failure(m->part->node, &fact, msg, text, sizeof(text));
     fact.text = fact.code != 0 || fact.signal != 0 ? text : NULL;
-    act_post(leader, fact);
+    post_fact(leader, fact);
 }
 
 void facts_drained(struct leader *leader, struct leader_member *m, json_object *msg)
@@ -146,7 +147,7 @@ void facts_drained(struct leader *leader, struct leader_member *m, json_object *
     struct change_fact fact = fact_of(CHANGE_FACT_DRAINED, m, msg);
 
     add_held(&fact, msg);
-    act_post(leader, fact);
+    post_fact(leader, fact);
 }
 
 /* Most beats say nothing that a change of worlds depends on. */
@@ -159,7 +160,7 @@ void facts_beat(struct leader *leader, struct leader_member *m, json_object *msg
     fact.slowest = (uint32_t)slowest;
     fact.asks = json_get_bool(msg, "asks", false);
     if (fact.slowest != m->part->slowest || fact.asks || m->part->asks)
-        act_post(leader, fact);
+        post_fact(leader, fact);
 }
 
 void facts_end(struct leader *leader, struct leader_member *m, json_object *msg)
@@ -167,5 +168,5 @@ void facts_end(struct leader *leader, struct leader_member *m, json_object *msg)
     const char *reason = json_get_string(msg, "reason");
 
     (void)m;
-    act_stop(leader, reason != NULL ? reason : "a program has asked for it");
+    post_stop(leader, reason != NULL ? reason : "a program has asked for it");
 }

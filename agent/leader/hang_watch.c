@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "agent/leader/act.h"
 #include "agent/leader/hang_watch.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/post.h"
 #include "agent/leader/roster.h"
 #include "common/log.h"
 #include "lib/hang.h"
@@ -81,7 +81,7 @@ void hang_watch(struct leader *leader)
     case HANG_YES:
         snprintf(why, sizeof(why), "no rank has made a step for %.0f s (--elastic-hang-wait=%d)",
                  silent, limit);
-        act_fail(leader, why);
+        post_fail(leader, why);
         break;
     }
 }

@@ -1,155 +1,83 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The leader's life, and the deadline of the change of worlds (leader.h). */
+/* The leader's life (leader.h): all its parts come together here, and none calls this file. */
 #include "agent/leader/act.h"
 #include "agent/leader/allocation.h"
 #include "agent/leader/decide.h"
+#include "agent/leader/end.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/hang_watch.h"
+#include "agent/leader/heritage.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/members.h"
 #include "agent/leader/messages.h"
+#include "agent/leader/planning.h"
 #include "agent/leader/pmix_publish.h"
 #include "agent/leader/pmix_relay.h"
+#include "agent/leader/post.h"
 #include "agent/leader/report.h"
 #include "agent/leader/requeue.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/scancel.h"
 #include "agent/leader/slurm_look.h"
-#include "agent/leader/srun.h"
+#include "agent/leader/slurm_update.h"
+#include "agent/leader/srun_lost.h"
+#include "agent/leader/srun_notify.h"
 #include "agent/leader/submit.h"
 #include "agent/leader/world_store.h"
 
 #include <stdlib.h>
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
 
+#include "agent/listen.h"
 #include "client/event_page.h"
 #include "common/log.h"
 
-double leader_now(const struct leader *leader)
-{
-    return (double)uv_now(leader->loop) / 1000.0;
-}
+/* ---- what parts below have done here --------------------------------------------------------- */
 
-double unix_now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-json_object *leader_message(const char *type, int generation)
-{
-    json_object *msg = json_object_new_object();
-
-    json_object_object_add(msg, "t", json_object_new_string(type));
-    if (generation >= 0)
-        json_object_object_add(msg, "gen", json_object_new_int(generation));
-    return msg;
-}
-
-void leader_send(struct leader_member *member, json_object *msg)
-{
-    if (member->link != NULL)
-        link_send(member->link, msg);
-    else
-        json_object_put(msg);
-}
-
-/* ---- the deadline of the change of worlds ---------------------------------------------------- */
-
+/* Of the change of worlds; when the job is over: of its end. */
 static void on_deadline(uv_timer_t *timer)
 {
-    act_post(timer->data, (struct change_fact){.kind = CHANGE_FACT_TIME});
-}
-
-void leader_set_deadline(struct leader *leader)
-{
-    double due = change_deadline(leader->change), left = due - leader_now(leader);
+    struct leader *leader = timer->data;
 
     if (leader_has_ended(leader))
-        return; /* the timer is the end's now */
-    if (due == 0)
-        uv_timer_stop(&leader->deadline);
+        end_look(leader);
     else
-        uv_timer_start(&leader->deadline, on_deadline, left > 0 ? (uint64_t)(left * 1000) + 1 : 1,
-                       0);
+        post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_TIME});
 }
 
-bool leader_has_ended(const struct leader *leader)
-{
-    return change_phase(leader->change) == CHANGE_ENDING;
-}
+static const struct leader_above above = {
+    .act = act_carry_out, .plan = decide_now, .deadline = on_deadline, .srun_looked = srun_looked};
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static void on_poll(uv_timer_t *timer)
 {
-    slurm_look_poll(timer->data);
+    slurm_update_poll(timer->data);
     srun_watch(timer->data);
-}
-
-static void handle_closed(uv_handle_t *handle)
-{
-    struct leader *leader = handle->data;
-
-    if (--leader->open_handles == 0) {
-        leader->done(leader->exit_code, leader->arg);
-    }
-}
-
-void leader_timer_close(uv_timer_t *timer)
-{
-    uv_close((uv_handle_t *)timer, handle_closed);
-}
-
-static void output_gone(void *arg)
-{
-    struct leader *leader = arg;
-
-    if (--leader->open_handles == 0) {
-        leader->done(leader->exit_code, leader->arg);
-    }
-}
-
-void leader_close(struct leader *leader)
-{
-    link_server_destroy(leader->server);
-    leader->server = NULL;
-    leader_timer_close(&leader->evaluate);
-    leader_timer_close(&leader->deadline);
-    roster_close(leader);
-    leader_timer_close(&leader->poll);
-    pmix_publish_close(leader);
-    world_store_close(leader);
-    output_destroy(leader->output, 2000, output_gone, leader);
-    leader->output = NULL;
-}
-
-void leader_timer_init(struct leader *leader, uv_timer_t *timer)
-{
-    uv_timer_init(leader->loop, timer);
-    timer->data = leader;
-    leader->open_handles++;
 }
 
 static void destroy_parts(struct leader *leader)
 {
-    pmix_publish_destroy(leader->pmix_publish);
-    world_store_destroy(leader->world_store);
-    lease_destroy(leader->lease);
+    end_destroy(leader->end);
+    members_destroy(leader->members);
     srun_destroy(leader->srun);
     srun_lost_destroy(leader->srun_lost);
     requeue_destroy(leader->requeue);
-    submit_destroy(leader->submit);
-    extensions_destroy(leader->extensions);
-    slurm_look_destroy(leader->slurm_look);
-    allocation_destroy(leader->allocation);
-    report_destroy(leader->report);
-    exclude_destroy(leader->exclude);
+    world_store_destroy(leader->world_store);
+    pmix_publish_destroy(leader->pmix_publish);
     hang_watch_destroy(leader->hang_watch);
+    report_destroy(leader->report);
+    submit_destroy(leader->submit);
+    heritage_destroy(leader->heritage);
+    allocation_destroy(leader->allocation);
+    exclude_destroy(leader->exclude);
+    extensions_destroy(leader->extensions);
+    scancel_destroy(leader->scancel);
+    slurm_look_destroy(leader->slurm_look);
+    lease_destroy(leader->lease);
+    post_destroy(leader->post);
+    planning_destroy(leader->planning);
     change_destroy(leader->change);
     roster_destroy(leader->roster);
 }
@@ -198,19 +126,22 @@ static int create_parts(struct leader *leader, struct error *err)
     const struct leader_options *options = leader->options;
 
     if ((leader->roster = roster_create()) == NULL ||
+        (leader->planning = planning_create()) == NULL || (leader->post = post_create()) == NULL ||
         (leader->lease = lease_create(options)) == NULL ||
-        (leader->srun = srun_create(options)) == NULL ||
-        (leader->srun_lost = srun_lost_create()) == NULL ||
-        (leader->requeue = requeue_create()) == NULL ||
-        (leader->submit = submit_create()) == NULL ||
-        (leader->extensions = extensions_create()) == NULL ||
         (leader->slurm_look = slurm_look_create()) == NULL ||
-        (leader->allocation = allocation_create(options)) == NULL ||
-        (leader->report = report_create()) == NULL ||
+        (leader->scancel = scancel_create()) == NULL ||
+        (leader->extensions = extensions_create()) == NULL ||
         (leader->exclude = exclude_create(options)) == NULL ||
+        (leader->allocation = allocation_create(options)) == NULL ||
+        (leader->heritage = heritage_create()) == NULL ||
+        (leader->submit = submit_create()) == NULL || (leader->report = report_create()) == NULL ||
         (leader->hang_watch = hang_watch_create()) == NULL ||
         (leader->pmix_publish = pmix_publish_create()) == NULL ||
-        (leader->world_store = world_store_create()) == NULL)
+        (leader->world_store = world_store_create()) == NULL ||
+        (leader->requeue = requeue_create()) == NULL ||
+        (leader->srun_lost = srun_lost_create()) == NULL ||
+        (leader->srun = srun_create(options)) == NULL ||
+        (leader->members = members_create()) == NULL || (leader->end = end_create()) == NULL)
         return error_set(err, "out of memory");
     return create_change(leader, err);
 }
@@ -219,14 +150,8 @@ static int create_parts(struct leader *leader, struct error *err)
 static struct link_server *listen_or_take_over(struct leader *leader, struct error *err)
 {
     const struct leader_options *options = leader->options;
-    struct link_server_options server = {
-        .job_id = options->job,
-        .restarts = options->restarts,
-        .munge_socket = options->conf->munge_socket,
-        .slurm_user = options->slurm_user,
-        .port_first = options->conf->port_first,
-        .port_last = options->conf->port_last,
-    };
+    struct link_server_options server = listen_options(options->conf, options->job,
+                                                       options->restarts, options->slurm_user);
 
     if (options->server == NULL)
         return link_server_create(leader->loop, &server, &messages_handlers, &leader->nobody, err);
@@ -245,10 +170,9 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     }
     leader->loop = loop;
     leader->options = options;
+    leader->above = &above;
     leader->done = done;
     leader->arg = arg;
-    decide_forget_setback(leader);
-    leader->facts_end = &leader->facts;
     leader->nobody.leader = leader;
     if (create_parts(leader, err) != 0 ||
         (leader->server = listen_or_take_over(leader, err)) == NULL) {
@@ -261,7 +185,7 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     leader_timer_init(leader, &leader->evaluate);
     leader_timer_init(leader, &leader->deadline);
     leader_timer_init(leader, &leader->poll);
-    roster_open(leader);
+    members_open(leader);
     pmix_publish_open(leader);
     world_store_open(leader);
     uv_timer_start(&leader->poll, on_poll, 0, 1000);
@@ -269,11 +193,6 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     if (options->server != NULL)
         take_over(leader);
     return leader;
-}
-
-int leader_port(const struct leader *leader)
-{
-    return link_server_port(leader->server);
 }
 
 void leader_destroy(struct leader *leader)

@@ -8,18 +8,27 @@
 #include <uv.h>
 
 #include "agent/leader/leader.h"
-#include "agent/leader/pmix_relay.h"
+#include "agent/leader/pmix_world.h"
 #include "agent/leader/roster.h"
 #include "agent/output.h"
 #include "common/link.h"
 #include "common/slurm_client.h"
 #include "lib/change.h"
 
-struct waiting_fact;
+/* All that parts below have done by parts above them (README.md); leader.c fills it in. */
+struct leader_above {
+    /* An action of the change of worlds is to be carried out (act.c). */
+    void (*act)(struct leader *leader, const struct change_action *action);
+    uv_timer_cb plan;     /* it is time to (decide.c) */
+    uv_timer_cb deadline; /* of the change of worlds; at the end: look what is left (leader.c) */
+    /* A look for srun is over (srun_notify.c). */
+    void (*srun_looked)(struct leader *leader, bool there);
+};
 
 struct leader {
     uv_loop_t *loop;
     const struct leader_options *options;
+    const struct leader_above *above;
     struct link_server *server;
     struct link_owner nobody; /* of links on which nobody has joined */
     struct output *output;
@@ -28,40 +37,36 @@ struct leader {
     uv_timer_t poll;     /* Slurm, srun */
     int open_handles;
 
-    /* Its parts. */
+    /* Its parts, from the lowest. */
     struct roster *roster;
+    struct planning *planning;
+    struct post *post;
     struct leader_lease *lease;
-    struct srun *srun;
-    struct srun_lost *srun_lost;
-    struct requeue *requeue;
-    struct submit *submit;
-    struct extensions *extensions;
     struct slurm_look *slurm_look;
-    struct allocation *allocation;
-    struct report *report;
+    struct scancel *scancel;
+    struct extensions *extensions;
     struct exclude *exclude;
+    struct allocation *allocation;
+    struct heritage *heritage;
+    struct submit *submit;
+    struct report *report;
     struct hang_watch *hang_watch;
     struct pmix_publish *pmix_publish;
     struct world_store *world_store;
+    struct requeue *requeue;
+    struct srun_lost *srun_lost;
+    struct srun *srun;
+    struct members *members;
+    struct end *end;
 
-    /* The change of worlds (act.c). */
+    /* The change of worlds. */
     struct change_options change_options;
     struct change *change;
-    bool acting;                /* actions are being carried out */
-    struct waiting_fact *facts; /* posted meanwhile, in order */
-    struct waiting_fact **facts_end;
     struct pmix_relay relay;      /* of the present world */
     struct pmix_relay next_relay; /* of the world that is being prepared */
 
-    /* The plan (decide.c). */
-    double planned_at;   /* when it was last asked for */
-    double last_setback; /* since then growth waits; < 0: it does not */
-    int last_increments; /* of the last extension that was asked for */
-    char why_size[200], why_not_more[240];
+    char why_size[200], why_not_more[240]; /* what the latest plan says */
 
-    /* The end (end.c). */
-    double end_since;
-    const char *end_waits_for; /* in words; NULL: nothing has been waited for yet */
     int exit_code;
     void (*done)(int code, void *arg);
     void *arg;
@@ -75,11 +80,14 @@ void leader_send(struct leader_member *member, json_object *msg);
 /* A timer that a part of the leader owns, and its end: the leader is over when all have ended. */
 void leader_timer_init(struct leader *leader, uv_timer_t *timer);
 void leader_timer_close(uv_timer_t *timer);
+/* The same for what is no timer. */
+void leader_handle_gone(struct leader *leader);
 /* The deadline of the change of worlds may be another one now. */
 void leader_set_deadline(struct leader *leader);
 /* Members are being told that the job is over. */
 bool leader_has_ended(const struct leader *leader);
-/* Nothing is left: close everything. */
-void leader_close(struct leader *leader);
+/* Called whenever something that the end waits for is over: in so many milliseconds it looks what
+ * is left. Without effect before the end. */
+void leader_look_at_end(struct leader *leader, int ms);
 
 #endif

@@ -9,12 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/leader/allocation.h"
-#include "agent/leader/decide.h"
-#include "agent/leader/end.h"
-#include "agent/leader/exclude.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/planning.h"
+#include "agent/leader/post.h"
 #include "agent/leader/roster.h"
 #include "agent/successor.h"
 #include "agent/term_file.h"
@@ -29,27 +27,22 @@
 #define RETRY    1.0 /* seconds until a claim is tried again that could not be made */
 
 struct leader_lease {
-    struct lease right;            /* to lead, for the present term */
-    json_object *successors;       /* those that may lead next: nodeid, address, port */
-    struct term_file *claim;       /* under way; NULL: none is */
-    bool unsealed;                 /* the present term: nothing may be done before it is sealed */
-    double claim_after;            /* not to be tried before */
-    double claim_failing;          /* since when claims cannot be made */
-    bool claim_said;               /* the user has been told why it fails */
-    bool lost_base;                /* a node of the base, since the lease was looked at */
-    bool deposed;                  /* another node leads */
-    struct handover told_handover; /* what the members of the base know */
+    struct lease right;      /* to lead, for the present term */
+    json_object *successors; /* those that may lead next: nodeid, address, port */
+    struct term_file *claim; /* under way; NULL: none is */
+    bool unsealed;           /* the present term: nothing may be done before it is sealed */
+    double claim_after;      /* not to be tried before */
+    double claim_failing;    /* since when claims cannot be made */
+    bool claim_said;         /* the user has been told why it fails */
+    bool lost_base;          /* a node of the base, since the lease was looked at */
+    bool deposed;            /* another node leads */
 };
-
-static bool is_own(const struct leader *leader, const struct leader_member *m)
-{
-    return m->base && m->nodeid == leader->options->nodeid;
-}
 
 static bool is_heard(const struct leader *leader, const struct leader_member *m)
 {
-    return m->link != NULL && (is_own(leader, m) || leader_now(leader) - m->seen <=
-                                                        leader->options->conf->heartbeat_timeout);
+    return m->link != NULL &&
+           (roster_is_own(leader, m) ||
+            leader_now(leader) - m->seen <= leader->options->conf->heartbeat_timeout);
 }
 
 void lease_beat(struct leader *leader, struct leader_member *m, json_object *msg)
@@ -65,12 +58,17 @@ void lease_beat(struct leader *leader, struct leader_member *m, json_object *msg
     leader_send(m, answer);
 }
 
+static void give_up(struct leader *leader, int code)
+{
+    leader->lease->deposed = true;
+    post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_DEPOSED, .code = code});
+}
+
 static void depose(struct leader *leader)
 {
     log_info("job %u: another node leads term %d: this one follows it", leader->options->job,
              leader->lease->right.term + 1); /* or has found that nobody leads this one */
-    leader->lease->deposed = true;
-    end_without(leader, 0);
+    give_up(leader, 0);
 }
 
 static void tell_all(struct leader *leader);
@@ -106,12 +104,11 @@ static void claimed(enum term_file_result result, const char *why, void *arg)
         leader->lease->claim_said = true;
         if (leader_now(leader) - leader->lease->claim_failing > GIVE_UP) {
             log_error("job %u: gave up after %.0f s: %s", leader->options->job, GIVE_UP, why);
-            leader->lease->deposed = true;
-            end_without(leader, 1);
+            give_up(leader, 1);
             return;
         }
     }
-    decide_later(leader, 0);
+    planning_later(leader, 0);
 }
 
 static void claim(struct leader *leader, int term, enum term_file_what what)
@@ -141,10 +138,11 @@ static bool reaches_more(const struct leader *leader)
 
     for (int i = 0; i < roster_count(leader); i++) {
         const struct leader_member *m = roster_at(leader, i);
-        bool is = m->link != NULL && (is_own(leader, m) || m->seen > leader->lease->right.since);
+        bool is = m->link != NULL &&
+                  (roster_is_own(leader, m) || m->seen > leader->lease->right.since);
 
         reached += is;
-        if (m->base)
+        if (m->part->base)
             missing -= is;
         else
             missing += !is && m->part->place >= 0;
@@ -162,7 +160,7 @@ bool lease_may_act(struct leader *leader)
     leader->lease->lost_base = false;
     for (int i = 0; i < roster_count(leader); i++) {
         struct leader_member *m = roster_at(leader, i);
-        bool is = m->base && is_heard(leader, m);
+        bool is = m->part->base && is_heard(leader, m);
 
         lost = lost || (m->heard && !is);
         m->heard = is;
@@ -176,7 +174,7 @@ bool lease_may_act(struct leader *leader)
         claim(leader, leader->lease->right.term, TERM_FILE_SEAL);
     else if (state == LEASE_CLAIM)
         claim(leader, leader->lease->right.term + 1, TERM_FILE_BOTH);
-    decide_later(leader, 0.2);
+    planning_later(leader, 0.2);
     return false;
 }
 
@@ -215,52 +213,20 @@ void lease_listens(struct leader *leader, struct leader_member *m, json_object *
     json_object *place;
     int64_t port;
 
-    if (!m->base || !json_get_int(msg, "port", 1, 65535, &port))
+    if (!m->part->base || !json_get_int(msg, "port", 1, 65535, &port))
         return;
     while (at < count &&
-           nodeid_of(json_object_array_get_idx(leader->lease->successors, at)) != m->nodeid)
+           nodeid_of(json_object_array_get_idx(leader->lease->successors, at)) != m->part->nodeid)
         at++;
     if (at == count && count >= SUCCESSORS_MAX)
         return;
     place = json_object_new_object();
-    json_object_object_add(place, "nodeid", json_object_new_int(m->nodeid));
+    json_object_object_add(place, "nodeid", json_object_new_int(m->part->nodeid));
     json_object_object_add(place, "address", json_object_new_string(link_peer_address(m->link)));
     json_object_object_add(place, "port", json_object_new_int64(port));
     json_object_array_put_idx(leader->lease->successors, at, place);
     json_object_array_sort(leader->lease->successors, compare_places);
     tell_all(leader);
-}
-
-static struct handover handover_of(const struct leader *leader)
-{
-    return (struct handover){
-        .target = allocation_user_target(leader),
-        .faults = change_faults(leader->change),
-        .counted = exclude_counted(leader),
-    };
-}
-
-void lease_tell_handover(struct leader *leader, struct leader_member *m)
-{
-    struct handover handover = handover_of(leader);
-    json_object *msg = leader_message("heritage", -1);
-
-    json_object_object_add(msg, "target", json_object_new_int(handover.target));
-    json_object_object_add(msg, "faults", json_object_new_int(handover.faults));
-    json_object_object_add(msg, "counted", json_object_new_int(handover.counted));
-    leader_send(m, msg);
-}
-
-void lease_watch_handover(struct leader *leader)
-{
-    struct handover now = handover_of(leader), told = leader->lease->told_handover;
-
-    if (now.target == told.target && now.faults == told.faults && now.counted == told.counted)
-        return;
-    leader->lease->told_handover = now;
-    for (int i = 0; i < roster_count(leader); i++)
-        if (roster_at(leader, i)->base)
-            lease_tell_handover(leader, roster_at(leader, i));
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -310,5 +276,5 @@ json_object *lease_successors(const struct leader *leader)
 
 void lease_member_lost(struct leader *leader, const struct leader_member *m)
 {
-    leader->lease->lost_base = leader->lease->lost_base || m->base;
+    leader->lease->lost_base = leader->lease->lost_base || m->part->base;
 }

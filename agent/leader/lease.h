@@ -29,10 +29,6 @@ bool lease_deposed(const struct leader *leader);
 /* Those that may lead next; belongs to the lease. */
 json_object *lease_successors(const struct leader *leader);
 void lease_member_lost(struct leader *leader, const struct leader_member *m);
-/* Tell a member of the base what only the leader knows, for the leader after this one. */
-void lease_tell_handover(struct leader *leader, struct leader_member *m);
-/* Tell all of them if that has changed. */
-void lease_watch_handover(struct leader *leader);
 
 /* "beat": answered with this leader's time, which the member sends back with its next beat. */
 void lease_beat(struct leader *leader, struct leader_member *m, json_object *msg);

@@ -11,11 +11,12 @@
 #include "agent/leader/facts.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/members.h"
 #include "agent/leader/messages.h"
 #include "agent/leader/pmix_relay.h"
 #include "agent/leader/pmix_world.h"
 #include "agent/leader/roster.h"
-#include "agent/leader/srun.h"
+#include "agent/leader/srun_notify.h"
 #include "agent/leader/world_store.h"
 #include "lib/json_get.h"
 
@@ -52,10 +53,10 @@ static const struct message table[] = {
     {"history",    CONTROL, ANY,        .link = control_history},
     {"resize",     CONTROL, ANY,        .link = control_resize},
     /* members, and what happens to their nodes */
-    {"join",       AGENT,   ANY,        .link = roster_join},
-    {"beat",       MEMBER,  ANY,        .member = roster_beat},
-    {"leaving",    MEMBER,  ANY,        .member = roster_leaving},
-    {"out",        MEMBER,  ANY,        .member = roster_out},
+    {"join",       AGENT,   ANY,        .link = members_join},
+    {"beat",       MEMBER,  ANY,        .member = members_beat},
+    {"leaving",    MEMBER,  ANY,        .member = members_leaving},
+    {"out",        MEMBER,  ANY,        .member = members_out},
     {"listen",     MEMBER,  ANY,        .member = lease_listens},
     {"reclaim",    MEMBER,  ANY,        .member = exclude_reclaimed},
     {"unwatched",  MEMBER,  ANY,        .member = srun_unwatched},
@@ -141,7 +142,7 @@ static void on_link_closed(struct link *link, const char *why, void *arg)
 
     (void)link;
     if (owner->member != NULL)
-        roster_link_closed(owner->leader, owner->member, why);
+        members_link_closed(owner->leader, owner->member, why);
 }
 
 const struct link_handlers messages_handlers = {

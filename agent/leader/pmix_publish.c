@@ -11,7 +11,6 @@
 
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/pmix_publish.h"
-#include "agent/leader/pmix_relay.h"
 #include "agent/leader/pmix_world.h"
 #include "agent/leader/roster.h"
 #include "common/log.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* "state": what a PMIx query wants to know of the job (pmix_world.h). */
+/* "state": what a PMIx query wants to know of the job (pmix_query.h). */
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/leader/allocation.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/pmix_query.h"
 #include "agent/leader/pmix_world.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/slurm_look.h"

@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/leader/act.h"
 #include "agent/leader/allocation.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/pmix_publish.h"
+#include "agent/leader/pmix_query.h"
 #include "agent/leader/pmix_relay.h"
 #include "agent/leader/pmix_world.h"
+#include "agent/leader/post.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/world_store.h"
 #include "common/log.h"
@@ -44,27 +45,6 @@ void pmix_relay_end(struct leader *leader, struct pmix_relay *relay)
     gather_destroy(relay->gather);
     free(relay->unread);
     *relay = (struct pmix_relay){0};
-}
-
-int pmix_world_place(const struct pmix_world *pmix_world, const struct leader_member *m)
-{
-    return pmix_world->next ? m->part->next_place : m->part->place;
-}
-
-struct leader_member *pmix_world_member(const struct pmix_world *pmix_world, int place)
-{
-    for (int i = 0; i < roster_count(pmix_world->leader); i++)
-        if (pmix_world_place(pmix_world, roster_at(pmix_world->leader, i)) == place)
-            return roster_at(pmix_world->leader, i);
-    return NULL;
-}
-
-json_object *pmix_world_message(const struct pmix_world *pmix_world, const char *type)
-{
-    json_object *msg = leader_message(type, -1);
-
-    json_object_object_add(msg, "attempt", json_object_new_int(pmix_world->relay->attempt));
-    return msg;
 }
 
 /* ---- collectives ----------------------------------------------------------------------------- */
@@ -163,12 +143,12 @@ static void begin_anew(const struct pmix_world *pmix_world, const struct leader_
     struct leader *leader = pmix_world->leader;
 
     if (pmix_world->next) {
-        act_post(leader, (struct change_fact){.kind = CHANGE_FACT_UNPREPARED,
-                                              .member = m->id,
-                                              .attempt = pmix_world->relay->attempt,
-                                              .text = pmix_world->relay->without});
+        post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_UNPREPARED,
+                                               .member = m->id,
+                                               .attempt = pmix_world->relay->attempt,
+                                               .text = pmix_world->relay->without});
     } else {
-        act_fail(leader, pmix_world->relay->without);
+        post_fail(leader, pmix_world->relay->without);
     }
 }
 
@@ -179,7 +159,7 @@ void pmix_relay_no_pmix(const struct pmix_world *pmix_world, struct leader_membe
     const char *reason = json_get_string(msg, "reason");
 
     snprintf(pmix_world->relay->without, sizeof(pmix_world->relay->without),
-             "node %s has no PMIx: %s", m->node, reason != NULL ? reason : "unknown");
+             "node %s has no PMIx: %s", m->part->node, reason != NULL ? reason : "unknown");
     if (gather_with(pmix_world->relay->gather, pmix_world_place(pmix_world, m)) != NULL)
         begin_anew(pmix_world, m);
 }
@@ -208,8 +188,8 @@ void pmix_relay_gather(const struct pmix_world *pmix_world, struct leader_member
     } else if (result == GATHER_REFUSED && key != NULL) {
         json_object *answer = pmix_world_message(pmix_world, "gathered");
 
-        log_debug("job %u: node %s: collective %s: %s", pmix_world->leader->options->job, m->node,
-                  key, err.text);
+        log_debug("job %u: node %s: collective %s: %s", pmix_world->leader->options->job,
+                  m->part->node, key, err.text);
         json_object_object_add(answer, "key", json_object_new_string(key));
         json_object_object_add(answer, "error", json_object_new_string("refused"));
         leader_send(m, answer);
@@ -252,18 +232,6 @@ void pmix_relay_relay(const struct pmix_world *pmix_world, struct leader_member 
 }
 
 /* ---- questions to the leader ----------------------------------------------------------------- */
-
-void pmix_world_answer(const struct pmix_world *pmix_world, struct leader_member *m,
-                       json_object *question, json_object *answer)
-{
-    int64_t id;
-
-    json_object_object_add(answer, "t", json_object_new_string("answer"));
-    json_object_object_add(answer, "attempt", json_object_new_int(pmix_world->relay->attempt));
-    if (json_get_int(question, "id", 0, INT64_MAX, &id))
-        json_object_object_add(answer, "id", json_object_new_int64(id));
-    leader_send(m, answer);
-}
 
 void pmix_relay_ask(const struct pmix_world *pmix_world, struct leader_member *m, json_object *msg)
 {

@@ -5,27 +5,15 @@
 #define ELASTIC_AGENT_LEADER_PMIX_RELAY_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include <json-c/json.h>
 
-#include "lib/gather.h"
 #include "lib/world.h"
 
 struct leader;
 struct leader_member;
+struct pmix_relay;
 struct pmix_world;
-
-/* What the PMIx servers of a world's nodes say to each other. */
-struct pmix_relay {
-    int attempt; /* the number of its start; 0: there is no world */
-    int generation;
-    int node_count;
-    char name[64]; /* the namespace that its processes have */
-    struct gather *gather;
-    char without[256]; /* a node that has no PMIx server, and why; "": there is none */
-    size_t *unread;    /* per place: bytes that lookups have found, and its server has not taken */
-};
 
 /* A world is being prepared. -1: out of memory. */
 int pmix_relay_begin(struct leader *leader, struct pmix_relay *relay, const struct world *world,

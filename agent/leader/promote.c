@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/leader/act.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/post.h"
 #include "agent/leader/promote.h"
 #include "common/log.h"
 #include "common/checkpoints.h"
@@ -220,7 +220,7 @@ static void finish(struct promoting *promoting)
     else if (promoting->said.text[0] != '\0')
         log_info("job %" PRIu32 ": %s", promoting->job, promoting->said.text);
     uv_close((uv_handle_t *)&promoting->timer, on_closed);
-    act_post(leader, (struct change_fact){.kind = CHANGE_FACT_PROMOTED});
+    post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_PROMOTED});
 }
 
 /* Is the world that waits for this still to begin? */
@@ -264,7 +264,7 @@ void promote_begin(struct leader *leader)
     struct promoting *promoting = calloc(1, sizeof(*promoting));
 
     if (promoting == NULL) {
-        act_post(leader, (struct change_fact){.kind = CHANGE_FACT_PROMOTED});
+        post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_PROMOTED});
         return;
     }
     promoting->leader = leader;

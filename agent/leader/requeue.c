@@ -6,13 +6,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "agent/leader/act.h"
-#include "agent/leader/decide.h"
-#include "agent/leader/end.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/planning.h"
+#include "agent/leader/post.h"
 #include "agent/leader/requeue.h"
 #include "agent/leader/slurm_look.h"
-#include "agent/leader/srun.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
 
@@ -67,11 +65,11 @@ void requeue_watch(struct leader *leader)
         return;
     left = (double)(slurm_look_base(leader)->end - time(NULL)) - margin(leader);
     if (left > 0) {
-        decide_later(leader, left);
+        planning_later(leader, left);
         return;
     }
     leader->requeue->wanted = true;
-    act_stop(leader, "its time limit is near; it goes on from the queue");
+    post_stop(leader, "its time limit is near; it goes on from the queue");
 }
 
 void requeue_after_fault(struct leader *leader)
@@ -89,8 +87,8 @@ void requeue_after_fault(struct leader *leader)
 }
 
 struct asking {
-    struct slurm_work work;
     struct leader *leader;
+    requeue_done *then;
     uint32_t job;
     double since;
     bool unheard, done;
@@ -118,35 +116,32 @@ static void asked(void *arg)
     struct asking *asking = arg;
     struct leader *leader = asking->leader;
 
-    if (asking->unheard && leader_now(leader) - asking->since < ASK_LIMIT) {
-        slurm_queue_after(leader->loop, &asking->work, ASK_AGAIN_MS);
+    if (asking->unheard && leader_now(leader) - asking->since < ASK_LIMIT &&
+        slurm_ask_after(leader->loop, ASK_AGAIN_MS, ask, asked, asking) == 0)
         return;
-    }
     if (asking->done)
         log_info("job %u: is back in the queue, and goes on from its checkpoint", asking->job);
     else
         log_error("job %u: cannot be put back into the queue: %s", asking->job, asking->err.text);
     leader->requeue->asking = false;
-    if (!asking->done) {
-        leader->requeue->wanted = false;
-        srun_end(leader);
-    }
+    leader->requeue->wanted = asking->done;
+    asking->then(leader);
     free(asking);
-    end_dismiss(leader);
 }
 
-bool requeue_instead(struct leader *leader)
+bool requeue_instead(struct leader *leader, requeue_done *then)
 {
     struct asking *asking;
 
     if (!leader->requeue->wanted || leader->exit_code == 0 ||
         (asking = calloc(1, sizeof(*asking))) == NULL)
         return false;
-    *asking = (struct asking){.work = {.work = ask, .done = asked, .arg = asking},
-                              .leader = leader,
-                              .job = leader->options->job,
-                              .since = leader_now(leader)};
+    *asking = (struct asking){
+        .leader = leader, .then = then, .job = leader->options->job, .since = leader_now(leader)};
+    if (slurm_ask(leader->loop, ask, asked, asking) != 0) {
+        free(asking);
+        return false;
+    }
     leader->requeue->asking = true;
-    slurm_queue(leader->loop, &asking->work);
     return true;
 }

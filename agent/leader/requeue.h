@@ -16,8 +16,10 @@ void requeue_destroy(struct requeue *requeue);
 void requeue_watch(struct leader *leader);
 /* The job is about to end because of a fault. */
 void requeue_after_fault(struct leader *leader);
-/* Nobody works any more. True: Slurm is being asked, and end_dismiss() follows. */
-bool requeue_instead(struct leader *leader);
+/* Nobody works any more. True: Slurm is being asked. then(leader) follows, and requeue_wanted()
+ * says by then whether Slurm has done it. */
+typedef void requeue_done(struct leader *leader);
+bool requeue_instead(struct leader *leader, requeue_done *then);
 /* Is the job to go back into the queue when it ends? */
 bool requeue_wanted(const struct leader *leader);
 /* Is Slurm being asked? */

@@ -1,34 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The leader's members: who joins, what they say, who leaves and who is lost. */
-#include <stdio.h>
+/* The list of the leader's members (roster.h). */
 #include <stdlib.h>
-#include <string.h>
 
-#include <sodium.h>
-
-#include "agent/leader/act.h"
-#include "agent/leader/decide.h"
-#include "agent/leader/end.h"
-#include "agent/leader/exclude.h"
-#include "agent/leader/extensions.h"
-#include "agent/leader/facts.h"
-#include "agent/leader/hang_watch.h"
 #include "agent/leader/leader_internal.h"
-#include "agent/leader/lease.h"
-#include "agent/leader/pmix_relay.h"
-#include "agent/leader/report.h"
 #include "agent/leader/roster.h"
-#include "agent/leader/slurm_look.h"
-#include "agent/leader/srun.h"
-#include "common/log.h"
-#include "lib/json_get.h"
-#include "lib/tree_order.h"
 
 struct roster {
     struct leader_member **members;
     int count, next_id;
-    uv_timer_t silence; /* of a member */
-    double silence_due;
 };
 
 /* ---- who they are ---------------------------------------------------------------------------- */
@@ -62,22 +41,6 @@ struct leader_member *roster_by_id(const struct leader *leader, int id)
                                                                           : NULL;
 }
 
-int roster_base_lost(const struct leader *leader)
-{
-    int there = 0;
-
-    for (int i = 0; i < roster_count(leader); i++) {
-        const struct leader_member *m = roster_at(leader, i);
-
-        there += m->base && m->link != NULL && !change_is_left(m->part) &&
-                 !exclude_member(leader, m);
-    }
-    return (change_generation(leader->change) > 0 || lease_term(leader) > 0) &&
-                   there < leader->options->base_nodes
-               ? leader->options->base_nodes - there
-               : 0;
-}
-
 struct leader_member *roster_by_link(const struct leader *leader, const struct link *link)
 {
     for (int i = 0; i < roster_count(leader); i++)
@@ -86,14 +49,46 @@ struct leader_member *roster_by_link(const struct leader *leader, const struct l
     return NULL;
 }
 
+bool roster_is_own(const struct leader *leader, const struct leader_member *m)
+{
+    return m->part->base && m->part->nodeid == leader->options->nodeid;
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+struct leader_member *roster_add(struct leader *leader, struct link *link)
+{
+    struct roster *roster = leader->roster;
+    struct leader_member *m,
+        **grown = realloc(roster->members, ((size_t)roster->count + 1) * sizeof(*grown));
+
+    if (grown != NULL)
+        roster->members = grown;
+    m = grown != NULL ? calloc(1, sizeof(*m)) : NULL;
+    if (m == NULL)
+        return NULL;
+    m->id = ++roster->next_id;
+    m->link = link;
+    m->owner = (struct link_owner){leader, m};
+    link_set_arg(link, &m->owner);
+    roster->members[roster->count++] = m;
+    return m;
+}
+
 static void member_free(struct leader_member *member)
 {
-    free(member->node);
     free(member->switches);
     free(member);
 }
 
-/* ---- who leaves ------------------------------------------------------------------------------ */
+void roster_drop_newest(struct leader *leader)
+{
+    struct roster *roster = leader->roster;
+    struct leader_member *m = roster->members[--roster->count];
+
+    link_set_arg(m->link, &leader->nobody);
+    member_free(m);
+}
 
 /* Forget members that have gone, have no place in a world, and of which no output waits. */
 void roster_prune(struct leader *leader)
@@ -112,450 +107,11 @@ void roster_prune(struct leader *leader)
     roster->count = kept;
 }
 
-void roster_send_release(struct leader_member *member, const char *reason)
-{
-    json_object *msg = leader_message("release", -1);
-
-    json_object_object_add(msg, "reason", json_object_new_string(reason));
-    leader_send(member, msg);
-}
-
-void roster_release(struct leader *leader, struct leader_member *member, const char *reason)
-{
-    act_post(leader, (struct change_fact){
-                         .kind = CHANGE_FACT_RELEASED, .member = member->id, .text = reason});
-}
-
-void roster_lose(struct leader *leader, struct leader_member *member, const char *why)
-{
-    struct change_fact gone = {.kind = CHANGE_FACT_GONE, .member = member->id};
-    char reason[WORLD_NAME_MAX + 16];
-
-    if (member->link != NULL) {
-        struct link *link = member->link;
-
-        /* If it can still read this it leaves in order, and does not take the leader for dead. A
-         * node of the base comes back. */
-        if (!member->base)
-            roster_send_release(member, why);
-        member->link = NULL;
-        link_set_arg(link, &leader->nobody);
-        link_close(link, why);
-    }
-    if (leader_has_ended(leader)) {
-        end_look(leader);
-        return;
-    }
-    if (!change_is_left(member->part) && !member->part->released) {
-        log_info("job %u: node %s is lost: %s", leader->options->job, member->node, why);
-        snprintf(reason, sizeof(reason), "node %s lost", member->node);
-        gone.text = reason;
-        exclude_lost(leader, member);
-        decide_setback(leader);
-    }
-    lease_member_lost(leader, member);
-    pmix_relay_member_gone(leader, member);
-    extensions_member_gone(leader, member);
-    act_post(leader, gone);
-}
-
-/* ---- who joins ------------------------------------------------------------------------------- */
-
-/* What an agent says of itself when it joins. */
-struct join {
-    const char *node, *switches;
-    bool base, leaving;
-    uint32_t job, restarts;
-    int nodeid, slots;
-    int64_t pid; /* 0: it has not said it */
-};
-
-static struct leader_member *member_on(const struct leader *leader, const char *node)
-{
-    for (int i = 0; i < roster_count(leader); i++)
-        if (roster_at(leader, i)->link != NULL && strcmp(roster_at(leader, i)->node, node) == 0)
-            return roster_at(leader, i);
-    return NULL;
-}
-
-/* Is there no place for one more node of an extension? */
-static bool is_full(struct leader *leader)
-{
-    int nodes = leader->options->base_nodes - roster_base_lost(leader);
-
-    for (int i = 0; i < roster_count(leader); i++)
-        nodes += roster_at(leader, i)->link != NULL && !roster_at(leader, i)->base &&
-                 !change_is_left(roster_at(leader, i)->part) &&
-                 !extensions_to_go(leader, roster_at(leader, i)->job);
-    return nodes + 1 > leader->options->policy->sizes.max;
-}
-
-/* Returns 0: welcome, or -1 with the reason why not. */
-static int refuse(struct leader *leader, const struct join *join, struct error *why)
-{
-    const struct leader_member *other;
-    const struct extension *ext;
-
-    if (change_is_ending(leader->change) || change_stopping(leader->change))
-        return error_set(why, "the job is ending");
-    if (join->leaving)
-        return error_set(why, "its job is already being preempted");
-    if (join->base && join->job != leader->options->job)
-        return error_set(why, "not a node of the base job");
-    other = member_on(leader, join->node);
-    if (other != NULL)
-        return error_set(why, "node %s already works for this job (job %u)", join->node,
-                         other->job);
-    if (join->base)
-        return 0;
-    ext = extensions_find(leader, join->job);
-    if (ext != NULL && ext->state == PLAN_LEAVING)
-        return error_set(why, "this extension is no longer needed");
-    if (is_full(leader))
-        return error_set(why, "the job has its %d nodes (MAX)", leader->options->policy->sizes.max);
-    return 0;
-}
-
-void roster_welcome(struct leader *leader, struct leader_member *member, bool keep)
-{
-    const struct leader_options *o = leader->options;
-    json_object *msg = leader_message("welcome", -1);
-
-    json_object_object_add(msg, "argv", json_from_strings(o->argv));
-    json_object_object_add(msg, "env", json_from_strings(o->env));
-    json_object_object_add(msg, "cwd", json_object_new_string(o->cwd));
-    json_object_object_add(msg, "umask", json_object_new_int((int)o->umask));
-    json_object_object_add(msg, "label", json_object_new_boolean(o->label));
-    if (o->fail_pattern != NULL)
-        json_object_object_add(msg, "fail_pattern", json_object_new_string(o->fail_pattern));
-    json_object_object_add(msg, "state_dir", json_object_new_string(o->state_dir));
-    json_object_object_add(msg, "checkpoint_dir", json_object_new_string(o->checkpoint_dir));
-    json_object_object_add(msg, "min_nodes", json_object_new_int(o->policy->sizes.min));
-    json_object_object_add(msg, "max_nodes", json_object_new_int(o->policy->sizes.max));
-    json_object_object_add(msg, "pmix", json_object_new_boolean(o->pmix));
-    json_object_object_add(msg, "max_restarts", json_object_new_int(o->policy->restarts.restarts));
-    if (o->policy->scale_config != NULL)
-        json_object_object_add(msg, "scale_config", json_object_get(o->policy->scale_config));
-    json_object_object_add(msg, "term", json_object_new_int(lease_term(leader)));
-    json_object_object_add(msg, "address", json_object_new_string(o->address));
-    json_object_object_add(msg, "port", json_object_new_int(leader_port(leader)));
-    json_object_object_add(msg, "successors", json_object_get(lease_successors(leader)));
-    json_object_object_add(msg, "you", json_object_new_string(link_peer_address(member->link)));
-    json_object_object_add(msg, "slurm_user", json_object_new_int64(o->slurm_user));
-    json_object_object_add(msg, "keep", json_object_new_boolean(keep));
-    leader_send(member, msg);
-    if (member->base)
-        lease_tell_handover(leader, member);
-    srun_lost_tell(leader, member);
-}
-
-/* An agent that has lost its link to us comes back before we have noticed. */
-static void lose_former(struct leader *leader, const char *node, uint32_t job, int64_t pid)
-{
-    for (int i = 0; i < roster_count(leader); i++) {
-        struct leader_member *m = roster_at(leader, i);
-
-        if (m->link == NULL || m->job != job || m->pid != pid || strcmp(m->node, node) != 0)
-            continue;
-        roster_lose(leader, m, "it has joined again");
-        return;
-    }
-}
-
-static bool read_join(json_object *msg, struct join *join)
-{
-    int64_t job, restarts, nodeid, slots;
-
-    *join = (struct join){
-        .node = json_get_string(msg, "node"),
-        .switches = json_get_string(msg, "switches"),
-        .base = json_get_bool(msg, "base", false),
-        .leaving = json_get_bool(msg, "leaving", false),
-    };
-    if (!world_name_ok(join->node) || !json_get_int(msg, "job", 1, UINT32_MAX, &job) ||
-        !json_get_int(msg, "restarts", 0, UINT32_MAX, &restarts) ||
-        !json_get_int(msg, "nodeid", 0, SIZES_NODES_MAX, &nodeid) ||
-        !json_get_int(msg, "slots", 1, WORLD_SLOTS_MAX, &slots))
-        return false;
-    if (!json_get_int(msg, "pid", 1, INT32_MAX, &join->pid))
-        join->pid = 0;
-    join->job = (uint32_t)job;
-    join->restarts = (uint32_t)restarts;
-    join->nodeid = (int)nodeid;
-    join->slots = (int)slots;
-    return true;
-}
-
-/* A new member at the end of the list. NULL: out of memory. */
-static struct leader_member *add_member(struct leader *leader, struct link *link,
-                                        const struct join *join)
-{
-    struct roster *roster = leader->roster;
-    struct leader_member *m,
-        **grown = realloc(roster->members, ((size_t)roster->count + 1) * sizeof(*grown));
-
-    if (grown != NULL)
-        roster->members = grown;
-    m = grown != NULL ? calloc(1, sizeof(*m)) : NULL;
-    if (m == NULL || (m->node = strdup(join->node)) == NULL) {
-        free(m);
-        return NULL;
-    }
-    m->id = ++roster->next_id;
-    m->link = link;
-    m->owner = (struct link_owner){leader, m};
-    link_set_arg(link, &m->owner);
-    m->job = join->job;
-    m->restarts = join->restarts;
-    m->base = join->base;
-    m->nodeid = join->nodeid;
-    m->slots = join->slots;
-    if (join->switches != NULL && strlen(join->switches) < TREE_PATH_MAX)
-        m->switches = strdup(join->switches);
-    m->pid = join->pid;
-    m->joined = m->last_heard = leader_now(leader);
-    m->seen = m->joined - leader->options->conf->heartbeat_timeout / 2.0; /* nothing of ours yet */
-    m->heard = true; /* if it is not any more when that is looked at first, it has been lost */
-    roster->members[roster->count++] = m;
-    return m;
-}
-
-/* What an agent says of its workers, if it comes from the leader before this one. */
-static void read_former(json_object *msg, struct change_join *join)
-{
-    json_object *said = NULL;
-    struct error err = {""};
-    int64_t number = 0;
-
-    if (json_get_int(msg, "gen", 0, INT32_MAX - 1, &number))
-        join->last_world = (int)number;
-    if (json_get_int(msg, "completed", 1, INT32_MAX, &number))
-        join->completed_world = (int)number;
-    if (!json_object_object_get_ex(msg, "group", &said) ||
-        !json_get_int(said, "started", 1, INT32_MAX, &number))
-        return;
-    join->started = (int)number;
-    join->live = json_get_bool(said, "live", false);
-    join->stateful = json_get_bool(said, "stateful", false);
-    if (!json_get_int(said, "shape", 0, INT64_MAX, &join->signature))
-        join->signature = 0;
-    if (json_get_int(said, "slowest", 0, UINT32_MAX, &number))
-        join->slowest = (uint32_t)number;
-    if (join->live)
-        join->was_in = world_from_json(said, &err);
-}
-
-static void post_join(struct leader *leader, struct leader_member *m, json_object *msg)
-{
-    struct change_join join = {.id = m->id,
-                               .node = m->node,
-                               .address = link_peer_address(m->link),
-                               .job = m->job,
-                               .base = m->base,
-                               .nodeid = m->nodeid,
-                               .slots = m->slots};
-
-    read_former(msg, &join);
-    act_post(leader, (struct change_fact){.kind = CHANGE_FACT_JOINED, .join = &join});
-}
-
-void roster_join(struct leader *leader, struct link *link, json_object *msg)
-{
-    struct leader_member *m;
-    struct error why = {""};
-    struct join join;
-
-    if (!read_join(msg, &join)) {
-        link_close(link, "a join that cannot be understood");
-        return;
-    }
-    if (join.pid != 0)
-        lose_former(leader, join.node, join.job, join.pid);
-    if (lease_deposed(leader)) { /* and is not to be refused: another node leads */
-        link_close(link, "this node does not lead the job any more");
-        return;
-    }
-    /* SIGTERM has reached this node of the base before it could join: the job ends. */
-    if (join.base && join.leaving && !leader_has_ended(leader) && !change_stopping(leader->change))
-        act_stop(leader, "terminated");
-    if (refuse(leader, &join, &why) != 0) {
-        json_object *answer = leader_message("refuse", -1);
-
-        json_object_object_add(answer, "reason", json_object_new_string(why.text));
-        link_send(link, answer);
-        link_close(link, why.text);
-        return;
-    }
-    m = add_member(leader, link, &join);
-    if (m == NULL) {
-        link_close(link, "out of memory");
-        return;
-    }
-    log_debug("node %s of job %u joins", m->node, m->job);
-    post_join(leader, m, msg);
-    if (m->part == NULL) {
-        link_set_arg(link, &leader->nobody);
-        member_free(leader->roster->members[--leader->roster->count]);
-        link_close(link, "out of memory");
-        return;
-    }
-    if (!join.base)
-        extensions_joined(leader, m);
-}
-
-/* ---- what they say --------------------------------------------------------------------------- */
-
-void roster_leaving(struct leader *leader, struct leader_member *m, json_object *msg)
-{
-    const char *reason = json_get_string(msg, "reason");
-    bool known = change_is_left(m->part);
-    uint32_t job = m->job;
-
-    if (m->base) {
-        act_post(leader, (struct change_fact){.kind = CHANGE_FACT_LEAVING,
-                                              .member = m->id,
-                                              .notice = CHANGE_CALLED});
-        if (!known)
-            act_stop(leader, reason != NULL ? reason : "ending");
-        return;
-    }
-    if (known) { /* we have told it before, or Slurm has */
-        act_post(leader, (struct change_fact){.kind = CHANGE_FACT_LEAVING,
-                                              .member = m->id,
-                                              .notice = CHANGE_CALLED});
-        return;
-    }
-    decide_setback(leader);
-    log_info("job %u: Slurm takes extension job %u back", leader->options->job, job);
-    /* Slurm takes the whole job: its other nodes need not wait for their own signal. */
-    extensions_make_leave(leader, job, CHANGE_CALLED, "not in use");
-    if (change_leaving_job(leader->change) == job) {
-        /* Slurm knows why; by the time that the next world is formed so do we. */
-        slurm_look_soon(leader);
-        slurm_look_poll(leader);
-    }
-    extensions_member_gone(leader, m);
-}
-
-static void ack_output(size_t bytes, void *arg)
-{
-    struct leader_member *m = arg;
-    json_object *msg = leader_message("ack", -1);
-
-    m->unwritten--;
-    json_object_object_add(msg, "bytes", json_object_new_int64((int64_t)bytes));
-    leader_send(m, msg);
-}
-
-void roster_out(struct leader *leader, struct leader_member *m, json_object *msg)
-{
-    const char *data = json_get_string(msg, "data");
-    int64_t rank, fd;
-    size_t len;
-    unsigned char *bytes;
-
-    if (data == NULL || !json_get_int(msg, "rank", 0, INT32_MAX, &rank) ||
-        !json_get_int(msg, "fd", 1, 2, &fd))
-        return;
-    bytes = malloc(strlen(data) + 1);
-    /* Acknowledged when written: so what waits here for a slow reader is bounded by the members'
-     * windows. */
-    if (bytes != NULL && sodium_base642bin(bytes, strlen(data) + 1, data, strlen(data), NULL, &len,
-                                           NULL, sodium_base64_VARIANT_ORIGINAL) == 0) {
-        m->unwritten++;
-        output_write(leader->output, (int)rank, (int)fd, (char *)bytes, len, ack_output, m);
-    }
-    free(bytes);
-}
-
-void roster_beat(struct leader *leader, struct leader_member *m, json_object *msg)
-{
-    int64_t step;
-
-    if (json_get_int(msg, "step", 0, INT64_MAX, &step))
-        m->step = (uint64_t)step;
-    report_progress(leader, m, msg);
-    lease_beat(leader, m, msg);
-    facts_beat(leader, m, msg);
-}
-
-void roster_link_closed(struct leader *leader, struct leader_member *m, const char *why)
-{
-    m->link = NULL;
-    roster_lose(leader, m, why);
-}
-
-/* ---- who is silent --------------------------------------------------------------------------- */
-
-static void on_silence(uv_timer_t *timer);
-
-/* The leader's own member is silent when the leader is: both are one process. */
-static bool is_own(const struct leader *leader, const struct leader_member *m)
-{
-    return m->base && m->nodeid == leader->options->nodeid;
-}
-
-/* The timer is due when somebody could have been silent for too long, not before: an idle job is
- * not to wake up for nothing. */
-static void watch(struct leader *leader)
-{
-    double limit = leader->options->conf->heartbeat_timeout, now = leader_now(leader);
-    double due = now + limit;
-
-    for (int i = 0; i < roster_count(leader); i++) {
-        const struct leader_member *m = roster_at(leader, i);
-
-        if (m->link != NULL && !is_own(leader, m) && m->last_heard + limit < due)
-            due = m->last_heard + limit;
-    }
-    leader->roster->silence_due = due;
-    uv_timer_start(&leader->roster->silence, on_silence,
-                   due > now ? (uint64_t)((due - now) * 1000) + 1 : 1, 0);
-}
-
-static void on_silence(uv_timer_t *timer)
-{
-    struct leader *leader = timer->data;
-    double now = leader_now(leader), limit = leader->options->conf->heartbeat_timeout;
-    /* Has the leader been asleep itself (a slow disk, a stopped process)? Then what members sent
-     * meanwhile is still to be read. */
-    bool late = now - leader->roster->silence_due > limit / 4;
-
-    for (int i = roster_count(leader) - 1; i >= 0; i--) {
-        struct leader_member *m = roster_at(leader, i);
-
-        if (m->link == NULL || is_own(leader, m))
-            continue;
-        if (late)
-            m->last_heard = now;
-        if (now - m->last_heard >= limit) {
-            srun_silent(leader, m);
-            roster_lose(leader, m, "no heartbeat");
-            i = roster_count(leader); /* the list has changed */
-        }
-    }
-    act_post(leader, (struct change_fact){.kind = CHANGE_FACT_WATCH});
-    hang_watch(leader);
-    if (!uv_is_closing((uv_handle_t *)timer)) /* all can be over now */
-        watch(leader);
-}
-
 /* ---- life ------------------------------------------------------------------------------------ */
 
 struct roster *roster_create(void)
 {
     return calloc(1, sizeof(struct roster));
-}
-
-void roster_open(struct leader *leader)
-{
-    leader_timer_init(leader, &leader->roster->silence);
-    watch(leader);
-}
-
-void roster_close(struct leader *leader)
-{
-    leader_timer_close(&leader->roster->silence);
 }
 
 void roster_destroy(struct roster *roster)

@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <json-c/json.h>
-
 #include "common/link.h"
 #include "lib/change.h"
 
@@ -24,15 +22,12 @@ struct leader_member {
     int id;
     struct link *link; /* NULL: lost */
     struct link_owner owner;
-    char *node;
-    uint32_t job, restarts;
-    bool base;
-    int nodeid, slots;
+    /* Its node, its job, and its part in the change of worlds: belongs to lib/change. */
+    const struct change_member *part;
+    uint32_t restarts;
     char *switches; /* above its node; NULL: not known */
     double joined, last_heard;
-    bool unwell; /* Slurm takes its node out of service: drained, down */
-    /* Its part in the change of worlds, which belongs to lib/change. */
-    const struct change_member *part;
+    bool unwell;   /* Slurm takes its node out of service: drained, down */
     uint64_t step; /* last heard */
     int64_t pid;   /* of its agent */
     double seen;   /* the newest time of ours that it has sent back */
@@ -42,41 +37,24 @@ struct leader_member {
 
 /* NULL: out of memory. */
 struct roster *roster_create(void);
-/* The timer that finds silent members begins, and ends. */
-void roster_open(struct leader *leader);
-void roster_close(struct leader *leader);
 void roster_destroy(struct roster *roster);
 
 /* Members in the order in which they joined, also lost ones that are still part of a world.
- * Whatever loses a member may shorten the list. */
+ * Whatever posts a fact may shorten the list. */
 int roster_count(const struct leader *leader);
 /* NULL: there are not so many. */
 struct leader_member *roster_at(const struct leader *leader, int i);
 /* NULL: there is none. */
 struct leader_member *roster_by_id(const struct leader *leader, int id);
 struct leader_member *roster_by_link(const struct leader *leader, const struct link *link);
+/* Is it the member in the leader's own process? */
+bool roster_is_own(const struct leader *leader, const struct leader_member *m);
 
-/* Nodes of the base that are lost, or left out, once the base has come together. */
-int roster_base_lost(const struct leader *leader);
-/* The member is gone. Its link is closed, if there is one. */
-void roster_lose(struct leader *leader, struct leader_member *member, const char *why);
-/* The member's link has ended. */
-void roster_link_closed(struct leader *leader, struct leader_member *m, const char *why);
+/* A new member at the end of the list, whose link it is from now on. NULL: out of memory. */
+struct leader_member *roster_add(struct leader *leader, struct link *link);
+/* It was not to be: nobody has joined on its link. */
+void roster_drop_newest(struct leader *leader);
 /* Members that are gone are forgotten, if nothing waits for them. */
 void roster_prune(struct leader *leader);
-/* "welcome": the member is told all that its agent has to know. keep: its workers may be of use. */
-void roster_welcome(struct leader *leader, struct leader_member *member, bool keep);
-/* Only the message, and the whole of it: the member's agent is to end. */
-void roster_send_release(struct leader_member *member, const char *reason);
-void roster_release(struct leader *leader, struct leader_member *member, const char *reason);
-
-/* "join": an agent wants to be a member. */
-void roster_join(struct leader *leader, struct link *link, json_object *msg);
-/* "leaving": Slurm takes the member's node. */
-void roster_leaving(struct leader *leader, struct leader_member *m, json_object *msg);
-/* "beat": the member is there, and how far its workers are. */
-void roster_beat(struct leader *leader, struct leader_member *m, json_object *msg);
-/* "out": output of a worker, acknowledged when it is written. */
-void roster_out(struct leader *leader, struct leader_member *m, json_object *msg);
 
 #endif

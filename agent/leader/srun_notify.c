@@ -5,7 +5,7 @@
  * srun would wait for the node's tasks when the training is over. If the node is back before Slurm
  * calls it down, srun would find the step missing there, and end it everywhere. So
  * elastic-node-fail tells srun of the node, as Slurm would later. Where that does not work the
- * leader ends the job in Slurm itself when all is over (srun_lost.c). */
+ * leader ends the job in Slurm itself when all is over (end.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,8 @@
 #include "agent/leader/lease.h"
 #include "agent/leader/requeue.h"
 #include "agent/leader/roster.h"
-#include "agent/leader/srun.h"
+#include "agent/leader/srun_lost.h"
+#include "agent/leader/srun_notify.h"
 #include "agent/paths.h"
 #include "common/log.h"
 #include "lib/json_get.h"
@@ -82,15 +83,33 @@ void srun_destroy(struct srun *srun)
 
 static struct srun_node *node_of(struct leader *leader, const struct leader_member *m)
 {
-    return m->base && m->nodeid < leader->srun->count ? &leader->srun->nodes[m->nodeid] : NULL;
+    return m->part->base && m->part->nodeid < leader->srun->count
+               ? &leader->srun->nodes[m->part->nodeid]
+               : NULL;
 }
 
 /* ---- telling it ------------------------------------------------------------------------------ */
 
+/* Does it read what that node writes? */
+static bool reads(const struct leader *leader, const struct leader_member *m)
+{
+    const struct srun *srun = leader->srun;
+
+    return !srun_is_lost(leader) &&
+           (!m->part->base || m->part->nodeid >= srun->count ||
+            (!srun->nodes[m->part->nodeid].told && !srun->nodes[m->part->nodeid].unwatched));
+}
+
+void srun_forward(struct leader *leader, struct leader_member *m)
+{
+    if (m->part->base && !reads(leader, m))
+        leader_send(m, leader_message("forward", -1));
+}
+
 static void forward_all(struct leader *leader)
 {
     for (int i = 0; i < roster_count(leader); i++)
-        srun_lost_tell(leader, roster_at(leader, i));
+        srun_forward(leader, roster_at(leader, i));
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -196,7 +215,7 @@ static void look_for_members(struct leader *leader, double now)
         node->absent = 0;
         node->silent = false;
         if (node->name == NULL)
-            node->name = strdup(roster_at(leader, i)->node);
+            node->name = strdup(roster_at(leader, i)->part->node);
     }
 }
 
@@ -254,18 +273,9 @@ void srun_unwatched(struct leader *leader, struct leader_member *m, json_object 
         return;
     node->unwatched = true;
     leader->srun->spoiled = leader->srun->spoiled || json_get_bool(msg, "spoiled", false);
-    if (m->nodeid == leader->options->nodeid && !srun_is_lost(leader))
+    if (m->part->nodeid == leader->options->nodeid && !srun_is_lost(leader))
         srun_lost_look(leader, true);
     forward_all(leader);
-}
-
-bool srun_reads(const struct leader *leader, const struct leader_member *m)
-{
-    const struct srun *srun = leader->srun;
-
-    return !srun_is_lost(leader) &&
-           (!m->base || m->nodeid >= srun->count ||
-            (!srun->nodes[m->nodeid].told && !srun->nodes[m->nodeid].unwatched));
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
@@ -278,9 +288,13 @@ void srun_end(struct leader *leader)
     }
 }
 
-void srun_found(struct leader *leader)
+void srun_looked(struct leader *leader, bool there)
 {
-    if (watches(leader) && !requeue_wanted(leader))
+    if (!there && !leader_has_ended(leader))
+        forward_all(leader);
+    /* A last look, when all was over, may have found an srun that was thought to be lost. */
+    if (leader_has_ended(leader) && !srun_is_lost(leader) && watches(leader) &&
+        !requeue_wanted(leader))
         tell(leader);
 }
 

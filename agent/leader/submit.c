@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the leader asks of Slurm: sbatch for an extension job, and the end of extension jobs.
- *
- * sbatch and not a library call, so that SPANK plugins, cli_filter and whatever a site has put in
- * front of submission apply. Calls into libslurm block for as long as slurmctld does, so they run
- * in libuv's threads. */
+/* The leader submits an extension job (submit.h): with sbatch and not by a library call, so that
+ * SPANK plugins, cli_filter and whatever a site has put in front of submission apply. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,18 +8,15 @@
 #include <time.h>
 
 #include "agent/leader/allocation.h"
-#include "agent/leader/decide.h"
-#include "agent/leader/end.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/extension_argv.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
-#include "agent/leader/lease.h"
+#include "agent/leader/planning.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/slurm_look.h"
 #include "agent/leader/submit.h"
 #include "common/log.h"
-#include "common/slurm_queue.h"
 
 #define SUBMIT_LIMIT_MS    60000 /* for sbatch, which retries while slurmctld restarts */
 #define SUBMIT_BACKOFF_MAX 60.0
@@ -32,14 +26,9 @@
 struct submit {
     struct submission *submission; /* a running sbatch; NULL: none */
     int count;                     /* submissions so far */
-    char error[256];               /* what sbatch has said last; "": nothing, or it went well */
     double after;                  /* no sbatch before, since one was refused */
     double backoff;                /* seconds after the next refusal */
-    int cancelling;                /* cancellations under way */
-    bool cleaned;                  /* extensions have been cancelled at the end */
 };
-
-/* ---- sbatch ---------------------------------------------------------------------------------- */
 
 struct submission {
     struct leader *leader;
@@ -103,35 +92,33 @@ static void submission_result(struct submission *s)
             ext->pool = s->pool;
             ext->increments = s->increments;
         }
-        leader->submit->error[0] = '\0';
+        extensions_set_refusal(leader, "");
         leader->submit->backoff = SUBMIT_BACKOFF;
-        decide_note_increments(leader, s->increments);
+        planning_note_increments(leader, s->increments);
         slurm_look_soon(leader);
         if (change_is_ending(leader->change) || change_stopping(leader->change))
             extensions_cancel(leader, (uint32_t)job, false, "the job is ending");
     } else {
-        char before[sizeof(leader->submit->error)];
+        char why[256];
 
         if (ext != NULL)
             extensions_drop(leader, ext);
-        memcpy(before, leader->submit->error, sizeof(before));
-        last_line(s->err_text, leader->submit->error, sizeof(leader->submit->error));
-        if (leader->submit->error[0] == '\0')
-            snprintf(leader->submit->error, sizeof(leader->submit->error),
-                     "sbatch ended with status %lld", (long long)s->status);
-        allocation_growth_failed(leader, leader->submit->error);
-        if (strcmp(before, leader->submit->error) != 0) /* once, however often it is tried */
+        last_line(s->err_text, why, sizeof(why));
+        if (why[0] == '\0')
+            snprintf(why, sizeof(why), "sbatch ended with status %lld", (long long)s->status);
+        allocation_growth_failed(leader, why);
+        if (strcmp(extensions_refusal(leader), why) != 0) /* once, however often it is tried */
             log_info("job %u: an extension of %d node%s was refused: %s", leader->options->job,
-                     s->nodes, s->nodes == 1 ? "" : "s", leader->submit->error);
+                     s->nodes, s->nodes == 1 ? "" : "s", why);
+        extensions_set_refusal(leader, why);
         leader->submit->after = leader_now(leader) + leader->submit->backoff;
         leader->submit->backoff *= 2;
         if (leader->submit->backoff > SUBMIT_BACKOFF_MAX)
             leader->submit->backoff = SUBMIT_BACKOFF_MAX;
-        decide_note_increments(leader, 0);
+        planning_note_increments(leader, 0);
     }
-    decide_later(leader, 0);
-    if (leader_has_ended(leader))
-        end_look(leader);
+    planning_later(leader, 0);
+    leader_look_at_end(leader, 0);
 }
 
 static void submission_closed(uv_handle_t *handle)
@@ -246,7 +233,7 @@ static char **used_nodes(struct leader *leader)
 
     for (int i = 0; list != NULL && i < roster_count(leader); i++)
         if (roster_at(leader, i)->link != NULL && !change_is_left(roster_at(leader, i)->part))
-            list[count++] = roster_at(leader, i)->node;
+            list[count++] = roster_at(leader, i)->part->node;
     return list;
 }
 
@@ -254,11 +241,12 @@ static bool base_ends_soon(struct leader *leader)
 {
     const struct job_info *base = slurm_look_base(leader);
     long left = base->end - time(NULL);
+    char why[80];
 
     if (base->time_limit == UINT32_MAX || left >= MINUTES_MIN * 60)
         return false;
-    snprintf(leader->submit->error, sizeof(leader->submit->error),
-             "the base job's time limit is %ld s away", left > 0 ? left : 0);
+    snprintf(why, sizeof(why), "the base job's time limit is %ld s away", left > 0 ? left : 0);
+    extensions_set_refusal(leader, why);
     leader->submit->after = leader_now(leader) + SUBMIT_BACKOFF_MAX;
     return true;
 }
@@ -300,68 +288,6 @@ void submit_extension(struct leader *leader, int nodes, int increments, double d
     strings_free(env);
 }
 
-/* ---- scancel --------------------------------------------------------------------------------- */
-
-struct cancelling {
-    struct slurm_work work;
-    struct leader *leader;
-    uint32_t *jobs;
-    int count;
-    bool last; /* the job is ending: nothing follows */
-};
-
-static void cancel_work(void *arg)
-{
-    struct cancelling *c = arg;
-    struct error err;
-
-    for (int i = 0; i < c->count; i++)
-        if (slurm_client_cancel(c->jobs[i], &err) != 0)
-            log_debug("cancel job %u: %s", c->jobs[i], err.text);
-}
-
-static void cancel_done(void *arg)
-{
-    struct cancelling *c = arg;
-    struct leader *leader = c->leader;
-
-    slurm_look_soon(leader);
-    leader->submit->cancelling--;
-    if (c->last)
-        leader->submit->cleaned = true;
-    free(c->jobs);
-    free(c);
-    if (leader_has_ended(leader))
-        end_look(leader);
-    else
-        decide_later(leader, 0);
-}
-
-void submit_cancel(struct leader *leader, const uint32_t *jobs, int count, bool last)
-{
-    struct cancelling *c;
-
-    /* Another node may lead now, and work with these jobs. If not, a later look at Slurm sees that
-     * they linger. */
-    if (!last && !leader_has_ended(leader) && !lease_may_act(leader))
-        return;
-    c = calloc(1, sizeof(*c));
-    if (c == NULL)
-        return;
-    c->jobs = calloc((size_t)count + 1, sizeof(*c->jobs));
-    if (c->jobs == NULL) {
-        free(c);
-        return;
-    }
-    memcpy(c->jobs, jobs, (size_t)count * sizeof(*jobs));
-    c->count = count;
-    c->last = last;
-    c->leader = leader;
-    c->work = (struct slurm_work){.work = cancel_work, .done = cancel_done, .arg = c};
-    leader->submit->cancelling++;
-    slurm_queue(leader->loop, &c->work);
-}
-
 /* ---- life ------------------------------------------------------------------------------------ */
 
 struct submit *submit_create(void)
@@ -383,11 +309,6 @@ bool submit_submitting(const struct leader *leader)
     return leader->submit->submission != NULL;
 }
 
-bool submit_busy(const struct leader *leader)
-{
-    return leader->submit->submission != NULL || leader->submit->cancelling > 0;
-}
-
 int submit_count(const struct leader *leader)
 {
     return leader->submit->count;
@@ -396,24 +317,4 @@ int submit_count(const struct leader *leader)
 double submit_after(const struct leader *leader)
 {
     return leader->submit->after;
-}
-
-const char *submit_error(const struct leader *leader)
-{
-    return leader->submit->error;
-}
-
-void submit_forget_error(struct leader *leader)
-{
-    leader->submit->error[0] = '\0';
-}
-
-bool submit_cleaned(const struct leader *leader)
-{
-    return leader->submit->cleaned;
-}
-
-void submit_disown(struct leader *leader)
-{
-    leader->submit->cleaned = true;
 }

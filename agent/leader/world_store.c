@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
-#include "agent/leader/pmix_relay.h"
+#include "agent/leader/pmix_world.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/world_store.h"
 #include "common/log.h"

@@ -3,6 +3,7 @@
 # tests/meta/: checks on the tree and on what was built and installed, run by scripts/check.
 EXTRA_DIST += \
     tests/meta/binaries.bats \
+    tests/meta/calls.py \
     tests/meta/check.bats \
     tests/meta/configure.bats \
     tests/meta/docs.bats \

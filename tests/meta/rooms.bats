@@ -52,6 +52,39 @@ included() {
     nothing "$missing" "without a line"
 }
 
+@test "no parts of the leader need each other, and each lies above what it needs" {
+    run python3 tests/meta/calls.py agent/leader "$top_builddir/agent/leader"
+    [ "$status" -ne 77 ] || skip "$output"
+    nothing "$output" "in a circle, or against the layers of agent/leader/README.md"
+    [ "$status" -eq 0 ]
+}
+
+@test "two files that call each other are found, and what they call" {
+    cd "$BATS_TEST_TMPDIR" || return 1
+    mkdir room
+    echo 'void up(void); void low(void); void up(void) { low(); }' >room/upper.c
+    echo 'void up(void); void low(void); void low(void) { up(); }' >room/lower.c
+    for part in upper lower; do
+        gcc -c "room/$part.c" -o "room/libroom_la-$part.o"
+    done
+    run -1 python3 "$top_srcdir/tests/meta/calls.py" room room
+    [ "${lines[0]}" = "parts that need each other: lower upper" ]
+    [ "${lines[1]}" = "  lower -> upper: up" ]
+    [ "${lines[2]}" = "  upper -> lower: low" ]
+    # Against a table of layers, without the circle.
+    echo 'void low(void); void low(void) {}' >room/lower.c
+    gcc -c room/lower.c -o room/libroom_la-lower.o
+    printf '| %s | `%s` |\n' one upper two lower >room/README.md
+    run -0 python3 "$top_srcdir/tests/meta/calls.py" room room
+    printf '| %s | `%s` |\n' one lower two upper three none >room/README.md
+    run -1 python3 "$top_srcdir/tests/meta/calls.py" room room
+    [ "${lines[0]}" = "room/README.md: there is no none" ]
+    [ "${lines[1]}" = "room/README.md: upper does not lie above lower: low" ]
+    rm room/*lower.o
+    run -77 python3 "$top_srcdir/tests/meta/calls.py" room room
+    [ "$output" = "not built: lower" ]
+}
+
 # The variables of all local.mk, one per line, with their continuation lines.
 variables() {
     tracked '*local.mk' | while read -r file; do

@@ -204,6 +204,13 @@ int slurm_client_idle_nodes(const char *partition, bool planned, struct error *e
 
 static void start_first(struct host *host, uint64_t since);
 
+struct slurm_work {
+    void (*work)(void *arg);
+    void (*done)(void *arg);
+    void *arg;
+    struct slurm_work *next;
+};
+
 struct call {
     struct host *host;
     uint64_t since;
@@ -218,8 +225,7 @@ static void answer(void *arg)
     host->asking = false;
     if (host->queue != NULL)
         start_first(host, clock_now());
-    if (item->owned)
-        free(item);
+    free(item);
     copy.done(copy.arg);
 }
 
@@ -252,12 +258,11 @@ static void start_first(struct host *host, uint64_t since)
     clock_in(chance_between(MS, 30 * MS), host, ask, call);
 }
 
-void slurm_queue(uv_loop_t *loop, struct slurm_work *item)
+static void append(uv_loop_t *loop, struct slurm_work *item)
 {
     struct host *host = host_of_loop(loop);
     struct slurm_work **end = (struct slurm_work **)&host->queue;
 
-    item->next = NULL;
     while (*end != NULL)
         end = &(*end)->next;
     *end = item;
@@ -265,13 +270,18 @@ void slurm_queue(uv_loop_t *loop, struct slurm_work *item)
         start_first(host, clock_now());
 }
 
-int slurm_ask(uv_loop_t *loop, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+static struct slurm_work *item_create(void (*work)(void *arg), void (*done)(void *arg), void *arg)
 {
     struct slurm_work *item = calloc(1, sizeof(*item));
 
     MUST(item != NULL);
-    *item = (struct slurm_work){.work = work, .done = done, .arg = arg, .owned = true};
-    slurm_queue(loop, item);
+    *item = (struct slurm_work){.work = work, .done = done, .arg = arg};
+    return item;
+}
+
+int slurm_ask(uv_loop_t *loop, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+{
+    append(loop, item_create(work, done, arg));
     return 0;
 }
 
@@ -280,21 +290,23 @@ struct later {
     struct slurm_work *item;
 };
 
-static void queue_now(void *arg)
+static void append_now(void *arg)
 {
     struct later *later = arg, copy = *later;
 
     free(later);
-    slurm_queue(copy.loop, copy.item);
+    append(copy.loop, copy.item);
 }
 
-void slurm_queue_after(uv_loop_t *loop, struct slurm_work *item, uint64_t ms)
+int slurm_ask_after(uv_loop_t *loop, uint64_t ms, void (*work)(void *arg), void (*done)(void *arg),
+                    void *arg)
 {
     struct later *later = malloc(sizeof(*later));
 
     MUST(later != NULL);
-    *later = (struct later){loop, item};
-    clock_in(ms * MS, host_of_loop(loop), queue_now, later);
+    *later = (struct later){loop, item_create(work, done, arg)};
+    clock_in(ms * MS, host_of_loop(loop), append_now, later);
+    return 0;
 }
 
 /* Calls that wait look again by themselves. */

@@ -61,6 +61,30 @@ def generation():
     return restarts * REQUEUED + slurm_elastic.generation()
 
 
+def log_of(log_dir):
+    """A function that writes a line of this process, with the time and the generation."""
+    os.makedirs(log_dir, exist_ok=True)
+    log = open(os.path.join(log_dir, str(os.getpid())), "a", buffering=1)
+
+    def write(**line):
+        log.write(json.dumps({"time": now(), "generation": generation(), **line}) + "\n")
+
+    return write
+
+
+def compute(training, batch, epoch, write):
+    """Write down what this rank trains on, and with which loss. Returns the number of the step."""
+    state, sampler = training.state, training.sampler
+    x, y, index = batch
+    step = state.steps
+    share = index.tolist() if sampler.loss_scale() else []
+    write(step=step, epoch=epoch, rank=sampler.rank, size=sampler.world_size, share=share)
+    losses = training.gradients(x, y, parts=1)
+    write(step=step, loss=losses["float64"])
+    state.losses += losses["float64"]
+    return step
+
+
 def train(log_dir, seconds, each_step=lambda: None, after_step=lambda state: None):
     if int(os.environ.get("ELASTIC_GENERATION", "1")) > 1 and os.path.exists(log_dir + ".broken"):
         sys.exit("broken")
@@ -69,11 +93,7 @@ def train(log_dir, seconds, each_step=lambda: None, after_step=lambda state: Non
     import torch
 
     live, slurm_elastic = undisturbed.live, undisturbed.slurm_elastic
-    os.makedirs(log_dir, exist_ok=True)
-    log = open(os.path.join(log_dir, str(os.getpid())), "a", buffering=1)
-
-    def write(**line):
-        log.write(json.dumps({"time": now(), "generation": generation(), **line}) + "\n")
+    write = log_of(log_dir)
 
     def announced(function, phase):
         def announce(*args, **kwargs):
@@ -100,29 +120,19 @@ def train(log_dir, seconds, each_step=lambda: None, after_step=lambda state: Non
             sampler.set_epoch(epoch)
             if sampler.committed == 0 and undisturbed.enough(log_dir):
                 break
-            for x, y, index in loader:
+            for batch in loader:
                 # Not after step(), which does not come back when the world changes.
                 if snapshot_every and state.steps % snapshot_every == 0:
                     slurm_elastic.snapshot(state.state_dict())
                 each_step()
                 if not os.path.exists(log_dir + ".enough"):
                     time.sleep(seconds if sampler.rank == 0 else seconds / 5)
-                share = index.tolist() if sampler.loss_scale() else []
-                line = {
-                    "step": state.steps,
-                    "epoch": epoch,
-                    "rank": sampler.rank,
-                    "size": sampler.world_size,
-                }
-                write(**line, share=share)
-                losses = training.gradients(x, y, parts=1)
-                write(step=line["step"], loss=losses["float64"])
-                state.losses += losses["float64"]
+                step = compute(training, batch, epoch, write)
                 try:
                     state.step()
                 finally:
                     write(
-                        step=line["step"],
+                        step=step,
                         state=digest(training),
                         losses=round(state.losses, 9) if sampler.world_size == 1 else None,
                     )

@@ -120,7 +120,7 @@ static void note(struct job *job, const struct change_action *action)
     if (action->kind == CHANGE_SAY_ERROR && strstr(action->text, "is not to be followed") != NULL)
         fail_msg("%s", action->text);
     if (action->kind >= CHANGE_DECIDE && action->kind != CHANGE_FINISH &&
-        action->kind != CHANGE_LOSE)
+        action->kind != CHANGE_ABANDON && action->kind != CHANGE_LOSE)
         return;
     text_append(job->said, sizeof(job->said), "%s%s", job->said[0] != '\0' ? ", " : "",
                 job_action_name(action->kind));
@@ -317,7 +317,8 @@ const char *job_action_name(enum change_action_kind kind)
                                         [CHANGE_REQUEUE] = "REQUEUE",
                                         [CHANGE_END_REQUESTS] = "END_REQUESTS",
                                         [CHANGE_LOSE] = "LOSE",
-                                        [CHANGE_FINISH] = "FINISH"};
+                                        [CHANGE_FINISH] = "FINISH",
+                                        [CHANGE_ABANDON] = "ABANDON"};
 
     return names[kind];
 }

@@ -106,6 +106,11 @@ tests_unit_test_pmix_accept_SOURCES = \
     pmix/accept.c
 tests_unit_test_pmix_accept_LDADD = common/libelasticcommon.la $(CMOCKA_LIBS)
 
+UNIT_TESTS += tests/unit/test_slurm_queue
+tests_unit_test_slurm_queue_SOURCES = tests/unit/test_slurm_queue.c tests/unit/support.h
+tests_unit_test_slurm_queue_CPPFLAGS = $(AGENT_CPPFLAGS)
+tests_unit_test_slurm_queue_LDADD = common/libelasticcommon.la $(LIBUV_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += tests/unit/test_tcp_sockets
 tests_unit_test_tcp_sockets_SOURCES = tests/unit/test_tcp_sockets.c
 tests_unit_test_tcp_sockets_LDADD = $(CMOCKA_LIBS)

@@ -570,6 +570,25 @@ static void test_lease_is_not_held(void **state)
     job_end(&job);
 }
 
+/* Another node leads: this leader ends with the status that the fact has, and tells no member
+ * anything that could be wrong by now. */
+static void test_deposed(void **state)
+{
+    struct change_fact deposed;
+    struct job job;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_AUTO);
+    deposed = job_fact(&job, CHANGE_FACT_DEPOSED, 0);
+    deposed.code = 1;
+    job_feed(&job, &deposed);
+    said(&job, "ABANDON");
+    assert_int_equal(job.out.list[0].number, 1);
+    in_phase(&job, "ENDING");
+    assert_false(job.finished);
+    job_end(&job);
+}
+
 /* ---- random histories ------------------------------------------------------------------------ */
 
 static unsigned long long seed;
@@ -769,6 +788,7 @@ int main(void)
         cmocka_unit_test(test_live_does_not_come_out),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_lease_is_not_held),
+        cmocka_unit_test(test_deposed),
         cmocka_unit_test(test_random_restart),
         cmocka_unit_test(test_random_live),
     };

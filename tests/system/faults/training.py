@@ -11,14 +11,12 @@ LOGDIR.hang-PID appears.
 load: prints the number of steps of the newest checkpoint. Exit status 0 if there is a good one.
 """
 
-import json
 import os
 import sys
 import time
 
 import live as undisturbed
 import live_faults
-from live_faults import now
 
 SAVE_EVERY = 10
 
@@ -62,7 +60,6 @@ def save_for_ever(torch, slurm_elastic, state):
 
 def train_anew(log_dir, seconds, each_step, after_step):
     torch, slurm_elastic = undisturbed.torch, undisturbed.slurm_elastic
-    os.makedirs(log_dir, exist_ok=True)
     torch.distributed.init_process_group("gloo")
     training = undisturbed.Training()
     state, sampler = training.state, training.sampler
@@ -70,41 +67,25 @@ def train_anew(log_dir, seconds, each_step, after_step):
     if saved is not None:
         state.load_state_dict(saved)
     state.ddp = torch.nn.parallel.DistributedDataParallel(state.model, broadcast_buffers=False)
-    log = open(os.path.join(log_dir, str(os.getpid())), "a", buffering=1)
-
-    def write(**line):
-        log.write(
-            json.dumps({"time": now(), "generation": live_faults.generation(), **line}) + "\n"
-        )
-
+    write = live_faults.log_of(log_dir)
     for epoch in range(sampler.epoch, 10**6):
         sampler.set_epoch(epoch)
         if sampler.committed == 0 and undisturbed.enough(log_dir):
             break
-        for x, y, index in training.loaders[1]:
+        for batch in training.loaders[1]:
             each_step()
             if not os.path.exists(log_dir + ".enough"):
                 time.sleep(seconds)
-            share = index.tolist() if sampler.loss_scale() else []
-            line = {
-                "step": state.steps,
-                "epoch": epoch,
-                "rank": sampler.rank,
-                "size": sampler.world_size,
-            }
-            write(**line, share=share)
-            losses = training.gradients(x, y, parts=1)
-            write(step=line["step"], loss=losses["float64"])
-            state.losses += losses["float64"]
+            step = live_faults.compute(training, batch, epoch, write)
             try:
                 state.step()
             except undisturbed.live.WorldChanged:
-                write(step=line["step"], state=training.digest())
+                write(step=step, state=training.digest())
                 if sampler.rank == 0 and os.path.exists(log_dir + ".slow"):
                     save_for_ever(torch, slurm_elastic, state.state_dict())
                 slurm_elastic.save(state.state_dict())
                 slurm_elastic.leave()
-            write(step=line["step"], state=training.digest())
+            write(step=step, state=training.digest())
             after_step(state)
             if state.steps % SAVE_EVERY == 0:
                 slurm_elastic.save(state.state_dict())

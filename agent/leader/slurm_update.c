@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* When Slurm is looked at, and what follows from what it says (slurm_update.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/leader/allocation.h"
+#include "agent/leader/exclude.h"
+#include "agent/leader/extensions.h"
+#include "agent/leader/leader_internal.h"
+#include "agent/leader/planning.h"
+#include "agent/leader/post.h"
+#include "agent/leader/roster.h"
+#include "agent/leader/scancel.h"
+#include "agent/leader/slurm_look.h"
+#include "agent/leader/slurm_update.h"
+#include "agent/leader/submit.h"
+#include "common/log.h"
+
+#define POLL_BUSY    1.0 /* seconds between looks at Slurm while something is changing */
+#define POLL_IDLE    5.0
+#define LINGER_LIMIT 10.0 /* a released extension that still runs is cancelled */
+/* Seconds before its time limit an extension leaves in order: Slurm's KillWait would be short. */
+#define LEAVE_EARLY  30
+#define SIGNAL_LIMIT 2    /* seconds for Slurm's signal to reach its agents, and us from there */
+#define RELAX_AFTER  30.0 /* seconds in the queue after which a shorter time is accepted */
+#define RELAX_STEP   10.0 /* … and then a still shorter one */
+#define RELAX_FROM   2880 /* minutes, when there is no limit */
+
+/* ---- accepting less time --------------------------------------------------------------------- */
+
+/* An extension that stays in the queue although nodes are free may be too long for the gap before
+ * another job that is to have the nodes. Slurm may then start it for half the time, then for a
+ * quarter, down to the pool's time_min. Not at once for time_min: backfill gives no more than has
+ * been accepted. */
+static uint32_t less_time(const struct leader *leader, const struct extension *ext)
+{
+    double now = leader_now(leader);
+    double since = ext->begin > ext->since ? ext->begin : ext->since;
+    uint32_t least, from = ext->time_min > 0 ? ext->time_min : ext->time_limit;
+
+    if (ext->state != PLAN_PENDING || ext->pool == NULL || from == 0 || now - since < RELAX_AFTER ||
+        (ext->relaxed > 0 && now - ext->relaxed < RELAX_STEP))
+        return 0;
+    least = ext->pool->time_min > 0 ? (uint32_t)ext->pool->time_min : 1;
+    if (from > RELAX_FROM)
+        from = RELAX_FROM;
+    return from <= least ? 0 : from / 2 < least ? least : from / 2;
+}
+
+/* ---- one extension --------------------------------------------------------------------------- */
+
+static bool alive(const struct job_info *info)
+{
+    return info != NULL && info->state != JOB_KIND_UNKNOWN && info->state != JOB_KIND_ENDED &&
+           info->state != JOB_KIND_ENDING;
+}
+
+/* A pending extension excludes the nodes that its siblings had when it was submitted. Once a
+ * sibling has left, that would keep the job from its nodes: ask anew. */
+static void refresh_excludes(struct leader *leader, double left_since)
+{
+    if (slurm_look_base(leader) == NULL || slurm_look_base(leader)->exclusive)
+        return;
+    for (int i = 0; i < extensions_count(leader); i++)
+        if (extensions_at(leader, i)->state == PLAN_PENDING &&
+            extensions_at(leader, i)->since < left_since)
+            extensions_cancel(leader, extensions_at(leader, i)->job, false,
+                              "its excluded nodes have become free");
+}
+
+/* Why Slurm has told the extension to go, in words for the history. */
+static void explain_leaving(struct leader *leader, const struct extension *ext,
+                            const struct job_info *info)
+{
+    const char *why = NULL;
+
+    if (ext->job != change_leaving_job(leader->change) || info == NULL)
+        return;
+    if (info->preempt_time != 0)
+        why = "preempted";
+    else if (strstr(info->state_name, "CANCELLED") != NULL)
+        why = "cancelled";
+    else if (info->end > 0 && info->end <= time(NULL) + 1)
+        why = "at its time limit";
+    if (why != NULL)
+        post_reason(leader, "extension job %u %s", ext->job, why);
+}
+
+/* Its time limit, when the base goes on for longer. Of a preempted extension Slurm tells the end of
+ * its grace time instead. */
+static void note_times(struct leader *leader, struct extension *ext, const struct job_info *info)
+{
+    ext->time_limit = info->time_limit;
+    ext->time_min = info->time_min;
+    ext->leaves = 0;
+    if (info->state == JOB_KIND_RUNNING && info->preempt_time == 0 &&
+        info->time_limit != UINT32_MAX &&
+        (slurm_look_base(leader) == NULL ||
+         slurm_look_base(leader)->end >= info->end + 2 * LEAVE_EARLY))
+        ext->leaves = leader_now(leader) + (double)(info->end - time(NULL)) - LEAVE_EARLY;
+}
+
+/* Slurm is about to end it, whatever we need it for. */
+static void cancel_preempted(struct leader *leader, uint32_t job, const char *reason)
+{
+    extensions_cancel(leader, job, true, reason);
+    extensions_make_leave(leader, job, CHANGE_CALLED, reason);
+}
+
+/* Who must go without having been told (again). */
+static void make_leave(struct leader *leader, struct extension *ext, const struct job_info *info)
+{
+    if (ext->state == PLAN_LEAVING)
+        return;
+    if (info->preempt_time != 0 && ext->state != PLAN_JOINED) {
+        /* There may be nobody yet whom Slurm's signal could have reached. */
+        extensions_cancel(leader, ext->job, true, "preempted before it could join");
+    } else if (info->preempt_time != 0 && time(NULL) - info->preempt_time > SIGNAL_LIMIT) {
+        post_reason(leader, "extension job %u preempted", ext->job);
+        cancel_preempted(leader, ext->job, "preempted, and it has not said so");
+    } else if (ext->state == PLAN_JOINED && ext->leaves > 0 && ext->leaves <= leader_now(leader)) {
+        extensions_cancel(leader, ext->job, false, "near its time limit");
+    }
+}
+
+/* What Slurm says of one extension. Returns false when it is over and forgotten. */
+static bool update_extension(struct leader *leader, struct extension *ext, struct job_info *info)
+{
+    explain_leaving(leader, ext, info);
+    if (alive(info)) {
+        note_times(leader, ext, info);
+        make_leave(leader, ext, info);
+        snprintf(ext->reason, sizeof(ext->reason), "%s", info->reason);
+        snprintf(ext->state_name, sizeof(ext->state_name), "%s", info->state_name);
+        if (ext->state == PLAN_PENDING &&
+            (info->state == JOB_KIND_RUNNING || info->state == JOB_KIND_STARTING))
+            extensions_set_state(leader, ext, PLAN_STARTING);
+        if (ext->state == PLAN_STARTING && info->num_nodes > 0 && info->num_nodes != ext->nodes &&
+            info->state == JOB_KIND_RUNNING &&
+            extensions_members(leader, ext->job) <= info->num_nodes) {
+            ext->nodes = info->num_nodes;
+            if (extensions_members(leader, ext->job) == ext->nodes)
+                extensions_set_state(leader, ext, PLAN_JOINED);
+        }
+        if (ext->state == PLAN_LEAVING && extensions_members(leader, ext->job) == 0 &&
+            leader_now(leader) - ext->since > LINGER_LIMIT) {
+            scancel_jobs(leader, &ext->job, 1, false);
+            ext->since = leader_now(leader);
+        }
+        return true;
+    }
+    if (extensions_members(leader, ext->job) > 0)
+        return true; /* its agents are about to notice */
+    if (ext->state == PLAN_PENDING || ext->state == PLAN_STARTING) {
+        log_info("job %u: extension job %u ended before it could join (%s)", leader->options->job,
+                 ext->job, info != NULL ? info->state_name : "unknown to Slurm");
+        allocation_growth_failed(leader, "its extension job ended before it could join");
+        planning_setback(leader);
+    }
+    return false;
+}
+
+/* At the first look the leader has submitted nothing yet: what there is comes from an earlier
+ * incarnation, or from an earlier elasticrun of this job that was killed. A leader that follows
+ * another one keeps running extensions. Those that still wait would look for the other leader. */
+static void cancel_leftovers(struct leader *leader, struct slurm_view *view)
+{
+    uint32_t *jobs = calloc((size_t)view->count + 1, sizeof(*jobs));
+    char marker[64], own[96];
+    int count = 0;
+
+    snprintf(marker, sizeof(marker), "elastic-extension-of=%u.", leader->options->job);
+    snprintf(own, sizeof(own), "%s%u", marker, leader->options->restarts);
+    for (int i = 0; jobs != NULL && i < view->count; i++)
+        if (alive(&view->list[i]) && view->list[i].comment != NULL &&
+            strncmp(view->list[i].comment, marker, strlen(marker)) == 0 &&
+            (leader->options->term == 0 || view->list[i].state == JOB_KIND_PENDING ||
+             strcmp(view->list[i].comment, own) != 0))
+            jobs[count++] = view->list[i].id;
+    if (count > 0)
+        scancel_jobs(leader, jobs, count, false);
+    free(jobs);
+}
+
+static void adopt(struct leader *leader, struct slurm_view *view)
+{
+    char marker[64];
+
+    snprintf(marker, sizeof(marker), "elastic-extension-of=%u.%u", leader->options->job,
+             leader->options->restarts);
+    for (int i = 0; i < view->count; i++) {
+        struct job_info *info = &view->list[i];
+        struct extension *ext;
+
+        if (!alive(info) || info->comment == NULL || strcmp(info->comment, marker) != 0 ||
+            extensions_find(leader, info->id) != NULL)
+            continue;
+        if (leader->options->term > 0 && info->state == JOB_KIND_PENDING) {
+            scancel_jobs(leader, &info->id, 1,
+                         false); /* it would look for the leader before this one */
+            continue;
+        }
+        ext = extensions_add(leader, info->id, info->num_nodes,
+                             info->state == JOB_KIND_PENDING ? PLAN_PENDING : PLAN_STARTING);
+        if (ext != NULL)
+            ext->pool = extensions_pool(leader);
+    }
+}
+
+/* What Slurm says of all of them; those that are over are forgotten. */
+static void update_extensions(struct leader *leader, struct slurm_view *view)
+{
+    double left_since = -1;
+
+    for (int i = extensions_count(leader) - 1; i >= 0; i--) {
+        struct extension *ext = extensions_at(leader, i);
+        struct job_info *info = slurm_look_find(view, ext->job);
+
+        if (ext->job == 0 || (info == NULL && ext->since > view->began - 2 * POLL_BUSY) ||
+            update_extension(leader, ext, info))
+            continue;
+        if (ext->state == PLAN_LEAVING && ext->since > left_since)
+            left_since = ext->since;
+        extensions_drop(leader, ext);
+    }
+    if (left_since >= 0)
+        refresh_excludes(leader, left_since);
+}
+
+static void update(struct leader *leader, struct slurm_view *view)
+{
+    if (!view->ok || leader_has_ended(leader))
+        return;
+    update_extensions(leader, view);
+    if (slurm_look_base(leader) == NULL)
+        cancel_leftovers(leader, view);
+    else if (!view->submitting && !submit_submitting(leader) &&
+             view->submissions == submit_count(leader))
+        adopt(leader, view);
+    slurm_look_take_base(leader, view);
+    for (int i = 0; view->unwell != NULL && view->nodes[i] != NULL; i++)
+        exclude_unwell(leader, view->nodes[i], view->unwell[i]);
+    planning_later(leader, 0);
+}
+
+/* ---- when to look ---------------------------------------------------------------------------- */
+
+static bool changing(const struct leader *leader)
+{
+    double now = leader_now(leader);
+
+    for (int i = 0; i < extensions_count(leader); i++) {
+        const struct extension *ext = extensions_at(leader, i);
+
+        if (ext->state == PLAN_STARTING || ext->state == PLAN_LEAVING ||
+            (ext->state == PLAN_PENDING && now - ext->since < 30))
+            return true;
+    }
+    return slurm_look_base(leader) == NULL;
+}
+
+static void choose_relaxed(struct leader *leader, struct slurm_view *view)
+{
+    for (int i = 0; i < extensions_count(leader); i++) {
+        struct extension *ext = extensions_at(leader, i);
+
+        view->relax.minutes = less_time(leader, ext);
+        if (view->relax.minutes == 0)
+            continue;
+        ext->relaxed = view->began;
+        view->relax.job = ext->job;
+        view->relax.nodes = ext->nodes;
+        if (slurm_look_base(leader) != NULL && slurm_look_base(leader)->exclusive)
+            view->relax.partition = ext->pool->partition;
+        return;
+    }
+}
+
+static char **member_nodes(const struct leader *leader)
+{
+    char **nodes = calloc((size_t)roster_count(leader) + 1, sizeof(*nodes));
+
+    for (int i = 0; nodes != NULL && i < roster_count(leader); i++)
+        if ((nodes[i] = strdup(roster_at(leader, i)->part->node)) == NULL)
+            break;
+    return nodes;
+}
+
+void slurm_update_poll(struct leader *leader)
+{
+    struct slurm_view view = {.began = leader_now(leader),
+                              .submitting = submit_submitting(leader),
+                              .submissions = submit_count(leader)};
+
+    if (slurm_look_busy(leader) || leader_has_ended(leader) ||
+        slurm_look_age(leader) < (changing(leader) ? POLL_BUSY : POLL_IDLE) - 0.1)
+        return;
+    choose_relaxed(leader, &view);
+    view.nodes = member_nodes(leader);
+    slurm_look_begin(leader, &view, update);
+}

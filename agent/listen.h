@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How a leader, and who may lead after it, listens for agents. */
+#ifndef ELASTIC_AGENT_LISTEN_H
+#define ELASTIC_AGENT_LISTEN_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/link.h"
+#include "lib/conf.h"
+
+/* Of that run of the job. conf must outlive what is returned. */
+struct link_server_options listen_options(const struct conf *conf, uint32_t job, uint32_t restarts,
+                                          uid_t slurm_user);
+
+#endif
