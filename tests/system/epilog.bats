@@ -260,13 +260,14 @@ cost() {
 @test "elastic.conf's value is read as the programs read it" {
     mkdir "$TB_WORK/own"
     chmod 755 "$TB_WORK/own"
-    as_user mkdir -p "$TB_WORK/place/elastic-$(uid)-12.0-n1" "$TB_WORK/pool/elastic-$(uid)-12.0-n1"
+    mkdir -m 1777 "$TB_DIR/place" "$TB_DIR/pool"
+    as_user mkdir "$TB_DIR/place/elastic-$(uid)-12.0-n1" "$TB_DIR/pool/elastic-$(uid)-12.0-n1"
     {
         printf '# snapshot_dir = /nowhere\n'
-        printf '  snapshot_dir\t=  %s  # here\n' "$TB_WORK/place"
-        printf 'max_nodes = 3\n[pool a]\nsnapshot_dir = %s\n' "$TB_WORK/pool"
+        printf '  snapshot_dir\t=  %s  # here\n' "$TB_DIR/place"
+        printf 'max_nodes = 3\n[pool a]\nsnapshot_dir = %s\n' "$TB_DIR/pool"
     } >"$TB_WORK/own/elastic.conf"
     hook epilog 12 0 n1 SLURM_CONF="$TB_WORK/own/slurm.conf"
-    gone "$TB_WORK/place/elastic-$(uid)-12.0-n1"
-    [ -d "$TB_WORK/pool/elastic-$(uid)-12.0-n1" ]
+    gone "$TB_DIR/place/elastic-$(uid)-12.0-n1"
+    [ -d "$TB_DIR/pool/elastic-$(uid)-12.0-n1" ]
 }
