@@ -271,3 +271,35 @@ cost() {
     gone "$TB_DIR/place/elastic-$(uid)-12.0-n1"
     [ -d "$TB_DIR/pool/elastic-$(uid)-12.0-n1" ]
 }
+
+# site_check: as an admin on this testbed.
+site_check() {
+    run on_testbed env ELASTIC_CONF="$TB_WORK/site.conf" "$prefix/libexec/slurm-elastic/site-check"
+    echo "$output"
+}
+
+@test "site-check finds what is wrong with an installation, and says what to do" {
+    local etc=$TB_DIR/etc
+    grep -v '^snapshot_dir' "$etc/elastic.conf" >"$TB_WORK/site.conf"
+    cp "$etc/plugstack.conf" "$TB_WORK/plugstack.conf"
+    sed -i 's/^required/optional/' "$etc/plugstack.conf"
+    site_check
+    [ "$status" -eq 0 ]
+    [[ ${lines[-1]} == "no mistakes" ]]
+    sed -i 's/^optional/required/' "$etc/plugstack.conf"
+    printf '[pool nowhere]\n' >>"$TB_WORK/site.conf"
+    ln -s /nonexistent/50-elastic "$etc/epilog.d/60-gone"
+    site_check
+    rm "$etc/epilog.d/60-gone"
+    [ "$status" -eq 1 ]
+    [[ $output == *"has spank_elastic.so as required"*"write optional"* ]]
+    [[ $output == *"epilog.d/60-gone is a link that leads nowhere"* ]]
+    [[ $output == *"pool nowhere: there is no partition nowhere"* ]]
+    : >"$etc/plugstack.conf"
+    printf 'color = red\n' >"$TB_WORK/site.conf"
+    site_check
+    cp "$TB_WORK/plugstack.conf" "$etc/plugstack.conf"
+    [[ $output == *"plugstack.conf does not name spank_elastic.so"* ]]
+    [[ $output == *"site.conf:1: unknown key 'color'"* ]]
+    [[ ${lines[-1]} == "3 mistakes" ]]
+}
