@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* slurmctld's log says what it makes of elastic.conf.
  *
- * Slurm tells a job_submit plugin nothing about a reconfiguration. So that a mistake is not found by
- * the user of the next elastic job, a thread looks for that, and reads the file for itself. */
+ * Slurm tells a job_submit plugin nothing about a reconfiguration. So that no user of an elastic
+ * job has to find a mistake, a thread looks for that, and reads the file for itself. */
 #ifndef ELASTIC_JOB_SUBMIT_WATCH_H
 #define ELASTIC_JOB_SUBMIT_WATCH_H
 
