@@ -675,6 +675,25 @@ class Removing(Base):
         self.flush("--sweep", "--keep-bytes=0", status=1, says="given up: 0 bytes")
         self.assertFalse(paths[0].exists())
 
+    def later(self, seconds):
+        """The environment in which it is so much later."""
+        source = self.directory / "later.c"
+        source.write_text(
+            "#include <sys/time.h>\n#include <time.h>\n"
+            "time_t time(time_t *at) { struct timeval now; gettimeofday(&now, NULL);"
+            f" now.tv_sec += {seconds}; if (at) *at = now.tv_sec; return now.tv_sec; }}\n"
+        )
+        library = self.directory / "later.so"
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True, timeout=50)
+        return {**os.environ, "LD_PRELOAD": str(library)}
+
+    def test_without_a_lock_nothing_stays_for_long(self):
+        self.flush("--sweep", "--max-age=50000", says="it is in use", env=self.later(700))
+        self.buffer(0)
+        self.flush("--sweep", "--max-age=50000", says="it is in use", env=self.later(500))
+        self.flush("--sweep", "--max-age=50000", says="flushed", env=self.later(700))
+        self.assertFalse(self.run_dir.exists())
+
     def is_locked(self, path):
         with open(path) as file:
             try:
