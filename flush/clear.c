@@ -21,7 +21,8 @@
 struct clearing {
     int top;
     dev_t device;
-    unsigned int moved; /* directories that were too deep, and have been moved to the top */
+    unsigned int moved;      /* directories that were too deep, and have been moved to the top */
+    const char *const *keep; /* names at the top that stay; ends with NULL */
 };
 
 static int failed(const char *name, struct error *err)
@@ -88,6 +89,14 @@ static int remove_entry(struct clearing *clearing, int dir, const char *name, in
     return unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : failed(name, err);
 }
 
+static bool stays(const struct clearing *clearing, const char *name)
+{
+    for (int i = 0; clearing->keep != NULL && clearing->keep[i] != NULL; i++)
+        if (strcmp(clearing->keep[i], name) == 0)
+            return true;
+    return false;
+}
+
 /* Go on after a failure, so that as little as possible stays. Sets *found if there was anything. */
 static int clear_once(struct clearing *clearing, int dir, int depth, bool *found, struct error *err)
 {
@@ -96,6 +105,8 @@ static int clear_once(struct clearing *clearing, int dir, int depth, bool *found
     int rc = list != NULL ? 0 : failed(".", err), reason = errno;
 
     while (list != NULL && !stop_asked() && (name = entry_next(list)) != NULL) {
+        if (depth == 0 && stays(clearing, name))
+            continue;
         *found = true;
         if (remove_entry(clearing, dir, name, depth, rc == 0 ? err : NULL) != 0 && rc == 0) {
             rc = -1;
@@ -130,15 +141,25 @@ static int clear(struct clearing *clearing, int dir, int depth, struct error *er
     return rc;
 }
 
-int clear_directory(int dir, struct error *err)
+int clear_directory(int dir, const char *const *keep, struct error *err)
 {
-    struct clearing clearing = {.top = dir};
+    struct clearing clearing = {.top = dir, .keep = keep};
     struct stat st;
 
     if (fstat(dir, &st) != 0)
         return failed(".", err);
     clearing.device = st.st_dev;
     return clear(&clearing, dir, 0, err);
+}
+
+bool clear_is_empty(int dir)
+{
+    DIR *list = entry_list(dir);
+    bool empty = list != NULL && entry_next(list) == NULL && errno == 0;
+
+    if (list != NULL)
+        closedir(list);
+    return empty;
 }
 
 time_t clear_last_use(int dir)

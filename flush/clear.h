@@ -3,13 +3,17 @@
 #ifndef ELASTIC_FLUSH_CLEAR_H
 #define ELASTIC_FLUSH_CLEAR_H
 
+#include <stdbool.h>
 #include <time.h>
 
 #include "lib/error.h"
 
-/* Remove everything below the open directory dir. Links are not followed, mounts are not entered,
+/* Remove everything below the open directory dir but what has one of the names in keep at its top
+ * (NULL: nothing is kept; the list ends with NULL). Links are not followed, mounts are not entered,
  * and any depth is removed. 0, or -1 with err; errno is EINTR after a request to stop. */
-int clear_directory(int dir, struct error *err);
+int clear_directory(int dir, const char *const *keep, struct error *err);
+
+bool clear_is_empty(int dir);
 
 /* When an entry was last made or removed in the run directory, its snapshot directory, or a buffer
  * of that. The user cannot set this time. */

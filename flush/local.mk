@@ -18,6 +18,25 @@ flush_elastic_flush_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 flush_elastic_flush_LDFLAGS = $(PROGRAM_LDFLAGS)
 flush_elastic_flush_LDADD = common/libelasticcheckpoints.la lib/libelasticcore.la $(JSONC_LIBS) $(SODIUM_LIBS)
 
+# What prolog and epilog start, as root.
+pkglibexec_PROGRAMS += flush/elastic-runs
+flush_elastic_runs_SOURCES = \
+    flush/end.c \
+    flush/end.h \
+    flush/place.c \
+    flush/place.h \
+    flush/runs.c \
+    flush/slot.c \
+    flush/slot.h \
+    flush/start.c \
+    flush/start.h \
+    flush/sweep.c \
+    flush/sweep.h
+flush_elastic_runs_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
+flush_elastic_runs_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+flush_elastic_runs_LDFLAGS = $(PROGRAM_LDFLAGS)
+flush_elastic_runs_LDADD = common/libelasticcheckpoints.la lib/libelasticcore.la $(JSONC_LIBS) $(SODIUM_LIBS)
+
 # Whose code a process cannot read that process is not traced by others of its user: it may run for users outside of their jobs.
 install-exec-hook:
 	chmod 0711 $(DESTDIR)$(pkglibexecdir)/elastic-flush

@@ -38,8 +38,9 @@ enum { STATUS_OK = 0, STATUS_ERROR = 1, STATUS_USAGE = 2, STATUS_TIME = 3 };
 
 #define SECONDS_MAX  86400
 #define AGE_MAX      (100 * 86400)
-#define REMOVE_LIMIT 10           /* seconds for the removal, when all other limits are over */
-#define AGENT_MS     2000         /* for a killed agent to disappear */
+#define REMOVE_LIMIT 10   /* seconds for the removal, when all other limits are over */
+#define AGENT_MS     2000 /* for a killed agent to disappear */
+#define UNUSED_MAX   600  /* seconds in which an agent begins that has put something there */
 #define LOCK_NAME    "agent.lock" /* held by an agent for as long as it lives */
 
 #ifndef __has_feature
@@ -47,21 +48,35 @@ enum { STATUS_OK = 0, STATUS_ERROR = 1, STATUS_USAGE = 2, STATUS_TIME = 3 };
 #endif
 
 struct options {
-    char *run_dir;
-    int64_t limit; /* bytes; 0: none */
-    int seconds;   /* 0: no limit */
-    int max_age;   /* seconds; 0: for ever */
+    char **run_dirs;
+    int run_dir_count;
+    int64_t limit;      /* bytes; 0: none */
+    int64_t keep_bytes; /* that may still be kept; -1: no limit */
+    int seconds;        /* 0: no limit */
+    int max_age;        /* seconds; 0: for ever */
     bool remove, sweep, kill, background;
 };
 
+/* A run directory, while it is flushed. */
+struct work {
+    const char *path;
+    int fd;
+    struct snapshot_run run;
+    struct buffer buffers[BUFFERS];
+    int count; /* buffers */
+    /* What could not be flushed and may be flushed later; NULL: nothing */
+    const struct buffer *failed;
+    struct error line; /* what is said in the end */
+};
+
 static const char help[] =
-    "Usage: elastic-flush [OPTION]... RUN_DIR\n"
+    "Usage: elastic-flush [OPTION]... RUN_DIR...\n"
     "\n"
     "Copies the newest complete snapshot of a run directory (elastic-UID-JOB.RESTARTS-NODE) to\n"
     "CHECKPOINT/.flushed-JOB.RESTARTS.GENERATION.STEP-NODE, unless the checkpoint directory of the "
     "job\n"
     "has a state that is as new or newer. Run it as the job's user, when nobody writes any more.\n"
-    "RUN_DIR stays as it is, unless an option says otherwise.\n"
+    "RUN_DIR stays as it is, unless an option says otherwise. Several are done in this order.\n"
     "\n"
     "  --limit=BYTES        take no snapshot of more bytes than this (default: any)\n"
     "  --keep-time=SECONDS  stop after this time, and remove what was written (default: no limit)\n"
@@ -71,30 +86,38 @@ static const char help[] =
     "  --kill               with --remove: kill processes that have it as ELASTIC_RUN_DIR before\n"
     "  --max-age=SECONDS    with these: also after an error, and if it has never had an agent, if\n"
     "                       it was not used for so long\n"
+    "  --keep-bytes=BYTES   with these: after an error keep the snapshot alone, and of all "
+    "RUN_DIRs\n"
+    "                       no more bytes than this (default: any)\n"
     "  --background         return at once; the work is done by a process of its own\n"
     "  --help               print this\n"
     "\n"
-    "Exit status: 0 flushed, or there is nothing to flush (one line says which); 1 an error;\n"
-    "2 wrong usage; 3 out of time.\n";
+    "Exit status: 0 flushed, or there is nothing to flush (one line for each RUN_DIR says which);\n"
+    "1 an error; 2 wrong usage; 3 out of time. With several it is that of the last error.\n";
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static int parse_bytes(const char *text, int64_t *bytes)
+static int parse_bytes(const char *text, int64_t min, int64_t *bytes)
 {
     char *end;
 
     errno = 0;
     *bytes = strtoll(text, &end, 10);
-    return text[0] >= '1' && text[0] <= '9' && *end == '\0' && errno == 0 ? 0 : -1;
+    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && *bytes >= min ? 0 : -1;
 }
 
 static int parse_option(int option, struct options *options, struct error *err)
 {
     switch (option) {
     case 'l':
-        if (parse_bytes(optarg, &options->limit) == 0)
+        if (parse_bytes(optarg, 1, &options->limit) == 0)
             return 0;
         return error_set(err, "--limit=%s: must be a number of bytes, at least 1",
+                         error_value(optarg).text);
+    case 'y':
+        if (parse_bytes(optarg, 0, &options->keep_bytes) == 0)
+            return 0;
+        return error_set(err, "--keep-bytes=%s: must be a number of bytes",
                          error_value(optarg).text);
     case 'k':
         if (number_parse(optarg, strlen(optarg), 1, SECONDS_MAX, &options->seconds) == 0)
@@ -128,6 +151,7 @@ static int parse_options(int argc, char **argv, struct options *options, struct 
     static const struct option known[] = {
         {"limit", required_argument, NULL, 'l'},
         {"keep-time", required_argument, NULL, 'k'},
+        {"keep-bytes", required_argument, NULL, 'y'},
         {"max-age", required_argument, NULL, 'a'},
         {"remove", no_argument, NULL, 'r'},
         {"sweep", no_argument, NULL, 's'},
@@ -147,9 +171,10 @@ static int parse_options(int argc, char **argv, struct options *options, struct 
         if (parse_option(option, options, err) != 0)
             return -1;
     }
-    if (argc - optind != 1)
-        return error_set(err, "exactly one run directory is needed; see elastic-flush --help");
-    options->run_dir = argv[optind];
+    if (argc - optind < 1)
+        return error_set(err, "a run directory is needed; see elastic-flush --help");
+    options->run_dirs = argv + optind;
+    options->run_dir_count = argc - optind;
     return 0;
 }
 
@@ -268,40 +293,40 @@ static int out_of_time(int seconds, struct error *line)
     return STATUS_ERROR;
 }
 
-/* Returns the exit status and the line to print. *lost is set if nothing is left that a later flush
- * could save. */
-static int flush_newest(const struct buffer *buffers, int count, const struct snapshot_run *run,
-                        struct error *torn, bool *lost, struct error *line)
+/* Returns the exit status. */
+static int flush_newest(struct work *work, struct error *torn, bool *lost)
 {
-    for (int i = 0; i < count && !stop_asked(); i++) {
+    for (int i = 0; i < work->count && !stop_asked(); i++) {
+        const struct buffer *buffer = &work->buffers[i];
         struct error err = {""};
 
-        switch (flush_buffer(&buffers[i], run, &err)) {
+        switch (flush_buffer(buffer, &work->run, &err)) {
         case FLUSH_DONE:
-            say(line, "flushed", &buffers[i], err.text, torn);
+            say(&work->line, "flushed", buffer, err.text, torn);
             return STATUS_OK;
         case FLUSH_COVERED:
-            say(line, "dropped", &buffers[i], err.text, torn);
+            say(&work->line, "dropped", buffer, err.text, torn);
             return STATUS_OK;
         case FLUSH_TORN:
-            buffer_add_reason(torn, buffers[i].index, err.text);
+            buffer_add_reason(torn, buffer->index, err.text);
+            work->failed = i + 1 < work->count ? buffer + 1 : NULL;
             break;
         case FLUSH_STOPPED:
             return STATUS_ERROR;
         case FLUSH_FAILED:
         default:
-            say(line, "not flushed", &buffers[i], err.text, torn);
+            say(&work->line, "not flushed", buffer, err.text, torn);
             return STATUS_ERROR;
         }
     }
     if (stop_asked())
         return STATUS_ERROR;
     if (torn->text[0] != '\0') {
-        error_set(line, "no snapshot can be used: %s", torn->text);
+        error_set(&work->line, "no snapshot can be used: %s", torn->text);
         *lost = true;
         return STATUS_ERROR;
     }
-    error_set(line, "nothing to flush: there is no complete snapshot");
+    error_set(&work->line, "nothing to flush: there is no complete snapshot");
     return STATUS_OK;
 }
 
@@ -351,71 +376,136 @@ static bool is_old(int dir, const struct options *options)
     return options->max_age > 0 && time(NULL) - clear_last_use(dir) > options->max_age;
 }
 
-/* A directory without a lock may belong to a job that is about to begin, but not after this long. A
- * user cannot keep memory by what he puts in the place of the lock. */
+/* A directory without a lock may belong to a job that is about to begin: its agent makes the lock
+ * before anything else of size. A user cannot keep memory by what he puts in the place of the
+ * lock. */
 static bool is_in_use(int dir, const struct options *options)
 {
     enum agent agent = look_for_agent(dir, options->sweep ? 0 : AGENT_MS);
 
-    return agent == AGENT_LIVES || (agent == AGENT_NONE && options->sweep && !is_old(dir, options));
+    if (agent != AGENT_NONE || !options->sweep)
+        return agent == AGENT_LIVES;
+    return !is_old(dir, options) &&
+           (clear_is_empty(dir) || time(NULL) - clear_last_use(dir) <= UNUSED_MAX);
+}
+
+static int keep_in(int parent, const char *name, const char *const *keep, struct error *err)
+{
+    struct stat st;
+    int rc, dir = entry_open_own(parent, name, S_IFDIR, &st, err);
+
+    if (dir < 0)
+        return -1;
+    rc = clear_directory(dir, keep, err);
+    close(dir);
+    return rc;
+}
+
+/* What a user has put beside it would be in memory for as long as the snapshot, and count for
+ * nobody. */
+static int keep_snapshot_alone(const struct work *work, struct error *err)
+{
+    const char index[] = {(char)('0' + work->failed->index), '\0'};
+    const char *const top[] = {LOCK_NAME, "snapshot", NULL}, *const buffer[] = {index, NULL};
+    const char *files[SNAPSHOT_FILES_MAX + 2] = {SNAPSHOT_MANIFEST};
+    int lock;
+
+    for (int i = 0; i < work->failed->snapshot->count; i++)
+        files[i + 1] = work->failed->snapshot->files[i].name;
+    lock = openat(work->fd, LOCK_NAME, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (lock >= 0) {
+        if (ftruncate(lock, 0) != 0)
+            error_set(err, LOCK_NAME ": %s", strerror(errno));
+        close(lock);
+    }
+    return clear_directory(work->fd, lock >= 0 ? top : top + 1, err) != 0 ||
+                   keep_in(work->fd, "snapshot", buffer, err) != 0 ||
+                   clear_directory(work->failed->dir, files, err) != 0
+               ? -1
+               : 0;
+}
+
+/* May what could not be flushed stay? If so, it counts. */
+static bool may_stay(struct options *options, const struct work *work, struct error *why)
+{
+    int64_t bytes = work->failed != NULL ? work->failed->snapshot->bytes : 0;
+
+    if (is_old(work->fd, options)) {
+        error_set(why, "given up after %d s", options->max_age);
+        return false;
+    }
+    if (options->keep_bytes < 0 || work->failed == NULL)
+        return true;
+    if (bytes > options->keep_bytes) {
+        error_set(why, "given up: %" PRId64 " bytes more may be kept in memory for this user",
+                  options->keep_bytes);
+        return false;
+    }
+    if (keep_snapshot_alone(work, why) != 0) {
+        error_prefix(why, "given up");
+        return false;
+    }
+    options->keep_bytes -= bytes;
+    return true;
 }
 
 /* A directory that root has made stays, empty. */
-static void remove_if_done(int dir, const struct options *options, bool lost, int *status,
-                           struct error *line)
+static void remove_if_done(struct options *options, struct work *work, bool lost, int *status)
 {
     struct error err = {""};
 
     if (*status != STATUS_OK && !lost) {
-        if (!is_old(dir, options))
-            return;
-        error_set(line, "%s; given up after %d s", line->text, options->max_age);
         if (*status == STATUS_TIME)
             stop_watch(REMOVE_LIMIT);
+        else if (stop_asked())
+            return;
+        if (may_stay(options, work, &err))
+            return;
+        error_set(&work->line, "%s; %s", work->line.text, err.text);
     }
-    if (clear_directory(dir, &err) != 0) {
-        error_set(line, "%s; %s", line->text, err.text);
+    if (clear_directory(work->fd, NULL, &err) != 0) {
+        error_set(&work->line, "%s; %s", work->line.text, err.text);
         *status = STATUS_ERROR;
     } else {
-        rmdir(options->run_dir);
+        rmdir(work->path);
     }
 }
 
-static int flush_open(const struct options *options, int fd, const struct snapshot_run *run,
-                      struct error *line)
+static int flush_open(struct options *options, struct work *work)
 {
-    struct buffer buffers[BUFFERS];
     struct error torn = {""};
     bool lost = false;
-    int status, count;
+    int status;
 
     if (options->kill)
-        workers_kill(options->run_dir);
-    wait_for_others(fd);
-    count = buffers_open(fd, options->limit, buffers, &torn);
-    status = flush_newest(buffers, count, run, &torn, &lost, line);
-    buffers_close(buffers, count);
+        workers_kill(work->path);
+    wait_for_others(work->fd);
+    work->count = buffers_open(work->fd, options->limit, work->buffers, &torn);
+    work->failed = work->count > 0 ? &work->buffers[0] : NULL;
+    status = flush_newest(work, &torn, &lost);
     if (status != STATUS_OK && stop_asked())
-        status = out_of_time(options->seconds, line);
+        status = out_of_time(options->seconds, &work->line);
     if (options->remove)
-        remove_if_done(fd, options, lost, &status, line);
+        remove_if_done(options, work, lost, &status);
+    buffers_close(work->buffers, work->count);
     return status;
 }
 
-static int flush(const struct options *options, const struct snapshot_run *run, struct error *line)
+static int flush(struct options *options, struct work *work)
 {
-    int status = STATUS_OK, fd = open_run_dir(options->run_dir, run, line);
+    int status = STATUS_OK;
 
-    if (fd < 0) {
+    work->fd = open_run_dir(work->path, &work->run, &work->line);
+    if (work->fd < 0) {
         if (options->remove)
-            unlink(options->run_dir); /* any file type but a directory */
+            unlink(work->path); /* any file type but a directory */
         return STATUS_ERROR;
     }
-    if (options->remove && is_in_use(fd, options))
-        error_set(line, "nothing to flush: it is in use");
+    if (options->remove && is_in_use(work->fd, options))
+        error_set(&work->line, "nothing to flush: it is in use");
     else
-        status = flush_open(options, fd, run, line);
-    close(fd);
+        status = flush_open(options, work);
+    close(work->fd);
     return status;
 }
 
@@ -442,28 +532,54 @@ static void prepare_process(int seconds)
     stop_watch(seconds);
 }
 
+static void print(int status, const struct error *line)
+{
+    if (status == STATUS_OK)
+        printf("%s\n", line->text);
+    else
+        fprintf(stderr, "elastic-flush: %s\n", line->text);
+    fflush(stdout);
+}
+
+static int flush_all(struct options *options)
+{
+    int status = STATUS_OK;
+
+    for (int i = 0; i < options->run_dir_count; i++) {
+        struct work work = {.path = options->run_dirs[i]};
+        int one = STATUS_ERROR;
+
+        if (parse_run_dir(options->run_dirs[i], &work.run, &work.line) == 0)
+            one = flush(options, &work);
+        print(one, &work.line);
+        status = one != STATUS_OK ? one : status;
+        if (one == STATUS_TIME || stop_asked())
+            break;
+    }
+    return status;
+}
+
 int main(int argc, char **argv)
 {
-    struct options options = {0};
+    struct options options = {.keep_bytes = -1};
     struct snapshot_run run;
     struct error line = {""};
-    int status = STATUS_USAGE;
+    int rc;
 
     keep_to_ourselves();
-    if (parse_options(argc, argv, &options, &line) == 0 &&
-        parse_run_dir(options.run_dir, &run, &line) == 0) {
-        if (options.background && fork() > 0)
-            return STATUS_OK;
-        prepare_process(options.seconds);
-        status = STATUS_ERROR;
-        if (sodium_init() < 0)
-            error_set(&line, "libsodium cannot be used");
-        else
-            status = flush(&options, &run, &line);
+    rc = parse_options(argc, argv, &options, &line);
+    for (int i = 0; rc == 0 && i < options.run_dir_count; i++)
+        rc = parse_run_dir(options.run_dirs[i], &run, &line);
+    if (rc != 0) {
+        print(STATUS_USAGE, &line);
+        return STATUS_USAGE;
     }
-    if (status == STATUS_OK)
-        printf("%s\n", line.text);
-    else
-        fprintf(stderr, "elastic-flush: %s\n", line.text);
-    return status;
+    if (options.background && fork() > 0)
+        return STATUS_OK;
+    prepare_process(options.seconds);
+    if (sodium_init() >= 0)
+        return flush_all(&options);
+    error_set(&line, "libsodium cannot be used");
+    print(STATUS_ERROR, &line);
+    return STATUS_ERROR;
 }

@@ -92,6 +92,9 @@ int snapshot_run_parse(const char *name, struct snapshot_run *run, struct error 
         !take_incarnation(&at, &run->job, &run->restarts) || !take_text(&at, "-") || !node_ok(at))
         return error_set(err, "'%s' is no run directory: that is elastic-UID-JOB.RESTARTS-NODE",
                          error_value(name).text);
+    if (run->uid == UINT32_MAX) /* to the kernel it means: leave the uid as it is */
+        return error_set(err, "'%s' is no run directory: there is no uid %" PRIu32,
+                         error_value(name).text, run->uid);
     snprintf(run->node, sizeof(run->node), "%s", at);
     return 0;
 }

@@ -7,7 +7,9 @@ EXTRA_DIST += \
     plugins/job_submit/base_job.h \
     plugins/job_submit/plugin.c \
     plugins/job_submit/site.c \
-    plugins/job_submit/site.h
+    plugins/job_submit/site.h \
+    plugins/job_submit/watch.c \
+    plugins/job_submit/watch.h
 
 if HAVE_SLURM_SOURCE
 slurmplugin_LTLIBRARIES += plugins/job_submit/job_submit_elastic.la
@@ -29,7 +31,9 @@ plugins_job_submit_job_submit_elastic_la_SOURCES = \
     plugins/job_submit/base_job.h \
     plugins/job_submit/plugin.c \
     plugins/job_submit/site.c \
-    plugins/job_submit/site.h
+    plugins/job_submit/site.h \
+    plugins/job_submit/watch.c \
+    plugins/job_submit/watch.h
 plugins_job_submit_job_submit_elastic_la_CPPFLAGS = \
     $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
 # Slurm's headers declare globals of names such as conf, which clang finds shadowed.

@@ -27,6 +27,7 @@
 #include "lib/number.h"
 #include "plugins/job_submit/base_job.h"
 #include "plugins/job_submit/site.h"
+#include "plugins/job_submit/watch.h"
 
 const char plugin_name[] = "Admission of elastic jobs";
 const char plugin_type[] = "job_submit/elastic";
@@ -39,15 +40,14 @@ extern int job_modify(job_desc_msg_t *desc, struct job_record *record, uint32_t 
 
 int init(void)
 {
-    struct error err;
-
     /* A wrong file is in the log from the start. It is no error of the plugin. */
-    site_conf(base_job_configured(), time(NULL), &err);
+    watch_start(base_job_configured);
     return SLURM_SUCCESS;
 }
 
 int fini(void)
 {
+    watch_stop();
     site_forget();
     return SLURM_SUCCESS;
 }

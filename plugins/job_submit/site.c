@@ -4,11 +4,7 @@
 
 #include "src/common/slurm_xlator.h"
 
-#include "src/common/log.h"
-
 #include "plugins/job_submit/site.h"
-
-#include <string.h>
 
 #include "common/conf_file.h"
 
@@ -20,15 +16,9 @@ static time_t read_for;
 
 static void reload(void)
 {
-    struct error before = problem;
-
     conf_destroy(site);
     problem.text[0] = '\0';
     site = conf_file_load(NULL, &problem);
-    if (!site && strcmp(problem.text, before.text) != 0)
-        error("job_submit/elastic: %s; elastic jobs are refused until it is repaired and "
-              "'scontrol reconfigure' is run",
-              problem.text);
 }
 
 const struct conf *site_conf(time_t configured, time_t now, struct error *err)

@@ -8,7 +8,7 @@
 #include "lib/conf.h"
 
 /* The configuration of the site, which belongs to this module. NULL with err if elastic.conf is
- * wrong; slurmctld's log then has one line about it.
+ * wrong; slurmctld's log then has one line about it (watch.h).
  *
  * configured is the time at which slurmctld has read its own configuration. The file is read again
  * when that time has changed: once after each start and each `scontrol reconfigure`. */

@@ -71,3 +71,15 @@ slurm_source() {
     plugins=$(sed -n 's/^  Slurm.s plugins *//p' <<<"$output")
     [[ -d $plugins && $output == *"our plugins         $plugins"* ]]
 }
+
+@test "make uninstall leaves nothing of ours, and what was installed names its own directories" {
+    local own
+    make -C "$top_builddir" DESTDIR="$PWD/root" install >install.log 2>&1
+    own=$(sed -n 's/^hook=\(.*\)\/epilog.d.*/\1/p' "$(find root -path '*/examples/50-elastic')")
+    [ -x "root$own/epilog.d/50-elastic" ]
+    grep -q "$own/extension.sh" "$(find root -name spank_elastic.8)"
+    run ! grep -rlE '@[a-zA-Z_]+@' root --include=50-elastic --include='*.conf' --include='*.8' --include=site-check
+    make -C "$top_builddir" DESTDIR="$PWD/root" uninstall >uninstall.log 2>&1
+    [ -z "$(find "root$own" "root${own%/libexec/*}/share/doc/slurm-elastic" 2>/dev/null)" ]
+    [ -z "$(find root ! -type d)" ]
+}

@@ -627,6 +627,73 @@ class Removing(Base):
             )
             self.assertFalse(self.run_dir.exists())
 
+    def cannot_flush(self, job, size):
+        """Make a run directory with a snapshot of that size, which cannot be saved, and more."""
+        self.run_dir = self.directory / f"elastic-{os.getuid()}-{job}.0-n1"
+        self.run_dir.mkdir(0o700)
+        self.lock()
+        (self.directory / "file").touch()
+        self.buffer(0, {"state.pt": b"o" * 9000}, step=1)
+        self.buffer(1, {"state.pt": b"s" * size}, checkpoint="/dev/null/x", step=2)
+        (self.run_dir / "snapshot/1/more").write_bytes(b"x" * 9000)
+        (self.run_dir / "snapshot/2").mkdir()
+        (self.run_dir / "more/deep").mkdir(parents=True)
+        (self.run_dir / "agent.lock").write_bytes(b"x" * 9000)
+        return self.run_dir
+
+    def test_what_cannot_be_flushed_stays_alone(self):
+        path = self.cannot_flush(13, 5000)
+        self.flush("--remove", "--keep-bytes=5000", status=1, says="not flushed: snapshot/1")
+        left = sorted(str(one.relative_to(path)) for one in path.rglob("*"))
+        self.assertEqual(
+            left,
+            [
+                "agent.lock",
+                "snapshot",
+                "snapshot/1",
+                "snapshot/1/complete.json",
+                "snapshot/1/state.pt",
+            ],
+        )
+        self.assertEqual((path / "agent.lock").stat().st_size, 0)
+        # It stays the same with the next try.
+        self.flush("--sweep", "--keep-bytes=5000", status=1, says="not flushed: snapshot/1")
+        self.assertEqual(len(list(path.rglob("*"))), 5)
+
+    def test_a_user_keeps_no_more_than_is_allowed(self):
+        paths = [self.cannot_flush(job, 5000) for job in (13, 14, 15)]
+        done = subprocess.run(
+            [str(FLUSH), "--sweep", "--keep-bytes=12000", *map(str, paths)],
+            stderr=subprocess.PIPE,
+            timeout=20,
+        )
+        lines = done.stderr.decode().splitlines()
+        self.assertEqual([path.exists() for path in paths], [True, True, False])
+        self.assertEqual(len(lines), 3)
+        self.assertIn("given up: 2000 bytes more may be kept", lines[2])
+        self.run_dir = paths[0]
+        self.flush("--sweep", "--keep-bytes=0", status=1, says="given up: 0 bytes")
+        self.assertFalse(paths[0].exists())
+
+    def later(self, seconds):
+        """The environment in which it is so much later."""
+        source = self.directory / "later.c"
+        source.write_text(
+            "#include <sys/time.h>\n#include <time.h>\n"
+            "time_t time(time_t *at) { struct timeval now; gettimeofday(&now, NULL);"
+            f" now.tv_sec += {seconds}; if (at) *at = now.tv_sec; return now.tv_sec; }}\n"
+        )
+        library = self.directory / "later.so"
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True, timeout=50)
+        return {**os.environ, "LD_PRELOAD": str(library)}
+
+    def test_without_a_lock_nothing_stays_for_long(self):
+        self.flush("--sweep", "--max-age=50000", says="it is in use", env=self.later(700))
+        self.buffer(0)
+        self.flush("--sweep", "--max-age=50000", says="it is in use", env=self.later(500))
+        self.flush("--sweep", "--max-age=50000", says="flushed", env=self.later(700))
+        self.assertFalse(self.run_dir.exists())
+
     def is_locked(self, path):
         with open(path) as file:
             try:
@@ -657,7 +724,7 @@ class Options(Base):
     def test_help(self):
         done = subprocess.run([str(FLUSH), "--help"], stdout=subprocess.PIPE, timeout=20)
         self.assertEqual(done.returncode, 0)
-        self.assertIn(b"Usage: elastic-flush [OPTION]... RUN_DIR\n", done.stdout)
+        self.assertIn(b"Usage: elastic-flush [OPTION]... RUN_DIR...\n", done.stdout)
 
     def test_wrong_usage(self):
         for options, says in (
@@ -670,7 +737,8 @@ class Options(Base):
             (["--keep-time=99999999"], "1 to 86400"),
             (["--max-age=0"], "1 to 8640000"),
             (["--colour"], "unknown option"),
-            (["other"], "exactly one"),
+            (["other"], "elastic-UID-JOB.RESTARTS-NODE"),
+            (["--keep-bytes=-1"], "--keep-bytes=-1"),
         ):
             with self.subTest(options):
                 self.flush(*options, status=2, says=says)

@@ -260,13 +260,46 @@ cost() {
 @test "elastic.conf's value is read as the programs read it" {
     mkdir "$TB_WORK/own"
     chmod 755 "$TB_WORK/own"
-    as_user mkdir -p "$TB_WORK/place/elastic-$(uid)-12.0-n1" "$TB_WORK/pool/elastic-$(uid)-12.0-n1"
+    mkdir -m 1777 "$TB_DIR/place" "$TB_DIR/pool"
+    as_user mkdir "$TB_DIR/place/elastic-$(uid)-12.0-n1" "$TB_DIR/pool/elastic-$(uid)-12.0-n1"
     {
         printf '# snapshot_dir = /nowhere\n'
-        printf '  snapshot_dir\t=  %s  # here\n' "$TB_WORK/place"
-        printf 'max_nodes = 3\n[pool a]\nsnapshot_dir = %s\n' "$TB_WORK/pool"
+        printf '  snapshot_dir\t=  %s  # here\n' "$TB_DIR/place"
+        printf 'max_nodes = 3\n[pool a]\nsnapshot_dir = %s\n' "$TB_DIR/pool"
     } >"$TB_WORK/own/elastic.conf"
     hook epilog 12 0 n1 SLURM_CONF="$TB_WORK/own/slurm.conf"
-    gone "$TB_WORK/place/elastic-$(uid)-12.0-n1"
-    [ -d "$TB_WORK/pool/elastic-$(uid)-12.0-n1" ]
+    gone "$TB_DIR/place/elastic-$(uid)-12.0-n1"
+    [ -d "$TB_DIR/pool/elastic-$(uid)-12.0-n1" ]
+}
+
+# site_check: as an admin on this testbed.
+site_check() {
+    run on_testbed env ELASTIC_CONF="$TB_WORK/site.conf" "$prefix/libexec/slurm-elastic/site-check"
+    echo "$output"
+}
+
+@test "site-check finds what is wrong with an installation, and says what to do" {
+    local etc=$TB_DIR/etc
+    grep -v '^snapshot_dir' "$etc/elastic.conf" >"$TB_WORK/site.conf"
+    cp "$etc/plugstack.conf" "$TB_WORK/plugstack.conf"
+    sed -i 's/^required/optional/' "$etc/plugstack.conf"
+    site_check
+    [ "$status" -eq 0 ]
+    [[ ${lines[-1]} == "no mistakes" ]]
+    sed -i 's/^optional/required/' "$etc/plugstack.conf"
+    printf '[pool nowhere]\n' >>"$TB_WORK/site.conf"
+    ln -s /nonexistent/50-elastic "$etc/epilog.d/60-gone"
+    site_check
+    rm "$etc/epilog.d/60-gone"
+    [ "$status" -eq 1 ]
+    [[ $output == *"has spank_elastic.so as required"*"write optional"* ]]
+    [[ $output == *"epilog.d/60-gone is a link that leads nowhere"* ]]
+    [[ $output == *"pool nowhere: there is no partition nowhere"* ]]
+    : >"$etc/plugstack.conf"
+    printf 'color = red\n' >"$TB_WORK/site.conf"
+    site_check
+    cp "$TB_WORK/plugstack.conf" "$etc/plugstack.conf"
+    [[ $output == *"plugstack.conf does not name spank_elastic.so"* ]]
+    [[ $output == *"site.conf:1: unknown key 'color'"* ]]
+    [[ ${lines[-1]} == "mistakes: 2" ]]
 }

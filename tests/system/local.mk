@@ -25,6 +25,7 @@ EXTRA_DIST += \
     tests/system/gpus.bats \
     tests/system/helpers.bash \
     tests/system/hook.bash \
+    tests/system/hooks.bats \
     tests/system/hosts.bats \
     tests/system/hosts.py \
     tests/system/level0.bats \

@@ -291,7 +291,10 @@ CONF
 }
 
 @test "a broken elastic.conf stops elastic jobs only, and is in the log once" {
+    grep -q 'job_submit/elastic: elastic jobs are admitted, by .*/elastic.conf' "$TB_DIR/log/slurmctld.log"
     printf 'max_nodes = 4\ncolor = red\n' | site_conf
+    # Before anybody has submitted an elastic job.
+    wait_for 10 grep -q 'error: job_submit/elastic: .*:2: unknown key' "$TB_DIR/log/slurmctld.log"
     run forged sbatch --elastic=2:4 --wrap true
     echo "$output"
     [[ $status -ne 0 && $output == *"elastic: $TB_DIR/etc/elastic.conf:2: unknown key 'color'"* ]]

@@ -353,6 +353,7 @@ static void test_run_names(void **state)
                                       "elastic--1-2.3-n",
                                       "elastic-01-2.3-n",
                                       "elastic-1-2.03-n",
+                                      "elastic-4294967295-2.3-n",
                                       "elastic-4294967296-2.3-n",
                                       "elastic-1-2.3-n\n",
                                       "elastic-1-2.3-a b",

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The run directories of a job that has ended on this node (end.h). */
+#include "flush/end.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "flush/slot.h"
+#include "flush/start.h"
+
+#define RUNS_MAX 32
+#define PAUSE_MS 50 /* between two looks for a slot */
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+const struct place *end_first(const struct place places[PLACES_MAX])
+{
+    for (int i = 0; i < PLACES_MAX; i++)
+        if (places[i].fd >= 0)
+            return &places[i];
+    return NULL;
+}
+
+/* -1: none is free, or there is no file for it. */
+static int take_slot(const struct place *place, const struct snapshot_run *run, int64_t until,
+                     struct error *err)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
+
+    for (;;) {
+        for (int i = SLOT_USER_RUNS; i < SLOT_USER_MAX; i++) {
+            int fd = slot_take_user(place, run, i, err);
+
+            if (fd >= 0 || errno != EAGAIN)
+                return fd;
+        }
+        if (now_ms() >= until)
+            return error_set(err, "%d flushes of uid %" PRIu32 " wait on this node: left for later",
+                             SLOT_USER_MAX - SLOT_USER_RUNS, run->uid);
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* What a pipe says is copied to our output, until it ends or the time is over. */
+static void copy_lines(int output, int64_t until)
+{
+    char text[4096];
+    struct pollfd poll_for = {.fd = output, .events = POLLIN};
+
+    for (;;) {
+        int64_t left = until - now_ms();
+        ssize_t got;
+
+        if (poll(&poll_for, 1, left > 0 ? (int)left : 0) <= 0)
+            return;
+        got = read(output, text, sizeof(text));
+        if (got <= 0)
+            return;
+        fwrite(text, 1, (size_t)got, stdout);
+    }
+}
+
+void end_runs(const struct place places[PLACES_MAX], const struct place_run *runs, int count,
+              gid_t gid, int limit, int age)
+{
+    char max_age[32], keep[48], paths[RUNS_MAX][PATH_MAX];
+    const char *argv[RUNS_MAX + 8] = {"--remove", "--kill", "--keep-time=" KEEP_TIME,
+                                      max_age,    keep,     "--"};
+    const struct place *first = end_first(places);
+    struct start start = {.uid = runs[0].run.uid, .gid = &gid, .argv = argv, .slot = -1};
+    int64_t until = now_ms() + ((int64_t)limit + 1) * 1000;
+    struct error err = {""};
+    int output;
+
+    for (int i = 0; i < count && i < RUNS_MAX; i++) {
+        snprintf(paths[i], PATH_MAX, "%s/%s", places[runs[i].place].path, runs[i].name);
+        argv[6 + i] = paths[i];
+    }
+    snprintf(max_age, sizeof(max_age), "--max-age=%d", age > 0 ? age : 1);
+    snprintf(keep, sizeof(keep), "--keep-bytes=%" PRId64, place_share(first));
+    start.slot = take_slot(first, &runs[0].run, until - 1000, &err);
+    if (start.slot < 0 || start_flush(&start, &output, &err) < 0) {
+        printf("not flushed: %s\n", err.text);
+        return;
+    }
+    close(start.slot);
+    copy_lines(output, until);
+    close(output);
+    /* In a place that root has made a directory is still there, and empty. */
+    for (int i = 0; i < count; i++)
+        place_remove(&places[runs[i].place], runs[i].name);
+}

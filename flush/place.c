@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A place for run directories on this node (place.h). */
+#include "flush/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/entry.h"
+
+#define DAY        86400
+#define LIST_LIMIT 30 /* seconds: where anybody can make files there may be millions */
+/* The parts of the place, and of the node's memory, that one user may keep. */
+#define PLACE_SHARE  4
+#define MEMORY_SHARE 8
+
+static int check_mode(const char *path, struct error *err)
+{
+    struct stat st;
+    mode_t others = S_IWOTH;
+
+    if (lstat(path, &st) != 0)
+        return error_set(err, "%s: %s", error_path(path).text, strerror(errno));
+    if (st.st_gid != 0)
+        others |= S_IWGRP;
+    if (!S_ISDIR(st.st_mode))
+        return error_set(err, "%s: it is no directory", error_path(path).text);
+    if (st.st_uid != 0 && st.st_uid != geteuid())
+        return error_set(err, "%s belongs to uid %u: it must belong to root", error_path(path).text,
+                         (unsigned int)st.st_uid);
+    if ((st.st_mode & others) != 0 && (st.st_mode & S_ISVTX) == 0)
+        return error_set(err, "%s has mode %o: others may write there, so it needs the sticky bit",
+                         error_path(path).text, (unsigned int)st.st_mode & 07777);
+    return 0;
+}
+
+/* The path has no links. Each directory on the way decides what the next name means. */
+static int check_modes(char *path, struct error *err)
+{
+    for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+        int rc;
+
+        *slash = '\0';
+        rc = check_mode(path, err);
+        *slash = '/';
+        if (rc != 0)
+            return -1;
+    }
+    return check_mode(path, err);
+}
+
+int place_open(struct place *place, const char *path, struct error *err)
+{
+    char *real = realpath(path, NULL);
+    int reason = errno;
+
+    *place = (struct place){.path = path, .fd = -1};
+    if (real == NULL) {
+        error_set(err, "%s: %s", error_path(path).text, strerror(reason));
+    } else if (check_modes(real, err) == 0) {
+        place->fd = open(real, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        reason = errno;
+        if (place->fd < 0)
+            error_set(err, "%s: %s", error_path(path).text, strerror(reason));
+    } else {
+        reason = EPERM;
+    }
+    free(real);
+    errno = reason;
+    return place->fd >= 0 ? 0 : -1;
+}
+
+void place_close(struct place *place)
+{
+    if (place->fd >= 0)
+        close(place->fd);
+    place->fd = -1;
+}
+
+void place_name(char name[PLACE_NAME_SIZE], const struct snapshot_run *run)
+{
+    snprintf(name, PLACE_NAME_SIZE, "elastic-%" PRIu32 "-%" PRIu32 ".%" PRIu32 "-%s", run->uid,
+             run->job, run->restarts, run->node);
+}
+
+/* AT_STATX_DONT_SYNC: what the kernel has, so that no file system is asked. */
+static bool look(const struct place *place, const char *name, struct statx *st)
+{
+    return statx(place->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+                 STATX_TYPE | STATX_UID | STATX_MTIME, st) == 0;
+}
+
+bool place_has(const struct place *place, const struct snapshot_run *run)
+{
+    char name[PLACE_NAME_SIZE];
+    struct statx st;
+
+    place_name(name, run);
+    return place->fd >= 0 && look(place, name, &st) && st.stx_uid == run->uid;
+}
+
+int place_make(const struct place *place, const struct snapshot_run *run, gid_t gid,
+               struct error *err)
+{
+    char name[PLACE_NAME_SIZE];
+    const char *failed = NULL;
+
+    place_name(name, run);
+    if (mkdirat(place->fd, name, 0700) != 0)
+        failed = errno != EEXIST ? "mkdir" : NULL;
+    else if (geteuid() != run->uid &&
+             fchownat(place->fd, name, run->uid, gid, AT_SYMLINK_NOFOLLOW) != 0)
+        failed = "chown";
+    if (failed == NULL)
+        return 0;
+    return error_set(err, "%s %s/%s: %s", failed, error_path(place->path).text, name,
+                     strerror(errno));
+}
+
+void place_remove(const struct place *place, const char *name)
+{
+    if (place->fd >= 0)
+        unlinkat(place->fd, name, AT_REMOVEDIR);
+}
+
+static int of_user(const struct place_run *list, int count, uint32_t uid)
+{
+    int runs = 0;
+
+    for (int i = 0; i < count; i++)
+        runs += list[i].run.uid == uid;
+    return runs;
+}
+
+int place_list(const struct place *place, int index, const char *node, int most,
+               struct place_run *list, int count, int max)
+{
+    DIR *dir = place->fd >= 0 ? entry_list(place->fd) : NULL;
+    time_t began = time(NULL);
+    const char *name;
+
+    while (dir != NULL && count < max && time(NULL) - began < LIST_LIMIT &&
+           (name = entry_next(dir)) != NULL) {
+        struct place_run *run = &list[count];
+        struct statx st;
+
+        if (snapshot_run_parse(name, &run->run, NULL) != 0 || strcmp(run->run.node, node) != 0 ||
+            !look(place, name, &st))
+            continue;
+        if (S_ISDIR(st.stx_mode) && began - st.stx_mtime.tv_sec > DAY)
+            place_remove(place, name); /* which says itself whether it is empty */
+        if (st.stx_uid != run->run.uid || of_user(list, count, run->run.uid) >= most)
+            continue;
+        run->place = index;
+        place_name(run->name, &run->run);
+        count++;
+    }
+    if (dir != NULL)
+        closedir(dir);
+    return count;
+}
+
+static bool is_crowded(const struct statfs *fs)
+{
+    return fs->f_type == TMPFS_MAGIC &&
+           (fs->f_bfree < fs->f_blocks / 2 || (fs->f_files > 0 && fs->f_ffree < fs->f_files / 2));
+}
+
+int64_t place_share(const struct place *place)
+{
+    struct sysinfo memory;
+    struct statfs fs;
+    int64_t share;
+
+    if (sysinfo(&memory) != 0 || fstatfs(place->fd, &fs) != 0 || is_crowded(&fs))
+        return 0;
+    share = (int64_t)memory.totalram * memory.mem_unit / MEMORY_SHARE;
+    if (fs.f_blocks > 0 && (int64_t)fs.f_blocks * fs.f_bsize / PLACE_SHARE < share)
+        share = (int64_t)fs.f_blocks * fs.f_bsize / PLACE_SHARE;
+    return share;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A place for run directories on this node, as root sees it: snapshot_dir, or /dev/shm.
+ *
+ * What lies in it belongs to users, and may be a mount of a user's own that never answers. So
+ * names come from a listing, and their owner from what the kernel knows without asking a file
+ * system. */
+#ifndef ELASTIC_FLUSH_PLACE_H
+#define ELASTIC_FLUSH_PLACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "lib/error.h"
+#include "lib/snapshot.h"
+
+#define PLACE_NAME_SIZE (sizeof("elastic-4294967295-4294967295.4294967295-") + SNAPSHOT_NODE_MAX)
+
+struct place {
+    const char *path;
+    int fd; /* -1: not usable */
+};
+
+/* A run directory, or something else with such a name that belongs to the user in it. */
+struct place_run {
+    struct snapshot_run run;
+    int place; /* an index of the caller's */
+    char name[PLACE_NAME_SIZE];
+};
+
+/* Open a place where only root, or this process's user, can put something else in the place of an
+ * entry: neither it nor a directory above it is writable by others, unless it has the sticky bit.
+ * 0; -1 with err, and errno ENOENT if it does not exist. */
+int place_open(struct place *place, const char *path, struct error *err);
+void place_close(struct place *place);
+
+/* The name of a run directory. */
+void place_name(char name[PLACE_NAME_SIZE], const struct snapshot_run *run);
+
+/* Is there something of that name that belongs to the user in it? */
+bool place_has(const struct place *place, const struct snapshot_run *run);
+
+/* Make an empty directory that belongs to the user in its name. 0: it is there; -1 with err. */
+int place_make(const struct place *place, const struct snapshot_run *run, gid_t gid,
+               struct error *err);
+
+/* Remove the directory if it is empty. */
+void place_remove(const struct place *place, const char *name);
+
+/* Add the run directories of this node, of at most `most` for each user, to the list: those that
+ * belong to the user in their name. Empty ones of any owner that are a day old are removed. Returns
+ * the new count, at most max. */
+int place_list(const struct place *place, int index, const char *node, int most,
+               struct place_run *list, int count, int max);
+
+/* How many bytes one user may keep there of what could not be saved. Nothing, where more than half
+ * of the memory for snapshots is in use. */
+int64_t place_share(const struct place *place);
+
+#endif

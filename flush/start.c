@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Starting elastic-flush with the rights of a user (start.h). */
+#include "flush/start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROGRAM    "elastic-flush"
+#define NAMES_MAX  20 /* seconds for the service that knows users and groups */
+#define ARGV_MAX   64
+#define EXIT_START 126
+
+static int path_of_program(char path[PATH_MAX + sizeof(PROGRAM)])
+{
+    ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
+
+    while (len > 0 && path[len - 1] != '/')
+        len--;
+    if (len <= 0)
+        return -1;
+    memcpy(path + len, PROGRAM, sizeof(PROGRAM));
+    return 0;
+}
+
+/* With all groups of the user, which file systems may ask for, if this node knows the user. */
+static int become(const struct start *start)
+{
+    struct passwd *entry;
+    gid_t gid;
+
+    if (geteuid() == start->uid)
+        return 0;
+    alarm(NAMES_MAX);
+    entry = getpwuid(start->uid);
+    gid = start->gid != NULL ? *start->gid : entry != NULL ? entry->pw_gid : (gid_t)65534;
+    if ((entry == NULL || initgroups(entry->pw_name, gid) != 0) && setgroups(0, NULL) != 0)
+        return -1;
+    alarm(0);
+    if (setresgid(gid, gid, gid) != 0 || setresuid(start->uid, start->uid, start->uid) != 0)
+        return -1;
+    return getuid() == start->uid && geteuid() == start->uid ? 0 : -1;
+}
+
+static _Noreturn void run(const struct start *start, const char *path, int output)
+{
+    static char *environment[] = {"PATH=/usr/bin:/bin", "LC_ALL=C", NULL};
+    const char *argv[ARGV_MAX] = {PROGRAM};
+    int none = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    for (int i = 0; i < ARGV_MAX - 2 && start->argv[i] != NULL; i++)
+        argv[i + 1] = start->argv[i];
+    setsid();
+    signal(SIGCHLD, SIG_DFL);
+    dup2(none, STDIN_FILENO);
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
+    /* Of what slurmd may have left open nothing is the user's. */
+    close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+    if (start->slot >= 0)
+        fcntl(start->slot, F_SETFD, 0);
+    if (chdir("/") == 0 && become(start) == 0)
+        execve(path, (char *const *)argv, environment);
+    _exit(EXIT_START);
+}
+
+pid_t start_flush(const struct start *start, int *output, struct error *err)
+{
+    char path[PATH_MAX + sizeof(PROGRAM)];
+    int ends[2];
+    pid_t pid;
+
+    if (path_of_program(path) != 0 || pipe2(ends, O_CLOEXEC) != 0)
+        return error_set(err, "cannot start " PROGRAM ": %s", strerror(errno));
+    pid = fork();
+    if (pid == 0)
+        run(start, path, ends[1]);
+    close(ends[1]);
+    if (pid < 0) {
+        error_set(err, "cannot start " PROGRAM ": %s", strerror(errno));
+        close(ends[0]);
+        return -1;
+    }
+    *output = ends[0];
+    return pid;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The run directories that jobs which have ended have left on this node (sweep.h). */
+#include "flush/sweep.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "flush/slot.h"
+#include "flush/start.h"
+
+#define RUNS_MAX     200 /* directories of one sweep */
+#define RUNS_OF_USER 20
+#define USERS_MAX    4   /* whose directories are flushed at the same time */
+#define USER_LIMIT   10  /* seconds, after which another user is begun */
+#define LIMIT        300 /* seconds for a sweep */
+#define TEXT_MAX     32768
+#define IN_USE       "nothing to flush: it is in use"
+
+/* The directories of one user, which one process flushes. */
+struct user {
+    const struct place_run *runs;
+    int count;
+    int output; /* -1: not begun, or over */
+    time_t began;
+    char *text;
+    size_t used;
+};
+
+struct sweep {
+    const struct place *places;
+    char max_age[32], keep[48];
+    struct user users[RUNS_MAX];
+    int count;
+};
+
+/* Of a user the newest first: they are kept if not all can be. */
+static int in_order(const void *a, const void *b)
+{
+    const struct snapshot_run *one = &((const struct place_run *)a)->run;
+    const struct snapshot_run *other = &((const struct place_run *)b)->run;
+
+    if (one->uid != other->uid)
+        return one->uid < other->uid ? -1 : 1;
+    if (one->job != other->job)
+        return one->job > other->job ? -1 : 1;
+    return (one->restarts < other->restarts) - (one->restarts > other->restarts);
+}
+
+/* Without the directories of that job. */
+static int without(struct place_run *runs, int count, const struct snapshot_run *job)
+{
+    int left = 0;
+
+    for (int i = 0; i < count; i++)
+        if (runs[i].run.uid != job->uid || runs[i].run.job != job->job)
+            runs[left++] = runs[i];
+    return left;
+}
+
+static time_t now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+/* The process holds the user's slot until it ends: where one hangs, no other is begun. */
+static void begin(struct sweep *sweep, struct user *user)
+{
+    char paths[RUNS_OF_USER][PATH_MAX];
+    const char *argv[RUNS_OF_USER + 8] = {"--sweep", "--keep-time=" KEEP_TIME, sweep->max_age,
+                                          sweep->keep, "--"};
+    struct start start = {.uid = user->runs->run.uid, .argv = argv};
+
+    for (int i = 0; i < user->count; i++) {
+        snprintf(paths[i], PATH_MAX, "%s/%s", sweep->places[user->runs[i].place].path,
+                 user->runs[i].name);
+        argv[5 + i] = paths[i];
+    }
+    start.slot = slot_take_user(end_first(sweep->places), &user->runs->run, SLOT_USER_SWEEP, NULL);
+    if (start.slot < 0)
+        return;
+    user->text = malloc(TEXT_MAX);
+    user->began = now_s();
+    if (user->text == NULL || start_flush(&start, &user->output, NULL) < 0)
+        user->output = -1;
+    close(start.slot);
+}
+
+/* One line for each directory, in their order. Empty directories stay where root has made them. */
+static void end(struct sweep *sweep, struct user *user)
+{
+    char *rest = user->text;
+
+    close(user->output);
+    user->output = -1;
+    rest[user->used] = '\0';
+    for (int i = 0; i < user->count; i++) {
+        const char *line = rest;
+        char *newline = strchr(rest, '\n');
+
+        if (newline == NULL)
+            break;
+        *newline = '\0';
+        rest = newline + 1;
+        if (strcmp(line, IN_USE) != 0)
+            place_remove(&sweep->places[user->runs[i].place], user->runs[i].name);
+    }
+    free(user->text);
+}
+
+static void read_output(struct sweep *sweep, struct user *user)
+{
+    ssize_t got = read(user->output, user->text + user->used, TEXT_MAX - 1 - user->used);
+
+    if (got > 0)
+        user->used += (size_t)got;
+    else
+        end(sweep, user);
+}
+
+/* Wait a second, or until some process says something. Returns how many are waited for, but for
+ * those that take so long that another user may be begun; *all counts these as well. */
+static int wait_for_users(struct sweep *sweep, int *all)
+{
+    struct pollfd polls[RUNS_MAX];
+    struct user *of[RUNS_MAX];
+    nfds_t count = 0;
+    int busy = 0;
+
+    for (int i = 0; i < sweep->count; i++)
+        if (sweep->users[i].output >= 0) {
+            of[count] = &sweep->users[i];
+            polls[count++] = (struct pollfd){.fd = sweep->users[i].output, .events = POLLIN};
+        }
+    if (count > 0 && poll(polls, count, 1000) > 0)
+        for (nfds_t i = 0; i < count; i++)
+            if (polls[i].revents != 0)
+                read_output(sweep, of[i]);
+    *all = 0;
+    for (nfds_t i = 0; i < count; i++)
+        if (of[i]->output >= 0) {
+            busy += now_s() - of[i]->began < USER_LIMIT;
+            (*all)++;
+        }
+    return busy;
+}
+
+static void flush_all(struct sweep *sweep)
+{
+    time_t until = now_s() + LIMIT;
+    int busy = 0, all = 0;
+
+    for (int i = 0; i < sweep->count && now_s() < until; i++) {
+        while (busy >= USERS_MAX && now_s() < until)
+            busy = wait_for_users(sweep, &all);
+        begin(sweep, &sweep->users[i]);
+        busy += sweep->users[i].output >= 0;
+        all += sweep->users[i].output >= 0;
+    }
+    while (busy > 0 && now_s() < until)
+        busy = wait_for_users(sweep, &all);
+}
+
+static void sweep_node(const struct place places[PLACES_MAX], const struct snapshot_run *own,
+                       int age)
+{
+    struct place_run *runs = calloc(RUNS_MAX, sizeof(*runs));
+    struct sweep *sweep = calloc(1, sizeof(*sweep));
+    int count = 0;
+
+    if (runs == NULL || sweep == NULL)
+        _exit(1);
+    for (int i = 0; i < PLACES_MAX; i++)
+        count = place_list(&places[i], i, own->node, RUNS_OF_USER, runs, count, RUNS_MAX);
+    count = without(runs, count, own);
+    qsort(runs, (size_t)count, sizeof(*runs), in_order);
+    for (int i = 0; i < count; i++) {
+        if (i == 0 || runs[i].run.uid != runs[i - 1].run.uid)
+            sweep->users[sweep->count++] = (struct user){.runs = &runs[i], .output = -1};
+        sweep->users[sweep->count - 1].count++;
+    }
+    sweep->places = places;
+    snprintf(sweep->max_age, sizeof(sweep->max_age), "--max-age=%d", age > 0 ? age : 1);
+    snprintf(sweep->keep, sizeof(sweep->keep), "--keep-bytes=%" PRId64,
+             place_share(end_first(places)));
+    flush_all(sweep);
+    free(sweep);
+    free(runs);
+}
+
+/* Whoever finds somebody waiting need not wait: that one begins later, and finds the same. */
+static void take_turn(const struct place places[PLACES_MAX], const struct snapshot_run *own,
+                      int age)
+{
+    const struct place *first = end_first(places);
+    int next = slot_take(first, own->node, SLOT_NEXT, NULL), turn;
+
+    if (next < 0)
+        return;
+    alarm(2 * LIMIT);
+    turn = slot_wait(first, own->node, SLOT_SWEEP, NULL);
+    close(next);
+    if (turn >= 0)
+        sweep_node(places, own, age);
+}
+
+/* slurmd kills the process group of its script when that ends, so the caller waits until this
+ * process has a session of its own. */
+void sweep_in_background(const struct place places[PLACES_MAX], const struct snapshot_run *own,
+                         int age)
+{
+    int ends[2], none = open("/dev/null", O_RDWR | O_CLOEXEC);
+    char byte;
+    pid_t pid;
+
+    if (end_first(places) == NULL || none < 0 || pipe2(ends, O_CLOEXEC) != 0)
+        return;
+    pid = fork();
+    if (pid == 0) {
+        setsid();
+        signal(SIGCHLD, SIG_IGN);
+        for (int fd = 0; fd <= 2; fd++)
+            dup2(none, fd);
+        if (chdir("/") == 0) {
+            close(ends[0]);
+            close(ends[1]);
+            take_turn(places, own, age);
+        }
+        _exit(0);
+    }
+    close(none);
+    close(ends[1]);
+    if (pid > 0 && read(ends[0], &byte, 1) < 0)
+        errno = 0; /* it says nothing: its end of the pipe is closed */
+    close(ends[0]);
+}

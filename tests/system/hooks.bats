@@ -1,0 +1,247 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# prolog.d and epilog.d against users who want more than their share of a node. No Slurm runs: the
+# tests call the scripts as slurmd does, in a mount namespace of their own.
+
+bats_require_minimum_version 1.8.0
+export BATS_TEST_TIMEOUT=60
+
+setup() {
+    [[ $(id -u) == 0 ]] || skip 'needs root to be another user'
+    unshare --mount true 2>/dev/null || skip 'no file system can be mounted here'
+    LIBEXEC=${prefix:-/usr/local}/libexec/slurm-elastic
+    WORK=$(mktemp -d "${TMPDIR:-/tmp}/elastic-hooks.XXXXXX")
+    chmod 711 "$WORK"
+    mkdir -m 711 "$WORK/place"
+    OUT=$WORK/out
+    USER_ID=65534
+    export LIBEXEC WORK OUT USER_ID
+    export -f hook as_user leave own stub
+    printf 'snapshot_dir = %s\nepilog_flush = 1\n' "$WORK/place" >"$WORK/elastic.conf"
+}
+
+teardown() {
+    local pid
+    while read -r pid; do kill -KILL "$pid" 2>/dev/null || true; done < <(cat "$WORK"/pids 2>/dev/null)
+    rm -rf -- "${WORK:?}"
+}
+
+# hook CONTEXT JOB [NAME=VALUE...]: calls it as slurmd does, for a job of user nobody on node n1. Nobody looks
+# for extensions of an extension.
+hook() {
+    local context=$1 job=$2
+    shift 2
+    env -i SLURM_SCRIPT_CONTEXT="${context}_slurmd" SLURM_JOB_ID="$job" SLURM_JOB_UID="$USER_ID" \
+        SLURM_JOB_GID=65534 SLURM_JOB_RESTART_COUNT=0 SLURMD_NODENAME=n1 SLURM_NODELIST=n1 \
+        SLURM_CONF=/nonexistent/slurm.conf ELASTIC_CONF="$WORK/elastic.conf" \
+        SLURM_JOB_COMMENT=elastic-extension-of=1.0 "$@" \
+        "${STUB:-$LIBEXEC}/epilog.d/50-elastic" </dev/null
+}
+
+as_user() { setpriv --reuid="$USER_ID" --regid=65534 --clear-groups env -C / "$@"; }
+
+# own NAME...: makes run directories of the user by these names, as the prolog does.
+own() {
+    local name
+    for name; do
+        install -d -m 700 -o "$USER_ID" -g 65534 "$WORK/place/$name"
+    done
+}
+
+# leave JOB BYTES CHECKPOINT: the run directory of a killed agent, with a snapshot of so many bytes.
+leave() {
+    own "elastic-$USER_ID-$1.0-n1"
+    as_user python3 - "$WORK/place/elastic-$USER_ID-$1.0-n1" "$2" "$3" <<'PY'
+import hashlib, json, os, sys
+run_dir, size, checkpoint = sys.argv[1:]
+os.makedirs(run_dir + "/snapshot/0", 0o700)
+open(run_dir + "/agent.lock", "w").close()
+state = b"x" * int(size)
+open(run_dir + "/snapshot/0/state", "wb").write(state)
+files = {"state": {"bytes": len(state), "blake2b": hashlib.blake2b(state, digest_size=32).hexdigest()}}
+manifest = {"format": 1, "incarnation": "1.0", "generation": 1, "step": 1, "checkpoint": checkpoint, "files": files}
+json.dump(manifest, open(run_dir + "/snapshot/0/complete.json", "w"))
+PY
+}
+
+# stub COMMAND: the hook runs with a script in the place of elastic-flush.
+stub() {
+    STUB=$WORK/stub
+    mkdir -p "$STUB"
+    cp -RL "$LIBEXEC/epilog.d" "$STUB/"
+    [[ ! -e $LIBEXEC/elastic-runs ]] || cp "$LIBEXEC/elastic-runs" "$STUB/"
+    install -m 666 /dev/null "$OUT"
+    printf '#!/bin/bash\necho "$(id -u) $*" >>%s\n%s\n' "$OUT" "$1" >"$STUB/elastic-flush"
+    chmod 755 "$STUB/elastic-flush"
+    export STUB
+}
+
+# wait_for SECONDS COMMAND...
+wait_for() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        ((SECONDS < end)) || return 1
+        sleep 0.05
+    done
+}
+
+sweeps() { pgrep -f "elastic-runs prolog .*$WORK/place" | wc -l; }
+
+no_sweep() { (($(sweeps) == 0)); }
+
+# in_memory SIZE: the place is a tmpfs of that size, in this namespace.
+in_memory() { mount -t tmpfs -o "mode=711,size=$1,nr_inodes=1000" none "$WORK/place"; }
+
+@test "the only program that the hook runs with the user's rights is one that the user cannot trace" {
+    command -v strace >/dev/null || skip 'needs strace'
+    own "elastic-$USER_ID-12.0-n1"
+    strace -f -qq -e trace=execve,setresuid,setreuid,setuid -e status=successful -o "$WORK/trace" \
+        bash -c 'hook epilog 12'
+    # What a process executes after it has given up root.
+    awk '$2 ~ /^setres?uid|^setuid/ { user[$1] = 1 } $2 ~ /^execve/ && user[$1] { print $2 }' \
+        "$WORK/trace" >"$OUT"
+    cat "$OUT"
+    [ "$(sort -u "$OUT")" = "execve(\"$LIBEXEC/elastic-flush\"," ]
+    run ! as_user cat "$LIBEXEC/elastic-flush"
+}
+
+@test "no uid out of range, and no invented owner, starts anything" {
+    stub 'echo "nothing to flush: it is in use"'
+    own "elastic-$USER_ID-12.0-n1"
+    chmod 1777 "$WORK/place"
+    as_user mkdir "$WORK/place/elastic-4294967296-1.0-n1" "$WORK/place/elastic-4294967295-1.0-n1" \
+        "$WORK/place/elastic-4294967298-1.0-n1" "$WORK/place/elastic-0-1.0-n1" \
+        "$WORK/place/elastic-70001-1.0-n1" "$WORK/place/elastic-$USER_ID-x.0-n1"
+    hook prolog 99
+    wait_for 10 test -s "$OUT"
+    wait_for 10 no_sweep
+    cat "$OUT"
+    [ "$(wc -l <"$OUT")" = 1 ]
+    grep -q "^$USER_ID .*place/elastic-$USER_ID-12.0-n1$" "$OUT"
+}
+
+@test "one sweep of a node at a time, and one process of a user in it" {
+    stub 'exec 2>&- >&-; while [[ -e '"$WORK/hangs"' ]]; do sleep 0.1; done'
+    touch "$WORK/hangs"
+    own "elastic-$USER_ID-12.0-n1" "elastic-$USER_ID-13.0-n1"
+    pids=()
+    for job in 100 101 102 103 104 105 106 107; do
+        hook prolog "$job" &
+        pids+=($!)
+    done
+    wait "${pids[@]}"
+    wait_for 10 test -s "$OUT"
+    (($(sweeps) <= 2))
+    wait_for 30 no_sweep
+    hook prolog 108
+    wait_for 10 no_sweep
+    cat "$OUT"
+    [ "$(wc -l <"$OUT")" = 1 ] # each user's directories in one process, and no other while that hangs
+    rm "$WORK/hangs"
+}
+
+@test "however many jobs end, few flushes of a user wait" {
+    stub 'while [[ -e '"$WORK/hangs"' ]]; do sleep 0.1; done'
+    touch "$WORK/hangs"
+    sed -i 's/^epilog_flush.*/epilog_flush = 0/' "$WORK/elastic.conf"
+    pids=()
+    for job in {20..39}; do
+        own "elastic-$USER_ID-$job.0-n1"
+        hook epilog "$job" &
+        pids+=($!)
+    done
+    wait "${pids[@]}"
+    wait_for 10 test -s "$OUT"
+    [ "$(wc -l <"$OUT")" -le 8 ]
+    rm "$WORK/hangs"
+}
+
+@test "a file system of the user's own that never answers holds up neither prolog nor epilog" {
+    [[ -e /dev/fuse ]] || skip 'no FUSE here'
+    run timeout -s KILL 40 unshare --mount bash -c '
+        dir=$WORK/place/elastic-$USER_ID-12.0-n1
+        own "${dir##*/}"
+        python3 - "$dir" "$USER_ID" <<PY &
+import ctypes, os, sys, time
+fd = os.open("/dev/fuse", os.O_RDWR)
+options = f"fd={fd},rootmode=40000,user_id={sys.argv[2]},group_id=65534,allow_other"
+if ctypes.CDLL(None).mount(b"test", sys.argv[1].encode(), b"fuse", 6, options.encode()):
+    os._exit(77)
+os.read(fd, 65536)  # all that is asked waits from here on
+open(os.environ["OUT"], "w").close()
+time.sleep(300)
+PY
+        fuse=$!
+        echo "$fuse" >>"$WORK/pids"
+        until [[ -e $OUT ]]; do kill -0 "$fuse" || exit 77; sleep 0.05; done
+        hook epilog 12
+        hook prolog 13 SPANK_ELASTIC_SIZES=1:2
+        hook epilog 13
+        echo "came to their end"
+        kill -KILL "$fuse"'
+    echo "$output"
+    ((status != 77)) || skip 'FUSE cannot be mounted'
+    [[ $output == "came to their end" ]]
+}
+
+@test "after a job a user keeps its snapshot in memory and nothing else, and not more than a share" {
+    export -f in_memory wait_for no_sweep sweeps
+    unshare --mount bash -ec '
+        in_memory 64M
+        leave 12 10000000 /dev/null/x
+        as_user sh -c "head -c 15000000 /dev/zero >$WORK/place/elastic-$USER_ID-12.0-n1/more"
+        hook epilog 12
+        echo "after one job: $(du -sk "$WORK/place" | cut -f1) KiB"
+        (($(du -sk "$WORK/place" | cut -f1) < 10000))
+        [[ -e $WORK/place/elastic-$USER_ID-12.0-n1/snapshot/0/complete.json ]]
+        # A second one is too much for the share of one user, which is a quarter: the newer stays.
+        leave 13 10000000 /dev/null/x
+        hook epilog 13
+        hook prolog 99
+        wait_for 10 no_sweep
+        echo "after two: $(ls "$WORK/place")"
+        [[ $(ls "$WORK/place") == "elastic-$USER_ID-13.0-n1" ]]
+        # Where somebody needs the place nothing stays that cannot be saved.
+        head -c 40000000 /dev/zero >"$WORK/place/busy"
+        hook prolog 99
+        wait_for 10 no_sweep
+        [[ $(ls "$WORK/place") == busy ]]'
+}
+
+@test "a place where others could replace a directory is not used" {
+    chmod 777 "$WORK/place"
+    hook prolog 12 SPANK_ELASTIC_SIZES=1:2
+    [ -z "$(ls -A "$WORK/place")" ]
+    chmod 711 "$WORK/place"
+    chmod 777 "$WORK"
+    hook prolog 12 SPANK_ELASTIC_SIZES=1:2
+    [ -z "$(ls -A "$WORK/place")" ]
+    chmod 1777 "$WORK"
+    hook prolog 12 SPANK_ELASTIC_SIZES=1:2
+    [ -d "$WORK/place/elastic-$USER_ID-12.0-n1" ]
+}
+
+@test "without slurm.conf's directory elastic.conf is that of /etc/slurm, as in configless Slurm" {
+    mkdir -p /etc/slurm
+    unshare --mount bash -ec '
+        mount -t tmpfs none /etc/slurm
+        mv "$WORK/elastic.conf" /etc/slurm/
+        own "elastic-$USER_ID-12.0-n1"
+        hook epilog 12 ELASTIC_CONF= SLURM_CONF=/run/slurm/conf/slurm.conf
+        [[ ! -e $WORK/place/elastic-$USER_ID-12.0-n1 ]]'
+}
+
+@test "the script that an admin copies starts the hook, and does nothing where that is missing" {
+    local script=${prefix:-/usr/local}/share/doc/slurm-elastic/examples/50-elastic
+    mkdir "$WORK/copied"
+    install -m 755 "$script" "$WORK/copied/50-elastic"
+    grep -q "^hook=$LIBEXEC/epilog.d/50-elastic$" "$script"
+    own "elastic-$USER_ID-12.0-n1"
+    mkdir -p "$WORK/stub/epilog.d"
+    ln -s "$WORK/copied/50-elastic" "$WORK/stub/epilog.d/50-elastic"
+    STUB=$WORK/stub hook epilog 12
+    [ ! -e "$WORK/place/elastic-$USER_ID-12.0-n1" ]
+    sed -i 's|^hook=.*|hook=/nonexistent/50-elastic|' "$WORK/copied/50-elastic"
+    STUB=$WORK/stub hook epilog 12
+}
