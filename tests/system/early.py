@@ -4,8 +4,8 @@
 
 Usage: early.py DIR LOGDIR STEPS STEP_SECONDS
 
-Appends a line "GENERATION RANK TIME" to DIR/born, ends with status 7 while there is a file
-DIR/fail, waits while there is DIR/slow, and then is steps.py.
+Appends a line "GENERATION RANK TIME" to DIR/born, waits while there is a file DIR/slow, and then is
+steps.py.
 """
 
 import os
@@ -16,8 +16,6 @@ import time
 here = sys.argv.pop(1)
 with open(os.path.join(here, "born"), "a") as born:
     born.write(f"{os.environ['ELASTIC_GENERATION']} {os.environ['RANK']} {time.time():.3f}\n")
-if os.path.exists(os.path.join(here, "fail")):
-    sys.exit(7)
 while os.path.exists(os.path.join(here, "slow")):
     time.sleep(0.05)
 sys.argv[0] = os.path.join(os.path.dirname(os.path.abspath(__file__)), "steps.py")
