@@ -304,8 +304,9 @@ void begin_change(struct change *c)
     FOR_MEMBERS (c, m)
         c->fault = c->fault || (m->place >= 0 && m->state == CHANGE_LOST);
     /* Workers do not look at their pages while they form a world, and to abort that loses
-     * nothing. */
-    c->fault = c->fault || (!c->stop.wanted && live_possible(c) && !change_all_stepping(c));
+     * nothing. If the job ends, a worker that has a state saves it. */
+    c->fault = c->fault || (live_world(c) && !change_all_stepping(c) &&
+                            (!c->stop.wanted || change_any_stateful(c)));
     if (next_is_usable(c))
         c->next_size = c->next.world->node_count;
     describe(c, c->next_size);

@@ -15,12 +15,12 @@
 #define SHUN         10.0 /* seconds until workers are started again on a base node */
 #define DEPART_LIMIT 10.0 /* seconds for workers to leave a world that goes on */
 
-bool live_possible(const struct change *c)
+bool live_world(const struct change *c)
 {
     int there = 0;
 
-    if (c->options->mode == CHANGE_RESTART || c->world == NULL || c->stop.wanted || c->fault ||
-        c->failure.known || !is_in_phase(c, PHASE(RUNNING) | PHASE(HOLDING)))
+    if (c->options->mode == CHANGE_RESTART || c->world == NULL || c->fault || c->failure.known ||
+        !is_in_phase(c, PHASE(RUNNING) | PHASE(HOLDING)))
         return false;
     FOR_MEMBERS (c, m) {
         if (m->place < 0)
@@ -30,6 +30,11 @@ bool live_possible(const struct change *c)
         there++;
     }
     return there == c->world->node_count;
+}
+
+bool live_possible(const struct change *c)
+{
+    return live_world(c) && !c->stop.wanted;
 }
 
 /* What a member says of its workers when they have come to their gates, and with their first

@@ -190,7 +190,8 @@ void hold_on_drained(struct change *c, struct change_member *m, const struct cha
 
 /* ---- change_live.c --------------------------------------------------------------------------- */
 
-bool live_possible(const struct change *c);
+bool live_world(const struct change *c);    /* all workers of the world could go to another one */
+bool live_possible(const struct change *c); /* … and there is to be one */
 void live_note(struct change_member *m, const struct change_fact *fact);
 void live_require(struct change *c, const struct change_member *m);
 void live_prepare(struct change *c);

@@ -135,8 +135,9 @@ static void plan_pair(uint64_t number)
     planned[2].delay += pause;
 }
 
-static void draw_plan(int base, int jobs)
+static void draw_plan(const struct setup *s)
 {
+    int base = s->jobs[0].base;
     int count = 1 + (int)chance(chance_percent(70) ? 3 : 6);
     bool lost_base = base < 2;
 
@@ -149,7 +150,8 @@ static void draw_plan(int base, int jobs)
         lost_base = lost_base || fault->base;
         draw_when(p);
         plan_fault(p, fault);
-        p->second = jobs > 1 && chance_percent(50);
+        p->second = s->job_count > 1 && chance_percent(50) &&
+                    !(fault->base && s->jobs[1].base < 2);
     }
     if (chance_percent(10)) {
         struct planned *p = &planned[planned_count++];
@@ -330,7 +332,7 @@ static void draw_all(struct setup *s)
     clock_begin(seed_now);
     draw_setup(s);
     if (seed_now < PAIRS_FROM) {
-        draw_plan(s->jobs[0].base, s->job_count);
+        draw_plan(s);
         return;
     }
     s->job_count = 1;
