@@ -92,7 +92,7 @@ static void part_members(struct change *c)
             act(c, CHANGE_ABORT, m);
             continue;
         }
-        if (m->there)
+        if (m->there && !m->ends_well)
             kill_workers(c, m);
         drop(c, m);
     }
@@ -240,6 +240,10 @@ void abort_form(struct change *c)
 
     if (c->phase != CHANGE_ABORTED || !may_act(c))
         return;
+    if (takeover_ends(c)) {
+        decide(c, TAKEOVER_MAX);
+        return;
+    }
     if (c->next.world != NULL && !next_is_usable(c))
         next_discard(c);
     if (c->next.world == NULL && next_begin(c) != 0) {

@@ -191,6 +191,12 @@ void form(struct change *c)
             wait_for_members(c, "another node may lead now");
         return;
     }
+    if (takeover_ends(c)) {
+        if (!is_in_phase(c, PHASES_WITHOUT_WORLD))
+            wait_for_members(c, "the training may be over");
+        decide(c, TAKEOVER_MAX);
+        return;
+    }
     if (!next_is_usable(c)) {
         int rc;
 

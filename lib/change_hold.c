@@ -209,6 +209,7 @@ static void finished_when_aborted(struct change *c, struct change_member *m,
                                   const struct change_fact *fact)
 {
     m->failed = true; /* so far as there is nothing left of it */
+    takeover_note_end(c, m, fact);
     if (fact->early && !c->failure.known)
         abort_note_early(c, m);
     set_next_reason(c, "rank %d on %s has ended", fact->rank, m->node);

@@ -225,13 +225,15 @@ bool live_on_departing(struct change *c, struct change_member *m, const struct c
 {
     if (!is_on_its_way(m) || m->place >= 0)
         return false;
+    takeover_note_end(c, m, fact);
     if (m->was_in != NULL) {
         /* It is still being seen who is left. The other workers of its node end, too. */
         act_text(c, CHANGE_SAY, NULL, "a worker on %s has ended meanwhile", m->node);
         world_destroy(m->was_in);
         m->was_in = NULL;
         m->live = m->stateful = false;
-        kill_workers(c, m);
+        if (!m->ends_well)
+            kill_workers(c, m);
     }
     if (fact->kind == CHANGE_FACT_DRAINED)
         departed(c, m);

@@ -64,6 +64,7 @@ struct change {
         double entered;   /* SWITCHING: workers are to have entered */
         double settled;   /* no change before: Slurm may call more nodes with the first */
         double assembled; /* TAKING_OVER: voters are to have joined */
+        double ends;      /* a takeover's member was last seen to end well */
     } due;
 
     /* After a fault in restart mode: lost nodes are waited for. */
@@ -228,6 +229,11 @@ change_handler gone_reserving, gone_running, gone_aborted, gone_holding, gone_le
     gone_starting, gone_elsewhere;
 change_handler takeover_on_time;
 void takeover_joined(struct change *c, struct change_member *m, const struct change_join *join);
+/* exited, drained: of workers of the world that was lost with the leader before this one. */
+void takeover_note_end(struct change *c, struct change_member *m, const struct change_fact *fact);
+/* Some of its workers have ended well, and the others may be about to: the next world waits. The
+ * others are killed when they have had their time. */
+bool takeover_ends(struct change *c);
 
 /* The member that the phase waits for is to count as lost, for that reason. */
 void lose_silent(struct change *c, const char *why);

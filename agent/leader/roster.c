@@ -336,6 +336,7 @@ static void read_former(json_object *msg, struct change_join *join)
         return;
     join->started = (int)number;
     join->live = json_get_bool(said, "live", false);
+    join->through = json_get_bool(said, "through", false);
     join->stateful = json_get_bool(said, "stateful", false);
     if (!json_get_int(said, "shape", 0, INT64_MAX, &join->signature))
         join->signature = 0;

@@ -215,8 +215,9 @@ static void happen(void *arg)
         clock_in(100 * MS, NULL, happen, p);
         return;
     }
-    if (strncmp(p->line, "hang", 4) == 0 && t->policy->hang_wait == 0)
-        return; /* nobody looks for that */
+    if (strncmp(p->line, "hang", 4) == 0 &&
+        (t->policy->hang_wait == 0 || (!t->live && t->made == 0)))
+        return; /* nobody looks for that, or any time is allowed for a first step */
     if ((p->base && ending[job]) || !name_target(p->line, &back, text, sizeof(text)))
         return;
     snprintf(line, sizeof(line), "%s%s", prefix, p->line);

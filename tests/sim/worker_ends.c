@@ -44,7 +44,8 @@ static void end_worker(struct workers *set, int i, int code, int number, uint64_
         .local_rank = i,
         .code = code,
         .signal = number,
-        .told = w->stop_signal != 0 || (w->told && !set->torn),
+        .told = (w->stop_signal != 0 && !(set->through && code == 0 && number == 0)) ||
+                (w->told && !set->torn),
         .early = set->live && code == 0 && number == 0 && !set->through && !w->told &&
                  w->stop_signal == 0,
     };

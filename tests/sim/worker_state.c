@@ -23,6 +23,11 @@ bool workers_ask(const struct workers *set)
     return set->asks;
 }
 
+bool workers_through(const struct workers *set)
+{
+    return set->through;
+}
+
 uint64_t workers_signature(const struct workers *set)
 {
     return set->live ? 4711 : 0;
