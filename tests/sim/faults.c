@@ -166,7 +166,7 @@ static void whole_node(struct node *node, const char *verb)
 static struct job *first_extension(void)
 {
     for (struct job *job = slurm_jobs(); job != NULL; job = job->next)
-        if (!job->base && job->training == subject && job->state != SLURM_ENDED)
+        if (!job->base && job->training == subject)
             return job;
     return NULL;
 }

@@ -144,7 +144,7 @@ static void start_job(struct job *job, struct node **nodes)
     slurm_limit(job, job->limit);
     job->srun = true;
     if (job->base)
-        training_begin_incarnation(job->training);
+        job->training->progress = clock_now();
     trace("slurm job %u.%u starts on %d node%s from %s", job->id, job->restarts, job->count,
           job->count == 1 ? "" : "s", nodes[0]->name);
     for (int i = 0; i < job->count; i++) {
@@ -351,6 +351,7 @@ static void start_over(struct job *job)
     trace("slurm job %u.%u goes back into the queue", job->id, job->restarts);
     free_nodes(job);
     job->restarts++;
+    training_begin_incarnation(job->training);
     job->state = SLURM_PENDING;
     job->state_name = "PENDING";
     job->count = job->code = 0;
