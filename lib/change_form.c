@@ -239,9 +239,8 @@ void form_on_ready(struct change *c, struct change_member *m, const struct chang
     if (!is_of_world(c, m, fact))
         return;
     m->answered = true;
-    FOR_MEMBERS (c, each)
-        if (takes_part(each) && !each->answered)
-            return;
+    if (!all_have_answered(c, true))
+        return;
     /* No worker waits for a last step of these any more. */
     FOR_MEMBERS (c, each)
         if (each->state == CHANGE_AWAITED)

@@ -197,9 +197,10 @@ void check_drained(struct change *c)
 {
     if (c->phase == CHANGE_ABORTED || c->world == NULL || is_in_phase(c, PHASES_OVER))
         return; /* its workers live on, or it has ended before */
-    FOR_MEMBERS (c, m)
-        if (has_workers_left(m))
+    for (; c->first.drained < c->member_count; c->first.drained++)
+        if (has_workers_left(c->members[c->first.drained]))
             return;
+    c->first.drained = 0; /* it may be looked at again */
     drained(c);
 }
 
@@ -376,18 +377,10 @@ static void agree(struct change *c)
     check_drained(c); /* workers that have answered may have ended since */
 }
 
-static bool all_have_answered(const struct change *c)
-{
-    FOR_MEMBERS (c, m)
-        if (has_workers_left(m) && !m->answered)
-            return false;
-    return true;
-}
-
 /* A leader that was stopped while workers were held may have been followed by another one. */
 void agree_if_answered(struct change *c)
 {
-    if (!all_have_answered(c))
+    if (!all_have_answered(c, false))
         return;
     if (may_act(c))
         agree(c);
@@ -414,7 +407,7 @@ void time_holding(struct change *c, struct change_member *m, const struct change
 {
     (void)m;
     (void)fact;
-    if (all_have_answered(c)) {
+    if (all_have_answered(c, false)) {
         agree(c);
         return;
     }

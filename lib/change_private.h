@@ -28,6 +28,11 @@ struct change {
     enum change_phase phase;
     double phase_since;
     double deadline; /* 0: none */
+    /* Members before these have answered in this phase, or have no worker left: with many members
+     * each message would look at all of them. */
+    struct {
+        int answered, drained;
+    } first;
 
     struct change_member **members; /* by id */
     int member_count, next_id;
@@ -131,6 +136,8 @@ bool is_in_phase(const struct change *c, unsigned phases); /* of PHASE() */
 /* It has a place in the present world, and its link is up. */
 bool takes_part(const struct change_member *m);
 bool has_workers_left(const struct change_member *m); /* takes part, and is not drained */
+/* In this phase; drained: those without workers count as well. */
+bool all_have_answered(struct change *c, bool drained);
 bool is_on_its_way(const struct change_member *m);    /* AWAITED or DEPARTING */
 bool is_newcomer(const struct change_member *m);      /* WARMING or WARM */
 

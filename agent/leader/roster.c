@@ -27,6 +27,7 @@
 struct roster {
     struct leader_member **members;
     int count, next_id;
+    bool any_gone; /* a member has no link */
     uv_timer_t silence; /* of a member */
     double silence_due;
 };
@@ -101,6 +102,9 @@ void roster_prune(struct leader *leader)
     struct roster *roster = leader->roster;
     int kept = 0;
 
+    if (!roster->any_gone)
+        return;
+    roster->any_gone = false;
     for (int i = 0; i < roster->count; i++) {
         struct leader_member *m = roster->members[i];
 
@@ -108,6 +112,7 @@ void roster_prune(struct leader *leader)
             member_free(m);
         else
             roster->members[kept++] = m;
+        roster->any_gone = roster->any_gone || (kept > 0 && roster->members[kept - 1]->link == NULL);
     }
     roster->count = kept;
 }
@@ -139,6 +144,7 @@ void roster_lose(struct leader *leader, struct leader_member *member, const char
         if (!member->base)
             roster_send_release(member, why);
         member->link = NULL;
+        leader->roster->any_gone = true;
         link_set_arg(link, &leader->nobody);
         link_close(link, why);
     }
@@ -483,6 +489,7 @@ void roster_beat(struct leader *leader, struct leader_member *m, json_object *ms
 void roster_link_closed(struct leader *leader, struct leader_member *m, const char *why)
 {
     m->link = NULL;
+    leader->roster->any_gone = true;
     roster_lose(leader, m, why);
 }
 

@@ -329,8 +329,8 @@ static void look_done(void *arg)
                 leader->slurm_look->base = copy;
             }
         }
-        for (int i = 0; look->unwell != NULL && look->nodes[i] != NULL; i++)
-            exclude_unwell(leader, look->nodes[i], look->unwell[i]);
+        if (look->unwell != NULL)
+            exclude_unwell(leader, look->nodes, look->unwell);
         decide_later(leader, 0);
     }
     job_info_free_list(look->list, look->count);
