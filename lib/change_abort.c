@@ -79,13 +79,19 @@ static void drop(struct change *c, struct change_member *m)
         m->state = CHANGE_OUTSIDE;
 }
 
+void abort_awaited(struct change *c)
+{
+    FOR_MEMBERS (c, m) {
+        if (m->state != CHANGE_AWAITED)
+            continue;
+        kill_workers(c, m);
+        begin_departure(c, m);
+    }
+}
+
 static void part_members(struct change *c)
 {
     FOR_MEMBERS (c, m) {
-        if (m->state == CHANGE_AWAITED) {
-            kill_workers(c, m); /* no worker goes on to that step */
-            begin_departure(c, m);
-        }
         if (m->place < 0)
             continue;
         if (is_left(m)) {
@@ -96,6 +102,7 @@ static void part_members(struct change *c)
             kill_workers(c, m);
         drop(c, m);
     }
+    abort_awaited(c);
 }
 
 bool abort_world(struct change *c)

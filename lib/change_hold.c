@@ -77,6 +77,7 @@ void abort_or_kill(struct change *c)
     if (c->pause_from < 0)
         c->pause_from = c->now;
     next_discard(c); /* what was planned did not know of this */
+    abort_awaited(c);
     kill_rest(c);
 }
 

@@ -138,8 +138,8 @@ bool takes_part(const struct change_member *m);
 bool has_workers_left(const struct change_member *m); /* takes part, and is not drained */
 /* In this phase; drained: those without workers count as well. */
 bool all_have_answered(struct change *c, bool drained);
-bool is_on_its_way(const struct change_member *m);    /* AWAITED or DEPARTING */
-bool is_newcomer(const struct change_member *m);      /* WARMING or WARM */
+bool is_on_its_way(const struct change_member *m); /* AWAITED or DEPARTING */
+bool is_newcomer(const struct change_member *m);   /* WARMING or WARM */
 
 /* ---- change_next.c --------------------------------------------------------------------------- */
 
@@ -217,6 +217,8 @@ void live_watch(struct change *c);
 
 bool abort_world(struct change *c);  /* false: the workers cannot live on */
 bool abort_ending(struct change *c); /* the same while the job ends */
+/* Workers that run to a last step with others: no worker comes to that step any more. */
+void abort_awaited(struct change *c);
 void abort_if_early(struct change *c);
 void abort_note_early(struct change *c, const struct change_member *m);
 void abort_form(struct change *c);

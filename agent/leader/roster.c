@@ -27,7 +27,7 @@
 struct roster {
     struct leader_member **members;
     int count, next_id;
-    bool any_gone; /* a member has no link */
+    bool any_gone;      /* a member has no link */
     uv_timer_t silence; /* of a member */
     double silence_due;
 };
@@ -112,7 +112,8 @@ void roster_prune(struct leader *leader)
             member_free(m);
         else
             roster->members[kept++] = m;
-        roster->any_gone = roster->any_gone || (kept > 0 && roster->members[kept - 1]->link == NULL);
+        roster->any_gone = roster->any_gone ||
+                           (kept > 0 && roster->members[kept - 1]->link == NULL);
     }
     roster->count = kept;
 }

@@ -113,6 +113,9 @@ static void worker(struct node *node, const char *verb, const char *code, bool n
 
     if (set == NULL || set->state >= SET_LEAVING || (next && set->state > SET_AT_GATE))
         return;
+    /* Before its first step a worker that is started for its world may take any time. */
+    if (strcmp(verb, "hang") == 0 && !set->training->live && !set->stepping)
+        return;
     hurt(node);
     if (strcmp(verb, "kill") == 0)
         workers_crash(set, SIGKILL, 0);

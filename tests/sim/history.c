@@ -150,8 +150,7 @@ static void draw_plan(const struct setup *s)
         lost_base = lost_base || fault->base;
         draw_when(p);
         plan_fault(p, fault);
-        p->second = s->job_count > 1 && chance_percent(50) &&
-                    !(fault->base && s->jobs[1].base < 2);
+        p->second = s->job_count > 1 && chance_percent(50) && !(fault->base && s->jobs[1].base < 2);
     }
     if (chance_percent(10)) {
         struct planned *p = &planned[planned_count++];
@@ -215,9 +214,8 @@ static void happen(void *arg)
         clock_in(100 * MS, NULL, happen, p);
         return;
     }
-    if (strncmp(p->line, "hang", 4) == 0 &&
-        (t->policy->hang_wait == 0 || (!t->live && t->made == 0)))
-        return; /* nobody looks for that, or any time is allowed for a first step */
+    if (strncmp(p->line, "hang", 4) == 0 && t->policy->hang_wait == 0)
+        return; /* nobody looks for that */
     if ((p->base && ending[job]) || !name_target(p->line, &back, text, sizeof(text)))
         return;
     snprintf(line, sizeof(line), "%s%s", prefix, p->line);

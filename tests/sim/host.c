@@ -218,8 +218,8 @@ struct host *host_start(struct node *node, struct job *job, int nodeid,
     node->hosts = host;
     host->next = hosts;
     hosts = host;
-    clock_in(chance_between(5 * MS, 300 * MS) + (slow ? setup_now->slurm.slow_time : 0), host, begin,
-             host);
+    clock_in(chance_between(5 * MS, 300 * MS) + (slow ? setup_now->slurm.slow_time : 0), host,
+             begin, host);
     return host;
 }
 

@@ -123,7 +123,7 @@ void invariants_formed(struct training *t, int generation, const char *kind, int
     if (generation <= t->newest)
         violation("generation %d begins after generation %d", generation, t->newest);
     /* Who has not passed its first boundary when it is held is told to leave at once. */
-    if (t->faults == 0 && lost != 0 && (lost > 1 || t->made > 1))
+    if (t->faults == 0 && t->committed < t->total && lost != 0 && (lost > 1 || t->made > 1))
         violation("generation %d begins after step %lld, and step %lld had been made; nothing has "
                   "failed",
                   generation, (long long)base, (long long)t->committed);

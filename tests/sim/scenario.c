@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Scenarios: files with a line for each thing that happens, or is expected (README.md). */
+/* Scenarios: files with a line for each thing that happens, or is expected. "_" stands for a space
+ * within a word.
+ *
+ *   preempt last, crash n1, …   something happens (faults.c)
+ *   cancel JOB, limit JOB 50 …  JOB: first or last (extension), job (the base), or a number; its
+ *                               time ends 50 s from now
+ *   reserve 720 300             in 720 s a rigid job has all idle nodes, for 300 s
+ *   slow srun 20                a setting: extensions are slow at prolog, srun or agent
+ *   wait WHAT within 60         until it holds, as in holds(): size 4, step 20, state first RUNNING
+ *   expect WHAT                 it holds now
+ *   unsent TYPE FROM TO         no such message has been sent since the last wait began
+ *   second …                    about a second job, like the first one but for its own settings
+ *   may                         anything may follow
+ *   end 143                     the job ends, with that exit status */
 #include <errno.h>
 
 #include "tests/sim/sim.h"

@@ -396,7 +396,8 @@ bool fault_do(const char *line, char *text, size_t size);
 const char *fault_target(const char *word);
 /* Whom a line is about that begins with "second": the second job. The word is skipped. */
 struct training *fault_subject(const char **line);
-struct job *fault_job(const char *word); /* "first", "last" (extension), "job" (its base), a number */
+struct job *fault_job(
+    const char *word); /* "first", "last" (extension), "job" (its base), a number */
 
 /* ---- scenario.c, history.c ------------------------------------------------------------------- */
 

@@ -191,7 +191,12 @@ static bool is_free(const struct node *node, const struct job *job)
 
 static bool is_victim(const struct job *job, const struct job *other)
 {
-    return !other->base && other->state == SLURM_RUNNING && other->priority < job->priority;
+    if (other->base || other->state != SLURM_RUNNING || other->priority >= job->priority)
+        return false;
+    for (int i = 0; i < other->count; i++)
+        if (is_named(job->excluded, other->nodes[i]->name))
+            return false;
+    return true;
 }
 
 /* So many nodes are missing: extensions of jobs with less priority are preempted, the newest ones
@@ -389,7 +394,7 @@ static void end_if_over(void *arg)
             return;
     if (!job->srun && job->state == SLURM_RUNNING) /* nobody is there who waits for its tasks */
         return;
-    end_job(job, job->preempted != 0           ? "PREEMPTED"
+    end_job(job, job->preempted != 0          ? "PREEMPTED"
                  : job->state == SLURM_ENDING ? job->why
                  : job->code == 0             ? "COMPLETED"
                                               : "FAILED");

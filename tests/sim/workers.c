@@ -426,7 +426,7 @@ void workers_hold(struct workers *set, const char *kind, const char *reason, int
         held->through += set->through;
         held->attached += set->training->aware && set->state >= SET_MEETING;
         held->training += set->training->aware && (set->word > 0 || set->state == SET_BOUNDARY ||
-                                             set->state == SET_LEAVING);
+                                                   set->state == SET_LEAVING);
     }
     held->step = set->training->aware && !set->through ? (uint64_t)set->word : 0;
     set->held = true;

@@ -571,6 +571,31 @@ static void test_stop_while_a_live_world_is_entered(void **state)
     job_end(&job);
 }
 
+/* Live mode: a node leaves after a last step, and the only other one fails before that. */
+static void test_all_that_stay_fail(void **state)
+{
+    struct job job;
+
+    (void)state;
+    job_begin(&job, "1:2", 1, CHANGE_AUTO);
+    job_join(&job, true);
+    job_start(&job);
+    job_pass(&job, 100);
+    warm_newcomer(&job);
+    job_plan(&job);
+    job_hold(&job, 12);
+    job_ready(&job);
+    job_step(&job);
+    job_pass(&job, 100);
+    call_node(&job, 2);
+    job_hold(&job, 20);
+    in_phase(&job, "SWITCHING");
+    job_forget(&job);
+    failed_exit(&job, 1, 0, SIGKILL);
+    assert_non_null(strstr(job.said, "SIGNAL 2"));
+    job_end(&job);
+}
+
 /* A member of the base joins another leader. live: with workers that wait in the world of two that
  * was. */
 static void join_again(struct job *job, bool live, bool through)
@@ -888,6 +913,7 @@ int main(void)
         cmocka_unit_test(test_live_does_not_come_out),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_stop_while_a_live_world_is_entered),
+        cmocka_unit_test(test_all_that_stay_fail),
         cmocka_unit_test(test_all_end_while_another_takes_over),
         cmocka_unit_test(test_through_when_another_takes_over),
         cmocka_unit_test(test_some_end_while_another_takes_over),
