@@ -370,9 +370,12 @@ int history_run(uint64_t seed, char *why, size_t size)
     kernel_said = NULL;
     say_setup(&setup);
     setup_start(&setup, seed ^ UINT64_C(0x5bd1e995));
-    for (int i = 0; i < planned_count; i++)
+    for (int i = 0; i < planned_count; i++) {
         if (planned[i].type == NULL)
             clock_in(planned[i].delay, NULL, happen, &planned[i]);
+        /* The nodes that could replace a lost one of the base go to the other job. */
+        trainings[0].may_fail |= training_count > 1 && planned[i].base && !planned[i].second;
+    }
     setup_finish(LIMIT);
     snprintf(why, size, "%s", violation_text());
     return why[0] != '\0' ? -1 : 0;

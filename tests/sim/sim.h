@@ -277,6 +277,7 @@ struct training {
     uint64_t longest_save_until;
     int faults; /* that have happened to workers or nodes */
 
+    bool hung;     /* a worker hangs, or has: until that is noticed nobody leaves its world */
     bool may_fail; /* the job cannot always end well */
     bool may_wait;
     uint64_t patience; /* in which something has to go on */

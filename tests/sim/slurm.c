@@ -455,7 +455,7 @@ static void grace_over(void *arg)
     struct job *job = arg;
 
     if (job->state == SLURM_RUNNING) {
-        if (!job->excused)
+        if (!job->excused && !job->training->hung)
             violation("job %u was still there when its grace time was over", job->id);
         end_job(job, "PREEMPTED");
     }

@@ -171,10 +171,7 @@ void workers_hang(struct workers *set)
 {
     trace("%-5s a worker hangs", host_name(set->host));
     set->training->faults++;
-    /* Until that is noticed nobody comes out of its world. */
-    for (struct job *job = slurm_jobs(); job != NULL; job = job->next)
-        if (job->training == set->training)
-            job->excused = true;
+    set->training->hung = true;
     set->stuck = true;
     training_changed();
 }
