@@ -113,8 +113,8 @@ static void worker(struct node *node, const char *verb, const char *code, bool n
 
     if (set == NULL || set->state >= SET_LEAVING || (next && set->state > SET_AT_GATE))
         return;
-    /* Before its first step a worker may take any time. */
-    if (strcmp(verb, "hang") == 0 && !set->stepping && set->have < 0)
+    /* Before the first step of its life a worker may take any time. */
+    if (strcmp(verb, "hang") == 0 && set->slowest == 0)
         return;
     hurt(node);
     if (strcmp(verb, "kill") == 0)
