@@ -120,6 +120,9 @@ void invariants_formed(struct training *t, int generation, const char *kind, int
           nodes, nodes == 1 ? "" : "s", (long long)base, kind);
     if (!sizes_allowed(&t->policy->sizes, nodes))
         violation("generation %d has %d nodes, which is not an allowed size", generation, nodes);
+    /* A node that stood still hears later that its world is over. */
+    if (generation < t->newest && t->faults > 0 && clock_now() <= t->newest_at + LEFT_BEHIND)
+        return;
     if (generation <= t->newest)
         violation("generation %d begins after generation %d", generation, t->newest);
     /* Who has not passed its first boundary when it is held is told to leave at once. */
@@ -127,7 +130,8 @@ void invariants_formed(struct training *t, int generation, const char *kind, int
         violation("generation %d begins after step %lld, and step %lld had been made; nothing has "
                   "failed",
                   generation, (long long)base, (long long)t->committed);
-    if (t->live && best >= 0 && lost > 1)
+    /* All that have a newer state may be lost, if each of them has had a fault. */
+    if (t->live && best >= 0 && lost > 1 && t->faults <= t->size)
         violation("generation %d begins after step %lld, and step %lld had been made", generation,
                   (long long)base, (long long)t->committed);
     if (base < t->checkpoint && best < 0)
