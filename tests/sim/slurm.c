@@ -454,6 +454,11 @@ static void grace_over(void *arg)
 {
     struct job *job = arg;
 
+    if (is_down) { /* nobody ends it, and nobody who has missed the signal can ask */
+        job->excused = true;
+        clock_in(SECOND, NULL, grace_over, job);
+        return;
+    }
     if (job->state == SLURM_RUNNING) {
         if (!job->excused && !job->training->hung)
             violation("job %u was still there when its grace time was over", job->id);
