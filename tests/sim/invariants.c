@@ -236,7 +236,8 @@ static void look_at_end(const struct training *t)
         violation("job %u ends well after step %lld of %lld", base->id, (long long)t->committed,
                   (long long)t->total);
     if (t->faults == 0 && t->aware && strcmp(base->state_name, "COMPLETED") != 0 && !t->may_fail &&
-        t->checkpoint < t->committed && (t->committed - t->checkpoint > 1 || t->made > 1))
+        t->committed < t->total && t->checkpoint < t->committed &&
+        (t->committed - t->checkpoint > 1 || t->made > 1))
         violation("job %u ends after step %lld, and a checkpoint has step %lld", base->id,
                   (long long)t->committed, (long long)t->checkpoint);
     if (base->code != 0 && !t->may_fail && strcmp(base->state_name, "FAILED") == 0)
