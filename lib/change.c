@@ -175,6 +175,7 @@ void set_phase(struct change *c, enum change_phase phase, double seconds)
 {
     c->phase = phase;
     c->phase_since = c->now;
+    c->first.answered = c->first.drained = 0;
     FOR_MEMBERS (c, m)
         m->answered = false;
     set_deadline(c, seconds);
@@ -267,6 +268,17 @@ bool has_workers_left(const struct change_member *m)
     return takes_part(m) && m->state == CHANGE_IN_WORLD;
 }
 
+bool all_have_answered(struct change *c, bool drained)
+{
+    for (; c->first.answered < c->member_count; c->first.answered++) {
+        const struct change_member *m = c->members[c->first.answered];
+
+        if ((drained ? takes_part(m) : has_workers_left(m)) && !m->answered)
+            return false;
+    }
+    return true;
+}
+
 bool is_on_its_way(const struct change_member *m)
 {
     return m->state == CHANGE_AWAITED || m->state == CHANGE_DEPARTING;
@@ -324,6 +336,7 @@ bool change_forget(struct change *c, int id)
     if (c->members[i]->there || (c->members[i]->place >= 0 && c->world != NULL))
         return false;
     member_free(c->members[i]);
+    c->first.answered = c->first.drained = 0;
     memmove(&c->members[i], &c->members[i + 1],
             (size_t)(--c->member_count - i) * sizeof(c->members[0]));
     return true;

@@ -121,6 +121,7 @@ struct change_member {
     struct world *was_in; /* the world that its live workers know; NULL: none */
     int last_world;       /* generation of the last world that it was part of; 0: none */
     int completed_world;  /* generation of the world whose workers have ended with 0; 0: none */
+    bool ends_well;       /* its workers were through when it joined, or end with 0 since */
 };
 
 /* The next world, from the choice of its nodes until it begins. */
@@ -152,7 +153,7 @@ enum change_fact_kind {
     CHANGE_FACT_AT_WORK,    /* it makes no steps that we see, and works all the same */
     CHANGE_FACT_HELD,       /* generation, held */
     CHANGE_FACT_EXITED,     /* started, rank, code, signal, told, early, text: the failure */
-    CHANGE_FACT_DRAINED,    /* started, held */
+    CHANGE_FACT_DRAINED,    /* started, held, completed: all of them have ended with 0 */
     CHANGE_FACT_BEAT,       /* generation, slowest, asks */
     /* About the job. */
     CHANGE_FACT_PLAN,     /* what should be: plan, time_is_over */
@@ -177,6 +178,7 @@ struct change_join {
     int last_world, completed_world;
     int started; /* attempt of its workers; 0: it has none */
     bool live, stateful;
+    bool through; /* they have passed their last boundary */
     int64_t signature;
     uint32_t slowest;
     struct world *was_in; /* ownership goes to change_feed(); NULL: none */
@@ -190,7 +192,7 @@ struct change_fact {
     int attempt, generation, started;
     int port;
     int rank, code, signal;
-    bool told, early;
+    bool told, early, completed;
     bool live, gate, aware, asks;
     int64_t signature;
     uint32_t slowest;

@@ -79,23 +79,30 @@ static void drop(struct change *c, struct change_member *m)
         m->state = CHANGE_OUTSIDE;
 }
 
+void abort_awaited(struct change *c)
+{
+    FOR_MEMBERS (c, m) {
+        if (m->state != CHANGE_AWAITED)
+            continue;
+        kill_workers(c, m);
+        begin_departure(c, m);
+    }
+}
+
 static void part_members(struct change *c)
 {
     FOR_MEMBERS (c, m) {
-        if (m->state == CHANGE_AWAITED) {
-            kill_workers(c, m); /* no worker goes on to that step */
-            begin_departure(c, m);
-        }
         if (m->place < 0)
             continue;
         if (is_left(m)) {
             act(c, CHANGE_ABORT, m);
             continue;
         }
-        if (m->there)
+        if (m->there && !m->ends_well)
             kill_workers(c, m);
         drop(c, m);
     }
+    abort_awaited(c);
 }
 
 bool abort_world(struct change *c)
@@ -240,6 +247,10 @@ void abort_form(struct change *c)
 
     if (c->phase != CHANGE_ABORTED || !may_act(c))
         return;
+    if (takeover_ends(c)) {
+        decide(c, TAKEOVER_MAX);
+        return;
+    }
     if (c->next.world != NULL && !next_is_usable(c))
         next_discard(c);
     if (c->next.world == NULL && next_begin(c) != 0) {

@@ -191,6 +191,12 @@ void form(struct change *c)
             wait_for_members(c, "another node may lead now");
         return;
     }
+    if (takeover_ends(c)) {
+        if (!is_in_phase(c, PHASES_WITHOUT_WORLD))
+            wait_for_members(c, "the training may be over");
+        decide(c, TAKEOVER_MAX);
+        return;
+    }
     if (!next_is_usable(c)) {
         int rc;
 
@@ -233,9 +239,8 @@ void form_on_ready(struct change *c, struct change_member *m, const struct chang
     if (!is_of_world(c, m, fact))
         return;
     m->answered = true;
-    FOR_MEMBERS (c, each)
-        if (takes_part(each) && !each->answered)
-            return;
+    if (!all_have_answered(c, true))
+        return;
     /* No worker waits for a last step of these any more. */
     FOR_MEMBERS (c, each)
         if (each->state == CHANGE_AWAITED)

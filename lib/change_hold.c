@@ -77,6 +77,7 @@ void abort_or_kill(struct change *c)
     if (c->pause_from < 0)
         c->pause_from = c->now;
     next_discard(c); /* what was planned did not know of this */
+    abort_awaited(c);
     kill_rest(c);
 }
 
@@ -197,9 +198,10 @@ void check_drained(struct change *c)
 {
     if (c->phase == CHANGE_ABORTED || c->world == NULL || is_in_phase(c, PHASES_OVER))
         return; /* its workers live on, or it has ended before */
-    FOR_MEMBERS (c, m)
-        if (has_workers_left(m))
+    for (; c->first.drained < c->member_count; c->first.drained++)
+        if (has_workers_left(c->members[c->first.drained]))
             return;
+    c->first.drained = 0; /* it may be looked at again */
     drained(c);
 }
 
@@ -209,6 +211,7 @@ static void finished_when_aborted(struct change *c, struct change_member *m,
                                   const struct change_fact *fact)
 {
     m->failed = true; /* so far as there is nothing left of it */
+    takeover_note_end(c, m, fact);
     if (fact->early && !c->failure.known)
         abort_note_early(c, m);
     set_next_reason(c, "rank %d on %s has ended", fact->rank, m->node);
@@ -304,8 +307,9 @@ void begin_change(struct change *c)
     FOR_MEMBERS (c, m)
         c->fault = c->fault || (m->place >= 0 && m->state == CHANGE_LOST);
     /* Workers do not look at their pages while they form a world, and to abort that loses
-     * nothing. */
-    c->fault = c->fault || (!c->stop.wanted && live_possible(c) && !change_all_stepping(c));
+     * nothing. If the job ends, a worker that has a state saves it. */
+    c->fault = c->fault || (live_world(c) && !change_all_stepping(c) &&
+                            (!c->stop.wanted || change_any_stateful(c)));
     if (next_is_usable(c))
         c->next_size = c->next.world->node_count;
     describe(c, c->next_size);
@@ -374,18 +378,10 @@ static void agree(struct change *c)
     check_drained(c); /* workers that have answered may have ended since */
 }
 
-static bool all_have_answered(const struct change *c)
-{
-    FOR_MEMBERS (c, m)
-        if (has_workers_left(m) && !m->answered)
-            return false;
-    return true;
-}
-
 /* A leader that was stopped while workers were held may have been followed by another one. */
 void agree_if_answered(struct change *c)
 {
-    if (!all_have_answered(c))
+    if (!all_have_answered(c, false))
         return;
     if (may_act(c))
         agree(c);
@@ -412,7 +408,7 @@ void time_holding(struct change *c, struct change_member *m, const struct change
 {
     (void)m;
     (void)fact;
-    if (all_have_answered(c)) {
+    if (all_have_answered(c, false)) {
         agree(c);
         return;
     }

@@ -15,12 +15,12 @@
 #define SHUN         10.0 /* seconds until workers are started again on a base node */
 #define DEPART_LIMIT 10.0 /* seconds for workers to leave a world that goes on */
 
-bool live_possible(const struct change *c)
+bool live_world(const struct change *c)
 {
     int there = 0;
 
-    if (c->options->mode == CHANGE_RESTART || c->world == NULL || c->stop.wanted || c->fault ||
-        c->failure.known || !is_in_phase(c, PHASE(RUNNING) | PHASE(HOLDING)))
+    if (c->options->mode == CHANGE_RESTART || c->world == NULL || c->fault || c->failure.known ||
+        !is_in_phase(c, PHASE(RUNNING) | PHASE(HOLDING)))
         return false;
     FOR_MEMBERS (c, m) {
         if (m->place < 0)
@@ -30,6 +30,11 @@ bool live_possible(const struct change *c)
         there++;
     }
     return there == c->world->node_count;
+}
+
+bool live_possible(const struct change *c)
+{
+    return live_world(c) && !c->stop.wanted;
 }
 
 /* What a member says of its workers when they have come to their gates, and with their first
@@ -220,13 +225,15 @@ bool live_on_departing(struct change *c, struct change_member *m, const struct c
 {
     if (!is_on_its_way(m) || m->place >= 0)
         return false;
+    takeover_note_end(c, m, fact);
     if (m->was_in != NULL) {
         /* It is still being seen who is left. The other workers of its node end, too. */
         act_text(c, CHANGE_SAY, NULL, "a worker on %s has ended meanwhile", m->node);
         world_destroy(m->was_in);
         m->was_in = NULL;
         m->live = m->stateful = false;
-        kill_workers(c, m);
+        if (!m->ends_well)
+            kill_workers(c, m);
     }
     if (fact->kind == CHANGE_FACT_DRAINED)
         departed(c, m);

@@ -28,6 +28,11 @@ struct change {
     enum change_phase phase;
     double phase_since;
     double deadline; /* 0: none */
+    /* Members before these have answered in this phase, or have no worker left: with many members
+     * each message would look at all of them. */
+    struct {
+        int answered, drained;
+    } first;
 
     struct change_member **members; /* by id */
     int member_count, next_id;
@@ -64,6 +69,7 @@ struct change {
         double entered;   /* SWITCHING: workers are to have entered */
         double settled;   /* no change before: Slurm may call more nodes with the first */
         double assembled; /* TAKING_OVER: voters are to have joined */
+        double ends;      /* a takeover's member was last seen to end well */
     } due;
 
     /* After a fault in restart mode: lost nodes are waited for. */
@@ -130,8 +136,10 @@ bool is_in_phase(const struct change *c, unsigned phases); /* of PHASE() */
 /* It has a place in the present world, and its link is up. */
 bool takes_part(const struct change_member *m);
 bool has_workers_left(const struct change_member *m); /* takes part, and is not drained */
-bool is_on_its_way(const struct change_member *m);    /* AWAITED or DEPARTING */
-bool is_newcomer(const struct change_member *m);      /* WARMING or WARM */
+/* In this phase; drained: those without workers count as well. */
+bool all_have_answered(struct change *c, bool drained);
+bool is_on_its_way(const struct change_member *m); /* AWAITED or DEPARTING */
+bool is_newcomer(const struct change_member *m);   /* WARMING or WARM */
 
 /* ---- change_next.c --------------------------------------------------------------------------- */
 
@@ -190,7 +198,8 @@ void hold_on_drained(struct change *c, struct change_member *m, const struct cha
 
 /* ---- change_live.c --------------------------------------------------------------------------- */
 
-bool live_possible(const struct change *c);
+bool live_world(const struct change *c);    /* all workers of the world could go to another one */
+bool live_possible(const struct change *c); /* … and there is to be one */
 void live_note(struct change_member *m, const struct change_fact *fact);
 void live_require(struct change *c, const struct change_member *m);
 void live_prepare(struct change *c);
@@ -208,6 +217,8 @@ void live_watch(struct change *c);
 
 bool abort_world(struct change *c);  /* false: the workers cannot live on */
 bool abort_ending(struct change *c); /* the same while the job ends */
+/* Workers that run to a last step with others: no worker comes to that step any more. */
+void abort_awaited(struct change *c);
 void abort_if_early(struct change *c);
 void abort_note_early(struct change *c, const struct change_member *m);
 void abort_form(struct change *c);
@@ -227,6 +238,11 @@ change_handler gone_reserving, gone_running, gone_aborted, gone_holding, gone_le
     gone_starting, gone_elsewhere;
 change_handler takeover_on_time;
 void takeover_joined(struct change *c, struct change_member *m, const struct change_join *join);
+/* exited, drained: of workers of the world that was lost with the leader before this one. */
+void takeover_note_end(struct change *c, struct change_member *m, const struct change_fact *fact);
+/* Some of its workers have ended well, and the others may be about to: the next world waits. The
+ * others are killed when they have had their time. */
+bool takeover_ends(struct change *c);
 
 /* The member that the phase waits for is to count as lost, for that reason. */
 void lose_silent(struct change *c, const char *why);

@@ -14,6 +14,27 @@
 #define ASSEMBLE_MIN 0.5
 #define WAIT_LIMIT   120.0 /* seconds for a first world, as for a job that starts */
 
+/* A member of the world that was, which is left. */
+static bool is_of_former(const struct change *c, const struct change_member *m)
+{
+    return m->there && m->last_world > 0 && m->last_world == c->generation;
+}
+
+static void note_ending(struct change *c, struct change_member *m)
+{
+    m->ends_well = true;
+    c->due.ends = c->now;
+}
+
+/* Until when are workers that end well waited for? If all do, the training is over. */
+static double ends_due(const struct change *c)
+{
+    FOR_MEMBERS (c, m)
+        if (is_of_former(c, m) && !m->ends_well && m->completed_world != c->generation)
+            return c->due.ends + TAKEOVER_MAX;
+    return c->due.ends + grace_of(c);
+}
+
 /* What the join of a member says of its workers. */
 void takeover_joined(struct change *c, struct change_member *m, const struct change_join *join)
 {
@@ -30,6 +51,8 @@ void takeover_joined(struct change *c, struct change_member *m, const struct cha
         return;
     }
     m->started = join->started;
+    if (assembling && join->through)
+        note_ending(c, m);
     begin_departure(c, m);
     if (!assembling || !join->live || join->was_in == NULL || c->options->mode == CHANGE_RESTART) {
         world_destroy(join->was_in);
@@ -117,7 +140,8 @@ static void give_places(struct change *c)
     }
 }
 
-/* Live workers that have no part in what follows. */
+/* Workers that have no part in what follows. Those that are not live have been stopped by their
+ * agents. */
 static void end_others(struct change *c, bool all)
 {
     FOR_MEMBERS (c, m) {
@@ -125,6 +149,45 @@ static void end_others(struct change *c, bool all)
             kill_workers(c, m);
         forget_former(m);
     }
+}
+
+bool takeover_ends(struct change *c)
+{
+    bool some = false;
+
+    FOR_MEMBERS (c, m)
+        some = some || (is_of_former(c, m) && m->ends_well);
+    if (!some || c->now < ends_due(c))
+        return some;
+    FOR_MEMBERS (c, m) {
+        if (m->ends_well && m->completed_world != c->generation)
+            kill_workers(c, m);
+        m->ends_well = false;
+    }
+    return false;
+}
+
+void takeover_note_end(struct change *c, struct change_member *m, const struct change_fact *fact)
+{
+    bool well = fact->code == 0 && fact->signal == 0 && !fact->told && !fact->early;
+    int there;
+
+    if (!is_of_former(c, m) || fact->started != m->started)
+        return;
+    if (fact->kind == CHANGE_FACT_EXITED) {
+        m->ends_well = false;
+        if (well)
+            note_ending(c, m);
+        return;
+    }
+    if (!fact->completed) {
+        m->ends_well = false;
+        return;
+    }
+    m->completed_world = m->last_world;
+    /* takeover_on_time() sees it in time. */
+    if (!is_in_phase(c, PHASE(TAKING_OVER)) && count_completed(c, &there) == there)
+        finish(c, 0);
 }
 
 static void conclude(struct change *c)
@@ -152,15 +215,16 @@ static void conclude(struct change *c)
 
 void takeover_on_time(struct change *c, struct change_member *m, const struct change_fact *fact)
 {
-    double began = c->due.assembled - TAKEOVER_MAX;
-    int base = 0;
+    double began = c->phase_since;
+    int base = 0, there;
 
     (void)m;
     (void)fact;
     FOR_MEMBERS (c, each)
         base += each->base && each->there;
-    if (c->now < c->due.assembled && (base < c->options->base_nodes - 1 ||
-                                      c->now < began + ASSEMBLE_MIN || count_missing(c) > 0))
+    if ((c->now < c->due.assembled && (base < c->options->base_nodes - 1 ||
+                                       c->now < began + ASSEMBLE_MIN || count_missing(c) > 0)) ||
+        (count_completed(c, &there) < there && takeover_ends(c)))
         set_deadline(c, TAKEOVER_LOOK);
     else
         conclude(c);

@@ -70,6 +70,7 @@ void world_fold(struct world *world)
     unfold(world);
     world->folded_names = world_fold_names(world, true);
     world->folded_slots = world_fold_slots(world);
+    world->folded_size = world_first_rank(world, world->node_count);
 }
 
 void world_destroy(struct world *world)
@@ -114,7 +115,8 @@ int world_first_rank(const struct world *world, int node_index)
 
 int world_size(const struct world *world)
 {
-    return world_first_rank(world, world->node_count);
+    return world->folded_slots != NULL ? world->folded_size
+                                       : world_first_rank(world, world->node_count);
 }
 
 int world_node_of(const struct world *world, int64_t rank)

@@ -35,6 +35,7 @@ struct world {
     /* world_fold(): the lists of a message, so that it is not made anew for each node; NULL: they
      * have not been folded. */
     char *folded_names, *folded_slots;
+    int folded_size; /* workers */
 };
 
 struct world *world_create(int generation, int node_count);

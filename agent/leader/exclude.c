@@ -130,18 +130,31 @@ void exclude_watch(struct leader *leader)
     give_back(leader);
 }
 
-void exclude_unwell(struct leader *leader, const char *node, bool unwell)
+static void note_unwell(struct leader *leader, struct leader_member *m, bool unwell)
 {
+    if (m->unwell == unwell)
+        return;
+    m->unwell = unwell;
+    log_info("job %u: %s is %s by Slurm", leader->options->job, m->part->node,
+             unwell ? "taken out of service" : "back in service");
+    if (unwell && m->part->place >= 0 && is_there(m))
+        post_reason(leader, "%s is drained or down", m->part->node);
+}
+
+void exclude_unwell(struct leader *leader, char *const *nodes, const bool *unwell)
+{
+    int next = 0;
+
     for (int i = 0; i < roster_count(leader); i++) {
         struct leader_member *m = roster_at(leader, i);
+        int k = next;
 
-        if (m->unwell == unwell || strcmp(m->part->node, node) != 0)
-            continue;
-        m->unwell = unwell;
-        log_info("job %u: %s is %s by Slurm", leader->options->job, node,
-                 unwell ? "taken out of service" : "back in service");
-        if (unwell && m->part->place >= 0 && is_there(m))
-            post_reason(leader, "%s is drained or down", node);
+        while (nodes[k] != NULL && strcmp(nodes[k], m->part->node) != 0)
+            k++;
+        if (nodes[k] == NULL)
+            continue; /* it has joined meanwhile */
+        next = k + 1;
+        note_unwell(leader, m, unwell[k]);
     }
 }
 

@@ -31,8 +31,9 @@ void exclude_watch(struct leader *leader);
 void exclude_describe(const struct leader *leader, char *text, size_t size);
 /* The nodes as a new comma list. NULL: out of memory. */
 char *exclude_list(const struct leader *leader);
-/* Slurm takes the node out of service, or has put it back. */
-void exclude_unwell(struct leader *leader, const char *node, bool unwell);
+/* Which nodes Slurm takes out of service. nodes: of the members in their order, NULL at the end;
+ * members may have joined or gone since. */
+void exclude_unwell(struct leader *leader, char *const *nodes, const bool *unwell);
 /* "reclaim": the cloud takes the node away in a moment. */
 void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_object *msg);
 

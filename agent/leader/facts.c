@@ -146,6 +146,7 @@ void facts_drained(struct leader *leader, struct leader_member *m, json_object *
 {
     struct change_fact fact = fact_of(CHANGE_FACT_DRAINED, m, msg);
 
+    fact.completed = json_get_bool(msg, "completed", false);
     add_held(&fact, msg);
     post_fact(leader, fact);
 }

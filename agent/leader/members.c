@@ -53,7 +53,7 @@ void members_lose(struct leader *leader, struct leader_member *member, const cha
          * node of the base comes back. */
         if (!member->part->base)
             members_send_release(member, why);
-        member->link = NULL;
+        roster_unlink(leader, member);
         link_set_arg(link, &leader->nobody);
         link_close(link, why);
     }
@@ -237,6 +237,7 @@ static void read_former(json_object *msg, struct change_join *join)
         return;
     join->started = (int)number;
     join->live = json_get_bool(said, "live", false);
+    join->through = json_get_bool(said, "through", false);
     join->stateful = json_get_bool(said, "stateful", false);
     if (!json_get_int(said, "shape", 0, INT64_MAX, &join->signature))
         join->signature = 0;
@@ -383,7 +384,7 @@ void members_beat(struct leader *leader, struct leader_member *m, json_object *m
 
 void members_link_closed(struct leader *leader, struct leader_member *m, const char *why)
 {
-    m->link = NULL;
+    roster_unlink(leader, m);
     members_lose(leader, m, why);
 }
 

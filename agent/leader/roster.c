@@ -8,6 +8,7 @@
 struct roster {
     struct leader_member **members;
     int count, next_id;
+    bool any_gone; /* a member has no link */
 };
 
 /* ---- who they are ---------------------------------------------------------------------------- */
@@ -90,12 +91,21 @@ void roster_drop_newest(struct leader *leader)
     member_free(m);
 }
 
+void roster_unlink(struct leader *leader, struct leader_member *m)
+{
+    m->link = NULL;
+    leader->roster->any_gone = true;
+}
+
 /* Forget members that have gone, have no place in a world, and of which no output waits. */
 void roster_prune(struct leader *leader)
 {
     struct roster *roster = leader->roster;
     int kept = 0;
 
+    if (!roster->any_gone)
+        return;
+    roster->any_gone = false;
     for (int i = 0; i < roster->count; i++) {
         struct leader_member *m = roster->members[i];
 
@@ -103,6 +113,8 @@ void roster_prune(struct leader *leader)
             member_free(m);
         else
             roster->members[kept++] = m;
+        roster->any_gone = roster->any_gone ||
+                           (kept > 0 && roster->members[kept - 1]->link == NULL);
     }
     roster->count = kept;
 }

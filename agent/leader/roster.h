@@ -54,7 +54,9 @@ bool roster_is_own(const struct leader *leader, const struct leader_member *m);
 struct leader_member *roster_add(struct leader *leader, struct link *link);
 /* It was not to be: nobody has joined on its link. */
 void roster_drop_newest(struct leader *leader);
-/* Members that are gone are forgotten, if nothing waits for them. */
+/* Its link is closed, or is no longer its own. */
+void roster_unlink(struct leader *leader, struct leader_member *m);
+/* Members without a link are forgotten, if nothing waits for them. */
 void roster_prune(struct leader *leader);
 
 #endif

@@ -240,8 +240,8 @@ static void update(struct leader *leader, struct slurm_view *view)
              view->submissions == submit_count(leader))
         adopt(leader, view);
     slurm_look_take_base(leader, view);
-    for (int i = 0; view->unwell != NULL && view->nodes[i] != NULL; i++)
-        exclude_unwell(leader, view->nodes[i], view->unwell[i]);
+    if (view->unwell != NULL)
+        exclude_unwell(leader, view->nodes, view->unwell);
     planning_later(leader, 0);
 }
 

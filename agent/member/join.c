@@ -130,6 +130,8 @@ static void add_group(const struct member *m, json_object *join)
     json_object_object_add(said, "live",
                            json_object_new_boolean(m->seek.torn && workers_live(group->workers)));
     json_object_object_add(said, "stateful", json_object_new_boolean(group->stateful));
+    json_object_object_add(said, "through",
+                           json_object_new_boolean(workers_through(group->workers)));
     json_object_object_add(said, "shape",
                            json_object_new_int64((int64_t)workers_signature(group->workers)));
     json_object_object_add(said, "slowest", json_object_new_int64(workers_slowest(group->workers)));
@@ -323,7 +325,7 @@ static void leave_world(struct member *m)
     m->seek.torn = m->group != NULL && workers_live(m->group->workers);
     if (m->seek.torn)
         workers_tear(m->group->workers, "the leader is lost");
-    else if (m->group != NULL)
+    else if (m->group != NULL && !workers_through(m->group->workers))
         workers_stop(m->group->workers, SIGTERM, MEMBER_FATAL_GRACE);
     if (m->output.paused)
         member_pause_output(m, false);
@@ -512,8 +514,10 @@ void member_join_welcomed(struct member *m, json_object *msg)
     if (found)
         log_info("%s: joins the leader of term %d at %s", m->options->node, m->leader.term,
                  m->leader.address);
-    if (found && m->group != NULL && !json_get_bool(msg, "keep", false))
-        workers_stop(m->group->workers, SIGKILL, 0); /* the new leader's world cannot use them */
+    /* The new leader's world cannot use them. It has been told of those that are through. */
+    if (found && m->group != NULL && !json_get_bool(msg, "keep", false) &&
+        !workers_through(m->group->workers))
+        workers_stop(m->group->workers, SIGKILL, 0);
     m->leader.said_port = 0;
     m->leader.unwatched_said = false;
     remember(m);

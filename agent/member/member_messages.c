@@ -201,6 +201,8 @@ void member_send_drained(struct member *m, int started)
     json_object *msg = member_generation_message("drained", m->generation);
 
     json_object_object_add(msg, "started", json_object_new_int(started));
+    json_object_object_add(msg, "completed",
+                           json_object_new_boolean(m->completed == m->generation));
     member_send(m, msg);
 }
 

@@ -89,6 +89,17 @@ bool worker_is_early(const struct worker *w)
     return status_of(w).live && !event_read(w->event).finished;
 }
 
+bool workers_through(const struct workers *set)
+{
+    for (int i = 0; i < set->count; i++) {
+        const struct worker *w = &set->list[i];
+
+        if (w->ended ? w->code != 0 || w->signal != 0 : !event_read(w->event).finished)
+            return false;
+    }
+    return true;
+}
+
 bool workers_ask(const struct workers *set)
 {
     for (int i = 0; i < set->count; i++)

@@ -257,7 +257,10 @@ static void report(struct worker *w)
     struct worker_exit end = {.rank = w->rank, .code = w->code, .signal = w->signal};
 
     /* A worker that is told that its world is torn is to live on. */
-    end.told = w->stop_signal != 0 || (!set->torn && event_read(w->event).told);
+    /* … and one that ends well after its last boundary has not ended because of a signal. */
+    end.told = (w->stop_signal != 0 &&
+                !(w->code == 0 && w->signal == 0 && event_read(w->event).finished)) ||
+               (!set->torn && event_read(w->event).told);
     end.early = end.code == 0 && end.signal == 0 && !end.told && worker_is_early(w);
     end.local_rank = w->local_rank;
     if (w->failure.stage != 0 || w->spawn_error != 0)

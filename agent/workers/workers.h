@@ -177,6 +177,8 @@ uint64_t workers_step(const struct workers *workers);
 bool workers_progress(const struct workers *workers, struct event_progress *progress);
 /* Has that worker been given the event, at the step after which all stop? */
 bool workers_told(const struct workers *workers, int rank);
+/* Has each worker ended with 0, or passed its last boundary? Then they are ending by themselves. */
+bool workers_through(const struct workers *workers);
 int workers_running(const struct workers *workers);
 
 /* Stop or resume reading workers' output (back-pressure). */

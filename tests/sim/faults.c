@@ -6,6 +6,17 @@
 
 #define WORDS_MAX 6
 
+static struct training *subject = trainings; /* of the line */
+
+struct training *fault_subject(const char **line)
+{
+    bool second = strncmp(*line, "second ", 7) == 0 && training_count > 1;
+
+    *line += second ? 7 : 0;
+    subject = &trainings[second];
+    return subject;
+}
+
 /* ---- who is meant ---------------------------------------------------------------------------- */
 
 static struct host *agent_on(struct node *node)
@@ -21,7 +32,8 @@ static struct host *leader(void)
     struct host *found = NULL;
 
     for (struct host *host = host_list(); host != NULL; host = host->next)
-        if (host->base && host->term >= 0 && (found == NULL || host->term > found->term))
+        if (host->base && host->job == subject->base && host->restarts == host->job->restarts &&
+            host->term >= 0 && (found == NULL || host->term > found->term))
             found = host;
     return found;
 }
@@ -31,7 +43,8 @@ static struct job *newest_extension(void)
     struct job *found = NULL;
 
     for (struct job *job = slurm_jobs(); job != NULL; job = job->next)
-        if (!job->base && job->state == SLURM_RUNNING && job->preempted == 0)
+        if (!job->base && job->training == subject && job->state == SLURM_RUNNING &&
+            job->preempted == 0)
             found = job;
     return found;
 }
@@ -43,7 +56,7 @@ static struct node *any_node(void)
     for (int i = 0; i < node_count(); i++) {
         struct node *node = node_at((start + i) % node_count());
 
-        if (agent_on(node) != NULL)
+        if (agent_on(node) != NULL && agent_on(node)->job->training == subject)
             return node;
     }
     return NULL;
@@ -60,7 +73,7 @@ static struct node *node_of(const char *word)
         return newest_extension() != NULL ? newest_extension()->nodes[0] : NULL;
     if (strcmp(word, "base") == 0) {
         for (struct host *host = host_list(); host != NULL; host = host->next)
-            if (host->base && host != leads && !host->done)
+            if (host->base && host->job == subject->base && host != leads && !host->done)
                 return host->node;
         return NULL;
     }
@@ -86,16 +99,22 @@ const char *fault_target(const char *word)
 
 static void hurt(struct node *node)
 {
-    training.faults++;
-    if (node->job != NULL)
+    for (struct host *host = node->hosts; host != NULL; host = host->next_on_node)
+        host->job->training->faults++;
+    if (node->job != NULL) {
+        node->job->training->faults++;
         node->job->excused = true;
+    }
 }
 
-static void worker(struct node *node, const char *verb, const char *code)
+static void worker(struct node *node, const char *verb, const char *code, bool next)
 {
-    struct workers *set = workers_on(node);
+    struct workers *set = next ? node->sets : workers_on(node);
 
-    if (set == NULL || set->state >= SET_LEAVING)
+    if (set == NULL || set->state >= SET_LEAVING || (next && set->state > SET_AT_GATE))
+        return;
+    /* Before the first step of its life a worker may take any time. */
+    if (strcmp(verb, "hang") == 0 && set->slowest == 0)
         return;
     hurt(node);
     if (strcmp(verb, "kill") == 0)
@@ -147,11 +166,20 @@ static void whole_node(struct node *node, const char *verb)
         node->drained = strcmp(verb, "drain") == 0;
 }
 
-static struct job *job_of(const char *word)
+static struct job *first_extension(void)
 {
-    return strcmp(word, "last") == 0   ? newest_extension()
-           : strcmp(word, "base") == 0 ? invariants_expectation->base
-                                       : slurm_job((uint32_t)atoi(word));
+    for (struct job *job = slurm_jobs(); job != NULL; job = job->next)
+        if (!job->base && job->training == subject)
+            return job;
+    return NULL;
+}
+
+struct job *fault_job(const char *word)
+{
+    return strcmp(word, "last") == 0    ? newest_extension()
+           : strcmp(word, "first") == 0 ? first_extension()
+           : strcmp(word, "job") == 0   ? subject->base
+                                        : slurm_job((uint32_t)atoi(word));
 }
 
 static bool is_one_of(const char *word, const char *list)
@@ -166,7 +194,7 @@ static bool is_one_of(const char *word, const char *list)
 
 static bool do_to_job(char **words)
 {
-    struct job *job = job_of(words[1]);
+    struct job *job = fault_job(words[1]);
 
     if (job == NULL)
         return true;
@@ -175,6 +203,10 @@ static bool do_to_job(char **words)
                       words[2] != NULL ? (uint64_t)(atof(words[2]) * (double)SECOND) : 20 * SECOND);
     else if (strcmp(words[0], "cancel") == 0)
         slurm_cancel(job);
+    else if (strcmp(words[0], "requeue") == 0)
+        slurm_requeue(job);
+    else if (strcmp(words[0], "limit") == 0) /* so many seconds from now */
+        slurm_limit(job, clock_now() - job->started + (uint64_t)atoi(words[2]) * SECOND);
     else
         slurm_forget(job);
     return true;
@@ -199,12 +231,12 @@ static bool do_words(char **words)
             network_ask_resize(leader(), atoi(words[1]));
         return true;
     }
-    if (is_one_of(words[0], "preempt cancel forget"))
+    if (is_one_of(words[0], "preempt cancel requeue limit forget"))
         return do_to_job(words);
-    if (is_one_of(words[1], "worker agent") && words[2] != NULL) {
+    if (is_one_of(words[1], "worker newcomer agent") && words[2] != NULL) {
         node = node_of(words[2]);
-        if (node != NULL && strcmp(words[1], "worker") == 0)
-            worker(node, words[0], words[3]);
+        if (node != NULL && strcmp(words[1], "agent") != 0)
+            worker(node, words[0], words[3], strcmp(words[1], "newcomer") == 0);
         else if (node != NULL)
             agent(node, words[0]);
         return true;
@@ -222,11 +254,12 @@ bool fault_do(const char *line, char *text, size_t size)
     char copy[128], *words[WORDS_MAX + 1] = {NULL}, *rest = copy;
     int count = 0;
 
+    trace("----- %s", line);
+    fault_subject(&line);
     snprintf(copy, sizeof(copy), "%s", line);
     for (char *word; count < WORDS_MAX && (word = strsep(&rest, " \t")) != NULL;)
         if (word[0] != '\0')
             words[count++] = word;
-    trace("----- %s", line);
     if (do_words(words))
         return true;
     snprintf(text, size, "not understood: %s", line);

@@ -13,14 +13,16 @@ struct planned {
     uint64_t delay;
     char line[64], undo[64]; /* "": nothing is undone */
     uint64_t undo_after;
-    bool base, done;
+    bool base, second, done; /* second: it happens to the second job */
 };
 
 static struct planned planned[PLANNED_MAX];
 static int planned_count;
 static uint64_t seed_now;
-static bool begun;  /* the base has come together, and a world has begun */
-static bool ending; /* the training is through, or the leader has told its members to end */
+/* Of each job: the base has come together, and a world has begun. */
+static bool begun[TRAININGS_MAX];
+/* … the training is through, or the leader has told its members to end. */
+static bool ending[TRAININGS_MAX];
 
 /* ---- what happens ---------------------------------------------------------------------------- */
 
@@ -28,7 +30,7 @@ struct fault {
     const char *line, *undo;
     uint32_t undo_least, undo_most; /* tenths of a second */
     int weight;
-    bool base; /* one of the base is lost: once, if there are others */
+    bool base; /* one of the base is lost, or all of it: once, if there are others */
 };
 
 static const struct fault faults[] = {
@@ -58,6 +60,11 @@ static const struct fault faults[] = {
     {"cut leader", "heal @", 5, 400, 5, true},
     {"freeze leader", "thaw @", 5, 100, 3, true},
     {"freeze base", "thaw @", 5, 100, 2, true},
+    {"hang worker any", NULL, 0, 0, 4, false},
+    {"limit last 35", NULL, 0, 0, 3, false},
+    {"limit job 20", NULL, 0, 0, 2, true},
+    {"requeue job", NULL, 0, 0, 4, true},
+    {"cancel job", NULL, 0, 0, 2, true},
 };
 
 static const struct fault *draw_fault(bool may_lose_base)
@@ -128,8 +135,9 @@ static void plan_pair(uint64_t number)
     planned[2].delay += pause;
 }
 
-static void draw_plan(int base)
+static void draw_plan(const struct setup *s)
 {
+    int base = s->jobs[0].base;
     int count = 1 + (int)chance(chance_percent(70) ? 3 : 6);
     bool lost_base = base < 2;
 
@@ -142,6 +150,7 @@ static void draw_plan(int base)
         lost_base = lost_base || fault->base;
         draw_when(p);
         plan_fault(p, fault);
+        p->second = s->job_count > 1 && chance_percent(50) && !(fault->base && s->jobs[1].base < 2);
     }
     if (chance_percent(10)) {
         struct planned *p = &planned[planned_count++];
@@ -193,20 +202,24 @@ static void undo(void *arg)
 static void happen(void *arg)
 {
     struct planned *p = arg;
-    const char *back = p->undo;
-    char text[64], why[160];
+    const char *back = p->undo, *prefix = p->second ? "second " : "", *rest = prefix;
+    const struct training *t = fault_subject(&rest);
+    int job = (int)(t - trainings);
+    char text[64], line[80], why[160];
 
     /* Before all have joined there is nobody who could lead instead. An agent that is killed
-     * between
-     * "finish" and its end leaves nobody who could say how the job has ended. */
-    ending = ending || training.committed >= training.total;
-    if (p->base && !begun) {
+     * between "finish" and its end leaves nobody who could say how the job has ended. */
+    ending[job] = ending[job] || t->committed >= t->total;
+    if (p->base && !begun[job]) {
         clock_in(100 * MS, NULL, happen, p);
         return;
     }
-    if ((p->base && ending) || !name_target(p->line, &back, text, sizeof(text)))
+    if (strncmp(p->line, "hang", 4) == 0 && t->policy->hang_wait == 0)
+        return; /* nobody looks for that */
+    if ((p->base && ending[job]) || !name_target(p->line, &back, text, sizeof(text)))
         return;
-    if (!fault_do(p->line, why, sizeof(why)))
+    snprintf(line, sizeof(line), "%s%s", prefix, p->line);
+    if (!fault_do(line, why, sizeof(why)))
         sim_bug(__FILE__, __LINE__, why);
     if (back[0] != '\0')
         clock_in(p->undo_after, NULL, undo, strdup(back));
@@ -215,12 +228,15 @@ static void happen(void *arg)
 static void on_message(const struct host *from, const struct host *to, const char *type,
                        json_object *msg)
 {
+    struct training *t = from->job->training;
+    int job = (int)(t - trainings);
+
     invariants_message(from, to, type, msg);
-    begun = begun || strcmp(type, "stepping") == 0;
+    begun[job] = begun[job] || strcmp(type, "stepping") == 0;
     if (strcmp(type, "finish") == 0) {
-        ending = true;
+        ending[job] = true;
         /* Who is cut off then finds nobody when it is back. */
-        invariants_expectation->may_fail |= !network_reaches(from->node, to->node);
+        t->may_fail |= !network_reaches(from->node, to->node);
     }
     if (trace_on && strcmp(type, "beat") != 0)
         trace("%-5s -> %-5s %s", host_name(from), host_name(to),
@@ -237,38 +253,36 @@ static void on_message(const struct host *from, const struct host *to, const cha
 
 /* ---- the job --------------------------------------------------------------------------------- */
 
-static void draw_sizes(struct setup *s)
+static void draw_sizes(struct setup_job *j)
 {
     int more = 1 + (int)chance(4);
 
-    s->base = 1 + (int)chance(3);
+    j->base = 1 + (int)chance(3);
     switch (chance(5)) {
     case 0:
-        snprintf(s->sizes, sizeof(s->sizes), "%d:%d:2", s->base,
-                 s->base + 2 * (1 + (int)chance(2)));
+        snprintf(j->sizes, sizeof(j->sizes), "%d:%d:2", j->base,
+                 j->base + 2 * (1 + (int)chance(2)));
         break;
     case 1:
-        snprintf(s->sizes, sizeof(s->sizes), "%d,%d,%d", s->base, s->base + 1, s->base + 3);
+        snprintf(j->sizes, sizeof(j->sizes), "%d,%d,%d", j->base, j->base + 1, j->base + 3);
         break;
     default:
-        snprintf(s->sizes, sizeof(s->sizes), "%d:%d", s->base, s->base + more);
+        snprintf(j->sizes, sizeof(j->sizes), "%d:%d", j->base, j->base + more);
     }
-    s->nodes = s->base + 3 + (int)chance(4);
 }
 
-static void add_option(struct setup *s, const char *name, uint32_t value)
+static void add_option(struct setup_job *j, const char *name, uint32_t value)
 {
-    snprintf(s->options[s->option_count++], 64, "%s=%u", name, value);
+    snprintf(j->options[j->option_count++], 64, "%s=%u", name, value);
 }
 
-static void draw_setup(struct setup *s)
+static void draw_job(struct setup_job *j)
 {
-    struct training *t = &s->training;
+    struct training *t = &j->training;
 
-    setup_defaults(s);
-    draw_sizes(s);
-    snprintf(s->mode, sizeof(s->mode), "%s", chance_percent(55) ? "live" : "restart");
-    s->slots = chance_percent(80) ? 1 : 2;
+    draw_sizes(j);
+    snprintf(j->mode, sizeof(j->mode), "%s", chance_percent(55) ? "live" : "restart");
+    j->slots = chance_percent(80) ? 1 : 2;
     t->step = chance_between(200 * MS, 1500 * MS);
     t->total = (int64_t)(chance_between(10 * SECOND, 40 * SECOND) / t->step) + 3;
     t->exec = chance_between(20 * MS, 500 * MS);
@@ -276,15 +290,40 @@ static void draw_setup(struct setup *s)
     t->init = chance_between(10 * MS, 300 * MS);
     t->save = chance_between(20 * MS, 1 * SECOND);
     t->every = chance_percent(50) ? (int)chance(20) : 10;
-    t->gate = chance_percent(80) || strcmp(s->mode, "live") == 0;
+    t->gate = chance_percent(80) || strcmp(j->mode, "live") == 0;
+    t->early_start = chance_percent(90);
+    add_option(j, "grow-delay", chance(4));
+    add_option(j, "snooze", chance(3));
+    add_option(j, "fault-wait", 60);
+    if (chance_percent(30))
+        add_option(j, "hang-wait", 5 + chance(20));
+}
+
+/* Another one at once, which may take the first one's extensions. */
+static void draw_second(struct setup *s)
+{
+    struct setup_job *j = &s->jobs[s->job_count++];
+
+    *j = s->jobs[0];
+    j->option_count -= j->option_count > 6 ? 4 : 3;
+    draw_job(j);
+    j->priority = 1;
+    j->submitted = chance_percent(70) ? chance_between(1, 20 * SECOND) : 0;
+    s->nodes += j->submitted == 0 ? j->base : 0;
+}
+
+static void draw_setup(struct setup *s)
+{
+    setup_defaults(s);
+    draw_job(&s->jobs[0]);
+    s->nodes = s->jobs[0].base + 3 + (int)chance(4);
     s->network.delay_most = chance_between(300, 5 * MS);
     s->network.slow_percent = chance(5);
     s->network.slow_most = chance_between(10 * MS, 300 * MS);
     s->files_everywhere = chance_percent(70);
     s->slurm.grace = 15 + (int)chance(30);
-    add_option(s, "grow-delay", chance(4));
-    add_option(s, "snooze", chance(3));
-    add_option(s, "fault-wait", 60);
+    if (chance_percent(15))
+        draw_second(s);
 }
 
 static void draw_all(struct setup *s)
@@ -292,23 +331,28 @@ static void draw_all(struct setup *s)
     clock_begin(seed_now);
     draw_setup(s);
     if (seed_now < PAIRS_FROM) {
-        draw_plan(s->base);
+        draw_plan(s);
         return;
     }
-    s->base = 3;
-    snprintf(s->sizes, sizeof(s->sizes), "3:6");
+    s->job_count = 1;
+    s->jobs[0].base = 3;
+    snprintf(s->jobs[0].sizes, sizeof(s->jobs[0].sizes), "3:6");
     s->nodes = 8;
     plan_pair(seed_now - PAIRS_FROM);
 }
 
 static void say_setup(const struct setup *s)
 {
-    trace("seed %llu: %d nodes, base %d, sizes %s, mode %s, %lld steps of %llu ms",
-          (unsigned long long)seed_now, s->nodes, s->base, s->sizes, s->mode,
-          (long long)s->training.total, (unsigned long long)(s->training.step / MS));
+    for (int i = 0; i < s->job_count; i++) {
+        const struct setup_job *j = &s->jobs[i];
+
+        trace("seed %llu: %d nodes, base %d, sizes %s, mode %s, %lld steps of %llu ms",
+              (unsigned long long)seed_now, s->nodes, j->base, j->sizes, j->mode,
+              (long long)j->training.total, (unsigned long long)(j->training.step / MS));
+    }
     for (int i = 0; i < planned_count; i++)
-        trace("planned: %s, %.3f s after %s %d; %s", planned[i].line,
-              (double)planned[i].delay / (double)SECOND,
+        trace("planned: %s%s, %.3f s after %s %d; %s", planned[i].second ? "second " : "",
+              planned[i].line, (double)planned[i].delay / (double)SECOND,
               planned[i].type != NULL ? planned[i].type : "start", planned[i].wanted,
               planned[i].undo);
 }
@@ -318,15 +362,20 @@ int history_run(uint64_t seed, char *why, size_t size)
     struct setup setup;
 
     seed_now = seed;
-    begun = ending = false;
+    memset(begun, 0, sizeof(begun));
+    memset(ending, 0, sizeof(ending));
     draw_all(&setup);
     network_watch = on_message;
     kernel_history = NULL;
+    kernel_said = NULL;
     say_setup(&setup);
     setup_start(&setup, seed ^ UINT64_C(0x5bd1e995));
-    for (int i = 0; i < planned_count; i++)
+    for (int i = 0; i < planned_count; i++) {
         if (planned[i].type == NULL)
             clock_in(planned[i].delay, NULL, happen, &planned[i]);
+        /* The nodes that could replace a lost one of the base go to the other job. */
+        trainings[0].may_fail |= training_count > 1 && planned[i].base && !planned[i].second;
+    }
     setup_finish(LIMIT);
     snprintf(why, size, "%s", violation_text());
     return why[0] != '\0' ? -1 : 0;

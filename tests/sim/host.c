@@ -115,9 +115,9 @@ static void describe(struct host *host)
     host->agent_options = o;
     o->lead = (struct leader_options){
         .job = base->id,
-        .restarts = base->restarts,
+        .restarts = host->restarts_of_base,
         .conf = setup_conf,
-        .policy = setup_policy,
+        .policy = host->job->training->policy,
         .argv = (char *const *)command,
         .env = (char *const *)environment,
         .program = "/nowhere/elasticrun",
@@ -126,9 +126,9 @@ static void describe(struct host *host)
         .node = host->node->name,
         .nodeid = host->nodeid,
         .base_nodes = base->count,
-        .slots = setup_now->slots,
-        .early_start = true,
-        .mode = training.mode,
+        .slots = host->job->training->slots,
+        .early_start = host->job->training->early_start,
+        .mode = host->job->training->mode,
     };
     o->member = (struct member_options){
         .node = host->node->name,
@@ -136,9 +136,9 @@ static void describe(struct host *host)
         .restarts = host->job->restarts,
         .nodeid = host->nodeid,
         .base = host->base,
-        .slots = setup_now->slots,
+        .slots = host->job->training->slots,
         .base_job = base->id,
-        .base_restarts = base->restarts,
+        .base_restarts = host->restarts_of_base,
         .address = base->nodes[0]->name,
         .connect_timeout_ms = host->base ? BASE_CONNECT_MS : EXTENSION_CONNECT_MS,
         .conf = setup_conf,
@@ -179,7 +179,8 @@ static void begin(void *arg)
     struct host *host = arg;
     struct error err = {""};
 
-    if (host->job->state != SLURM_RUNNING) { /* no step of a job that is ending begins */
+    if (host->job->state != SLURM_RUNNING &&
+        (host->base || setup_now->slurm.slow != SLOW_AGENT)) { /* no step of it begins any more */
         clock_in(0, NULL, never_began, host);
         return;
     }
@@ -199,6 +200,7 @@ struct host *host_start(struct node *node, struct job *job, int nodeid,
                         struct agent_handover *handover)
 {
     struct host *host = calloc(1, sizeof(*host));
+    bool slow = !job->base && setup_now->slurm.slow != SLOW_NOTHING;
 
     MUST(host != NULL);
     host->loop.data = host;
@@ -206,6 +208,7 @@ struct host *host_start(struct node *node, struct job *job, int nodeid,
     host->node = node;
     host->job = job;
     host->restarts = job->restarts;
+    host->restarts_of_base = job->base ? job->restarts : job->of_restarts;
     host->nodeid = nodeid;
     host->base = job->base;
     host->handover = handover;
@@ -215,7 +218,8 @@ struct host *host_start(struct node *node, struct job *job, int nodeid,
     node->hosts = host;
     host->next = hosts;
     hosts = host;
-    clock_in(chance_between(5 * MS, 300 * MS), host, begin, host);
+    clock_in(chance_between(5 * MS, 300 * MS) + (slow ? setup_now->slurm.slow_time : 0), host,
+             begin, host);
     return host;
 }
 
@@ -278,7 +282,6 @@ void host_kill(struct host *host)
         MUST((again = calloc(1, sizeof(*again))) != NULL);
         *again = (struct again){host->node, host->job, host->restarts, host->nodeid,
                                 host->handover};
-        host->job->watched++;
         host->handover = NULL; /* its task has not ended */
         clock_in((uint64_t)setup_now->heartbeat * SECOND, NULL, start_again, again);
     }

@@ -7,23 +7,6 @@
 #define LEFT_BEHIND (15 * SECOND)
 #define MARGIN      (1 * SECOND) /* what Slurm has asked back is free so long after a step */
 
-static struct expectation expected;
-struct expectation *const invariants_expectation = &expected;
-
-static struct {
-    const struct host *leader; /* that acted last */
-    int term;
-    int run_to_generation;
-    int64_t run_to;
-} acts;
-
-void invariants_begin(const struct expectation *expectation)
-{
-    expected = *expectation;
-    memset(&acts, 0, sizeof(acts));
-    acts.term = -1;
-}
-
 /* ---- who leads ------------------------------------------------------------------------------- */
 
 static bool is_act(const char *type)
@@ -46,119 +29,147 @@ static void note_term(const struct host *from, const char *type, json_object *ms
 }
 
 /* "start" and "next" begin a world: nobody does so when a later term has begun one. */
-static void check_leader(const struct host *from, const char *type)
+static void check_leader(struct training *t, const struct host *from, const char *type)
 {
     bool begins = strcmp(type, "start") == 0 || strcmp(type, "next") == 0 ||
                   strcmp(type, "run_to") == 0;
 
-    if (begins && from->term < acts.term)
+    if (begins && from->term < t->acts.term)
         violation("%s, leader of term %d, sends %s after %s has led term %d", host_name(from),
-                  from->term, type, host_name(acts.leader), acts.term);
-    if (begins && from->term == acts.term && acts.leader != NULL && acts.leader != from)
-        violation("%s and %s both lead term %d", host_name(from), host_name(acts.leader),
+                  from->term, type, host_name(t->acts.leader), t->acts.term);
+    if (begins && from->term == t->acts.term && t->acts.leader != NULL && t->acts.leader != from)
+        violation("%s and %s both lead term %d", host_name(from), host_name(t->acts.leader),
                   from->term);
-    if (begins && from->term >= acts.term) {
-        acts.term = from->term;
-        acts.leader = from;
+    if (begins && from->term >= t->acts.term) {
+        t->acts.term = from->term;
+        t->acts.leader = from;
     }
 }
 
 /* All are told the same step. */
-static void check_step(json_object *msg)
+static void check_step(struct training *t, json_object *msg)
 {
     int64_t generation = 0, step = 0;
 
     json_get_int(msg, "gen", 0, INT32_MAX, &generation);
     json_get_int(msg, "step", 0, INT64_MAX, &step);
-    if (generation == acts.run_to_generation && step != acts.run_to)
+    if (generation == t->acts.run_to_generation && step != t->acts.run_to)
         violation("generation %d is told to run to step %lld, and to step %lld", (int)generation,
-                  (long long)acts.run_to, (long long)step);
-    acts.run_to_generation = (int)generation;
-    acts.run_to = step;
+                  (long long)t->acts.run_to, (long long)step);
+    t->acts.run_to_generation = (int)generation;
+    t->acts.run_to = step;
+}
+
+/* Of an incarnation that has ended since? */
+static bool is_former(const struct host *host)
+{
+    return host->restarts_of_base != host->job->training->base->restarts;
 }
 
 void invariants_message(const struct host *from, const struct host *to, const char *type,
                         json_object *msg)
 {
-    (void)to;
+    struct training *t = from->job->training;
+
+    if (to->job->training != t)
+        violation("%s of job %u sends %s to %s of job %u", host_name(from), from->job->id, type,
+                  host_name(to), to->job->id);
     note_term(from, type, msg);
-    if (!is_act(type))
+    if (!is_act(type) || is_former(from))
         return;
-    check_leader(from, type);
+    check_leader(t, from, type);
     if (strcmp(type, "run_to") == 0)
-        check_step(msg);
+        check_step(t, msg);
 }
 
 /* ---- worlds ---------------------------------------------------------------------------------- */
 
+/* No node works for two jobs, however late one of them leaves it. */
+void invariants_started(struct workers *set)
+{
+    for (const struct workers *each = set->host->node->sets; each != NULL;
+         each = each->next_on_node)
+        if (each->training != set->training && each->state != SET_ENDED)
+            violation("node %s has workers of job %u, and starts some of job %u",
+                      set->host->node->name, each->host->job->id, set->host->job->id);
+}
+
 void invariants_entered(struct workers *set)
 {
     struct job *job = set->host->job;
+    const struct node *node = set->host->node;
 
     /* A change was under way that did not know of it: that world makes a step first. */
     if (job->leave_due != NEVER)
-        job->leave_due += training.init + 2 * training.step;
-    for (const struct workers *each = set->host->node->sets; each != NULL;
-         each = each->next_on_node)
+        job->leave_due += set->training->init + 2 * set->training->step;
+    for (const struct workers *each = node->sets; each != NULL; each = each->next_on_node)
         if (each != set && each->state >= SET_MEETING && each->state < SET_LEAVING)
-            violation("node %s is in generation %d and in generation %d", set->host->node->name,
-                      each->generation, set->generation);
+            violation("node %s is in generation %d of job %u and in generation %d of job %u",
+                      node->name, each->generation, each->host->job->id, set->generation, job->id);
+    if (node->job != NULL && node->job != job)
+        violation("node %s is in generation %d of job %u, and Slurm has given it to job %u",
+                  node->name, set->generation, job->id, node->job->id);
 }
 
-void invariants_formed(int generation, const char *kind, int nodes, int64_t base, int64_t best,
-                       bool live)
+void invariants_formed(struct training *t, int generation, const char *kind, int nodes,
+                       int64_t base, int64_t best)
 {
-    int64_t lost = training.committed - base;
+    int64_t lost = t->committed - base;
 
-    trace("world %d of %d node%s begins after step %lld (%s)", generation, nodes,
-          nodes == 1 ? "" : "s", (long long)base, kind);
-    if (!sizes_allowed(expected.sizes, nodes))
+    trace("job %u: world %d of %d node%s begins after step %lld (%s)", t->base->id, generation,
+          nodes, nodes == 1 ? "" : "s", (long long)base, kind);
+    if (!sizes_allowed(&t->policy->sizes, nodes))
         violation("generation %d has %d nodes, which is not an allowed size", generation, nodes);
-    if (generation <= training.newest)
-        violation("generation %d begins after generation %d", generation, training.newest);
+    /* A node that stood still hears later that its world is over. */
+    if (generation < t->newest && t->faults > 0 && clock_now() <= t->newest_at + LEFT_BEHIND)
+        return;
+    if (generation <= t->newest)
+        violation("generation %d begins after generation %d", generation, t->newest);
     /* Who has not passed its first boundary when it is held is told to leave at once. */
-    if (training.faults == 0 && lost != 0 && (lost > 1 || training.made > 1))
+    if (t->faults == 0 && t->committed < t->total && lost != 0 && (lost > 1 || t->made > 1))
         violation("generation %d begins after step %lld, and step %lld had been made; nothing has "
                   "failed",
-                  generation, (long long)base, (long long)training.committed);
-    if (live && best >= 0 && lost > 1)
+                  generation, (long long)base, (long long)t->committed);
+    /* All that have a newer state may be lost, if each of them has had a fault. */
+    if (t->live && best >= 0 && lost > 1 && t->faults <= t->size)
         violation("generation %d begins after step %lld, and step %lld had been made", generation,
-                  (long long)base, (long long)training.committed);
-    if (base < training.checkpoint && best < 0)
+                  (long long)base, (long long)t->committed);
+    if (base < t->checkpoint && best < 0)
         violation("generation %d begins after step %lld, and a checkpoint has step %lld",
-                  generation, (long long)base, (long long)training.checkpoint);
+                  generation, (long long)base, (long long)t->checkpoint);
     if (lost > 0) { /* and is to be: all that had made these steps is gone */
-        training.repeated += lost;
-        training.committed = base;
+        t->repeated += lost;
+        t->committed = base;
     }
-    training.newest = generation;
-    training.newest_at = clock_now();
-    training.made = 0;
-    training.size = nodes;
-    training.progress = clock_now();
+    t->newest = generation;
+    t->newest_at = clock_now();
+    t->made = 0;
+    t->size = nodes;
+    snprintf(t->worlds + strlen(t->worlds), sizeof(t->worlds) - strlen(t->worlds), "%s%d",
+             t->worlds[0] != '\0' ? "," : "", nodes);
+    t->progress = clock_now();
 }
 
-void invariants_committed(int generation, int nodes, int64_t step)
+void invariants_committed(struct training *t, uint32_t restarts, int generation, int64_t step)
 {
-    (void)nodes;
-    if (generation < training.newest) {
+    if (generation < t->newest || restarts < t->base->restarts) {
         /* The workers of an agent that is stopped, or cut off, hear of it later. */
-        if (clock_now() > training.newest_at + LEFT_BEHIND)
+        if (clock_now() > t->newest_at + LEFT_BEHIND)
             violation("generation %d makes step %lld, and generation %d has begun", generation,
-                      (long long)step, training.newest);
+                      (long long)step, t->newest);
         return;
     }
-    training.made++;
-    if (step <= training.committed) {
-        training.repeated++;
+    t->made++;
+    if (step <= t->committed) {
+        t->repeated++;
         return;
     }
-    if (step != training.committed + 1)
-        violation("step %lld follows step %lld", (long long)step, (long long)training.committed);
-    training.committed = step;
-    training.progress = clock_now();
-    if (step == training.total)
-        trace("the last step is made");
+    if (step != t->committed + 1)
+        violation("step %lld follows step %lld", (long long)step, (long long)t->committed);
+    t->committed = step;
+    t->progress = clock_now();
+    if (step == t->total)
+        trace("job %u: the last step is made", t->base->id);
 }
 
 /* ---- what Slurm wants back ------------------------------------------------------------------- */
@@ -168,56 +179,75 @@ void invariants_asked_back(struct job *job)
     const struct workers *set = job->count > 0 ? workers_on(job->nodes[0]) : NULL;
 
     /* A world that has not made a step may make its first before it is changed. */
-    if (training.faults > 0 || set == NULL || set->state != SET_STEPPING || set->held ||
+    if (job->training->faults > 0 || set == NULL || set->state != SET_STEPPING || set->held ||
         set->word < 1)
         return;
     for (const struct job *other = slurm_jobs(); other != NULL; other = other->next)
-        if (other != job && other->state == SLURM_RUNNING && other->preempted != 0)
+        if (other != job && other->training == job->training && other->state == SLURM_RUNNING &&
+            other->preempted != 0)
             return; /* the change for that one is under way */
-    job->leave_due = clock_now() + training.step + MARGIN;
+    job->leave_due = clock_now() + job->training->step + MARGIN;
 }
 
 void invariants_node_free(struct job *job)
 {
+    const struct training *t = job->training;
     uint64_t due = job->leave_due;
 
-    if (due == NEVER || job->excused || training.faults > 0)
+    if (due == NEVER || job->excused || t->faults > 0)
         return;
-    if (training.longest_save_until > job->preempted)
-        due = training.longest_save_until + training.leave + MARGIN;
+    if (t->longest_save_until > job->preempted)
+        due = t->longest_save_until + t->leave + MARGIN;
     if (clock_now() > due)
         violation("job %u has left %.1f s after it was asked to, a step takes %.1f s", job->id,
                   (double)(clock_now() - job->preempted) / (double)SECOND,
-                  (double)training.step / (double)SECOND);
+                  (double)t->step / (double)SECOND);
 }
 
 /* ---- what has to go on, and to end ----------------------------------------------------------- */
 
+static void look_at(const struct training *t)
+{
+    if (t->base != NULL && t->base->state == SLURM_RUNNING && !t->may_wait &&
+        t->committed < t->total && clock_now() > t->progress + t->patience)
+        violation("job %u: no step has been made for %.0f s", t->base->id,
+                  (double)(clock_now() - t->progress) / (double)SECOND);
+}
+
 void invariants_look(void)
 {
-    if (expected.base->state != SLURM_RUNNING || expected.may_wait)
-        return;
-    if (training.committed < training.total && clock_now() > training.progress + expected.patience)
-        violation("no step has been made for %.0f s",
-                  (double)(clock_now() - training.progress) / (double)SECOND);
+    for (int i = 0; i < training_count; i++)
+        look_at(&trainings[i]);
     for (const struct host *host = host_list(); host != NULL; host = host->next)
-        if (host->done && host->state == HOST_RUNNING && clock_now() > host->done_at + 30 * SECOND)
+        if (host->done && host->state == HOST_RUNNING && !host->job->training->may_wait &&
+            clock_now() > host->done_at + 30 * SECOND)
             violation("%s is through, and something of it still waits", host_name(host));
+}
+
+static void look_at_end(const struct training *t)
+{
+    const struct job *base = t->base;
+
+    if (base == NULL || base->state != SLURM_ENDED) {
+        violation("job %u has not ended", base != NULL ? base->id : 0);
+        return;
+    }
+    if (base->code == 0 && t->committed < t->total && strcmp(base->state_name, "COMPLETED") == 0)
+        violation("job %u ends well after step %lld of %lld", base->id, (long long)t->committed,
+                  (long long)t->total);
+    if (t->faults == 0 && t->aware && strcmp(base->state_name, "COMPLETED") != 0 && !t->may_fail &&
+        t->committed < t->total && t->checkpoint < t->committed &&
+        (t->committed - t->checkpoint > 1 || t->made > 1))
+        violation("job %u ends after step %lld, and a checkpoint has step %lld", base->id,
+                  (long long)t->committed, (long long)t->checkpoint);
+    if (base->code != 0 && !t->may_fail && strcmp(base->state_name, "FAILED") == 0)
+        violation("job %u ends with %d", base->id, base->code);
 }
 
 void invariants_end(void)
 {
-    const struct job *base = expected.base;
-
-    if (base->state != SLURM_ENDED) {
-        violation("the job has not ended");
-        return;
-    }
-    if (base->code == 0 && training.committed < training.total)
-        violation("the job ends well after step %lld of %lld", (long long)training.committed,
-                  (long long)training.total);
-    if (base->code != 0 && !expected.may_fail)
-        violation("the job ends with %d", base->code);
+    for (int i = 0; i < training_count; i++)
+        look_at_end(&trainings[i]);
     for (const struct job *job = slurm_jobs(); job != NULL; job = job->next)
         if (!job->base && job->state != SLURM_ENDED)
             violation("extension job %u is left (%s)", job->id, job->state_name);

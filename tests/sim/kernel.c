@@ -31,17 +31,15 @@ static struct {
     bool files_everywhere;
     struct term_made made[TERMS_MAX];
     int made_count;
-    char *generation; /* generation.json */
 } files;
 
 void (*kernel_history)(struct job *job, const char *line);
+void (*kernel_said)(const char *line);
 
 void kernel_begin(bool files_everywhere)
 {
     files.files_everywhere = files_everywhere;
     files.made_count = 0;
-    free(files.generation);
-    files.generation = NULL;
 }
 
 /* The file server stands where Slurm's controller does. */
@@ -286,13 +284,15 @@ void reclaim_destroy(struct reclaim *reclaim, void (*closed)(void *arg))
 
 int file_replace(const char *path, const void *data, size_t len, mode_t mode, struct error *err)
 {
+    char **file = &host_now->job->training->world_file;
+
     (void)mode;
     if (!has_files(host_now->node))
         return error_set(err, "%s: Input/output error", path);
     if (strstr(path, "generation.json") == NULL)
         return 0;
-    free(files.generation);
-    files.generation = strndup(data, len);
+    free(*file);
+    *file = strndup(data, len);
     return 0;
 }
 
@@ -308,13 +308,15 @@ int file_append(const char *path, const char *line, struct error *err)
 
 char *file_read(const char *path, size_t max, size_t *len, struct error *err)
 {
+    const char *file = host_now->job->training->world_file;
+
     (void)max;
-    if (strstr(path, "generation.json") == NULL || files.generation == NULL) {
+    if (strstr(path, "generation.json") == NULL || file == NULL) {
         error_set(err, "%s: No such file or directory", path);
         return NULL;
     }
-    *len = strlen(files.generation);
-    return strdup(files.generation);
+    *len = strlen(file);
+    return strdup(file);
 }
 
 /* ---- terms ----------------------------------------------------------------------------------- */
@@ -399,9 +401,11 @@ static void __attribute__((format(printf, 2, 0))) say(const char *kind, const ch
 {
     char text[1024];
 
-    if (!trace_on)
+    if (!trace_on && kernel_said == NULL)
         return;
     vsnprintf(text, sizeof(text), fmt, ap);
+    if (kernel_said != NULL)
+        kernel_said(text);
     trace("%-5s %s%s", host_name(host_now), kind, text);
 }
 

@@ -38,7 +38,7 @@ static bool reach(int generation)
 {
     uint64_t until = clock_now() + LIMIT;
 
-    while (training.newest < generation)
+    while (trainings[0].newest < generation)
         if (violation_text()[0] != '\0' || !clock_step(until))
             return false;
     return true;
@@ -68,11 +68,11 @@ int scale_run(int agents)
 
     setup_defaults(&setup);
     setup.nodes = agents + 1;
-    setup.base = agents;
-    snprintf(setup.sizes, sizeof(setup.sizes), "%d:%d", agents, agents + 1);
-    setup.training.total = 1000000;
-    setup.training.step = 2 * SECOND;
-    setup.training.every = 0;
+    setup.jobs[0].base = agents;
+    snprintf(setup.jobs[0].sizes, sizeof(setup.jobs[0].sizes), "%d:%d", agents, agents + 1);
+    setup.jobs[0].training.total = 1000000;
+    setup.jobs[0].training.step = 2 * SECOND;
+    setup.jobs[0].training.every = 0;
     setup.network = (struct network_options){.delay_least = MS, .delay_most = MS};
     network_watch = on_message;
     held_at = 0;

@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Scenarios: files with a line for each thing that happens, or is expected (README.md). */
+/* Scenarios: files with a line for each thing that happens, or is expected. "_" stands for a space
+ * within a word.
+ *
+ *   preempt last, crash n1, …   something happens (faults.c)
+ *   cancel JOB, limit JOB 50 …  JOB: first or last (extension), job (the base), or a number; its
+ *                               time ends 50 s from now
+ *   reserve 720 300             in 720 s a rigid job has all idle nodes, for 300 s
+ *   slow srun 20                a setting: extensions are slow at prolog, srun or agent
+ *   wait WHAT within 60         until it holds, as in holds(): size 4, step 20, state first RUNNING
+ *   expect WHAT                 it holds now
+ *   unsent TYPE FROM TO         no such message has been sent since the last wait began
+ *   second …                    about a second job, like the first one but for its own settings
+ *   may                         anything may follow
+ *   end 143                     the job ends, with that exit status */
 #include <errno.h>
 
 #include "tests/sim/sim.h"
@@ -17,7 +30,8 @@ static struct {
     bool started, ended;
     struct sent sent[SENT_MAX]; /* since the last wait began */
     int sent_count;
-    char history[4096];
+    char history[16384], said[65536];
+    struct training *subject; /* of the line */
 } it;
 
 /* ---- what is seen ---------------------------------------------------------------------------- */
@@ -46,6 +60,24 @@ static void on_history(struct job *job, const char *line)
     snprintf(it.history + used, sizeof(it.history) - used, "%s\n", line);
 }
 
+static void on_said(const char *line)
+{
+    size_t used = strlen(it.said);
+
+    snprintf(it.said + used, sizeof(it.said) - used, "%s\n", line);
+}
+
+/* A word of a scenario has no space: "_" stands for one. */
+static bool contains(const char *text, const char *word)
+{
+    char copy[128];
+
+    snprintf(copy, sizeof(copy), "%s", word);
+    for (char *at = copy; (at = strchr(at, '_')) != NULL;)
+        *at = ' ';
+    return strstr(text, copy) != NULL;
+}
+
 static bool was_sent(char **words)
 {
     for (int i = 0; i < it.sent_count && i < SENT_MAX; i++) {
@@ -59,26 +91,73 @@ static bool was_sent(char **words)
     return false;
 }
 
+static int count_sent(const char *type)
+{
+    int count = 0;
+
+    for (int i = 0; i < it.sent_count && i < SENT_MAX; i++)
+        count += strcmp(it.sent[i].type, type) == 0;
+    return count;
+}
+
+static int count_pending(void)
+{
+    int count = 0;
+
+    for (const struct job *job = slurm_jobs(); job != NULL; job = job->next)
+        count += !job->base && job->training == it.subject && job->state == SLURM_PENDING;
+    return count;
+}
+
+/* JOB STATE, and JOB LEAST MOST of its time limit in minutes. */
+static bool is_job(char **words)
+{
+    const struct job *job = fault_job(words[1]);
+    uint64_t minutes = job != NULL ? job->limit / (60 * SECOND) : 0;
+
+    if (job == NULL || words[2] == NULL)
+        return false;
+    if (strcmp(words[0], "state") == 0)
+        return strcmp(job->state_name, words[2]) == 0;
+    return words[3] != NULL && minutes >= (uint64_t)atoi(words[2]) &&
+           minutes <= (uint64_t)atoi(words[3]);
+}
+
 static bool holds(char **words)
 {
+    const struct training *t = it.subject;
     int64_t number = words[1] != NULL ? atoll(words[1]) : 0;
 
     if (strcmp(words[0], "size") == 0)
-        return training.size == number;
+        return t->size == number;
     if (strcmp(words[0], "step") == 0)
-        return training.committed >= number;
+        return t->committed >= number;
     if (strcmp(words[0], "generation") == 0)
-        return training.newest >= number;
+        return t->newest >= number;
     if (strcmp(words[0], "sent") == 0 && words[1] != NULL)
         return was_sent(words + 1);
     if (strcmp(words[0], "history") == 0 && words[1] != NULL)
-        return strstr(it.history, words[1]) != NULL;
+        return contains(it.history, words[1]);
+    if (strcmp(words[0], "said") == 0 && words[1] != NULL)
+        return contains(it.said, words[1]);
+    if (strcmp(words[0], "worlds") == 0 && words[1] != NULL)
+        return strcmp(t->worlds, words[1]) == 0;
+    if (strcmp(words[0], "saved") == 0)
+        return t->checkpoint == t->committed;
+    if (strcmp(words[0], "pending") == 0)
+        return count_pending() == number;
+    if (strcmp(words[0], "incarnation") == 0)
+        return t->base->restarts == number;
+    if ((strcmp(words[0], "state") == 0 || strcmp(words[0], "limit") == 0) && words[1] != NULL)
+        return is_job(words);
+    if (strcmp(words[0], "times") == 0 && words[1] != NULL && words[2] != NULL)
+        return count_sent(words[1]) == atoi(words[2]);
     if (strcmp(words[0], "repeated") == 0)
-        return training.repeated <= number;
+        return t->repeated <= number;
     if (strcmp(words[0], "idle") == 0 && node_named(words[1]) != NULL)
         return node_named(words[1])->hosts == NULL;
     if (strcmp(words[0], "ended") == 0)
-        return invariants_expectation->base->state == SLURM_ENDED;
+        return t->base->state == SLURM_ENDED;
     return false;
 }
 
@@ -134,8 +213,22 @@ static uint64_t within(char **words)
     return limit;
 }
 
+/* What each extension is slow at, and for how long. */
+static bool set_slow(char **words)
+{
+    static const char *const names[] = {"nothing", "prolog", "srun", "agent"};
+
+    it.setup.slurm.slow_time = seconds(words[2]);
+    for (int i = 0; i < 4; i++)
+        if (strcmp(words[1], names[i]) == 0) {
+            it.setup.slurm.slow = (enum slurm_slow)i;
+            return true;
+        }
+    return false;
+}
+
 /* Before the start. False: not a line about that. */
-static bool set_up(char **words)
+static bool set_up(char **words, struct setup_job *j)
 {
     struct setup *s = &it.setup;
     const struct {
@@ -144,18 +237,23 @@ static bool set_up(char **words)
         uint64_t *time;
     } table[] = {
         {"nodes", &s->nodes, NULL},
-        {"base", &s->base, NULL},
-        {"slots", &s->slots, NULL},
+        {"base", &j->base, NULL},
+        {"slots", &j->slots, NULL},
         {"heartbeat", &s->heartbeat, NULL},
-        {"every", &s->training.every, NULL},
+        {"every", &j->training.every, NULL},
         {"grace", &s->slurm.grace, NULL},
         {"max-pending", &s->max_pending, NULL},
         {"newcomer-timeout", &s->newcomer_timeout, NULL},
-        {"step", NULL, &s->training.step},
-        {"exec", NULL, &s->training.exec},
-        {"load", NULL, &s->training.load},
-        {"init", NULL, &s->training.init},
-        {"save", NULL, &s->training.save},
+        {"step", NULL, &j->training.step},
+        {"exec", NULL, &j->training.exec},
+        {"load", NULL, &j->training.load},
+        {"init", NULL, &j->training.init},
+        {"save", NULL, &j->training.save},
+        {"leave", NULL, &j->training.leave},
+        {"limit", NULL, &j->limit},
+        {"submitted", NULL, &j->submitted},
+        {"priority", &j->priority, NULL},
+        {"down-after", &s->slurm.down_after, NULL},
     };
 
     if (words[1] == NULL)
@@ -170,17 +268,21 @@ static bool set_up(char **words)
         return true;
     }
     if (strcmp(words[0], "sizes") == 0)
-        snprintf(s->sizes, sizeof(s->sizes), "%s", words[1]);
+        snprintf(j->sizes, sizeof(j->sizes), "%s", words[1]);
     else if (strcmp(words[0], "mode") == 0)
-        snprintf(s->mode, sizeof(s->mode), "%s", words[1]);
+        snprintf(j->mode, sizeof(j->mode), "%s", words[1]);
     else if (strcmp(words[0], "steps") == 0)
-        s->training.total = atoll(words[1]);
+        j->training.total = atoll(words[1]);
     else if (strcmp(words[0], "option") == 0)
-        snprintf(s->options[s->option_count++], 64, "%s", words[1]);
+        snprintf(j->options[j->option_count++], 64, "%s", words[1]);
+    else if (strcmp(words[0], "early-start") == 0)
+        j->training.early_start = strcmp(words[1], "no") != 0;
+    else if (strcmp(words[0], "slow") == 0 && words[2] != NULL)
+        return set_slow(words);
     else if (strcmp(words[0], "script") == 0 && strcmp(words[1], "unaware") == 0)
-        s->training.aware = s->training.gate = false;
+        j->training.aware = j->training.gate = false;
     else if (strcmp(words[0], "script") == 0 && strcmp(words[1], "gateless") == 0)
-        s->training.gate = false;
+        j->training.gate = false;
     else
         return false;
     return true;
@@ -188,24 +290,44 @@ static bool set_up(char **words)
 
 static int finish(char **words, char *why, size_t size, const char *line)
 {
-    invariants_expectation->may_fail = words[1] != NULL && strcmp(words[1], "0") != 0;
+    it.subject->may_fail |= words[1] != NULL && strcmp(words[1], "0") != 0;
     setup_finish(LIMIT);
     it.ended = true;
     if (violation_text()[0] != '\0' ||
-        (words[1] != NULL && invariants_expectation->base->code != atoi(words[1])))
+        (words[1] != NULL && it.subject->base->code != atoi(words[1])))
         return fail(why, size, line);
     return 0;
 }
 
+/* "second …" is about another job, like the first one but for that. */
+static struct setup_job *job_of(char ***words)
+{
+    struct setup *s = &it.setup;
+
+    if (strcmp((*words)[0], "second") != 0 || (*words)[1] == NULL)
+        return &s->jobs[0];
+    ++*words;
+    if (s->job_count == 1)
+        s->jobs[s->job_count++] = s->jobs[0];
+    return &s->jobs[1];
+}
+
 static int carry_out(char **words, uint64_t seed, const char *line, char *why, size_t size)
 {
+    const char *rest = line;
+
     if (!it.started && strcmp(words[0], "start") == 0) {
         setup_start(&it.setup, seed);
         it.started = true;
         return 0;
     }
-    if (!it.started)
-        return set_up(words) ? 0 : fail(why, size, line);
+    if (!it.started) {
+        struct setup_job *job = job_of(&words);
+
+        return set_up(words, job) ? 0 : fail(why, size, line);
+    }
+    it.subject = fault_subject(&rest);
+    words += rest != line && words[1] != NULL;
     if (strcmp(words[0], "wait") == 0 && words[1] != NULL)
         return await(words + 1, within(words), why, size, line);
     if (strcmp(words[0], "sleep") == 0 && words[1] != NULL)
@@ -217,7 +339,9 @@ static int carry_out(char **words, uint64_t seed, const char *line, char *why, s
     else if (strcmp(words[0], "end") == 0)
         return finish(words, why, size, line);
     else if (strcmp(words[0], "may") == 0)
-        invariants_expectation->may_fail = invariants_expectation->may_wait = true;
+        it.subject->may_fail = it.subject->may_wait = true;
+    else if (strcmp(words[0], "reserve") == 0 && words[1] != NULL && words[2] != NULL)
+        slurm_reserve(clock_now() + seconds(words[1]), seconds(words[2]));
     else if (!fault_do(line, why, size))
         return -1;
     return violation_text()[0] == '\0' ? 0 : fail(why, size, line);
@@ -237,13 +361,15 @@ int scenario_run(const char *path, uint64_t seed, char *why, size_t size)
     setup_defaults(&it.setup);
     network_watch = on_message;
     kernel_history = on_history;
+    kernel_said = on_said;
+    it.subject = trainings;
     while (rc == 0 && fgets(line, sizeof(line), file) != NULL) {
-        char copy[256], *words[8] = {NULL}, *rest = copy;
+        char copy[256], *words[10] = {NULL}, *rest = copy;
         int count = 0;
 
         line[strcspn(line, "#\n")] = '\0';
         snprintf(copy, sizeof(copy), "%s", line);
-        for (char *word; count < 7 && (word = strsep(&rest, " \t")) != NULL;)
+        for (char *word; count < 9 && (word = strsep(&rest, " \t")) != NULL;)
             if (word[0] != '\0')
                 words[count++] = word;
         if (count > 0) {

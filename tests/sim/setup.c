@@ -5,28 +5,38 @@
 
 #define CLEAN_UP (90 * SECOND) /* after the job's end */
 
-const struct policy *setup_policy;
 const struct conf *setup_conf;
 const struct setup *setup_now;
 
-static struct policy policy;
+static struct policy policies[TRAININGS_MAX];
 static struct conf *conf;
 static struct setup current;
 
 void setup_defaults(struct setup *setup)
 {
+    struct setup_job *job = &setup->jobs[0];
+
     *setup = (struct setup){
         .nodes = 6,
-        .base = 2,
-        .slots = 1,
-        .sizes = "2:4",
-        .mode = "live",
+        .job_count = 1,
         .heartbeat = 2,
         .newcomer_timeout = 60,
         .max_pending = 2,
         .files_everywhere = true,
+        .network = {.delay_least = 200,
+                    .delay_most = 2 * MS,
+                    .slow_percent = 2,
+                    .slow_most = 40 * MS},
+        .slurm = {.grace = 30, .down_after = 60},
+    };
+    *job = (struct setup_job){
+        .base = 2,
+        .slots = 1,
+        .sizes = "2:4",
+        .mode = "live",
         .training = {.aware = true,
                      .gate = true,
+                     .early_start = true,
                      .total = 60,
                      .step = 500 * MS,
                      .exec = 200 * MS,
@@ -35,38 +45,33 @@ void setup_defaults(struct setup *setup)
                      .save = 400 * MS,
                      .leave = 50 * MS,
                      .every = 10},
-        .network = {.delay_least = 200,
-                    .delay_most = 2 * MS,
-                    .slow_percent = 2,
-                    .slow_most = 40 * MS},
-        .slurm = {.grace = 30, .down_after = 60},
     };
-    snprintf(setup->options[setup->option_count++], 64, "grow-delay=1");
-    snprintf(setup->options[setup->option_count++], 64, "grace=20");
-    snprintf(setup->options[setup->option_count++], 64, "max-restarts=50");
+    snprintf(job->options[job->option_count++], 64, "grow-delay=1");
+    snprintf(job->options[job->option_count++], 64, "grace=20");
+    snprintf(job->options[job->option_count++], 64, "max-restarts=50");
 }
 
-static void set_policy(const struct setup *setup)
+static void set_policy(struct policy *policy, const struct setup_job *job)
 {
     struct error err = {""};
 
-    policy_clear(&policy);
-    policy_init(&policy);
-    if (policy_set(&policy, "elastic", setup->sizes, &err) != 0)
+    policy_clear(policy);
+    policy_init(policy);
+    if (policy_set(policy, "elastic", job->sizes, &err) != 0)
         sim_bug(__FILE__, __LINE__, err.text);
-    policy_set(&policy, "pool", "elastic", NULL);
-    for (int i = 0; i < setup->option_count; i++) {
+    policy_set(policy, "pool", "elastic", NULL);
+    for (int i = 0; i < job->option_count; i++) {
         char name[64], *value;
 
-        snprintf(name, sizeof(name), "%s", setup->options[i]);
+        snprintf(name, sizeof(name), "%s", job->options[i]);
         value = strchr(name, '=');
         MUST(value != NULL);
         *value++ = '\0';
-        if (policy_set(&policy, name, value, &err) != 0)
+        if (policy_set(policy, name, value, &err) != 0)
             sim_bug(__FILE__, __LINE__, err.text);
     }
-    policy_merge(&policy, &conf->defaults);
-    policy_defaults(&policy);
+    policy_merge(policy, &conf->defaults);
+    policy_defaults(policy);
 }
 
 static void look(void *arg)
@@ -82,10 +87,41 @@ static enum worker_mode mode_of(const char *name)
                                           : MODE_AUTO;
 }
 
-struct job *setup_start(const struct setup *setup, uint64_t seed)
+static void submit(void *arg)
 {
-    struct job *base;
+    struct training *training = arg;
+    const struct setup_job *job = &current.jobs[training - trainings];
 
+    training->base = slurm_base(training, job->base, -1);
+    training->base->priority = job->priority;
+    training->base->limit = job->limit;
+}
+
+/* Returns the first node that the next one may have. */
+static int start_job(int number, int first_node)
+{
+    struct setup_job *job = &current.jobs[number];
+    struct training *training;
+
+    set_policy(&policies[number], job);
+    training = training_add(&job->training);
+    training->policy = &policies[number];
+    training->slots = job->slots;
+    training->mode = mode_of(job->mode);
+    training->live = training->mode == MODE_LIVE;
+    training->patience = 200 * SECOND;
+    if (job->submitted > 0) {
+        clock_in(job->submitted, NULL, submit, training);
+        return first_node;
+    }
+    training->base = slurm_base(training, job->base, first_node);
+    training->base->priority = job->priority;
+    slurm_limit(training->base, job->limit);
+    return first_node + job->base;
+}
+
+void setup_start(const struct setup *setup, uint64_t seed)
+{
     current = *setup;
     setup_now = &current;
     if (conf == NULL)
@@ -95,33 +131,34 @@ struct job *setup_start(const struct setup *setup, uint64_t seed)
     conf->newcomer_timeout = setup->newcomer_timeout;
     conf->max_pending = setup->max_pending;
     conf->pools[0].grace = setup->slurm.grace;
-    set_policy(setup);
-    setup_policy = &policy;
     setup_conf = conf;
-    current.training.mode = mode_of(setup->mode);
-    current.training.live = current.training.mode == MODE_LIVE;
     clock_begin(seed);
     trace_begin();
     network_begin(&setup->network);
     host_begin(setup->nodes);
     kernel_begin(setup->files_everywhere);
     slurm_begin(&setup->slurm);
-    training_begin(&current.training);
-    base = slurm_base(setup->base, 0);
-    invariants_begin(
-        &(struct expectation){.sizes = &policy.sizes, .base = base, .patience = 200 * SECOND});
+    training_count = 0;
+    for (int i = 0, first_node = 0; i < setup->job_count; i++)
+        first_node = start_job(i, first_node);
     clock_in(SECOND, NULL, look, NULL);
-    return base;
+}
+
+static bool all_have_ended(void)
+{
+    for (int i = 0; i < training_count; i++)
+        if (trainings[i].base == NULL || trainings[i].base->state != SLURM_ENDED)
+            return false;
+    return true;
 }
 
 void setup_finish(uint64_t limit)
 {
-    const struct job *base = invariants_expectation->base;
     uint64_t until = clock_now() + limit;
 
-    while (base->state != SLURM_ENDED && violation_text()[0] == '\0' && clock_step(until))
+    while (!all_have_ended() && violation_text()[0] == '\0' && clock_step(until))
         ;
-    if (base->state == SLURM_ENDED) {
+    if (all_have_ended()) {
         until = clock_now() + CLEAN_UP;
         while (violation_text()[0] == '\0' && clock_step(until))
             ;

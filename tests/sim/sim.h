@@ -28,6 +28,7 @@ struct link_server;
 struct meeting;
 struct node;
 struct agent;
+struct training;
 struct workers;
 
 #define MS      UINT64_C(1000)
@@ -121,7 +122,7 @@ struct host {
     struct node *node;
     struct host *next_on_node, *next;
     struct job *job;
-    uint32_t restarts;
+    uint32_t restarts, restarts_of_base;
     int nodeid;
     bool base;
     enum host_state state;
@@ -172,6 +173,8 @@ void node_reclaim(struct node *node);
 void kernel_begin(bool files_everywhere);
 /* Called for each line of history.jsonl. */
 extern void (*kernel_history)(struct job *job, const char *line);
+/* Called for each line of a log; NULL: nobody reads it. */
+extern void (*kernel_said)(const char *line);
 
 /* ---- slurm.c: jobs --------------------------------------------------------------------------- */
 
@@ -180,73 +183,118 @@ enum slurm_state { SLURM_PENDING, SLURM_RUNNING, SLURM_ENDING, SLURM_ENDED };
 struct job {
     uint32_t id, restarts;
     bool base;
-    struct job *of; /* whose extension it is; NULL: a base */
+    struct job *of;       /* whose extension it is; NULL: a base */
+    uint32_t of_restarts; /* … in which incarnation */
+    struct training *training;
     struct job *next;
     enum slurm_state state;
     const char *state_name;
-    int wanted; /* nodes */
+    int wanted;   /* nodes */
+    int priority; /* extensions of jobs with less are preempted for it */
     struct node **nodes;
     bool *over;     /* srun does not wait for this node's task (any more) */
     uint64_t rival; /* a rigid job has its nodes for so long when it has been preempted */
     int count;
     char *excluded, *comment, *leader;
-    uint64_t submitted, begins, started, preempted, ends, ended_at;
-    bool srun; /* lives */
+    uint64_t limit, least_limit; /* … that is accepted; 0: none */
+    uint64_t submitted, begins, started, preempted, ends, killed_at, ended_at;
+    bool srun;       /* lives */
+    bool requeues;   /* when its tasks have ended */
+    const char *why; /* it is ENDING */
     int code;
-    int watched; /* restarts of agents by the process that watches them */
     struct agent_handover *handovers;
     uint64_t leave_due; /* what has been asked back is to be free */
     bool excused;       /* … or not: something else has happened to it */
+};
+
+/* What an extension may be slow at. */
+enum slurm_slow {
+    SLOW_NOTHING,
+    SLOW_PROLOG, /* its batch script has not started */
+    SLOW_SRUN,   /* … has not asked for its step */
+    SLOW_AGENT,  /* the step exists, and its agent cannot hear signals yet */
 };
 
 struct slurm_options {
     int grace;      /* seconds */
     int down_after; /* seconds until a node without slurmd is down */
     bool submit_fails;
+    enum slurm_slow slow;
+    uint64_t slow_time;
 };
 
 void slurm_begin(const struct slurm_options *options);
-struct job *slurm_base(int nodes, int first_node);
+/* On nodes from the first one on; first_node < 0: where Slurm can start it. */
+struct job *slurm_base(struct training *training, int nodes, int first_node);
 struct job *slurm_jobs(void);
 struct job *slurm_job(uint32_t id);
 struct job *slurm_submit(struct job *base, int nodes, const char *exclude, const char *leader,
-                         const char *comment, uint64_t begins);
+                         const char *comment, uint64_t begins, uint64_t limit);
 void slurm_preempt(struct job *job, uint64_t for_how_long);
 void slurm_cancel(struct job *job);
+void slurm_requeue(struct job *job);
+void slurm_limit(struct job *job, uint64_t limit); /* its new time limit */
+/* A rigid job has all idle nodes from then on, for so long. */
+void slurm_reserve(uint64_t from, uint64_t time);
 void slurm_forget(struct job *job); /* slurmctld has no record of it any more */
 void slurm_complete(struct job *job, int code);
+int slurm_idle(void); /* nodes */
 void slurm_down(bool down);
 bool slurm_answers(const struct node *from);
 void slurm_host_ended(struct host *host);
 void slurm_node_changed(struct node *node);
 void slurm_told(struct job *job, const char *nodes); /* elastic-node-fail */
 void slurm_answer_changed(void);                     /* calls that wait may go on */
+void slurm_try_soon(void);                           /* to start jobs that are pending */
 extern bool slurm_refuses;                           /* sbatch */
 
 /* ---- training.c: what the workers do together ------------------------------------------------ */
 
+/* One elastic job: what it trains, how far it is, and what is expected of it. */
 struct training {
     enum worker_mode mode;
     bool live, aware, gate;
     int64_t total; /* steps */
     uint64_t step; /* time of one */
     uint64_t exec, load, init, save, leave;
-    int every;          /* steps between checkpoints; 0: none but on notice */
+    int every; /* steps between checkpoints; 0: none but on notice */
+    int slots;
+    bool early_start;
+    const struct policy *policy;
+
+    struct job *base;
+    struct meeting *meetings;
+    char *world_file;   /* generation.json */
     int64_t checkpoint; /* newest: so many steps are in it */
     int64_t committed;  /* most steps that have been made */
     int64_t repeated;
-    int newest;         /* generation that has begun */
+    int newest;         /* generation that has begun, of this incarnation */
     uint64_t newest_at; /* … then */
     int64_t made;       /* steps in it */
     int size;           /* nodes of it */
+    char worlds[256];   /* nodes of each, as 2,4,3 */
     uint64_t progress;  /* when the last was made that was new */
     uint64_t longest_save_until;
     int faults; /* that have happened to workers or nodes */
-    int failures_budget;
+
+    bool hung;     /* a worker hangs, or has: until that is noticed nobody leaves its world */
+    bool may_fail; /* the job cannot always end well */
+    bool may_wait;
+    uint64_t patience; /* in which something has to go on */
+    struct {
+        const struct host *leader; /* that acted last */
+        int term;
+        int run_to_generation;
+        int64_t run_to;
+    } acts;
 };
 
-extern struct training training;
-void training_begin(const struct training *training);
+#define TRAININGS_MAX 2
+
+extern struct training trainings[TRAININGS_MAX];
+extern int training_count;
+struct training *training_add(const struct training *settings);
+void training_begin_incarnation(struct training *training);
 /* The state of nodes, connections or workers has changed. */
 void training_changed(void);
 /* That node's workers arrive in a world, to meet the others. */
@@ -276,6 +324,7 @@ struct worker {
 
 struct workers {
     struct host *host;
+    struct training *training;
     struct workers *next_on_node;
     const struct workers_handlers *handlers;
     void *arg;
@@ -324,26 +373,19 @@ struct workers *workers_on(struct node *node); /* those that train there; NULL *
 
 /* ---- invariants.c ---------------------------------------------------------------------------- */
 
-struct expectation {
-    const struct sizes *sizes;
-    struct job *base;
-    bool may_fail; /* the job cannot always end well */
-    bool may_wait;
-    uint64_t patience; /* in which something has to go on */
-};
-
-void invariants_begin(const struct expectation *expectation);
-extern struct expectation *const invariants_expectation;
 void invariants_message(const struct host *from, const struct host *to, const char *type,
                         json_object *msg);
 void invariants_entered(struct workers *set);
-void invariants_formed(int generation, const char *kind, int nodes, int64_t base, int64_t best,
-                       bool live);
-void invariants_committed(int generation, int nodes, int64_t step);
+void invariants_started(struct workers *set);
+void invariants_formed(struct training *training, int generation, const char *kind, int nodes,
+                       int64_t base, int64_t best);
+/* restarts: of the incarnation whose world it is. */
+void invariants_committed(struct training *training, uint32_t restarts, int generation,
+                          int64_t step);
 void invariants_asked_back(struct job *job);
 void invariants_node_free(struct job *job);
 void invariants_look(void); /* every second */
-void invariants_end(void);  /* the base has ended, and the time to clean up is over */
+void invariants_end(void);  /* all bases have ended, and the time to clean up is over */
 
 /* ---- faults.c: what can happen --------------------------------------------------------------- */
 
@@ -353,6 +395,10 @@ bool fault_do(const char *line, char *text, size_t size);
 /* Whom a role ("leader", "base", "extension", "any") means now. NULL: the word is none; "":
  * there is nobody. */
 const char *fault_target(const char *word);
+/* Whom a line is about that begins with "second": the second job. The word is skipped. */
+struct training *fault_subject(const char **line);
+struct job *fault_job(
+    const char *word); /* "first", "last" (extension), "job" (its base), a number */
 
 /* ---- scenario.c, history.c ------------------------------------------------------------------- */
 
@@ -361,31 +407,38 @@ int scenario_run(const char *path, uint64_t seed, char *why, size_t size);
 /* Run a random history. Seeds from there on are those of pairs of faults within one change: so
  * many there are. */
 #define PAIRS_FROM (UINT64_C(1) << 40)
-#define PAIRS      15000
 int history_run(uint64_t seed, char *why, size_t size);
 
 /* What many agents cost: prints one row. */
 int scale_run(int agents);
 
-struct setup {
-    int nodes, base, slots;
+/* One elastic job of the cluster. */
+struct setup_job {
+    int base, slots;
     char sizes[64], mode[16];
     char options[16][64]; /* of the policy, name=value */
-    int option_count;
+    int option_count, priority;
+    uint64_t submitted; /* 0: it has its nodes from the beginning */
+    uint64_t limit;     /* of time; 0: none */
+    struct training training;
+};
+
+struct setup {
+    int nodes;
+    struct setup_job jobs[TRAININGS_MAX];
+    int job_count;
     int heartbeat, newcomer_timeout, max_pending;
     bool files_everywhere;
-    struct training training;
     struct network_options network;
     struct slurm_options slurm;
 };
 
 void setup_defaults(struct setup *setup);
-/* Make the cluster and start the base job. */
-struct job *setup_start(const struct setup *setup, uint64_t seed);
-/* Until the base has ended and been cleaned up, or something does not hold, or it takes too
+/* Make the cluster and start the base jobs. */
+void setup_start(const struct setup *setup, uint64_t seed);
+/* Until the bases have ended and been cleaned up, or something does not hold, or it takes too
  * long. */
 void setup_finish(uint64_t limit);
-extern const struct policy *setup_policy;
 extern const struct conf *setup_conf;
 extern const struct setup *setup_now;
 

@@ -4,12 +4,18 @@
 
 #include "tests/sim/sim.h"
 
-#define BASE_ID   12
-#define KILL_WAIT (30 * SECOND)
+#define BASE_ID    12
+#define KILL_WAIT  (30 * SECOND)
+#define LOOK       (30 * SECOND)  /* between two looks at time limits */
+#define REQUEUED   (121 * SECOND) /* until it may start again: cred_expire */
+#define YOUNG      (20 * SECOND)  /* … which Slurm does not do so early */
+#define NO_LIMIT   (24 * 3600 * SECOND)
+#define PRIORITIES 2
 
 static struct job *jobs;
 static struct slurm_options options;
 static bool is_down, pass_due;
+static uint64_t reserved_from; /* no job may last beyond */
 bool slurm_refuses;
 
 static void schedule(uint64_t delay);
@@ -19,6 +25,7 @@ void slurm_begin(const struct slurm_options *wanted)
     jobs = NULL;
     options = *wanted;
     is_down = pass_due = slurm_refuses = false;
+    reserved_from = NEVER;
 }
 
 struct job *slurm_jobs(void)
@@ -63,6 +70,65 @@ static struct job *add_job(bool base, int wanted)
     return job;
 }
 
+/* ---- time ------------------------------------------------------------------------------------ */
+
+static void end_in_order(struct job *job, const char *why);
+
+static void limit_over(void *arg)
+{
+    struct job *job = arg;
+
+    if (job->state != SLURM_RUNNING || job->preempted != 0 || clock_now() < job->ends)
+        return;
+    if (is_down) {
+        clock_in(LOOK, NULL, limit_over, job);
+        return;
+    }
+    end_in_order(job, "TIMEOUT");
+}
+
+void slurm_limit(struct job *job, uint64_t limit)
+{
+    job->limit = limit;
+    if (job->state != SLURM_RUNNING || job->preempted != 0)
+        return;
+    job->ends = job->started + (limit > 0 ? limit : NO_LIMIT);
+    clock_at(job->ends + chance_between(0, LOOK), NULL, limit_over, job);
+}
+
+static void begin_reservation(void *arg)
+{
+    const uint64_t *time = arg;
+
+    for (int i = 0; i < node_count(); i++)
+        if (node_at(i)->job == NULL)
+            node_at(i)->taken_until = clock_now() + *time;
+    reserved_from = NEVER;
+    schedule(*time);
+}
+
+void slurm_reserve(uint64_t from, uint64_t time)
+{
+    static uint64_t how_long;
+
+    how_long = time;
+    reserved_from = from;
+    clock_at(from, NULL, begin_reservation, &how_long);
+}
+
+/* Backfill gives a job as much of its time as there is, if that is enough for it. */
+static bool fits_in_time(struct job *job)
+{
+    uint64_t room = reserved_from - clock_now(), limit = job->limit > 0 ? job->limit : NO_LIMIT;
+
+    if (reserved_from == NEVER || limit <= room)
+        return true;
+    if (job->least_limit == 0 || job->least_limit > room)
+        return false;
+    job->limit = room;
+    return true;
+}
+
 /* ---- a job begins ---------------------------------------------------------------------------- */
 
 static void start_job(struct job *job, struct node **nodes)
@@ -75,9 +141,11 @@ static void start_job(struct job *job, struct node **nodes)
     job->state = SLURM_RUNNING;
     job->state_name = "RUNNING";
     job->started = clock_now();
-    job->ends = clock_now() + 3600 * SECOND * 24;
+    slurm_limit(job, job->limit);
     job->srun = true;
-    trace("slurm job %u starts on %d node%s from %s", job->id, job->count,
+    if (job->base)
+        job->training->progress = clock_now();
+    trace("slurm job %u.%u starts on %d node%s from %s", job->id, job->restarts, job->count,
           job->count == 1 ? "" : "s", nodes[0]->name);
     for (int i = 0; i < job->count; i++) {
         nodes[i]->job = job;
@@ -86,11 +154,18 @@ static void start_job(struct job *job, struct node **nodes)
     }
 }
 
-struct job *slurm_base(int wanted, int first_node)
+struct job *slurm_base(struct training *training, int wanted, int first_node)
 {
     struct job *job = add_job(true, wanted);
-    struct node **nodes = calloc((size_t)wanted, sizeof(struct node *));
+    struct node **nodes;
 
+    job->training = training;
+    training->base = job;
+    if (first_node < 0) {
+        schedule(0);
+        return job;
+    }
+    nodes = calloc((size_t)wanted, sizeof(struct node *));
     MUST(nodes != NULL);
     for (int i = 0; i < wanted; i++)
         MUST((nodes[i] = node_at(first_node + i)) != NULL);
@@ -114,6 +189,37 @@ static bool is_free(const struct node *node, const struct job *job)
            node->taken_until <= clock_now() && !is_named(job->excluded, node->name);
 }
 
+static bool is_victim(const struct job *job, const struct job *other)
+{
+    if (other->base || other->state != SLURM_RUNNING || other->priority >= job->priority)
+        return false;
+    for (int i = 0; i < other->count; i++)
+        if (is_named(job->excluded, other->nodes[i]->name))
+            return false;
+    return true;
+}
+
+/* So many nodes are missing: extensions of jobs with less priority are preempted, the newest ones
+ * first, if that is enough. */
+static void make_room(const struct job *job, int missing)
+{
+    int found = 0, leaving = 0;
+
+    for (const struct job *other = jobs; other != NULL; other = other->next) {
+        found += is_victim(job, other) ? other->count : 0;
+        leaving += is_victim(job, other) && other->preempted != 0 ? other->count : 0;
+    }
+    while (found >= missing && leaving < missing) {
+        struct job *newest = NULL;
+
+        for (struct job *other = jobs; other != NULL; other = other->next)
+            if (is_victim(job, other) && other->preempted == 0)
+                newest = other;
+        slurm_preempt(newest, 0);
+        leaving += newest->count;
+    }
+}
+
 static void try_start(struct job *job)
 {
     struct node **nodes = calloc((size_t)job->wanted, sizeof(struct node *));
@@ -123,10 +229,13 @@ static void try_start(struct job *job)
     for (int i = 0; i < node_count() && found < job->wanted; i++)
         if (is_free(node_at(i), job))
             nodes[found++] = node_at(i);
-    if (found == job->wanted)
+    if (found == job->wanted && fits_in_time(job)) {
         start_job(job, nodes);
-    else
-        free(nodes);
+        return;
+    }
+    free(nodes);
+    if (found < job->wanted && job->priority > 0)
+        make_room(job, job->wanted - found);
 }
 
 static void pass(void *arg)
@@ -137,12 +246,15 @@ static void pass(void *arg)
         schedule(SECOND);
         return;
     }
-    for (struct job *job = jobs; job != NULL; job = job->next) {
-        if (job->state == SLURM_PENDING && job->begins <= clock_now())
-            try_start(job);
-        if (job->state == SLURM_PENDING && job->begins > clock_now())
-            schedule(job->begins - clock_now());
-    }
+    for (int priority = PRIORITIES - 1; priority >= 0; priority--)
+        for (struct job *job = jobs; job != NULL; job = job->next) {
+            if (job->priority != priority || job->state != SLURM_PENDING)
+                continue;
+            if (job->begins <= clock_now())
+                try_start(job);
+            else
+                schedule(job->begins - clock_now());
+        }
 }
 
 static void pass_later(void *arg)
@@ -162,11 +274,15 @@ static void schedule(uint64_t delay)
 }
 
 struct job *slurm_submit(struct job *base, int wanted, const char *exclude, const char *leader,
-                         const char *comment, uint64_t begins)
+                         const char *comment, uint64_t begins, uint64_t limit)
 {
     struct job *job = add_job(false, wanted);
 
     job->of = base;
+    job->of_restarts = base->restarts;
+    job->training = base->training;
+    job->priority = base->priority;
+    job->limit = limit;
     job->excluded = exclude != NULL ? strdup(exclude) : NULL;
     job->leader = strdup(leader);
     job->comment = strdup(comment);
@@ -175,6 +291,21 @@ struct job *slurm_submit(struct job *base, int wanted, const char *exclude, cons
           wanted == 1 ? "" : "s");
     schedule(begins > clock_now() ? begins - clock_now() : 0);
     return job;
+}
+
+int slurm_idle(void)
+{
+    const struct job nobody = {0};
+    int count = 0;
+
+    for (int i = 0; i < node_count(); i++)
+        count += is_free(node_at(i), &nobody);
+    return count;
+}
+
+void slurm_try_soon(void)
+{
+    schedule(0);
 }
 
 /* ---- a job ends ------------------------------------------------------------------------------ */
@@ -208,21 +339,46 @@ static void epilog(void *arg)
             slurm_cancel(job);
 }
 
-static void end_job(struct job *job, const char *state_name)
+static void free_nodes(struct job *job)
 {
-    if (job->state == SLURM_ENDED)
-        return;
-    job->state = SLURM_ENDED;
-    job->state_name = state_name;
-    job->ended_at = clock_now();
-    job->srun = false;
-    trace("slurm job %u ends: %s, %d", job->id, state_name, job->code);
     kill_tasks(job);
     invariants_node_free(job);
     if (job->base)
         clock_in(chance_between(100 * MS, 2 * SECOND), NULL, epilog, job);
     for (int i = 0; i < job->count; i++)
         free_node(job, job->nodes[i]);
+    job->srun = false;
+}
+
+/* The same job, and nothing of what it was. */
+static void start_over(struct job *job)
+{
+    trace("slurm job %u.%u goes back into the queue", job->id, job->restarts);
+    free_nodes(job);
+    job->restarts++;
+    training_begin_incarnation(job->training);
+    job->state = SLURM_PENDING;
+    job->state_name = "PENDING";
+    job->count = job->code = 0;
+    job->requeues = job->excused = false;
+    job->begins = clock_now() + REQUEUED;
+    schedule(REQUEUED);
+    schedule(0);
+}
+
+static void end_job(struct job *job, const char *state_name)
+{
+    if (job->state == SLURM_ENDED)
+        return;
+    if (job->requeues) {
+        start_over(job);
+        return;
+    }
+    job->state = SLURM_ENDED;
+    job->state_name = state_name;
+    job->ended_at = clock_now();
+    trace("slurm job %u ends: %s, %d", job->id, state_name, job->code);
+    free_nodes(job);
     schedule(job->rival > 0 ? job->rival : 0);
     schedule(0);
 }
@@ -236,9 +392,12 @@ static void end_if_over(void *arg)
     for (int i = 0; i < job->count; i++)
         if (!job->over[i])
             return;
-    if (!job->srun) /* nobody is there who waits for its tasks */
+    if (!job->srun && job->state == SLURM_RUNNING) /* nobody is there who waits for its tasks */
         return;
-    end_job(job, job->preempted != 0 ? "PREEMPTED" : job->code == 0 ? "COMPLETED" : "FAILED");
+    end_job(job, job->preempted != 0          ? "PREEMPTED"
+                 : job->state == SLURM_ENDING ? job->why
+                 : job->code == 0             ? "COMPLETED"
+                                              : "FAILED");
 }
 
 static void task_over(struct job *job, const struct node *node, int code)
@@ -287,7 +446,7 @@ static void deliver(void *arg)
 static void signal_tasks(struct job *job)
 {
     for (struct host *host = host_list(); host != NULL; host = host->next)
-        if (host->job == job && reaches(host->node))
+        if (host->job == job && host->restarts == job->restarts && reaches(host->node))
             clock_in(chance_between(20 * MS, 200 * MS), NULL, deliver, host);
 }
 
@@ -295,8 +454,13 @@ static void grace_over(void *arg)
 {
     struct job *job = arg;
 
+    if (is_down) { /* nobody ends it, and nobody who has missed the signal can ask */
+        job->excused = true;
+        clock_in(SECOND, NULL, grace_over, job);
+        return;
+    }
     if (job->state == SLURM_RUNNING) {
-        if (!job->excused)
+        if (!job->excused && !job->training->hung)
             violation("job %u was still there when its grace time was over", job->id);
         end_job(job, "PREEMPTED");
     }
@@ -319,8 +483,23 @@ static void kill_wait_over(void *arg)
 {
     struct job *job = arg;
 
-    if (job->state == SLURM_ENDING)
-        end_job(job, "CANCELLED");
+    if (job->state == SLURM_ENDING && clock_now() >= job->killed_at)
+        end_job(job, job->why);
+}
+
+static void end_in_order(struct job *job, const char *why)
+{
+    trace("slurm job %u is told to end: %s", job->id, why);
+    job->state = SLURM_ENDING;
+    job->state_name = job->why = why;
+    signal_tasks(job);
+    for (struct host *host = host_list(), *next; host != NULL; host = next) {
+        next = host->next;
+        if (host->job == job && host->agent == NULL && options.slow == SLOW_SRUN)
+            host_end(host, false); /* its batch script ends at once */
+    }
+    job->killed_at = clock_now() + KILL_WAIT;
+    clock_at(job->killed_at, NULL, kill_wait_over, job);
 }
 
 void slurm_cancel(struct job *job)
@@ -333,12 +512,16 @@ void slurm_cancel(struct job *job)
     }
     if (job->state != SLURM_RUNNING)
         return;
-    trace("slurm job %u is cancelled", job->id);
-    job->state = SLURM_ENDING;
-    job->state_name = "CANCELLED";
     job->excused = true;
-    signal_tasks(job);
-    clock_in(KILL_WAIT, NULL, kill_wait_over, job);
+    end_in_order(job, "CANCELLED");
+}
+
+void slurm_requeue(struct job *job)
+{
+    if (is_down || job->state != SLURM_RUNNING)
+        return;
+    job->requeues = true;
+    end_in_order(job, "REQUEUED");
 }
 
 void slurm_forget(struct job *job)
@@ -357,9 +540,18 @@ static void set_down(void *arg)
         return;
     trace("slurm node %s is down", node->name);
     node->down = true;
-    for (struct job *job = jobs; job != NULL; job = job->next)
-        if (job->state == SLURM_RUNNING || job->state == SLURM_ENDING)
-            task_over(job, node, 0);
+    for (struct job *job = jobs; job != NULL; job = job->next) {
+        bool left = false;
+
+        if (job->state != SLURM_RUNNING && job->state != SLURM_ENDING)
+            continue;
+        task_over(job, node, 0);
+        for (int i = 0; i < job->count; i++)
+            left = left || !job->nodes[i]->down;
+        job->requeues = job->requeues || (!left && job->base);
+        if (!left)
+            end_job(job, "NODE_FAIL");
+    }
 }
 
 /* slurmd finds tasks of jobs that have ended meanwhile. */
@@ -370,6 +562,14 @@ static void kill_left_over(struct node *node)
         if (host->job->state == SLURM_ENDED || host->restarts != host->job->restarts)
             host_end(host, false);
     }
+}
+
+static void lose_batch_script(struct job *job)
+{
+    if (!job->base)
+        end_job(job, "NODE_FAIL");
+    else if (clock_now() > job->started + YOUNG)
+        slurm_requeue(job);
 }
 
 static void came_back(struct node *node)
@@ -385,8 +585,8 @@ static void came_back(struct node *node)
             has = has || host->job == job;
         if (!has && !was_down && job->state == SLURM_RUNNING && node->job == job) {
             task_over(job, node, 0);
-            if (!job->base && job->nodes[0] == node)
-                end_job(job, "NODE_FAIL"); /* its batch script is gone */
+            if (job->nodes[0] == node) /* its batch script is gone */
+                lose_batch_script(job);
         }
         if (!has && node->job == job && job->state == SLURM_ENDED)
             free_node(job, node);

@@ -55,7 +55,8 @@ static void fill(const struct job *job, struct job_info *info)
     info->start = unix_of(job->started);
     info->end = unix_of(job->state == SLURM_ENDED ? job->ended_at : job->ends);
     info->preempt_time = job->preempted != 0 ? unix_of(job->preempted) : 0;
-    info->time_limit = 24 * 60;
+    info->time_limit = job->limit > 0 ? (uint32_t)(job->limit / (60 * SECOND)) : 24 * 60;
+    info->time_min = (uint32_t)(job->least_limit / (60 * SECOND));
 }
 
 int slurm_client_job(uint32_t id, struct job_info **info, struct error *err)
@@ -136,8 +137,13 @@ int slurm_client_cancel(uint32_t id, struct error *err)
 
 int slurm_client_requeue(uint32_t id, struct error *err)
 {
-    (void)id;
-    return error_set(err, "the simulator requeues nothing");
+    struct job *job = slurm_job(id);
+
+    if (fails(err))
+        return -1;
+    if (job != NULL)
+        slurm_requeue(job);
+    return 0;
 }
 
 int slurm_client_complete(uint32_t id, int code, struct error *err)
@@ -172,9 +178,16 @@ int slurm_client_unwell(char *const *nodes, bool *unwell, struct error *err)
 
 int slurm_client_set_time_min(uint32_t id, uint32_t minutes, struct error *err)
 {
-    (void)id;
-    (void)minutes;
-    return fails(err) ? -1 : 0;
+    struct job *job = slurm_job(id);
+
+    if (fails(err))
+        return -1;
+    if (job == NULL)
+        return 0;
+    trace("%-5s lets job %u start for %u minutes", host_name(host_now), id, minutes);
+    job->least_limit = minutes * 60 * SECOND;
+    slurm_try_soon();
+    return 0;
 }
 
 int slurm_client_cancel_extensions(uint32_t base, uint32_t restarts, uid_t uid, struct error *err)
@@ -185,7 +198,7 @@ int slurm_client_cancel_extensions(uint32_t base, uint32_t restarts, uid_t uid, 
     if (fails(err))
         return -1;
     for (struct job *job = slurm_jobs(); job != NULL; job = job->next)
-        if (job->of != NULL && job->of->id == base && job->of->restarts == restarts &&
+        if (job->of != NULL && job->of->id == base && job->of_restarts == restarts &&
             job->state < SLURM_ENDING) {
             slurm_cancel(job);
             count++;
@@ -197,7 +210,7 @@ int slurm_client_idle_nodes(const char *partition, bool planned, struct error *e
 {
     (void)partition;
     (void)planned;
-    return fails(err) ? -1 : 0;
+    return fails(err) ? -1 : slurm_idle();
 }
 
 /* ---- the queue of calls ---------------------------------------------------------------------- */
@@ -323,7 +336,8 @@ struct child {
     bool ended;
     /* of sbatch */
     int nodes;
-    uint64_t delay, since;
+    uint64_t delay, since, limit;
+    uint32_t restarts;
     char *exclude, *leader, *comment;
     struct job *base;
     /* how it ends */
@@ -391,14 +405,15 @@ static void sbatch(void *arg)
         clock_in(SECOND, NULL, sbatch, child);
         return;
     }
-    if (slurm_refuses || child->base == NULL || child->base->state != SLURM_RUNNING) {
+    if (slurm_refuses || child->base == NULL || child->base->state != SLURM_RUNNING ||
+        child->base->restarts != child->restarts) {
         child->refused = true;
         child->status = 1;
         snprintf(child->text, sizeof(child->text),
                  "sbatch: error: Batch job submission failed: refused\n");
     } else {
         struct job *job = slurm_submit(child->base, child->nodes, child->exclude, child->leader,
-                                       child->comment, clock_now() + child->delay);
+                                       child->comment, clock_now() + child->delay, child->limit);
 
         snprintf(child->text, sizeof(child->text), "%u\n", job->id);
     }
@@ -418,6 +433,7 @@ static void begin_sbatch(struct child *child, const uv_process_options_t *option
     const char *nodes = value_of(options->args, "--nodes="),
                *begin = value_of(options->args, "--begin=now+"),
                *exclude = value_of(options->args, "--exclude="),
+               *limit = value_of(options->args, "--time="),
                *comment = value_of(options->args, "--comment="),
                *leader = value_of(options->env, "ELASTIC_LEADER=");
 
@@ -427,7 +443,9 @@ static void begin_sbatch(struct child *child, const uv_process_options_t *option
     child->exclude = exclude != NULL ? strdup(exclude) : NULL;
     child->leader = strdup(leader);
     child->comment = strdup(comment);
+    child->limit = limit != NULL ? (uint64_t)atoi(limit) * 60 * SECOND : 0;
     child->base = slurm_job((uint32_t)atoi(strchr(comment, '=') + 1));
+    child->restarts = (uint32_t)atoi(strchr(comment, '.') + 1);
     clock_in(chance_between(20 * MS, 400 * MS), NULL, sbatch, child);
 }
 

@@ -7,6 +7,8 @@
 
 struct meeting {
     struct meeting *next;
+    struct training *training;
+    uint32_t restarts; /* of the job */
     int generation, attempt, nodes, arrived, begun;
     struct workers **members; /* by their place; NULL: not there (any more) */
     bool forming, formed, broken, waits, noticed;
@@ -15,15 +17,29 @@ struct meeting {
     char kind[16];
 };
 
-struct training training;
-static struct meeting *meetings;
+struct training trainings[TRAININGS_MAX];
+int training_count;
 
-void training_begin(const struct training *wanted)
+struct training *training_add(const struct training *settings)
 {
-    training = *wanted;
-    training.progress = clock_now();
-    training.longest_save_until = 0;
-    meetings = NULL;
+    struct training *training = &trainings[training_count++];
+
+    MUST(training_count <= TRAININGS_MAX);
+    free(training->world_file);
+    *training = *settings;
+    training_begin_incarnation(training);
+    return training;
+}
+
+/* Its workers know nothing of those before, but for a checkpoint. */
+void training_begin_incarnation(struct training *training)
+{
+    training->meetings = NULL;
+    training->newest = training->size = 0;
+    training->made = 0;
+    training->newest_at = training->progress = clock_now();
+    memset(&training->acts, 0, sizeof(training->acts));
+    training->acts.term = -1;
 }
 
 static bool complete(const struct meeting *meeting)
@@ -80,7 +96,8 @@ static void finish_step(void *arg)
         return;
     }
     meeting->round++;
-    invariants_committed(meeting->generation, meeting->nodes, meeting->base + meeting->round);
+    invariants_committed(meeting->training, meeting->restarts, meeting->generation,
+                         meeting->base + meeting->round);
     for (int i = 0; i < meeting->nodes; i++) {
         struct workers *set = meeting->members[i];
 
@@ -91,10 +108,12 @@ static void finish_step(void *arg)
 
 void meeting_begun_step(struct meeting *meeting)
 {
+    uint64_t step = meeting->training->step;
+
     if (++meeting->begun < meeting->nodes)
         return;
     meeting->begun = 0;
-    clock_in(training.step / 2 + chance_between(0, training.step / 2), NULL, finish_step, meeting);
+    clock_in(step / 2 + chance_between(0, step / 2), NULL, finish_step, meeting);
 }
 
 /* ---- meeting --------------------------------------------------------------------------------- */
@@ -111,9 +130,9 @@ static void form(void *arg)
         if (meeting->members[i]->have > best)
             best = meeting->members[i]->have;
     meeting->formed = true;
-    meeting->base = best >= 0 ? best : training.checkpoint;
-    invariants_formed(meeting->generation, meeting->kind, meeting->nodes, meeting->base, best,
-                      training.live);
+    meeting->base = best >= 0 ? best : meeting->training->checkpoint;
+    invariants_formed(meeting->training, meeting->generation, meeting->kind, meeting->nodes,
+                      meeting->base, best);
     for (int i = 0; i < meeting->nodes; i++)
         workers_meet(meeting->members[i], meeting->base);
 }
@@ -124,14 +143,16 @@ static void try_form(struct meeting *meeting)
         meeting->arrived < meeting->nodes || !complete(meeting))
         return;
     meeting->forming = true;
-    clock_in(training.init, NULL, form, meeting);
+    clock_in(meeting->training->init, NULL, form, meeting);
 }
 
 static struct meeting *find(const struct workers *set, int generation, int attempt, int nodes)
 {
-    struct meeting *meeting = meetings;
+    struct training *training = set->training;
+    struct meeting *meeting = training->meetings;
 
-    while (meeting != NULL && (meeting->generation != generation || meeting->attempt != attempt))
+    while (meeting != NULL && (meeting->generation != generation || meeting->attempt != attempt ||
+                               meeting->restarts != set->host->restarts_of_base))
         meeting = meeting->next;
     if (meeting != NULL)
         return meeting;
@@ -139,12 +160,14 @@ static struct meeting *find(const struct workers *set, int generation, int attem
     MUST(meeting != NULL);
     meeting->members = calloc((size_t)nodes, sizeof(struct workers *));
     MUST(meeting->members != NULL);
+    meeting->training = training;
+    meeting->restarts = set->host->restarts_of_base;
     meeting->generation = generation;
     meeting->attempt = attempt;
     meeting->nodes = nodes;
     memcpy(meeting->kind, set->kind, sizeof(meeting->kind));
-    meeting->next = meetings;
-    meetings = meeting;
+    meeting->next = training->meetings;
+    training->meetings = meeting;
     return meeting;
 }
 
@@ -177,12 +200,14 @@ void meeting_leave(struct meeting *meeting, struct workers *set)
 static void look_again(void *arg)
 {
     (void)arg;
-    for (struct meeting *meeting = meetings; meeting != NULL; meeting = meeting->next) {
-        try_form(meeting);
-        note_loss(meeting);
-        if (meeting->waits && !meeting->broken)
-            finish_step(meeting);
-    }
+    for (int i = 0; i < training_count; i++)
+        for (struct meeting *meeting = trainings[i].meetings; meeting != NULL;
+             meeting = meeting->next) {
+            try_form(meeting);
+            note_loss(meeting);
+            if (meeting->waits && !meeting->broken)
+                finish_step(meeting);
+        }
 }
 
 void training_changed(void)

@@ -44,7 +44,8 @@ static void end_worker(struct workers *set, int i, int code, int number, uint64_
         .local_rank = i,
         .code = code,
         .signal = number,
-        .told = w->stop_signal != 0 || (w->told && !set->torn),
+        .told = (w->stop_signal != 0 && !(set->through && code == 0 && number == 0)) ||
+                (w->told && !set->torn),
         .early = set->live && code == 0 && number == 0 && !set->through && !w->told &&
                  w->stop_signal == 0,
     };
@@ -104,11 +105,11 @@ static void saved(void *arg)
     struct workers *set = arg;
 
     set->due = NULL;
-    if (set->have > training.checkpoint) {
-        training.checkpoint = set->have;
+    if (set->have > set->training->checkpoint) {
+        set->training->checkpoint = set->have;
         trace("%-5s has saved step %lld", host_name(set->host), (long long)set->have);
     }
-    set_later(set, training.leave, set_leave_now);
+    set_later(set, set->training->leave, set_leave_now);
 }
 
 /* After its last step in a world: they end, one of them after saving. */
@@ -119,8 +120,8 @@ void set_leave(struct workers *set, bool save)
     set->meeting = NULL;
     set_enter(set, SET_LEAVING);
     if (save)
-        training.longest_save_until = clock_now() + training.save;
-    set_later(set, save ? training.save : training.leave, save ? saved : set_leave_now);
+        set->training->longest_save_until = clock_now() + set->training->save;
+    set_later(set, save ? set->training->save : set->training->leave, save ? saved : set_leave_now);
 }
 
 /* ---- signals --------------------------------------------------------------------------------- */
@@ -141,7 +142,7 @@ static void on_sigterm(void *arg)
     struct workers *set = arg;
 
     set->due = NULL;
-    if (!training.aware && set->state == SET_STEPPING)
+    if (!set->training->aware && set->state == SET_STEPPING)
         set_leave(set, set->index == 0);
     else
         set_end_all(set, 0, SIGTERM);
@@ -162,7 +163,7 @@ static int stop(struct workers *set, int number, double grace)
         if (!set->list[i].ended)
             set->list[i].stop_signal = number;
     if (set->state != SET_LEAVING && workers_runs(set) &&
-        (training.faults == 0 || !chance_percent(5)))
+        (set->training->faults == 0 || !chance_percent(5)))
         set_later(set, chance_between(MS, 200 * MS), on_sigterm);
     if (set->kill == NULL)
         set->kill = clock_in(when, NULL, kill_now, set);

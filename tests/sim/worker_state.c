@@ -23,6 +23,11 @@ bool workers_ask(const struct workers *set)
     return set->asks;
 }
 
+bool workers_through(const struct workers *set)
+{
+    return set->through;
+}
+
 uint64_t workers_signature(const struct workers *set)
 {
     return set->live ? 4711 : 0;
@@ -41,7 +46,7 @@ uint32_t workers_slowest(const struct workers *set)
 
 enum event_gate_place workers_gate(const struct workers *set)
 {
-    if (!training.gate || set->state < SET_AT_GATE)
+    if (!set->training->gate || set->state < SET_AT_GATE)
         return EVENT_BEFORE_GATE;
     return set->state == SET_AT_GATE ? EVENT_AT_GATE : EVENT_PASSED_INIT;
 }
@@ -101,7 +106,7 @@ bool workers_process(const struct workers *set, int local_rank, struct worker_pr
 
 uint64_t workers_step(const struct workers *set)
 {
-    return training.aware && set->word > 0 && !set->through ? (uint64_t)set->word : 0;
+    return set->training->aware && set->word > 0 && !set->through ? (uint64_t)set->word : 0;
 }
 
 bool workers_progress(const struct workers *set, struct event_progress *progress)
@@ -150,14 +155,14 @@ void workers_crash(struct workers *set, int number, int code)
     if (set->state == SET_ENDED)
         return;
     trace("%-5s a worker ends: signal %d, status %d", host_name(set->host), number, code);
-    training.faults++;
+    set->training->faults++;
     workers_fail_one(set, code, number);
 }
 
 void workers_freeze(struct workers *set)
 {
     trace("%-5s a worker is stopped", host_name(set->host));
-    training.faults++;
+    set->training->faults++;
     set->list[0].frozen = true;
     training_changed();
 }
@@ -165,7 +170,8 @@ void workers_freeze(struct workers *set)
 void workers_hang(struct workers *set)
 {
     trace("%-5s a worker hangs", host_name(set->host));
-    training.faults++;
+    set->training->faults++;
+    set->training->hung = true;
     set->stuck = true;
     training_changed();
 }

@@ -5,7 +5,7 @@
  *                             ▲          │ run_to, torn       │
  *                             └─ torn ◄──┴────────────────────┴─► leaving ─► ended
  *
- * A worker stands at a boundary when a step of all (training.c) is complete. What it knows is
+ * A worker stands at a boundary when a step of all (set->training->c) is complete. What it knows is
  * what client/event.c reads from its page. All workers of a node do
  * the same, but for faults. They need the agent's loop only to be heard. */
 #include "agent/workers/workers.h"
@@ -108,7 +108,7 @@ static void arrive(struct workers *set)
     for (int i = 0; i < set->count; i++)
         set->list[i].told = false;
     invariants_entered(set);
-    if (training.aware)
+    if (set->training->aware)
         tell(set, chance_between(0, POLL), say_begun);
     set->meeting = meeting_arrive(set, set->generation, set->attempt, set->index, set->nodes);
 }
@@ -194,7 +194,7 @@ static void end_well(struct workers *set)
     meeting_leave(set->meeting, set);
     set->meeting = NULL;
     set_enter(set, SET_LEAVING);
-    set_later(set, chance_between(MS, training.leave), set_leave_now);
+    set_later(set, chance_between(MS, set->training->leave), set_leave_now);
 }
 
 static void pass_boundary(struct workers *set);
@@ -209,10 +209,10 @@ static void go_on(struct workers *set)
     set->word++;
     if (!set->stepping) {
         set->stepping = true;
-        if (training.aware)
+        if (set->training->aware)
             tell(set, chance_between(0, POLL), say_stepping);
     }
-    set->last = set->have >= training.total;
+    set->last = set->have >= set->training->total;
     if (set->last)
         pass_boundary(set);
     else
@@ -221,7 +221,7 @@ static void go_on(struct workers *set)
 
 static void pass_boundary(struct workers *set)
 {
-    if (!training.aware)
+    if (!set->training->aware)
         go_on(set);
     else if (set->torn && set->live)
         come_out_soon(set);
@@ -238,16 +238,16 @@ void workers_boundary(struct workers *set)
     if (set->state != SET_STEPPING)
         return;
     note_step(set);
-    if (training.every > 0 && set->index == 0 && set->have % training.every == 0 &&
-        set->have > training.checkpoint && set->generation >= training.newest)
-        training.checkpoint = set->have;
+    if (set->training->every > 0 && set->index == 0 && set->have % set->training->every == 0 &&
+        set->have > set->training->checkpoint && set->generation >= set->training->newest)
+        set->training->checkpoint = set->have;
     pass_boundary(set);
 }
 
 void workers_meet(struct workers *set, int64_t base)
 {
     set->have = base;
-    set->last = base >= training.total;
+    set->last = base >= set->training->total;
     if (set->last)
         pass_boundary(set);
     else
@@ -299,9 +299,9 @@ static void at_gate(void *arg)
 
     set->due = NULL;
     set_enter(set, SET_AT_GATE);
-    if (set->gated && training.gate)
+    if (set->gated && set->training->gate)
         tell(set, chance_between(0, POLL), say_parked);
-    if (!training.gate) /* it does not wait there */
+    if (!set->training->gate) /* it does not wait there */
         set->open = true;
     pass_gate(set);
 }
@@ -313,11 +313,11 @@ static void executed(void *arg)
     set->due = NULL;
     if (set_heard(set))
         clock_in(0, set->host, say_ready, set);
-    if (!training.aware) {
+    if (!set->training->aware) {
         set->stepping = true;
         tell(set, UNAWARE, say_stepping);
     }
-    set_later(set, training.load, at_gate);
+    set_later(set, set->training->load, at_gate);
 }
 
 struct workers *workers_start(uv_loop_t *loop, const struct world *world,
@@ -330,6 +330,7 @@ struct workers *workers_start(uv_loop_t *loop, const struct world *world,
     (void)err;
     MUST(set != NULL);
     set->host = host_of_loop(loop);
+    set->training = set->host->job->training;
     set->handlers = handlers;
     set->arg = arg;
     set->count = set->left = world->nodes[index].slots;
@@ -344,10 +345,11 @@ struct workers *workers_start(uv_loop_t *loop, const struct world *world,
     set->run_to = set->have = -1;
     set->gated = options->gated;
     set->open = !options->gated;
-    set->live = training.live;
+    set->live = set->training->live;
     set->next_on_node = set->host->node->sets;
     set->host->node->sets = set;
-    set_later(set, chance_between(training.exec / 2, training.exec), executed);
+    invariants_started(set);
+    set_later(set, chance_between(set->training->exec / 2, set->training->exec), executed);
     return set;
 }
 
@@ -422,23 +424,23 @@ void workers_hold(struct workers *set, const char *kind, const char *reason, int
         }
         held->running++;
         held->through += set->through;
-        held->attached += training.aware && set->state >= SET_MEETING;
-        held->training += training.aware && (set->word > 0 || set->state == SET_BOUNDARY ||
-                                             set->state == SET_LEAVING);
+        held->attached += set->training->aware && set->state >= SET_MEETING;
+        held->training += set->training->aware && (set->word > 0 || set->state == SET_BOUNDARY ||
+                                                   set->state == SET_LEAVING);
     }
-    held->step = training.aware && !set->through ? (uint64_t)set->word : 0;
+    held->step = set->training->aware && !set->through ? (uint64_t)set->word : 0;
     set->held = true;
 }
 
 void workers_run_to(struct workers *set, uint64_t step)
 {
-    if (training.aware && set->word > (int64_t)step && !set->through &&
+    if (set->training->aware && set->word > (int64_t)step && !set->through &&
         (set->state == SET_STEPPING || set->state == SET_BOUNDARY))
         violation("%s is told to run to step %llu and has begun step %lld", host_name(set->host),
                   (unsigned long long)step, (long long)set->word);
     set->run_to = step > INT64_MAX ? INT64_MAX : (int64_t)step;
     if (set->state == SET_BOUNDARY)
         pass_boundary(set);
-    if (!training.aware)
+    if (!set->training->aware)
         workers_stop(set, SIGTERM, 1e6);
 }

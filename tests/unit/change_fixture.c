@@ -94,6 +94,16 @@ void job_begin(struct job *job, const char *sizes, int base, enum change_mode mo
     assert_non_null(job->change);
 }
 
+void job_take_over(struct job *job)
+{
+    change_destroy(job->change);
+    job->options.term = 1;
+    job->change = change_create(&job->options, job->now);
+    assert_non_null(job->change);
+    job->last_id = 0;
+    job_forget(job);
+}
+
 void job_end(struct job *job)
 {
     change_actions_clear(&job->out);

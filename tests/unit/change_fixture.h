@@ -36,6 +36,8 @@ struct job {
 /* sizes as in --elastic; base: nodes of the base; mode as in enum change_mode. */
 void job_begin(struct job *job, const char *sizes, int base, enum change_mode mode);
 void job_end(struct job *job);
+/* From here on another leader leads the job, and knows nothing of it. */
+void job_take_over(struct job *job);
 
 int job_join(struct job *job, bool base);
 struct change_fact job_fact(const struct job *job, enum change_fact_kind kind, int member);

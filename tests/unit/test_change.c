@@ -548,6 +548,150 @@ static void test_stop(void **state)
     job_end(&job);
 }
 
+/* Workers that enter a world have not made a step of it, and have their state all the same. */
+static void test_stop_while_a_live_world_is_entered(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_AUTO);
+    warm_newcomer(&job);
+    job_plan(&job);
+    job_hold(&job, 12);
+    job_ready(&job);
+    in_phase(&job, "RUNNING");
+    job_forget(&job);
+    job_tell(&job, CHANGE_FACT_STOP, 0);
+    in_phase(&job, "SAVING");
+    assert_non_null(strstr(job.said, "LEAVE 1"));
+    assert_null(strstr(job.said, "SIGNAL"));
+    job_leave(&job);
+    assert_true(job.finished);
+    assert_int_equal(job.code, 128 + SIGTERM);
+    job_end(&job);
+}
+
+/* Live mode: a node leaves after a last step, and the only other one fails before that. */
+static void test_all_that_stay_fail(void **state)
+{
+    struct job job;
+
+    (void)state;
+    job_begin(&job, "1:2", 1, CHANGE_AUTO);
+    job_join(&job, true);
+    job_start(&job);
+    job_pass(&job, 100);
+    warm_newcomer(&job);
+    job_plan(&job);
+    job_hold(&job, 12);
+    job_ready(&job);
+    job_step(&job);
+    job_pass(&job, 100);
+    call_node(&job, 2);
+    job_hold(&job, 20);
+    in_phase(&job, "SWITCHING");
+    job_forget(&job);
+    failed_exit(&job, 1, 0, SIGKILL);
+    assert_non_null(strstr(job.said, "SIGNAL 2"));
+    job_end(&job);
+}
+
+/* A member of the base joins another leader. live: with workers that wait in the world of two that
+ * was. */
+static void join_again(struct job *job, bool live, bool through)
+{
+    char node[16];
+    struct change_join join = {.id = ++job->last_id,
+                               .node = node,
+                               .address = "192.0.2.2",
+                               .job = 12,
+                               .base = true,
+                               .slots = 1,
+                               .last_world = 1,
+                               .started = 1,
+                               .live = live,
+                               .stateful = live,
+                               .through = through};
+    struct change_fact fact = job_fact(job, CHANGE_FACT_JOINED, 0);
+
+    snprintf(node, sizeof(node), "n%d", join.id);
+    join.nodeid = join.id;
+    fact.join = &join;
+    job_feed(job, &fact);
+}
+
+static void end_well(struct job *job, int id)
+{
+    struct change_fact drained = job_fact(job, CHANGE_FACT_DRAINED, id);
+
+    failed_exit(job, id, 0, 0);
+    drained.started = change_member(job->change, id)->started;
+    drained.completed = true;
+    job_feed(job, &drained);
+}
+
+static void test_all_end_while_another_takes_over(void **state)
+{
+    for (int live = 0; live < 2; live++) {
+        struct job job;
+
+        (void)state;
+        begin_trained(&job, "2:4", live ? CHANGE_AUTO : CHANGE_RESTART);
+        job_take_over(&job);
+        join_again(&job, live, false);
+        join_again(&job, live, false);
+        in_phase(&job, "TAKING_OVER");
+        end_well(&job, 1);
+        job_pass(&job, 1);
+        in_phase(&job, "TAKING_OVER"); /* the other one is likely to follow */
+        end_well(&job, 2);
+        job_pass(&job, 0.2);
+        assert_true(job.finished);
+        assert_int_equal(job.code, 0);
+        job_end(&job);
+    }
+}
+
+/* Workers that are through may write their result for long. */
+static void test_through_when_another_takes_over(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_RESTART);
+    job_take_over(&job);
+    join_again(&job, false, true);
+    join_again(&job, false, true);
+    job_pass(&job, 10);
+    in_phase(&job, "TAKING_OVER");
+    assert_null(strstr(job.said, "SIGNAL"));
+    end_well(&job, 1);
+    end_well(&job, 2);
+    job_pass(&job, 0.2);
+    assert_true(job.finished);
+    assert_int_equal(job.code, 0);
+    job_end(&job);
+}
+
+/* One of them does not end: the newest checkpoint is what counts. */
+static void test_some_end_while_another_takes_over(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_RESTART);
+    job_take_over(&job);
+    join_again(&job, false, true);
+    join_again(&job, false, false);
+    end_well(&job, 1);
+    failed_exit(&job, 2, 1, 0);
+    for (int i = 0; i < 30; i++)
+        job_pass(&job, 0.1);
+    in_phase(&job, "WAITING");
+    assert_false(job.finished);
+    job_end(&job);
+}
+
 static void test_lease_is_not_held(void **state)
 {
     struct job job;
@@ -787,6 +931,11 @@ int main(void)
         cmocka_unit_test(test_live_leavers_are_killed),
         cmocka_unit_test(test_live_does_not_come_out),
         cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_stop_while_a_live_world_is_entered),
+        cmocka_unit_test(test_all_that_stay_fail),
+        cmocka_unit_test(test_all_end_while_another_takes_over),
+        cmocka_unit_test(test_through_when_another_takes_over),
+        cmocka_unit_test(test_some_end_while_another_takes_over),
         cmocka_unit_test(test_lease_is_not_held),
         cmocka_unit_test(test_deposed),
         cmocka_unit_test(test_random_restart),
