@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-log = f"{sys.argv[2]}.signals"
+log, meal = f"{sys.argv[2]}.signals", f"{sys.argv[2]}.eat"
 
 
 def note(number, _frame):
@@ -23,9 +23,9 @@ def note(number, _frame):
 
 
 def eat():
-    while not os.path.exists(f"{sys.argv[2]}.eat"):
+    while not os.path.exists(meal):
         time.sleep(0.1)
-    os.unlink(f"{sys.argv[2]}.eat")
+    os.unlink(meal)
     full = []
     while True:
         full.append(b"x" * 10_000_000)
