@@ -9,8 +9,7 @@
  * if it gets any. */
 #define COLLECT_MS 200
 
-static const int numbers[PROGRAM_SIGNALS] = {SIGHUP,  SIGQUIT, SIGUSR1,
-                                             SIGUSR2, SIGURG,  SIGXCPU};
+static const int numbers[PROGRAM_SIGNALS] = {SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGURG, SIGXCPU};
 
 bool program_signal(int number)
 {

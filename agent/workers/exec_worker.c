@@ -42,7 +42,7 @@ struct shim {
     pid_t worker;
     bool ended;
     bool signalled; /* Slurm signals each process of the step */
-    int status; /* of the worker, as waitpid returns it */
+    int status;     /* of the worker, as waitpid returns it */
 };
 
 static void say_failure(const struct shim *shim, enum exec_worker_stage stage, int error)

@@ -73,12 +73,10 @@ look_for_obstacle() {
 }
 
 choose_form() {
-    [[ $opt_form != simple ]] || return 0
+    [[ $opt_form == real ]] || return 0
     look_for_obstacle
     if [[ -z $REASON ]]; then
         REAL=yes
-    elif [[ $opt_form == real ]]; then
-        die "--real: $REASON"
     else
         say "simple form: $REASON"
     fi
@@ -195,7 +193,7 @@ isolate() {
 form_conf() {
     if [[ -z $REAL ]]; then
         cat <<CONF
-ProctrackType=proctrack/${opt_proctrack:-linuxproc}
+ProctrackType=proctrack/$([[ $opt_proctrack == pgid ]] && echo pgid || echo linuxproc)
 TaskPlugin=task/none
 MpiDefault=none
 CONF
@@ -209,6 +207,8 @@ PrologFlags=Contain
 MpiDefault=pmix
 PrivateData=jobs,usage,users,events
 CONF
+    # Slurm cannot lay out tasks on processors that are not there.
+    ((opt_cpus <= $(nproc))) || printf 'TaskPluginParam=None\n'
 }
 
 isolation_files() {
