@@ -275,7 +275,7 @@ static bool agent_gone(const struct shim *shim)
 static bool is_for_command(struct shim *shim, const siginfo_t *info)
 {
     if (info->si_pid != shim->agent) {
-        shim->signalled = shim->signalled || (info->si_code == SI_USER && info->si_uid == 0);
+        shim->signalled = shim->signalled || info->si_code == SI_USER;
         return false;
     }
     return info->si_code != SI_QUEUE || info->si_value.sival_int != EXEC_WORKER_PASSED ||

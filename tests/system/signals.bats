@@ -27,7 +27,7 @@ SH
 
 teardown_file() { testbed_down; }
 
-teardown() { [[ -z ${job:-} ]] || as_user scancel --quiet "$job" ${rival:-} ${second:-}; }
+teardown() { [[ -z ${job:-} ]] || as_user scancel --quiet "$job" "${rival:-$job}" "${second:-$job}"; }
 
 command_of_job() { printf 'srun elasticrun /usr/bin/python3 %s/signals.py %s/steps.py %s/log-$SLURM_JOB_ID 100000 0.2' "$TB_WORK" "$TB_WORK" "$TB_WORK"; }
 
