@@ -10,7 +10,7 @@ load elastic
 
 # Slurm looks at time limits every 30 s: the jobs for the last test wait for that while the others run.
 setup_file() {
-    testbed_up --real --nodes 6
+    testbed_up --real --nodes 5
     cp "$TREE/tests/system/"{steps,signals}.py "$TB_WORK/"
     script batch.sh <<SH
 #!/bin/bash
@@ -19,9 +19,9 @@ $(command_of_job) &
 wait
 wait
 SH
-    start 1:1 -w n5 -t 2 --signal=USR1@110
+    start 1:1 -w n4 -t 2 --signal=USR1@110
     limited=$job
-    limited_script=$(submit --elastic=1:1 --exclusive -w n6 -t 2 --signal=B:USR1@110 "$TB_WORK/batch.sh")
+    limited_script=$(submit --elastic=1:1 --exclusive -w n5 -t 2 --signal=B:USR1@110 "$TB_WORK/batch.sh")
     export limited limited_script
 }
 
@@ -79,7 +79,7 @@ signals_and_scancel() {
     start 2:3 -p spare
     wait_for 60 size_is "$job" 3
     wait_for 30 steps_made_by "$job" "$(generation_of "$job")"
-    rival=$(submit -N2 --exclusive -t 5 --wrap 'sleep 600')
+    rival=$(submit -N1 --exclusive -t 5 --wrap 'sleep 600')
     wait_for 30 job_is "$rival" RUNNING
     wait_for 60 size_is "$job" 2
     wait_for 30 steps_made_by "$job" "$(generation_of "$job")"
