@@ -254,7 +254,7 @@ static void test_ends_with_0(void **state)
     run_destroy(run);
 }
 
-/* Slurm has signalled the agent only, or also the processes of a worker: it gets the signal once. */
+/* Slurm has signalled the agent only, or the processes of a worker, too: a worker gets it once. */
 static void test_passed_signal(void **state)
 {
     struct run *run = run_create(2);
