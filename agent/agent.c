@@ -201,6 +201,12 @@ void agent_leave(struct agent *agent, const char *reason)
         member_leave(agent->member, reason);
 }
 
+void agent_pass_signal(struct agent *agent, int number)
+{
+    if (agent->member != NULL)
+        member_pass_signal(agent->member, number);
+}
+
 void agent_destroy(struct agent *agent)
 {
     if (agent == NULL)

@@ -32,6 +32,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/srun_port.h \
     agent/successor.c \
     agent/successor.h \
+    agent/program_signals.c \
+    agent/program_signals.h \
     agent/supervise.c \
     agent/supervise.h \
     agent/term_file.c \

@@ -25,6 +25,7 @@
 #include "agent/options.h"
 #include "agent/paths.h"
 #include "agent/place.h"
+#include "agent/program_signals.h"
 #include "agent/successor.h"
 #include "agent/supervise.h"
 #include "agent/workers/workers.h"
@@ -48,6 +49,7 @@ struct run {
     struct agent *agent;                   /* NULL: not begun yet */
     struct agent_handover *agent_handover; /* NULL: nobody starts this agent again */
     uv_signal_t term, interrupt;
+    struct program_signals program_signals;
     char *address, *state_dir, *checkpoint_dir, *cluster, *user;
     uid_t slurm_user;
     char cwd[PATH_MAX];
@@ -97,6 +99,7 @@ static void on_done(int code, void *arg)
     run->code = code;
     uv_close((uv_handle_t *)&run->term, NULL);
     uv_close((uv_handle_t *)&run->interrupt, NULL);
+    program_signals_stop(&run->program_signals);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -104,6 +107,13 @@ static void on_signal(uv_signal_t *handle, int number)
     struct run *run = handle->data;
 
     agent_leave(run->agent, number == SIGINT ? "interrupted" : "terminated");
+}
+
+static void on_program_signal(int number, void *arg)
+{
+    struct run *run = arg;
+
+    agent_pass_signal(run->agent, number);
 }
 
 static char *first_step_node(void)
@@ -252,6 +262,8 @@ static int run_loop(struct run *run)
     run->term.data = run->interrupt.data = run;
     uv_signal_start(&run->term, on_signal, SIGTERM);
     uv_signal_start(&run->interrupt, on_signal, SIGINT);
+    if (run->place.in_step)
+        program_signals_start(&run->program_signals, &run->loop, on_program_signal, run);
     if (start(run, &err) != 0) {
         if (run->agreed && run->place.nodeid != 0)
             log_error("%s: %s", run->place.node, err.text);

@@ -11,18 +11,27 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/program_signals.h"
+
 #define STARTS_MAX 4   /* of agents that live for less than … */
 #define LONG_LIFE  600 /* seconds */
+#define STEPD_GONE SIGRTMIN
 
 static pid_t stepd;  /* whose child this process, or the process in between, is; 0: not known */
 static pid_t parent; /* of the agent; 0: no process is in between */
 static bool told_to_end;
 
-/* All signals are blocked, and come here. Slurm sends its signals to every process of the step, so
- * they reach the agent without us. */
-static void take(int number, struct agent_handover *agent_handover)
+/* All signals are blocked, and come here; `number` may be an error. Slurm may have sent the signal
+ * to us only, as to slurmstepd's child, or to every process of the step. A second copy does no harm
+ * to the agent. agent: 0 if there is none. */
+static void take(int number, const siginfo_t *info, pid_t agent,
+                 struct agent_handover *agent_handover)
 {
-    told_to_end = told_to_end || number == SIGTERM || number == SIGINT;
+    bool ends = number == SIGTERM || number == SIGINT;
+
+    told_to_end = told_to_end || ends;
+    if (agent > 0 && info->si_pid != agent && (ends || program_signal(number)))
+        kill(agent, number); /* not reaped yet, so the pid is its own */
     /* The signal also comes when only the parent's thread that has started this process ends. */
     if (getppid() != stepd) {
         agent_handover->stepd_gone = true;
@@ -32,12 +41,15 @@ static void take(int number, struct agent_handover *agent_handover)
 
 static int wait_for(pid_t agent, struct agent_handover *agent_handover)
 {
+    siginfo_t info = {0};
     sigset_t all;
     int status;
 
     sigfillset(&all);
     for (;;) {
-        take(sigwaitinfo(&all, NULL), agent_handover);
+        int number = sigwaitinfo(&all, &info);
+
+        take(number, &info, agent, agent_handover);
         if (waitpid(agent, &status, WNOHANG) == agent)
             return status;
     }
@@ -46,13 +58,16 @@ static int wait_for(pid_t agent, struct agent_handover *agent_handover)
 static void sleep_for(double seconds, struct agent_handover *agent_handover)
 {
     struct timespec now, until;
+    siginfo_t info = {0};
     sigset_t all;
 
     sigfillset(&all);
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += (time_t)seconds + 1;
     do {
-        take(sigtimedwait(&all, NULL, &(struct timespec){.tv_nsec = 200000000}), agent_handover);
+        int number = sigtimedwait(&all, &info, &(struct timespec){.tv_nsec = 200000000});
+
+        take(number, &info, 0, agent_handover);
         clock_gettime(CLOCK_MONOTONIC, &now);
     } while (now.tv_sec < until.tv_sec && !told_to_end);
 }
@@ -94,7 +109,7 @@ struct agent_handover *supervise(double pause)
     signal(SIGCHLD, SIG_DFL);
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &before);
-    prctl(PR_SET_PDEATHSIG, SIGHUP);
+    prctl(PR_SET_PDEATHSIG, STEPD_GONE);
     for (;;) {
         agent_handover->starts++;
         begun = time(NULL);

@@ -25,6 +25,7 @@ EXTRA_DIST += \
     doc/internals/pmix.md \
     doc/internals/protocol.md \
     doc/internals/takeover.md \
+    doc/internals/signals.md \
     doc/internals/testbed.md \
     doc/run/demo.svg \
     doc/run/history.jsonl \

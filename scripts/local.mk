@@ -34,5 +34,6 @@ EXTRA_DIST += \
     scripts/testbed.d/config.sh \
     scripts/testbed.d/database.sh \
     scripts/testbed.d/install.sh \
+    scripts/testbed.d/isolation.sh \
     scripts/testbed.d/nodes.sh \
     scripts/testbed.d/processes.sh

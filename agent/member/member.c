@@ -136,6 +136,14 @@ void member_leave(struct member *m, const char *reason)
     member_send(m, msg);
 }
 
+void member_pass_signal(struct member *m, int number)
+{
+    if (m->group != NULL && m->group->workers != NULL)
+        workers_pass_signal(m->group->workers, number);
+    if (m->next != NULL && m->next->workers != NULL)
+        workers_pass_signal(m->next->workers, number);
+}
+
 /* ---- end ------------------------------------------------------------------------------------- */
 
 void member_piece_gone(void *arg)

@@ -68,6 +68,9 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
 /* Slurm has sent SIGTERM (or the user SIGINT): tell the leader, and leave when it says so. */
 void member_leave(struct member *member, const char *reason);
 
+/* Slurm or the user has sent a signal for the training program: hand it to the workers here. */
+void member_pass_signal(struct member *member, int number);
+
 /* What the leader has said so far, borrowed. Known once followed() has been called. */
 void member_command(const struct member *member, struct member_command *command);
 /* The leader that the member follows, or has followed last. address NULL: not known. */

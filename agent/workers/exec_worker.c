@@ -41,7 +41,8 @@ struct shim {
     char **argv;
     pid_t worker;
     bool ended;
-    int status; /* of the worker, as waitpid returns it */
+    bool signalled; /* Slurm signals each process of the step */
+    int status;     /* of the worker, as waitpid returns it */
 };
 
 static void say_failure(const struct shim *shim, enum exec_worker_stage stage, int error)
@@ -269,6 +270,18 @@ static bool agent_gone(const struct shim *shim)
     return getppid() != shim->agent;
 }
 
+/* What is to be done with a signal other than SIGCHLD? When Slurm signals each process of a step,
+ * the command has its own (client/term_guard.c): it does not need the agent's copy as well. */
+static bool is_for_command(struct shim *shim, const siginfo_t *info)
+{
+    if (info->si_pid != shim->agent) {
+        shim->signalled = shim->signalled || info->si_code == SI_USER;
+        return false;
+    }
+    return info->si_code != SI_QUEUE || info->si_value.sival_int != EXEC_WORKER_PASSED ||
+           !shim->signalled;
+}
+
 /* Until the command has ended, or is to be killed. All signals are blocked, so none is lost
  * between two waits. */
 static void supervise(struct shim *shim, const sigset_t *all)
@@ -281,9 +294,8 @@ static void supervise(struct shim *shim, const sigset_t *all)
             return;
         if (number == SIGCHLD)
             reap(shim);
-        else if (number > 0 && info.si_pid == shim->agent && !agent_gone(shim))
+        else if (number > 0 && is_for_command(shim, &info) && !agent_gone(shim))
             kill(shim->worker, number); /* not reaped yet, so the pid is its own */
-        /* Slurm signals each process of a step: the command has its own (client/term_guard.c). */
     }
 }
 

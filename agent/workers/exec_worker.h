@@ -15,6 +15,10 @@
  * to the command. (A SIGKILL would leave to itself what the command is just starting.) */
 #define EXEC_WORKER_KILL (SIGRTMAX - 1) /* valgrind keeps the last one for itself */
 
+/* The value of a signal that the agent has got from Slurm. Slurm may have sent the command a copy
+ * of its own; the shim knows, since it gets one then, too. */
+#define EXEC_WORKER_PASSED 1
+
 enum exec_worker_stage {
     EXEC_WORKER_CHDIR = 1,
     EXEC_WORKER_FORK,

@@ -229,3 +229,14 @@ int workers_signal(struct workers *set, int rank, int signal, bool force)
             count += signal_worker(&set->list[i], signal, force);
     return count;
 }
+
+void workers_pass_signal(struct workers *set, int signal)
+{
+    for (int i = 0; i < set->count; i++) {
+        struct worker *w = &set->list[i];
+
+        if (!w->ended && w->spawn_error == 0)
+            sigqueue(uv_process_get_pid(&w->process), signal,
+                     (union sigval){.sival_int = EXEC_WORKER_PASSED});
+    }
+}

@@ -162,6 +162,9 @@ bool workers_process(const struct workers *workers, int local_rank, struct worke
  * workers. */
 int workers_signal(struct workers *workers, int rank, int signal, bool force);
 
+/* Hand a signal of Slurm's to all workers, but not to a worker that gets Slurm's signals itself. */
+void workers_pass_signal(struct workers *workers, int signal);
+
 /* Kill workers whose command has been stopped (SIGSTOP) at each call for that many seconds: to all
  * others they are as dead. To be called regularly. Call workers_forgive_stopped() instead after a
  * time without calls: then everything may have been stopped. */

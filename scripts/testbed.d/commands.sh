@@ -133,6 +133,7 @@ command_up() {
     local began=$EPOCHREALTIME
     check_programs
     check_netns
+    choose_form
     choose_submitter
     choose_prefix
     claim_directory
@@ -145,6 +146,8 @@ command_up() {
     lock_ports
     choose_ports "$(port_count)"
     NODES=$opt_nodes
+    [[ -z $REAL ]] || choose_namespace_cpu
+    write_record
     [[ $opt_netns == no ]] || make_network
     write_configuration
     write_record
@@ -185,11 +188,14 @@ cancel_jobs() {
 # Whatever state the cluster is in. No error may end this before its end.
 remove_cluster() {
     set +e
+    # shellcheck disable=SC1091
+    [[ ! -e $DIR/run/testbed ]] || . "$DIR/run/testbed"
     cancel_jobs
     signal_daemons TERM
     wait_until 3 no_daemon_alive || signal_daemons KILL
     kill_job_processes || say "some processes of $DIR cannot be killed" >&2
     wait_until 5 no_daemon_alive || say "some daemons of $DIR cannot be killed" >&2
+    wait_until 5 remove_groups || say "some cgroups of $DIR cannot be removed" >&2
     remove_network
     rm -rf --one-file-system -- "$DIR"
 }

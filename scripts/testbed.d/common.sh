@@ -6,7 +6,7 @@ MAX_NODES=512 MAX_CPUS=256 MAX_GPUS=16
 LEAF_NODES=4 # below one leaf switch of --tree
 
 # What run/testbed keeps from up for the other commands.
-RECORD=(NODES SUBMITTER PREFIX LIBRARY_DIR PYTHON_DIR PORT NETWORK OWN_CPUS)
+RECORD=(NODES SUBMITTER PREFIX LIBRARY_DIR PYTHON_DIR PORT NETWORK OWN_CPUS REAL NAMESPACE_CPU)
 
 # The first three parts of the addresses of a testbed with --netns.
 NETWORK=
@@ -99,7 +99,8 @@ write_record() {
     local name
     for name in "${RECORD[@]}"; do
         printf '%s=%q\n' "$name" "${!name}"
-    done >"$DIR/run/testbed"
+    done >"$DIR/run/testbed.new"
+    mv "$DIR/run/testbed.new" "$DIR/run/testbed" # for down, whatever becomes of us
 }
 
 # The record is shell code, so it is read only from a directory that nobody else could fill.

@@ -46,6 +46,10 @@ make_directories() {
     mkdir "$DIR"/{etc,log,munge,run,spool,state,tmp}
     chmod 0755 "$DIR" "$DIR"/{etc,munge,run,spool,tmp}
     chmod 0700 "$DIR/state"
+    if [[ $REAL ]]; then
+        touch "$DIR"/log/slurm{ctld,dbd}.log
+        chown "$SERVICE_USER:" "$DIR/state" "$DIR"/log/slurm{ctld,dbd}.log
+    fi
     # Jobs write here as their users.
     mkdir -m 1777 "$DIR/jobs" "$DIR/snapshots"
     local i
@@ -164,7 +168,7 @@ slurm_conf() {
 ClusterName=testbed
 SlurmctldHost=$(host_name)($(controller_address))
 SlurmctldPort=$(controller_port)
-SlurmUser=$(id -un)
+SlurmUser=$(slurm_user)
 SlurmdUser=$(id -un)
 CommunicationParameters=$bind
 AuthType=auth/munge
@@ -173,7 +177,7 @@ CredType=cred/munge
 StateSaveLocation=$DIR/state
 SlurmdSpoolDir=$DIR/spool/%n
 TmpFS=$DIR/tmp/%n
-SlurmctldPidFile=$DIR/run/slurmctld.pid
+SlurmctldPidFile=$DIR/state/slurmctld.pid
 SlurmdPidFile=$DIR/run/slurmd.%n.pid
 SlurmctldLogFile=$DIR/log/slurmctld.log
 SlurmdLogFile=$DIR/log/slurmd.%n.log
@@ -182,11 +186,9 @@ SlurmdDebug=verbose
 PlugStackConfig=$DIR/etc/plugstack.conf
 MailProg=/bin/true
 
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+$(form_conf)
 JobAcctGatherType=jobacct_gather/none
 SlurmdParameters=config_overrides
-MpiDefault=none
 SwitchType=switch/none
 $(select_conf)
 SelectTypeParameters=CR_Core_Memory
@@ -212,6 +214,7 @@ $(plugins_conf)
 $(nodes_conf)
 PartitionName=DEFAULT Nodes=ALL State=UP MaxTime=INFINITE DefaultTime=60
 PartitionName=batch Default=YES PriorityTier=10 PreemptMode=OFF
+PartitionName=whole OverSubscribe=EXCLUSIVE PriorityTier=10 PreemptMode=OFF
 PartitionName=elastic PriorityTier=1 PreemptMode=CANCEL GraceTime=$opt_grace
 PartitionName=spare PriorityTier=2 PreemptMode=CANCEL GraceTime=$opt_grace
 CONF
@@ -231,6 +234,7 @@ write_configuration() {
         topology_conf >"$DIR/etc/topology.conf"
         shapes_file >"$DIR/etc/elastic-shapes.json"
     fi
+    isolation_files
     slurm_conf >"$CONF"
 }
 

@@ -13,6 +13,10 @@ start_database() {
         # mariadbd refuses root. The directory is entered by root's slurmdbd as well.
         as=(--user=mysql)
         chown -R mysql: "$DIR/database"
+        if [[ $REAL ]]; then
+            chgrp "$(id -g "$SERVICE_USER")" "$DIR/database"
+            chmod 0710 "$DIR/database"
+        fi
     fi
     mariadb-install-db --no-defaults "${as[@]}" --datadir="$DIR/database/data" --skip-test-db \
         --auth-root-authentication-method=normal "${DATABASE_OPTIONS[@]}" \
@@ -34,11 +38,11 @@ start_slurmdbd() {
 DbdHost=$(host_name)
 DbdAddr=127.0.0.1
 DbdPort=$(database_port)
-SlurmUser=$(id -un)
+SlurmUser=$(slurm_user)
 AuthType=auth/munge
 AuthInfo=socket=$MUNGE_SOCKET
 CommunicationParameters=NoInAddrAny
-PidFile=$DIR/run/slurmdbd.pid
+PidFile=$DIR/state/slurmdbd.pid
 LogFile=$DIR/log/slurmdbd.log
 DebugLevel=verbose
 StorageType=accounting_storage/mysql
@@ -48,7 +52,9 @@ StorageLoc=testbed
 CONF
     # libmariadb takes the path of the socket from here; slurmdbd.conf has no word for it.
     DAEMON_ENV=(MYSQL_UNIX_PORT="$DIR/database/socket")
-    start_daemon slurmdbd slurmdbd -D
+    as_slurm
+    [[ -z $REAL ]] || chown "$SERVICE_USER:" "$DIR/etc/slurmdbd.conf"
+    start_daemon slurmdbd "${AS_SLURM[@]}" slurmdbd -D
     DAEMON_ENV=()
     wait_until 30 slurmdbd_answers || fail "slurmdbd does not answer" slurmdbd.out
 }

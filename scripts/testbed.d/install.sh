@@ -34,10 +34,10 @@ choose_prefix() {
 # home directory that this user cannot enter is therefore copied into the cluster's directory.
 copy_hidden_prefix() {
     [[ -n $PREFIX ]] || return 0
-    if as_submitter test -r "$PREFIX" -a -x "$PREFIX"; then
+    if as_submitter test -r "$PREFIX" -a -x "$PREFIX" && ! is_hidden "$PREFIX"; then
         return 0
     fi
-    say "user $SUBMITTER cannot read $PREFIX: using a copy in $DIR/inst"
+    say "user $SUBMITTER cannot read $PREFIX on the nodes: using a copy in $DIR/inst"
     cp -R -- "$PREFIX" "$DIR/inst"
     chmod -R a+rX,go-w "$DIR/inst"
     PREFIX=$DIR/inst
@@ -64,7 +64,7 @@ find_parts() {
 # The Python package needs no build; a tree that the ordinary user cannot enter is copied.
 use_python_of_tree() {
     PYTHON_DIR=$TOP/client/python
-    if ! as_submitter test -r "$PYTHON_DIR/slurm_elastic"; then
+    if ! as_submitter test -r "$PYTHON_DIR/slurm_elastic" || is_hidden "$PYTHON_DIR"; then
         mkdir -p "$DIR/inst/python"
         cp -R -- "$PYTHON_DIR/slurm_elastic" "$DIR/inst/python/"
         chmod -R a+rX,go-w "$DIR/inst"

@@ -102,7 +102,8 @@ start_controller() {
         within=(unshare --mount -- bash -c
             'mount --bind "$1" /etc/hosts && shift && exec "$@"' - "$DIR/etc/hosts")
     fi
-    start_daemon slurmctld "${within[@]}" slurmctld -D -f "$CONF"
+    as_slurm
+    start_daemon slurmctld "${within[@]}" "${AS_SLURM[@]}" slurmctld -D -f "$CONF"
 }
 
 # node_cpus NODE: prints the mask of its part of the processors.
@@ -120,6 +121,11 @@ start_node() {
             'hostname "$1" && mount --bind "$2" /etc/hosts && shift 2 && exec "$@"' -
             "$1" "$DIR/etc/hosts")
     fi
+    if [[ $REAL ]]; then
+        make_groups "$1"
+        isolate "$1" "$([[ $OWN_CPUS ]] && hwloc-calc -I pu --po "$(node_cpus "$1")" || own_processors | paste -s -d,)"
+        within+=("${WITHIN[@]}")
+    fi
     [[ ! $OWN_CPUS ]] || within=(taskset "$(node_cpus "$1")" "${within[@]}")
     start_daemon "slurmd.$1" "${within[@]}" slurmd -D -N "$1" -f "$CONF"
 }
@@ -128,6 +134,10 @@ start_node() {
 # and the slurmstepds), and those with the environment of a job there.
 node_processes() {
     local pid exe
+    if [[ $REAL ]]; then
+        group_processes "$1"
+        return
+    fi
     if [[ $NETWORK ]]; then
         ip netns pids "$(node_namespace "$1")"
         return
@@ -162,6 +172,7 @@ kill_node() {
     for ((round = 0; round < 50; round++)); do
         mapfile -t pids < <(node_processes "$1" | in_killing_order)
         ((${#pids[@]})) || return 0
+        thaw_groups
         kill -s KILL "${pids[@]}" 2>/dev/null || true
         sleep 0.02
     done
@@ -205,6 +216,7 @@ command_crash() {
     known_node
     [[ ! $NETWORK ]] || set_link "$opt_node" down
     kill_node "$opt_node"
+    wait_until 5 remove_groups "$opt_node" || die "the cgroups of $opt_node cannot be removed"
     rm -rf --one-file-system -- "$DIR/snapshots/elastic-"*"-$opt_node"
     say "$opt_node has crashed"
 }

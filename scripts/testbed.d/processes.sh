@@ -105,6 +105,10 @@ job_processes() {
         fi
     done < <(grep -lzxF -e "SLURM_CONF=$CONF" /proc/[0-9]*/environ 2>/dev/null)
 
+    while read -r pid; do
+        ours[$pid]=1
+    done < <(group_processes)
+
     local grown=yes
     while [[ $grown == yes ]]; do
         grown=no
@@ -125,6 +129,7 @@ kill_job_processes() {
     for ((round = 0; round < 50; round++)); do
         mapfile -t pids < <(job_processes)
         ((${#pids[@]})) || return 0
+        thaw_groups
         kill -s KILL "${pids[@]}" 2>/dev/null || true
         sleep 0.05
     done

@@ -25,12 +25,14 @@ export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-60}
 
 # testbed_up OPTION...: starts the file's testbed; the options are those of scripts/testbed up.
 # Exports TB_DIR, TB_USER, TB_WORK. scripts/check names the installation ($prefix) and, when it is
-# run by root, may name the ordinary user ($ELASTIC_TEST_USER).
+# run by root, may name the ordinary user ($ELASTIC_TEST_USER). ELASTIC_TESTBED=--real gives every file the realistic form,
+# in which nodes and jobs have a /tmp of their own: TMPDIR must lie elsewhere.
 testbed_up() {
     local -a options=()
+    [[ -z ${ELASTIC_TESTBED:-} ]] || options+=("$ELASTIC_TESTBED")
     [[ ! -d ${prefix:-} ]] || options+=(--prefix "$prefix")
     ((UID)) || [[ -z ${ELASTIC_TEST_USER:-} ]] || options+=(--user "$ELASTIC_TEST_USER")
-    TB_HOME=$(mktemp -d "${TMPDIR:-/tmp}/elastic-test.XXXXXX")
+    TB_HOME=$(mktemp -d "${TMPDIR:-/var/tmp}/elastic-test.XXXXXX")
     TB_DIR=$TB_HOME/testbed TB_WORK=$TB_HOME/work
     export TB_HOME TB_DIR TB_WORK TB_USER
     chmod 0755 "$TB_HOME"

@@ -66,6 +66,8 @@ EXTRA_DIST += \
     tests/system/select.bash \
     tests/system/select.bats \
     tests/system/select_changes.bats \
+    tests/system/signals.bats \
+    tests/system/signals.py \
     tests/system/slurm_client.bats \
     tests/system/spank.bats \
     tests/system/store.bats \

@@ -285,6 +285,58 @@ reaches() {
     run -0 as_user srun -w n4 true
 }
 
+# No cgroup and no mount of a testbed that is gone: nothing has its port in its name, nor lies below its directory.
+nothing_of_the_kernel_left() {
+    [[ -z $(find /sys/fs/cgroup -maxdepth 2 -name "slurm-elastic-$1" 2>/dev/null) ]]
+    ! grep -F " $2" /proc/self/mountinfo
+}
+
+@test "nodes of the realistic form have mounts and limits of their own; nothing of them stays" {
+    TB_DIR=$TB_HOME/other
+    TB_WORK=$(mktemp -d "$TB_HOME/work.XXXX")
+    chown "$TB_USER" "$TB_WORK"
+    "$TESTBED" up --real --stock --nodes 2 --dir "$TB_DIR" >"$TB_HOME/up.out"
+    ! says "$TB_HOME/up.out" 'simple form' || skip "$(<"$TB_HOME/up.out")"
+    port=$(sed -n 's/^SlurmctldPort=//p' "$TB_DIR/etc/slurm.conf")
+    [ "$(ps -o user= -p "$("$TESTBED" status --dir "$TB_DIR" | awk '$1 == "slurmctld" {print $2}')")" = slurm ]
+    run -0 as_user srun -N2 -n2 --mem=100 bash -c 'ls -A /tmp /dev/shm | tr "\n" " "; touch /tmp/mine /dev/shm/mine; sort -u /proc/self/cgroup | grep -c "slurm_$SLURMD_NODENAME/.*/job_"'
+    [ "$(sort -u <<<"$output")" = "/dev/shm: /tmp: 3" ] || [ "$(sort -u <<<"$output")" = "/dev/shm:  /tmp: 3" ]
+    run ! as_user srun -N1 --mem=50 /usr/bin/python3 -c 'b"x" * 200_000_000'
+    [[ $output == *"Out Of Memory"* ]]
+    id=$(submit -N2 "$(polite_job)")
+    wait_for 15 tasks_are "$id" 2 ready
+    "$TESTBED" crash --dir "$TB_DIR" n2
+    [ ! -e "/sys/fs/cgroup/freezer/slurm-elastic-$port/n2" ]
+    "$TESTBED" boot --dir "$TB_DIR" n2
+    "$TESTBED" status --dir "$TB_DIR" | awk '$1 == "slurmctld" || $1 == "slurmd.n1" {print $2}' | xargs kill -9
+    "$TESTBED" down --dir "$TB_DIR"
+    nothing_left_of "$TB_DIR"
+    nothing_of_the_kernel_left "$port" "$TB_DIR"
+    # A start that fails, and a start that is killed.
+    mkdir "$TB_HOME/deaf"
+    printf '#!/bin/sh\nexit 1\n' >"$TB_HOME/deaf/sinfo"
+    chmod +x "$TB_HOME/deaf/sinfo"
+    for signal in TERM KILL; do
+        PATH=$TB_HOME/deaf:$PATH "$TESTBED" up --real --stock --nodes 2 --dir "$TB_DIR" 3>&- &
+        up=$!
+        wait_for 10 says "$TB_DIR/run/pids" slurmd.n2
+        port=$(sed -n 's/^SlurmctldPort=//p' "$TB_DIR/etc/slurm.conf")
+        kill -s "$signal" "$up"
+        ! wait "$up"
+        [[ $signal == TERM ]] || "$TESTBED" down --dir "$TB_DIR"
+        nothing_left_of "$TB_DIR"
+        nothing_of_the_kernel_left "$port" "$TB_DIR"
+    done
+}
+
+@test "where the realistic form is not possible the simple form starts, and says why" {
+    ((UID == 0)) && [[ -d /sys/fs/cgroup/freezer ]] || skip "nothing to hide here"
+    TB_DIR=$TB_HOME/other
+    run -0 unshare --mount -- bash -c 'mount -t tmpfs none /sys/fs/cgroup/freezer && exec "$@"' - "$TESTBED" up --real --stock --nodes 1 --dir "$TB_DIR"
+    [[ $output == *"testbed: simple form: no hierarchy of cgroup v1 at "* ]]
+    says "$TB_DIR/etc/slurm.conf" '^ProctrackType=proctrack/linuxproc'
+}
+
 @test "an installation that the user cannot reach is copied" {
     mkdir -m 0700 "$TB_HOME/hidden"
     mkdir -p "$TB_HOME/hidden/inst/bin"

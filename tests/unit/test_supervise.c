@@ -128,6 +128,59 @@ static void nor_when_it_was_told_to_end(void **state)
     assert_int_equal(WTERMSIG(status), SIGKILL);
 }
 
+static volatile sig_atomic_t got[32];
+
+static void count(int number)
+{
+    got[number] = got[number] + 1;
+}
+
+/* As with proctrack/cgroup: Slurm signals only the process in between, which hands on what is for
+ * the agent or for its workers, and stays. Signals of the agent's own do not come back. */
+static void hear_of_slurms_signals(struct agent_handover *agent_handover)
+{
+    static const int passed[] = {SIGUSR1, SIGHUP,  SIGQUIT, SIGUSR2,
+                                 SIGURG,  SIGXCPU, SIGINT,  SIGTERM};
+    static const int kept[] = {SIGCONT, SIGTSTP}; /* SIGALRM ends the test */
+    pid_t parent = getppid();
+    pid_t stranger;
+    int status = 0;
+
+    for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+        signal(passed[i], count);
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        signal(kept[i], count);
+    kill(parent, SIGUSR2); /* from the agent */
+    stranger = fork();
+    if (stranger == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+            kill(parent, kept[i]);
+        for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+            if (passed[i] != SIGUSR2)
+                kill(parent, passed[i]);
+        _exit(0);
+    }
+    while (waitpid(stranger, &status, 0) < 0)
+        continue;
+    while (!got[SIGTERM] || !got[SIGUSR1] || !got[SIGHUP] || !got[SIGQUIT] || !got[SIGURG] ||
+           !got[SIGXCPU] || !got[SIGINT])
+        usleep(1000);
+    if (got[SIGUSR2] || got[SIGCONT] || got[SIGTSTP] || getppid() != parent)
+        _exit(97);
+    know_somebody(agent_handover);
+    raise(SIGKILL); /* it was told to end: nobody starts it again */
+}
+
+static void it_hands_slurms_signals_on(void **state)
+{
+    int status = status_of(hear_of_slurms_signals);
+
+    (void)state;
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGKILL);
+}
+
 /* The process that is there for slurmstepd is killed. What the agent finds comes through a pipe,
  * whose other end tells the one in between apart from it. */
 static void an_agent_knows_who_is_lost(void **state)
@@ -176,6 +229,7 @@ int main(void)
         cmocka_unit_test(without_anybody_to_join_it_is_not),
         cmocka_unit_test(not_for_ever),
         cmocka_unit_test(nor_when_it_was_told_to_end),
+        cmocka_unit_test(it_hands_slurms_signals_on),
         cmocka_unit_test(an_agent_knows_who_is_lost),
     };
 

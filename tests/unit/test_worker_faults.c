@@ -254,6 +254,28 @@ static void test_ends_with_0(void **state)
     run_destroy(run);
 }
 
+/* Slurm has signalled the agent only, or the processes of a worker, too: a worker gets it once. */
+static void test_passed_signal(void **state)
+{
+    struct run *run = run_create(2);
+    pid_t slurm;
+
+    (void)state;
+    run_start_act(run, "count-usr1", "");
+    AWAIT(run, run_number(run, 0, "shim") > 0 && run_number(run, 1, "shim") > 0);
+    slurm = fork();
+    assert_true(slurm >= 0);
+    if (slurm == 0)
+        _exit(kill(run_number(run, 1, "shim"), SIGUSR1)); /* the copy for the command is left out */
+    waitpid(slurm, NULL, 0);
+    workers_pass_signal(run->workers, SIGUSR1);
+    workers_signal(run->workers, -1, SIGUSR2, false);
+    AWAIT(run, run_number(run, 0, "count") > 0 && run_number(run, 1, "count") > 0);
+    assert_int_equal(run_number(run, 0, "count"), 2);
+    assert_int_equal(run_number(run, 1, "count"), 1);
+    run_destroy(run);
+}
+
 /* Another program of the job has it signalled: that is no end of ours. */
 static void test_signalled(void **state)
 {
@@ -598,6 +620,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_ignores_term),
         cmocka_unit_test(test_ends_with_0),
         cmocka_unit_test(test_signalled),
+        cmocka_unit_test(test_passed_signal),
         cmocka_unit_test(test_may_signal),
         cmocka_unit_test(test_process),
         cmocka_unit_test(test_stopped_worker),

@@ -477,6 +477,25 @@ static int act_ignore_term(const char *argument)
     return 0;
 }
 
+/* On SIGUSR2 says how many SIGUSR1 have come before it, plus one. */
+static int act_count_usr1(const char *argument)
+{
+    sigset_t both;
+    int count = 1;
+
+    (void)argument;
+    sigemptyset(&both);
+    sigaddset(&both, SIGUSR1);
+    sigaddset(&both, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &both, NULL);
+    say("shim", (int)getppid());
+    while (sigwaitinfo(&both, NULL) == SIGUSR1)
+        count++;
+    say("count", count);
+    wait_forever();
+    return 0;
+}
+
 static volatile sig_atomic_t caught;
 
 static void catch_signal(int number)
@@ -699,6 +718,7 @@ void run_dispatch(int argc, char **argv)
         {"family", act_family},
         {"flood", act_flood},
         {"gate", act_gate},
+        {"count-usr1", act_count_usr1},
         {"ignore-term", act_ignore_term},
         {"live", act_live},
         {"look", act_look},

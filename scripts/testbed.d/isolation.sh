@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The realistic form: each node has mounts and cgroups of its own.
+# shellcheck shell=bash
+
+# A node's control groups are slurm-elastic-PORT/nI of each of these hierarchies, of cgroup v1. Slurm
+# 22.05 wants cgroup v2 either alone or not at all, and alone it asks systemd for its scopes.
+CGROUPS=/sys/fs/cgroup
+CONTROLLERS=(freezer cpuset memory devices cpuacct)
+# What a node, or a job there, has of its own.
+HIDDEN=(/tmp /run /dev/shm)
+
+# Not empty: the cluster has this form. In it slurmctld and slurmdbd run as the user slurm.
+REAL= NAMESPACE_CPU=
+SERVICE_USER=slurm
+
+cluster_group() { printf 'slurm-elastic-%d' "$PORT"; }
+
+# Slurm's daemons without root's rights.
+slurm_user() {
+    if [[ $REAL ]]; then
+        printf '%s' "$SERVICE_USER"
+    else
+        id -un
+    fi
+}
+
+# Sets AS_SLURM: the words that start a command as that user.
+as_slurm() {
+    AS_SLURM=()
+    [[ ! $REAL ]] || AS_SLURM=(setpriv --reuid="$SERVICE_USER" --regid="$(id -g "$SERVICE_USER")"
+        --init-groups --)
+}
+
+# is_hidden PATH: whether nodes have something else there.
+is_hidden() {
+    local place
+    [[ $REAL ]] || return 1
+    for place in "${HIDDEN[@]}"; do
+        [[ $1/ != "$place"/* ]] || return 0
+    done
+    return 1
+}
+
+# Sets REASON to why this machine cannot have the realistic form; empty: it can.
+look_for_obstacle() {
+    local controller plugin
+    REASON=
+    if ((UID != 0)); then
+        REASON="only root has mount namespaces and cgroups"
+    elif ! id -u "$SERVICE_USER" >/dev/null 2>&1; then
+        REASON="there is no user $SERVICE_USER; scripts/setup makes one"
+    elif ! command -v unshare nsenter taskset >/dev/null; then
+        REASON="unshare, nsenter or taskset is not installed"
+    else
+        for controller in "${CONTROLLERS[@]}"; do
+            [[ -w $CGROUPS/$controller/tasks ]] ||
+                REASON="no hierarchy of cgroup v1 at $CGROUPS/$controller"
+        done
+        for plugin in job_container_tmpfs mpi_pmix proctrack_cgroup cgroup_v1; do
+            [[ -e $(system_plugin_dir)/$plugin.so ]] || REASON="Slurm has no $plugin.so here"
+        done
+        [[ $REASON ]] || REAL=yes
+        if [[ $REAL ]] && is_hidden "$DIR"; then
+            REASON="jobs have a /tmp, /run and /dev/shm of their own, and would not see $DIR"
+        fi
+        REAL=
+        # Whether it can be done is tried, since a container may forbid it to root.
+        # shellcheck disable=SC2016 # the inner shell's
+        [[ $REASON ]] || unshare --mount --cgroup -- bash -c \
+            'mount -t tmpfs none "$1" && mkdir "$1/x" && mount -t cgroup -o freezer cgroup "$1/x"' \
+            - "$CGROUPS" 2>/dev/null || REASON="mount namespaces cannot be made here"
+    fi
+}
+
+choose_form() {
+    [[ $opt_form == real ]] || return 0
+    look_for_obstacle
+    if [[ -z $REASON ]]; then
+        REAL=yes
+    else
+        say "simple form: $REASON"
+    fi
+}
+
+# Sets NAMESPACE_CPU. Slurm binds the namespace of a job to a file in that of the node, which Linux
+# allows only if the job's has a higher number. Linux 6.18 hands out numbers to each processor by the
+# thousand, so nodes' namespaces are made on the processor whose numbers are the lowest.
+choose_namespace_cpu() {
+    local cpu id lowest=
+    NAMESPACE_CPU=
+    # shellcheck disable=SC2016 # perl's
+    while read -r cpu; do
+        id=$(taskset -c "$cpu" unshare --mount -- perl -e '
+            open F, "/proc/self/ns/mnt"; $id = "\0" x 8;
+            print unpack("Q", $id) if ioctl(F, 0x8008b705, $id)' 2>/dev/null) || id=
+        [[ $id ]] || return 0 # an older kernel has one row of numbers
+        if [[ -z $lowest ]] || ((id < lowest)); then
+            lowest=$id NAMESPACE_CPU=$cpu
+        fi
+    done < <(own_processors)
+}
+
+# A line each.
+own_processors() {
+    local range
+    local -a ranges
+    IFS=, read -ra ranges < <(taskset -c -p "$BASHPID" | sed 's/.*: //')
+    for range in "${ranges[@]}"; do
+        seq "${range%-*}" "${range#*-}"
+    done
+}
+
+# make_groups NODE
+make_groups() {
+    local controller key group
+    for controller in "${CONTROLLERS[@]}"; do
+        group=$CGROUPS/$controller/$(cluster_group)
+        mkdir -p "$group/$1" || fail "cannot make $group/$1"
+        [[ $controller == cpuset ]] || continue
+        for key in cpus mems; do
+            cat "$CGROUPS/cpuset/cpuset.$key" >"$group/cpuset.$key"
+            cat "$CGROUPS/cpuset/cpuset.$key" >"$group/$1/cpuset.$key"
+        done
+    done
+}
+
+# group_processes [NODE]: prints the pids of all in the groups of the cluster, or of one node.
+group_processes() {
+    [[ $REAL && ${PORT:-} ]] || return 0
+    find "$CGROUPS/freezer/$(cluster_group)/${1:-}" -name cgroup.procs -exec cat {} + 2>/dev/null
+}
+
+# A frozen process does not hear even SIGKILL.
+thaw_groups() {
+    local state
+    [[ $REAL && ${PORT:-} ]] || return 0
+    while read -r state; do
+        echo THAWED >"$state"
+    done < <(find "$CGROUPS/freezer/$(cluster_group)" -mindepth 1 -name freezer.state 2>/dev/null)
+}
+
+# remove_groups [NODE]: fails while something is in them; the kernel takes its time for what has ended.
+remove_groups() {
+    local controller left=
+    [[ $REAL && ${PORT:-} ]] || return 0
+    for controller in "${CONTROLLERS[@]}"; do
+        [[ -d $CGROUPS/$controller/$(cluster_group)/${1:-} ]] || continue
+        find "$CGROUPS/$controller/$(cluster_group)/${1:-}" -depth -type d -exec rmdir {} + 2>/dev/null ||
+            left=yes
+    done
+    [[ -z $left ]]
+}
+
+# Sets WITHIN: the words that start a slurmd in its node's mounts and groups.
+isolate() {
+    local script
+    # $1 the groups' directory, $2 the node's group in it, $3 the processors to run on, then, until
+    # the word --, the controllers. The node's host file and name are set by start_node.
+    # shellcheck disable=SC2016 # the inner shell's
+    script='set -e
+        groups=$1 cpus=$2
+        shift 2
+        mount -t tmpfs -o mode=1777 tmpfs /tmp
+        mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+        mount -t tmpfs -o mode=755 tmpfs /run
+        mount -t tmpfs -o mode=755 tmpfs "$groups"
+        while [ "$1" != -- ]; do
+            mkdir "$groups/$1"
+            mount -t cgroup -o "$1" cgroup "$groups/$1"
+            shift
+        done
+        shift
+        taskset -c -p "$cpus" $$ >/dev/null
+        exec "$@"'
+    # The second shell has a cgroup namespace, whose root is the group that the first one has joined.
+    # shellcheck disable=SC2016
+    WITHIN=(bash -c 'for group; do
+            shift
+            [ "$group" != -- ] || break
+            echo $$ >"$group/cgroup.procs" || exit 1
+        done
+        exec "$@"' -)
+    local controller
+    for controller in "${CONTROLLERS[@]}"; do
+        WITHIN+=("$CGROUPS/$controller/$(cluster_group)/$1")
+    done
+    WITHIN+=(--)
+    [[ -z $NAMESPACE_CPU ]] || WITHIN+=(taskset -c "$NAMESPACE_CPU")
+    WITHIN+=(unshare --mount --cgroup -- bash -c "$script" - "$CGROUPS" "$2" "${CONTROLLERS[@]}" --)
+}
+
+# The part of slurm.conf in which the forms differ.
+form_conf() {
+    if [[ -z $REAL ]]; then
+        cat <<CONF
+ProctrackType=proctrack/$([[ $opt_proctrack == pgid ]] && echo pgid || echo linuxproc)
+TaskPlugin=task/none
+MpiDefault=none
+CONF
+        return
+    fi
+    cat <<CONF
+ProctrackType=proctrack/${opt_proctrack:-cgroup}
+TaskPlugin=task/cgroup,task/affinity
+JobContainerType=job_container/tmpfs
+PrologFlags=Contain
+MpiDefault=pmix
+PrivateData=jobs,usage,users,events
+CONF
+    # Slurm cannot lay out tasks on processors that are not there.
+    ((opt_cpus <= $(nproc))) || printf 'TaskPluginParam=None\n'
+}
+
+isolation_files() {
+    [[ $REAL ]] || return 0
+    cat >"$DIR/etc/cgroup.conf" <<CONF
+# Made by scripts/testbed.
+CgroupPlugin=cgroup/v1
+CgroupMountpoint=$CGROUPS
+CgroupAutomount=no
+ConstrainRAMSpace=yes
+ConstrainCores=yes
+CONF
+    printf '# Made by scripts/testbed.\nAutoBasePath=true\nBasePath=/run/jobs\n' \
+        >"$DIR/etc/job_container.conf"
+}
