@@ -53,6 +53,7 @@ struct run {
     char *address, *state_dir, *checkpoint_dir, *cluster, *user;
     uid_t slurm_user;
     char cwd[PATH_MAX];
+    mode_t umask; /* the user's, for workers */
     bool agreed; /* what all tasks of the step find alike is right */
     int code;
 };
@@ -157,6 +158,7 @@ static struct leader_options describe_lead(struct run *run)
         .early_start = run->options.early_start,
         .mode = run->options.mode,
         .pmix = run->options.pmix,
+        .umask = run->umask,
     };
 }
 
@@ -177,7 +179,6 @@ static int start_leader(struct run *run, struct error *err)
     lead.cwd = run->cwd;
     lead.state_dir = run->state_dir;
     lead.checkpoint_dir = run->checkpoint_dir;
-    lead.umask = umask(077);
     return agent_lead(run->agent, &lead, err);
 }
 
@@ -204,6 +205,8 @@ static int start(struct run *run, struct error *err)
     struct member_options *m = &run->agent_options.member;
     char *first;
 
+    /* Whoever leads, now or later, writes files that are the user's alone. */
+    run->umask = umask(077);
     m->node = run->place.node;
     m->job = run->place.job;
     m->restarts = run->place.restarts;

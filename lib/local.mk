@@ -60,6 +60,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/recovery.h \
     lib/requests.c \
     lib/requests.h \
+    lib/retry.c \
+    lib/retry.h \
     lib/shapes.c \
     lib/shapes.h \
     lib/sizes.c \

@@ -529,8 +529,17 @@ static void explain_more(const struct plan_input *in, struct plan_output *out)
     else if (first != NULL && first->state == PLAN_SUBMITTING)
         snprintf(buf, size, "an extension of %s is being submitted",
                  count_nodes_text(first->nodes).text);
+    else if (in->retry_at > in->now)
+        snprintf(buf, size, "the next extension will be submitted in %.0f s",
+                 in->retry_at - in->now);
     else
         snprintf(buf, size, "the next extension is about to be submitted");
+    if (in->failure != NULL && out->size < in->target &&
+        (first == NULL || first->state != PLAN_STARTING)) {
+        size_t len = strlen(buf);
+
+        snprintf(buf + len, size - len, "; %s", in->failure);
+    }
 }
 
 /* Put the members that are new in the world in order along the tree of switches. The order begins

@@ -7,6 +7,34 @@
 # The options say what srun would otherwise take from slurm.conf or from MpiDefault: elasticrun is
 # its own PMIx server, and the loss of one node must not end the others.
 
+# KEEP logs of extensions that are over stay, and none that is empty. An extension that was submitted
+# before this one is over, or it is in ELASTIC_EXTENSIONS.
+KEEP=5
+clear_logs() {
+    local log job
+    local -a full=()
+    while read -r job; do
+        log=$ELASTIC_LOGS/extension-$job.log
+        [[ " ${ELASTIC_EXTENSIONS:-} " != *" $job "* ]] && ((job < SLURM_JOB_ID)) || continue
+        if [[ -s $log ]]; then full+=("$log"); else rm -f -- "$log"; fi
+    done < <(
+        shopt -s nullglob
+        for log in "$ELASTIC_LOGS"/extension-*.log; do
+            log=${log##*/extension-}
+            [[ ${log%.log} =~ ^[1-9][0-9]*$ ]] && printf '%s\n' "${log%.log}"
+        done | sort -rn
+    )
+    ((${#full[@]} <= KEEP)) || rm -f -- "${full[@]:KEEP}"
+}
+
+# The job's state directory may be gone or read-only. Then what is said here is lost, and no more.
+umask 077
+log=${ELASTIC_LOGS:-}/extension-${SLURM_JOB_ID:-0}.log
+if [[ -n ${ELASTIC_LOGS:-} ]] && { : >"$log"; } 2>/dev/null; then
+    clear_logs 2>/dev/null
+    exec >"$log" 2>&1
+fi
+
 if [[ ! -x ${ELASTIC_RUN:-} ]]; then
     echo "elastic: ${ELASTIC_RUN:-ELASTIC_RUN} is not there on ${SLURMD_NODENAME:-this node};" \
         "install it on every node or on a shared file system. This extension leaves." >&2

@@ -230,6 +230,7 @@ static json_object *resize(struct leader *leader, json_object *msg)
     if (nodes < 0 || !sizes_allowed(sizes, (int)nodes))
         return answer("error", "%lld nodes: allowed are %s", (long long)nodes, text);
     allocation_set_user_target(leader, (int)nodes);
+    extensions_retry_now(leader);
     if (allocation_user_target(leader) > old)
         planning_forget_setback(leader); /* the user wants them now */
     if (change_world(leader->change) == NULL ||

@@ -91,6 +91,8 @@ static struct plan_input describe(struct leader *leader, const struct plan_membe
         .last_increments = planning_last_increments(leader),
         .no_pool = extensions_pool(leader) == NULL,
         .submit_error = extensions_refusal(leader)[0] != '\0' ? extensions_refusal(leader) : NULL,
+        .failure = extensions_failure(leader),
+        .retry_at = submit_after(leader),
         .members = members,
         .member_count = roster_count(leader),
         .extensions = extensions,

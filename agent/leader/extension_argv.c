@@ -7,6 +7,7 @@
 
 #include "agent/leader/exclude.h"
 #include "agent/leader/extension_argv.h"
+#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/paths.h"
 
@@ -113,8 +114,8 @@ char **extension_argv(const struct leader_options *options, const struct job_inf
     argv_add(&argv, "--no-kill");
     argv_add(&argv, "--export=ALL");
     argv_add(&argv, "--chdir=/");
-    argv_add(&argv, "--output=%s/extension-%%j.log", options->state_dir);
-    argv_add(&argv, "--open-mode=truncate");
+    /* The script finds a place for its output. An --output that slurmd cannot open ends the job. */
+    argv_add(&argv, "--output=/dev/null");
     add_pool(&argv, base, pool);
     add_resources(&argv, base);
     add_time(&argv, base, now);
@@ -134,6 +135,19 @@ char **extension_argv(const struct leader_options *options, const struct job_inf
     return argv.list;
 }
 
+/* Extension jobs that are not over: their logs are not to be removed. */
+static void add_live(struct argv *env, const struct leader *leader)
+{
+    char text[1024] = "";
+    size_t len = 0;
+
+    for (int i = 0; i < extensions_count(leader) && len < sizeof(text) - 16; i++)
+        if (extensions_at(leader, i)->job != 0)
+            len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%u", len > 0 ? " " : "",
+                                    extensions_at(leader, i)->job);
+    argv_add(env, "ELASTIC_EXTENSIONS=%s", text);
+}
+
 /* Nothing of the step that we run in: it would break the extension's srun. */
 char **extension_environment(struct leader *leader)
 {
@@ -149,6 +163,8 @@ char **extension_environment(struct leader *leader)
     argv_add(&env, "ELASTIC_LEADER=%s:%d", leader->options->address, leader_port(leader));
     argv_add(&env, "ELASTIC_BASE=%u.%u", leader->options->job, leader->options->restarts);
     argv_add(&env, "ELASTIC_SLOTS=%d", leader->options->slots);
+    argv_add(&env, "ELASTIC_LOGS=%s", leader->options->state_dir);
+    add_live(&env, leader);
     if (exclude_base_lost(leader) > 0) /* job_submit/elastic counts the others against MAX */
         argv_add(&env, "ELASTIC_BASE_LEFT=%d",
                  leader->options->base_nodes - exclude_base_lost(leader));

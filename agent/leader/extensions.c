@@ -11,11 +11,17 @@
 #include "agent/leader/roster.h"
 #include "agent/leader/scancel.h"
 #include "common/log.h"
+#include "lib/retry.h"
+
+#define FAILED_PAUSE     4.0
+#define FAILED_PAUSE_MAX 3600.0
 
 struct extensions {
     struct extension *list;
     int count;
     char refusal[256]; /* what sbatch has said last; "": nothing, or it went well */
+    char failure[96];  /* of the latest extension, before it could join; "": it could */
+    struct retry retry;
 };
 
 int extensions_count(const struct leader *leader)
@@ -63,6 +69,13 @@ void extensions_drop(struct leader *leader, struct extension *ext)
     memmove(ext, ext + 1, (size_t)(end - ext) * sizeof(*ext));
 }
 
+static void joined(struct leader *leader)
+{
+    extensions_set_refusal(leader, ""); /* whatever sbatch has said of it */
+    leader->extensions->failure[0] = '\0';
+    retry_reset(&leader->extensions->retry);
+}
+
 void extensions_set_state(struct leader *leader, struct extension *ext,
                           enum plan_extension_state state)
 {
@@ -71,7 +84,7 @@ void extensions_set_state(struct leader *leader, struct extension *ext,
     ext->state = state;
     ext->since = leader_now(leader);
     if (state == PLAN_JOINED)
-        extensions_set_refusal(leader, ""); /* whatever sbatch has said of it */
+        joined(leader);
 }
 
 void extensions_set_refusal(struct leader *leader, const char *why)
@@ -82,6 +95,28 @@ void extensions_set_refusal(struct leader *leader, const char *why)
 const char *extensions_refusal(const struct leader *leader)
 {
     return leader->extensions->refusal;
+}
+
+void extensions_failed(struct leader *leader, uint32_t job, const char *state)
+{
+    snprintf(leader->extensions->failure, sizeof(leader->extensions->failure),
+             "extension job %u ended before it could join (%s)", job, state);
+    retry_failed(&leader->extensions->retry, leader_now(leader));
+}
+
+void extensions_retry_now(struct leader *leader)
+{
+    retry_reset(&leader->extensions->retry);
+}
+
+double extensions_retry_at(const struct leader *leader)
+{
+    return leader->extensions->retry.after;
+}
+
+const char *extensions_failure(const struct leader *leader)
+{
+    return leader->extensions->failure[0] != '\0' ? leader->extensions->failure : NULL;
 }
 
 const struct pool *extensions_pool(const struct leader *leader)
@@ -233,7 +268,11 @@ void extensions_cancel_all(struct leader *leader)
 
 struct extensions *extensions_create(void)
 {
-    return calloc(1, sizeof(struct extensions));
+    struct extensions *extensions = calloc(1, sizeof(*extensions));
+
+    if (extensions != NULL)
+        extensions->retry = (struct retry){.first = FAILED_PAUSE, .max = FAILED_PAUSE_MAX};
+    return extensions;
 }
 
 void extensions_destroy(struct extensions *extensions)

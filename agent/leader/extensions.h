@@ -49,6 +49,15 @@ void extensions_set_state(struct leader *leader, struct extension *ext,
 /* Why the latest sbatch was refused; "" if it was not, or that is no longer true. */
 void extensions_set_refusal(struct leader *leader, const char *why);
 const char *extensions_refusal(const struct leader *leader);
+/* One has ended before it could join, with that state of Slurm. The next is asked for after a pause
+ * that doubles each time, until one joins. */
+void extensions_failed(struct leader *leader, uint32_t job, const char *state);
+/* The pause is over: a user asks. */
+void extensions_retry_now(struct leader *leader);
+/* No extension is to be asked for before (leader_now). */
+double extensions_retry_at(const struct leader *leader);
+/* Why the latest extension could not join. NULL: it could. */
+const char *extensions_failure(const struct leader *leader);
 /* The pool that extensions come from. NULL: the job has none. */
 const struct pool *extensions_pool(const struct leader *leader);
 

@@ -45,10 +45,21 @@ struct report {
     struct generation_record *history;
     int history_count;
     double started; /* Unix time */
+    bool unwritable; /* the state directory: has been said */
     struct progress progress;
 };
 
 /* ---- files ----------------------------------------------------------------------------------- */
+
+/* The state directory may be gone, full or read-only: the job needs no file of it to go on. That is
+ * said once, until a file can be written again. */
+static void note_written(struct leader *leader, int rc, const struct error *err)
+{
+    if (rc != 0 && !leader->report->unwritable)
+        log_error("job %u: %s; the job goes on without files in its state directory",
+                  leader->options->job, err->text);
+    leader->report->unwritable = rc != 0;
+}
 
 static int write_file(struct leader *leader, const char *name, char *text, mode_t mode)
 {
@@ -59,8 +70,7 @@ static int write_file(struct leader *leader, const char *name, char *text, mode_
     snprintf(path, sizeof(path), "%s/%s", leader->options->state_dir, name);
     if (text != NULL)
         rc = file_replace(path, text, strlen(text), mode, &err);
-    if (rc != 0)
-        log_error("job %u: %s", leader->options->job, err.text);
+    note_written(leader, rc, &err);
     free(text);
     return rc;
 }
@@ -71,8 +81,10 @@ static void append_history(struct leader *leader, json_object *line)
     struct error err;
 
     snprintf(path, sizeof(path), "%s/history.jsonl", leader->options->state_dir);
-    if (file_append(path, json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN), &err) != 0)
-        log_error("job %u: %s", leader->options->job, err.text);
+    note_written(leader,
+                 file_append(path, json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN),
+                             &err),
+                 &err);
     json_object_put(line);
 }
 

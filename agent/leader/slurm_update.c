@@ -125,6 +125,14 @@ static void make_leave(struct leader *leader, struct extension *ext, const struc
     }
 }
 
+/* Would the next one end as this one? Not if somebody has taken its nodes or cancelled it. */
+static bool cannot_start(const struct job_info *info)
+{
+    return info == NULL || (info->preempt_time == 0 && strcmp(info->state_name, "PREEMPTED") != 0 &&
+                            strcmp(info->state_name, "NODE_FAIL") != 0 &&
+                            strcmp(info->state_name, "CANCELLED") != 0);
+}
+
 /* What Slurm says of one extension. Returns false when it is over and forgotten. */
 static bool update_extension(struct leader *leader, struct extension *ext, struct job_info *info)
 {
@@ -154,6 +162,8 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
     if (extensions_members(leader, ext->job) > 0)
         return true; /* its agents are about to notice */
     if (ext->state == PLAN_PENDING || ext->state == PLAN_STARTING) {
+        if (cannot_start(info))
+            extensions_failed(leader, ext->job, info != NULL ? info->state_name : "unknown to Slurm");
         log_info("job %u: extension job %u ended before it could join (%s)", leader->options->job,
                  ext->job, info != NULL ? info->state_name : "unknown to Slurm");
         allocation_growth_failed(leader, "its extension job ended before it could join");

@@ -17,6 +17,7 @@
 #include "agent/leader/slurm_look.h"
 #include "agent/leader/submit.h"
 #include "common/log.h"
+#include "lib/retry.h"
 
 #define SUBMIT_LIMIT_MS    60000 /* for sbatch, which retries while slurmctld restarts */
 #define SUBMIT_BACKOFF_MAX 60.0
@@ -26,8 +27,7 @@
 struct submit {
     struct submission *submission; /* a running sbatch; NULL: none */
     int count;                     /* submissions so far */
-    double after;                  /* no sbatch before, since one was refused */
-    double backoff;                /* seconds after the next refusal */
+    struct retry retry;            /* after a refusal */
 };
 
 struct submission {
@@ -93,7 +93,7 @@ static void submission_result(struct submission *s)
             ext->increments = s->increments;
         }
         extensions_set_refusal(leader, "");
-        leader->submit->backoff = SUBMIT_BACKOFF;
+        retry_reset(&leader->submit->retry);
         planning_note_increments(leader, s->increments);
         slurm_look_soon(leader);
         if (change_is_ending(leader->change) || change_stopping(leader->change))
@@ -111,10 +111,7 @@ static void submission_result(struct submission *s)
             log_info("job %u: an extension of %d node%s was refused: %s", leader->options->job,
                      s->nodes, s->nodes == 1 ? "" : "s", why);
         extensions_set_refusal(leader, why);
-        leader->submit->after = leader_now(leader) + leader->submit->backoff;
-        leader->submit->backoff *= 2;
-        if (leader->submit->backoff > SUBMIT_BACKOFF_MAX)
-            leader->submit->backoff = SUBMIT_BACKOFF_MAX;
+        retry_failed(&leader->submit->retry, leader_now(leader));
         planning_note_increments(leader, 0);
     }
     planning_later(leader, 0);
@@ -247,7 +244,7 @@ static bool base_ends_soon(struct leader *leader)
         return false;
     snprintf(why, sizeof(why), "the base job's time limit is %ld s away", left > 0 ? left : 0);
     extensions_set_refusal(leader, why);
-    leader->submit->after = leader_now(leader) + SUBMIT_BACKOFF_MAX;
+    leader->submit->retry.after = leader_now(leader) + SUBMIT_BACKOFF_MAX;
     return true;
 }
 
@@ -295,7 +292,7 @@ struct submit *submit_create(void)
     struct submit *submit = calloc(1, sizeof(*submit));
 
     if (submit != NULL)
-        submit->backoff = SUBMIT_BACKOFF;
+        submit->retry = (struct retry){.first = SUBMIT_BACKOFF, .max = SUBMIT_BACKOFF_MAX};
     return submit;
 }
 
@@ -316,5 +313,7 @@ int submit_count(const struct leader *leader)
 
 double submit_after(const struct leader *leader)
 {
-    return leader->submit->after;
+    double refused = leader->submit->retry.after, failed = extensions_retry_at(leader);
+
+    return refused > failed ? refused : failed;
 }

@@ -19,7 +19,7 @@ void submit_extension(struct leader *leader, int nodes, int increments, double d
 bool submit_submitting(const struct leader *leader);
 /* Submissions so far: tells whether one fell into a look at Slurm. */
 int submit_count(const struct leader *leader);
-/* No sbatch before that time (leader_now), since one was refused. */
+/* No sbatch before that time (leader_now), since one was refused or an extension could not join. */
 double submit_after(const struct leader *leader);
 
 #endif

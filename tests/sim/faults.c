@@ -226,6 +226,10 @@ static bool do_words(char **words)
         slurm_refuses = strcmp(words[1], "refuses") == 0;
         return true;
     }
+    if (strcmp(words[0], "slurm") == 0 && is_one_of(words[1], "breaks mends")) {
+        slurm_breaks = strcmp(words[1], "breaks") == 0; /* whatever extension starts */
+        return true;
+    }
     if (strcmp(words[0], "resize") == 0) {
         if (leader() != NULL)
             network_ask_resize(leader(), atoi(words[1]));

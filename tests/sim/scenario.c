@@ -109,6 +109,15 @@ static int count_pending(void)
     return count;
 }
 
+static int count_extensions(void)
+{
+    int count = 0;
+
+    for (const struct job *job = slurm_jobs(); job != NULL; job = job->next)
+        count += !job->base && job->training == it.subject;
+    return count;
+}
+
 /* JOB STATE, and JOB LEAST MOST of its time limit in minutes. */
 static bool is_job(char **words)
 {
@@ -152,6 +161,8 @@ static bool holds(char **words)
         return is_job(words);
     if (strcmp(words[0], "times") == 0 && words[1] != NULL && words[2] != NULL)
         return count_sent(words[1]) == atoi(words[2]);
+    if (strcmp(words[0], "extensions") == 0) /* ever: at most */
+        return count_extensions() <= number;
     if (strcmp(words[0], "repeated") == 0)
         return t->repeated <= number;
     if (strcmp(words[0], "idle") == 0 && node_named(words[1]) != NULL)

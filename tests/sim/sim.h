@@ -247,6 +247,7 @@ void slurm_told(struct job *job, const char *nodes); /* elastic-node-fail */
 void slurm_answer_changed(void);                     /* calls that wait may go on */
 void slurm_try_soon(void);                           /* to start jobs that are pending */
 extern bool slurm_refuses;                           /* sbatch */
+extern bool slurm_breaks;                            /* extensions fail as they start */
 
 /* ---- training.c: what the workers do together ------------------------------------------------ */
 

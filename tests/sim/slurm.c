@@ -16,7 +16,7 @@ static struct job *jobs;
 static struct slurm_options options;
 static bool is_down, pass_due;
 static uint64_t reserved_from; /* no job may last beyond */
-bool slurm_refuses;
+bool slurm_refuses, slurm_breaks;
 
 static void schedule(uint64_t delay);
 
@@ -24,7 +24,7 @@ void slurm_begin(const struct slurm_options *wanted)
 {
     jobs = NULL;
     options = *wanted;
-    is_down = pass_due = slurm_refuses = false;
+    is_down = pass_due = slurm_refuses = slurm_breaks = false;
     reserved_from = NEVER;
 }
 
@@ -131,6 +131,8 @@ static bool fits_in_time(struct job *job)
 
 /* ---- a job begins ---------------------------------------------------------------------------- */
 
+static void end_job(struct job *job, const char *state_name);
+
 static void start_job(struct job *job, struct node **nodes)
 {
     job->nodes = nodes;
@@ -147,8 +149,13 @@ static void start_job(struct job *job, struct node **nodes)
         job->training->progress = clock_now();
     trace("slurm job %u.%u starts on %d node%s from %s", job->id, job->restarts, job->count,
           job->count == 1 ? "" : "s", nodes[0]->name);
-    for (int i = 0; i < job->count; i++) {
+    for (int i = 0; i < job->count; i++)
         nodes[i]->job = job;
+    if (!job->base && slurm_breaks) {
+        end_job(job, "FAILED");
+        return;
+    }
+    for (int i = 0; i < job->count; i++) {
         job->handovers[i].starts = 1;
         host_start(nodes[i], job, i, job->base ? &job->handovers[i] : NULL);
     }

@@ -70,6 +70,7 @@ EXTRA_DIST += \
     tests/system/signals.py \
     tests/system/slurm_client.bats \
     tests/system/spank.bats \
+    tests/system/state.bats \
     tests/system/store.bats \
     tests/system/store.py \
     tests/system/stranger.py \

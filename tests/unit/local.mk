@@ -96,6 +96,10 @@ UNIT_TESTS += tests/unit/test_recovery
 tests_unit_test_recovery_SOURCES = tests/unit/test_recovery.c
 tests_unit_test_recovery_LDADD = $(UNIT_LIBS) -lm
 
+UNIT_TESTS += tests/unit/test_retry
+tests_unit_test_retry_SOURCES = tests/unit/test_retry.c
+tests_unit_test_retry_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_requests
 tests_unit_test_requests_SOURCES = tests/unit/test_requests.c
 tests_unit_test_requests_LDADD = $(UNIT_LIBS)

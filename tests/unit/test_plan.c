@@ -873,6 +873,13 @@ static void test_why_not_more(void **state)
     assert_non_null(strstr(out.why_not_more, "no pool"));
     plan_clear(&out);
     s.in.no_pool = false;
+    s.in.failure = "extension job 9 ended before it could join (FAILED)";
+    s.in.retry_at = s.in.now + 8;
+    out = decide(&s);
+    assert_non_null(strstr(out.why_not_more, "will be submitted in 8 s; extension job 9 ended"));
+    plan_clear(&out);
+    s.in.failure = NULL;
+    s.in.retry_at = 0;
     s.in.submit_error = "Invalid qos specification";
     out = decide(&s);
     assert_non_null(strstr(out.why_not_more, "Invalid qos specification"));

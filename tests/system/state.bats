@@ -1,0 +1,61 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The state directory: it may vanish while a job runs; whose it is; what piles up in it.
+
+# shellcheck disable=SC2034
+BATS_TEST_TIMEOUT=150
+load helpers
+load elastic
+
+setup_file() {
+    testbed_up --nodes 3
+    cp "$TREE/tests/system/steps.py" "$TB_WORK/"
+}
+
+teardown_file() { testbed_down; }
+
+teardown() { cancel_all; }
+
+
+# extension_script JOB: runs it as the batch script of that job, with an srun that says what it is told to say.
+extension_script() {
+    env PATH="$BATS_TEST_TMPDIR:$PATH" SLURM_JOB_ID="$1" SLURM_JOB_NUM_NODES=1 ELASTIC_RUN=/bin/true \
+        ELASTIC_LOGS="$BATS_TEST_TMPDIR/state" "${@:2}" bash "$TREE/scripts/extension.sh"
+}
+
+@test "empty logs of extensions go, the last five stay, and those of live ones" {
+    mkdir "$BATS_TEST_TMPDIR/state"
+    # shellcheck disable=SC2016
+    printf '#!/bin/bash\nprintf %%s "$SAY"\n' >"$BATS_TEST_TMPDIR/srun"
+    chmod 0755 "$BATS_TEST_TMPDIR/srun"
+    cd "$BATS_TEST_TMPDIR/state"
+    for job in 3 4 5 6 7 8 9; do
+        echo said >"extension-$job.log"
+    done
+    touch extension-10.log extension-11.log extension-13.log extension-x.log
+    umask 022
+    extension_script 12 ELASTIC_EXTENSIONS="3 11" SAY=hello
+    run -0 ls
+    [[ "${lines[*]}" == "extension-11.log extension-12.log extension-13.log extension-3.log extension-5.log \
+extension-6.log extension-7.log extension-8.log extension-9.log extension-x.log" ]]
+    [[ $(<extension-12.log) == hello ]]
+    [[ $(stat -c %a extension-12.log) == 600 ]]
+    # Without a place for its log it runs all the same.
+    cd /
+    rm -r "$BATS_TEST_TMPDIR/state"
+    run -0 extension_script 14 SAY=hello
+}
+
+@test "a job whose state directory is removed grows; its files are its user's alone" {
+    job=$(train 1:3 100000 0.2 -- --elastic-grow=ask)
+    wait_for 60 steps_exceed "$job" 0
+    [[ $(stat -c %a "$TB_DIR/jobs/$TB_USER-$job"/hostfile.openmpi) == 600 ]]
+    for pid in $(job_processes "$job"); do
+        [[ $(<"/proc/$pid/comm") != elasticrun ]] || grep -q $'^Umask:\t0077' "/proc/$pid/status"
+    done
+    rm -r "$TB_DIR/jobs/$TB_USER-$job"
+    as_user selastic resize "$job" 3
+    wait_for 60 size_is "$job" 3
+    goes_on "$job"
+    [[ $(grep -c 'goes on without files in its state directory' "$TB_WORK/$job.out") == 1 ]]
+}
