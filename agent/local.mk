@@ -30,6 +30,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/run_dir.h \
     agent/srun_port.c \
     agent/srun_port.h \
+    agent/state_dir.c \
+    agent/state_dir.h \
     agent/successor.c \
     agent/successor.h \
     agent/program_signals.c \

@@ -26,6 +26,7 @@
 #include "agent/paths.h"
 #include "agent/place.h"
 #include "agent/program_signals.h"
+#include "agent/state_dir.h"
 #include "agent/successor.h"
 #include "agent/supervise.h"
 #include "agent/workers/workers.h"
@@ -67,10 +68,29 @@ static char *user_name(void)
     return strdup(pw != NULL ? pw->pw_name : "?");
 }
 
+/* When it was submitted is for Slurm to say. Without an answer whatever is there is taken for the
+ * job's own. */
+static void describe_job(const struct run *run, struct job_record *record)
+{
+    struct job_info *info = NULL;
+    struct error err = {""};
+
+    *record = (struct job_record){.job = run->place.job, .restarts = run->place.restarts};
+    snprintf(record->cluster, sizeof(record->cluster), "%s",
+             run->cluster != NULL ? run->cluster : "cluster");
+    snprintf(record->user, sizeof(record->user), "%s", run->user);
+    if (slurm_client_job(run->place.job, &info, &err) == 0 && info != NULL)
+        record->submit = info->submit;
+    else
+        log_debug("job %u: its time of submission is not known: %s", run->place.job, err.text);
+    job_info_free(info);
+}
+
 static int make_directories(struct run *run, struct error *err)
 {
     const struct passwd *pw = getpwuid(getuid());
     const char *home = getenv("HOME") != NULL ? getenv("HOME") : pw != NULL ? pw->pw_dir : "/tmp";
+    struct job_record record;
     char job[16];
 
     snprintf(job, sizeof(job), "%u", run->place.job);
@@ -88,7 +108,12 @@ static int make_directories(struct run *run, struct error *err)
         run->checkpoint_dir = NULL;
     if (run->checkpoint_dir == NULL || run->user == NULL)
         return error_set(err, "out of memory");
-    return dir_make(run->state_dir, err) != 0 || dir_make(run->checkpoint_dir, err) != 0 ? -1 : 0;
+    describe_job(run, &record);
+    if (state_dir_take(run->state_dir, run->options.state_dir != NULL, &record, err) != 0)
+        return -1;
+    return run->options.checkpoint_dir != NULL
+               ? state_dir_take_checkpoints(run->checkpoint_dir, &record, err)
+               : dir_make(run->checkpoint_dir, err);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -29,6 +29,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/gather.h \
     lib/hang.c \
     lib/hang.h \
+    lib/job_record.c \
+    lib/job_record.h \
     lib/json_get.c \
     lib/json_get.h \
     lib/json_text.c \

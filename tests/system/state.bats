@@ -54,8 +54,31 @@ extension-6.log extension-7.log extension-8.log extension-9.log extension-x.log"
         [[ $(<"/proc/$pid/comm") != elasticrun ]] || grep -q $'^Umask:\t0077' "/proc/$pid/status"
     done
     rm -r "$TB_DIR/jobs/$TB_USER-$job"
+    as_user selastic resize "$job" 2
+    wait_for 60 size_is "$job" 2
+    # The script's checkpoint has made it again. Now only that can be written.
+    chmod 0500 "$TB_DIR/jobs/$TB_USER-$job"
     as_user selastic resize "$job" 3
     wait_for 60 size_is "$job" 3
     goes_on "$job"
     [[ $(grep -c 'goes on without files in its state directory' "$TB_WORK/$job.out") == 1 ]]
+    chmod 0700 "$TB_DIR/jobs/$TB_USER-$job"
+}
+
+@test "a job does not go on with the checkpoints of an older job of its number" {
+    last=$(submit -t 1 --wrap true)
+    next=$((last + 1))
+    dir=$TB_DIR/jobs/$TB_USER-$next
+    as_user mkdir -p "$dir/checkpoint"
+    as_user tee "$dir/job.json" >/dev/null <<<'{"cluster": "'"$(on_testbed scontrol show config | sed -n 's/^ClusterName *= //p')"'",
+        "job": '"$next"', "user": "'"$TB_USER"'", "restarts": 0, "submit": 1772366400, "first_submit": 1772366400}'
+    # shellcheck disable=SC2016
+    job=$(submit --elastic=1:1 -t 5 --wrap \
+        'srun elasticrun sh -c "touch \$ELASTIC_CHECKPOINT_DIR/x"')
+    [[ $job == "$next" ]]
+    wait_for 30 says "$TB_WORK/$job.out" "$dir was of job $job of $TB_USER, submitted"
+    [[ -d $(echo "$dir".old-*/checkpoint) ]]
+    wait_for 30 test -e "$dir/checkpoint/x"
+    as_user /usr/bin/python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); assert r["submit"] == r["first_submit"] > 1772366400' \
+        "$dir/job.json"
 }

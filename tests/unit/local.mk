@@ -96,6 +96,15 @@ UNIT_TESTS += tests/unit/test_recovery
 tests_unit_test_recovery_SOURCES = tests/unit/test_recovery.c
 tests_unit_test_recovery_LDADD = $(UNIT_LIBS) -lm
 
+UNIT_TESTS += tests/unit/test_job_record
+tests_unit_test_job_record_SOURCES = tests/unit/test_job_record.c
+tests_unit_test_job_record_LDADD = $(UNIT_LIBS)
+
+UNIT_TESTS += tests/unit/test_state_dir
+tests_unit_test_state_dir_SOURCES = tests/unit/test_state_dir.c
+tests_unit_test_state_dir_CPPFLAGS = $(AGENT_CPPFLAGS)
+tests_unit_test_state_dir_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+
 UNIT_TESTS += tests/unit/test_retry
 tests_unit_test_retry_SOURCES = tests/unit/test_retry.c
 tests_unit_test_retry_LDADD = $(UNIT_LIBS)
