@@ -55,7 +55,7 @@ struct run {
     uid_t slurm_user;
     char cwd[PATH_MAX];
     mode_t umask; /* the user's, for workers */
-    bool agreed; /* what all tasks of the step find alike is right */
+    bool agreed;  /* what all tasks of the step find alike is right */
     int code;
 };
 

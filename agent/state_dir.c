@@ -79,7 +79,7 @@ static enum owner owner_of(const char *dir, const struct job_record *job, struct
     *found = *job;
     found->submit = found->first = 0;
     return job->restarts == 0 && was_used(dir, found) && found->first < job->submit ? OWNER_OTHER
-                                                                                   : OWNER_NOBODY;
+                                                                                    : OWNER_NOBODY;
 }
 
 static int move_aside(const char *dir, const struct job_record *old, struct error *err)

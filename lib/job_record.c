@@ -74,8 +74,8 @@ void job_record_describe(const struct job_record *record, char *text, size_t siz
 
     if (localtime_r(&record->first, &tm) != NULL)
         strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm);
-    snprintf(text, size, "job %u of %s, submitted %s", record->job,
-             error_value(record->user).text, when);
+    snprintf(text, size, "job %u of %s, submitted %s", record->job, error_value(record->user).text,
+             when);
 }
 
 char *job_record_aside(const char *dir, time_t submit, int try)

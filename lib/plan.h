@@ -67,8 +67,8 @@ struct plan_input {
     int last_increments;
     bool no_pool;             /* nowhere to grow */
     const char *submit_error; /* why the last sbatch failed; NULL: it did not */
-    const char *failure; /* why the last extension could not join; NULL: it could */
-    double retry_at;     /* no extension is submitted before */
+    const char *failure;      /* why the last extension could not join; NULL: it could */
+    double retry_at;          /* no extension is submitted before */
     const struct plan_member *members;
     int member_count;
     const struct plan_extension *extensions;

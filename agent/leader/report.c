@@ -44,7 +44,7 @@ struct progress {
 struct report {
     struct generation_record *history;
     int history_count;
-    double started; /* Unix time */
+    double started;  /* Unix time */
     bool unwritable; /* the state directory: has been said */
     struct progress progress;
 };
@@ -81,10 +81,10 @@ static void append_history(struct leader *leader, json_object *line)
     struct error err;
 
     snprintf(path, sizeof(path), "%s/history.jsonl", leader->options->state_dir);
-    note_written(leader,
-                 file_append(path, json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN),
-                             &err),
-                 &err);
+    note_written(
+        leader,
+        file_append(path, json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN), &err),
+        &err);
     json_object_put(line);
 }
 

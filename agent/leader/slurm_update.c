@@ -163,7 +163,8 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
         return true; /* its agents are about to notice */
     if (ext->state == PLAN_PENDING || ext->state == PLAN_STARTING) {
         if (cannot_start(info))
-            extensions_failed(leader, ext->job, info != NULL ? info->state_name : "unknown to Slurm");
+            extensions_failed(leader, ext->job,
+                              info != NULL ? info->state_name : "unknown to Slurm");
         log_info("job %u: extension job %u ended before it could join (%s)", leader->options->job,
                  ext->job, info != NULL ? info->state_name : "unknown to Slurm");
         allocation_growth_failed(leader, "its extension job ended before it could join");
