@@ -227,7 +227,7 @@ scancel_and_wait() {
 }
 
 @test "a slurmctld that does not answer" {
-    pid=$(cat "$TB_DIR/run/slurmctld.pid")
+    pid=$(cat "$TB_DIR/state/slurmctld.pid")
     kill -STOP "$pid"
     began=$EPOCHREALTIME
     run as_user selastic list

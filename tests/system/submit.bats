@@ -312,7 +312,7 @@ CONF
 @test "slurmctld starts with a broken elastic.conf" {
     printf 'color = red\n' >"$TB_DIR/etc/elastic.conf"
     on_testbed slurmctld -t >/dev/null 2>&1 || true
-    pid=$(cat "$TB_DIR/run/slurmctld.pid")
+    pid=$(cat "$TB_DIR/state/slurmctld.pid")
     on_testbed scontrol shutdown slurmctld
     wait_for 20 eval "! kill -0 $pid 2>/dev/null"
     (
