@@ -7,6 +7,8 @@ noinst_LTLIBRARIES += lib/libelasticcore.la
 lib_libelasticcore_la_SOURCES = \
     lib/admission.c \
     lib/admission.h \
+    lib/admitted.c \
+    lib/admitted.h \
     lib/change.c \
     lib/change.h \
     lib/change_abort.c \

@@ -46,6 +46,10 @@ tests_unit_test_admission_SOURCES = tests/unit/test_admission.c
 tests_unit_test_admission_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_admission_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_admitted
+tests_unit_test_admitted_SOURCES = tests/unit/test_admitted.c
+tests_unit_test_admitted_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_change
 noinst_HEADERS += tests/unit/change_fixture.h
 tests_unit_test_change_SOURCES = tests/unit/test_change.c tests/unit/change_fixture.c
