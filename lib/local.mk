@@ -23,6 +23,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/change_takeover.c \
     lib/conf.c \
     lib/conf.h \
+    lib/cover.c \
+    lib/cover.h \
     lib/error.c \
     lib/error.h \
     lib/frame.c \

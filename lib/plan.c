@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/cover.h"
 #include "lib/tree_order.h"
 
 static double later(double a, double b)
@@ -197,41 +198,105 @@ static void keep_going(const struct plan_input *in, struct plan_output *out, int
         out->retained_nodes += all.members - rest.members;
 }
 
-/* Drop extensions so that the job holds no more than its target: waiting extensions first, then the
- * newest. As few nodes as possible are dropped beyond the need; a smaller extension is then asked
- * for. */
+/* Extensions that can be given back, newest first. */
+struct droppable {
+    int count;
+    const struct plan_extension **list;
+    struct cover_item *items;
+    bool *picked;
+};
+
+#define DROP_COST ((int64_t)1 << 20) /* of a node: more than that of any number of extensions */
+
+static int find_droppable(const struct plan_input *in, struct droppable *found)
+{
+    size_t most = (size_t)in->extension_count + 1;
+
+    *found = (struct droppable){.list = calloc(most, sizeof(*found->list)),
+                                .items = calloc(most, sizeof(*found->items)),
+                                .picked = calloc(most, sizeof(*found->picked))};
+    if (found->list == NULL || found->items == NULL || found->picked == NULL)
+        return -1;
+    for (int i = in->extension_count - 1; i >= 0; i--) {
+        const struct plan_extension *ext = &in->extensions[i];
+
+        if (ext->state == PLAN_LEAVING || waiting(ext) || ext->job == 0 || ending(in, ext))
+            continue;
+        found->items[found->count] = (struct cover_item){ext->nodes, ext->nodes * DROP_COST + 1};
+        found->list[found->count++] = ext;
+    }
+    return 0;
+}
+
+static void clear_droppable(struct droppable *found)
+{
+    free(found->list);
+    free(found->items);
+    free(found->picked);
+}
+
+static int count_picked(const struct droppable *found)
+{
+    int nodes = 0;
+
+    for (int i = 0; i < found->count; i++)
+        nodes += found->picked[i] ? found->items[i].gives : 0;
+    return nodes;
+}
+
+/* Give back the picked extensions. One that has to stay for its state is not picked again. Returns
+ * the nodes that go. */
+static int let_picked_go(const struct plan_input *in, struct plan_output *out,
+                         struct droppable *found, int keep)
+{
+    int nodes = 0;
+
+    for (int i = 0; i < found->count; i++) {
+        if (!found->picked[i])
+            continue;
+        if (let_go(in, out, found->list[i], keep))
+            nodes += found->items[i].gives;
+        found->items[i].gives = 0;
+    }
+    return nodes;
+}
+
+/* Drop those that run: as few nodes as possible beyond the need, for then a smaller extension is
+ * asked for; of these sets the one with the fewest extensions, and the newest of equal ones. Where
+ * some have to stay for their state, others go in their place only if they make up for them
+ * exactly. Returns the nodes that are still too many. */
+static int drop_running(const struct plan_input *in, struct plan_output *out, int excess, int keep)
+{
+    struct droppable found;
+    int retained;
+
+    if (find_droppable(in, &found) == 0) {
+        do {
+            retained = out->retained_nodes;
+            if (!cover_pick(found.items, found.count, excess, found.picked) ||
+                (retained > 0 && count_picked(&found) != excess))
+                break;
+            excess -= let_picked_go(in, out, &found, keep);
+        } while (excess > 0 && out->retained_nodes > retained);
+    }
+    clear_droppable(&found);
+    return excess;
+}
+
+/* Drop extensions so that the job holds no more than its target: waiting extensions first. */
 static void drop_excess(const struct plan_input *in, struct plan_output *out, int have, int keep)
 {
     int excess = have - in->target;
-    const struct plan_extension *cover = NULL;
 
-    for (int pass = 0; pass < 2 && excess > 0; pass++) {
-        for (int i = in->extension_count - 1; i >= 0 && excess > 0; i--) {
-            const struct plan_extension *ext = &in->extensions[i];
-
-            if (ext->state == PLAN_LEAVING || waiting(ext) != (pass == 0) || ext->job == 0 ||
-                ending(in, ext))
-                continue;
-            if (pass == 1 && ext->nodes > excess)
-                continue;
-            if (let_go(in, out, ext, keep))
-                excess -= ext->nodes;
-        }
-    }
-    out->retained_nodes = at_most(out->retained_nodes, excess > 0 ? excess : 0);
-    if (excess <= 0 || out->retained_nodes > 0)
-        return;
-    for (int i = 0; i < in->extension_count; i++) {
+    for (int i = in->extension_count - 1; i >= 0 && excess > 0; i--) {
         const struct plan_extension *ext = &in->extensions[i];
 
-        if (ext->state == PLAN_LEAVING || ext->job == 0 || cancelled(out, ext->job) ||
-            ending(in, ext) || ext->nodes < excess)
-            continue;
-        if (cover == NULL || ext->nodes <= cover->nodes)
-            cover = ext;
+        if (waiting(ext) && ext->job != 0 && !ending(in, ext) && let_go(in, out, ext, keep))
+            excess -= ext->nodes;
     }
-    if (cover != NULL)
-        let_go(in, out, cover, keep);
+    if (excess > 0)
+        excess = drop_running(in, out, excess, keep);
+    out->retained_nodes = at_most(out->retained_nodes, excess > 0 ? excess : 0);
 }
 
 /* Nodes that the job has or has asked for, and that it will not lose soon. */

@@ -20,6 +20,7 @@ plugins_select_select_elastic_cons_tres_la_SOURCES = \
     common/files.c \
     lib/admission.c \
     lib/conf.c \
+    lib/cover.c \
     lib/error.c \
     lib/json_get.c \
     lib/json_text.c \
