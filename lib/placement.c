@@ -444,11 +444,16 @@ struct ranking {
     int64_t top; /* the highest priority of an extension */
 };
 
-/* A base has at least the priority of any extension. Among rigid jobs a base keeps its own
+bool placement_is_spared(const struct placement_candidate *candidate)
+{
+    return candidate->kind == PLACEMENT_BASE && candidate->extended > 0;
+}
+
+/* A spared base has at least the priority of any extension. Among rigid jobs a base keeps its own
  * priority. */
 static int64_t priority_of(const struct ranking *ranking, const struct placement_candidate *at)
 {
-    return at->kind == PLACEMENT_BASE && at->priority < ranking->top ? ranking->top : at->priority;
+    return placement_is_spared(at) && at->priority < ranking->top ? ranking->top : at->priority;
 }
 
 /* The order in which jobs are best preempted. */
@@ -458,7 +463,7 @@ static int compare(const struct ranking *ranking, const struct placement_candida
     int rc = compare_numbers(priority_of(ranking, a), priority_of(ranking, b));
 
     if (rc == 0)
-        rc = (a->kind == PLACEMENT_BASE) - (b->kind == PLACEMENT_BASE);
+        rc = placement_is_spared(a) - placement_is_spared(b);
     if (rc == 0)
         rc = (a->kind != PLACEMENT_EXTENSION) - (b->kind != PLACEMENT_EXTENSION);
     if (rc == 0)
@@ -507,7 +512,7 @@ static int enough(const struct ranking *ranking, const int *order, int count, in
         usable += at->usable;
         if (usable >= need &&
             (next == NULL || priority_of(ranking, next) != priority_of(ranking, at) ||
-             (next->kind == PLACEMENT_BASE) != (at->kind == PLACEMENT_BASE)))
+             placement_is_spared(next) != placement_is_spared(at)))
             return i + 1;
     }
     return 0;
@@ -515,7 +520,7 @@ static int enough(const struct ranking *ranking, const int *order, int count, in
 
 static int64_t cost_of(const struct placement_candidate *candidate)
 {
-    return candidate->nodes * (candidate->kind == PLACEMENT_BASE ? BASE_COST + 1 : 1);
+    return candidate->nodes * (placement_is_spared(candidate) ? BASE_COST + 1 : 1);
 }
 
 /* The cheapest of the first `count` candidates in order. */
