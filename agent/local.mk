@@ -48,6 +48,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/exclude.h \
     agent/leader/extension_argv.c \
     agent/leader/extension_argv.h \
+    agent/leader/inherit.c \
+    agent/leader/inherit.h \
     agent/leader/extensions.c \
     agent/leader/extensions.h \
     agent/leader/facts.c \

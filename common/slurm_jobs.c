@@ -136,6 +136,56 @@ static char *gres_per_node(const slurm_job_info_t *job, int nodes)
     return NULL;
 }
 
+/* The memory of each GPU in a list such as "gres:gpu:700", 0 if there is none. Slurm has no other
+ * memory by TRES. */
+static uint64_t memory_per_gpu(const char *tres)
+{
+    const char *colon = tres != NULL ? strrchr(tres, ':') : NULL;
+
+    return colon != NULL ? strtoull(colon + 1, NULL, 10) : 0;
+}
+
+static const char *sharing(uint16_t shared)
+{
+    switch (shared) {
+    case JOB_SHARED_OK:
+        return "--oversubscribe";
+    case JOB_SHARED_USER:
+        return "--exclusive=user";
+    case JOB_SHARED_MCS:
+        return "--exclusive=mcs";
+    default:
+        return NULL;
+    }
+}
+
+static void fill_request(struct job_request *request, const slurm_job_info_t *job, int nodes)
+{
+    if ((request->mem_per_gpu = memory_per_gpu(job->mem_per_tres)) == 0) {
+        if (job->pn_min_memory & MEM_PER_CPU)
+            request->mem_per_cpu = job->pn_min_memory & ~(uint64_t)MEM_PER_CPU;
+        else if (job->pn_min_memory != NO_VAL64)
+            request->mem_per_node = job->pn_min_memory;
+    }
+    request->tmp_disk = job->pn_min_tmp_disk != NO_VAL ? job->pn_min_tmp_disk : 0;
+    request->nice = job->nice != NO_VAL && job->nice > NICE_OFFSET ? job->nice - NICE_OFFSET : 0;
+    if (job->threads_per_core != NO_VAL16 && job->threads_per_core != INFINITE16)
+        request->threads_per_core = job->threads_per_core;
+    request->core_spec = job->core_spec == NO_VAL16 || (job->core_spec & CORE_SPEC_THREAD)
+                             ? -1
+                             : job->core_spec;
+    request->sharing = sharing(job->shared);
+    if (job->bitflags & GRES_ENFORCE_BIND)
+        request->gres_flags = "enforce-binding";
+    else if (job->bitflags & GRES_DISABLE_BIND)
+        request->gres_flags = "disable-binding";
+    request->gres_per_node = gres_per_node(job, nodes);
+    request->prefer = slurm_client_copy(job->prefer);
+    /* A star marks the user's default, which the extension gets as well. */
+    if (job->wckey != NULL && job->wckey[0] != '*')
+        request->wckey = slurm_client_copy(job->wckey);
+}
+
 static void fill_resources(struct job_info *info, const slurm_job_info_t *job)
 {
     int nodes = job->num_nodes > 0 ? (int)job->num_nodes : 1;
@@ -144,12 +194,8 @@ static void fill_resources(struct job_info *info, const slurm_job_info_t *job)
     info->cpus_per_node = ((int)job->num_cpus + nodes - 1) / nodes;
     if (job->pn_min_cpus > info->cpus_per_node)
         info->cpus_per_node = job->pn_min_cpus;
-    if (job->pn_min_memory & MEM_PER_CPU)
-        info->mem_per_cpu = job->pn_min_memory & ~(uint64_t)MEM_PER_CPU;
-    else
-        info->mem_per_node = job->pn_min_memory;
     info->exclusive = job->shared == JOB_SHARED_NONE;
-    info->gres_per_node = gres_per_node(job, nodes);
+    fill_request(&info->request, job, nodes);
 }
 
 static void fill_job(struct job_info *info, slurm_job_info_t *job)
@@ -199,7 +245,9 @@ static void clear_job(struct job_info *info)
     free(info->nodes);
     free(info->excluded);
     free(info->batch_host);
-    free(info->gres_per_node);
+    free(info->request.gres_per_node);
+    free(info->request.prefer);
+    free(info->request.wckey);
     free(info->work_dir);
 }
 

@@ -31,9 +31,12 @@
 #define RELAX_AFTER  30.0 /* seconds in the queue after which a shorter time is accepted */
 #define RELAX_STEP   10.0 /* … and then a still shorter one */
 #define RELAX_FROM   2880 /* minutes, when there is no limit */
+#define LIMIT_AGAIN  600.0 /* seconds between looks at the partition of the pool */
 
 struct slurm_look {
     struct job_info *base; /* Slurm's view of the base job; NULL until the first answer */
+    uint32_t pool_limit;   /* minutes that the pool's partition allows */
+    double limit_seen;     /* when; 0: not yet */
     bool polling;          /* a look is under way */
     double last_poll;      /* 0: look at once */
 };
@@ -77,6 +80,8 @@ struct look {
     bool submitting_before; /* was something being submitted when the look began? */
     int submissions_before;
     double began;
+    const char *pool_partition; /* NULL: its limit is known well enough */
+    uint32_t pool_limit;
     char **nodes; /* of all members; NULL: not asked for */
     bool *unwell; /* of each; NULL: not known */
 };
@@ -119,6 +124,9 @@ static void look_work(void *arg)
         log_debug("Slurm: %s", err.text);
     else if (look->relax.job != 0)
         relax(look);
+    if (look->ok && look->pool_partition != NULL &&
+        slurm_client_partition_limit(look->pool_partition, &look->pool_limit, &err) != 0)
+        log_debug("Slurm: %s", err.text);
     if (look->ok && look->nodes != NULL)
         look_at_nodes(look);
 }
@@ -300,6 +308,9 @@ static void look_done(void *arg)
     if (look->ok && !leader_has_ended(leader)) {
         struct job_info *base = look_find(look, leader->options->job);
 
+        if (look->pool_partition != NULL)
+            leader->slurm_look->pool_limit = look->pool_limit;
+
         for (int i = extensions_count(leader) - 1; i >= 0; i--) {
             struct extension *ext = extensions_at(leader, i);
 
@@ -382,6 +393,18 @@ static char **member_nodes(const struct leader *leader)
     return nodes;
 }
 
+static void look_at_pool(struct leader *leader, struct look *look)
+{
+    const struct pool *pool = extensions_pool(leader);
+    struct slurm_look *own = leader->slurm_look;
+
+    look->pool_limit = own->pool_limit;
+    if (pool == NULL || (own->limit_seen > 0 && look->began - own->limit_seen < LIMIT_AGAIN))
+        return;
+    own->limit_seen = look->began;
+    look->pool_partition = pool->partition;
+}
+
 void slurm_look_poll(struct leader *leader)
 {
     struct look *look;
@@ -400,6 +423,7 @@ void slurm_look_poll(struct leader *leader)
     look->submissions_before = submit_count(leader);
     look->began = leader_now(leader);
     choose_relaxed(leader, look);
+    look_at_pool(leader, look);
     look->nodes = member_nodes(leader);
     leader->slurm_look->polling = true;
     slurm_queue(leader->loop, &look->work);
@@ -408,6 +432,11 @@ void slurm_look_poll(struct leader *leader)
 void slurm_look_soon(struct leader *leader)
 {
     leader->slurm_look->last_poll = 0;
+}
+
+uint32_t slurm_look_pool_limit(const struct leader *leader)
+{
+    return leader->slurm_look->pool_limit;
 }
 
 bool slurm_look_busy(const struct leader *leader)
@@ -424,7 +453,11 @@ const struct job_info *slurm_look_base(const struct leader *leader)
 
 struct slurm_look *slurm_look_create(void)
 {
-    return calloc(1, sizeof(struct slurm_look));
+    struct slurm_look *look = calloc(1, sizeof(*look));
+
+    if (look != NULL)
+        look->pool_limit = UINT32_MAX;
+    return look;
 }
 
 void slurm_look_destroy(struct slurm_look *look)

@@ -20,6 +20,8 @@ void slurm_look_poll(struct leader *leader);
 void slurm_look_soon(struct leader *leader);
 /* Is a look under way? */
 bool slurm_look_busy(const struct leader *leader);
+/* Minutes that the partition of the pool lets a job have, UINT32_MAX: any. */
+uint32_t slurm_look_pool_limit(const struct leader *leader);
 /* The base job; NULL until Slurm has answered for the first time. */
 const struct job_info *slurm_look_base(const struct leader *leader);
 

@@ -291,7 +291,7 @@ void submit_extension(struct leader *leader, int nodes, int increments, double d
     avoid = exclude_list(leader);
     ext->excludes = avoid != NULL && avoid[0] != '\0';
     argv = extension_argv(leader->options, slurm_look_base(leader), s->pool, nodes, delay,
-                          time(NULL), used, avoid);
+                          time(NULL), slurm_look_pool_limit(leader), used, avoid);
     env = extension_environment(leader);
     submission_spawn(s, argv, env);
     free(used);

@@ -193,6 +193,13 @@ int slurm_client_cancel_extensions(uint32_t base, uint32_t restarts, uid_t uid, 
     return count;
 }
 
+int slurm_client_partition_limit(const char *partition, uint32_t *minutes, struct error *err)
+{
+    (void)partition;
+    *minutes = UINT32_MAX;
+    return fails(err) ? -1 : 0;
+}
+
 int slurm_client_idle_nodes(const char *partition, bool planned, struct error *err)
 {
     (void)partition;
