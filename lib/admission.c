@@ -544,6 +544,19 @@ int admission_extension(const struct conf *conf, const struct admission_request 
     return rc;
 }
 
+void admission_shorten(const struct admission_request *request, int most,
+                       struct admission_changes *changes)
+{
+    int limit = changes->time_limit != ADMISSION_UNSET ? changes->time_limit : request->time_limit;
+    int least = changes->time_min != ADMISSION_UNSET ? changes->time_min : request->time_min;
+
+    if (most == ADMISSION_UNLIMITED || (limit != ADMISSION_UNSET && limit <= most))
+        return;
+    changes->time_limit = most;
+    if (least > most)
+        changes->time_min = most;
+}
+
 /* ---- updates --------------------------------------------------------------------------------- */
 
 static bool differs(int nodes, int min)

@@ -145,6 +145,11 @@ int admission_extension(const struct conf *conf, const struct admission_request 
                         const struct admission_job *base, const struct admission_siblings *siblings,
                         struct admission_changes *changes, struct error *err);
 
+/* An extension may run for `most` minutes where it is put (ADMISSION_UNLIMITED: any time): it asks for
+ * no more. Slurm would refuse it, or let it wait for ever. */
+void admission_shorten(const struct admission_request *request, int most,
+                       struct admission_changes *changes);
+
 /* What a user wants to change of an elastic job or an extension. */
 struct admission_update {
     enum admission_role role;

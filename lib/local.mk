@@ -74,6 +74,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/store.h \
     lib/succession.c \
     lib/succession.h \
+    lib/tasks.c \
+    lib/tasks.h \
     lib/text.c \
     lib/text.h \
     lib/tree_order.c \

@@ -4,6 +4,7 @@
 
 #include "src/common/slurm_xlator.h"
 
+#include "src/common/assoc_mgr.h"
 #include "src/common/read_config.h"
 #include "src/slurmctld/slurmctld.h"
 
@@ -17,6 +18,7 @@
 #define SUCCESSION 180
 
 /* The loader binds data, unlike functions, when it loads the plugin. Weak symbols cannot fail. */
+#pragma weak acct_db_conn
 #pragma weak default_part_loc
 #pragma weak job_list
 #pragma weak node_record_table_ptr
@@ -194,5 +196,26 @@ int base_job_partition_nodes(const char *partitions, const char **name)
             compare_partition(part, &most, name);
     }
     xfree(list);
+    return most;
+}
+
+static int less_minutes(int most, uint32_t limit)
+{
+    return limit != INFINITE && limit != NO_VAL && limit < (uint32_t)most ? (int)limit : most;
+}
+
+int base_job_most_minutes(const char *partition, const char *qos)
+{
+    const part_record_t *part = partition ? find_part_record((char *)partition) : default_part_loc;
+    slurmdb_qos_rec_t named = {.name = (char *)qos}, *found = NULL;
+    int most = ADMISSION_UNLIMITED;
+
+    if (part)
+        most = less_minutes(most, part->max_time);
+    if (part && part->qos_ptr)
+        most = less_minutes(most, part->qos_ptr->max_wall_pj);
+    if (qos &&
+        assoc_mgr_fill_in_qos(acct_db_conn, &named, 0, &found, false) == SLURM_SUCCESS && found)
+        most = less_minutes(most, found->max_wall_pj);
     return most;
 }

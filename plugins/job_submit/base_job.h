@@ -31,6 +31,10 @@ void base_job_siblings(const struct admission_job *base, struct admitted *admitt
  * and the name of that partition. ADMISSION_UNSET if it is not known. */
 int base_job_partition_nodes(const char *partitions, const char **name);
 
+/* The longest time in minutes that a job may have by the partition and the QOS, which may be NULL;
+ * ADMISSION_UNLIMITED if they have no limit, or are not known. */
+int base_job_most_minutes(const char *partition, const char *qos);
+
 /* Whether uid may change any job. */
 bool base_job_is_admin(uint32_t uid);
 

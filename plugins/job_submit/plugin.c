@@ -265,8 +265,14 @@ static int decide_extension(const struct conf *conf, job_desc_msg_t *desc,
                   time(NULL), &base);
     base_job_siblings(&base, &admitted, microseconds(), &siblings);
     rc = admission_extension(conf, &request, &base, &siblings, changes, err);
-    if (rc == 0)
+    if (rc == 0) {
         remember(desc, &base, changes);
+        admission_shorten(
+            &request,
+            base_job_most_minutes(changes->partition ? changes->partition : desc->partition,
+                                  changes->qos ? changes->qos : desc->qos),
+            changes);
+    }
     free((char *)siblings.nodes);
     return rc;
 }

@@ -203,6 +203,15 @@ CONF
     has "$third" NumNodes 1-1
 }
 
+@test "an extension asks for no more time than its partition allows" {
+    on_testbed scontrol update partitionname=elastic maxtime=30
+    base=$(base --elastic=1:3 --exclusive)
+    one=$(extend "$base" -H -t 50 --time-min=40)
+    has "$one" TimeLimit 00:30:00
+    has "$one" TimeMin 00:30:00
+    on_testbed scontrol update partitionname=elastic maxtime=INFINITE
+}
+
 @test "MAX holds for the base and all its extensions, pending or running" {
     base=$(base --elastic=2:4)
     extend_refused "3 more nodes are too many; job $base has 2, its extensions have" "$base" -N3

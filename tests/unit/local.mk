@@ -60,6 +60,10 @@ UNIT_TESTS += tests/unit/test_cover
 tests_unit_test_cover_SOURCES = tests/unit/test_cover.c
 tests_unit_test_cover_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_tasks
+tests_unit_test_tasks_SOURCES = tests/unit/test_tasks.c
+tests_unit_test_tasks_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_tree_order
 tests_unit_test_tree_order_SOURCES = tests/unit/test_tree_order.c
 tests_unit_test_tree_order_LDADD = $(UNIT_LIBS)

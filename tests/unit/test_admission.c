@@ -789,6 +789,37 @@ static void a_base_that_lost_a_node_may_be_extended_up_to_max(void **state)
 
 #define NO ADMISSION_UNSET
 
+static void an_extension_asks_for_no_more_time_than_its_pool_has(void **state)
+{
+    static const struct {
+        int asked, asked_min, limit, min, most; /* minutes */
+        int limit_after, min_after;
+    } table[] = {
+        {NO, NO, 60, NO, ADMISSION_UNLIMITED, 60, NO},
+        {NO, NO, 60, NO, 60, 60, NO},
+        {NO, NO, 60, NO, 30, 30, NO},
+        {NO, NO, 60, 40, 30, 30, 30},
+        {NO, NO, 60, 20, 30, 30, 20},
+        {60, 40, NO, NO, 30, 30, 30},
+        {ADMISSION_UNLIMITED, NO, NO, NO, 30, 30, NO},
+        {NO, NO, NO, NO, 30, 30, NO},
+        {NO, NO, NO, NO, ADMISSION_UNLIMITED, NO, NO},
+        {20, NO, NO, NO, 30, NO, NO},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct admission_request request = {.time_limit = table[i].asked,
+                                            .time_min = table[i].asked_min};
+        struct admission_changes changes = {.time_limit = table[i].limit,
+                                            .time_min = table[i].min};
+
+        admission_shorten(&request, table[i].most, &changes);
+        assert_int_equal(changes.time_limit, table[i].limit_after);
+        assert_int_equal(changes.time_min, table[i].min_after);
+    }
+}
+
 static void users_may_not_change_what_was_admitted(void **state)
 {
     static const struct {
@@ -856,6 +887,7 @@ int main(void)
         cmocka_unit_test(an_extension_may_be_known_by_its_comment_alone),
         cmocka_unit_test(siblings_that_own_their_nodes_need_not_be_excluded),
         cmocka_unit_test(a_base_that_lost_a_node_may_be_extended_up_to_max),
+        cmocka_unit_test(an_extension_asks_for_no_more_time_than_its_pool_has),
         cmocka_unit_test(users_may_not_change_what_was_admitted),
     };
 
