@@ -47,8 +47,9 @@ struct job_info {
     uid_t uid;
     gid_t gid;
     enum job_state_kind state;
-    char state_name[32]; /* Slurm's word: RUNNING, PREEMPTED, … */
-    char reason[64];     /* why pending, Slurm's word */
+    char state_name[32];    /* Slurm's word: RUNNING, PREEMPTED, … */
+    const char *base_state; /* … without flags: CANCELLED, and not COMPLETING */
+    char reason[64];        /* why it is pending; of an extension: why it has ended. Slurm's word */
     char *name, *partition, *qos, *account, *reservation, *features, *comment, *admin_comment,
         *cluster;
     char *nodes; /* hostlist expression, NULL when none */

@@ -32,7 +32,7 @@ static enum job_state_kind state_kind(uint32_t state)
 }
 
 /* slurm.h has no function for it, and the numbers are part of the protocol: they do not change. */
-static const char *state_name(uint32_t state)
+static const char *base_state(uint32_t state)
 {
     static const char *const names[] = {
         [JOB_PENDING] = "PENDING",     [JOB_RUNNING] = "RUNNING",     [JOB_SUSPENDED] = "SUSPENDED",
@@ -42,14 +42,19 @@ static const char *state_name(uint32_t state)
     };
     uint32_t base = state & JOB_STATE_BASE;
 
+    return base < sizeof(names) / sizeof(names[0]) ? names[base] : "UNKNOWN";
+}
+
+static const char *state_name(uint32_t state)
+{
     if (state & JOB_COMPLETING)
         return "COMPLETING";
     if (state & JOB_CONFIGURING)
         return "CONFIGURING";
-    return base < sizeof(names) / sizeof(names[0]) ? names[base] : "UNKNOWN";
+    return base_state(state);
 }
 
-/* Slurm's word for why a job waits. The only public function that knows the words prints the
+/* Slurm's word for why a job waits, or has ended. The only public function that knows the words prints the
  * whole job, and takes the flags off its memory fields as it does so. */
 static void fill_reason(struct job_info *info, slurm_job_info_t *job)
 {
@@ -206,6 +211,7 @@ static void fill_job(struct job_info *info, slurm_job_info_t *job)
     info->gid = job->group_id;
     info->state = state_kind(job->job_state);
     snprintf(info->state_name, sizeof(info->state_name), "%s", state_name(job->job_state));
+    info->base_state = base_state(job->job_state);
     info->name = slurm_client_copy(job->name);
     info->partition = slurm_client_copy(job->partition);
     info->qos = slurm_client_copy(job->qos);
@@ -227,7 +233,9 @@ static void fill_job(struct job_info *info, slurm_job_info_t *job)
     info->time_limit = job->time_limit == INFINITE || job->time_limit == NO_VAL ? UINT32_MAX
                                                                                 : job->time_limit;
     info->time_min = job->time_min == INFINITE || job->time_min == NO_VAL ? 0 : job->time_min;
-    if (info->state == JOB_KIND_PENDING)
+    if (info->state == JOB_KIND_PENDING ||
+        (info->state >= JOB_KIND_ENDING && info->comment != NULL &&
+         strncmp(info->comment, "elastic-extension-of=", 21) == 0))
         fill_reason(info, job); /* last: printing changes the record */
 }
 

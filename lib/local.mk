@@ -68,6 +68,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/shapes.h \
     lib/sizes.c \
     lib/sizes.h \
+    lib/slurm_words.c \
+    lib/slurm_words.h \
     lib/snapshot.c \
     lib/snapshot.h \
     lib/store.c \

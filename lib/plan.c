@@ -379,9 +379,9 @@ static void drop_failed(const struct plan_input *in, struct plan_output *out)
     }
 }
 
-/* The number of nodes that `increments` more allowed sizes add to the present nodes, up to the
- * target. 0: no size fits. */
-static int nodes_for(const struct plan_input *in, int have, int increments, int *used)
+/* The number of nodes that `increments` more allowed sizes add to the present nodes, up to `most`. 0:
+ * no size fits. */
+static int nodes_for(const struct plan_input *in, int have, int most, int increments, int *used)
 {
     int size = have;
 
@@ -389,7 +389,7 @@ static int nodes_for(const struct plan_input *in, int have, int increments, int 
     while (*used < increments) {
         int next = sizes_next(in->sizes, size);
 
-        if (next == 0 || next > in->target)
+        if (next == 0 || next > most)
             break;
         size = next;
         (*used)++;
@@ -397,9 +397,21 @@ static int nodes_for(const struct plan_input *in, int have, int increments, int 
     return size - have;
 }
 
+/* The most nodes that may be asked for now. What leaves is ours until it has left: Slurm would refuse
+ * more than MAX. */
+static int most_nodes(const struct plan_input *in)
+{
+    int most = in->sizes->max;
+
+    for (int i = 0; i < in->extension_count; i++)
+        if (in->extensions[i].state == PLAN_LEAVING && in->extensions[i].counted)
+            most -= in->extensions[i].nodes;
+    return at_most(most, in->target);
+}
+
 static void decide_submit(const struct plan_input *in, struct plan_output *out)
 {
-    int have = count_nodes(in, out);
+    int have = count_nodes(in, out), most = most_nodes(in);
     int pending = 0, room = 0, wanted;
     double when = in->now;
 
@@ -407,7 +419,7 @@ static void decide_submit(const struct plan_input *in, struct plan_output *out)
         pending += waiting(&in->extensions[i]) && !cancelled(out, in->extensions[i].job);
     if (in->no_pool || pending >= in->max_pending || have >= in->target)
         return;
-    nodes_for(in, have, SIZES_NODES_MAX, &room);
+    nodes_for(in, have, most, SIZES_NODES_MAX, &room);
     if (room == 0)
         return;
     /* 1, 2, 4, … increments, so that many nodes take few jobs. Never more than half of the rest, so
@@ -417,7 +429,7 @@ static void decide_submit(const struct plan_input *in, struct plan_output *out)
         wanted = (room + 1) / 2;
     if (wanted < 1)
         wanted = 1;
-    out->submit = nodes_for(in, have, wanted, &out->submit_increments);
+    out->submit = nodes_for(in, have, most, wanted, &out->submit_increments);
     if (in->last_setback >= 0 && !needs_nodes(in, out))
         when = later(when, in->last_setback + in->grow_delay);
     if (in->generation_since >= 0 && !needs_nodes(in, out))

@@ -23,6 +23,7 @@
 #include "agent/leader/submit.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
+#include "lib/slurm_words.h"
 
 #define SUBMIT_LIMIT_MS    60000 /* for sbatch, which retries while slurmctld restarts */
 #define SUBMIT_BACKOFF_MAX 60.0
@@ -55,27 +56,6 @@ struct submission {
     double begin;
     const struct pool *pool;
 };
-
-/* The last line that says something, without sbatch's own prefix. */
-static void last_line(const char *text, char *buf, size_t size)
-{
-    const char *line = text, *end, *best = text;
-    size_t len = 0;
-
-    while (*line != '\0') {
-        end = strchrnul(line, '\n');
-        if (end > line) {
-            best = line;
-            len = (size_t)(end - line);
-        }
-        line = *end != '\0' ? end + 1 : end;
-    }
-    if (len > 15 && strncmp(best, "sbatch: error: ", 15) == 0) {
-        best += 15;
-        len -= 15;
-    }
-    snprintf(buf, size, "%.*s", (int)len, best);
-}
 
 static void submission_result(struct submission *s)
 {
@@ -115,7 +95,7 @@ static void submission_result(struct submission *s)
         if (ext != NULL)
             extensions_drop(leader, ext);
         memcpy(before, leader->submit->error, sizeof(before));
-        last_line(s->err_text, leader->submit->error, sizeof(leader->submit->error));
+        slurm_words_refusal(s->err_text, leader->submit->error, sizeof(leader->submit->error));
         if (leader->submit->error[0] == '\0')
             snprintf(leader->submit->error, sizeof(leader->submit->error),
                      "sbatch ended with status %lld", (long long)s->status);

@@ -64,9 +64,8 @@ asks_for() {
 
 @test "an extension asks for what its base has, in each spelling, and for the time that the pool allows" {
     on_testbed scontrol update partitionname=elastic maxtime=7
-    for memory in --mem=0 --mem=900 --mem-per-cpu=450 '--mem-per-gpu=300 --gpus-per-node=1'; do
-        # shellcheck disable=SC2086
-        job=$(submit --elastic=1:2 --gres=gpu:1 $memory --nice=3 -x n3 -t 10 \
+    for memory in --mem=0 --mem-per-gpu=300; do
+        job=$(submit --elastic=1:2 --gres=gpu:1 "$memory" --nice=3 -x n3 -t 10 \
             --wrap 'srun elasticrun sleep 600')
         wait_for 60 size_is "$job" 2
         extension=$(extensions_of "$job")

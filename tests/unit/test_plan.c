@@ -823,6 +823,35 @@ static void test_resize_down_gives_back_the_best_set(void **state)
     }
 }
 
+/* After a shrink that is followed by growth at once, Slurm still counts what leaves. */
+static void test_what_leaves_counts_until_it_has_left(void **state)
+{
+    static const struct {
+        int leaving, max;
+        bool counted;
+        int submit;
+    } table[] = {
+        {2, 3, true, 0}, {2, 3, false, 1}, {1, 3, true, 1}, {3, 9, true, 3}, {3, 9, false, 4},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct plan_output out;
+        struct scene s;
+        char sizes[8];
+
+        snprintf(sizes, sizeof(sizes), "1:%d", table[i].max);
+        scene_init(&s, sizes);
+        s.in.last_increments = 4;
+        add_members(&s, 1, 1, true);
+        add_extension(&s, 10, table[i].leaving, PLAN_LEAVING, 1)->counted = table[i].counted;
+        out = decide(&s);
+        if (out.submit != table[i].submit)
+            fail_msg("row %zu: %d nodes are asked for", i, out.submit);
+        plan_clear(&out);
+    }
+}
+
 static void test_resize_down_that_does_not_fit(void **state)
 {
     struct scene s;
@@ -1250,6 +1279,7 @@ int main(void)
         cmocka_unit_test(test_resize_down),
         cmocka_unit_test(test_newcomers_get_the_state_before_others_go),
         cmocka_unit_test(test_resize_down_gives_back_the_best_set),
+        cmocka_unit_test(test_what_leaves_counts_until_it_has_left),
         cmocka_unit_test(test_resize_down_that_does_not_fit),
         cmocka_unit_test(test_replacement_is_asked_for_before_time_runs_out),
         cmocka_unit_test(test_short_extension_is_replaced_in_its_last_quarter),
