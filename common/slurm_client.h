@@ -30,15 +30,15 @@ struct job_request {
     /* MB. At most one of the two per CPU and per GPU is set; with neither, it is per node, and 0
      * means all memory of the node, as for sbatch --mem. */
     uint64_t mem_per_node, mem_per_cpu, mem_per_gpu;
-    uint32_t tmp_disk;         /* MB, 0: none */
-    uint32_t nice;             /* 0: none, or a higher priority */
-    int threads_per_core;      /* 0: not said */
-    int core_spec;             /* reserved cores, -1: not said */
-    const char *sharing;       /* "--exclusive=user" and the like; NULL: not said, or exclusive */
-    const char *gres_flags;    /* as for sbatch --gres-flags; NULL: none */
-    char *gres_per_node;       /* as for sbatch --gres; NULL: none. Of a pending job only what was
+    uint32_t tmp_disk;      /* MB, 0: none */
+    uint32_t nice;          /* 0: none, or a higher priority */
+    int threads_per_core;   /* 0: not said */
+    int core_spec;          /* reserved cores, -1: not said */
+    const char *sharing;    /* "--exclusive=user" and the like; NULL: not said, or exclusive */
+    const char *gres_flags; /* as for sbatch --gres-flags; NULL: none */
+    char *gres_per_node;    /* as for sbatch --gres; NULL: none. Of a pending job only what was
                                 * asked for by node */
-    char *prefer, *wckey;      /* NULL: none */
+    char *prefer, *wckey;   /* NULL: none */
 };
 
 struct job_info {

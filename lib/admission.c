@@ -216,9 +216,10 @@ static void multiply_tasks(const struct admission_request *request, int nodes,
         changes->min_cpus = request->min_cpus * nodes;
 }
 
-static int set_base(const struct admission_request *request, const struct sizes *sizes,
+static int set_base(const struct admission_request *request, const struct policy *policy,
                     struct admission_changes *changes, struct error *err)
 {
+    const struct sizes *sizes = &policy->sizes;
     char text[SIZES_TEXT_MAX];
 
     if ((!request->admin_comment || request->admin_comment[0] == '\0') &&
@@ -230,7 +231,8 @@ static int set_base(const struct admission_request *request, const struct sizes 
     changes->min_nodes = changes->max_nodes = sizes->min;
     multiply_tasks(request, sizes->min, changes);
     changes->kill_on_node_fail = 0;
-    if (request->requeue == ADMISSION_UNSET)
+    /* Otherwise JobRequeue of slurm.conf holds. */
+    if (request->requeue == ADMISSION_UNSET && policy->requeue > 0)
         changes->requeue = 1;
     return 0;
 }
@@ -246,7 +248,7 @@ static int decide_base(const struct conf *conf, const struct admission_request *
     changes->refusal = ADMISSION_REFUSE_NODES;
     if (check_base_nodes(request, &policy->sizes, err) < 0)
         return -1;
-    return set_base(request, &policy->sizes, changes, err);
+    return set_base(request, policy, changes, err);
 }
 
 int admission_base(const struct conf *conf, const struct admission_request *request,
@@ -578,7 +580,8 @@ static bool resizes(const struct admission_update *update)
 int admission_update(const struct admission_update *update, struct error *err)
 {
     if (update->merges)
-        return error_set(err, "no other job can be merged into an elastic job; use selastic resize");
+        return error_set(err,
+                         "no other job can be merged into an elastic job; use selastic resize");
     if (update->role == ADMISSION_EXTENSION) {
         if (resizes(update) || update->placement || update->comment)
             return error_set(

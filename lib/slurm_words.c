@@ -52,12 +52,9 @@ void slurm_words_refusal(const char *text, char *buf, size_t size)
 const char *slurm_words_end(const char *state, bool preempted, bool overdue)
 {
     static const char *const words[][2] = {
-        {"CANCELLED", "cancelled"},
-        {"TIMEOUT", "at its time limit"},
-        {"OUT_OF_MEMORY", "out of memory"},
-        {"NODE_FAIL", "lost a node"},
-        {"DEADLINE", "at its deadline"},
-        {"PREEMPTED", "preempted"},
+        {"CANCELLED", "cancelled"},         {"TIMEOUT", "at its time limit"},
+        {"OUT_OF_MEMORY", "out of memory"}, {"NODE_FAIL", "lost a node"},
+        {"DEADLINE", "at its deadline"},    {"PREEMPTED", "preempted"},
     };
 
     if (preempted)

@@ -89,8 +89,8 @@ static void add_exclude(struct argv *argv, char *const *used, const char *avoid,
 }
 
 char **extension_argv(const struct leader_options *options, const struct job_info *base,
-                      const struct pool *pool, int nodes, double delay, time_t now,
-                      uint32_t most, char *const *used, const char *avoid)
+                      const struct pool *pool, int nodes, double delay, time_t now, uint32_t most,
+                      char *const *used, const char *avoid)
 {
     struct argv argv = {0};
 

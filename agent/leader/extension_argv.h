@@ -16,8 +16,8 @@ struct pool;
  * may be NULL. most: minutes that the pool's partition allows, UINT32_MAX: any. Pure but for its
  * inputs. */
 char **extension_argv(const struct leader_options *options, const struct job_info *base,
-                      const struct pool *pool, int nodes, double delay, time_t now,
-                      uint32_t most, char *const *used, const char *avoid);
+                      const struct pool *pool, int nodes, double delay, time_t now, uint32_t most,
+                      char *const *used, const char *avoid);
 /* The environment of sbatch, and so of the extension, as a NULL-terminated new array. */
 char **extension_environment(struct leader *leader);
 

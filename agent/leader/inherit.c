@@ -99,15 +99,24 @@ static void add_prefer(struct argv *argv, const struct job_info *base)
         argv_add(argv, "--prefer=%s", base->request.prefer);
 }
 
-#define BASE(option, same_as, adds)    {option, INHERIT_BASE, same_as, NULL, adds}
-#define OWN(option, reason)            {option, INHERIT_OWN, NULL, reason, NULL}
-#define NONE(option, reason)           {option, INHERIT_NONE, NULL, reason, NULL}
-#define ONE_TASK                       "an extension has one task on each node: elasticrun"
-#define OF_STEPS                       "for steps, and the extension has its own"
-#define OF_WHOLE                       "of the job as a whole: the base has it"
-#define WITH_BASE                      "an extension begins and ends as its base wants"
-#define FIXED                          "an extension has a fixed number of nodes"
-#define PLACE                          "about the nodes of one job; the plugin for placement does it"
+#define BASE(option, same_as, adds)                                                                \
+    {                                                                                              \
+        option, INHERIT_BASE, same_as, NULL, adds                                                  \
+    }
+#define OWN(option, reason)                                                                        \
+    {                                                                                              \
+        option, INHERIT_OWN, NULL, reason, NULL                                                    \
+    }
+#define NONE(option, reason)                                                                       \
+    {                                                                                              \
+        option, INHERIT_NONE, NULL, reason, NULL                                                   \
+    }
+#define ONE_TASK  "an extension has one task on each node: elasticrun"
+#define OF_STEPS  "for steps, and the extension has its own"
+#define OF_WHOLE  "of the job as a whole: the base has it"
+#define WITH_BASE "an extension begins and ends as its base wants"
+#define FIXED     "an extension has a fixed number of nodes"
+#define PLACE     "about the nodes of one job; the plugin for placement does it"
 
 const struct inherit_option inherit_options[] = {
     /* who */

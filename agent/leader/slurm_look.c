@@ -28,10 +28,10 @@
 #define LINGER_LIMIT 10.0 /* a released extension that still runs is cancelled */
 /* Seconds before its time limit an extension leaves in order: Slurm's KillWait would be short. */
 #define LEAVE_EARLY  30
-#define SIGNAL_LIMIT 2    /* seconds for Slurm's signal to reach its agents, and us from there */
-#define RELAX_AFTER  30.0 /* seconds in the queue after which a shorter time is accepted */
-#define RELAX_STEP   10.0 /* … and then a still shorter one */
-#define RELAX_FROM   2880 /* minutes, when there is no limit */
+#define SIGNAL_LIMIT 2     /* seconds for Slurm's signal to reach its agents, and us from there */
+#define RELAX_AFTER  30.0  /* seconds in the queue after which a shorter time is accepted */
+#define RELAX_STEP   10.0  /* … and then a still shorter one */
+#define RELAX_FROM   2880  /* minutes, when there is no limit */
 #define LIMIT_AGAIN  600.0 /* seconds between looks at the partition of the pool */
 
 struct slurm_look {

@@ -214,8 +214,8 @@ int base_job_most_minutes(const char *partition, const char *qos)
         most = less_minutes(most, part->max_time);
     if (part && part->qos_ptr)
         most = less_minutes(most, part->qos_ptr->max_wall_pj);
-    if (qos &&
-        assoc_mgr_fill_in_qos(acct_db_conn, &named, 0, &found, false) == SLURM_SUCCESS && found)
+    if (qos && assoc_mgr_fill_in_qos(acct_db_conn, &named, 0, &found, false) == SLURM_SUCCESS &&
+        found)
         most = less_minutes(most, found->max_wall_pj);
     return most;
 }

@@ -245,8 +245,8 @@ static void remember(job_desc_msg_t *desc, const struct admission_job *base,
     admitted_mark(
         admitted_add(&admitted, base->id, base->restarts, changes->min_nodes, microseconds()), mark,
         sizeof(mark));
-    xstrfmtcat(desc->admin_comment, "%s%s",
-               desc->admin_comment && *desc->admin_comment ? " " : "", mark);
+    xstrfmtcat(desc->admin_comment, "%s%s", desc->admin_comment && *desc->admin_comment ? " " : "",
+               mark);
 }
 
 static int decide_extension(const struct conf *conf, job_desc_msg_t *desc,

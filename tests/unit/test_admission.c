@@ -181,7 +181,7 @@ static void a_base_gets_its_min_and_survives_a_node(void **state)
     assert_int_equal(changes.min_nodes, 2);
     assert_int_equal(changes.max_nodes, 2);
     assert_int_equal(changes.kill_on_node_fail, 0);
-    assert_int_equal(changes.requeue, 1);
+    assert_int_equal(changes.requeue, ADMISSION_UNSET); /* as the site has it */
     assert_string_equal(changes.admin_comment, "elastic=2:8:2");
     assert_int_equal(changes.tasks, ADMISSION_UNSET);
     assert_int_equal(changes.time_limit, ADMISSION_UNSET);
@@ -190,6 +190,33 @@ static void a_base_gets_its_min_and_survives_a_node(void **state)
     assert_null(changes.excluded);
     admission_changes_clear(&changes);
     assert_null(changes.admin_comment);
+    conf_destroy(conf);
+}
+
+static void a_base_is_requeued_as_the_site_has_it_or_the_user_says(void **state)
+{
+    static const struct {
+        const char *env[ENV_MAX];
+        int requeue, after;
+    } table[] = {
+        {{ELASTIC "2:8"}, ADMISSION_UNSET, ADMISSION_UNSET},
+        {{ELASTIC "2:8", "ELASTIC_REQUEUE=none"}, ADMISSION_UNSET, ADMISSION_UNSET},
+        {{ELASTIC "2:8", "ELASTIC_REQUEUE=fault"}, ADMISSION_UNSET, 1},
+        {{ELASTIC "2:8", "ELASTIC_REQUEUE=fault"}, 0, ADMISSION_UNSET},
+    };
+    struct conf *conf = parse_conf(conf_text);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct admission_request request = request_of(table[i].env);
+        struct admission_changes changes;
+        struct error err;
+
+        request.requeue = table[i].requeue;
+        assert_int_equal(admission_base(conf, &request, &changes, &err), 0);
+        assert_int_equal(changes.requeue, table[i].after);
+        admission_changes_clear(&changes);
+    }
     conf_destroy(conf);
 }
 
@@ -811,8 +838,7 @@ static void an_extension_asks_for_no_more_time_than_its_pool_has(void **state)
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct admission_request request = {.time_limit = table[i].asked,
                                             .time_min = table[i].asked_min};
-        struct admission_changes changes = {.time_limit = table[i].limit,
-                                            .time_min = table[i].min};
+        struct admission_changes changes = {.time_limit = table[i].limit, .time_min = table[i].min};
 
         admission_shorten(&request, table[i].most, &changes);
         assert_int_equal(changes.time_limit, table[i].limit_after);
@@ -874,6 +900,7 @@ int main(void)
         cmocka_unit_test(a_comment_makes_an_extension_of_a_rigid_job_only),
         cmocka_unit_test(an_empty_environment_may_be_null),
         cmocka_unit_test(a_base_gets_its_min_and_survives_a_node),
+        cmocka_unit_test(a_base_is_requeued_as_the_site_has_it_or_the_user_says),
         cmocka_unit_test(what_the_user_said_is_kept),
         cmocka_unit_test(tasks_per_node_count_for_every_node),
         cmocka_unit_test(bad_bases_are_refused_with_the_value),

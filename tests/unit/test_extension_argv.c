@@ -51,7 +51,8 @@ static void test_plain(void **state)
 {
     struct pool pool = {.name = "spot", .partition = partition, .time_min = 15};
     struct job_info base = base_info();
-    char **argv = extension_argv(&leader_options, &base, &pool, 2, 0, 1000, UINT32_MAX, exclude, NULL);
+    char **argv = extension_argv(&leader_options, &base, &pool, 2, 0, 1000, UINT32_MAX, exclude,
+                                 NULL);
 
     (void)state;
     assert_non_null(argv);
@@ -87,7 +88,8 @@ static void test_everything_of_the_base(void **state)
     base.reservation = (char *)"maint";
     base.request.gres_per_node = (char *)"gpu:2";
     base.request.mem_per_node = 4096;
-    argv = extension_argv(&leader_options, &base, &pool, 1, 4.2, 1000 + 3600 - 600, UINT32_MAX, exclude, NULL);
+    argv = extension_argv(&leader_options, &base, &pool, 1, 4.2, 1000 + 3600 - 600, UINT32_MAX,
+                          exclude, NULL);
     assert_non_null(argv);
     assert_true(has(argv, "--qos=cheap"));
     assert_true(has(argv, "--constraint=(a100|h100)&(ib)"));
@@ -99,8 +101,8 @@ static void test_everything_of_the_base(void **state)
     assert_false(has_prefix(argv, "--cpus-per-task"));
     assert_false(has_prefix(argv, "--exclude=")); /* whole nodes cannot be shared anyway */
     strings_free(argv);
-    argv = extension_argv(&leader_options, &base, &pool, 1, 4.2, 1000 + 3600 - 600, UINT32_MAX, exclude,
-                          "n7,n8");
+    argv = extension_argv(&leader_options, &base, &pool, 1, 4.2, 1000 + 3600 - 600, UINT32_MAX,
+                          exclude, "n7,n8");
     assert_true(has(argv, "--exclude=n7,n8")); /* … but these are to be left out */
     assert_true(has(argv, "--begin=now+5"));
     assert_true(has(argv, "--time=10")); /* the base's remainder */
@@ -193,10 +195,8 @@ static bool has_option(char **argv, const char *name)
 /* Has any of these bases an extension with the option? */
 static bool inherited(const struct job_info *bases, int count, const char *name)
 {
-    struct pool pool = {.name = "spot",
-                        .partition = partition,
-                        .qos = (char *)"cheap",
-                        .constraint = (char *)"ib"};
+    struct pool pool = {
+        .name = "spot", .partition = partition, .qos = (char *)"cheap", .constraint = (char *)"ib"};
     bool found = false;
 
     for (int i = 0; i < count; i++) {
@@ -244,8 +244,8 @@ static void test_table_of_options(void **state)
 
 static bool in_table(const char *name)
 {
-    static const char *const no_request[] = {"help",    "parsable", "quiet", "test-only",
-                                             "usage",   "verbose",  "version"};
+    static const char *const no_request[] = {"help",  "parsable", "quiet",  "test-only",
+                                             "usage", "verbose",  "version"};
 
     for (size_t i = 0; i < sizeof(no_request) / sizeof(no_request[0]); i++)
         if (strcmp(name, no_request[i]) == 0)
@@ -274,11 +274,12 @@ static void test_all_options_of_sbatch_are_in_the_table(void **state)
         const char *option = strstr(line, "--");
         char name[64];
 
-        if (option == NULL || strspn(line, " -abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ,") <
-                                  (size_t)(option - line))
+        if (option == NULL ||
+            strspn(line, " -abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ,") <
+                (size_t)(option - line))
             continue;
-        snprintf(name, sizeof(name), "%.*s",
-                 (int)strspn(option + 2, "abcdefghijklmnopqrstuvwxyz-"), option + 2);
+        snprintf(name, sizeof(name), "%.*s", (int)strspn(option + 2, "abcdefghijklmnopqrstuvwxyz-"),
+                 option + 2);
         if (!in_table(name))
             fail_msg("--%s is not in the table", name);
         count++;

@@ -151,9 +151,8 @@ static void test_workers_of_each_node(void **state)
         const char *tasks, *gpus;
         int node, slots;
     } table[] = {
-        {"3,1", NULL, 0, 3},  {"3,1", NULL, 1, 1},    {"3,1", "8", 1, 1},
-        {"1(x2)", "8", 1, 8}, {"1(x2)", NULL, 1, 1},  {"2(x2)", "8", 1, 2},
-        {NULL, NULL, 0, 1},   {"rubbish", "4", 0, 4},
+        {"3,1", NULL, 0, 3},   {"3,1", NULL, 1, 1},  {"3,1", "8", 1, 1}, {"1(x2)", "8", 1, 8},
+        {"1(x2)", NULL, 1, 1}, {"2(x2)", "8", 1, 2}, {NULL, NULL, 0, 1}, {"rubbish", "4", 0, 4},
     };
 
     (void)state;
@@ -177,10 +176,8 @@ static void test_workers_of_each_node(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_commands),
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_workers_of_each_node),
+        cmocka_unit_test(test_commands), cmocka_unit_test(test_values),
+        cmocka_unit_test(test_table),    cmocka_unit_test(test_workers_of_each_node),
         cmocka_unit_test(test_refused),
     };
 

@@ -531,11 +531,23 @@ static void test_victims(void **state)
          2,
          {{1, B, 1, 9, 2, 2, 0, 1}, {2, B, 1, 1, 2, 2, 0, 0}},
          {2}},
-        {"the site's priorities hold", 2, {{1, E, 2, 9, 2, 2, 0, 0}, {2, E, 1, 1, 4, 4, 0, 0}}, {2}},
-        {"two priorities together", 3, {{1, E, 2, 9, 2, 2, 0, 0}, {2, E, 1, 1, 2, 2, 0, 0}}, {2, 1}},
-        {"an extension before a rigid job", 2, {{1, R, 1, 9, 2, 2, 0, 0}, {2, E, 1, 1, 2, 2, 0, 0}}, {2}},
+        {"the site's priorities hold",
+         2,
+         {{1, E, 2, 9, 2, 2, 0, 0}, {2, E, 1, 1, 4, 4, 0, 0}},
+         {2}},
+        {"two priorities together",
+         3,
+         {{1, E, 2, 9, 2, 2, 0, 0}, {2, E, 1, 1, 2, 2, 0, 0}},
+         {2, 1}},
+        {"an extension before a rigid job",
+         2,
+         {{1, R, 1, 9, 2, 2, 0, 0}, {2, E, 1, 1, 2, 2, 0, 0}},
+         {2}},
         {"fewer nodes before that", 2, {{1, R, 1, 9, 2, 2, 0, 0}, {2, E, 1, 1, 3, 3, 0, 0}}, {1}},
-        {"a rigid job of lower priority", 2, {{1, R, 0, 9, 2, 2, 0, 0}, {2, E, 1, 1, 2, 2, 0, 0}}, {1}},
+        {"a rigid job of lower priority",
+         2,
+         {{1, R, 0, 9, 2, 2, 0, 0}, {2, E, 1, 1, 2, 2, 0, 0}},
+         {1}},
         {"nodes that are no use",
          2,
          {{1, E, 1, 9, 5, 2, 0, 0}, {2, E, 1, 1, 3, 2, 0, 0}, {3, E, 1, 1, 9, 0, 3, 0}},
@@ -562,8 +574,10 @@ static void test_victims(void **state)
 /* The acceptance of the issue, in small: extensions of 1 to 4 nodes, and 1 to 6 nodes wanted. */
 static void test_smallest_loss(void **state)
 {
-    static const struct placement_candidate list[] = {
-        {1, E, 1, 1, 1, 1, 0, 0}, {2, E, 1, 2, 2, 2, 0, 0}, {3, E, 1, 3, 3, 3, 0, 0}, {4, E, 1, 4, 4, 4, 0, 0}};
+    static const struct placement_candidate list[] = {{1, E, 1, 1, 1, 1, 0, 0},
+                                                      {2, E, 1, 2, 2, 2, 0, 0},
+                                                      {3, E, 1, 3, 3, 3, 0, 0},
+                                                      {4, E, 1, 4, 4, 4, 0, 0}};
 
     (void)state;
     for (int need = 1; need <= 10; need++) {

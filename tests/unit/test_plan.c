@@ -765,11 +765,9 @@ static void test_resize_down_gives_back_the_best_set(void **state)
     static const struct {
         int sizes[6], target, gone[6];
     } table[] = {
-        {{2, 1}, 2, {1, 0}},
-        {{1, 2}, 2, {0, 1}},
-        {{1, 2, 4}, 5, {1, 1, 0}},
-        {{4, 2, 2}, 4, {1, 0, 1}}, /* six for five */
-        {{3, 3}, 5, {0, 1}}, /* three for two */
+        {{2, 1}, 2, {1, 0}},       {{1, 2}, 2, {0, 1}},
+        {{1, 2, 4}, 5, {1, 1, 0}}, {{4, 2, 2}, 4, {1, 0, 1}}, /* six for five */
+        {{3, 3}, 5, {0, 1}},                                  /* three for two */
         {{1, 1, 1}, 2, {0, 1, 1}},
     };
     unsigned seed = 99;
