@@ -76,8 +76,8 @@ int slurm_client_job(uint32_t job_id, struct job_info **info, struct error *err)
  * job_info_free_list. */
 int slurm_client_jobs(uid_t uid, struct job_info **list, int *count, struct error *err);
 
-/* The longest time that a job may have in a partition, in minutes. UINT32_MAX: there is no limit, or
- * no such partition. */
+/* The longest time that a job may have in a partition, in minutes. UINT32_MAX: there is no limit,
+ * or no such partition. */
 int slurm_client_partition_limit(const char *partition, uint32_t *minutes, struct error *err);
 
 /* Expand a hostlist expression into a NULL-terminated array of new strings, to be freed with the

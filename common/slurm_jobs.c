@@ -54,8 +54,8 @@ static const char *state_name(uint32_t state)
     return base_state(state);
 }
 
-/* Slurm's word for why a job waits, or has ended. The only public function that knows the words prints the
- * whole job, and takes the flags off its memory fields as it does so. */
+/* Slurm's word for why a job waits, or has ended. The only public function that knows the words
+ * prints the whole job, and takes the flags off its memory fields as it does so. */
 static void fill_reason(struct job_info *info, slurm_job_info_t *job)
 {
     char *text = NULL, *begin;

@@ -145,8 +145,8 @@ int admission_extension(const struct conf *conf, const struct admission_request 
                         const struct admission_job *base, const struct admission_siblings *siblings,
                         struct admission_changes *changes, struct error *err);
 
-/* An extension may run for `most` minutes where it is put (ADMISSION_UNLIMITED: any time): it asks for
- * no more. Slurm would refuse it, or let it wait for ever. */
+/* An extension may run for `most` minutes where it is put (ADMISSION_UNLIMITED: any time): it asks
+ * for no more. Slurm would refuse it, or let it wait for ever. */
 void admission_shorten(const struct admission_request *request, int most,
                        struct admission_changes *changes);
 
@@ -167,8 +167,8 @@ struct admission_update {
     bool merges;
 };
 
-/* May a user make this change of any job? 0, or -1 with err. Administrators may change anything, so the caller
- * does not ask about them. */
+/* May a user make this change of any job? 0, or -1 with err. Administrators may change anything, so
+ * the caller does not ask about them. */
 int admission_update(const struct admission_update *update, struct error *err);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Extensions that were admitted a moment ago, and that Slurm may not have among its jobs yet.
  *
- * slurmctld asks about a submission before there is a job. So many submissions at once could each be
- * admitted as the only one. Each admission has a number, which the job carries in its AdminComment:
- * only Slurm's administrators and plugins can write there. An admission counts until its job is
- * seen, or until it is too old: then Slurm itself has refused the job. Pure. */
+ * slurmctld asks about a submission before there is a job. So many submissions at once could each
+ * be admitted as the only one. Each admission has a number, which the job carries in its
+ * AdminComment: only Slurm's administrators and plugins can write there. An admission counts until
+ * its job is seen, or until it is too old: then Slurm itself has refused the job. Pure. */
 #ifndef ELASTIC_ADMITTED_H
 #define ELASTIC_ADMITTED_H
 

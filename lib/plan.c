@@ -379,8 +379,8 @@ static void drop_failed(const struct plan_input *in, struct plan_output *out)
     }
 }
 
-/* The number of nodes that `increments` more allowed sizes add to the present nodes, up to `most`. 0:
- * no size fits. */
+/* The number of nodes that `increments` more allowed sizes add to the present nodes, up to `most`.
+ * 0: no size fits. */
 static int nodes_for(const struct plan_input *in, int have, int most, int increments, int *used)
 {
     int size = have;
@@ -397,8 +397,8 @@ static int nodes_for(const struct plan_input *in, int have, int most, int increm
     return size - have;
 }
 
-/* The most nodes that may be asked for now. What leaves is ours until it has left: Slurm would refuse
- * more than MAX. */
+/* The most nodes that may be asked for now. What leaves is ours until it has left: Slurm would
+ * refuse more than MAX. */
 static int most_nodes(const struct plan_input *in)
 {
     int most = in->sizes->max;

@@ -48,8 +48,8 @@ static void add_pool(struct argv *argv, const struct job_info *base, const struc
                  base->features != NULL ? base->features : pool->constraint);
 }
 
-/* Never longer than the base, and than the pool's partition lets jobs run: Slurm would refuse it, or
- * let it wait for ever. No --time-min: backfill of Slurm 22.05 would give the extension just
+/* Never longer than the base, and than the pool's partition lets jobs run: Slurm would refuse it,
+ * or let it wait for ever. No --time-min: backfill of Slurm 22.05 would give the extension just
  * that time, however long its nodes are free. It is set later, when it is seen to be needed
  * (extensions.c). */
 static void add_time(struct argv *argv, const struct job_info *base, uint32_t most, time_t now)
