@@ -40,6 +40,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/act.h \
     agent/leader/allocation.c \
     agent/leader/allocation.h \
+    agent/leader/argv.c \
+    agent/leader/argv.h \
     agent/leader/control.c \
     agent/leader/control.h \
     agent/leader/decide.c \
@@ -58,6 +60,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/hang_watch.h \
     agent/leader/heritage.c \
     agent/leader/heritage.h \
+    agent/leader/inherit.c \
+    agent/leader/inherit.h \
     agent/leader/leader.c \
     agent/leader/leader.h \
     agent/leader/leader_internal.c \

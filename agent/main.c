@@ -204,7 +204,7 @@ static int start(struct run *run, struct error *err)
     m->lib = paths_library();
     m->bind = run->options.bind;
     m->pmix = run->options.pmix;
-    m->slots = place_slots(&run->options, err);
+    m->slots = place_slots(&run->place, &run->options, err);
     m->connect_timeout_ms = run->options.extension ? EXTENSION_CONNECT_MS : BASE_CONNECT_MS;
     if (m->slots < 1)
         return -1;

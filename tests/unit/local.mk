@@ -46,11 +46,27 @@ tests_unit_test_admission_SOURCES = tests/unit/test_admission.c
 tests_unit_test_admission_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_admission_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_admitted
+tests_unit_test_admitted_SOURCES = tests/unit/test_admitted.c
+tests_unit_test_admitted_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_change
 noinst_HEADERS += tests/unit/change_fixture.h
 tests_unit_test_change_SOURCES = tests/unit/test_change.c tests/unit/change_fixture.c
 tests_unit_test_change_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_change_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
+
+UNIT_TESTS += tests/unit/test_cover
+tests_unit_test_cover_SOURCES = tests/unit/test_cover.c
+tests_unit_test_cover_LDADD = $(UNIT_LIBS)
+
+UNIT_TESTS += tests/unit/test_tasks
+tests_unit_test_tasks_SOURCES = tests/unit/test_tasks.c
+tests_unit_test_tasks_LDADD = $(UNIT_LIBS)
+
+UNIT_TESTS += tests/unit/test_slurm_words
+tests_unit_test_slurm_words_SOURCES = tests/unit/test_slurm_words.c
+tests_unit_test_slurm_words_LDADD = $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_tree_order
 tests_unit_test_tree_order_SOURCES = tests/unit/test_tree_order.c
