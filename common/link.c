@@ -373,7 +373,7 @@ int link_transmit(struct link *link, json_object *msg)
     json_object_put(msg);
     if (frame == NULL) {
         log_error("a message of %zu bytes cannot be sent: out of memory, or more than %u bytes",
-                  len, link->writer.keyed ? FRAME_KEYED_MAX : FRAME_PLAIN_MAX);
+                  len, frame_writer_most(&link->writer));
         return -1;
     }
     return write_frame(link, frame, frame_len);
@@ -487,8 +487,7 @@ int link_start_reading(struct link *link)
 
 void link_opened(struct link *link, const uint8_t key[LINK_KEY_BYTES], uid_t peer_uid)
 {
-    link->writer.keyed = true;
-    memcpy(link->writer.key, key, LINK_KEY_BYTES);
+    frame_writer_set_key(&link->writer, key);
     frame_reader_set_key(link->reader, key);
     link->peer_uid = peer_uid;
     link_enter(link, LINK_OPEN);
@@ -511,7 +510,6 @@ void link_opened(struct link *link, const uint8_t key[LINK_KEY_BYTES], uid_t pee
 struct link *link_adopt(uv_loop_t *loop, int fd, bool first, const struct link_handlers *handlers,
                         void *arg, struct error *err)
 {
-    static const uint8_t no_secret[LINK_KEY_BYTES];
     struct link *link = link_new(loop, handlers, arg);
     int rc = link != NULL ? 0 : UV_ENOMEM;
 
@@ -528,7 +526,7 @@ struct link *link_adopt(uv_loop_t *loop, int fd, bool first, const struct link_h
         return NULL;
     }
     link->writer.direction = first ? FRAME_FROM_LEADER : FRAME_TO_LEADER;
-    link->writer.keyed = true;
+    link->writer.plain_max = FRAME_KEYED_MAX;
     link->reader = frame_reader_create(first ? FRAME_TO_LEADER : FRAME_FROM_LEADER);
     link->buffer = malloc(LINK_READ_BYTES);
     if (link->reader == NULL || link->buffer == NULL || link_start_reading(link) != 0) {
@@ -536,7 +534,7 @@ struct link *link_adopt(uv_loop_t *loop, int fd, bool first, const struct link_h
         link_end(link, "out of memory");
         return NULL;
     }
-    frame_reader_set_key(link->reader, no_secret);
+    frame_reader_set_most(link->reader, FRAME_KEYED_MAX);
     snprintf(link->address, sizeof(link->address), "socket pair");
     link->peer_uid = getuid();
     link->authenticated = link->announced = true;

@@ -99,6 +99,16 @@ void link_client_failed(struct link *link, const char *why)
     }
 }
 
+static int port_of_attempt(const struct dialer *dialer)
+{
+    const struct link_client_options *options = &dialer->options;
+
+    if (options->port != 0)
+        return options->port;
+    return link_candidate_port(options->job_id, options->restarts, dialer->candidate,
+                               options->port_first, options->port_last);
+}
+
 /* ---- the handshake --------------------------------------------------------------------------- */
 
 static void fail_at(struct link *link, int severity, const char *why)
@@ -124,7 +134,7 @@ static void check_accept(struct auth_job *job)
                   job->peer_uid, job->leader_uid);
         return;
     }
-    session_key(job->mine.key, job->theirs.key, job->key);
+    session_key(&job->mine, &job->theirs, job->key);
     job->failed = false;
 }
 
@@ -169,6 +179,7 @@ static struct auth_job *job_create(struct link *link, void (*work)(struct auth_j
     memcpy(job->mine.key, link->key, sizeof(link->key));
     snprintf(job->theirs.role, sizeof(job->theirs.role), "leader");
     memcpy(job->theirs.base, job->mine.base, sizeof(job->mine.base));
+    job->mine.port = job->theirs.port = port_of_attempt(link->dialer);
     memcpy(job->theirs.nonce, link->nonce, sizeof(link->nonce));
     return job;
 }
@@ -281,16 +292,6 @@ static void connected(uv_connect_t *req, int status)
     set_patience(link, SILENCE_MS);
     if (link_transmit(link, hello_new(link)) != 0 || link_start_reading(link) != 0)
         link_fail(link, "cannot start the handshake");
-}
-
-static int port_of_attempt(const struct dialer *dialer)
-{
-    const struct link_client_options *options = &dialer->options;
-
-    if (options->port != 0)
-        return options->port;
-    return link_candidate_port(options->job_id, options->restarts, dialer->candidate,
-                               options->port_first, options->port_last);
 }
 
 static void attempt(struct link *link)

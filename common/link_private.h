@@ -11,7 +11,7 @@
 #include "common/link_auth.h"
 #include "lib/frame.h"
 
-#define LINK_VERSION      1
+#define LINK_VERSION      2
 #define LINK_HANDSHAKE_MS 5000
 #define LINK_LINGER_MS    1000
 #define LINK_READ_BYTES   65536

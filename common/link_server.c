@@ -54,7 +54,7 @@ static void judge(struct auth_job *job)
     randombytes_buf(job->mine.key, sizeof(job->mine.key));
     if (credential_make(job->munge_socket, job->peer_uid, &job->mine, &job->made, err) != 0)
         return;
-    session_key(job->theirs.key, job->mine.key, job->key);
+    session_key(&job->theirs, &job->mine, job->key);
     job->failed = false;
 }
 
@@ -143,7 +143,9 @@ static void received_hello(struct link *link, json_object *msg)
         hex_to_bytes(link_field(msg, "nonce"), link->peer_nonce) != 0) {
         link_fail(link, "sent an incomplete hello");
     } else if (json_object_get_int(version) != LINK_VERSION) {
-        snprintf(why, sizeof(why), "version %d of the protocol is not known here, only %d",
+        snprintf(why, sizeof(why),
+                 "speaks version %d of the protocol, here it is %d: all nodes need the same "
+                 "release of slurm-elastic",
                  json_object_get_int(version), LINK_VERSION);
         link_server_note(link, why);
         refuse(link, why);
@@ -193,6 +195,7 @@ static void received_proof(struct link *link, json_object *msg)
     memcpy(job->mine.nonce, link->peer_nonce, sizeof(link->peer_nonce));
     memcpy(job->theirs.base, server->base, sizeof(server->base));
     memcpy(job->mine.base, server->base, sizeof(server->base));
+    job->theirs.port = job->mine.port = server->port;
     link_enter(link, LINK_AUTH);
     link->job_queued = true;
     TAILQ_INSERT_TAIL(&server->turns, link, turn);

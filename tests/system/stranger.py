@@ -33,7 +33,7 @@ def frame(message):
 
 
 def hello(base, role="agent"):
-    return frame({"t": "hello", "v": 1, "role": role, "base": base, "nonce": NONCE})
+    return frame({"t": "hello", "v": 2, "role": role, "base": base, "nonce": NONCE})
 
 
 def connect(address, port):
@@ -86,7 +86,7 @@ def garbage(address, port, base, _):
         frame(b"17"),
         frame(b'{"t":"hello"'),
         frame({"t": "join", "node": "n6", "job": 1, "restarts": 0, "nodeid": 0, "slots": 1}),
-        frame({"t": "hello", "v": 1, "role": [], "base": {}, "nonce": None}),
+        frame({"t": "hello", "v": 2, "role": [], "base": {}, "nonce": None}),
         hello(base) + frame({"t": "show"}),
         hello(base) + b"\xff" * 64,
     ):
@@ -113,7 +113,8 @@ def prove(address, port, base, make):
     if answer is None or answer["t"] != "challenge":
         print(answer and answer.get("reason"))
     else:
-        payload = {"role": "agent", "base": base, "nonce": answer["nonce"], "key": "cd" * 32}
+        payload = {"role": "agent", "base": base, "port": int(port)}
+        payload |= {"nonce": answer["nonce"], "key": "cd" * 32}
         send(connection, frame({"t": "proof", "cred": make(json.dumps(payload))}))
     until_ended(connection)
 

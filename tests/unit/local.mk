@@ -194,6 +194,7 @@ UNIT_TESTS += \
     tests/unit/test_link_ipv6 \
     tests/unit/test_link_pair \
     tests/unit/test_link_ports \
+    tests/unit/test_link_relay \
     tests/unit/test_link_users
 LINK_TEST_CPPFLAGS = \
     $(AM_CPPFLAGS) \
@@ -221,6 +222,9 @@ tests_unit_test_link_pair_LDADD = $(LINK_TEST_LIBS)
 tests_unit_test_link_ports_SOURCES = tests/unit/test_link_ports.c
 tests_unit_test_link_ports_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
 tests_unit_test_link_ports_LDADD = $(LINK_TEST_LIBS)
+tests_unit_test_link_relay_SOURCES = tests/unit/test_link_relay.c $(LINK_TEST_FIXTURE)
+tests_unit_test_link_relay_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
+tests_unit_test_link_relay_LDADD = $(LINK_TEST_LIBS)
 tests_unit_test_link_users_SOURCES = tests/unit/test_link_users.c $(LINK_TEST_FIXTURE)
 tests_unit_test_link_users_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
 tests_unit_test_link_users_LDADD = $(LINK_TEST_LIBS)

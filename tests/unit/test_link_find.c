@@ -159,10 +159,10 @@ static void test_munge_that_hangs(void **state)
 
 /* --- A false leader --------------------------------------------------------------------------- */
 
-static void read_proof(struct raw *raw)
+static void read_proof(struct raw *raw, int port)
 {
     json_object *msg = raw_receive(raw), *value = NULL;
-    struct credential theirs = {.role = "agent"};
+    struct credential theirs = {.role = "agent", .port = port};
     struct error err = {0};
     char nonce[LINK_NONCE_HEX];
     uid_t uid;
@@ -225,7 +225,8 @@ static void test_impostor(void **state)
             raw_send(raw, "{\"t\":\"refuse\",\"reason\":\"\\u001b[2J\"}");
         if (step >= 5) {
             raw_send_challenge(raw);
-            read_proof(raw);
+            read_proof(raw, options.port);
+            raw->proof.port = options.port;
         }
         if (step == 5)
             send_accept(raw, "leader", zeros); /* not the client's nonce */
