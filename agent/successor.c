@@ -309,6 +309,7 @@ struct successor *successor_create(uv_loop_t *loop, const struct successor_optio
         .slurm_user = options->slurm_user,
         .port_first = options->conf->port_first,
         .port_last = options->conf->port_last,
+        .state_dir = options->state_dir,
         .successor = true,
     };
     struct successor *s = calloc(1, sizeof(*s));

@@ -30,42 +30,6 @@ struct write {
     void *data;
 };
 
-/* ---- candidate ports ------------------------------------------------------------------------- */
-
-/* splitmix64's finalizer: neighbouring job ids shall not have neighbouring ports. */
-static uint64_t mix(uint64_t x)
-{
-    x ^= x >> 30;
-    x *= 0xbf58476d1ce4e5b9u;
-    x ^= x >> 27;
-    x *= 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-/* start + k * stride modulo the number of ports: all different as long as stride and that number
- * have no common divisor. */
-int link_candidate_port(uint32_t job_id, uint32_t restarts, int k, int first, int last)
-{
-    uint64_t count = last > first ? (uint64_t)(last - first) + 1 : 1;
-    uint64_t start = mix(((uint64_t)job_id << 32 | restarts) + 0x9e3779b97f4a7c15u);
-    uint64_t stride = 1 + mix(start) % count;
-
-    while (gcd(stride, count) != 1)
-        stride++;
-    return first + (int)((start % count + (uint64_t)k % count * (stride % count)) % count);
-}
-
 void link_base(char *base, size_t size, uint32_t job_id, uint32_t restarts)
 {
     snprintf(base, size, "%u.%u", job_id, restarts);

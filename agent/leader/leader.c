@@ -226,6 +226,7 @@ static struct link_server *listen_or_take_over(struct leader *leader, struct err
         .slurm_user = options->slurm_user,
         .port_first = options->conf->port_first,
         .port_last = options->conf->port_last,
+        .state_dir = options->state_dir,
     };
 
     if (options->server == NULL)

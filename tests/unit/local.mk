@@ -135,6 +135,7 @@ tests_unit_test_store_LDADD = $(UNIT_LIBS)
 UNIT_TESTS += \
     tests/unit/test_selastic_arguments \
     tests/unit/test_selastic_ask \
+    tests/unit/test_selastic_deadline \
     tests/unit/test_selastic_jobs \
     tests/unit/test_selastic_render
 SELASTIC_LIBS = cmd/libselastic.la $(UNIT_LIBS)
@@ -143,6 +144,9 @@ tests_unit_test_selastic_arguments_LDADD = $(SELASTIC_LIBS)
 tests_unit_test_selastic_ask_SOURCES = tests/unit/test_selastic_ask.c cmd/ask.c
 tests_unit_test_selastic_ask_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS)
 tests_unit_test_selastic_ask_LDADD = $(SELASTIC_LIBS) $(LIBUV_LIBS)
+tests_unit_test_selastic_deadline_SOURCES = tests/unit/test_selastic_deadline.c
+tests_unit_test_selastic_deadline_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_selastic_deadline_LDADD = $(SELASTIC_LIBS)
 tests_unit_test_selastic_jobs_SOURCES = tests/unit/test_selastic_jobs.c
 tests_unit_test_selastic_jobs_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_selastic_jobs_LDADD = $(SELASTIC_LIBS)
