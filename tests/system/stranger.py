@@ -8,6 +8,7 @@ no-munge          a handshake with a credential that munge has not made
 credential        a true handshake, with a credential of whoever runs this; ARGUMENT: munge's socket
                   and the uid of the job's user, "SOCKET UID"
 crowd             ARGUMENT connections at once that say nothing, until stdin ends
+squat             listens on all ports from PORT to BASE and says nothing, until stdin ends
 
 Each connection is waited for until the leader ends it; what the leader says is printed. Exit status
 1 if it does not end one within PATIENCE seconds.
@@ -164,6 +165,12 @@ def crowd(address, port, _, argument):
             held.pop(fd).close()
 
 
+def squat(_address, port, last, _argument):
+    held = [socket.create_server(("", number)) for number in range(port, int(last) + 1)]
+    print(f"listening on {len(held)}", flush=True)
+    sys.stdin.read()
+
+
 if __name__ == "__main__":
     what = {
         "garbage": garbage,
@@ -171,6 +178,7 @@ if __name__ == "__main__":
         "no-munge": no_munge,
         "credential": credential,
         "crowd": crowd,
+        "squat": squat,
     }[sys.argv[1]]
     try:
         sys.exit(what(sys.argv[2], int(sys.argv[3]), sys.argv[4], " ".join(sys.argv[5:])))
