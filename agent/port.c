@@ -19,9 +19,8 @@
 
 static int bound_socket(int family, int port)
 {
-    struct sockaddr_in6 any6 = {.sin6_family = AF_INET6,
-                                .sin6_addr = IN6ADDR_ANY_INIT,
-                                .sin6_port = htons((uint16_t)port)};
+    struct sockaddr_in6 any6 = {
+        .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT, .sin6_port = htons((uint16_t)port)};
     struct sockaddr_in any4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     bool six = family == AF_INET6;
     int on = 1, off = 0, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Authenticated connections between agents, leader and selastic: JSON over libuv streams.
+/* Encrypted connections between agents, leader and selastic: JSON over libuv streams.
  *
  * All functions belong to the loop's thread. Callbacks come from the loop, never from inside a
  * function of this file. A link may be closed in any of its callbacks. It is freed after `closed`,

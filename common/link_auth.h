@@ -35,8 +35,8 @@ struct credential {
 int credential_make(const char *socket, uid_t reader, const struct credential *credential,
                     char **text, struct error *err);
 
-/* Decode text and compare role, base, port and nonce with those in credential. credential->key and *uid
- * (the user who made the credential) are filled in. A second decode of the same text fails. */
+/* Decode text and compare role, base, port and nonce with those in credential. credential->key and
+ * *uid (the user who made the credential) are filled in. A second decode of the same text fails. */
 int credential_check(const char *socket, const char *text, struct credential *credential,
                      uid_t *uid, struct error *err);
 

@@ -118,7 +118,6 @@ void link_client_timer(struct link *link)
         give_up(link);
 }
 
-
 /* ---- failures, and what comes next ----------------------------------------------------------- */
 
 void link_client_failed(struct link *link, const char *why)

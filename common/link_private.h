@@ -62,12 +62,12 @@ struct dialer {
     struct addrinfo *address; /* of the present attempt */
     /* The port of the present attempt. LINK_CANDIDATES: the one that the leader has published. */
     int candidate;
-    int published; /* 0: not read yet */
-    bool looked;   /* in this round */
-    int resume;    /* the candidate after the published port */
-    int rounds;               /* how often all have been tried */
-    bool pause;               /* before the next attempt */
-    uint64_t deadline;        /* of the loop's clock, ms */
+    int published;     /* 0: not read yet */
+    bool looked;       /* in this round */
+    int resume;        /* the candidate after the published port */
+    int rounds;        /* how often all have been tried */
+    bool pause;        /* before the next attempt */
+    uint64_t deadline; /* of the loop's clock, ms */
     struct resolve_job *resolve;
     struct look_job *look; /* in a thread */
     uv_connect_t connect;

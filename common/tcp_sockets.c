@@ -82,9 +82,9 @@ static enum answer find(struct question *question, match matches, void *arg)
     return answer;
 }
 
-/* Lines "  0: LOCAL:PORT REMOTE:PORT STATE QUEUES TIMER RETRANSMITS UID TIMEOUT INODE …". An IPv4 address is
- * written as the machine stores it. Of a longer address the last eight hexadecimal digits are
- * taken. */
+/* Lines "  0: LOCAL:PORT REMOTE:PORT STATE QUEUES TIMER RETRANSMITS UID TIMEOUT INODE …". An IPv4
+ * address is written as the machine stores it. Of a longer address the last eight hexadecimal
+ * digits are taken. */
 static bool find_in_table(const char *table, match matches, void *arg)
 {
     FILE *file = fopen(table, "re");

@@ -241,9 +241,9 @@ void *frame_encode(struct frame_writer *writer, const char *payload, size_t len,
     body = frame + HEADER_BYTES;
     if (writer->keyed) {
         make_nonce(nonce, writer->sequence++);
-        crypto_aead_chacha20poly1305_ietf_encrypt_detached(
-            body, body + len, NULL, (const uint8_t *)payload, len, NULL, 0, NULL, nonce,
-            writer->key);
+        crypto_aead_chacha20poly1305_ietf_encrypt_detached(body, body + len, NULL,
+                                                           (const uint8_t *)payload, len, NULL, 0,
+                                                           NULL, nonce, writer->key);
     } else {
         memcpy(body, payload, len);
     }

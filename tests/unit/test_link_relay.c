@@ -97,9 +97,8 @@ static void called(uv_stream_t *listener, int status)
     relay->connect.data = relay;
     uv_ip4_addr("127.0.0.1", relay->leader_port, &leader);
     assert_int_equal(uv_accept(listener, (uv_stream_t *)&relay->ends[0]), 0);
-    assert_int_equal(uv_tcp_connect(&relay->connect, &relay->ends[1], (struct sockaddr *)&leader,
-                                    connected),
-                     0);
+    assert_int_equal(
+        uv_tcp_connect(&relay->connect, &relay->ends[1], (struct sockaddr *)&leader, connected), 0);
 }
 
 static void relay_start(struct relay *relay, uv_loop_t *loop, int port)
