@@ -109,6 +109,10 @@ uint64_t memory_available(const char *root)
 enum tcp_listener tcp_listener(int port)
 {
     (void)port;
+    if (host_now->node->squatted) {
+        host_now->node->squatted = false;
+        return TCP_STRANGER;
+    }
     for (const struct workers *set = host_now->node->sets; set != NULL; set = set->next_on_node)
         if (set->state >= SET_MEETING && set->state < SET_ENDED)
             return TCP_OURS;
