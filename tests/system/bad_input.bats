@@ -358,11 +358,11 @@ fast_enough() {
     exec {hold}> >(on_testbed setpriv --reuid=nobody --regid=nogroup --clear-groups -- /usr/bin/python3 \
         "$TB_WORK/stranger.py" squat any 25984 25999 >"$TB_WORK/squat.out")
     wait_for 10 says "$TB_WORK/squat.out" '^listening on 16'
-    job=$(as_user ELASTIC_CONF="$TB_WORK/ports.conf" sbatch --parsable --elastic=2:2 --exclusive \
+    squeezed=$(as_user ELASTIC_CONF="$TB_WORK/ports.conf" sbatch --parsable --elastic=2:2 --exclusive \
         --output=/dev/null --wrap 'srun elasticrun sleep 600')
-    size_shown() { as_user ELASTIC_CONF="$TB_WORK/ports.conf" selastic show "$job" --json | json_value 's["size"]'; }
+    size_shown() { as_user ELASTIC_CONF="$TB_WORK/ports.conf" selastic show "$squeezed" --json | json_value 's["size"]'; }
     wait_for 30 eval '[[ $(size_shown) == 2 ]]'
-    [[ -s $TB_DIR/jobs/$TB_USER-$job/leader/$job.0.port ]]
+    [[ -s $TB_DIR/jobs/$TB_USER-$squeezed/leader/$squeezed.0.port ]]
     exec {hold}>&-
 }
 
