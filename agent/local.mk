@@ -5,6 +5,8 @@ noinst_LTLIBRARIES += agent/libelasticagent.la
 EXTRA_DIST += agent/leader/README.md
 
 agent_libelasticagent_la_SOURCES = \
+    agent/farewell.c \
+    agent/farewell.h \
     agent/handover.h \
     agent/job_policy.c \
     agent/job_policy.h \
