@@ -5,6 +5,8 @@ noinst_LTLIBRARIES += agent/libelasticagent.la
 EXTRA_DIST += agent/leader/README.md
 
 agent_libelasticagent_la_SOURCES = \
+    agent/farewell.c \
+    agent/farewell.h \
     agent/handover.h \
     agent/job_policy.c \
     agent/job_policy.h \
@@ -42,6 +44,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/act.h \
     agent/leader/allocation.c \
     agent/leader/allocation.h \
+    agent/leader/argv.c \
+    agent/leader/argv.h \
     agent/leader/control.c \
     agent/leader/control.h \
     agent/leader/decide.c \
@@ -60,6 +64,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/hang_watch.h \
     agent/leader/heritage.c \
     agent/leader/heritage.h \
+    agent/leader/inherit.c \
+    agent/leader/inherit.h \
     agent/leader/leader.c \
     agent/leader/leader.h \
     agent/leader/leader_internal.c \

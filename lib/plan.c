@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/cover.h"
 #include "lib/tree_order.h"
 
 static double later(double a, double b)
@@ -197,41 +198,105 @@ static void keep_going(const struct plan_input *in, struct plan_output *out, int
         out->retained_nodes += all.members - rest.members;
 }
 
-/* Drop extensions so that the job holds no more than its target: waiting extensions first, then the
- * newest. As few nodes as possible are dropped beyond the need; a smaller extension is then asked
- * for. */
+/* Extensions that can be given back, newest first. */
+struct droppable {
+    int count;
+    const struct plan_extension **list;
+    struct cover_item *items;
+    bool *picked;
+};
+
+#define DROP_COST ((int64_t)1 << 20) /* of a node: more than that of any number of extensions */
+
+static int find_droppable(const struct plan_input *in, struct droppable *found)
+{
+    size_t most = (size_t)in->extension_count + 1;
+
+    *found = (struct droppable){.list = calloc(most, sizeof(*found->list)),
+                                .items = calloc(most, sizeof(*found->items)),
+                                .picked = calloc(most, sizeof(*found->picked))};
+    if (found->list == NULL || found->items == NULL || found->picked == NULL)
+        return -1;
+    for (int i = in->extension_count - 1; i >= 0; i--) {
+        const struct plan_extension *ext = &in->extensions[i];
+
+        if (ext->state == PLAN_LEAVING || waiting(ext) || ext->job == 0 || ending(in, ext))
+            continue;
+        found->items[found->count] = (struct cover_item){ext->nodes, ext->nodes * DROP_COST + 1};
+        found->list[found->count++] = ext;
+    }
+    return 0;
+}
+
+static void clear_droppable(struct droppable *found)
+{
+    free(found->list);
+    free(found->items);
+    free(found->picked);
+}
+
+static int count_picked(const struct droppable *found)
+{
+    int nodes = 0;
+
+    for (int i = 0; i < found->count; i++)
+        nodes += found->picked[i] ? found->items[i].gives : 0;
+    return nodes;
+}
+
+/* Give back the picked extensions. One that has to stay for its state is not picked again. Returns
+ * the nodes that go. */
+static int let_picked_go(const struct plan_input *in, struct plan_output *out,
+                         struct droppable *found, int keep)
+{
+    int nodes = 0;
+
+    for (int i = 0; i < found->count; i++) {
+        if (!found->picked[i])
+            continue;
+        if (let_go(in, out, found->list[i], keep))
+            nodes += found->items[i].gives;
+        found->items[i].gives = 0;
+    }
+    return nodes;
+}
+
+/* Drop those that run: as few nodes as possible beyond the need, for then a smaller extension is
+ * asked for; of these sets the one with the fewest extensions, and the newest of equal ones. Where
+ * some have to stay for their state, others go in their place only if they make up for them
+ * exactly. Returns the nodes that are still too many. */
+static int drop_running(const struct plan_input *in, struct plan_output *out, int excess, int keep)
+{
+    struct droppable found;
+    int retained;
+
+    if (find_droppable(in, &found) == 0) {
+        do {
+            retained = out->retained_nodes;
+            if (!cover_pick(found.items, found.count, excess, found.picked) ||
+                (retained > 0 && count_picked(&found) != excess))
+                break;
+            excess -= let_picked_go(in, out, &found, keep);
+        } while (excess > 0 && out->retained_nodes > retained);
+    }
+    clear_droppable(&found);
+    return excess;
+}
+
+/* Drop extensions so that the job holds no more than its target: waiting extensions first. */
 static void drop_excess(const struct plan_input *in, struct plan_output *out, int have, int keep)
 {
     int excess = have - in->target;
-    const struct plan_extension *cover = NULL;
 
-    for (int pass = 0; pass < 2 && excess > 0; pass++) {
-        for (int i = in->extension_count - 1; i >= 0 && excess > 0; i--) {
-            const struct plan_extension *ext = &in->extensions[i];
-
-            if (ext->state == PLAN_LEAVING || waiting(ext) != (pass == 0) || ext->job == 0 ||
-                ending(in, ext))
-                continue;
-            if (pass == 1 && ext->nodes > excess)
-                continue;
-            if (let_go(in, out, ext, keep))
-                excess -= ext->nodes;
-        }
-    }
-    out->retained_nodes = at_most(out->retained_nodes, excess > 0 ? excess : 0);
-    if (excess <= 0 || out->retained_nodes > 0)
-        return;
-    for (int i = 0; i < in->extension_count; i++) {
+    for (int i = in->extension_count - 1; i >= 0 && excess > 0; i--) {
         const struct plan_extension *ext = &in->extensions[i];
 
-        if (ext->state == PLAN_LEAVING || ext->job == 0 || cancelled(out, ext->job) ||
-            ending(in, ext) || ext->nodes < excess)
-            continue;
-        if (cover == NULL || ext->nodes <= cover->nodes)
-            cover = ext;
+        if (waiting(ext) && ext->job != 0 && !ending(in, ext) && let_go(in, out, ext, keep))
+            excess -= ext->nodes;
     }
-    if (cover != NULL)
-        let_go(in, out, cover, keep);
+    if (excess > 0)
+        excess = drop_running(in, out, excess, keep);
+    out->retained_nodes = at_most(out->retained_nodes, excess > 0 ? excess : 0);
 }
 
 /* Nodes that the job has or has asked for, and that it will not lose soon. */
@@ -314,9 +379,9 @@ static void drop_failed(const struct plan_input *in, struct plan_output *out)
     }
 }
 
-/* The number of nodes that `increments` more allowed sizes add to the present nodes, up to the
- * target. 0: no size fits. */
-static int nodes_for(const struct plan_input *in, int have, int increments, int *used)
+/* The number of nodes that `increments` more allowed sizes add to the present nodes, up to `most`.
+ * 0: no size fits. */
+static int nodes_for(const struct plan_input *in, int have, int most, int increments, int *used)
 {
     int size = have;
 
@@ -324,7 +389,7 @@ static int nodes_for(const struct plan_input *in, int have, int increments, int 
     while (*used < increments) {
         int next = sizes_next(in->sizes, size);
 
-        if (next == 0 || next > in->target)
+        if (next == 0 || next > most)
             break;
         size = next;
         (*used)++;
@@ -332,9 +397,21 @@ static int nodes_for(const struct plan_input *in, int have, int increments, int 
     return size - have;
 }
 
+/* The most nodes that may be asked for now. What leaves is ours until it has left: Slurm would
+ * refuse more than MAX. */
+static int most_nodes(const struct plan_input *in)
+{
+    int most = in->sizes->max;
+
+    for (int i = 0; i < in->extension_count; i++)
+        if (in->extensions[i].state == PLAN_LEAVING && in->extensions[i].counted)
+            most -= in->extensions[i].nodes;
+    return at_most(most, in->target);
+}
+
 static void decide_submit(const struct plan_input *in, struct plan_output *out)
 {
-    int have = count_nodes(in, out);
+    int have = count_nodes(in, out), most = most_nodes(in);
     int pending = 0, room = 0, wanted;
     double when = in->now;
 
@@ -342,7 +419,7 @@ static void decide_submit(const struct plan_input *in, struct plan_output *out)
         pending += waiting(&in->extensions[i]) && !cancelled(out, in->extensions[i].job);
     if (in->no_pool || pending >= in->max_pending || have >= in->target)
         return;
-    nodes_for(in, have, SIZES_NODES_MAX, &room);
+    nodes_for(in, have, most, SIZES_NODES_MAX, &room);
     if (room == 0)
         return;
     /* 1, 2, 4, … increments, so that many nodes take few jobs. Never more than half of the rest, so
@@ -352,7 +429,7 @@ static void decide_submit(const struct plan_input *in, struct plan_output *out)
         wanted = (room + 1) / 2;
     if (wanted < 1)
         wanted = 1;
-    out->submit = nodes_for(in, have, wanted, &out->submit_increments);
+    out->submit = nodes_for(in, have, most, wanted, &out->submit_increments);
     if (in->last_setback >= 0 && !needs_nodes(in, out))
         when = later(when, in->last_setback + in->grow_delay);
     if (in->generation_since >= 0 && !needs_nodes(in, out))

@@ -29,6 +29,8 @@ struct plan_extension {
     double leaves; /* has to go then because of its time limit; 0: not before the base */
     /* One of its nodes cannot be used, and Slurm takes back all of its nodes or none. */
     bool unwanted;
+    /* PLAN_LEAVING: Slurm still counts its nodes against MAX. */
+    bool counted;
     const char *pool;
     const char *reason; /* Slurm's word for why the extension is pending; may be NULL */
 };

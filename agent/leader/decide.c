@@ -57,6 +57,7 @@ static struct plan_extension describe_extension(const struct extension *ext)
         .begin = ext->begin,
         .leaves = ext->leaves,
         .unwanted = ext->unwanted,
+        .counted = !ext->excused,
         .pool = ext->pool != NULL ? ext->pool->name : NULL,
         .reason = ext->reason[0] != '\0' ? ext->reason : NULL,
     };

@@ -21,6 +21,7 @@ struct extension {
     double since, begin;
     double leaves;                 /* because of its time limit; 0: not before the base */
     bool unwanted;                 /* since one of its nodes cannot be used (plan.h) */
+    bool excused;                  /* Slurm no longer counts it against MAX */
     bool excludes;                 /* nodes that were left out when it was asked for */
     double relaxed;                /* when Slurm was last allowed to start it for a shorter time */
     uint32_t time_limit, time_min; /* minutes, as last seen; 0: not seen, no time_min */

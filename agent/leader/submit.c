@@ -17,6 +17,7 @@
 #include "agent/leader/slurm_look.h"
 #include "agent/leader/submit.h"
 #include "common/log.h"
+#include "lib/slurm_words.h"
 
 #define SUBMIT_LIMIT_MS    60000 /* for sbatch, which retries while slurmctld restarts */
 #define SUBMIT_BACKOFF_MAX 60.0
@@ -44,27 +45,6 @@ struct submission {
     double begin;
     const struct pool *pool;
 };
-
-/* The last line that says something, without sbatch's own prefix. */
-static void last_line(const char *text, char *buf, size_t size)
-{
-    const char *line = text, *end, *best = text;
-    size_t len = 0;
-
-    while (*line != '\0') {
-        end = strchrnul(line, '\n');
-        if (end > line) {
-            best = line;
-            len = (size_t)(end - line);
-        }
-        line = *end != '\0' ? end + 1 : end;
-    }
-    if (len > 15 && strncmp(best, "sbatch: error: ", 15) == 0) {
-        best += 15;
-        len -= 15;
-    }
-    snprintf(buf, size, "%.*s", (int)len, best);
-}
 
 static void submission_result(struct submission *s)
 {
@@ -103,7 +83,7 @@ static void submission_result(struct submission *s)
 
         if (ext != NULL)
             extensions_drop(leader, ext);
-        last_line(s->err_text, why, sizeof(why));
+        slurm_words_refusal(s->err_text, why, sizeof(why));
         if (why[0] == '\0')
             snprintf(why, sizeof(why), "sbatch ended with status %lld", (long long)s->status);
         allocation_growth_failed(leader, why);
@@ -279,7 +259,7 @@ void submit_extension(struct leader *leader, int nodes, int increments, double d
     avoid = exclude_list(leader);
     ext->excludes = avoid != NULL && avoid[0] != '\0';
     argv = extension_argv(leader->options, slurm_look_base(leader), s->pool, nodes, delay,
-                          time(NULL), used, avoid);
+                          time(NULL), slurm_look_pool_limit(leader), used, avoid);
     env = extension_environment(leader);
     submission_spawn(s, argv, env);
     free(used);

@@ -37,6 +37,8 @@ struct member_options {
     uint32_t base_job, base_restarts;
     const char *address; /* of the leader */
     int port;            /* 0: the candidate ports */
+    /* Of the job, where the leader says its port if it is none of them; NULL: not known. */
+    const char *state_dir;
     int connect_timeout_ms;
     const struct conf *conf;
     const char *program; /* path of this elasticrun */

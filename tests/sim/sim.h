@@ -111,6 +111,7 @@ struct node {
     bool drained, down;   /* in Slurm: by the admin, because it does not answer */
     struct job *job;      /* whose it is in Slurm */
     uint64_t taken_until; /* by a rigid job; 0: not */
+    bool squatted;        /* another user listens on the next MASTER_PORT */
     struct host *hosts;   /* that run there, or have */
     struct workers *sets; /* of workers */
     struct link_server *servers;

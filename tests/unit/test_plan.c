@@ -616,7 +616,7 @@ static void test_resize_down(void **state)
         uint32_t expected[4];
     } table[] = {
         {6, {0}},         {5, {12, 0}}, /* the newest that fits exactly */
-        {4, {12, 10, 0}},               /* 1 + 1 */
+        {4, {11, 0}},                   /* one of 2, not two of 1 */
         {3, {12, 11, 0}}, {2, {12, 11, 10, 0}},
     };
 
@@ -755,6 +755,98 @@ static void test_newcomers_get_the_state_before_others_go(void **state)
             fail_msg("row %zu: %s", row, worlds);
         if (s.in.extension_count != table[row].left)
             fail_msg("row %zu: %d extensions are left", row, s.in.extension_count);
+    }
+}
+
+/* What goes is compared with all sets of extensions: fewest nodes beyond the need, fewest
+ * extensions, then the newest first. */
+static void test_resize_down_gives_back_the_best_set(void **state)
+{
+    static const struct {
+        int sizes[6], target, gone[6];
+    } table[] = {
+        {{2, 1}, 2, {1, 0}},       {{1, 2}, 2, {0, 1}},
+        {{1, 2, 4}, 5, {1, 1, 0}}, {{4, 2, 2}, 4, {1, 0, 1}}, /* six for five */
+        {{3, 3}, 5, {0, 1}},                                  /* three for two */
+        {{1, 1, 1}, 2, {0, 1, 1}},
+    };
+    unsigned seed = 99;
+
+    (void)state;
+    for (int round = -(int)(sizeof(table) / sizeof(table[0])); round < 2000; round++) {
+        const size_t row = (size_t)(round + (int)(sizeof(table) / sizeof(table[0])));
+        int sizes[6] = {0}, count = 0, all = 0, need, best = 0;
+        long least = 1000000;
+        struct plan_output out;
+        struct scene s;
+
+        scene_init(&s, "1:60");
+        s.in.generation_since = 0;
+        add_members(&s, 1, 1, true);
+        for (int i = 0; i < 6; i++)
+            sizes[i] = round < 0 ? table[row].sizes[i] : rand_r(&seed) % 6;
+        for (int i = 0; i < 6; i++) {
+            if (sizes[i] == 0)
+                continue;
+            sizes[count++] = sizes[i];
+            all += sizes[i];
+            add_members(&s, 10 + (uint32_t)count, sizes[i], true);
+            add_extension(&s, 10 + (uint32_t)count, sizes[i], PLAN_JOINED, 50);
+        }
+        if (all == 0)
+            continue;
+        s.in.target = round < 0 ? table[row].target : 1 + rand_r(&seed) % (all + 1);
+        need = 1 + all - s.in.target;
+        for (int set = 1; set < 1 << count && need > 0; set++) { /* the newest is the highest bit */
+            int nodes = 0;
+
+            for (int i = 0; i < count; i++)
+                nodes += set >> i & 1 ? sizes[i] : 0;
+            if (nodes >= need && nodes * 100L + __builtin_popcount((unsigned)set) <= least) {
+                least = nodes * 100L + __builtin_popcount((unsigned)set);
+                best = set;
+            }
+        }
+        out = decide(&s);
+        for (int i = 0; i < count; i++) {
+            bool gone = false;
+
+            for (int k = 0; k < out.cancel_count; k++)
+                gone = gone || out.cancel[k] == 11 + (uint32_t)i;
+            if (gone != (best >> i & 1) || (round < 0 && gone != table[row].gone[i]))
+                fail_msg("round %d: extension %d of %d nodes %s", round, i, sizes[i],
+                         gone ? "goes" : "stays");
+        }
+        plan_clear(&out);
+    }
+}
+
+/* After a shrink that is followed by growth at once, Slurm still counts what leaves. */
+static void test_what_leaves_counts_until_it_has_left(void **state)
+{
+    static const struct {
+        int leaving, max;
+        bool counted;
+        int submit;
+    } table[] = {
+        {2, 3, true, 0}, {2, 3, false, 1}, {1, 3, true, 1}, {3, 9, true, 3}, {3, 9, false, 4},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct plan_output out;
+        struct scene s;
+        char sizes[8];
+
+        snprintf(sizes, sizeof(sizes), "1:%d", table[i].max);
+        scene_init(&s, sizes);
+        s.in.last_increments = 4;
+        add_members(&s, 1, 1, true);
+        add_extension(&s, 10, table[i].leaving, PLAN_LEAVING, 1)->counted = table[i].counted;
+        out = decide(&s);
+        if (out.submit != table[i].submit)
+            fail_msg("row %zu: %d nodes are asked for", i, out.submit);
+        plan_clear(&out);
     }
 }
 
@@ -1184,6 +1276,8 @@ int main(void)
         cmocka_unit_test(test_what_is_left_of_a_world_is_kept),
         cmocka_unit_test(test_resize_down),
         cmocka_unit_test(test_newcomers_get_the_state_before_others_go),
+        cmocka_unit_test(test_resize_down_gives_back_the_best_set),
+        cmocka_unit_test(test_what_leaves_counts_until_it_has_left),
         cmocka_unit_test(test_resize_down_that_does_not_fit),
         cmocka_unit_test(test_replacement_is_asked_for_before_time_runs_out),
         cmocka_unit_test(test_short_extension_is_replaced_in_its_last_quarter),
