@@ -157,7 +157,7 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
         log_info("job %u: extension job %u ended before it could join (%s)", leader->options->job,
                  ext->job, info != NULL ? info->state_name : "unknown to Slurm");
         allocation_growth_failed(leader, "its extension job ended before it could join");
-        planning_setback(leader);
+        planning_taken_back(leader, ext->asked);
     }
     return false;
 }

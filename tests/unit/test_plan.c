@@ -45,7 +45,8 @@ static void scene_init(struct scene *s, const char *sizes)
         .max_pending = 2,
         .grow_delay = 60,
         .generation_since = -1,
-        .last_setback = -1,
+        .setbacks.last = -1,
+        .stands_since = -1,
         .members = s->members,
         .extensions = s->extensions,
     };
@@ -269,7 +270,7 @@ static void test_leaving_is_urgent(void **state)
     (void)state;
     scene_init(&s, "2:6");
     s.in.generation_since = 900;
-    s.in.last_setback = s.in.now;
+    s.in.setbacks.last = s.in.now;
     s.in.snooze = 500;
     add_members(&s, 1, 2, true);
     add_members(&s, 10, 1, true);
@@ -300,7 +301,7 @@ static void test_a_lost_base_node_is_replaced(void **state)
     add_members(&s, 10, 1, true);
     add_extension(&s, 10, 1, PLAN_JOINED, 50);
     s.in.base_lost = 1;
-    s.in.last_setback = s.in.now;
+    s.in.setbacks.last = s.in.now;
     out = decide(&s);
     assert_int_equal(out.size, 2);
     assert_int_equal(out.submit, 1);
@@ -312,7 +313,7 @@ static void test_a_lost_base_node_is_replaced(void **state)
     add_members(&s, 1, 1, true);
     add_extension(&s, 10, 1, PLAN_PENDING, 5)->begin = s.in.now + 50;
     s.in.base_lost = 1;
-    s.in.last_setback = s.in.now;
+    s.in.setbacks.last = s.in.now;
     s.in.generation_since = s.in.now;
     s.in.snooze = 600;
     out = decide(&s);
@@ -368,7 +369,7 @@ static void test_lost_nodes_are_replaced_first(void **state)
         s.in.submit_error = table[i].refused ? "no such partition" : NULL;
         s.in.before_loss = table[i].before;
         s.in.replace_until = s.in.now + table[i].until;
-        s.in.last_setback = s.in.now;
+        s.in.setbacks.last = s.in.now;
         add_members(&s, 1, 2 - table[i].base_lost, false);
         for (int k = 0; k < table[i].joined; k++) {
             add_members(&s, 10 + (uint32_t)k, 1, false);
@@ -924,7 +925,7 @@ static void carry_out(struct cluster *c, const struct plan_output *out)
         for (int k = s->in.extension_count - 1; k >= 0; k--)
             if (s->extensions[k].job == out->cancel[i]) {
                 if (out->cancel_failed[i])
-                    s->in.last_setback = s->in.now;
+                    s->in.setbacks.last = s->in.now;
                 s->extensions[k].state = s->extensions[k].state == PLAN_PENDING ? PLAN_PENDING
                                                                                 : PLAN_LEAVING;
                 s->in.last_increments = 0;
@@ -967,7 +968,7 @@ static void slurm(struct cluster *c, bool hostile)
         int victim = pick(s->in.extension_count);
 
         end_extension(c, victim);
-        s->in.last_setback = s->in.now;
+        s->in.setbacks.last = s->in.now;
         s->in.last_increments = 0;
     }
 }
