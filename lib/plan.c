@@ -28,7 +28,7 @@ void plan_setback(struct plan_setbacks *setbacks, double now, double grow_delay,
 {
     if (setbacks->last < 0 || now > setbacks->last + plan_pause(setbacks, grow_delay) + PLAN_QUIET)
         setbacks->again = 0;
-    else if (asked > setbacks->last) /* and not one of several that are taken back together */
+    else if (asked >= setbacks->last) /* and not one of several that are taken back together */
         setbacks->again++;
     setbacks->last = now;
 }
