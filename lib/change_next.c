@@ -96,7 +96,8 @@ bool next_warm_suffice(struct change *c, int size)
     if (ask->plan(ask->arg, true, &plan) != 0)
         return false;
     FOR_MEMBERS (c, m)
-        suffice = suffice || (plan.size >= size && plan.size > 0 && drops(m, plan.order, plan.size));
+        suffice = suffice ||
+                  (plan.size >= size && plan.size > 0 && drops(m, plan.order, plan.size));
     plan_clear(&plan);
     return suffice;
 }

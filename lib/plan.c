@@ -311,8 +311,7 @@ static bool needs_nodes(const struct plan_input *in, const struct plan_output *o
  * none. */
 static bool takes_any(const struct plan_input *in, struct plan_output *out)
 {
-    if (in->stands_since < 0 ||
-        sizes_floor(in->sizes, strength_without(in, out, 0).members) > 0)
+    if (in->stands_since < 0 || sizes_floor(in->sizes, strength_without(in, out, 0).members) > 0)
         return false;
     if (in->now >= in->stands_since + PLAN_ANYWHERE)
         return true;

@@ -6,7 +6,7 @@
 #include "common/link.h"
 #include "tests/sim/sim.h"
 
-#define SRUN_TIMEOUT (10 * SECOND)
+#define SRUN_TIMEOUT         (10 * SECOND)
 #define BASE_CONNECT_MS      60000 /* as in agent/main.c */
 #define EXTENSION_CONNECT_MS 10000
 #define AGAIN_MAX            3 /* times that an agent which was killed is started again */

@@ -210,9 +210,9 @@ struct job {
 /* What an extension may be slow at. */
 enum slurm_slow {
     SLOW_NOTHING,
-    SLOW_PROLOG, /* its batch script has not started */
-    SLOW_SRUN,   /* … has not asked for its step */
-    SLOW_AGENT,  /* the step exists, and its agent cannot hear signals yet */
+    SLOW_PROLOG,  /* its batch script has not started */
+    SLOW_SRUN,    /* … has not asked for its step */
+    SLOW_AGENT,   /* the step exists, and its agent cannot hear signals yet */
     SLOW_NETWORK, /* its agent runs, and nobody answers it */
 };
 
