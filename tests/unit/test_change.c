@@ -448,7 +448,8 @@ static void test_live_shrink(void **state)
     job_end(&job);
 }
 
-/* Nobody waits for the node of member 3, and its replacement comes: one change, when that is warm. */
+/* Nobody waits for the node of member 3, and its replacement comes: one change, when that is
+ * warm. */
 static void test_live_replacement(void **state)
 {
     struct change_fact fact;
