@@ -319,11 +319,28 @@ static bool takes_any(const struct plan_input *in, struct plan_output *out)
     return false;
 }
 
+/* Nodes without which the job cannot train, if nothing that has been asked for brings so few; else
+ * 0. */
+static int missing_nodes(const struct plan_input *in, const struct plan_output *out)
+{
+    int members = strength_without(in, out, 0).members;
+    int missing = sizes_next(in->sizes, members) - members;
+
+    if (!needs_nodes(in, out) || sizes_floor(in->sizes, members) > 0)
+        return 0;
+    for (int i = 0; i < in->extension_count; i++)
+        if (in->extensions[i].state < PLAN_JOINED && in->extensions[i].nodes <= missing)
+            return 0;
+    return missing;
+}
+
 /* Drop extensions that wait, and would not if they were asked for now. */
 static void drop_outdated(const struct plan_input *in, struct plan_output *out)
 {
     double pause_ends = in->setbacks.last + plan_pause(&in->setbacks, in->grow_delay);
     bool pauses = in->setbacks.last >= 0 && in->setbacks.again > 0 && in->now < pause_ends;
+
+    int missing = missing_nodes(in, out);
 
     out->anywhere = takes_any(in, out);
     for (int i = 0; i < in->extension_count; i++) {
@@ -331,7 +348,7 @@ static void drop_outdated(const struct plan_input *in, struct plan_output *out)
 
         if (ext->state != PLAN_PENDING)
             continue;
-        if ((ext->excludes && out->anywhere) ||
+        if ((ext->excludes && out->anywhere) || (missing > 0 && ext->nodes > missing) ||
             (needs_nodes(in, out) ? ext->begin > in->now
                                   : pauses && ext->begin < pause_ends - PLAN_SETTLE))
             cancel(out, ext->job, false);

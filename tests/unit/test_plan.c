@@ -379,6 +379,30 @@ static void test_any_node_is_better_than_none(void **state)
     }
 }
 
+/* The job needs one node, and asks for two more than once: one is easier to get. */
+static void test_below_min_as_few_as_possible_are_asked_for(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    scene_init(&s, "3:7:2");
+    add_members(&s, 1, 2, false);
+    add_extension(&s, 10, 2, PLAN_PENDING, 5);
+    add_extension(&s, 11, 2, PLAN_PENDING, 5);
+    s.in.base_lost = 1;
+    out = decide(&s);
+    assert_int_equal(out.cancel_count, 2);
+    assert_int_equal(out.submit, 1);
+    plan_clear(&out);
+
+    drop_extension(&s, 10);
+    add_extension(&s, 0, 1, PLAN_SUBMITTING, 0);
+    out = decide(&s);
+    assert_int_equal(out.cancel_count, 0);
+    plan_clear(&out);
+}
+
 static void test_a_lost_base_node_is_replaced(void **state)
 {
     struct scene s;
@@ -1269,6 +1293,7 @@ int main(void)
         cmocka_unit_test(test_what_is_taken_back_again_and_again_pauses_longer),
         cmocka_unit_test(test_in_the_pause_nothing_waits_in_the_queue),
         cmocka_unit_test(test_any_node_is_better_than_none),
+        cmocka_unit_test(test_below_min_as_few_as_possible_are_asked_for),
         cmocka_unit_test(test_a_lost_base_node_is_replaced),
         cmocka_unit_test(test_lost_nodes_are_replaced_first),
         cmocka_unit_test(test_nothing_is_given_back_while_lost_nodes_are_replaced),
