@@ -448,6 +448,22 @@ static void test_live_shrink(void **state)
     job_end(&job);
 }
 
+/* No step has been made that a worker knows of: the leaver takes part in the first one. */
+static void test_live_shrink_at_step_0(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_grown_live(&job, "2:4");
+    job_forget(&job);
+    call_node(&job, 3);
+    job_hold(&job, 0);
+    said(&job,
+         "HOLD 1, HOLD 2, HOLD 3, RELAY, RUN_TO_NEXT 1, RUN_TO_NEXT 2, RUN_TO_NEXT 3, BEGIN_WORLD");
+    assert_int_equal(change_member(job.change, 3)->state, CHANGE_AWAITED);
+    job_end(&job);
+}
+
 /* Nobody waits for the node of member 3, and its replacement comes: one change, when that is
  * warm. */
 static void test_live_replacement(void **state)
@@ -957,6 +973,7 @@ int main(void)
         cmocka_unit_test(test_all_end_while_held),
         cmocka_unit_test(test_live_grow),
         cmocka_unit_test(test_live_shrink),
+        cmocka_unit_test(test_live_shrink_at_step_0),
         cmocka_unit_test(test_live_replacement),
         cmocka_unit_test(test_live_worker_dies),
         cmocka_unit_test(test_live_below_min),
