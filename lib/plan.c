@@ -14,6 +14,26 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
+double plan_pause(const struct plan_setbacks *setbacks, double grow_delay)
+{
+    double pause = later(grow_delay, PLAN_PAUSE), most = later(grow_delay, PLAN_PAUSE_MOST);
+
+    if (setbacks->again == 0)
+        return grow_delay;
+    for (int i = 0; i < setbacks->again && pause < most; i++)
+        pause *= 2;
+    return pause < most ? pause : most;
+}
+
+void plan_setback(struct plan_setbacks *setbacks, double now, double grow_delay, double asked)
+{
+    if (setbacks->last < 0 || now > setbacks->last + plan_pause(setbacks, grow_delay) + PLAN_QUIET)
+        setbacks->again = 0;
+    else if (asked >= setbacks->last) /* and not one of several that are taken back together */
+        setbacks->again++;
+    setbacks->last = now;
+}
+
 /* Remember the earliest moment at which the answer may change by itself. */
 static void wake_at(const struct plan_input *in, struct plan_output *out, double when)
 {
@@ -352,8 +372,56 @@ static bool needs_nodes(const struct plan_input *in, const struct plan_output *o
            (in->base_lost > 0 && sizes_floor(in->sizes, strength_without(in, out, 0).members) == 0);
 }
 
-/* Drop extensions that will not succeed: their agents never come, they ask for more nodes than are
- * free, or they begin later than they are needed. */
+/* Has the job stood still for long because too few nodes are there? Then any node is better than
+ * none. */
+static bool takes_any(const struct plan_input *in, struct plan_output *out)
+{
+    if (in->stands_since < 0 || sizes_floor(in->sizes, strength_without(in, out, 0).members) > 0)
+        return false;
+    if (in->now >= in->stands_since + PLAN_ANYWHERE)
+        return true;
+    wake_at(in, out, in->stands_since + PLAN_ANYWHERE);
+    return false;
+}
+
+/* Nodes without which the job cannot train, if nothing that has been asked for brings so few; else
+ * 0. */
+static int missing_nodes(const struct plan_input *in, const struct plan_output *out)
+{
+    int members = strength_without(in, out, 0).members;
+    int missing = sizes_next(in->sizes, members) - members;
+
+    if (!needs_nodes(in, out) || sizes_floor(in->sizes, members) > 0)
+        return 0;
+    for (int i = 0; i < in->extension_count; i++)
+        if (in->extensions[i].state < PLAN_JOINED && in->extensions[i].nodes <= missing)
+            return 0;
+    return missing;
+}
+
+/* Drop extensions that wait, and would not if they were asked for now. */
+static void drop_outdated(const struct plan_input *in, struct plan_output *out)
+{
+    double pause_ends = in->setbacks.last + plan_pause(&in->setbacks, in->grow_delay);
+    bool pauses = in->setbacks.last >= 0 && in->setbacks.again > 0 && in->now < pause_ends;
+
+    int missing = missing_nodes(in, out);
+
+    out->anywhere = takes_any(in, out);
+    for (int i = 0; i < in->extension_count; i++) {
+        const struct plan_extension *ext = &in->extensions[i];
+
+        if (ext->state != PLAN_PENDING)
+            continue;
+        if ((ext->excludes && out->anywhere) || (missing > 0 && ext->nodes > missing) ||
+            (needs_nodes(in, out) ? ext->begin > in->now
+                                  : pauses && ext->begin < pause_ends - PLAN_SETTLE))
+            cancel(out, ext->job, false);
+    }
+}
+
+/* Drop extensions that will not succeed: their agents never come, or they ask for more nodes than
+ * are free. */
 static void drop_failed(const struct plan_input *in, struct plan_output *out)
 {
     for (int i = 0; i < in->extension_count; i++) {
@@ -365,10 +433,8 @@ static void drop_failed(const struct plan_input *in, struct plan_output *out)
             else
                 wake_at(in, out, ext->since + PLAN_JOIN_LIMIT);
         }
-        if (ext->state == PLAN_PENDING && ext->begin > in->now && needs_nodes(in, out))
-            cancel(out, ext->job, false);
-        else if (ext->state == PLAN_PENDING &&
-                 in->base_nodes + ext->nodes > sizes_next(in->sizes, in->base_nodes)) {
+        if (ext->state == PLAN_PENDING && !cancelled(out, ext->job) &&
+            in->base_nodes + ext->nodes > sizes_next(in->sizes, in->base_nodes)) {
             double since = later(ext->since, ext->begin);
 
             if (in->now - since >= PLAN_STALE)
@@ -430,8 +496,8 @@ static void decide_submit(const struct plan_input *in, struct plan_output *out)
     if (wanted < 1)
         wanted = 1;
     out->submit = nodes_for(in, have, most, wanted, &out->submit_increments);
-    if (in->last_setback >= 0 && !needs_nodes(in, out))
-        when = later(when, in->last_setback + in->grow_delay);
+    if (in->setbacks.last >= 0 && !needs_nodes(in, out))
+        when = later(when, in->setbacks.last + plan_pause(&in->setbacks, in->grow_delay));
     if (in->generation_since >= 0 && !needs_nodes(in, out))
         when = later(when, in->generation_since + in->snooze);
     out->submit_delay = when - in->now;
@@ -515,6 +581,9 @@ static bool any_come(const struct plan_input *in, const struct plan_output *out)
         const struct plan_extension *ext = &in->extensions[i];
 
         if ((waiting(ext) || ext->state == PLAN_STARTING) && !cancelled(out, ext->job))
+            return true;
+        /* When it has left, another extension can be asked for. */
+        if (ext->state == PLAN_LEAVING && ext->counted && !in->no_pool && in->submit_error == NULL)
             return true;
     }
     return false;
@@ -726,6 +795,7 @@ static int choose_members(const struct plan_input *in, struct plan_output *out, 
 {
     *oldest_newcomer = -1;
     memset(out, 0, sizeof(*out));
+    drop_outdated(in, out);
     drop_failed(in, out);
     drop_excess(in, out, count_nodes(in, out), keep);
     drop_replaced(in, out, keep);

@@ -168,7 +168,7 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
         return true; /* its agents are about to notice */
     if (ext->state == PLAN_PENDING || ext->state == PLAN_STARTING) {
         growth_failed(leader, ext, info);
-        planning_setback(leader);
+        planning_taken_back(leader, ext->asked);
     }
     return false;
 }

@@ -231,8 +231,10 @@ static bool base_ends_soon(struct leader *leader)
     return true;
 }
 
-void submit_extension(struct leader *leader, int nodes, int increments, double delay)
+void submit_extension(struct leader *leader, const struct plan_output *plan)
 {
+    const int nodes = plan->submit, increments = plan->submit_increments;
+    const double delay = plan->submit_delay;
     struct submission *s;
     struct extension *ext;
     char **argv, **env, **used, *avoid;
@@ -256,8 +258,7 @@ void submit_extension(struct leader *leader, int nodes, int increments, double d
     leader->submit->submission = s;
     leader->submit->count++;
     used = used_nodes(leader);
-    avoid = exclude_list(leader);
-    ext->excludes = avoid != NULL && avoid[0] != '\0';
+    avoid = plan->anywhere ? NULL : exclude_list(leader, &ext->excludes_until);
     argv = extension_argv(leader->options, slurm_look_base(leader), s->pool, nodes, delay,
                           time(NULL), slurm_look_pool_limit(leader), used, avoid);
     env = extension_environment(leader);
