@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -287,6 +288,10 @@ static void start_threads(uv_loop_t *loop)
 {
     static uv_work_t work;
 
+#ifdef M_ARENA_MAX
+    /* Each thread would keep memory of its own. What they do is little. */
+    mallopt(M_ARENA_MAX, 2);
+#endif
     if (getenv("UV_THREADPOOL_SIZE") != NULL || setenv("UV_THREADPOOL_SIZE", THREADS, 1) != 0)
         return;
     uv_queue_work(loop, &work, do_nothing, done_nothing);
