@@ -18,7 +18,8 @@ static size_t root_mount(const char *mountinfo, const char **words)
 {
     size_t len = 0;
 
-    for (const char *line = mountinfo; *line != '\0'; line += strcspn(line, "\n"), line += *line != 0) {
+    for (const char *line = mountinfo; *line != '\0';
+         line += strcspn(line, "\n"), line += *line != 0) {
         int begin = 0, end = 0, after = 0;
 
         if (sscanf(line, "%*d %*d %n%*s %*s%n /%n", &begin, &end, &after) == 0 && after > 0 &&

@@ -329,7 +329,7 @@ int main(int argc, char **argv)
             log_error("%s", err.text);
         return EXIT_USAGE;
     }
-    log_debug("%s: %s", run.place.node, conf_file_used(run.conf, used, sizeof(used)));
+    log_debug("%s: elastic.conf: %s", run.place.node, conf_file_used(run.conf, used, sizeof(used)));
     if (run.place.in_step && run.place.localid > 0)
         return 0; /* the node's first task is its agent */
     if (run.place.in_step && !run.options.extension)

@@ -64,8 +64,8 @@ const char *paths_library(void)
 const char *paths_python(void)
 {
     static char path[PATH_MAX], real[PATH_MAX];
-    static const char *const candidates[] = {"../share/slurm-elastic/python",
-                                             PKGDATADIR "/python", NULL};
+    static const char *const candidates[] = {"../share/slurm-elastic/python", PKGDATADIR "/python",
+                                             NULL};
 
     return realpath(find(path, candidates, R_OK), real);
 }

@@ -40,8 +40,8 @@ char *conf_file_beside(const char *slurm_conf, const char *standard)
 {
     char *path = beside(slurm_conf, "elastic.conf"), *other;
 
-    if (path == NULL || access(path, F_OK) == 0 || errno != ENOENT ||
-        access(standard, F_OK) != 0 || (other = strdup(standard)) == NULL)
+    if (path == NULL || access(path, F_OK) == 0 || errno != ENOENT || access(standard, F_OK) != 0 ||
+        (other = strdup(standard)) == NULL)
         return path;
     free(path);
     return other;

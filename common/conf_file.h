@@ -8,7 +8,8 @@
 #include "lib/conf.h"
 
 /* The path of elastic.conf: $ELASTIC_CONF, else conf_file_beside($SLURM_CONF), else
- * /etc/slurm/elastic.conf. An empty variable counts as not set. New string, NULL if out of memory. */
+ * /etc/slurm/elastic.conf. An empty variable counts as not set. New string, NULL if out of
+ * memory. */
 char *conf_file_path(void);
 
 /* The elastic.conf beside slurm_conf; if that does not exist and standard does, standard. In a
@@ -21,7 +22,8 @@ char *conf_file_beside(const char *slurm_conf, const char *standard);
 char *conf_file_shapes(const struct conf *conf);
 
 /* Read and parse elastic.conf. path NULL: conf_file_path(). A file that does not exist gives the
- * built-in values, unless $ELASTIC_CONF names it. conf->path and conf->was_read say which it was. */
+ * built-in values, unless $ELASTIC_CONF names it. conf->path and conf->was_read say which file it
+ * was. */
 struct conf *conf_file_load(const char *path, struct error *err);
 
 /* For people: the path of conf's file, or that there was none. Returns buf. */

@@ -177,8 +177,8 @@ static json_object *state_json(struct leader *leader)
     json_object_object_add(msg, "state_dir", json_object_new_string(o->state_dir));
     json_object_object_add(msg, "checkpoint_dir", json_object_new_string(o->checkpoint_dir));
     json_object_object_add(msg, "pmix", pmix_json(leader));
-    json_object_object_add(
-        msg, "conf", json_object_new_string(conf_file_used(o->conf, text, sizeof(text))));
+    json_object_object_add(msg, "conf",
+                           json_object_new_string(conf_file_used(o->conf, text, sizeof(text))));
     return msg;
 }
 

@@ -42,19 +42,20 @@ show_says() { as_user selastic show "$job" | tee "$TB_WORK/shown" | grep -q -- "
     wait_for 20 grep -q 'rank 1 of 2 on .*: 0 files in /dev/shm' "$TB_WORK/$job.out"
     as_user scancel "$job"
     wait_for 30 job_ended "$job"
-    run ! grep -i 'cannot be loaded\|not in the container\|No events' "$TB_WORK/$job.out"
+    run ! grep 'cannot be loaded\|not in the container\|No events' "$TB_WORK/$job.out"
 }
 
 @test "elasticrun in a container does not grow out of it, and says so" {
     needs_containers
     job=$(submit --elastic=1:2 --elastic-grow-delay=0 -t 5 --exclusive --chdir="$WORK" <<SH
 #!/bin/bash
-export ELASTIC_BIND=$TREE,$TB_DIR,/run,/var,$TB_USER_HOME
+export ELASTIC_DEBUG=1 ELASTIC_BIND=$TREE,$TB_DIR,/run,/var,$TB_USER_HOME
 srun "$WORK/bubblewrap.sh" / env PATH="\$PATH" elasticrun --pmix=no sleep 100
 SH
     )
     wait_for 40 show_says 'Why not more .*elasticrun runs in a container'
     says 'cannot grow: elasticrun runs in a container'
+    says "elasticrun: debug: n1: elastic.conf: $TB_DIR/etc/elastic.conf"
     [[ -z $(extensions_of "$job") ]]
 }
 
