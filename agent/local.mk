@@ -5,6 +5,8 @@ noinst_LTLIBRARIES += agent/libelasticagent.la
 EXTRA_DIST += agent/leader/README.md
 
 agent_libelasticagent_la_SOURCES = \
+    agent/container.c \
+    agent/container.h \
     agent/farewell.c \
     agent/farewell.h \
     agent/handover.h \
@@ -143,7 +145,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/workers/workers.h \
     agent/workers/workers_internal.h
 AGENT_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS) $(HWLOC_CFLAGS) \
-    -DLIBDIR='"$(libdir)"' -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
+    -DLIBDIR='"$(libdir)"' -DPKGLIBEXECDIR='"$(pkglibexecdir)"' \
+    -DPKGDATADIR='"$(pkgdatadir)"'
 agent_libelasticagent_la_CPPFLAGS = $(AGENT_CPPFLAGS)
 agent_libelasticagent_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 agent_libelasticagent_la_LIBADD = common/libelasticcommon.la common/libelasticcheckpoints.la $(HWLOC_LIBS) $(CURL_LIBS)

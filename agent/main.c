@@ -22,6 +22,7 @@
 #include <uv.h>
 
 #include "agent/agent.h"
+#include "agent/container.h"
 #include "agent/farewell.h"
 #include "agent/job_policy.h"
 #include "agent/options.h"
@@ -171,6 +172,7 @@ static struct leader_options describe_lead(struct run *run)
         .early_start = run->options.early_start,
         .mode = run->options.mode,
         .pmix = run->options.pmix,
+        .contained = container_is_entered(),
     };
 }
 
@@ -226,6 +228,7 @@ static int start(struct run *run, struct error *err)
     m->conf = run->conf;
     m->program = paths_program();
     m->lib = paths_library();
+    m->python = paths_python();
     m->bind = run->options.bind;
     m->pmix = run->options.pmix;
     m->slots = place_slots(&run->place, &run->options, err);
@@ -351,6 +354,7 @@ int main(int argc, char **argv)
 {
     static struct run run;
     struct error err = {""};
+    char used[PATH_MAX + 32];
     int code;
 
     if (argc > 1 && strcmp(argv[1], "--exec-worker") == 0)
@@ -378,6 +382,7 @@ int main(int argc, char **argv)
             log_error("%s", err.text);
         return EXIT_USAGE;
     }
+    log_debug("%s: elastic.conf: %s", run.place.node, conf_file_used(run.conf, used, sizeof(used)));
     if (run.place.in_step && run.place.localid > 0)
         return 0; /* the node's first task is its agent */
     if (run.place.in_step && !run.options.extension)

@@ -17,6 +17,7 @@
 #include "agent/leader/slurm_look.h"
 #include "agent/run_dir.h"
 #include "lib/frame.h"
+#include "common/conf_file.h"
 #include "lib/json_get.h"
 
 /* A message with more cannot be sent. */
@@ -131,7 +132,7 @@ static json_object *state_json(struct leader *leader)
 {
     const struct leader_options *o = leader->options;
     json_object *msg = leader_message("state", -1);
-    char text[256], left_out[256];
+    char text[512], left_out[256];
 
     json_object_object_add(msg, "job", json_object_new_int64(o->job));
     snprintf(text, sizeof(text), "%u.%u", o->job, o->restarts);
@@ -180,6 +181,8 @@ static json_object *state_json(struct leader *leader)
     json_object_object_add(msg, "state_dir", json_object_new_string(o->state_dir));
     json_object_object_add(msg, "checkpoint_dir", json_object_new_string(o->checkpoint_dir));
     json_object_object_add(msg, "pmix", pmix_json(leader));
+    json_object_object_add(msg, "conf",
+                           json_object_new_string(conf_file_used(o->conf, text, sizeof(text))));
     return msg;
 }
 

@@ -231,6 +231,23 @@ static bool base_ends_soon(struct leader *leader)
     return true;
 }
 
+/* sbatch knows nothing of the container. The extension's workers would have the files of the node,
+ * and the job two kinds of workers. */
+static bool is_contained(struct leader *leader)
+{
+    static const char why[] =
+        "elasticrun runs in a container, and an extension's would run outside of it; start the "
+        "container from elasticrun: srun elasticrun CONTAINER-TOOL ... COMMAND";
+
+    if (!leader->options->contained)
+        return false;
+    if (strcmp(extensions_refusal(leader), why) != 0)
+        log_error("job %u cannot grow: %s", leader->options->job, why);
+    extensions_set_refusal(leader, why);
+    leader->submit->after = leader_now(leader) + SUBMIT_BACKOFF_MAX;
+    return true;
+}
+
 void submit_extension(struct leader *leader, const struct plan_output *plan)
 {
     const int nodes = plan->submit, increments = plan->submit_increments;
@@ -239,7 +256,7 @@ void submit_extension(struct leader *leader, const struct plan_output *plan)
     struct extension *ext;
     char **argv, **env, **used, *avoid;
 
-    if (base_ends_soon(leader))
+    if (is_contained(leader) || base_ends_soon(leader))
         return;
     s = calloc(1, sizeof(*s));
     ext = s != NULL ? extensions_add(leader, 0, nodes, PLAN_SUBMITTING) : NULL;

@@ -407,6 +407,7 @@ static int start_workers(struct group *group, int index, struct error *err)
                                                             m->job.scale, JSON_C_TO_STRING_PLAIN)
                                                       : NULL,
                 .lib = m->options->lib,
+                .python = m->options->python,
                 .store = m->store != NULL ? store_server_path(m->store) : NULL,
                 .attempt = group->attempt,
             },

@@ -43,6 +43,7 @@ struct member_options {
     const struct conf *conf;
     const char *program; /* path of this elasticrun */
     const char *lib;     /* path of libelastic.so */
+    const char *python;  /* directory of the Python package, NULL: not there */
     bool bind;
     bool pmix; /* of a base member: its workers will have a PMIx server */
     /* For the agent that is started in place of this agent, or of the one before; NULL: none is. */

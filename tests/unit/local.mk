@@ -96,6 +96,10 @@ tests_unit_test_placement_LDADD = $(UNIT_LIBS)
 tests_unit_test_shapes_SOURCES = tests/unit/test_shapes.c
 tests_unit_test_shapes_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_container
+tests_unit_test_container_SOURCES = tests/unit/test_container.c
+tests_unit_test_container_LDADD = agent/libelasticagent.la $(UNIT_LIBS) $(LIBUV_LIBS)
+
 UNIT_TESTS += tests/unit/test_pattern
 tests_unit_test_pattern_SOURCES = tests/unit/test_pattern.c
 tests_unit_test_pattern_LDADD = agent/libelasticagent.la $(UNIT_LIBS) $(LIBUV_LIBS)
