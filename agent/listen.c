@@ -3,7 +3,7 @@
 #include "agent/listen.h"
 
 struct link_server_options listen_options(const struct conf *conf, uint32_t job, uint32_t restarts,
-                                          uid_t slurm_user)
+                                          const char *state_dir, uid_t slurm_user)
 {
     return (struct link_server_options){
         .job_id = job,
@@ -12,5 +12,6 @@ struct link_server_options listen_options(const struct conf *conf, uint32_t job,
         .slurm_user = slurm_user,
         .port_first = conf->port_first,
         .port_last = conf->port_last,
+        .state_dir = state_dir,
     };
 }

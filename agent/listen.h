@@ -9,8 +9,8 @@
 #include "common/link.h"
 #include "lib/conf.h"
 
-/* Of that run of the job. conf must outlive what is returned. */
+/* Of that run of the job. conf and state_dir, which may be NULL, must outlive what is returned. */
 struct link_server_options listen_options(const struct conf *conf, uint32_t job, uint32_t restarts,
-                                          uid_t slurm_user);
+                                          const char *state_dir, uid_t slurm_user);
 
 #endif

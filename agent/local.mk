@@ -5,6 +5,10 @@ noinst_LTLIBRARIES += agent/libelasticagent.la
 EXTRA_DIST += agent/leader/README.md
 
 agent_libelasticagent_la_SOURCES = \
+    agent/container.c \
+    agent/container.h \
+    agent/farewell.c \
+    agent/farewell.h \
     agent/handover.h \
     agent/job_policy.c \
     agent/job_policy.h \
@@ -44,6 +48,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/act.h \
     agent/leader/allocation.c \
     agent/leader/allocation.h \
+    agent/leader/argv.c \
+    agent/leader/argv.h \
     agent/leader/control.c \
     agent/leader/control.h \
     agent/leader/decide.c \
@@ -62,6 +68,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/hang_watch.h \
     agent/leader/heritage.c \
     agent/leader/heritage.h \
+    agent/leader/inherit.c \
+    agent/leader/inherit.h \
     agent/leader/leader.c \
     agent/leader/leader.h \
     agent/leader/leader_internal.c \
@@ -139,7 +147,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/workers/workers.h \
     agent/workers/workers_internal.h
 AGENT_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS) $(HWLOC_CFLAGS) \
-    -DLIBDIR='"$(libdir)"' -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
+    -DLIBDIR='"$(libdir)"' -DPKGLIBEXECDIR='"$(pkglibexecdir)"' \
+    -DPKGDATADIR='"$(pkgdatadir)"'
 agent_libelasticagent_la_CPPFLAGS = $(AGENT_CPPFLAGS)
 agent_libelasticagent_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 agent_libelasticagent_la_LIBADD = common/libelasticcommon.la common/libelasticcheckpoints.la $(HWLOC_LIBS) $(CURL_LIBS)

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +22,8 @@
 #include <uv.h>
 
 #include "agent/agent.h"
+#include "agent/container.h"
+#include "agent/farewell.h"
 #include "agent/job_policy.h"
 #include "agent/options.h"
 #include "agent/paths.h"
@@ -37,6 +40,10 @@
 
 #define BASE_CONNECT_MS      60000 /* how long agents of the base wait for the leader */
 #define EXTENSION_CONNECT_MS 10000 /* an extension whose base is gone gives its nodes back */
+#define FAREWELL_MS          20000 /* for the other agents of a job that cannot start */
+/* libuv's own number is 4. munged, slurmctld, the name service and a few file systems may all hang
+ * at once. */
+#define THREADS "16"
 
 enum exit_status { EXIT_USAGE = 2 };
 
@@ -52,10 +59,12 @@ struct run {
     uv_signal_t term, interrupt;
     struct program_signals program_signals;
     char *address, *state_dir, *checkpoint_dir, *cluster, *user;
+    char *expected_dir; /* the leader's state_dir, as each agent of the base finds it */
     uid_t slurm_user;
     char cwd[PATH_MAX];
     mode_t umask; /* the user's, for workers */
-    bool agreed;  /* what all tasks of the step find alike is right */
+    bool agreed; /* what all tasks of the step find alike is right */
+    bool lost;   /* the leader could not start, and the others do not know */
     int code;
 };
 
@@ -86,21 +95,28 @@ static void describe_job(const struct run *run, struct job_record *record)
     job_info_free(info);
 }
 
-static int make_directories(struct run *run, struct error *err)
+/* The state directory is the same on all nodes. NULL: not known. */
+static char *find_state_dir(const struct run *run, const char *cluster)
 {
-    const struct passwd *pw = getpwuid(getuid());
+    const struct passwd *pw = getenv("HOME") == NULL ? getpwuid(getuid()) : NULL;
     const char *home = getenv("HOME") != NULL ? getenv("HOME") : pw != NULL ? pw->pw_dir : "/tmp";
-    struct job_record record;
+    const char *dir = run->options.state_dir;
     char job[16];
 
     snprintf(job, sizeof(job), "%u", run->place.job);
-    if (run->options.state_dir != NULL)
-        run->state_dir = strdup(run->options.state_dir);
-    else
-        run->state_dir = conf_expand(run->conf->state_dir, home, run->user, job,
-                                     run->cluster != NULL ? run->cluster : "cluster");
-    if (run->state_dir == NULL ||
-        (run->state_dir[0] != '/' && (run->state_dir = realpath(run->state_dir, NULL)) == NULL))
+    if (dir != NULL)
+        return dir[0] == '/' ? strdup(dir) : realpath(dir, NULL);
+    return run->user != NULL && cluster != NULL
+               ? conf_expand(run->conf->state_dir, home, run->user, job, cluster)
+               : NULL;
+}
+
+static int make_directories(struct run *run, struct error *err)
+{
+    struct job_record record;
+
+    run->state_dir = find_state_dir(run, run->cluster != NULL ? run->cluster : "cluster");
+    if (run->state_dir == NULL || run->state_dir[0] != '/')
         return error_set(err, "--state-dir must be an absolute path");
     if (run->options.checkpoint_dir != NULL)
         run->checkpoint_dir = strdup(run->options.checkpoint_dir);
@@ -184,6 +200,7 @@ static struct leader_options describe_lead(struct run *run)
         .mode = run->options.mode,
         .pmix = run->options.pmix,
         .umask = run->umask,
+        .contained = container_is_entered(),
     };
 }
 
@@ -240,9 +257,10 @@ static int start(struct run *run, struct error *err)
     m->conf = run->conf;
     m->program = paths_program();
     m->lib = paths_library();
+    m->python = paths_python();
     m->bind = run->options.bind;
     m->pmix = run->options.pmix;
-    m->slots = place_slots(&run->options, err);
+    m->slots = place_slots(&run->place, &run->options, err);
     m->connect_timeout_ms = run->options.extension ? EXTENSION_CONNECT_MS : BASE_CONNECT_MS;
     if (m->slots < 1)
         return -1;
@@ -266,18 +284,50 @@ static int start(struct run *run, struct error *err)
     run->agreed = true;
     m->agent_handover = run->agent_handover;
     m->address = run->address;
-    /* Other agents never lead. */
-    if (m->base && run->place.nodeid <= SUCCESSORS_MAX)
+    if (m->base) {
+        /* Slurm is not asked for the cluster's name: all nodes would ask at once. */
         run->user = user_name();
+        run->expected_dir = find_state_dir(run, getenv("SLURM_CLUSTER_NAME"));
+        m->state_dir = run->expected_dir;
+    }
     run->agent_options.lead = describe_lead(run);
     run->agent = agent_create(&run->loop, &run->agent_options, on_done, run);
     if (run->agent == NULL)
         return error_set(err, "out of memory");
     if (m->base && run->place.nodeid == 0 &&
         (run->agent_handover == NULL || run->agent_handover->starts == 1) &&
-        start_leader(run, err) != 0)
+        start_leader(run, err) != 0) {
+        run->lost = true;
         return -1;
+    }
     return agent_join(run->agent, err);
+}
+
+static void do_nothing(uv_work_t *work)
+{
+    (void)work;
+}
+
+static void done_nothing(uv_work_t *work, int status)
+{
+    (void)work;
+    (void)status;
+}
+
+/* libuv reads the number from the environment when it starts its threads. Workers inherit the
+ * environment, and are not to have it from here. */
+static void start_threads(uv_loop_t *loop)
+{
+    static uv_work_t work;
+
+#ifdef M_ARENA_MAX
+    /* Each thread would keep memory of its own. What they do is little. */
+    mallopt(M_ARENA_MAX, 2);
+#endif
+    if (getenv("UV_THREADPOOL_SIZE") != NULL || setenv("UV_THREADPOOL_SIZE", THREADS, 1) != 0)
+        return;
+    uv_queue_work(loop, &work, do_nothing, done_nothing);
+    unsetenv("UV_THREADPOOL_SIZE");
 }
 
 static int run_loop(struct run *run)
@@ -285,6 +335,7 @@ static int run_loop(struct run *run)
     struct error err = {""};
 
     uv_loop_init(&run->loop);
+    start_threads(&run->loop);
     uv_signal_init(&run->loop, &run->term);
     uv_signal_init(&run->loop, &run->interrupt);
     run->term.data = run->interrupt.data = run;
@@ -297,6 +348,12 @@ static int run_loop(struct run *run)
             log_error("%s: %s", run->place.node, err.text);
         else if (run->place.nodeid == 0)
             log_error("%s", err.text);
+        if (run->lost)
+            farewell(&(struct farewell_options){.job = run->place.job,
+                                                .restarts = run->place.restarts,
+                                                .conf = run->conf,
+                                                .others = run->place.nodes - 1,
+                                                .timeout_ms = FAREWELL_MS});
         return 1;
     }
     uv_run(&run->loop, UV_RUN_DEFAULT);
@@ -326,6 +383,7 @@ int main(int argc, char **argv)
 {
     static struct run run;
     struct error err = {""};
+    char used[PATH_MAX + 32];
     int code;
 
     if (argc > 1 && strcmp(argv[1], "--exec-worker") == 0)
@@ -353,6 +411,7 @@ int main(int argc, char **argv)
             log_error("%s", err.text);
         return EXIT_USAGE;
     }
+    log_debug("%s: elastic.conf: %s", run.place.node, conf_file_used(run.conf, used, sizeof(used)));
     if (run.place.in_step && run.place.localid > 0)
         return 0; /* the node's first task is its agent */
     if (run.place.in_step && !run.options.extension)
@@ -363,6 +422,7 @@ int main(int argc, char **argv)
     conf_destroy(run.conf);
     free(run.address);
     free(run.state_dir);
+    free(run.expected_dir);
     free(run.checkpoint_dir);
     free(run.cluster);
     free(run.user);

@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -51,11 +52,22 @@ const char *paths_extension_script(void)
 
 const char *paths_library(void)
 {
-    static char path[PATH_MAX];
+    static char path[PATH_MAX], real[PATH_MAX];
     static const char *const candidates[] = {"../lib/libelastic.so.0", LIBDIR "/libelastic.so.0",
                                              NULL};
 
-    return find(path, candidates, R_OK);
+    if (real[0] == '\0' && realpath(find(path, candidates, R_OK), real) == NULL)
+        strcpy(real, path); /* the worker says that it is not there */
+    return real;
+}
+
+const char *paths_python(void)
+{
+    static char path[PATH_MAX], real[PATH_MAX];
+    static const char *const candidates[] = {"../share/slurm-elastic/python", PKGDATADIR "/python",
+                                             NULL};
+
+    return realpath(find(path, candidates, R_OK), real);
 }
 
 const char *paths_flush(void)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "lib/sizes.h"
+#include "lib/tasks.h"
 
 static bool env_number(const char *name, long min, long max, long *value)
 {
@@ -71,18 +72,9 @@ static int count_gpus(void)
     return count;
 }
 
-/* Slurm's text is like "2(x3),1". Its first number is right for the first node, and is the largest
- * for all other nodes: srun's default layout. */
-static int tasks_per_node(void)
+int place_slots(const struct place *place, const struct options *o, struct error *err)
 {
-    const char *text = getenv("SLURM_STEP_TASKS_PER_NODE");
-    int tasks = text != NULL ? atoi(text) : 1;
-
-    return tasks > 1 ? tasks : 1;
-}
-
-int place_slots(const struct options *o, struct error *err)
-{
+    const char *tasks = getenv("SLURM_STEP_TASKS_PER_NODE");
     int gpus = count_gpus();
     long cpus = sysconf(_SC_NPROCESSORS_ONLN), value;
 
@@ -104,8 +96,9 @@ int place_slots(const struct options *o, struct error *err)
             return gpus;
         return env_number("SLURM_CPUS_ON_NODE", 1, 65536, &value) ? (int)value : (int)cpus;
     default:
-        if (tasks_per_node() > 1)
-            return tasks_per_node();
+        /* Where any node has several tasks, their numbers are meant: also a single one. */
+        if (tasks_most(tasks) > 1 && tasks_of_node(tasks, place->nodeid) > 0)
+            return tasks_of_node(tasks, place->nodeid);
         return gpus > 0 ? gpus : 1;
     }
 }

@@ -23,6 +23,6 @@ int place_read(struct place *place, struct error *err);
 
 /* The number of workers on this node, from --nproc-per-node, the GPUs and the tasks of each node. 0
  * with err: there are none. */
-int place_slots(const struct options *options, struct error *err);
+int place_slots(const struct place *place, const struct options *options, struct error *err);
 
 #endif

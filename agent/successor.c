@@ -303,8 +303,8 @@ struct successor *successor_create(uv_loop_t *loop, const struct successor_optio
 {
     static const struct link_handlers handlers = {
         .open = on_open, .message = on_message, .closed = on_closed};
-    struct link_server_options server = listen_options(options->conf, options->job,
-                                                       options->restarts, options->slurm_user);
+    struct link_server_options server = listen_options(
+        options->conf, options->job, options->restarts, options->state_dir, options->slurm_user);
     struct successor *s = calloc(1, sizeof(*s));
 
     server.successor = true;

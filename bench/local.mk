@@ -29,8 +29,11 @@ EXTRA_DIST += \
     bench/train.py \
     bench/trial.py
 
-# Those that are compiled by make: bench/sched and bench/memory take them from the build directory.
-check_PROGRAMS += bench/start_jobs bench/submit_jobs
+# Those that are compiled by make: bench/sched and bench/memory take theirs from the build directory.
+check_PROGRAMS += bench/frames bench/start_jobs bench/submit_jobs
+bench_frames_SOURCES = bench/frames.c
+bench_frames_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
+bench_frames_LDADD = lib/libelasticcore.la $(SODIUM_LIBS)
 bench_start_jobs_SOURCES = bench/start_jobs.c
 bench_start_jobs_LDADD = $(SLURM_LIBS)
 bench_submit_jobs_SOURCES = bench/submit_jobs.c

@@ -155,6 +155,7 @@ static int start_link(struct ask *ask, struct error *err)
         .address = ask->options.addresses[ask->started],
         .port_first = ask->options.conf->port_first,
         .port_last = ask->options.conf->port_last,
+        .state_dir = ask->options.state_dir,
         .timeout_ms = ask->deadline > now + CLOSING_MS ? (int)(ask->deadline - now) - CLOSING_MS
                                                        : 1,
     };

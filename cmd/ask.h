@@ -21,6 +21,7 @@ struct ask_options {
     /* Of the job's first nodes, NULL-terminated, borrowed while the question runs. */
     char *const *addresses;
     const struct conf *conf; /* ports, munge; borrowed */
+    const char *state_dir;   /* of the job; NULL: not known; borrowed */
     json_object *request;    /* borrowed during the call */
     int timeout_ms;          /* for the whole question */
 };

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The time limit of a subcommand: one process, so one clock and one alarm. */
+/* The time limit of a subcommand: one process, so one clock and one timer. */
 #include "cmd/deadline.h"
 
 #include <signal.h>
-#include <sys/time.h>
+#include <stdbool.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cmd/command.h"
 
 #define LEFT_MIN_MS 500
+#define THREADS_MS  1000 /* the loop itself needs a moment to end */
 
 static struct timespec start;
 
@@ -36,31 +38,57 @@ bool deadline_over(void)
     return spent() >= DEADLINE_MS;
 }
 
+static const char slurm_silent[] =
+    "selastic: Slurm did not answer within 5 s; see whether squeue works\n";
+static const char thread_silent[] =
+    "selastic: munged, the name service or the file system of the job's state directory does not "
+    "answer\n";
+
+/* Of the handler, which gets no argument. */
+static const char *volatile message;
+static timer_t timer;
+static bool has_timer;
+
 static void give_up(int signal_number)
 {
-    static const char message[] =
-        "selastic: Slurm did not answer within 5 s; see whether squeue works\n";
-    if (write(STDERR_FILENO, message, sizeof(message) - 1) < 0) {
+    (void)signal_number;
+    if (write(STDERR_FILENO, message, strlen(message)) < 0) {
         /* nobody to tell */
     }
     _exit(STATUS_FAILED);
 }
 
-static void set_alarm(int ms)
+static void set_timer(int ms)
 {
-    struct itimerval timer = {.it_value = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000}};
-    setitimer(ITIMER_REAL, &timer, NULL);
+    struct itimerspec time = {
+        .it_value = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000}};
+    timer_settime(timer, 0, &time, NULL);
+}
+
+static void enter(const char *text, int ms)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN};
+    struct sigaction action = {.sa_handler = give_up};
+    message = text;
+    sigemptyset(&action.sa_mask);
+    if (!has_timer && sigaction(SIGRTMIN, &action, NULL) == 0)
+        has_timer = timer_create(CLOCK_MONOTONIC, &event, &timer) == 0;
+    if (has_timer)
+        set_timer(ms);
 }
 
 void deadline_enter_slurm(void)
 {
-    struct sigaction action = {.sa_handler = give_up};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGALRM, &action, NULL);
-    set_alarm(deadline_left());
+    enter(slurm_silent, deadline_left());
 }
 
-void deadline_leave_slurm(void)
+void deadline_enter_threads(void)
 {
-    set_alarm(0);
+    enter(thread_silent, deadline_left() + THREADS_MS);
+}
+
+void deadline_leave(void)
+{
+    if (has_timer)
+        set_timer(0);
 }

@@ -2,7 +2,8 @@
 /* The time limit of a subcommand.
  *
  * Calls of libslurm cannot be given a time limit or be interrupted. So while one runs, a signal
- * ends the program with a message when the time is over. */
+ * ends the program with a message when the time is over. It is not SIGALRM, whose handler libslurm
+ * takes away while it talks to munged. */
 #ifndef SELASTIC_DEADLINE_H
 #define SELASTIC_DEADLINE_H
 
@@ -19,6 +20,8 @@ bool deadline_over(void);
 
 /* Around calls of slurm_client.h: between the two the end of time ends the program. */
 void deadline_enter_slurm(void);
-void deadline_leave_slurm(void);
+/* Around a loop that ends in time unless one of its threads hangs. */
+void deadline_enter_threads(void);
+void deadline_leave(void);
 
 #endif

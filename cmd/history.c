@@ -150,10 +150,10 @@ static json_object *find_history(const struct arguments *arguments, struct place
                                             &why);
     if (result == QUERY_ANSWERED && field_array(query.answer, "generations") != NULL)
         history = shape_history(arguments->job_id, query.answer);
-    else if (result == QUERY_ANSWERED)
-        error_set(err, "job %u: its elasticrun gave an answer without generations",
-                  arguments->job_id);
-    else if (result == QUERY_REFUSED || result == QUERY_FAILED)
+    else if (result == QUERY_ANSWERED) {
+        error_set(&why, "job %u: its elasticrun leaves the history to its file", arguments->job_id);
+        history = from_files(arguments, site, query.info, &why, place, err);
+    } else if (result == QUERY_REFUSED || result == QUERY_FAILED)
         *err = why;
     else
         history = from_files(arguments, site, query.info, &why, place, err);

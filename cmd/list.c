@@ -165,7 +165,7 @@ static json_object *survey_jobs(const struct site *site, const struct job_info *
         survey.rows[i].job = bases[i];
         prepare_row(&survey.rows[i], site, &survey);
     }
-    deadline_leave_slurm();
+    deadline_leave();
     if (survey_run(&survey, err) == 0)
         list = make_list(&survey);
     rows_free(survey.rows, survey.count);
@@ -183,7 +183,7 @@ static json_object *find_list(bool all, struct error *err)
         return NULL;
     deadline_enter_slurm();
     int result = slurm_client_jobs(all ? (uid_t)-1 : geteuid(), &jobs, &count, err);
-    deadline_leave_slurm();
+    deadline_leave();
     if (result == 0)
         list = survey_jobs(site, jobs, count, err);
     job_info_free_list(jobs, count);

@@ -36,7 +36,7 @@ struct site *site_create(struct error *err)
     }
     deadline_enter_slurm();
     int result = slurm_client_site(&site->slurm_user, &site->cluster, err);
-    deadline_leave_slurm();
+    deadline_leave();
     if (result < 0) {
         site_destroy(site);
         return NULL;
@@ -128,29 +128,46 @@ static void on_done(json_object *answer, const char *why, void *arg)
     snprintf(reply->why, sizeof(reply->why), "%s", why != NULL ? why : "");
 }
 
+/* As elastic.conf places it. NULL: not known. */
+static char *find_state_dir(const struct site *site, const struct job_info *info)
+{
+    const struct passwd *owner = getpwuid(info->uid);
+    char job[16];
+    snprintf(job, sizeof(job), "%u", info->id);
+    return owner != NULL ? conf_expand(site->conf->state_dir, owner->pw_dir, owner->pw_name, job,
+                                       site->cluster)
+                         : NULL;
+}
+
 static enum query_result ask(const struct site *site, const struct job_info *info,
                              char *const *addresses, json_object *request, struct query *query,
                              struct error *err)
 {
     struct reply reply = {0};
+    char *state_dir = find_state_dir(site, info);
     struct ask_options options = {
         .job_id = info->id,
         .restarts = info->restarts,
         .uid = info->uid,
         .addresses = addresses,
         .conf = site->conf,
+        .state_dir = state_dir,
         .request = request,
         .timeout_ms = deadline_left(),
     };
     uv_loop_t loop;
     if (uv_loop_init(&loop) != 0) {
         error_set(err, "cannot create an event loop");
+        free(state_dir);
         return QUERY_FAILED;
     }
+    deadline_enter_threads();
     int started = ask_leader(&loop, &options, on_done, &reply, err);
     if (started == 0)
         uv_run(&loop, UV_RUN_DEFAULT);
+    deadline_leave();
     uv_loop_close(&loop);
+    free(state_dir);
     if (started < 0)
         return QUERY_SILENT;
     if (reply.answer == NULL) {
@@ -171,7 +188,7 @@ static enum query_result find_and_ask(const struct site *site, uint32_t job_id,
         result = query->info != NULL ? may_ask(site, query->info, err) : QUERY_UNKNOWN;
     if (result == QUERY_ANSWERED)
         addresses = node_addresses(query->info->nodes, ASK_NODES_MAX);
-    deadline_leave_slurm();
+    deadline_leave();
     if (result == QUERY_UNKNOWN)
         error_set(
             err,

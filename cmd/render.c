@@ -295,6 +295,7 @@ char *render_state(json_object *state, const struct render_options *options)
     put_line(out, "State directory", json_get_string(state, "state_dir"), options->width);
     put_line(out, "Checkpoints", json_get_string(state, "checkpoint_dir"), options->width);
     put_line(out, "PMIx", json_get_string(state, "pmix"), options->width);
+    put_line(out, "elastic.conf", json_get_string(state, "conf"), options->width);
     put_members(out, state, options->width);
     put_extensions(out, state, options);
     fclose(out);

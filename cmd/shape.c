@@ -72,6 +72,7 @@ static const struct shape state_shape[] = {
     {"state_dir", KIND_TEXT, NULL},
     {"checkpoint_dir", KIND_TEXT, NULL},
     {"pmix", KIND_TEXT, NULL},
+    {"conf", KIND_TEXT, NULL},
     {"newcomers", KIND_TEXT, NULL},
     {"left_out", KIND_TEXT, NULL},
     {"leader", KIND_TEXT, NULL},

@@ -19,7 +19,7 @@ static int ask_slurm(struct topology_site *site, struct error *err)
     int rc = slurm_client_nodes(&site->nodes, &site->node_count, err);
     if (rc == 0 && slurm_client_switches(&site->switches, &site->switch_count, &unknown) < 0)
         log_info("the tree of switches is not known: %s", unknown.text);
-    deadline_leave_slurm();
+    deadline_leave();
     return rc;
 }
 
@@ -69,7 +69,7 @@ int topology_site_reload(struct topology_site *site, struct error *err)
     deadline_start();
     deadline_enter_slurm();
     int rc = slurm_client_nodes(&site->nodes, &site->node_count, err);
-    deadline_leave_slurm();
+    deadline_leave();
     return rc;
 }
 

@@ -4,12 +4,15 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/files.h"
 
 #define CONF_FILE_MAX (1024 * 1024) /* bytes */
+#define STANDARD_PATH "/etc/slurm/elastic.conf"
 
 /* A variable that is set to something, else NULL. */
 static const char *variable_value(const char *name)
@@ -33,6 +36,17 @@ static char *beside(const char *path, const char *file)
     return name;
 }
 
+char *conf_file_beside(const char *slurm_conf, const char *standard)
+{
+    char *path = beside(slurm_conf, "elastic.conf"), *other;
+
+    if (path == NULL || access(path, F_OK) == 0 || errno != ENOENT || access(standard, F_OK) != 0 ||
+        (other = strdup(standard)) == NULL)
+        return path;
+    free(path);
+    return other;
+}
+
 char *conf_file_path(void)
 {
     const char *own = variable_value("ELASTIC_CONF");
@@ -40,7 +54,7 @@ char *conf_file_path(void)
 
     if (own != NULL)
         return strdup(own);
-    return slurm != NULL ? beside(slurm, "elastic.conf") : strdup("/etc/slurm/elastic.conf");
+    return slurm != NULL ? conf_file_beside(slurm, STANDARD_PATH) : strdup(STANDARD_PATH);
 }
 
 char *conf_file_shapes(const struct conf *conf)
@@ -56,6 +70,17 @@ char *conf_file_shapes(const struct conf *conf)
     return shapes;
 }
 
+static struct conf *with_path(struct conf *conf, const char *path, bool was_read, struct error *err)
+{
+    conf->path = strdup(path);
+    conf->was_read = was_read;
+    if (conf->path != NULL)
+        return conf;
+    conf_destroy(conf);
+    error_set(err, "out of memory");
+    return NULL;
+}
+
 static struct conf *load(const char *path, struct error *err)
 {
     size_t len;
@@ -66,7 +91,7 @@ static struct conf *load(const char *path, struct error *err)
     if (text != NULL) {
         conf = conf_parse(path, text, len, err);
         free(text);
-        return conf;
+        return conf != NULL ? with_path(conf, path, true, err) : NULL;
     }
     named = variable_value("ELASTIC_CONF") != NULL && strcmp(path, getenv("ELASTIC_CONF")) == 0;
     /* If a part of the path is no directory, the name is wrong, and the file is not just absent. */
@@ -75,9 +100,10 @@ static struct conf *load(const char *path, struct error *err)
         return NULL;
     }
     conf = conf_create();
-    if (conf == NULL)
-        error_set(err, "out of memory");
-    return conf;
+    if (conf != NULL)
+        return with_path(conf, path, false, err);
+    error_set(err, "out of memory");
+    return NULL;
 }
 
 struct conf *conf_file_load(const char *path, struct error *err)
@@ -94,6 +120,13 @@ struct conf *conf_file_load(const char *path, struct error *err)
     conf = load(path, err);
     free(standard);
     return conf;
+}
+
+const char *conf_file_used(const struct conf *conf, char *buf, size_t size)
+{
+    snprintf(buf, size, "%s%s", conf->was_read ? "" : "none: there is no ",
+             conf->path != NULL ? conf->path : "elastic.conf");
+    return buf;
 }
 
 int policy_file_load(const char *path, struct policy *policy, struct error *err)

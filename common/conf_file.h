@@ -7,17 +7,27 @@
 
 #include "lib/conf.h"
 
-/* The path of elastic.conf: $ELASTIC_CONF, else beside $SLURM_CONF, else /etc/slurm/elastic.conf.
- * An empty variable counts as not set. New string, NULL if out of memory. */
+/* The path of elastic.conf: $ELASTIC_CONF, else conf_file_beside($SLURM_CONF), else
+ * /etc/slurm/elastic.conf. An empty variable counts as not set. New string, NULL if out of
+ * memory. */
 char *conf_file_path(void);
+
+/* The elastic.conf beside slurm_conf; if that does not exist and standard does, standard. In a
+ * configless cluster $SLURM_CONF names slurmd's cache, which holds Slurm's own files only. New
+ * string, NULL if out of memory. */
+char *conf_file_beside(const char *slurm_conf, const char *standard);
 
 /* The path of the shapes file (lib/shapes.h): the one that conf, which may be NULL, names, else
  * elastic-shapes.json beside elastic.conf. New string, NULL if out of memory. */
 char *conf_file_shapes(const struct conf *conf);
 
 /* Read and parse elastic.conf. path NULL: conf_file_path(). A file that does not exist gives the
- * built-in values, unless $ELASTIC_CONF names it. */
+ * built-in values, unless $ELASTIC_CONF names it. conf->path and conf->was_read say which file it
+ * was. */
 struct conf *conf_file_load(const char *path, struct error *err);
+
+/* For people: the path of conf's file, or that there was none. Returns buf. */
+const char *conf_file_used(const struct conf *conf, char *buf, size_t size);
 
 /* Read a policy file over policy (policy_parse_json). Only a regular file of at most
  * POLICY_FILE_MAX bytes is read; anything else is an error that names the file. Returns -1 with

@@ -30,42 +30,6 @@ struct write {
     void *data;
 };
 
-/* ---- candidate ports ------------------------------------------------------------------------- */
-
-/* splitmix64's finalizer: neighbouring job ids shall not have neighbouring ports. */
-static uint64_t mix(uint64_t x)
-{
-    x ^= x >> 30;
-    x *= 0xbf58476d1ce4e5b9u;
-    x ^= x >> 27;
-    x *= 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-/* start + k * stride modulo the number of ports: all different as long as stride and that number
- * have no common divisor. */
-int link_candidate_port(uint32_t job_id, uint32_t restarts, int k, int first, int last)
-{
-    uint64_t count = last > first ? (uint64_t)(last - first) + 1 : 1;
-    uint64_t start = mix(((uint64_t)job_id << 32 | restarts) + 0x9e3779b97f4a7c15u);
-    uint64_t stride = 1 + mix(start) % count;
-
-    while (gcd(stride, count) != 1)
-        stride++;
-    return first + (int)((start % count + (uint64_t)k % count * (stride % count)) % count);
-}
-
 void link_base(char *base, size_t size, uint32_t job_id, uint32_t restarts)
 {
     snprintf(base, size, "%u.%u", job_id, restarts);
@@ -373,7 +337,7 @@ int link_transmit(struct link *link, json_object *msg)
     json_object_put(msg);
     if (frame == NULL) {
         log_error("a message of %zu bytes cannot be sent: out of memory, or more than %u bytes",
-                  len, link->writer.keyed ? FRAME_KEYED_MAX : FRAME_PLAIN_MAX);
+                  len, frame_writer_most(&link->writer));
         return -1;
     }
     return write_frame(link, frame, frame_len);
@@ -487,8 +451,7 @@ int link_start_reading(struct link *link)
 
 void link_opened(struct link *link, const uint8_t key[LINK_KEY_BYTES], uid_t peer_uid)
 {
-    link->writer.keyed = true;
-    memcpy(link->writer.key, key, LINK_KEY_BYTES);
+    frame_writer_set_key(&link->writer, key);
     frame_reader_set_key(link->reader, key);
     link->peer_uid = peer_uid;
     link_enter(link, LINK_OPEN);
@@ -511,7 +474,6 @@ void link_opened(struct link *link, const uint8_t key[LINK_KEY_BYTES], uid_t pee
 struct link *link_adopt(uv_loop_t *loop, int fd, bool first, const struct link_handlers *handlers,
                         void *arg, struct error *err)
 {
-    static const uint8_t no_secret[LINK_KEY_BYTES];
     struct link *link = link_new(loop, handlers, arg);
     int rc = link != NULL ? 0 : UV_ENOMEM;
 
@@ -528,7 +490,7 @@ struct link *link_adopt(uv_loop_t *loop, int fd, bool first, const struct link_h
         return NULL;
     }
     link->writer.direction = first ? FRAME_FROM_LEADER : FRAME_TO_LEADER;
-    link->writer.keyed = true;
+    link->writer.plain_max = FRAME_KEYED_MAX;
     link->reader = frame_reader_create(first ? FRAME_TO_LEADER : FRAME_FROM_LEADER);
     link->buffer = malloc(LINK_READ_BYTES);
     if (link->reader == NULL || link->buffer == NULL || link_start_reading(link) != 0) {
@@ -536,7 +498,7 @@ struct link *link_adopt(uv_loop_t *loop, int fd, bool first, const struct link_h
         link_end(link, "out of memory");
         return NULL;
     }
-    frame_reader_set_key(link->reader, no_secret);
+    frame_reader_set_most(link->reader, FRAME_KEYED_MAX);
     snprintf(link->address, sizeof(link->address), "socket pair");
     link->peer_uid = getuid();
     link->authenticated = link->announced = true;

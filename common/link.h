@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Authenticated connections between agents, leader and selastic: JSON over libuv streams.
+/* Encrypted connections between agents, leader and selastic: JSON over libuv streams.
  *
  * All functions belong to the loop's thread. Callbacks come from the loop, never from inside a
  * function of this file. A link may be closed in any of its callbacks. It is freed after `closed`,
@@ -43,12 +43,15 @@ struct link_server_options {
     const char *munge_socket; /* NULL: default */
     uid_t slurm_user;         /* accepted for control besides the own uid and root */
     int port_first, port_last;
-    bool successor; /* only voters are let in, until link_server_lead() */
+    const char *state_dir; /* of the job; NULL: there is none */
+    bool successor;        /* only voters are let in, until link_server_lead() */
 };
 
 /* Listen on the first free candidate port of the incarnation (all interfaces). handlers.open is
  * called with each authenticated link. A successor takes the last free port, because agents that
- * look for the leader begin with the first. NULL with err when no candidate is free. */
+ * look for the leader begin with the first. When no candidate is free: on any port, which the
+ * leader writes into a file of the state directory. NULL with err when that fails, or there is no
+ * such directory. */
 struct link_server *link_server_create(uv_loop_t *loop, const struct link_server_options *options,
                                        const struct link_handlers *handlers, void *arg,
                                        struct error *err);
@@ -69,6 +72,9 @@ struct link_client_options {
     const char *address; /* host name or numeric address */
     int port;            /* 0: try the candidate ports of the incarnation in turn */
     int port_first, port_last;
+    /* Of the job: its file of the leader's port is looked at after each round of candidates. NULL:
+     * not known. */
+    const char *state_dir;
     int timeout_ms; /* for everything until open. Refused connections are tried again until then */
     bool once;      /* each port and address is tried once only */
 };

@@ -10,6 +10,8 @@
 #include <munge.h>
 #include <sodium.h>
 
+#include "lib/json_get.h"
+
 /* Long enough for clocks that differ a little, short for a credential that serves one handshake. */
 #define CREDENTIAL_SECONDS 60
 #define CREDENTIAL_DEPTH   2
@@ -45,15 +47,22 @@ json_object *json_parse_exact(const char *text, size_t len, int depth)
     return value;
 }
 
-void session_key(const uint8_t client[LINK_KEY_BYTES], const uint8_t leader[LINK_KEY_BYTES],
+void session_key(const struct credential *client, const struct credential *leader,
                  uint8_t key[LINK_KEY_BYTES])
 {
-    uint8_t both[2 * LINK_KEY_BYTES];
+    static const char purpose[] = "slurm-elastic link";
+    crypto_generichash_state state;
 
-    memcpy(both, client, LINK_KEY_BYTES);
-    memcpy(both + LINK_KEY_BYTES, leader, LINK_KEY_BYTES);
-    crypto_generichash(key, LINK_KEY_BYTES, both, sizeof(both), NULL, 0);
-    sodium_memzero(both, sizeof(both));
+    /* Only the last part has no fixed length. */
+    crypto_generichash_init(&state, NULL, 0, LINK_KEY_BYTES);
+    crypto_generichash_update(&state, (const uint8_t *)purpose, sizeof(purpose));
+    crypto_generichash_update(&state, client->key, LINK_KEY_BYTES);
+    crypto_generichash_update(&state, leader->key, LINK_KEY_BYTES);
+    crypto_generichash_update(&state, leader->nonce, LINK_NONCE_BYTES);
+    crypto_generichash_update(&state, client->nonce, LINK_NONCE_BYTES);
+    crypto_generichash_update(&state, (const uint8_t *)client->base, strlen(client->base));
+    crypto_generichash_final(&state, key, LINK_KEY_BYTES);
+    sodium_memzero(&state, sizeof(state));
 }
 
 static int munge_failed(struct error *err, const char *what, munge_ctx_t ctx, munge_err_t code)
@@ -91,6 +100,7 @@ static json_object *payload_new(const struct credential *credential)
     sodium_bin2hex(key, sizeof(key), credential->key, LINK_KEY_BYTES);
     json_object_object_add(payload, "role", json_object_new_string(credential->role));
     json_object_object_add(payload, "base", json_object_new_string(credential->base));
+    json_object_object_add(payload, "port", json_object_new_int(credential->port));
     json_object_object_add(payload, "nonce", json_object_new_string(nonce));
     json_object_object_add(payload, "key", json_object_new_string(key));
     sodium_memzero(key, sizeof(key));
@@ -136,6 +146,7 @@ static const char *payload_string(json_object *payload, const char *name)
 static int payload_check(json_object *payload, struct credential *credential, struct error *err)
 {
     uint8_t nonce[LINK_NONCE_BYTES];
+    int64_t port;
 
     if (!json_object_is_type(payload, json_type_object))
         return error_set(err, "the credential does not hold what a handshake needs");
@@ -143,6 +154,11 @@ static int payload_check(json_object *payload, struct credential *credential, st
         return error_set(err, "the credential is not one of role %s", credential->role);
     if (strcmp(payload_string(payload, "base"), credential->base) != 0)
         return error_set(err, "the credential is for another job than %s", credential->base);
+    if (!json_get_int(payload, "port", 1, 65535, &port) || port != credential->port)
+        return error_set(err,
+                         "the credential is not for port %d: a program in between relays the "
+                         "connection",
+                         credential->port);
     if (hex_to_bytes(payload_string(payload, "nonce"), nonce) != 0 ||
         sodium_memcmp(nonce, credential->nonce, sizeof(nonce)) != 0)
         return error_set(err, "the credential is not for this connection (wrong nonce)");

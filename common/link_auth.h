@@ -2,7 +2,8 @@
 /* The credentials of a link's handshake, made and checked with munge.
  *
  * munge proves who speaks. The nonce proves that the credential is for this receiver and this
- * moment.
+ * moment. The port proves that the client has dialled the leader itself: a program in between
+ * cannot listen on the leader's own port.
  *
  * Both functions talk to munged and may block for seconds when munged does not answer: call them
  * from a worker thread. They share no data, so any number may run at once. */
@@ -24,8 +25,9 @@
 struct credential {
     char role[16];
     char base[24];                   /* incarnation, "12.0" */
+    int port;                        /* the leader's, as the sender knows it */
     uint8_t nonce[LINK_NONCE_BYTES]; /* chosen by the receiver */
-    uint8_t key[LINK_KEY_BYTES];     /* the sender's half of the session key */
+    uint8_t key[LINK_KEY_BYTES];     /* the sender's half of the secret */
 };
 
 /* Make a credential that only the user `reader` can decode. *text is a new string. socket NULL:
@@ -33,13 +35,13 @@ struct credential {
 int credential_make(const char *socket, uid_t reader, const struct credential *credential,
                     char **text, struct error *err);
 
-/* Decode text and compare role, base and nonce with those in credential. credential->key and *uid
- * (the user who made the credential) are filled in. A second decode of the same text fails. */
+/* Decode text and compare role, base, port and nonce with those in credential. credential->key and
+ * *uid (the user who made the credential) are filled in. A second decode of the same text fails. */
 int credential_check(const char *socket, const char *text, struct credential *credential,
                      uid_t *uid, struct error *err);
 
-/* The key of the connection, from the halves of both sides. */
-void session_key(const uint8_t client[LINK_KEY_BYTES], const uint8_t leader[LINK_KEY_BYTES],
+/* The key of the connection, from both halves of the secret, both nonces, and the base. */
+void session_key(const struct credential *client, const struct credential *leader,
                  uint8_t key[LINK_KEY_BYTES]);
 
 /* 64 hexadecimal digits to a nonce or key. -1 for anything else. */

@@ -28,6 +28,14 @@ struct resolve_job {
     struct link *link; /* NULL: the result is not wanted any more */
 };
 
+struct look_job {
+    uv_work_t req;
+    struct link *link; /* NULL: the result is not wanted any more */
+    char *state_dir, base[24];
+    uid_t owner;
+    int port;
+};
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 static uint64_t remaining(const struct link *link)
@@ -57,10 +65,47 @@ static void give_up(struct link *link)
     link_end(link, why);
 }
 
+static void end_round(struct link *link)
+{
+    link->dialer->candidate = 0;
+    link->dialer->looked = false;
+    link->dialer->rounds++;
+    link->dialer->pause = true;
+}
+
+/* After a port without success. The leader's file is looked at once in a round: as soon as another
+ * program has been met at a candidate, or after the last one. */
+static void next_port(struct link *link, bool met)
+{
+    struct dialer *dialer = link->dialer;
+
+    if (dialer->addresses == NULL || dialer->options.port != 0) {
+        end_round(link);
+        return;
+    }
+    dialer->candidate = dialer->candidate == LINK_CANDIDATES ? dialer->resume
+                                                             : dialer->candidate + 1;
+    if (!dialer->looked && (met || dialer->candidate == LINK_CANDIDATES)) {
+        dialer->looked = true;
+        dialer->resume = dialer->candidate;
+        dialer->candidate = LINK_CANDIDATES;
+        dialer->published = 0;
+    } else if (dialer->candidate == LINK_CANDIDATES) {
+        end_round(link);
+    }
+}
+
 void link_client_timer(struct link *link)
 {
     if (link->state == LINK_WAITING) {
         link->dialer->pause = false;
+        link_client_next(link);
+        return;
+    }
+    if (link->state == LINK_LOOKING) {
+        /* The file system hangs. */
+        next_port(link, false);
+        link_enter(link, LINK_WAITING);
         link_client_next(link);
         return;
     }
@@ -90,13 +135,19 @@ void link_client_failed(struct link *link, const char *why)
     if (dialer->address != NULL)
         return;
     dialer->address = dialer->addresses;
-    dialer->candidate++;
-    if (dialer->addresses == NULL || dialer->options.port != 0 ||
-        dialer->candidate == LINK_CANDIDATES) {
-        dialer->candidate = 0;
-        dialer->rounds++;
-        dialer->pause = true;
-    }
+    next_port(link, dialer->severity > SEVERITY_ABSENT);
+}
+
+static int port_of_attempt(const struct dialer *dialer)
+{
+    const struct link_client_options *options = &dialer->options;
+
+    if (options->port != 0)
+        return options->port;
+    if (dialer->candidate == LINK_CANDIDATES)
+        return dialer->published;
+    return link_candidate_port(options->job_id, options->restarts, dialer->candidate,
+                               options->port_first, options->port_last);
 }
 
 /* ---- the handshake --------------------------------------------------------------------------- */
@@ -124,7 +175,7 @@ static void check_accept(struct auth_job *job)
                   job->peer_uid, job->leader_uid);
         return;
     }
-    session_key(job->mine.key, job->theirs.key, job->key);
+    session_key(&job->mine, &job->theirs, job->key);
     job->failed = false;
 }
 
@@ -169,6 +220,7 @@ static struct auth_job *job_create(struct link *link, void (*work)(struct auth_j
     memcpy(job->mine.key, link->key, sizeof(link->key));
     snprintf(job->theirs.role, sizeof(job->theirs.role), "leader");
     memcpy(job->theirs.base, job->mine.base, sizeof(job->mine.base));
+    job->mine.port = job->theirs.port = port_of_attempt(link->dialer);
     memcpy(job->theirs.nonce, link->nonce, sizeof(link->nonce));
     return job;
 }
@@ -283,16 +335,6 @@ static void connected(uv_connect_t *req, int status)
         link_fail(link, "cannot start the handshake");
 }
 
-static int port_of_attempt(const struct dialer *dialer)
-{
-    const struct link_client_options *options = &dialer->options;
-
-    if (options->port != 0)
-        return options->port;
-    return link_candidate_port(options->job_id, options->restarts, dialer->candidate,
-                               options->port_first, options->port_last);
-}
-
 static void attempt(struct link *link)
 {
     struct dialer *dialer = link->dialer;
@@ -364,10 +406,70 @@ static void resolve(struct link *link)
     dialer->resolve = job;
 }
 
+/* ---- the published port ---------------------------------------------------------------------- */
+
+static void look_work(uv_work_t *req)
+{
+    struct look_job *look = req->data;
+
+    look->port = link_port_read(look->state_dir, look->base, look->owner);
+}
+
+static void look_done(uv_work_t *req, int status)
+{
+    struct look_job *look = req->data;
+    struct link *link = look->link;
+    int port = status == 0 ? look->port : 0;
+
+    free(look->state_dir);
+    free(look);
+    if (link == NULL)
+        return;
+    link->dialer->look = NULL;
+    if (link->state != LINK_LOOKING)
+        return;
+    link->dialer->published = port;
+    if (port == 0)
+        next_port(link, false);
+    link_enter(link, LINK_WAITING);
+    link_client_next(link);
+}
+
+/* False: nothing can be looked at now. */
+static bool look(struct link *link)
+{
+    struct dialer *dialer = link->dialer;
+    struct look_job *look;
+
+    if (dialer->options.state_dir == NULL || dialer->look != NULL ||
+        (look = calloc(1, sizeof(*look))) == NULL)
+        return false;
+    link_base(look->base, sizeof(look->base), dialer->options.job_id, dialer->options.restarts);
+    look->owner = dialer->options.leader_uid;
+    look->state_dir = strdup(dialer->options.state_dir);
+    look->req.data = look;
+    if (look->state_dir == NULL ||
+        uv_queue_work(link->loop, &look->req, look_work, look_done) != 0) {
+        free(look->state_dir);
+        free(look);
+        return false;
+    }
+    look->link = link;
+    dialer->look = look;
+    link_enter(link, LINK_LOOKING);
+    set_patience(link, SILENCE_MS);
+    return true;
+}
+
 void link_client_next(struct link *link)
 {
     struct dialer *dialer = link->dialer;
 
+    if (dialer->candidate == LINK_CANDIDATES && dialer->published == 0 && remaining(link) > 0) {
+        if (look(link))
+            return;
+        next_port(link, false);
+    }
     if (remaining(link) == 0) {
         give_up(link);
     } else if (dialer->pause && dialer->options.once) {
@@ -395,11 +497,16 @@ void dialer_destroy(struct dialer *dialer)
         dialer->resolve->link = NULL;
         uv_cancel((uv_req_t *)&dialer->resolve->req);
     }
+    if (dialer->look != NULL) {
+        dialer->look->link = NULL;
+        uv_cancel((uv_req_t *)&dialer->look->req);
+    }
     if (dialer->addresses != NULL)
         uv_freeaddrinfo(dialer->addresses);
     free((char *)dialer->options.role);
     free((char *)dialer->options.address);
     free((char *)dialer->options.munge_socket);
+    free((char *)dialer->options.state_dir);
     free(dialer);
 }
 
@@ -414,7 +521,9 @@ static struct dialer *dialer_create(uv_loop_t *loop, const struct link_client_op
     dialer->options.address = strdup(options->address);
     dialer->options.munge_socket = options->munge_socket != NULL ? strdup(options->munge_socket)
                                                                  : NULL;
+    dialer->options.state_dir = options->state_dir != NULL ? strdup(options->state_dir) : NULL;
     if (dialer->options.role == NULL || dialer->options.address == NULL ||
+        (options->state_dir != NULL && dialer->options.state_dir == NULL) ||
         (options->munge_socket != NULL && dialer->options.munge_socket == NULL)) {
         dialer_destroy(dialer);
         return NULL;

@@ -11,7 +11,7 @@
 #include "common/link_auth.h"
 #include "lib/frame.h"
 
-#define LINK_VERSION      1
+#define LINK_VERSION      2
 #define LINK_HANDSHAKE_MS 5000
 #define LINK_LINGER_MS    1000
 #define LINK_READ_BYTES   65536
@@ -22,6 +22,7 @@
 enum link_state {
     LINK_WAITING,   /* client: nothing under way at the moment */
     LINK_RESOLVING, /* client: address is being looked up */
+    LINK_LOOKING,   /* client: the file of the leader's port is being read */
     LINK_CONNECTING,
     LINK_CHALLENGE, /* client: hello is sent */
     LINK_ACCEPT,    /* client: proof is sent */
@@ -59,11 +60,16 @@ struct dialer {
     struct link_client_options options; /* strings are copies */
     struct addrinfo *addresses;
     struct addrinfo *address; /* of the present attempt */
-    int candidate;            /* the port of the present attempt */
-    int rounds;               /* how often all have been tried */
-    bool pause;               /* before the next attempt */
-    uint64_t deadline;        /* of the loop's clock, ms */
+    /* The port of the present attempt. LINK_CANDIDATES: the one that the leader has published. */
+    int candidate;
+    int published;     /* 0: not read yet */
+    bool looked;       /* in this round */
+    int resume;        /* the candidate after the published port */
+    int rounds;        /* how often all have been tried */
+    bool pause;        /* before the next attempt */
+    uint64_t deadline; /* of the loop's clock, ms */
     struct resolve_job *resolve;
+    struct look_job *look; /* in a thread */
     uv_connect_t connect;
     int severity; /* of the failure that comes: the failure that tells most is reported */
     int worst;    /* severity of the text in `failure` */
@@ -113,7 +119,9 @@ struct link_server {
     char base[24];
     struct link_handlers handlers;
     void *arg;
+    char *state_dir;
     int fd, port;
+    bool published; /* the port is none of the candidates */
     uv_poll_t poll;
     uv_timer_t pause;
     int handles; /* not yet closed */
@@ -156,6 +164,12 @@ void auth_job_free(struct auth_job *job);
 struct auth_job *auth_job_new(struct link *link, const char *munge_socket,
                               void (*work)(struct auth_job *),
                               void (*done)(struct link *, struct auth_job *));
+
+/* ---- link_port.c ----------------------------------------------------------------------------- */
+/* Both may hang with the file system of state_dir. */
+int link_port_write(const char *state_dir, const char *base, int port, struct error *err);
+/* 0: there is no such file of that user, or no port in it. */
+int link_port_read(const char *state_dir, const char *base, uid_t owner);
 
 /* ---- link_server.c --------------------------------------------------------------------------- */
 void link_server_received(struct link *link, json_object *msg);

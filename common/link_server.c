@@ -54,7 +54,7 @@ static void judge(struct auth_job *job)
     randombytes_buf(job->mine.key, sizeof(job->mine.key));
     if (credential_make(job->munge_socket, job->peer_uid, &job->mine, &job->made, err) != 0)
         return;
-    session_key(job->theirs.key, job->mine.key, job->key);
+    session_key(&job->theirs, &job->mine, job->key);
     job->failed = false;
 }
 
@@ -119,6 +119,7 @@ static void free_if_done(struct link_server *server)
     if (!server->closing || server->handles > 0 || server->links > 0 || server->jobs > 0)
         return;
     free(server->munge_socket);
+    free(server->state_dir);
     free(server);
 }
 
@@ -143,7 +144,9 @@ static void received_hello(struct link *link, json_object *msg)
         hex_to_bytes(link_field(msg, "nonce"), link->peer_nonce) != 0) {
         link_fail(link, "sent an incomplete hello");
     } else if (json_object_get_int(version) != LINK_VERSION) {
-        snprintf(why, sizeof(why), "version %d of the protocol is not known here, only %d",
+        snprintf(why, sizeof(why),
+                 "speaks version %d of the protocol, here it is %d: all nodes need the same "
+                 "release of slurm-elastic",
                  json_object_get_int(version), LINK_VERSION);
         link_server_note(link, why);
         refuse(link, why);
@@ -193,6 +196,7 @@ static void received_proof(struct link *link, json_object *msg)
     memcpy(job->mine.nonce, link->peer_nonce, sizeof(link->peer_nonce));
     memcpy(job->theirs.base, server->base, sizeof(server->base));
     memcpy(job->mine.base, server->base, sizeof(server->base));
+    job->theirs.port = job->mine.port = server->port;
     link_enter(link, LINK_AUTH);
     link->job_queued = true;
     TAILQ_INSERT_TAIL(&server->turns, link, turn);
@@ -445,6 +449,23 @@ static int listen_on(int port)
     return fd;
 }
 
+/* The socket of the server gets a port that the kernel chooses. */
+static int listen_on_any(struct link_server *server, struct error *err)
+{
+    struct sockaddr_storage bound;
+    socklen_t len = sizeof(bound);
+
+    server->fd = listen_on(0);
+    if (server->fd < 0 || getsockname(server->fd, (struct sockaddr *)&bound, &len) != 0)
+        return error_set(err, "no port to listen on: %s", strerror(errno));
+    /* At the same place in both kinds of address. */
+    server->port = ntohs(((struct sockaddr_in *)&bound)->sin_port);
+    server->published = true;
+    if (server->options.successor)
+        return 0; /* the leader tells the others where it listens */
+    return link_port_write(server->state_dir, server->base, server->port, err);
+}
+
 static int listen_on_candidate(struct link_server *server, struct error *err)
 {
     const struct link_server_options *options = &server->options;
@@ -459,6 +480,8 @@ static int listen_on_candidate(struct link_server *server, struct error *err)
             return 0;
         code = errno;
     }
+    if (server->state_dir != NULL)
+        return listen_on_any(server, err);
     return error_set(err,
                      "no port to listen on: all %d candidates of job %s within %d-%d fail, the "
                      "last one (%d): %s",
@@ -470,8 +493,10 @@ static struct link_server *server_free(struct link_server *server)
 {
     if (server != NULL && server->fd >= 0)
         close(server->fd);
-    if (server != NULL)
+    if (server != NULL) {
         free(server->munge_socket);
+        free(server->state_dir);
+    }
     free(server);
     return NULL;
 }
@@ -490,15 +515,16 @@ struct link_server *link_server_create(uv_loop_t *loop, const struct link_server
     server->fd = -1;
     server->loop = loop;
     server->options = *options;
-    server->options.munge_socket = NULL;
+    server->options.munge_socket = server->options.state_dir = NULL;
     server->handlers = *handlers;
     server->arg = arg;
     TAILQ_INIT(&server->pending);
     TAILQ_INIT(&server->open);
     TAILQ_INIT(&server->turns);
     link_base(server->base, sizeof(server->base), options->job_id, options->restarts);
-    if (options->munge_socket != NULL &&
-        (server->munge_socket = strdup(options->munge_socket)) == NULL) {
+    if ((options->munge_socket != NULL &&
+         (server->munge_socket = strdup(options->munge_socket)) == NULL) ||
+        (options->state_dir != NULL && (server->state_dir = strdup(options->state_dir)) == NULL)) {
         error_set(err, "the leader's port: out of memory");
         return server_free(server);
     }
@@ -521,10 +547,53 @@ int link_server_port(const struct link_server *server)
     return server->port;
 }
 
+/* The server may be gone when the thread is done. */
+struct publish_job {
+    uv_work_t req;
+    char *state_dir, base[24];
+    int port;
+    struct error err;
+    bool failed;
+};
+
+static void publish_work(uv_work_t *req)
+{
+    struct publish_job *job = req->data;
+
+    job->failed = link_port_write(job->state_dir, job->base, job->port, &job->err) != 0;
+}
+
+static void publish_done(uv_work_t *req, int status)
+{
+    struct publish_job *job = req->data;
+
+    if (status == 0 && job->failed)
+        log_error("%s", job->err.text);
+    free(job->state_dir);
+    free(job);
+}
+
+static void publish(struct link_server *server)
+{
+    struct publish_job *job = calloc(1, sizeof(*job));
+
+    if (job == NULL || (job->state_dir = strdup(server->state_dir)) == NULL) {
+        free(job);
+        return;
+    }
+    job->req.data = job;
+    job->port = server->port;
+    memcpy(job->base, server->base, sizeof(job->base));
+    if (uv_queue_work(server->loop, &job->req, publish_work, publish_done) != 0)
+        publish_done(&job->req, UV_ECANCELED);
+}
+
 void link_server_lead(struct link_server *server, const struct link_handlers *handlers, void *arg)
 {
     struct link *link;
 
+    if (server->published && server->options.successor)
+        publish(server);
     server->options.successor = false;
     server->handlers = *handlers;
     server->arg = arg;

@@ -13,6 +13,7 @@ common_libelasticcommon_la_SOURCES = \
     common/link_auth.c \
     common/link_auth.h \
     common/link_client.c \
+    common/link_port.c \
     common/link_private.h \
     common/link_server.c \
     common/log.c \

@@ -10,12 +10,13 @@
 
 /* Names of the same files in the two versions of cgroups. */
 struct hierarchy {
-    const char *mount, *limit, *usage, *cache;
+    const char *mount, *limit, *usage, *cache, *events;
 };
 
-static const struct hierarchy v2 = {"", "memory.max", "memory.current", "inactive_file"};
+static const struct hierarchy v2 = {"", "memory.max", "memory.current", "inactive_file",
+                                    "memory.events"};
 static const struct hierarchy v1 = {"/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-                                    "total_inactive_file"};
+                                    "total_inactive_file", "memory.oom_control"};
 
 /* The number that is the whole contents of a file. False when there is none: "max", or no such
  * file. */
@@ -86,40 +87,66 @@ static uint64_t left_along(const char *root, const char *group, const struct hie
     return least;
 }
 
-static uint64_t left_in_groups(const char *root)
+static void note_left(const char *root, const char *group, const struct hierarchy *names,
+                      uint64_t *least)
+{
+    uint64_t left = left_along(root, group, names);
+
+    *least = left < *least ? left : *least;
+}
+
+static void add_kills(const char *root, const char *group, const struct hierarchy *names,
+                      uint64_t *kills)
+{
+    char path[2 * PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/sys/fs/cgroup%s%s/%s", root, names->mount, group,
+             names->events);
+    *kills += read_named(path, "oom_kill");
+}
+
+/* Visits the memory cgroups of this process. */
+static void visit_groups(const char *root, uint64_t *result,
+                         void (*visit)(const char *root, const char *group,
+                                       const struct hierarchy *names, uint64_t *result))
 {
     char path[PATH_MAX], line[PATH_MAX];
-    uint64_t least = UINT64_MAX;
     FILE *file;
 
     snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
     file = fopen(path, "re");
     if (file == NULL)
-        return UINT64_MAX;
+        return;
     /* Lines "0::/group" of version 2, "7:memory:/group" of version 1. */
     while (fgets(line, sizeof(line), file) != NULL) {
         char *group = strstr(line, ":/");
-        uint64_t left = UINT64_MAX;
 
         if (group == NULL)
             continue;
         group[strcspn(group, "\n")] = '\0';
         *group++ = '\0';
         if (strcmp(line, "0:") == 0)
-            left = left_along(root, group, &v2);
+            visit(root, group, &v2, result);
         else if (strstr(line, ":memory") != NULL)
-            left = left_along(root, group, &v1);
-        least = left < least ? left : least;
+            visit(root, group, &v1, result);
     }
     fclose(file);
-    return least;
+}
+
+uint64_t memory_oom_kills(const char *root)
+{
+    uint64_t kills = 0;
+
+    visit_groups(root, &kills, add_kills);
+    return kills;
 }
 
 uint64_t memory_available(const char *root)
 {
     char path[PATH_MAX];
-    uint64_t node, groups = left_in_groups(root);
+    uint64_t node, groups = UINT64_MAX;
 
+    visit_groups(root, &groups, note_left);
     snprintf(path, sizeof(path), "%s/proc/meminfo", root);
     node = read_named(path, "MemAvailable") * 1024;
     return node > 0 && node < groups ? node : groups;

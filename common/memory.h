@@ -11,4 +11,8 @@
  * it. */
 uint64_t memory_available(const char *root);
 
+/* How many processes the kernel has killed in the memory cgroup of this process, since it was out
+ * of memory. 0 also when nothing is known. root: as above. */
+uint64_t memory_oom_kills(const char *root);
+
 #endif

@@ -25,27 +25,40 @@ enum job_state_kind {
     JOB_KIND_ENDED,
 };
 
+/* What a job has asked for beside nodes and CPUs, as far as it concerns its nodes. */
+struct job_request {
+    /* MB. At most one of the two per CPU and per GPU is set; with neither, it is per node, and 0
+     * means all memory of the node, as for sbatch --mem. */
+    uint64_t mem_per_node, mem_per_cpu, mem_per_gpu;
+    uint32_t tmp_disk;      /* MB, 0: none */
+    uint32_t nice;          /* 0: none, or a higher priority */
+    int threads_per_core;   /* 0: not said */
+    int core_spec;          /* reserved cores, -1: not said */
+    const char *sharing;    /* "--exclusive=user" and the like; NULL: not said, or exclusive */
+    const char *gres_flags; /* as for sbatch --gres-flags; NULL: none */
+    char *gres_per_node;    /* as for sbatch --gres; NULL: none. Of a pending job only what was
+                                * asked for by node */
+    char *prefer, *wckey;   /* NULL: none */
+};
+
 struct job_info {
     uint32_t id;
     uint32_t restarts;
     uid_t uid;
     gid_t gid;
     enum job_state_kind state;
-    char state_name[32]; /* Slurm's word: RUNNING, PREEMPTED, … */
-    char reason[64];     /* why pending, Slurm's word */
+    char state_name[32];    /* Slurm's word: RUNNING, PREEMPTED, … */
+    const char *base_state; /* … without flags: CANCELLED, and not COMPLETING */
+    char reason[64];        /* why it is pending; of an extension: why it has ended. Slurm's word */
     char *name, *partition, *qos, *account, *reservation, *features, *comment, *admin_comment,
         *cluster;
     char *nodes; /* hostlist expression, NULL when none */
     char *excluded;
     char *batch_host;
-    /* What each node has, as for sbatch --gres; NULL: none. Of a pending job only what was asked
-     * for by node. */
-    char *gres_per_node;
+    struct job_request request;
     char *work_dir;
     int num_nodes;
-    int cpus_per_node;     /* allocated or requested */
-    uint64_t mem_per_node; /* MB, 0: not specified */
-    uint64_t mem_per_cpu;  /* MB, 0: not specified */
+    int cpus_per_node; /* allocated or requested */
     bool exclusive;
     time_t submit, start, end; /* end: expected or real */
     time_t preempt_time;       /* 0: not being preempted */
@@ -62,6 +75,10 @@ int slurm_client_job(uint32_t job_id, struct job_info **info, struct error *err)
 /* Ask for all jobs of a user (uid (uid_t)-1: of all users). The array is freed by
  * job_info_free_list. */
 int slurm_client_jobs(uid_t uid, struct job_info **list, int *count, struct error *err);
+
+/* The longest time that a job may have in a partition, in minutes. UINT32_MAX: there is no limit,
+ * or no such partition. */
+int slurm_client_partition_limit(const char *partition, uint32_t *minutes, struct error *err);
 
 /* Expand a hostlist expression into a NULL-terminated array of new strings, to be freed with the
  * array. The array is empty if the expression is none. NULL: out of memory. Never blocks. */

@@ -32,7 +32,7 @@ static enum job_state_kind state_kind(uint32_t state)
 }
 
 /* slurm.h has no function for it, and the numbers are part of the protocol: they do not change. */
-static const char *state_name(uint32_t state)
+static const char *base_state(uint32_t state)
 {
     static const char *const names[] = {
         [JOB_PENDING] = "PENDING",     [JOB_RUNNING] = "RUNNING",     [JOB_SUSPENDED] = "SUSPENDED",
@@ -42,15 +42,20 @@ static const char *state_name(uint32_t state)
     };
     uint32_t base = state & JOB_STATE_BASE;
 
+    return base < sizeof(names) / sizeof(names[0]) ? names[base] : "UNKNOWN";
+}
+
+static const char *state_name(uint32_t state)
+{
     if (state & JOB_COMPLETING)
         return "COMPLETING";
     if (state & JOB_CONFIGURING)
         return "CONFIGURING";
-    return base < sizeof(names) / sizeof(names[0]) ? names[base] : "UNKNOWN";
+    return base_state(state);
 }
 
-/* Slurm's word for why a job waits. The only public function that knows the words prints the
- * whole job, and takes the flags off its memory fields as it does so. */
+/* Slurm's word for why a job waits, or has ended. The only public function that knows the words
+ * prints the whole job, and takes the flags off its memory fields as it does so. */
 static void fill_reason(struct job_info *info, slurm_job_info_t *job)
 {
     char *text = NULL, *begin;
@@ -136,6 +141,56 @@ static char *gres_per_node(const slurm_job_info_t *job, int nodes)
     return NULL;
 }
 
+/* The memory of each GPU in a list such as "gres:gpu:700", 0 if there is none. Slurm has no other
+ * memory by TRES. */
+static uint64_t memory_per_gpu(const char *tres)
+{
+    const char *colon = tres != NULL ? strrchr(tres, ':') : NULL;
+
+    return colon != NULL ? strtoull(colon + 1, NULL, 10) : 0;
+}
+
+static const char *sharing(uint16_t shared)
+{
+    switch (shared) {
+    case JOB_SHARED_OK:
+        return "--oversubscribe";
+    case JOB_SHARED_USER:
+        return "--exclusive=user";
+    case JOB_SHARED_MCS:
+        return "--exclusive=mcs";
+    default:
+        return NULL;
+    }
+}
+
+static void fill_request(struct job_request *request, const slurm_job_info_t *job, int nodes)
+{
+    if ((request->mem_per_gpu = memory_per_gpu(job->mem_per_tres)) == 0) {
+        if (job->pn_min_memory & MEM_PER_CPU)
+            request->mem_per_cpu = job->pn_min_memory & ~(uint64_t)MEM_PER_CPU;
+        else if (job->pn_min_memory != NO_VAL64)
+            request->mem_per_node = job->pn_min_memory;
+    }
+    request->tmp_disk = job->pn_min_tmp_disk != NO_VAL ? job->pn_min_tmp_disk : 0;
+    request->nice = job->nice != NO_VAL && job->nice > NICE_OFFSET ? job->nice - NICE_OFFSET : 0;
+    if (job->threads_per_core != NO_VAL16 && job->threads_per_core != INFINITE16)
+        request->threads_per_core = job->threads_per_core;
+    request->core_spec = job->core_spec == NO_VAL16 || (job->core_spec & CORE_SPEC_THREAD)
+                             ? -1
+                             : job->core_spec;
+    request->sharing = sharing(job->shared);
+    if (job->bitflags & GRES_ENFORCE_BIND)
+        request->gres_flags = "enforce-binding";
+    else if (job->bitflags & GRES_DISABLE_BIND)
+        request->gres_flags = "disable-binding";
+    request->gres_per_node = gres_per_node(job, nodes);
+    request->prefer = slurm_client_copy(job->prefer);
+    /* A star marks the user's default, which the extension gets as well. */
+    if (job->wckey != NULL && job->wckey[0] != '*')
+        request->wckey = slurm_client_copy(job->wckey);
+}
+
 static void fill_resources(struct job_info *info, const slurm_job_info_t *job)
 {
     int nodes = job->num_nodes > 0 ? (int)job->num_nodes : 1;
@@ -144,12 +199,8 @@ static void fill_resources(struct job_info *info, const slurm_job_info_t *job)
     info->cpus_per_node = ((int)job->num_cpus + nodes - 1) / nodes;
     if (job->pn_min_cpus > info->cpus_per_node)
         info->cpus_per_node = job->pn_min_cpus;
-    if (job->pn_min_memory & MEM_PER_CPU)
-        info->mem_per_cpu = job->pn_min_memory & ~(uint64_t)MEM_PER_CPU;
-    else
-        info->mem_per_node = job->pn_min_memory;
     info->exclusive = job->shared == JOB_SHARED_NONE;
-    info->gres_per_node = gres_per_node(job, nodes);
+    fill_request(&info->request, job, nodes);
 }
 
 static void fill_job(struct job_info *info, slurm_job_info_t *job)
@@ -160,6 +211,7 @@ static void fill_job(struct job_info *info, slurm_job_info_t *job)
     info->gid = job->group_id;
     info->state = state_kind(job->job_state);
     snprintf(info->state_name, sizeof(info->state_name), "%s", state_name(job->job_state));
+    info->base_state = base_state(job->job_state);
     info->name = slurm_client_copy(job->name);
     info->partition = slurm_client_copy(job->partition);
     info->qos = slurm_client_copy(job->qos);
@@ -181,7 +233,9 @@ static void fill_job(struct job_info *info, slurm_job_info_t *job)
     info->time_limit = job->time_limit == INFINITE || job->time_limit == NO_VAL ? UINT32_MAX
                                                                                 : job->time_limit;
     info->time_min = job->time_min == INFINITE || job->time_min == NO_VAL ? 0 : job->time_min;
-    if (info->state == JOB_KIND_PENDING)
+    if (info->state == JOB_KIND_PENDING ||
+        (info->state >= JOB_KIND_ENDING && info->comment != NULL &&
+         strncmp(info->comment, "elastic-extension-of=", 21) == 0))
         fill_reason(info, job); /* last: printing changes the record */
 }
 
@@ -199,7 +253,9 @@ static void clear_job(struct job_info *info)
     free(info->nodes);
     free(info->excluded);
     free(info->batch_host);
-    free(info->gres_per_node);
+    free(info->request.gres_per_node);
+    free(info->request.prefer);
+    free(info->request.wckey);
     free(info->work_dir);
 }
 

@@ -144,6 +144,25 @@ static int load_idle(const char *name, bool planned, struct error *err)
     return count;
 }
 
+int slurm_client_partition_limit(const char *partition, uint32_t *minutes, struct error *err)
+{
+    partition_info_msg_t *msg = NULL;
+    int rc = 0;
+
+    *minutes = UINT32_MAX;
+    slurm_client_enter();
+    if (slurm_load_partitions(0, &msg, QUERY_FLAGS) != SLURM_SUCCESS)
+        rc = slurm_client_failed(err, "list the partitions");
+    for (uint32_t i = 0; rc == 0 && i < msg->record_count; i++)
+        if (strcmp(msg->partition_array[i].name, partition) == 0 &&
+            msg->partition_array[i].max_time != INFINITE &&
+            msg->partition_array[i].max_time != NO_VAL)
+            *minutes = msg->partition_array[i].max_time;
+    slurm_free_partition_info_msg(msg);
+    slurm_client_leave();
+    return rc;
+}
+
 int slurm_client_idle_nodes(const char *partition, bool planned, struct error *err)
 {
     int count;

@@ -82,9 +82,9 @@ static enum answer find(struct question *question, match matches, void *arg)
     return answer;
 }
 
-/* Lines "  0: LOCAL:PORT REMOTE:PORT STATE QUEUES TIMER RETRANSMITS UID …". An IPv4 address is
- * written as the machine stores it. Of a longer address the last eight hexadecimal digits are
- * taken. */
+/* Lines "  0: LOCAL:PORT REMOTE:PORT STATE QUEUES TIMER RETRANSMITS UID TIMEOUT INODE …". An IPv4
+ * address is written as the machine stores it. Of a longer address the last eight hexadecimal
+ * digits are taken. */
 static bool find_in_table(const char *table, match matches, void *arg)
 {
     FILE *file = fopen(table, "re");
@@ -94,18 +94,19 @@ static bool find_in_table(const char *table, match matches, void *arg)
     if (file == NULL)
         return false;
     while (!found && fgets(line, sizeof(line), file) != NULL) {
-        unsigned source, source_port, peer, peer_port, state, uid;
+        unsigned source, source_port, peer, peer_port, state, uid, inode;
         char source_text[33], peer_text[33];
         struct inet_diag_msg socket = {0};
 
-        if (sscanf(line, " %*u: %32[0-9A-Fa-f]:%x %32[0-9A-Fa-f]:%x %x %*s %*s %*s %u", source_text,
-                   &source_port, peer_text, &peer_port, &state, &uid) != 6 ||
+        if (sscanf(line, " %*u: %32[0-9A-Fa-f]:%x %32[0-9A-Fa-f]:%x %x %*s %*s %*s %u %*s %u",
+                   source_text, &source_port, peer_text, &peer_port, &state, &uid, &inode) != 7 ||
             strlen(source_text) < 8 || strlen(peer_text) < 8 ||
             sscanf(source_text + strlen(source_text) - 8, "%x", &source) != 1 ||
             sscanf(peer_text + strlen(peer_text) - 8, "%x", &peer) != 1)
             continue;
         socket.idiag_state = (uint8_t)state;
         socket.idiag_uid = uid;
+        socket.idiag_inode = inode;
         socket.id.idiag_sport = htons((uint16_t)source_port);
         socket.id.idiag_dport = htons((uint16_t)peer_port);
         socket.id.idiag_src[0] = source;
@@ -116,28 +117,42 @@ static bool find_in_table(const char *table, match matches, void *arg)
     return found;
 }
 
-static bool listens_on(const struct inet_diag_msg *socket, void *arg)
-{
-    const in_port_t *port = arg;
+struct listening {
+    in_port_t port;
+    bool ours;
+};
 
-    return socket->idiag_state == TCP_LISTEN && socket->id.idiag_sport == *port;
+/* Found is a stranger: the search ends there. */
+static bool stranger_listens(const struct inet_diag_msg *socket, void *arg)
+{
+    struct listening *wanted = arg;
+
+    if (socket->idiag_state != TCP_LISTEN || socket->id.idiag_sport != wanted->port)
+        return false;
+    if (socket->idiag_inode == 0 || socket->idiag_uid != getuid())
+        return true;
+    wanted->ours = true;
+    return false;
 }
 
-static bool listens(uint8_t family, const char *table, in_port_t port)
+static bool find_stranger(uint8_t family, const char *table, struct listening *wanted)
 {
     struct question question = {.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
                                 .request.sdiag_family = family,
                                 .request.idiag_states = 1U << TCP_LISTEN};
-    enum answer answer = find(&question, listens_on, &port);
+    enum answer answer = find(&question, stranger_listens, wanted);
 
-    return answer == CANNOT ? find_in_table(table, listens_on, &port) : answer == FOUND;
+    return answer == CANNOT ? find_in_table(table, stranger_listens, wanted) : answer == FOUND;
 }
 
-bool tcp_listens(int port)
+enum tcp_listener tcp_listener(int port)
 {
-    in_port_t wanted = htons((uint16_t)port);
+    struct listening wanted = {.port = htons((uint16_t)port)};
 
-    return listens(AF_INET, "/proc/net/tcp", wanted) || listens(AF_INET6, "/proc/net/tcp6", wanted);
+    if (find_stranger(AF_INET, "/proc/net/tcp", &wanted) ||
+        find_stranger(AF_INET6, "/proc/net/tcp6", &wanted))
+        return TCP_STRANGER;
+    return wanted.ours ? TCP_OURS : TCP_NOBODY;
 }
 
 struct end {
@@ -146,12 +161,13 @@ struct end {
 };
 
 /* Where there is no such connection, the kernel may answer with the socket that listens at its
- * address. */
+ * address. A socket that no process has any more has no inode, and its user is told as 0. */
 static bool is_end(const struct inet_diag_msg *socket, void *arg)
 {
     struct end *end = arg;
 
-    if (socket->idiag_state == TCP_LISTEN || socket->id.idiag_sport != end->id.idiag_sport ||
+    if (socket->idiag_state == TCP_LISTEN || socket->idiag_inode == 0 ||
+        socket->id.idiag_sport != end->id.idiag_sport ||
         socket->id.idiag_dport != end->id.idiag_dport ||
         socket->id.idiag_src[0] != end->id.idiag_src[0] ||
         socket->id.idiag_dst[0] != end->id.idiag_dst[0])

@@ -6,11 +6,14 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Does any process listen on that port, at any address? False also if the kernel does not say. */
-bool tcp_listens(int port);
+enum tcp_listener { TCP_NOBODY, TCP_OURS, TCP_STRANGER };
+
+/* Who listens on that port, at any address? TCP_OURS: only processes of this user. TCP_NOBODY also
+ * if the kernel does not say. */
+enum tcp_listener tcp_listener(int port);
 
 /* The user of the other end of fd, a connection over IPv4 within this machine. False if that end is
- * gone, or fd is no such connection. */
+ * gone, if its process has closed it, or if fd is no such connection. */
 bool tcp_peer_uid(int fd, uid_t *uid);
 
 #endif

@@ -29,6 +29,7 @@ EXTRA_DIST += \
     doc/internals/testbed.md \
     doc/run/demo.svg \
     doc/run/history.jsonl \
+    doc/user/containers.md \
     doc/user/mpi.md \
     doc/user/script.md \
     doc/user/tutorial.md \

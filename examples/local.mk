@@ -1,6 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # examples/: what users start from; each is a directory with a README.
+containerdir = $(examplesdir)/container
+dist_container_DATA = \
+    examples/container/README.md \
+    examples/container/train.py
+dist_container_SCRIPTS = \
+    examples/container/apptainer.sh \
+    examples/container/bubblewrap.sh \
+    examples/container/job.sh
+
 digitsdir = $(examplesdir)/digits
 dist_digits_DATA = \
     examples/digits/README.md \

@@ -216,9 +216,10 @@ static void multiply_tasks(const struct admission_request *request, int nodes,
         changes->min_cpus = request->min_cpus * nodes;
 }
 
-static int set_base(const struct admission_request *request, const struct sizes *sizes,
+static int set_base(const struct admission_request *request, const struct policy *policy,
                     struct admission_changes *changes, struct error *err)
 {
+    const struct sizes *sizes = &policy->sizes;
     char text[SIZES_TEXT_MAX];
 
     if ((!request->admin_comment || request->admin_comment[0] == '\0') &&
@@ -230,7 +231,8 @@ static int set_base(const struct admission_request *request, const struct sizes 
     changes->min_nodes = changes->max_nodes = sizes->min;
     multiply_tasks(request, sizes->min, changes);
     changes->kill_on_node_fail = 0;
-    if (request->requeue == ADMISSION_UNSET)
+    /* Otherwise JobRequeue of slurm.conf holds. */
+    if (request->requeue == ADMISSION_UNSET && policy->requeue > 0)
         changes->requeue = 1;
     return 0;
 }
@@ -246,7 +248,7 @@ static int decide_base(const struct conf *conf, const struct admission_request *
     changes->refusal = ADMISSION_REFUSE_NODES;
     if (check_base_nodes(request, &policy->sizes, err) < 0)
         return -1;
-    return set_base(request, &policy->sizes, changes, err);
+    return set_base(request, policy, changes, err);
 }
 
 int admission_base(const struct conf *conf, const struct admission_request *request,
@@ -281,6 +283,20 @@ uint32_t admission_marked_base(const char *comment)
     return (uint32_t)number;
 }
 
+enum admission_role admission_role_of_job(const struct admission_env *env, const char *comment)
+{
+    enum admission_role role = admission_role(env);
+
+    return role == ADMISSION_RIGID && admission_is_marked(comment) ? ADMISSION_EXTENSION : role;
+}
+
+uint32_t admission_merged_into(const char *dependency)
+{
+    const char *id = dependency ? strcasestr(dependency, "expand:") : NULL;
+
+    return id ? (uint32_t)strtoul(id + strlen("expand:"), NULL, 10) : 0;
+}
+
 /* Does the extension name its base by the option? If not, its comment names the base. */
 static bool by_option(const struct admission_request *request)
 {
@@ -310,10 +326,10 @@ static int check_base_job(const struct admission_request *request, const struct 
                          "job %u belongs to another user; name a running elastic job of your own",
                          base->id);
     }
-    if (admission_role(&base->env) == ADMISSION_EXTENSION)
+    if (base->role == ADMISSION_EXTENSION)
         return error_set(err, "job %u is itself an extension, of job %u; name that one", base->id,
-                         admission_base_of(&base->env));
-    if (admission_role(&base->env) != ADMISSION_BASE && by_option(request))
+                         base->extends);
+    if (base->role != ADMISSION_BASE && by_option(request))
         return error_set(err, "job %u is not elastic; it was submitted without --elastic",
                          base->id);
     if (base->pending)
@@ -338,14 +354,15 @@ static int check_marker(const struct admission_request *request, const struct ad
                      error_value(request->comment ? request->comment : "").text, marker);
 }
 
-/* Slurm counts a lost node of the base until it takes the node for down. The leader of the base
- * knows earlier. A wrong number harms nobody else: MAX is the user's own limit. */
+/* Slurm counts a lost node of the base for as long as the base has it. The leader of the base tells
+ * which nodes it cannot use. It is believed for nodes that Slurm itself has as out of service. */
 static int base_nodes(const struct admission_request *request, const struct admission_job *base)
 {
-    return request->base_left != ADMISSION_UNSET && request->base_left >= 0 &&
-                   request->base_left < base->node_count
-               ? request->base_left
-               : base->node_count;
+    int least = base->lost < base->node_count ? base->node_count - base->lost : 0;
+
+    if (request->base_left == ADMISSION_UNSET || request->base_left >= base->node_count)
+        return base->node_count;
+    return request->base_left > least ? request->base_left : least;
 }
 
 static int check_size(const struct admission_request *request, const struct admission_job *base,
@@ -360,13 +377,12 @@ static int check_size(const struct admission_request *request, const struct admi
                          high);
     if (admission_sizes(&base->env, &sizes, err) < 0)
         return error_prefix(err, "job %u", base->id);
-    if (base_nodes(request, base) + siblings->node_count + *nodes > sizes.max)
+    if (siblings->node_count + base_nodes(request, base) + *nodes > sizes.max)
         return error_set(err,
                          "%d more nodes are too many; job %u has %d, its extensions have or wait "
-                         "for %d, and its "
-                         "MAX is %d",
-                         *nodes, base->id, base_nodes(request, base), siblings->node_count,
-                         sizes.max);
+                         "for %lld, and its MAX is %d",
+                         *nodes, base->id, base_nodes(request, base),
+                         (long long)siblings->node_count, sizes.max);
     return 0;
 }
 
@@ -498,7 +514,7 @@ static int decide_extension(const struct conf *conf, const struct admission_requ
     if (check_base_job(request, base, changes, err) < 0)
         return name_option(request, base, err);
     /* elasticrun --elastic in a job that was not submitted as elastic: only its leader has MAX. */
-    if (admission_role(&base->env) != ADMISSION_BASE)
+    if (base->role != ADMISSION_BASE)
         return 0;
     changes->refusal = ADMISSION_REFUSE_NODES;
     if (check_size(request, base, siblings, &nodes, err) < 0)
@@ -530,19 +546,54 @@ int admission_extension(const struct conf *conf, const struct admission_request 
     return rc;
 }
 
+void admission_shorten(const struct admission_request *request, int most,
+                       struct admission_changes *changes)
+{
+    int limit = changes->time_limit != ADMISSION_UNSET ? changes->time_limit : request->time_limit;
+    int least = changes->time_min != ADMISSION_UNSET ? changes->time_min : request->time_min;
+
+    if (most == ADMISSION_UNLIMITED || (limit != ADMISSION_UNSET && limit <= most))
+        return;
+    changes->time_limit = most;
+    if (least > most)
+        changes->time_min = most;
+}
+
 /* ---- updates --------------------------------------------------------------------------------- */
+
+static bool differs(int nodes, int min)
+{
+    return nodes != ADMISSION_UNSET && nodes != min;
+}
+
+/* Each of the numbers counts for itself: Slurm takes them all. A base that waits may name some of
+ * its nodes, one that runs would keep no others. */
+static bool resizes(const struct admission_update *update)
+{
+    if (update->role == ADMISSION_EXTENSION)
+        return update->min_nodes != ADMISSION_UNSET || update->max_nodes != ADMISSION_UNSET ||
+               update->listed != ADMISSION_UNSET;
+    return differs(update->min_nodes, update->min) || differs(update->max_nodes, update->min) ||
+           (update->pending ? update->listed > update->min : differs(update->listed, update->min));
+}
 
 int admission_update(const struct admission_update *update, struct error *err)
 {
+    if (update->merges)
+        return error_set(err,
+                         "no other job can be merged into an elastic job; use selastic resize");
     if (update->role == ADMISSION_EXTENSION) {
-        if (update->nodes != ADMISSION_UNSET || update->placement || update->comment)
+        if (resizes(update) || update->placement || update->comment)
             return error_set(
                 err, "the nodes, partition, QOS, constraint and comment of an extension cannot be "
                      "changed; use selastic resize on its base job");
         return 0;
     }
-    if (update->role == ADMISSION_BASE && update->nodes != ADMISSION_UNSET &&
-        update->nodes != update->min)
+    /* MAX is checked when an extension is submitted. */
+    if (admission_is_marked(update->comment))
+        return error_set(err, "a job becomes an extension only when it is submitted; choose "
+                              "another comment");
+    if (update->role == ADMISSION_BASE && resizes(update))
         return error_set(
             err,
             "the base of an elastic job keeps its MIN of %d nodes; use selastic resize, which "

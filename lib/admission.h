@@ -47,6 +47,13 @@ uint32_t admission_base_of(const struct admission_env *env);
 bool admission_is_marked(const char *comment);
 uint32_t admission_marked_base(const char *comment);
 
+/* What a job is, by its options and its comment. */
+enum admission_role admission_role_of_job(const struct admission_env *env, const char *comment);
+
+/* The job that a job with this --dependency would be merged into, which gives that job more nodes;
+ * 0: none. */
+uint32_t admission_merged_into(const char *dependency);
+
 /* The sizes that an elastic job was submitted with. */
 int admission_sizes(const struct admission_env *env, struct sizes *sizes, struct error *err);
 
@@ -64,8 +71,8 @@ struct admission_request {
     /* Minutes, ADMISSION_UNSET or ADMISSION_UNLIMITED. */
     int time_limit;
     int time_min;
-    /* Of an extension: nodes that its base job still works on. ADMISSION_UNSET: all nodes that
-     * Slurm counts. */
+    /* Of an extension: nodes that its base job still works on, as the user says. ADMISSION_UNSET:
+     * all nodes that Slurm counts. */
     int base_left;
     const char *comment, *admin_comment, *excluded;
     /* The most nodes that any of its partitions lets a job have; ADMISSION_UNSET: not known. */
@@ -78,9 +85,14 @@ struct admission_request {
 struct admission_job {
     uint32_t id, restarts, uid;
     bool known, running, pending;
+    enum admission_role role;
+    /* Of an extension: its base. */
+    uint32_t extends;
     struct admission_env env;
     const char *name, *nodes, *features;
     int node_count;
+    /* Of these nodes, the number that Slurm itself has as down, drained or not responding. */
+    int lost;
     /* --exclusive. */
     bool whole_nodes;
     /* ADMISSION_UNLIMITED: no time limit. */
@@ -90,7 +102,7 @@ struct admission_job {
 /* The extensions of that job that are pending, or that run. One that is about to leave does not
  * count: by preemption, or because its time runs out. */
 struct admission_siblings {
-    int node_count;
+    int64_t node_count;
     /* Nodes of the extensions that run. NULL: none. */
     const char *nodes;
 };
@@ -133,21 +145,30 @@ int admission_extension(const struct conf *conf, const struct admission_request 
                         const struct admission_job *base, const struct admission_siblings *siblings,
                         struct admission_changes *changes, struct error *err);
 
+/* An extension may run for `most` minutes where it is put (ADMISSION_UNLIMITED: any time): it asks
+ * for no more. Slurm would refuse it, or let it wait for ever. */
+void admission_shorten(const struct admission_request *request, int most,
+                       struct admission_changes *changes);
+
 /* What a user wants to change of an elastic job or an extension. */
 struct admission_update {
     enum admission_role role;
     bool pending;
-    /* The number of nodes that the user asks for. ADMISSION_UNSET: it stays. */
-    int nodes;
+    /* The numbers of nodes that the user asks for: the least, the most, and the length of a list.
+     * ADMISSION_UNSET: it stays. */
+    int min_nodes, max_nodes, listed;
     /* MIN of the base, 0 for an extension. */
     int min;
     /* Partition, QOS or constraint. */
     bool placement;
-    bool comment;
+    /* The new comment. NULL: it stays. */
+    const char *comment;
+    /* The change would give the nodes of this job to an elastic job or an extension. */
+    bool merges;
 };
 
-/* May a user make this change? 0, or -1 with err. Administrators may change anything, so the caller
- * does not ask about them. */
+/* May a user make this change of any job? 0, or -1 with err. Administrators may change anything, so
+ * the caller does not ask about them. */
 int admission_update(const struct admission_update *update, struct error *err);
 
 #endif

@@ -335,6 +335,8 @@ const struct change_member *change_member_at(const struct change *change, int in
 bool change_is_left(const struct change_member *m); /* its notice is not CHANGE_STAYS */
 bool change_stopping(const struct change *change);
 int change_faults(const struct change *change); /* so far */
+/* Since when there is no world because nodes are missing; < 0: there is one, or none has been. */
+double change_stands_since(const struct change *change);
 int change_nodes_before_loss(const struct change *change, double *replace_until);
 /* When the present world began; < 0: there has been none. ready: its workers were executed. */
 double change_since(const struct change *change);

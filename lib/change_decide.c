@@ -89,11 +89,14 @@ static bool is_pressed(const struct change *c)
     return false;
 }
 
-/* Workers that stay train on until newcomers are warm, if without these they would have to be
- * started anew. */
-static bool is_urgent(struct change *c, const struct plan_output *plan)
+/* All workers train on until newcomers are warm, if nobody waits for a node and the world would be
+ * smaller without them, or would have to be started anew. */
+static bool is_urgent(struct change *c, const struct change_fact *fact)
 {
-    return plan->urgent && (is_pressed(c) || !live_possible(c) || next_warm_suffice(c));
+    const struct plan_output *plan = fact->plan;
+
+    return plan->urgent && (is_pressed(c) || fact->time_is_over || !live_possible(c) ||
+                            next_warm_suffice(c, plan->size));
 }
 
 /* Would that world leave out only nodes whose workers have all ended with 0? */
@@ -133,7 +136,7 @@ static bool has_to_wait(struct change *c, const struct change_fact *fact, bool u
 static void change_when_prepared(struct change *c, const struct change_fact *fact)
 {
     const int size = fact->plan->size;
-    bool urgent = is_urgent(c, fact->plan);
+    bool urgent = is_urgent(c, fact);
     double wait;
 
     c->next_size = size; /* which a question about warm members has changed */

@@ -177,8 +177,8 @@ static void enter_newcomers(struct change *c)
 }
 
 /* The prepared world begins with workers that go on in it, and with newcomers. Each of the
- * former is told so by that kind of action, with the step, if not 0, that the workers run to
- * before. */
+ * former is told so by that kind of action, for RUN_TO_NEXT with the step that the workers
+ * run to before. */
 void live_enter(struct change *c, enum change_action_kind kind, uint64_t step, double seconds)
 {
     update_reason(c);
@@ -193,7 +193,7 @@ void live_enter(struct change *c, enum change_action_kind kind, uint64_t step, d
         if (m->next_place >= 0)
             continue;
         begin_departure(c, m);
-        if (step != 0)
+        if (kind == CHANGE_RUN_TO_NEXT)
             m->state = CHANGE_AWAITED;
     }
     enter_newcomers(c);

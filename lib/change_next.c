@@ -85,8 +85,9 @@ bool drops(const struct change_member *m, const int *order, int size)
     return true;
 }
 
-/* Can there be a live world at once, of members that have workers, without some that leave? */
-bool next_warm_suffice(struct change *c)
+/* Can there be a live world of that size at once, of members that have workers, without some that
+ * leave? */
+bool next_warm_suffice(struct change *c, int size)
 {
     const struct change_questions *ask = &c->options->ask;
     struct plan_output plan;
@@ -95,7 +96,8 @@ bool next_warm_suffice(struct change *c)
     if (ask->plan(ask->arg, true, &plan) != 0)
         return false;
     FOR_MEMBERS (c, m)
-        suffice = suffice || (plan.size > 0 && drops(m, plan.order, plan.size));
+        suffice = suffice ||
+                  (plan.size >= size && plan.size > 0 && drops(m, plan.order, plan.size));
     plan_clear(&plan);
     return suffice;
 }

@@ -153,7 +153,7 @@ bool next_is_ready(const struct change *c);
 /* Does nothing on that member's node have to be waited for? */
 bool next_has_ready(const struct change *c, const struct change_member *m);
 bool next_is_done(const struct change *c, double *wait); /* ready, or has it taken too long? */
-bool next_warm_suffice(struct change *c);
+bool next_warm_suffice(struct change *c, int size);
 bool drops(const struct change_member *m, const int *order, int size);
 void next_on_reserved(struct change *c, struct change_member *m, const struct change_fact *fact);
 void next_on_parked(struct change *c, struct change_member *m, const struct change_fact *fact);

@@ -106,6 +106,12 @@ int change_faults(const struct change *c)
     return c->faults;
 }
 
+double change_stands_since(const struct change *c)
+{
+    return c->generation > 0 && is_in_phase(c, PHASE(WAITING) | PHASE(ABORTED)) ? c->phase_since
+                                                                                : -1;
+}
+
 int change_nodes_before_loss(const struct change *c, double *replace_until)
 {
     *replace_until = c->replace.until;

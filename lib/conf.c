@@ -115,6 +115,7 @@ void conf_destroy(struct conf *conf)
         free(conf->pools[i].constraint);
     }
     free(conf->pools);
+    free(conf->path);
     free(conf->state_dir);
     free(conf->snapshot_dir);
     free(conf->munge_socket);

@@ -28,6 +28,9 @@ struct pool {
 };
 
 struct conf {
+    /* The file that was looked for, and whether it was there; NULL: conf_parse has made this. */
+    char *path;
+    bool was_read;
     int max_pending;
     /* 0: no limit. */
     int max_nodes;

@@ -11,8 +11,11 @@
 /* An idle connection of thousands keeps no more than this. */
 #define BUFFER_KEPT 65536u
 
-_Static_assert(FRAME_KEY_BYTES == crypto_auth_hmacsha512256_KEYBYTES, "key of the MAC");
-_Static_assert(FRAME_MAC_BYTES == crypto_auth_hmacsha512256_BYTES, "size of the MAC");
+#define NONCE_BYTES crypto_aead_chacha20poly1305_ietf_NPUBBYTES
+
+_Static_assert(FRAME_KEY_BYTES == crypto_aead_chacha20poly1305_ietf_KEYBYTES, "key of a frame");
+_Static_assert(FRAME_KEY_BYTES == crypto_kdf_KEYBYTES, "key of a connection");
+_Static_assert(FRAME_MAC_BYTES == crypto_aead_chacha20poly1305_ietf_ABYTES, "size of the MAC");
 
 struct frame_reader {
     enum frame_direction direction;
@@ -38,20 +41,16 @@ static uint32_t get_be32(const uint8_t *from)
     return (uint32_t)from[0] << 24 | (uint32_t)from[1] << 16 | (uint32_t)from[2] << 8 | from[3];
 }
 
-static void compute_mac(uint8_t mac[FRAME_MAC_BYTES], const uint8_t key[FRAME_KEY_BYTES],
-                        enum frame_direction direction, uint64_t sequence, const void *payload,
-                        size_t len)
+static void make_nonce(uint8_t nonce[NONCE_BYTES], uint64_t sequence)
 {
-    crypto_auth_hmacsha512256_state state;
-    uint8_t head[9];
+    memset(nonce, 0, NONCE_BYTES);
+    put_be(nonce + NONCE_BYTES - 8, sequence, 8);
+}
 
-    head[0] = (uint8_t)direction;
-    put_be(head + 1, sequence, 8);
-    crypto_auth_hmacsha512256_init(&state, key, FRAME_KEY_BYTES);
-    crypto_auth_hmacsha512256_update(&state, head, sizeof(head));
-    crypto_auth_hmacsha512256_update(&state, payload, len);
-    crypto_auth_hmacsha512256_final(&state, mac);
-    sodium_memzero(&state, sizeof(state));
+static void derive_key(uint8_t key[FRAME_KEY_BYTES], enum frame_direction direction,
+                       const uint8_t connection[FRAME_KEY_BYTES])
+{
+    crypto_kdf_derive_from_key(key, FRAME_KEY_BYTES, direction, "elFrames", connection);
 }
 
 struct frame_reader *frame_reader_create(enum frame_direction direction)
@@ -76,7 +75,7 @@ void frame_reader_destroy(struct frame_reader *reader)
 
 void frame_reader_set_key(struct frame_reader *reader, const uint8_t key[FRAME_KEY_BYTES])
 {
-    memcpy(reader->key, key, FRAME_KEY_BYTES);
+    derive_key(reader->key, reader->direction, key);
     reader->keyed = true;
     reader->sequence = 0;
 }
@@ -164,24 +163,21 @@ int frame_reader_feed(struct frame_reader *reader, const void *data, size_t len,
     return peek_length(reader, &length, err) < 0 ? -1 : 0;
 }
 
-/* Check the MAC of the body of a frame. *body and *length become those of the payload. */
-static int verify(struct frame_reader *reader, uint8_t **body, uint32_t *length, struct error *err)
+/* Decrypt the body of a frame where it is. *length becomes that of the payload. */
+static int decrypt(struct frame_reader *reader, uint8_t *body, uint32_t *length, struct error *err)
 {
-    uint8_t mac[FRAME_MAC_BYTES];
+    uint8_t nonce[NONCE_BYTES];
 
-    if (!reader->keyed)
-        return 0;
+    make_nonce(nonce, reader->sequence);
     *length -= FRAME_MAC_BYTES;
-    compute_mac(mac, reader->key, reader->direction, reader->sequence, *body + FRAME_MAC_BYTES,
-                *length);
-    if (sodium_memcmp(mac, *body, FRAME_MAC_BYTES) != 0) {
+    if (crypto_aead_chacha20poly1305_ietf_decrypt_detached(
+            body, NULL, body, *length, body + *length, NULL, 0, nonce, reader->key) != 0) {
         error_set(err,
                   "frame %llu does not verify: it was changed, repeated, left out, or made with "
                   "another key",
                   (unsigned long long)reader->sequence);
         return fail(reader);
     }
-    *body += FRAME_MAC_BYTES;
     reader->sequence++;
     return 0;
 }
@@ -202,34 +198,55 @@ int frame_reader_next(struct frame_reader *reader, const char **payload, size_t 
         return 0;
     body = reader->buffer + reader->start + HEADER_BYTES;
     reader->start += HEADER_BYTES + length;
-    if (verify(reader, &body, &length, err) < 0)
-        return -1;
-    /* Move the payload one byte to the left, over the frame's own head. The byte behind the frame
-     * belongs to the next frame, and the NUL needs a place. */
-    memmove(body - 1, body, length);
-    body[length - 1] = '\0';
-    *payload = (const char *)(body - 1);
+    if (reader->keyed) {
+        if (decrypt(reader, body, &length, err) < 0)
+            return -1;
+    } else {
+        /* Move the payload one byte to the left, over the frame's own head. The byte behind the
+         * frame belongs to the next frame, and the NUL needs a place. */
+        body--;
+        memmove(body, body + 1, length);
+    }
+    body[length] = '\0'; /* over the MAC, or the payload's last byte before it was moved */
+    *payload = (const char *)body;
     *len = length;
     return 1;
+}
+
+void frame_writer_set_key(struct frame_writer *writer, const uint8_t key[FRAME_KEY_BYTES])
+{
+    derive_key(writer->key, writer->direction, key);
+    writer->keyed = true;
+    writer->sequence = 0;
+}
+
+uint32_t frame_writer_most(const struct frame_writer *writer)
+{
+    if (writer->keyed)
+        return FRAME_KEYED_MAX;
+    return writer->plain_max != 0 ? writer->plain_max : FRAME_PLAIN_MAX;
 }
 
 void *frame_encode(struct frame_writer *writer, const char *payload, size_t len, size_t *out_len)
 {
     size_t overhead = writer->keyed ? FRAME_MAC_BYTES : 0;
-    uint8_t *frame;
+    uint8_t *frame, *body, nonce[NONCE_BYTES];
 
-    if (len == 0 || len > (writer->keyed ? FRAME_KEYED_MAX : FRAME_PLAIN_MAX))
+    if (len == 0 || len > frame_writer_most(writer))
         return NULL;
-    frame = malloc(HEADER_BYTES + overhead + len);
+    frame = malloc(HEADER_BYTES + len + overhead);
     if (frame == NULL)
         return NULL;
-    put_be(frame, overhead + len, HEADER_BYTES);
-    memcpy(frame + HEADER_BYTES + overhead, payload, len);
+    put_be(frame, len + overhead, HEADER_BYTES);
+    body = frame + HEADER_BYTES;
     if (writer->keyed) {
-        compute_mac(frame + HEADER_BYTES, writer->key, writer->direction, writer->sequence, payload,
-                    len);
-        writer->sequence++;
+        make_nonce(nonce, writer->sequence++);
+        crypto_aead_chacha20poly1305_ietf_encrypt_detached(body, body + len, NULL,
+                                                           (const uint8_t *)payload, len, NULL, 0,
+                                                           NULL, nonce, writer->key);
+    } else {
+        memcpy(body, payload, len);
     }
-    *out_len = HEADER_BYTES + overhead + len;
+    *out_len = HEADER_BYTES + len + overhead;
     return frame;
 }

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Frames of the wire protocol: a 4-byte big-endian length, then the payload (plain mode) or a MAC
- * and the payload (keyed mode). Pure: bytes in, bytes out.
+/* Frames of the wire protocol: a 4-byte big-endian length, then the payload (plain mode), or the
+ * encrypted payload and its MAC (keyed mode). Pure: bytes in, bytes out.
  *
  * The length counts all bytes after the length field. So in keyed mode it is the length of the
- * payload plus FRAME_MAC_BYTES. The MAC is HMAC-SHA-512-256: the first 32 bytes of HMAC-SHA-512
- * (RFC 2104), as libsodium's crypto_auth_hmacsha512256 makes it. It covers one direction byte, the
- * sequence number as 8 bytes big-endian, and the payload. No frame is empty. */
+ * payload plus FRAME_MAC_BYTES. It can be read without the key, and is checked against the limits
+ * before anything else.
+ *
+ * A keyed frame is encrypted and authenticated by ChaCha20-Poly1305 (RFC 8439). Its nonce is the
+ * sequence number of the frame: 4 bytes of zero and 8 bytes big-endian. Each direction has a key of
+ * its own, derived from that of the connection: so no nonce comes twice with a key, and a frame
+ * that is sent back to its sender does not verify. No frame is empty. */
 #ifndef ELASTIC_FRAME_H
 #define ELASTIC_FRAME_H
 
@@ -18,7 +22,7 @@
 #define FRAME_PLAIN_MAX 8192u              /* bytes of payload before authentication */
 #define FRAME_KEYED_MAX (4u * 1024 * 1024) /* bytes of payload after authentication */
 #define FRAME_KEY_BYTES 32
-#define FRAME_MAC_BYTES 32
+#define FRAME_MAC_BYTES 16
 
 enum frame_direction { FRAME_TO_LEADER = 0, FRAME_FROM_LEADER = 1 };
 
@@ -29,7 +33,8 @@ struct frame_reader *frame_reader_create(enum frame_direction direction);
 void frame_reader_destroy(struct frame_reader *reader); /* accepts NULL */
 
 /* Switch to keyed mode with sequence number 0, from the next frame on that frame_reader_next has
- * not taken yet. */
+ * not taken yet. key is that of the connection, the same for both directions. It must be new: never
+ * used for another connection. */
 void frame_reader_set_key(struct frame_reader *reader, const uint8_t key[FRAME_KEY_BYTES]);
 
 /* Allow frames of up to `most` bytes of payload in plain mode: for connections that need no
@@ -47,12 +52,20 @@ int frame_reader_feed(struct frame_reader *reader, const void *data, size_t len,
 int frame_reader_next(struct frame_reader *reader, const char **payload, size_t *len,
                       struct error *err);
 
+/* All zero but for direction: in plain mode. */
 struct frame_writer {
     enum frame_direction direction;
+    uint32_t plain_max; /* bytes of payload in plain mode; 0: FRAME_PLAIN_MAX */
     bool keyed;
-    uint8_t key[FRAME_KEY_BYTES];
-    uint64_t sequence; /* of the next frame */
+    uint8_t key[FRAME_KEY_BYTES]; /* of this direction */
+    uint64_t sequence;            /* of the next frame */
 };
+
+/* As frame_reader_set_key. */
+void frame_writer_set_key(struct frame_writer *writer, const uint8_t key[FRAME_KEY_BYTES]);
+
+/* The most bytes of payload that the writer takes. */
+uint32_t frame_writer_most(const struct frame_writer *writer);
 
 /* Encode one payload into a new buffer that the caller frees. NULL: the payload is empty or too
  * long, or memory ran out. In keyed mode the sequence number is counted up. */

@@ -7,6 +7,8 @@ noinst_LTLIBRARIES += lib/libelasticcore.la
 lib_libelasticcore_la_SOURCES = \
     lib/admission.c \
     lib/admission.h \
+    lib/admitted.c \
+    lib/admitted.h \
     lib/change.c \
     lib/change.h \
     lib/change_abort.c \
@@ -21,6 +23,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/change_takeover.c \
     lib/conf.c \
     lib/conf.h \
+    lib/cover.c \
+    lib/cover.h \
     lib/error.c \
     lib/error.h \
     lib/frame.c \
@@ -68,12 +72,16 @@ lib_libelasticcore_la_SOURCES = \
     lib/shapes.h \
     lib/sizes.c \
     lib/sizes.h \
+    lib/slurm_words.c \
+    lib/slurm_words.h \
     lib/snapshot.c \
     lib/snapshot.h \
     lib/store.c \
     lib/store.h \
     lib/succession.c \
     lib/succession.h \
+    lib/tasks.c \
+    lib/tasks.h \
     lib/text.c \
     lib/text.h \
     lib/tree_order.c \

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/cover.h"
 #include "lib/nearest.h"
 
 /* ---- the map --------------------------------------------------------------------------------- */
@@ -430,10 +431,8 @@ int placement_extension(const struct placement_map *map, const struct placement_
 
 /* ---- victims --------------------------------------------------------------------------------- */
 
-#define CELLS_MAX (1 << 20) /* of the table below: a few milliseconds, 8 MiB */
 /* Weight of a base's node: more than all other nodes together. */
-#define BASE_COST  ((int64_t)1 << 32)
-#define IMPOSSIBLE (INT64_MAX / 2)
+#define BASE_COST ((int64_t)1 << 32)
 
 static int compare_numbers(int64_t a, int64_t b)
 {
@@ -445,11 +444,16 @@ struct ranking {
     int64_t top; /* the highest priority of an extension */
 };
 
-/* A base has at least the priority of any extension. Among rigid jobs a base keeps its own
+bool placement_is_spared(const struct placement_candidate *candidate)
+{
+    return candidate->kind == PLACEMENT_BASE && candidate->extended > 0;
+}
+
+/* A spared base has at least the priority of any extension. Among rigid jobs a base keeps its own
  * priority. */
 static int64_t priority_of(const struct ranking *ranking, const struct placement_candidate *at)
 {
-    return at->kind == PLACEMENT_BASE && at->priority < ranking->top ? ranking->top : at->priority;
+    return placement_is_spared(at) && at->priority < ranking->top ? ranking->top : at->priority;
 }
 
 /* The order in which jobs are best preempted. */
@@ -459,7 +463,7 @@ static int compare(const struct ranking *ranking, const struct placement_candida
     int rc = compare_numbers(priority_of(ranking, a), priority_of(ranking, b));
 
     if (rc == 0)
-        rc = (a->kind == PLACEMENT_BASE) - (b->kind == PLACEMENT_BASE);
+        rc = placement_is_spared(a) - placement_is_spared(b);
     if (rc == 0)
         rc = (a->kind != PLACEMENT_EXTENSION) - (b->kind != PLACEMENT_EXTENSION);
     if (rc == 0)
@@ -508,7 +512,7 @@ static int enough(const struct ranking *ranking, const int *order, int count, in
         usable += at->usable;
         if (usable >= need &&
             (next == NULL || priority_of(ranking, next) != priority_of(ranking, at) ||
-             (next->kind == PLACEMENT_BASE) != (at->kind == PLACEMENT_BASE)))
+             placement_is_spared(next) != placement_is_spared(at)))
             return i + 1;
     }
     return 0;
@@ -516,64 +520,22 @@ static int enough(const struct ranking *ranking, const int *order, int count, in
 
 static int64_t cost_of(const struct placement_candidate *candidate)
 {
-    return candidate->nodes * (candidate->kind == PLACEMENT_BASE ? BASE_COST + 1 : 1);
+    return candidate->nodes * (placement_is_spared(candidate) ? BASE_COST + 1 : 1);
 }
 
-/* best[i][need] is the cost of the cheapest set among candidates i, i + 1, … that gives need nodes.
- * Picked are the members of the first such set in the order. */
-static int pick_cheapest(const struct placement_candidate *list, const int *order, int count,
-                         int need, bool *picked)
+/* The cheapest of the first `count` candidates in order. */
+static int pick(const struct placement_candidate *list, const int *order, int count, int need,
+                bool *picked)
 {
-    size_t row = (size_t)need + 1;
-    int64_t *best = calloc(((size_t)count + 1) * row, sizeof(*best));
+    struct cover_item *items = calloc((size_t)count, sizeof(*items));
 
-    if (best == NULL)
+    if (items == NULL)
         return -1;
-    for (int want = 1; want <= need; want++)
-        best[(size_t)count * row + (size_t)want] = IMPOSSIBLE;
-    for (int i = count - 1; i >= 0; i--) {
-        const struct placement_candidate *at = &list[order[i]];
-        const int64_t *rest = &best[((size_t)i + 1) * row];
-
-        for (int want = 1; want <= need; want++) {
-            int left = want > at->usable ? want - at->usable : 0;
-            int64_t with = rest[left] + cost_of(at);
-
-            best[(size_t)i * row + (size_t)want] = with < rest[want] ? with : rest[want];
-        }
-    }
-    for (int i = 0, want = need; i < count && want > 0; i++) {
-        const struct placement_candidate *at = &list[order[i]];
-        int left = want > at->usable ? want - at->usable : 0;
-        const int64_t *rest = &best[((size_t)i + 1) * row];
-
-        /* A job that gives no nodes is never part of the set, even where it costs nothing. */
-        picked[i] = at->usable > 0 &&
-                    rest[left] + cost_of(at) == best[(size_t)i * row + (size_t)want];
-        if (picked[i])
-            want = left;
-    }
-    free(best);
+    for (int i = 0; i < count; i++)
+        items[i] = (struct cover_item){list[order[i]].usable, cost_of(&list[order[i]])};
+    cover_pick(items, count, need, picked);
+    free(items);
     return 0;
-}
-
-/* For lists that are too long: pick in order until there are enough nodes, then drop the picked
- * jobs that are not needed. */
-static void pick_in_order(const struct placement_candidate *list, const int *order, int count,
-                          int need, bool *picked)
-{
-    int excess = -need;
-
-    for (int i = 0; i < count && excess < 0; i++) {
-        picked[i] = list[order[i]].usable > 0;
-        excess += list[order[i]].usable;
-    }
-    for (int i = count - 1; i >= 0; i--) {
-        if (picked[i] && list[order[i]].usable <= excess) {
-            picked[i] = false;
-            excess -= list[order[i]].usable;
-        }
-    }
 }
 
 /* Move the picked jobs to the front. Both parts stay in order. */
@@ -606,10 +568,7 @@ int placement_victims(const struct placement_candidate *list, int count, int nee
         return 0;
     if ((picked = calloc((size_t)count, sizeof(*picked))) == NULL)
         return -1;
-    if (((int64_t)considered + 1) * ((int64_t)need + 1) <= CELLS_MAX)
-        rc = pick_cheapest(list, order, considered, need, picked);
-    else
-        pick_in_order(list, order, considered, need, picked);
+    rc = pick(list, order, considered, need, picked);
     if (rc == 0)
         rc = move_picked(order, count, picked);
     free(picked);

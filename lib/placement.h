@@ -123,19 +123,25 @@ struct placement_candidate {
     int nodes;        /* nodes of the job; all of them leave with it */
     int usable;       /* of these nodes, the number that the request could use */
     int distance;     /* of an extension: distance of its farthest node from its base */
+    int extended;     /* of a base: nodes of its extensions that run; they would leave as well */
 };
+
+/* Is a job spared for as long as others are enough? A base with extensions is, for they would leave
+ * with it. A base without extensions counts as a rigid job: the word elastic alone is no reason to
+ * take the nodes of somebody else. */
+bool placement_is_spared(const struct placement_candidate *candidate);
 
 /* Which jobs are to leave for a request that lacks `need` nodes (> 0).
  *
  * `order` has room for count indices of list. It is filled with all jobs in the order in which they
- * are best preempted: by priority, where a base counts with at least the priority of every
- * extension; bases last of their priority; extensions before rigid jobs; far from their base before
- * near; younger before older; larger job ids first.
+ * are best preempted: by priority, where a spared base counts with at least the priority of every
+ * extension; spared bases last of their priority; extensions before rigid jobs; far from their base
+ * before near; younger before older; larger job ids first.
  *
  * Then the jobs that leave are moved to the front, in that order, and their number is returned.
  * Three rules choose them. No job leaves whose priority is higher than needed. Among the jobs up to
- * that priority no base leaves where other jobs are enough. No set of jobs with fewer nodes in all
- * would do. Of equal sets, the first in the order above is taken.
+ * that priority no spared base leaves where other jobs are enough. No set of jobs with fewer nodes
+ * in all would do. Of equal sets, the first in the order above is taken.
  *
  * 0: all jobs together are not enough. -1: out of memory. */
 int placement_victims(const struct placement_candidate *list, int count, int need, int *order);

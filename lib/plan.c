@@ -6,11 +6,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/cover.h"
 #include "lib/tree_order.h"
 
 static double later(double a, double b)
 {
     return a > b ? a : b;
+}
+
+double plan_pause(const struct plan_setbacks *setbacks, double grow_delay)
+{
+    double pause = later(grow_delay, PLAN_PAUSE), most = later(grow_delay, PLAN_PAUSE_MOST);
+
+    if (setbacks->again == 0)
+        return grow_delay;
+    for (int i = 0; i < setbacks->again && pause < most; i++)
+        pause *= 2;
+    return pause < most ? pause : most;
+}
+
+void plan_setback(struct plan_setbacks *setbacks, double now, double grow_delay, double asked)
+{
+    if (setbacks->last < 0 || now > setbacks->last + plan_pause(setbacks, grow_delay) + PLAN_QUIET)
+        setbacks->again = 0;
+    else if (asked >= setbacks->last) /* and not one of several that are taken back together */
+        setbacks->again++;
+    setbacks->last = now;
 }
 
 /* Remember the earliest moment at which the answer may change by itself. */
@@ -197,41 +218,105 @@ static void keep_going(const struct plan_input *in, struct plan_output *out, int
         out->retained_nodes += all.members - rest.members;
 }
 
-/* Drop extensions so that the job holds no more than its target: waiting extensions first, then the
- * newest. As few nodes as possible are dropped beyond the need; a smaller extension is then asked
- * for. */
+/* Extensions that can be given back, newest first. */
+struct droppable {
+    int count;
+    const struct plan_extension **list;
+    struct cover_item *items;
+    bool *picked;
+};
+
+#define DROP_COST ((int64_t)1 << 20) /* of a node: more than that of any number of extensions */
+
+static int find_droppable(const struct plan_input *in, struct droppable *found)
+{
+    size_t most = (size_t)in->extension_count + 1;
+
+    *found = (struct droppable){.list = calloc(most, sizeof(*found->list)),
+                                .items = calloc(most, sizeof(*found->items)),
+                                .picked = calloc(most, sizeof(*found->picked))};
+    if (found->list == NULL || found->items == NULL || found->picked == NULL)
+        return -1;
+    for (int i = in->extension_count - 1; i >= 0; i--) {
+        const struct plan_extension *ext = &in->extensions[i];
+
+        if (ext->state == PLAN_LEAVING || waiting(ext) || ext->job == 0 || ending(in, ext))
+            continue;
+        found->items[found->count] = (struct cover_item){ext->nodes, ext->nodes * DROP_COST + 1};
+        found->list[found->count++] = ext;
+    }
+    return 0;
+}
+
+static void clear_droppable(struct droppable *found)
+{
+    free(found->list);
+    free(found->items);
+    free(found->picked);
+}
+
+static int count_picked(const struct droppable *found)
+{
+    int nodes = 0;
+
+    for (int i = 0; i < found->count; i++)
+        nodes += found->picked[i] ? found->items[i].gives : 0;
+    return nodes;
+}
+
+/* Give back the picked extensions. One that has to stay for its state is not picked again. Returns
+ * the nodes that go. */
+static int let_picked_go(const struct plan_input *in, struct plan_output *out,
+                         struct droppable *found, int keep)
+{
+    int nodes = 0;
+
+    for (int i = 0; i < found->count; i++) {
+        if (!found->picked[i])
+            continue;
+        if (let_go(in, out, found->list[i], keep))
+            nodes += found->items[i].gives;
+        found->items[i].gives = 0;
+    }
+    return nodes;
+}
+
+/* Drop those that run: as few nodes as possible beyond the need, for then a smaller extension is
+ * asked for; of these sets the one with the fewest extensions, and the newest of equal ones. Where
+ * some have to stay for their state, others go in their place only if they make up for them
+ * exactly. Returns the nodes that are still too many. */
+static int drop_running(const struct plan_input *in, struct plan_output *out, int excess, int keep)
+{
+    struct droppable found;
+    int retained;
+
+    if (find_droppable(in, &found) == 0) {
+        do {
+            retained = out->retained_nodes;
+            if (!cover_pick(found.items, found.count, excess, found.picked) ||
+                (retained > 0 && count_picked(&found) != excess))
+                break;
+            excess -= let_picked_go(in, out, &found, keep);
+        } while (excess > 0 && out->retained_nodes > retained);
+    }
+    clear_droppable(&found);
+    return excess;
+}
+
+/* Drop extensions so that the job holds no more than its target: waiting extensions first. */
 static void drop_excess(const struct plan_input *in, struct plan_output *out, int have, int keep)
 {
     int excess = have - in->target;
-    const struct plan_extension *cover = NULL;
 
-    for (int pass = 0; pass < 2 && excess > 0; pass++) {
-        for (int i = in->extension_count - 1; i >= 0 && excess > 0; i--) {
-            const struct plan_extension *ext = &in->extensions[i];
-
-            if (ext->state == PLAN_LEAVING || waiting(ext) != (pass == 0) || ext->job == 0 ||
-                ending(in, ext))
-                continue;
-            if (pass == 1 && ext->nodes > excess)
-                continue;
-            if (let_go(in, out, ext, keep))
-                excess -= ext->nodes;
-        }
-    }
-    out->retained_nodes = at_most(out->retained_nodes, excess > 0 ? excess : 0);
-    if (excess <= 0 || out->retained_nodes > 0)
-        return;
-    for (int i = 0; i < in->extension_count; i++) {
+    for (int i = in->extension_count - 1; i >= 0 && excess > 0; i--) {
         const struct plan_extension *ext = &in->extensions[i];
 
-        if (ext->state == PLAN_LEAVING || ext->job == 0 || cancelled(out, ext->job) ||
-            ending(in, ext) || ext->nodes < excess)
-            continue;
-        if (cover == NULL || ext->nodes <= cover->nodes)
-            cover = ext;
+        if (waiting(ext) && ext->job != 0 && !ending(in, ext) && let_go(in, out, ext, keep))
+            excess -= ext->nodes;
     }
-    if (cover != NULL)
-        let_go(in, out, cover, keep);
+    if (excess > 0)
+        excess = drop_running(in, out, excess, keep);
+    out->retained_nodes = at_most(out->retained_nodes, excess > 0 ? excess : 0);
 }
 
 /* Nodes that the job has or has asked for, and that it will not lose soon. */
@@ -287,8 +372,56 @@ static bool needs_nodes(const struct plan_input *in, const struct plan_output *o
            (in->base_lost > 0 && sizes_floor(in->sizes, strength_without(in, out, 0).members) == 0);
 }
 
-/* Drop extensions that will not succeed: their agents never come, they ask for more nodes than are
- * free, or they begin later than they are needed. */
+/* Has the job stood still for long because too few nodes are there? Then any node is better than
+ * none. */
+static bool takes_any(const struct plan_input *in, struct plan_output *out)
+{
+    if (in->stands_since < 0 || sizes_floor(in->sizes, strength_without(in, out, 0).members) > 0)
+        return false;
+    if (in->now >= in->stands_since + PLAN_ANYWHERE)
+        return true;
+    wake_at(in, out, in->stands_since + PLAN_ANYWHERE);
+    return false;
+}
+
+/* Nodes without which the job cannot train, if nothing that has been asked for brings so few; else
+ * 0. */
+static int missing_nodes(const struct plan_input *in, const struct plan_output *out)
+{
+    int members = strength_without(in, out, 0).members;
+    int missing = sizes_next(in->sizes, members) - members;
+
+    if (!needs_nodes(in, out) || sizes_floor(in->sizes, members) > 0)
+        return 0;
+    for (int i = 0; i < in->extension_count; i++)
+        if (in->extensions[i].state < PLAN_JOINED && in->extensions[i].nodes <= missing)
+            return 0;
+    return missing;
+}
+
+/* Drop extensions that wait, and would not if they were asked for now. */
+static void drop_outdated(const struct plan_input *in, struct plan_output *out)
+{
+    double pause_ends = in->setbacks.last + plan_pause(&in->setbacks, in->grow_delay);
+    bool pauses = in->setbacks.last >= 0 && in->setbacks.again > 0 && in->now < pause_ends;
+
+    int missing = missing_nodes(in, out);
+
+    out->anywhere = takes_any(in, out);
+    for (int i = 0; i < in->extension_count; i++) {
+        const struct plan_extension *ext = &in->extensions[i];
+
+        if (ext->state != PLAN_PENDING)
+            continue;
+        if ((ext->excludes && out->anywhere) || (missing > 0 && ext->nodes > missing) ||
+            (needs_nodes(in, out) ? ext->begin > in->now
+                                  : pauses && ext->begin < pause_ends - PLAN_SETTLE))
+            cancel(out, ext->job, false);
+    }
+}
+
+/* Drop extensions that will not succeed: their agents never come, or they ask for more nodes than
+ * are free. */
 static void drop_failed(const struct plan_input *in, struct plan_output *out)
 {
     for (int i = 0; i < in->extension_count; i++) {
@@ -300,10 +433,8 @@ static void drop_failed(const struct plan_input *in, struct plan_output *out)
             else
                 wake_at(in, out, ext->since + PLAN_JOIN_LIMIT);
         }
-        if (ext->state == PLAN_PENDING && ext->begin > in->now && needs_nodes(in, out))
-            cancel(out, ext->job, false);
-        else if (ext->state == PLAN_PENDING &&
-                 in->base_nodes + ext->nodes > sizes_next(in->sizes, in->base_nodes)) {
+        if (ext->state == PLAN_PENDING && !cancelled(out, ext->job) &&
+            in->base_nodes + ext->nodes > sizes_next(in->sizes, in->base_nodes)) {
             double since = later(ext->since, ext->begin);
 
             if (in->now - since >= PLAN_STALE)
@@ -314,9 +445,9 @@ static void drop_failed(const struct plan_input *in, struct plan_output *out)
     }
 }
 
-/* The number of nodes that `increments` more allowed sizes add to the present nodes, up to the
- * target. 0: no size fits. */
-static int nodes_for(const struct plan_input *in, int have, int increments, int *used)
+/* The number of nodes that `increments` more allowed sizes add to the present nodes, up to `most`.
+ * 0: no size fits. */
+static int nodes_for(const struct plan_input *in, int have, int most, int increments, int *used)
 {
     int size = have;
 
@@ -324,7 +455,7 @@ static int nodes_for(const struct plan_input *in, int have, int increments, int 
     while (*used < increments) {
         int next = sizes_next(in->sizes, size);
 
-        if (next == 0 || next > in->target)
+        if (next == 0 || next > most)
             break;
         size = next;
         (*used)++;
@@ -332,9 +463,21 @@ static int nodes_for(const struct plan_input *in, int have, int increments, int 
     return size - have;
 }
 
+/* The most nodes that may be asked for now. What leaves is ours until it has left: Slurm would
+ * refuse more than MAX. */
+static int most_nodes(const struct plan_input *in)
+{
+    int most = in->sizes->max;
+
+    for (int i = 0; i < in->extension_count; i++)
+        if (in->extensions[i].state == PLAN_LEAVING && in->extensions[i].counted)
+            most -= in->extensions[i].nodes;
+    return at_most(most, in->target);
+}
+
 static void decide_submit(const struct plan_input *in, struct plan_output *out)
 {
-    int have = count_nodes(in, out);
+    int have = count_nodes(in, out), most = most_nodes(in);
     int pending = 0, room = 0, wanted;
     double when = in->now;
 
@@ -342,7 +485,7 @@ static void decide_submit(const struct plan_input *in, struct plan_output *out)
         pending += waiting(&in->extensions[i]) && !cancelled(out, in->extensions[i].job);
     if (in->no_pool || pending >= in->max_pending || have >= in->target)
         return;
-    nodes_for(in, have, SIZES_NODES_MAX, &room);
+    nodes_for(in, have, most, SIZES_NODES_MAX, &room);
     if (room == 0)
         return;
     /* 1, 2, 4, … increments, so that many nodes take few jobs. Never more than half of the rest, so
@@ -352,9 +495,9 @@ static void decide_submit(const struct plan_input *in, struct plan_output *out)
         wanted = (room + 1) / 2;
     if (wanted < 1)
         wanted = 1;
-    out->submit = nodes_for(in, have, wanted, &out->submit_increments);
-    if (in->last_setback >= 0 && !needs_nodes(in, out))
-        when = later(when, in->last_setback + in->grow_delay);
+    out->submit = nodes_for(in, have, most, wanted, &out->submit_increments);
+    if (in->setbacks.last >= 0 && !needs_nodes(in, out))
+        when = later(when, in->setbacks.last + plan_pause(&in->setbacks, in->grow_delay));
     if (in->generation_since >= 0 && !needs_nodes(in, out))
         when = later(when, in->generation_since + in->snooze);
     out->submit_delay = when - in->now;
@@ -438,6 +581,9 @@ static bool any_come(const struct plan_input *in, const struct plan_output *out)
         const struct plan_extension *ext = &in->extensions[i];
 
         if ((waiting(ext) || ext->state == PLAN_STARTING) && !cancelled(out, ext->job))
+            return true;
+        /* When it has left, another extension can be asked for. */
+        if (ext->state == PLAN_LEAVING && ext->counted && !in->no_pool && in->submit_error == NULL)
             return true;
     }
     return false;
@@ -658,6 +804,7 @@ static int choose_members(const struct plan_input *in, struct plan_output *out, 
 {
     *oldest_newcomer = -1;
     memset(out, 0, sizeof(*out));
+    drop_outdated(in, out);
     drop_failed(in, out);
     drop_excess(in, out, count_nodes(in, out), keep);
     drop_replaced(in, out, keep);

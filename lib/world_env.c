@@ -42,6 +42,7 @@ static const char *const own_names[] = {
 /* Variables that the world writes, or removes where it has no value: an older value never stays. */
 static const char *const world_names[] = {
     "ELASTIC_ATTEMPT",
+    "ELASTIC_BIND",
     "ELASTIC_CHECKPOINT_DIR",
     "ELASTIC_EVENT_FILE",
     "ELASTIC_GENERATION",
@@ -279,6 +280,36 @@ static void set_elastic(struct list *list, const struct world *world,
     set(list, "ELASTIC_STORE", place->store);
 }
 
+/* What a container needs of the node, as --bind of apptainer takes it: paths that have a comma or a
+ * colon cannot be said there. */
+static void set_bind(struct list *list, const struct world_place *place)
+{
+    const char *const paths[] = {place->run_dir, place->state_dir, place->checkpoint_dir,
+                                 place->lib, place->python};
+    const char *above = place->state_dir;
+    size_t above_len = above != NULL ? strlen(above) : 0, size = 1;
+    char *text;
+
+    for (size_t i = 0; i < COUNT(paths); i++)
+        size += paths[i] != NULL ? strlen(paths[i]) + 1 : 0;
+    text = calloc(1, size);
+    list->failed |= text == NULL;
+    for (size_t i = 0; text != NULL && i < COUNT(paths); i++) {
+        const char *path = paths[i];
+
+        if (path == NULL || path[0] != '/' || strpbrk(path, ",:") != NULL ||
+            (above_len > 0 && path != above && strncmp(path, above, above_len) == 0 &&
+             path[above_len] == '/'))
+            continue;
+        if (text[0] != '\0')
+            strcat(text, ",");
+        strcat(text, path);
+    }
+    if (text != NULL && text[0] != '\0')
+        set(list, "ELASTIC_BIND", text);
+    free(text);
+}
+
 static void add_more(struct list *list, char *const *added)
 {
     for (; added != NULL && *added != NULL; added++) {
@@ -307,6 +338,7 @@ char **world_environment(const struct world *world, const struct world_place *pl
     set_horovod(&list, world, place, rank);
     set_slurm(&list, world, place, rank);
     set_elastic(&list, world, place);
+    set_bind(&list, place);
     add_more(&list, place->added);
     if (list.failed) {
         strings_free(list.strings);

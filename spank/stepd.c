@@ -63,8 +63,23 @@ static int travelled(spank_t sp, const char *name)
     return rc == ESPANK_SUCCESS || rc == ESPANK_NOSPACE;
 }
 
+/* Slurm says only that elasticrun is no such file. */
+static void say_no_path(spank_t sp)
+{
+    uint32_t node = 0;
+    char **argv = NULL;
+    int argc = 0;
+
+    if (spank_get_item(sp, S_JOB_NODEID, &node) == ESPANK_SUCCESS && node == 0 &&
+        spank_get_item(sp, S_JOB_ARGV, &argc, &argv) == ESPANK_SUCCESS && argc > 0 &&
+        strcmp(argv[0], "elasticrun") == 0 && !travelled(sp, "PATH"))
+        slurm_error("elastic: this step has no PATH (--export=NONE), so elasticrun is not found: "
+                    "write srun --export=ALL elasticrun, or the full path of elasticrun");
+}
+
 void stepd_set_environment(spank_t sp)
 {
+    say_no_path(sp);
     if (travelled(sp, ENVIRONMENT_TRAVEL_PREFIX ENVIRONMENT_SIZES)) {
         unpack_policy(sp);
         unset_travelled_options(sp);

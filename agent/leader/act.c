@@ -101,7 +101,7 @@ static void send_next(struct leader *leader, struct leader_member *m,
     const struct world *world = change_world_of(leader->change, action->number);
     bool stays = world != NULL && m->part->place >= 0;
 
-    if (action->step != 0)
+    if (action->kind == CHANGE_RUN_TO_NEXT) /* also to step 0, of a world that has made none */
         json_object_object_add(msg, "step", json_object_new_int64((int64_t)action->step));
     json_object_object_add(msg, "next",
                            stays ? live_message("next", world, m->part->place, action->number)

@@ -16,7 +16,12 @@
 #include "agent/leader/roster.h"
 #include "agent/leader/slurm_look.h"
 #include "agent/run_dir.h"
+#include "lib/frame.h"
+#include "common/conf_file.h"
 #include "lib/json_get.h"
+
+/* A message with more cannot be sent. */
+#define HISTORY_MAX (FRAME_KEYED_MAX - 65536)
 
 static const char *member_state(const struct leader *leader, const struct leader_member *m,
                                 const struct extension *ext)
@@ -127,7 +132,7 @@ static json_object *state_json(struct leader *leader)
 {
     const struct leader_options *o = leader->options;
     json_object *msg = leader_message("state", -1);
-    char text[256], left_out[256];
+    char text[512], left_out[256];
 
     json_object_object_add(msg, "job", json_object_new_int64(o->job));
     snprintf(text, sizeof(text), "%u.%u", o->job, o->restarts);
@@ -176,17 +181,25 @@ static json_object *state_json(struct leader *leader)
     json_object_object_add(msg, "state_dir", json_object_new_string(o->state_dir));
     json_object_object_add(msg, "checkpoint_dir", json_object_new_string(o->checkpoint_dir));
     json_object_object_add(msg, "pmix", pmix_json(leader));
+    json_object_object_add(msg, "conf",
+                           json_object_new_string(conf_file_used(o->conf, text, sizeof(text))));
     return msg;
 }
 
 static json_object *history_json(struct leader *leader)
 {
     json_object *msg = leader_message("history", -1), *array = NULL;
+    size_t size = 0;
 
-    /* What was before another leader is in the file that both have written: that is read instead.
-     */
-    if (leader->options->term == 0)
+    /* Without an array the file is read instead. What was before another leader is only there. */
+    if (leader->options->term == 0) {
         array = report_history_json(leader);
+        json_object_to_json_string_length(array, JSON_C_TO_STRING_PLAIN, &size);
+    }
+    if (size > HISTORY_MAX) {
+        json_object_put(array);
+        array = NULL;
+    }
     json_object_object_add(msg, "generations", array);
     return msg;
 }

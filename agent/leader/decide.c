@@ -57,6 +57,8 @@ static struct plan_extension describe_extension(const struct extension *ext)
         .begin = ext->begin,
         .leaves = ext->leaves,
         .unwanted = ext->unwanted,
+        .counted = !ext->excused,
+        .excludes = ext->excludes_until > 0,
         .pool = ext->pool != NULL ? ext->pool->name : NULL,
         .reason = ext->reason[0] != '\0' ? ext->reason : NULL,
     };
@@ -87,7 +89,8 @@ static struct plan_input describe(struct leader *leader, const struct plan_membe
         .grow_delay = policy->grow_delay,
         .snooze = policy->snooze,
         .generation_since = change_since(leader->change),
-        .last_setback = planning_last_setback(leader),
+        .setbacks = planning_setbacks(leader),
+        .stands_since = change_stands_since(leader->change),
         .last_increments = planning_last_increments(leader),
         .no_pool = extensions_pool(leader) == NULL,
         .submit_error = extensions_refusal(leader)[0] != '\0' ? extensions_refusal(leader) : NULL,
@@ -145,7 +148,7 @@ static void change_extensions(struct leader *leader, const struct plan_output *o
         change_stopping(leader->change))
         return;
     if (now >= submit_after(leader))
-        submit_extension(leader, out->submit, out->submit_increments, out->submit_delay);
+        submit_extension(leader, out);
     else
         planning_later(leader, submit_after(leader) - now);
 }

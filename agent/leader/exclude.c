@@ -110,13 +110,17 @@ static void give_back(struct leader *leader)
     }
 }
 
-/* Extensions that were to stay off nodes that are good again, and still wait: ask anew. */
+/* Extensions that were to stay off a node that is good again, and still wait: ask anew. */
 static void forgive(struct leader *leader)
 {
-    for (int i = 0; i < extensions_count(leader); i++)
-        if (extensions_at(leader, i)->state == PLAN_PENDING && extensions_at(leader, i)->excludes)
-            extensions_cancel(leader, extensions_at(leader, i)->job, false,
-                              "the nodes that it was to stay off may be used again");
+    for (int i = 0; i < extensions_count(leader); i++) {
+        const struct extension *ext = extensions_at(leader, i);
+
+        if (ext->state == PLAN_PENDING && ext->excludes_until > 0 &&
+            leader_now(leader) >= ext->excludes_until)
+            extensions_cancel(leader, ext->job, false,
+                              "a node that it was to stay off may be used again");
+    }
 }
 
 void exclude_watch(struct leader *leader)
@@ -125,8 +129,7 @@ void exclude_watch(struct leader *leader)
 
     if (next > 0)
         planning_later(leader, next);
-    else
-        forgive(leader);
+    forgive(leader);
     give_back(leader);
 }
 
@@ -175,8 +178,11 @@ void exclude_lost(struct leader *leader, const struct leader_member *m)
     recovery_lost(leader->exclude->recovery, m->part->node, leader_now(leader));
 }
 
-char *exclude_list(const struct leader *leader)
+char *exclude_list(const struct leader *leader, double *until)
 {
+    double next = recovery_next(leader->exclude->recovery, leader_now(leader));
+
+    *until = next > 0 ? leader_now(leader) + next : 0;
     return recovery_excluded(leader->exclude->recovery, leader_now(leader));
 }
 

@@ -29,8 +29,9 @@ int exclude_base_lost(const struct leader *leader);
 void exclude_watch(struct leader *leader);
 /* Which nodes, and for how long: "" if none. */
 void exclude_describe(const struct leader *leader, char *text, size_t size);
-/* The nodes as a new comma list. NULL: out of memory. */
-char *exclude_list(const struct leader *leader);
+/* The nodes as a new comma list, and when the next of them is not left out any more (0: there is
+ * none). NULL: out of memory. */
+char *exclude_list(const struct leader *leader, double *until);
 /* Which nodes Slurm takes out of service. nodes: of the members in their order, NULL at the end;
  * members may have joined or gone since. */
 void exclude_unwell(struct leader *leader, char *const *nodes, const bool *unwell);

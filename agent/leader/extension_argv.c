@@ -1,59 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* With which words and in which environment sbatch is asked for an extension job. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/argv.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/extension_argv.h"
 #include "agent/leader/extensions.h"
+#include "agent/leader/inherit.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/paths.h"
-
-struct argv {
-    char **list;
-    int count;
-    bool failed;
-};
-
-static void __attribute__((format(printf, 2, 3))) argv_add(struct argv *argv, const char *fmt, ...)
-{
-    char **grown = realloc(argv->list, ((size_t)argv->count + 2) * sizeof(*grown));
-    va_list ap;
-
-    if (grown == NULL) {
-        argv->failed = true;
-        return;
-    }
-    argv->list = grown;
-    va_start(ap, fmt);
-    if (vasprintf(&grown[argv->count], fmt, ap) < 0)
-        grown[argv->count] = NULL, argv->failed = true;
-    else
-        argv->count++;
-    va_end(ap);
-    grown[argv->count] = NULL;
-}
-
-static void add_resources(struct argv *argv, const struct job_info *base)
-{
-    argv_add(argv, "--ntasks-per-node=1");
-    if (base->exclusive)
-        argv_add(argv, "--exclusive");
-    else if (base->cpus_per_node > 0)
-        argv_add(argv, "--cpus-per-task=%d", base->cpus_per_node);
-    if (base->mem_per_cpu > 0)
-        argv_add(argv, "--mem-per-cpu=%lluM", (unsigned long long)base->mem_per_cpu);
-    else if (base->mem_per_node > 0)
-        argv_add(argv, "--mem=%lluM", (unsigned long long)base->mem_per_node);
-    if (base->gres_per_node != NULL)
-        argv_add(argv, "--gres=%s", base->gres_per_node);
-    if (base->account != NULL)
-        argv_add(argv, "--account=%s", base->account);
-    if (base->reservation != NULL)
-        argv_add(argv, "--reservation=%s", base->reservation);
-}
 
 static void add_pool(struct argv *argv, const struct job_info *base, const struct pool *pool)
 {
@@ -67,21 +24,24 @@ static void add_pool(struct argv *argv, const struct job_info *base, const struc
                  base->features != NULL ? base->features : pool->constraint);
 }
 
-/* Never longer than the base. No --time-min: backfill of Slurm 22.05 would give the extension just
+/* Never longer than the base, and than the pool's partition lets jobs run: Slurm would refuse it,
+ * or let it wait for ever. No --time-min: backfill of Slurm 22.05 would give the extension just
  * that time, however long its nodes are free. It is set later, when it is seen to be needed
  * (slurm_update.c). */
-static void add_time(struct argv *argv, const struct job_info *base, time_t now)
+static void add_time(struct argv *argv, const struct job_info *base, uint32_t most, time_t now)
 {
-    long minutes = (base->end - now) / 60;
+    long minutes = most;
 
-    if (base->time_limit != UINT32_MAX && base->end > now)
+    if (base->time_limit != UINT32_MAX && base->end > now && (base->end - now) / 60 < minutes)
+        minutes = (base->end - now) / 60;
+    if (minutes != UINT32_MAX)
         argv_add(argv, "--time=%ld", minutes < 1 ? 1 : minutes);
 }
 
-/* Nodes that are used, as a list, and nodes to stay off, as text. Either may be NULL. */
-static void add_exclude(struct argv *argv, char *const *used, const char *avoid)
+/* Nodes that are used, as a list, and nodes to stay off, as texts. Each may be NULL. */
+static void add_exclude(struct argv *argv, char *const *used, const char *avoid, const char *users)
 {
-    size_t len = avoid != NULL ? strlen(avoid) + 1 : 1;
+    size_t len = (avoid != NULL ? strlen(avoid) + 1 : 1) + (users != NULL ? strlen(users) + 1 : 0);
     char *text;
 
     for (char *const *node = used; node != NULL && *node != NULL; node++)
@@ -95,12 +55,17 @@ static void add_exclude(struct argv *argv, char *const *used, const char *avoid)
             strcat(text, ",");
         strcat(text, *node);
     }
+    if (users != NULL) {
+        if (text[0] != '\0')
+            strcat(text, ",");
+        strcat(text, users);
+    }
     argv_add(argv, "--exclude=%s", text);
     free(text);
 }
 
 char **extension_argv(const struct leader_options *options, const struct job_info *base,
-                      const struct pool *pool, int nodes, double delay, time_t now,
+                      const struct pool *pool, int nodes, double delay, time_t now, uint32_t most,
                       char *const *used, const char *avoid)
 {
     struct argv argv = {0};
@@ -117,22 +82,19 @@ char **extension_argv(const struct leader_options *options, const struct job_inf
     /* The script finds a place for its output. An --output that slurmd cannot open ends the job. */
     argv_add(&argv, "--output=/dev/null");
     add_pool(&argv, base, pool);
-    add_resources(&argv, base);
-    add_time(&argv, base, now);
+    argv_add(&argv, "--ntasks-per-node=1");
+    inherit_add(&argv, base);
+    add_time(&argv, base, most, now);
     if (delay > 0)
         argv_add(&argv, "--begin=now+%d", (int)(delay + 0.999));
     /* A base that owns its nodes needs none of them named: Slurm cannot put anything else there. */
-    add_exclude(&argv, base->exclusive ? NULL : used, avoid);
+    add_exclude(&argv, base->exclusive ? NULL : used, avoid, base->excluded);
     if (getenv("ELASTIC_SPANK") != NULL) {
         argv_add(&argv, "--elastic-extend=%u", options->job);
         argv_add(&argv, "--elastic-pool=%s", pool->name);
     }
     argv_add(&argv, "%s", paths_extension_script());
-    if (argv.failed) {
-        strings_free(argv.list);
-        return NULL;
-    }
-    return argv.list;
+    return argv_end(&argv);
 }
 
 /* Extension jobs that are not over: their logs are not to be removed. */
@@ -168,9 +130,5 @@ char **extension_environment(struct leader *leader)
     if (exclude_base_lost(leader) > 0) /* job_submit/elastic counts the others against MAX */
         argv_add(&env, "ELASTIC_BASE_LEFT=%d",
                  leader->options->base_nodes - exclude_base_lost(leader));
-    if (env.failed) {
-        strings_free(env.list);
-        return NULL;
-    }
-    return env.list;
+    return argv_end(&env);
 }

@@ -3,6 +3,7 @@
 #ifndef ELASTIC_AGENT_LEADER_EXTENSION_ARGV_H
 #define ELASTIC_AGENT_LEADER_EXTENSION_ARGV_H
 
+#include <stdint.h>
 #include <time.h>
 
 struct job_info;
@@ -12,9 +13,10 @@ struct pool;
 
 /* The command line as a NULL-terminated new array (strings_free). The extension is to stay off the
  * nodes that are used, unless the base owns its nodes, and off those in avoid, a comma list; either
- * may be NULL. Pure but for its inputs. */
+ * may be NULL. most: minutes that the pool's partition allows, UINT32_MAX: any. Pure but for its
+ * inputs. */
 char **extension_argv(const struct leader_options *options, const struct job_info *base,
-                      const struct pool *pool, int nodes, double delay, time_t now,
+                      const struct pool *pool, int nodes, double delay, time_t now, uint32_t most,
                       char *const *used, const char *avoid);
 /* The environment of sbatch, and so of the extension, as a NULL-terminated new array. */
 char **extension_environment(struct leader *leader);

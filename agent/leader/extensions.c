@@ -58,7 +58,7 @@ struct extension *extensions_add(struct leader *leader, uint32_t job, int nodes,
     grown->job = job;
     grown->nodes = nodes;
     grown->state = state;
-    grown->since = leader_now(leader);
+    grown->asked = grown->since = leader_now(leader);
     return grown;
 }
 
@@ -217,7 +217,7 @@ void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const c
     if (extensions_near_limit(leader, job) && change_next_reason(leader->change)[0] == '\0')
         post_reason(leader, "extension job %u is near its time limit", job);
     if (failed)
-        planning_setback(leader);
+        planning_taken_back(leader, ext->asked);
     if (ext->state != PLAN_JOINED)
         scancel_jobs(leader, &job, 1, false);
     if (ext->state == PLAN_PENDING)

@@ -18,10 +18,11 @@ struct extension {
     uint32_t job; /* 0 while sbatch runs */
     int nodes, increments;
     enum plan_extension_state state;
-    double since, begin;
+    double asked, since, begin;
     double leaves;                 /* because of its time limit; 0: not before the base */
     bool unwanted;                 /* since one of its nodes cannot be used (plan.h) */
-    bool excludes;                 /* nodes that were left out when it was asked for */
+    bool excused;                  /* Slurm no longer counts it against MAX */
+    double excludes_until;         /* one of the nodes that it stays off is no longer left out */
     double relaxed;                /* when Slurm was last allowed to start it for a shorter time */
     uint32_t time_limit, time_min; /* minutes, as last seen; 0: not seen, no time_min */
     const struct pool *pool;       /* NULL: adopted, unknown */

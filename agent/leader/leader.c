@@ -150,8 +150,8 @@ static int create_parts(struct leader *leader, struct error *err)
 static struct link_server *listen_or_take_over(struct leader *leader, struct error *err)
 {
     const struct leader_options *options = leader->options;
-    struct link_server_options server = listen_options(options->conf, options->job,
-                                                       options->restarts, options->slurm_user);
+    struct link_server_options server = listen_options(
+        options->conf, options->job, options->restarts, options->state_dir, options->slurm_user);
 
     if (options->server == NULL)
         return link_server_create(leader->loop, &server, &messages_handlers, &leader->nobody, err);

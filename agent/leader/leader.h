@@ -41,6 +41,7 @@ struct leader_options {
     bool label;
     const char *fail_pattern; /* NULL: none */
     enum worker_mode mode;
+    bool contained;   /* elasticrun runs in a container; an extension's would not */
     bool pmix;        /* members have a PMIx server for their workers */
     bool early_start; /* of the next world's workers, where the script has a gate */
     /* Of one that follows another leader. */

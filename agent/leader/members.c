@@ -312,6 +312,7 @@ void members_leaving(struct leader *leader, struct leader_member *m, json_object
 {
     const char *reason = json_get_string(msg, "reason");
     bool known = change_is_left(m->part);
+    const struct extension *ext;
     uint32_t job = m->part->job;
 
     if (m->part->base) {
@@ -328,7 +329,8 @@ void members_leaving(struct leader *leader, struct leader_member *m, json_object
                                                .notice = CHANGE_CALLED});
         return;
     }
-    planning_setback(leader);
+    ext = extensions_find(leader, job);
+    planning_taken_back(leader, ext != NULL ? ext->asked : -1);
     log_info("job %u: Slurm takes extension job %u back", leader->options->job, job);
     /* Slurm takes the whole job: its other nodes need not wait for their own signal. */
     extensions_make_leave(leader, job, CHANGE_CALLED, "not in use");

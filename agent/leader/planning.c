@@ -8,11 +8,11 @@
 #include "agent/leader/roster.h"
 
 #define MANY_MEMBERS 64
-#define PLAN_PAUSE   1e-4 /* seconds for each member, between two plans for many */
+#define MEMBER_PAUSE 1e-4 /* seconds for each member, between two plans for many */
 
 struct planning {
-    double made_at;      /* when the last plan was begun */
-    double last_setback; /* since then growth waits; < 0: it does not */
+    double made_at; /* when the last plan was begun */
+    struct plan_setbacks setbacks;
     int last_increments; /* of the last extension that was asked for */
 };
 
@@ -22,7 +22,7 @@ static double pause_after_plan(const struct leader *leader)
 {
     int count = roster_count(leader);
 
-    return count > MANY_MEMBERS ? count * PLAN_PAUSE : 0;
+    return count > MANY_MEMBERS ? count * MEMBER_PAUSE : 0;
 }
 
 void planning_later(struct leader *leader, double seconds)
@@ -40,15 +40,21 @@ void planning_later(struct leader *leader, double seconds)
     uv_timer_start(&leader->evaluate, leader->above->plan, ms, 0);
 }
 
+void planning_taken_back(struct leader *leader, double asked)
+{
+    plan_setback(&leader->planning->setbacks, leader_now(leader),
+                 leader->options->policy->grow_delay, asked);
+    leader->planning->last_increments = 0;
+}
+
 void planning_setback(struct leader *leader)
 {
-    leader->planning->last_setback = leader_now(leader);
-    leader->planning->last_increments = 0;
+    planning_taken_back(leader, -1);
 }
 
 void planning_forget_setback(struct leader *leader)
 {
-    leader->planning->last_setback = -1;
+    leader->planning->setbacks = (struct plan_setbacks){.last = -1};
 }
 
 void planning_note_increments(struct leader *leader, int increments)
@@ -56,9 +62,9 @@ void planning_note_increments(struct leader *leader, int increments)
     leader->planning->last_increments = increments;
 }
 
-double planning_last_setback(const struct leader *leader)
+struct plan_setbacks planning_setbacks(const struct leader *leader)
 {
-    return leader->planning->last_setback;
+    return leader->planning->setbacks;
 }
 
 int planning_last_increments(const struct leader *leader)
@@ -78,7 +84,7 @@ struct planning *planning_create(void)
     struct planning *planning = calloc(1, sizeof(*planning));
 
     if (planning != NULL)
-        planning->last_setback = -1;
+        planning->setbacks.last = -1;
     return planning;
 }
 

@@ -3,6 +3,8 @@
 #ifndef ELASTIC_AGENT_LEADER_PLANNING_H
 #define ELASTIC_AGENT_LEADER_PLANNING_H
 
+#include "lib/plan.h"
+
 struct leader;
 struct planning;
 
@@ -17,10 +19,12 @@ void planning_begins(struct leader *leader);
 
 /* Growth has failed, or nodes were lost: the next growth waits for a while. */
 void planning_setback(struct leader *leader);
+/* An extension that was asked for then has failed, or Slurm takes it back: so does this, for longer
+ * each time. */
+void planning_taken_back(struct leader *leader, double asked);
 /* … or does not, since a user or a program wants nodes now. */
 void planning_forget_setback(struct leader *leader);
-/* When that was (leader_now); < 0: growth does not wait. */
-double planning_last_setback(const struct leader *leader);
+struct plan_setbacks planning_setbacks(const struct leader *leader);
 /* An extension of so many increments was asked for; 0: that has come to nothing. */
 void planning_note_increments(struct leader *leader, int increments);
 int planning_last_increments(const struct leader *leader);

@@ -11,8 +11,12 @@
 #include "common/log.h"
 #include "common/slurm_queue.h"
 
+#define LIMIT_AGAIN 600.0 /* seconds between looks at the partition of the pool */
+
 struct slurm_look {
     struct job_info *base; /* Slurm's view of the base job; NULL until the first answer */
+    uint32_t pool_limit;   /* minutes that the pool's partition allows */
+    double limit_seen;     /* when; 0: not yet */
     bool looking;
     double last; /* when the last look ended; 0: look at once */
 };
@@ -22,6 +26,9 @@ struct look {
     uid_t uid;
     struct slurm_view view;
     slurm_look_done *done;
+    bool ask_limit;  /* of the pool's partition … */
+    bool limit_seen; /* … and Slurm has answered: */
+    uint32_t pool_limit;
 };
 
 /* ---- in a thread ----------------------------------------------------------------------------- */
@@ -54,6 +61,15 @@ static void look_at_nodes(struct slurm_view *view)
     view->unwell = NULL;
 }
 
+static void look_at_pool(struct look *look)
+{
+    struct error err = {""};
+
+    look->limit_seen = slurm_client_partition_limit(look->view.pool, &look->pool_limit, &err) == 0;
+    if (!look->limit_seen)
+        log_debug("Slurm: %s", err.text);
+}
+
 static void look_work(void *arg)
 {
     struct look *look = arg;
@@ -65,6 +81,8 @@ static void look_work(void *arg)
         log_debug("Slurm: %s", err.text);
     else if (view->relax.job != 0)
         relax(view);
+    if (view->ok && look->ask_limit)
+        look_at_pool(look);
     if (view->ok && view->nodes != NULL)
         look_at_nodes(view);
 }
@@ -83,9 +101,14 @@ static void look_done(void *arg)
 {
     struct look *look = arg;
     struct leader *leader = look->leader;
+    struct slurm_look *own = leader->slurm_look;
 
-    leader->slurm_look->looking = false;
-    leader->slurm_look->last = leader_now(leader);
+    own->looking = false;
+    own->last = leader_now(leader);
+    if (look->limit_seen) {
+        own->pool_limit = look->pool_limit;
+        own->limit_seen = own->last;
+    }
     look->done(leader, &look->view);
     free_look(look);
     leader_look_at_end(leader, 0);
@@ -94,12 +117,15 @@ static void look_done(void *arg)
 void slurm_look_begin(struct leader *leader, const struct slurm_view *view, slurm_look_done *done)
 {
     struct look *look = calloc(1, sizeof(*look));
+    const struct slurm_look *own = leader->slurm_look;
 
     if (look == NULL) {
         strings_free(view->nodes);
         return;
     }
     *look = (struct look){.leader = leader, .uid = getuid(), .view = *view, .done = done};
+    look->ask_limit = view->pool != NULL &&
+                      (own->limit_seen == 0 || leader_now(leader) - own->limit_seen >= LIMIT_AGAIN);
     if (slurm_ask(leader->loop, look_work, look_done, look) == 0)
         leader->slurm_look->looking = true;
     else
@@ -122,6 +148,11 @@ double slurm_look_age(const struct leader *leader)
 }
 
 /* ---- what Slurm has said --------------------------------------------------------------------- */
+
+uint32_t slurm_look_pool_limit(const struct leader *leader)
+{
+    return leader->slurm_look->pool_limit;
+}
 
 struct job_info *slurm_look_find(struct slurm_view *view, uint32_t job)
 {
@@ -154,7 +185,11 @@ void slurm_look_take_base(struct leader *leader, struct slurm_view *view)
 
 struct slurm_look *slurm_look_create(void)
 {
-    return calloc(1, sizeof(struct slurm_look));
+    struct slurm_look *look = calloc(1, sizeof(*look));
+
+    if (look != NULL)
+        look->pool_limit = UINT32_MAX;
+    return look;
 }
 
 void slurm_look_destroy(struct slurm_look *look)

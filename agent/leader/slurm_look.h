@@ -19,7 +19,8 @@ struct slurm_view {
         int nodes;
         const char *partition; /* NULL: they can be on nodes that others use as well */
     } relax;
-    char **nodes; /* of all members; NULL: not asked for */
+    char **nodes;     /* of all members; NULL: not asked for */
+    const char *pool; /* the partition of extensions; NULL: the job has none */
     double began;
     bool submitting; /* was something being submitted when the look began? */
     int submissions; /* … and how often had that been done? */
@@ -45,6 +46,8 @@ void slurm_look_soon(struct leader *leader);
 /* Seconds since the last look; more than any limit if the next one is due anyway. */
 double slurm_look_age(const struct leader *leader);
 
+/* Minutes that the partition of the pool lets a job have, UINT32_MAX: any. */
+uint32_t slurm_look_pool_limit(const struct leader *leader);
 /* NULL: Slurm does not know that job. */
 struct job_info *slurm_look_find(struct slurm_view *view, uint32_t job);
 /* The base job; NULL until Slurm has answered for the first time. */

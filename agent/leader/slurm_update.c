@@ -17,6 +17,7 @@
 #include "agent/leader/slurm_update.h"
 #include "agent/leader/submit.h"
 #include "common/log.h"
+#include "lib/slurm_words.h"
 
 #define POLL_BUSY    1.0 /* seconds between looks at Slurm while something is changing */
 #define POLL_IDLE    5.0
@@ -74,16 +75,12 @@ static void refresh_excludes(struct leader *leader, double left_since)
 static void explain_leaving(struct leader *leader, const struct extension *ext,
                             const struct job_info *info)
 {
-    const char *why = NULL;
+    const char *why;
 
     if (ext->job != change_leaving_job(leader->change) || info == NULL)
         return;
-    if (info->preempt_time != 0)
-        why = "preempted";
-    else if (strstr(info->state_name, "CANCELLED") != NULL)
-        why = "cancelled";
-    else if (info->end > 0 && info->end <= time(NULL) + 1)
-        why = "at its time limit";
+    why = slurm_words_end(info->base_state, info->preempt_time != 0,
+                          info->end > 0 && info->end <= time(NULL) + 1);
     if (why != NULL)
         post_reason(leader, "extension job %u %s", ext->job, why);
 }
@@ -100,6 +97,9 @@ static void note_times(struct leader *leader, struct extension *ext, const struc
         (slurm_look_base(leader) == NULL ||
          slurm_look_base(leader)->end >= info->end + 2 * LEAVE_EARLY))
         ext->leaves = leader_now(leader) + (double)(info->end - time(NULL)) - LEAVE_EARLY;
+    /* As job_submit/elastic counts. */
+    ext->excused = info->preempt_time != 0 ||
+                   (ext->leaves > 0 && leader_now(leader) >= ext->leaves - PLAN_REPLACE);
 }
 
 /* Slurm is about to end it, whatever we need it for. */
@@ -123,6 +123,19 @@ static void make_leave(struct leader *leader, struct extension *ext, const struc
     } else if (ext->state == PLAN_JOINED && ext->leaves > 0 && ext->leaves <= leader_now(leader)) {
         extensions_cancel(leader, ext->job, false, "near its time limit");
     }
+}
+
+static void growth_failed(struct leader *leader, const struct extension *ext,
+                          const struct job_info *info)
+{
+    char text[256];
+    bool why = info != NULL && info->reason[0] != '\0' && strcmp(info->reason, "None") != 0;
+
+    snprintf(text, sizeof(text), "extension job %u ended before it could join (%s%s%s)", ext->job,
+             info != NULL ? info->base_state : "unknown to Slurm", why ? ": " : "",
+             why ? info->reason : "");
+    log_info("job %u: %s", leader->options->job, text);
+    allocation_growth_failed(leader, text);
 }
 
 /* Would the next one end as this one? Not if somebody has taken its nodes or cancelled it. */
@@ -162,13 +175,12 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
     if (extensions_members(leader, ext->job) > 0)
         return true; /* its agents are about to notice */
     if (ext->state == PLAN_PENDING || ext->state == PLAN_STARTING) {
+        growth_failed(leader, ext, info);
         if (cannot_start(info))
             extensions_failed(leader, ext->job,
                               info != NULL ? info->state_name : "unknown to Slurm");
-        log_info("job %u: extension job %u ended before it could join (%s)", leader->options->job,
-                 ext->job, info != NULL ? info->state_name : "unknown to Slurm");
-        allocation_growth_failed(leader, "its extension job ended before it could join");
-        planning_setback(leader);
+        else
+            planning_taken_back(leader, ext->asked);
     }
     return false;
 }
@@ -304,11 +316,13 @@ void slurm_update_poll(struct leader *leader)
     struct slurm_view view = {.began = leader_now(leader),
                               .submitting = submit_submitting(leader),
                               .submissions = submit_count(leader)};
+    const struct pool *pool = extensions_pool(leader);
 
     if (slurm_look_busy(leader) || leader_has_ended(leader) ||
         slurm_look_age(leader) < (changing(leader) ? POLL_BUSY : POLL_IDLE) - 0.1)
         return;
     choose_relaxed(leader, &view);
     view.nodes = member_nodes(leader);
+    view.pool = pool != NULL ? pool->partition : NULL;
     slurm_look_begin(leader, &view, update);
 }

@@ -18,6 +18,7 @@
 #include "agent/leader/submit.h"
 #include "common/log.h"
 #include "lib/retry.h"
+#include "lib/slurm_words.h"
 
 #define SUBMIT_LIMIT_MS    60000 /* for sbatch, which retries while slurmctld restarts */
 #define SUBMIT_BACKOFF_MAX 60.0
@@ -44,27 +45,6 @@ struct submission {
     double begin;
     const struct pool *pool;
 };
-
-/* The last line that says something, without sbatch's own prefix. */
-static void last_line(const char *text, char *buf, size_t size)
-{
-    const char *line = text, *end, *best = text;
-    size_t len = 0;
-
-    while (*line != '\0') {
-        end = strchrnul(line, '\n');
-        if (end > line) {
-            best = line;
-            len = (size_t)(end - line);
-        }
-        line = *end != '\0' ? end + 1 : end;
-    }
-    if (len > 15 && strncmp(best, "sbatch: error: ", 15) == 0) {
-        best += 15;
-        len -= 15;
-    }
-    snprintf(buf, size, "%.*s", (int)len, best);
-}
 
 static void submission_result(struct submission *s)
 {
@@ -103,7 +83,7 @@ static void submission_result(struct submission *s)
 
         if (ext != NULL)
             extensions_drop(leader, ext);
-        last_line(s->err_text, why, sizeof(why));
+        slurm_words_refusal(s->err_text, why, sizeof(why));
         if (why[0] == '\0')
             snprintf(why, sizeof(why), "sbatch ended with status %lld", (long long)s->status);
         allocation_growth_failed(leader, why);
@@ -248,13 +228,32 @@ static bool base_ends_soon(struct leader *leader)
     return true;
 }
 
-void submit_extension(struct leader *leader, int nodes, int increments, double delay)
+/* sbatch knows nothing of the container. The extension's workers would have the files of the node,
+ * and the job two kinds of workers. */
+static bool is_contained(struct leader *leader)
 {
+    static const char why[] =
+        "elasticrun runs in a container, and an extension's would run outside of it; start the "
+        "container from elasticrun: srun elasticrun CONTAINER-TOOL ... COMMAND";
+
+    if (!leader->options->contained)
+        return false;
+    if (strcmp(extensions_refusal(leader), why) != 0)
+        log_error("job %u cannot grow: %s", leader->options->job, why);
+    extensions_set_refusal(leader, why);
+    leader->submit->retry.after = leader_now(leader) + SUBMIT_BACKOFF_MAX;
+    return true;
+}
+
+void submit_extension(struct leader *leader, const struct plan_output *plan)
+{
+    const int nodes = plan->submit, increments = plan->submit_increments;
+    const double delay = plan->submit_delay;
     struct submission *s;
     struct extension *ext;
     char **argv, **env, **used, *avoid;
 
-    if (base_ends_soon(leader))
+    if (is_contained(leader) || base_ends_soon(leader))
         return;
     s = calloc(1, sizeof(*s));
     ext = s != NULL ? extensions_add(leader, 0, nodes, PLAN_SUBMITTING) : NULL;
@@ -273,10 +272,9 @@ void submit_extension(struct leader *leader, int nodes, int increments, double d
     leader->submit->submission = s;
     leader->submit->count++;
     used = used_nodes(leader);
-    avoid = exclude_list(leader);
-    ext->excludes = avoid != NULL && avoid[0] != '\0';
+    avoid = plan->anywhere ? NULL : exclude_list(leader, &ext->excludes_until);
     argv = extension_argv(leader->options, slurm_look_base(leader), s->pool, nodes, delay,
-                          time(NULL), used, avoid);
+                          time(NULL), slurm_look_pool_limit(leader), used, avoid);
     env = extension_environment(leader);
     submission_spawn(s, argv, env);
     free(used);

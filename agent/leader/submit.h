@@ -6,14 +6,15 @@
 #include <stdbool.h>
 
 struct leader;
+struct plan_output;
 struct submit;
 
 /* NULL: out of memory. */
 struct submit *submit_create(void);
 void submit_destroy(struct submit *submit);
 
-/* Submit an extension of that many nodes, to begin after delay seconds. One at a time. */
-void submit_extension(struct leader *leader, int nodes, int increments, double delay);
+/* Submit the extension that the plan asks for. One at a time. */
+void submit_extension(struct leader *leader, const struct plan_output *plan);
 
 /* Does an sbatch run? */
 bool submit_submitting(const struct leader *leader);

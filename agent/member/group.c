@@ -407,6 +407,7 @@ static int start_workers(struct group *group, int index, struct error *err)
                                                             m->job.scale, JSON_C_TO_STRING_PLAIN)
                                                       : NULL,
                 .lib = m->options->lib,
+                .python = m->options->python,
                 .store = m->store != NULL ? store_server_path(m->store) : NULL,
                 .attempt = group->attempt,
             },
@@ -450,18 +451,40 @@ struct group *group_start(struct member *m, struct world *world, int index, int 
     return group;
 }
 
+/* The others must not be let through their gates, to a program of another user. The world begins
+ * anew, with another port, as after the end of any worker. */
+static void refuse_stranger(struct group *group)
+{
+    struct tail *tail = tail_find(group, 0);
+
+    if (tail == NULL)
+        return;
+    tail->failed = true;
+    snprintf(tail->line, sizeof(tail->line),
+             "a program of another user listens on port %d, MASTER_PORT",
+             group->world->master_port);
+    log_info("rank 0: ended: %s", tail->line);
+    workers_signal(group->workers, 0, SIGKILL, true);
+}
+
 static void on_look(uv_timer_t *look)
 {
     struct group *group = look->data;
     uint64_t now = uv_now(look->loop);
+    enum tcp_listener listener;
 
     if (!group->first_passed && workers_gate_of(group->workers, 0) >= EVENT_PASSED_LOAD) {
         group->first_passed = true;
         group->look_until = now + LISTEN_MS;
     }
-    if (!tcp_listens(group->world->master_port) && now < group->look_until)
+    listener = tcp_listener(group->world->master_port);
+    if (listener == TCP_NOBODY && now < group->look_until)
         return;
     uv_timer_stop(look);
+    if (listener == TCP_STRANGER) {
+        refuse_stranger(group);
+        return;
+    }
     workers_open(group->workers, true);
     member_send(group->member, attempt_message(group, "listening"));
 }

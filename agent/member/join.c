@@ -196,6 +196,7 @@ static int dial(struct member *m, const char *role, const char *address, int por
         .port = port,
         .port_first = o->conf->port_first,
         .port_last = o->conf->port_last,
+        .state_dir = o->state_dir,
         .timeout_ms = timeout_ms,
         .once = once,
     };

@@ -37,10 +37,13 @@ struct member_options {
     uint32_t base_job, base_restarts;
     const char *address; /* of the leader */
     int port;            /* 0: the candidate ports */
+    /* Of the job, where the leader says its port if it is none of them; NULL: not known. */
+    const char *state_dir;
     int connect_timeout_ms;
     const struct conf *conf;
     const char *program; /* path of this elasticrun */
     const char *lib;     /* path of libelastic.so */
+    const char *python;  /* directory of the Python package, NULL: not there */
     bool bind;
     bool pmix; /* of a base member: its workers will have a PMIx server */
     /* For the agent that is started in place of this agent, or of the one before; NULL: none is. */

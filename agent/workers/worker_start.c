@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/workers/binding.h"
+#include "common/memory.h"
 
 #define UNAWARE_MS 15000 /* for a script that uses libelastic to import its modules and attach */
 
@@ -186,6 +187,7 @@ static struct workers *create_set(const struct world *world, const struct worker
         return NULL;
     }
     set->count = set->unreported = world->nodes[node].slots;
+    set->oom_kills = memory_oom_kills("");
     for (int i = 0; i < set->count; i++) {
         struct worker *w = &set->list[i];
 

@@ -19,6 +19,7 @@
 
 #include "agent/workers/process_tree.h"
 #include "agent/workers/worker_error.h"
+#include "common/memory.h"
 
 #define LINGER_MS 1000
 
@@ -251,6 +252,17 @@ static json_object *start_failure(const struct worker *w)
     return worker_error_new(text);
 }
 
+/* Has the kernel killed this worker, or a process of it, for want of memory? Each kill explains one
+ * worker's end. */
+static bool is_out_of_memory(struct workers *set, const struct worker_exit *end)
+{
+    if ((end->signal != SIGKILL && end->code != 128 + SIGKILL) || end->told ||
+        memory_oom_kills("") <= set->oom_kills)
+        return false;
+    set->oom_kills++;
+    return true;
+}
+
 static void report(struct worker *w)
 {
     struct workers *set = w->workers;
@@ -267,6 +279,9 @@ static void report(struct worker *w)
         end.error = start_failure(w);
     else if (w->killed != NULL)
         end.error = worker_error_new(w->killed);
+    else if (is_out_of_memory(set, &end))
+        end.error = worker_error_new("out of memory: the kernel has killed it; ask for more with "
+                                     "--mem");
     else if (w->code != 0 || w->signal != 0)
         end.error = worker_error_read(w->error_file);
     set->handlers.exited(&end, set->arg);

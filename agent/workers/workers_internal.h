@@ -65,6 +65,7 @@ struct workers {
     int count;
     int handles; /* of libuv, not closed yet */
     int unreported;
+    uint64_t oom_kills; /* by the kernel in our memory cgroup, before these workers or explained */
     uv_timer_t poll, kill;
     uint64_t ready_at, unaware_ms;
     int patience_ms;

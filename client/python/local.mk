@@ -32,4 +32,5 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/sampler.py
 EXTRA_DIST += \
     client/python/README.md \
+    client/python/_build.py \
     client/python/pyproject.toml

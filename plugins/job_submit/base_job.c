@@ -4,6 +4,7 @@
 
 #include "src/common/slurm_xlator.h"
 
+#include "src/common/assoc_mgr.h"
 #include "src/common/read_config.h"
 #include "src/slurmctld/slurmctld.h"
 
@@ -17,8 +18,10 @@
 #define SUCCESSION 180
 
 /* The loader binds data, unlike functions, when it loads the plugin. Weak symbols cannot fail. */
+#pragma weak acct_db_conn
 #pragma weak default_part_loc
 #pragma weak job_list
+#pragma weak node_record_table_ptr
 #pragma weak slurm_conf
 
 time_t base_job_configured(void)
@@ -38,8 +41,25 @@ static int minutes_left(const job_record_t *record, time_t now)
     return record->end_time <= now ? 0 : (int)((record->end_time - now) / 60);
 }
 
+/* Nodes of the job that slurmctld itself has as out of service. */
+static int count_lost(const job_record_t *record)
+{
+    int last = record->node_bitmap ? (int)bit_fls(record->node_bitmap) : -1, count = 0;
+
+    for (int i = last >= 0 ? (int)bit_ffs(record->node_bitmap) : 0; i <= last; i++) {
+        const node_record_t *node = node_record_table_ptr[i];
+
+        count += bit_test(record->node_bitmap, i) && node &&
+                 (IS_NODE_DOWN(node) || IS_NODE_DRAIN(node) || IS_NODE_FAIL(node) ||
+                  IS_NODE_NO_RESPOND(node));
+    }
+    return count;
+}
+
 void base_job_read(struct job_record *record, time_t now, struct admission_job *job)
 {
+    const struct admission_env env = {record->spank_job_env, record->spank_job_env_size};
+
     *job = (struct admission_job){
         .id = record->job_id,
         .restarts = record->restart_cnt,
@@ -47,11 +67,15 @@ void base_job_read(struct job_record *record, time_t now, struct admission_job *
         .known = true,
         .pending = IS_JOB_PENDING(record),
         .running = IS_JOB_RUNNING(record) || IS_JOB_SUSPENDED(record),
-        .env = {record->spank_job_env, record->spank_job_env_size},
+        .role = admission_role_of_job(&env, record->comment),
+        .extends = admission_base_of(&env) ? admission_base_of(&env)
+                                           : admission_marked_base(record->comment),
+        .env = env,
         .name = record->name,
         .nodes = record->nodes,
         .features = record->details ? record->details->features : NULL,
         .node_count = (int)record->node_cnt,
+        .lost = count_lost(record),
         .whole_nodes = record->details && record->details->whole_node == WHOLE_NODE_REQUIRED,
         .minutes_left = minutes_left(record, now),
     };
@@ -69,6 +93,7 @@ void base_job_find(uint32_t job_id, time_t now, struct admission_job *job)
 struct sibling_search {
     const struct admission_job *base;
     struct admission_siblings *siblings;
+    struct admitted *admitted;
     char marker[64];
     char *nodes;
 };
@@ -82,14 +107,18 @@ static bool ends_soon(const job_record_t *record, const struct admission_job *ba
            (base->minutes_left == ADMISSION_UNLIMITED || left + 60 < base->minutes_left * 60);
 }
 
-static bool is_sibling(const job_record_t *record, const struct sibling_search *search)
+static bool is_marked(const job_record_t *record, const struct sibling_search *search)
+{
+    return record->user_id == search->base->uid && record->comment &&
+           strcmp(record->comment, search->marker) == 0;
+}
+
+static bool is_sibling(const job_record_t *record)
 {
     struct admission_env env = {record->spank_job_env, record->spank_job_env_size};
 
-    return record->user_id == search->base->uid && record->comment &&
-           (IS_JOB_PENDING(record) || IS_JOB_RUNNING(record) || IS_JOB_SUSPENDED(record)) &&
-           record->preempt_time == 0 && strcmp(record->comment, search->marker) == 0 &&
-           admission_role(&env) != ADMISSION_BASE;
+    return (IS_JOB_PENDING(record) || IS_JOB_RUNNING(record) || IS_JOB_SUSPENDED(record)) &&
+           record->preempt_time == 0 && admission_role(&env) != ADMISSION_BASE;
 }
 
 static int add_sibling(void *item, void *arg)
@@ -98,14 +127,17 @@ static int add_sibling(void *item, void *arg)
     struct sibling_search *search = arg;
     char *nodes;
 
-    if (!is_sibling(record, search))
+    if (!is_marked(record, search))
+        return 0;
+    admitted_seen(search->admitted, admitted_number(record->admin_comment));
+    if (!is_sibling(record))
         return 0;
     if (IS_JOB_PENDING(record)) {
-        search->siblings->node_count += (int)(record->details ? record->details->min_nodes : 1);
+        search->siblings->node_count += record->details ? record->details->min_nodes : 1;
         return 0;
     }
     if (!ends_soon(record, search->base))
-        search->siblings->node_count += (int)record->node_cnt;
+        search->siblings->node_count += record->node_cnt;
     if (!record->nodes || asprintf(&nodes, "%s%s%s", search->nodes ? search->nodes : "",
                                    search->nodes ? "," : "", record->nodes) < 0)
         return 0;
@@ -114,9 +146,10 @@ static int add_sibling(void *item, void *arg)
     return 0;
 }
 
-void base_job_siblings(const struct admission_job *base, struct admission_siblings *siblings)
+void base_job_siblings(const struct admission_job *base, struct admitted *admitted, int64_t now,
+                       struct admission_siblings *siblings)
 {
-    struct sibling_search search = {.base = base, .siblings = siblings};
+    struct sibling_search search = {.base = base, .siblings = siblings, .admitted = admitted};
 
     *siblings = (struct admission_siblings){0};
     snprintf(search.marker, sizeof(search.marker), "elastic-extension-of=%u.%u", base->id,
@@ -124,6 +157,7 @@ void base_job_siblings(const struct admission_job *base, struct admission_siblin
     if (base->known && job_list)
         list_for_each(job_list, add_sibling, &search);
     siblings->nodes = search.nodes;
+    siblings->node_count += admitted_nodes(admitted, base->id, base->restarts, now);
 }
 
 /* Where a QOS may override MaxNodes of a partition, MaxNodes is no limit. */
@@ -162,5 +196,26 @@ int base_job_partition_nodes(const char *partitions, const char **name)
             compare_partition(part, &most, name);
     }
     xfree(list);
+    return most;
+}
+
+static int less_minutes(int most, uint32_t limit)
+{
+    return limit != INFINITE && limit != NO_VAL && limit < (uint32_t)most ? (int)limit : most;
+}
+
+int base_job_most_minutes(const char *partition, const char *qos)
+{
+    const part_record_t *part = partition ? find_part_record((char *)partition) : default_part_loc;
+    slurmdb_qos_rec_t named = {.name = (char *)qos}, *found = NULL;
+    int most = ADMISSION_UNLIMITED;
+
+    if (part)
+        most = less_minutes(most, part->max_time);
+    if (part && part->qos_ptr)
+        most = less_minutes(most, part->qos_ptr->max_wall_pj);
+    if (qos && assoc_mgr_fill_in_qos(acct_db_conn, &named, 0, &found, false) == SLURM_SUCCESS &&
+        found)
+        most = less_minutes(most, found->max_wall_pj);
     return most;
 }

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "lib/admission.h"
+#include "lib/admitted.h"
 
 struct job_record; /* slurmctld's */
 
@@ -21,12 +22,18 @@ void base_job_find(uint32_t job_id, time_t now, struct admission_job *job);
 /* A job by its record. */
 void base_job_read(struct job_record *record, time_t now, struct admission_job *job);
 
-/* The extensions of this run of base. siblings->nodes is a string to free with free(). */
-void base_job_siblings(const struct admission_job *base, struct admission_siblings *siblings);
+/* The extensions of this run of base, with those in admitted that are no jobs yet; admitted forgets
+ * those that are. now: in microseconds. siblings->nodes is a string to free with free(). */
+void base_job_siblings(const struct admission_job *base, struct admitted *admitted, int64_t now,
+                       struct admission_siblings *siblings);
 
 /* The most nodes that any of these partitions (comma list; NULL: the default one) has for one job,
  * and the name of that partition. ADMISSION_UNSET if it is not known. */
 int base_job_partition_nodes(const char *partitions, const char **name);
+
+/* The longest time in minutes that a job may have by the partition and the QOS, which may be NULL;
+ * ADMISSION_UNLIMITED if they have no limit, or are not known. */
+int base_job_most_minutes(const char *partition, const char *qos);
 
 /* Whether uid may change any job. */
 bool base_job_is_admin(uint32_t uid);

@@ -18,6 +18,8 @@ plugins_job_submit_job_submit_elastic_la_SOURCES = \
     common/files.c \
     lib/admission.c \
     lib/admission.h \
+    lib/admitted.c \
+    lib/admitted.h \
     lib/conf.c \
     lib/error.c \
     lib/json_text.c \

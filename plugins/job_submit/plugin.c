@@ -24,6 +24,7 @@
 #include <time.h>
 
 #include "lib/admission.h"
+#include "lib/admitted.h"
 #include "lib/number.h"
 #include "plugins/job_submit/base_job.h"
 #include "plugins/job_submit/site.h"
@@ -32,6 +33,9 @@
 const char plugin_name[] = "Admission of elastic jobs";
 const char plugin_type[] = "job_submit/elastic";
 const uint32_t plugin_version = SLURM_VERSION_NUMBER;
+
+/* Slurm passes no pointer of ours to a plugin. It calls the plugin one call at a time. */
+static struct admitted admitted;
 
 extern int init(void);
 extern int fini(void);
@@ -222,7 +226,30 @@ static int decide_base(const struct conf *conf, const job_desc_msg_t *desc,
     return admission_base(conf, &request, changes, err);
 }
 
-static int decide_extension(const struct conf *conf, const job_desc_msg_t *desc,
+static int64_t microseconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* There is no job yet. The job that there will be can be recognised by what is written here. */
+static void remember(job_desc_msg_t *desc, const struct admission_job *base,
+                     const struct admission_changes *changes)
+{
+    char mark[ADMITTED_MARK_MAX];
+
+    if (changes->min_nodes == ADMISSION_UNSET)
+        return; /* its base is not elastic for Slurm: nothing is counted */
+    admitted_mark(
+        admitted_add(&admitted, base->id, base->restarts, changes->min_nodes, microseconds()), mark,
+        sizeof(mark));
+    xstrfmtcat(desc->admin_comment, "%s%s", desc->admin_comment && *desc->admin_comment ? " " : "",
+               mark);
+}
+
+static int decide_extension(const struct conf *conf, job_desc_msg_t *desc,
                             struct admission_changes *changes, struct error *err)
 {
     struct admission_request request;
@@ -236,24 +263,43 @@ static int decide_extension(const struct conf *conf, const job_desc_msg_t *desc,
                       ? admission_base_of(&request.env)
                       : admission_marked_base(request.comment),
                   time(NULL), &base);
-    base_job_siblings(&base, &siblings);
+    base_job_siblings(&base, &admitted, microseconds(), &siblings);
     rc = admission_extension(conf, &request, &base, &siblings, changes, err);
+    if (rc == 0) {
+        remember(desc, &base, changes);
+        admission_shorten(
+            &request,
+            base_job_most_minutes(changes->partition ? changes->partition : desc->partition,
+                                  changes->qos ? changes->qos : desc->qos),
+            changes);
+    }
     free((char *)siblings.nodes);
     return rc;
+}
+
+/* Would the nodes of this job go to an elastic job, or to an extension? */
+static bool merges(const job_desc_msg_t *desc)
+{
+    struct admission_job job;
+
+    base_job_find(admission_merged_into(desc->dependency), time(NULL), &job);
+    return job.known && job.role != ADMISSION_RIGID;
 }
 
 int job_submit(job_desc_msg_t *desc, uint32_t submit_uid, char **err_msg)
 {
     const struct admission_env env = {desc->spank_job_env, desc->spank_job_env_size};
-    enum admission_role role = admission_role(&env);
+    enum admission_role role = admission_role_of_job(&env, desc->comment);
     struct admission_changes changes;
     const struct conf *conf;
     struct error err;
     int rc;
 
     (void)submit_uid;
-    if (role == ADMISSION_RIGID && admission_is_marked(desc->comment))
-        role = ADMISSION_EXTENSION;
+    if (desc->dependency && merges(desc)) {
+        admission_update(&(struct admission_update){.merges = true}, &err);
+        return refuse(desc, ESLURM_NOT_SUPPORTED, &err, err_msg);
+    }
     if (role == ADMISSION_RIGID)
         return SLURM_SUCCESS;
     if (!(conf = site_conf(base_job_configured(), time(NULL), &err)))
@@ -267,17 +313,21 @@ int job_submit(job_desc_msg_t *desc, uint32_t submit_uid, char **err_msg)
     return SLURM_SUCCESS;
 }
 
-static int nodes_of_update(const job_desc_msg_t *desc)
+/* Of an update: "ALL" is as many as there are. */
+static int nodes_of_update(uint32_t value)
+{
+    return value == INFINITE ? INT32_MAX : number32(value);
+}
+
+/* ADMISSION_UNSET: there is no list. */
+static int count_listed(const char *names)
 {
     hostlist_t list;
     int count;
 
-    if (number32(desc->max_nodes) != ADMISSION_UNSET && number32(desc->max_nodes) > 0)
-        return number32(desc->max_nodes);
-    if (number32(desc->min_nodes) != ADMISSION_UNSET)
-        return number32(desc->min_nodes);
-    if (!desc->req_nodes || !*desc->req_nodes || !(list = slurm_hostlist_create(desc->req_nodes)))
+    if (!names || !*names || !(list = slurm_hostlist_create(names)))
         return ADMISSION_UNSET;
+    slurm_hostlist_uniq(list);
     count = slurm_hostlist_count(list);
     slurm_hostlist_destroy(list);
     return count;
@@ -287,20 +337,24 @@ static int nodes_of_update(const job_desc_msg_t *desc)
 int job_modify(job_desc_msg_t *desc, struct job_record *record, uint32_t submit_uid)
 {
     struct admission_job job;
-    struct admission_update update;
+    struct admission_update update = {.comment = desc->comment};
     struct sizes sizes = {0};
     struct error err;
 
-    base_job_read(record, time(NULL), &job);
-    update.role = admission_role(&job.env);
-    if (update.role == ADMISSION_RIGID || base_job_is_admin(submit_uid))
+    if (base_job_is_admin(submit_uid))
         return SLURM_SUCCESS;
+    base_job_read(record, time(NULL), &job);
+    update.role = job.role;
     if (update.role == ADMISSION_BASE && admission_sizes(&job.env, &sizes, &err) < 0)
         return SLURM_SUCCESS; /* submitted before this plugin was there */
-    update.nodes = nodes_of_update(desc);
+    update.pending = job.pending;
+    update.min_nodes = nodes_of_update(desc->min_nodes);
+    /* 0: not said. */
+    update.max_nodes = desc->max_nodes ? nodes_of_update(desc->max_nodes) : ADMISSION_UNSET;
+    update.listed = count_listed(desc->req_nodes);
     update.min = sizes.min;
     update.placement = desc->partition || desc->qos || desc->features;
-    update.comment = desc->comment != NULL;
+    update.merges = desc->dependency && merges(desc);
     if (admission_update(&update, &err) == 0)
         return SLURM_SUCCESS;
     info("job_submit/elastic: refused a change of job %u: %s", job.id, err.text);

@@ -10,7 +10,10 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include "common/conf_file.h"
 
@@ -23,40 +26,54 @@ static pthread_cond_t stopping = PTHREAD_COND_INITIALIZER;
 static bool runs, stops;
 static time_t (*configured_at)(void);
 
-static void say(void)
+/* What is in the log: so that the same is not said twice of one configuration. */
+static char said[sizeof(((struct error *)NULL)->text)];
+
+static void say(bool anew)
 {
     struct error err = {""};
     struct conf *conf = conf_file_load(NULL, &err);
-    char *path = conf_file_path();
+    char *path = conf_file_path(), text[sizeof(((struct error *)NULL)->text)];
 
     if (conf)
-        info("job_submit/elastic: elastic jobs are admitted, by %s: pools: %d, max_nodes: %d",
-             path ? path : "elastic.conf", conf->pool_count, conf->max_nodes);
+        snprintf(text, sizeof(text), "elastic jobs are admitted, by %s: pools: %d, max_nodes: %d",
+                 path ? path : "elastic.conf", conf->pool_count, conf->max_nodes);
     else
-        error("job_submit/elastic: %s; elastic jobs are refused until it is repaired and "
-              "'scontrol reconfigure' is run",
-              err.text);
+        snprintf(text, sizeof(text), "%s", err.text);
+    if (anew || strcmp(text, said) != 0) {
+        if (conf)
+            info("job_submit/elastic: %s", text);
+        else
+            error("job_submit/elastic: %s; elastic jobs are refused until it is repaired and "
+                  "'scontrol reconfigure' is run",
+                  text);
+    }
+    memcpy(said, text, sizeof(said));
     conf_destroy(conf);
     free(path);
 }
 
 static void *watch(void *arg)
 {
-    time_t seen = configured_at();
+    /* Slurm counts in seconds, and may be configured again in the same second. */
+    bool settled = false;
+    time_t seen = *(const time_t *)arg;
 
-    (void)arg;
     pthread_mutex_lock(&lock);
     while (!stops) {
         struct timespec until;
+        bool anew;
 
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_sec += PERIOD;
         pthread_cond_timedwait(&stopping, &lock, &until);
-        if (stops || configured_at() == seen)
+        anew = configured_at() != seen;
+        if (stops || (!anew && settled))
             continue;
         seen = configured_at();
+        settled = time(NULL) > seen;
         pthread_mutex_unlock(&lock);
-        say();
+        say(anew);
         pthread_mutex_lock(&lock);
     }
     pthread_mutex_unlock(&lock);
@@ -65,10 +82,13 @@ static void *watch(void *arg)
 
 void watch_start(time_t (*configured)(void))
 {
+    static time_t at_start;
+
     configured_at = configured;
+    at_start = configured();
     stops = false;
-    say();
-    runs = pthread_create(&watcher, NULL, watch, NULL) == 0;
+    say(true);
+    runs = pthread_create(&watcher, NULL, watch, &at_start) == 0;
 }
 
 void watch_stop(void)

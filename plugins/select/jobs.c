@@ -26,7 +26,7 @@ enum placement_kind jobs_kind(const job_record_t *job)
 {
     const struct admission_env env = env_of(job);
 
-    switch (env.count > 0 ? admission_role(&env) : ADMISSION_RIGID) {
+    switch (admission_role_of_job(&env, job->comment)) {
     case ADMISSION_BASE:
         return PLACEMENT_BASE;
     case ADMISSION_EXTENSION:
@@ -34,7 +34,7 @@ enum placement_kind jobs_kind(const job_record_t *job)
     case ADMISSION_RIGID:
         break;
     }
-    return admission_is_marked(job->comment) ? PLACEMENT_EXTENSION : PLACEMENT_RIGID;
+    return PLACEMENT_RIGID;
 }
 
 int jobs_max(const job_record_t *job)

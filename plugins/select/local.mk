@@ -11,7 +11,9 @@ EXTRA_DIST += \
     plugins/select/preempt.c \
     plugins/select/preempt.h \
     plugins/select/stock.c \
-    plugins/select/stock.h
+    plugins/select/stock.h \
+    plugins/select/waiting.c \
+    plugins/select/waiting.h
 
 if HAVE_SLURM_SOURCE
 slurmplugin_LTLIBRARIES += plugins/select/select_elastic_cons_tres.la
@@ -20,6 +22,7 @@ plugins_select_select_elastic_cons_tres_la_SOURCES = \
     common/files.c \
     lib/admission.c \
     lib/conf.c \
+    lib/cover.c \
     lib/error.c \
     lib/json_get.c \
     lib/json_text.c \
@@ -42,7 +45,9 @@ plugins_select_select_elastic_cons_tres_la_SOURCES = \
     plugins/select/preempt.c \
     plugins/select/preempt.h \
     plugins/select/stock.c \
-    plugins/select/stock.h
+    plugins/select/stock.h \
+    plugins/select/waiting.c \
+    plugins/select/waiting.h
 plugins_select_select_elastic_cons_tres_la_CPPFLAGS = \
     $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
 # Slurm's headers declare globals of names such as conf, which clang finds shadowed.

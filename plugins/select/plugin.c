@@ -22,6 +22,7 @@
 #include "plugins/select/jobs.h"
 #include "plugins/select/preempt.h"
 #include "plugins/select/stock.h"
+#include "plugins/select/waiting.h"
 
 /* In a node's sched_weight this bit and the next are above every weight that an admin gives
  * (node_scheduler.c of Slurm 22.05). */
@@ -62,6 +63,7 @@ int fini(void)
 {
     cluster_forget();
     jobs_forget();
+    waiting_forget();
     stock_unload();
     return SLURM_SUCCESS;
 }
@@ -360,6 +362,8 @@ int select_p_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, ui
         (mode != SELECT_MODE_RUN_NOW && mode != SELECT_MODE_WILL_RUN))
         return stock.job_test(job, nodes, min_nodes, max_nodes, req_nodes, mode, candidates,
                               victims, cores);
+    if (kind == PLACEMENT_EXTENSION)
+        waiting_keep_off(job, nodes);
     request.memory = job->details->pn_min_memory;
     request.cpus = job->details->min_cpus;
     map = cluster_map();
@@ -370,5 +374,8 @@ int select_p_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, ui
     rc = tiers.count > 0 ? place(&request, map, &tiers, nodes)
                          : request_ask_preempting(&request, map, nodes);
     placement_tiers_clear(&tiers);
+    if (rc == SLURM_SUCCESS && mode == SELECT_MODE_RUN_NOW && victims != NULL && *victims != NULL &&
+        list_count(*victims) > 0)
+        waiting_note(job, nodes);
     return rc;
 }

@@ -103,6 +103,7 @@ static struct placement_candidate describe(job_record_t *job, const struct place
         candidate.distance = jobs_distance(map, job);
     } else if (candidate.kind == PLACEMENT_BASE) {
         candidate.nodes = jobs_size(job);
+        candidate.extended = candidate.nodes - (int)job->node_cnt;
     }
     return candidate;
 }
@@ -206,10 +207,10 @@ static bool rigid_for_base(const struct candidates *all, int picked)
     bool rigid = false, base = false;
 
     for (int i = 0; i < all->count; i++) {
-        enum placement_kind kind = all->list[all->order[i]].kind;
+        const struct placement_candidate *at = &all->list[all->order[i]];
 
-        rigid |= i < picked && kind == PLACEMENT_RIGID;
-        base |= i >= picked && kind == PLACEMENT_BASE;
+        rigid |= i < picked && at->kind != PLACEMENT_EXTENSION && !placement_is_spared(at);
+        base |= i >= picked && placement_is_spared(at);
     }
     return rigid && base;
 }

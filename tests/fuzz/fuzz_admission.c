@@ -90,6 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         request.env = (struct admission_env){lines + 2, (size_t)(own - 2)};
         base.env = (struct admission_env){lines + own, (size_t)(count - own)};
     }
+    base.role = admission_role(&base.env);
     switch (admission_role(&request.env)) {
     case ADMISSION_BASE:
         check_base(conf, &request);

@@ -68,12 +68,12 @@ static void compare(const uint8_t *data, size_t size, size_t piece, bool keyed)
 /* What a writer has made is read; with one byte changed it is not. */
 static void check_keyed(const uint8_t *data, size_t size, size_t piece)
 {
-    struct frame_writer writer = {.direction = FRAME_TO_LEADER, .keyed = true};
+    struct frame_writer writer = {.direction = FRAME_TO_LEADER};
     struct seen seen = {0}, changed = {0};
     size_t len = 0;
     uint8_t *frame;
 
-    memcpy(writer.key, key, sizeof(key));
+    frame_writer_set_key(&writer, key);
     frame = frame_encode(&writer, (const char *)data, size, &len);
     if (size == 0) {
         MUST(frame == NULL);

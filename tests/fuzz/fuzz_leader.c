@@ -318,6 +318,14 @@ int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t ui
     return 0;
 }
 
+int slurm_client_partition_limit(const char *partition, uint32_t *minutes, struct error *err)
+{
+    (void)partition;
+    (void)err;
+    *minutes = 30;
+    return 0;
+}
+
 int slurm_client_idle_nodes(const char *partition, bool planned, struct error *err)
 {
     (void)partition;

@@ -15,7 +15,20 @@
 
 #include "tests/fuzz/fuzz.h"
 
+#include "common/link_private.h"
+
+/* The peer knows the key of the connection, as it has made half of it. */
+static uint8_t agreed[LINK_KEY_BYTES];
+
+static void agree(const struct credential *client, const struct credential *leader,
+                  uint8_t key[LINK_KEY_BYTES])
+{
+    session_key(client, leader, key);
+    memcpy(agreed, key, sizeof(agreed));
+}
+
 /* For what is static there. */
+#define session_key agree
 #include "common/link_client.c"
 #include "common/link_server.c"
 
@@ -121,7 +134,6 @@ static void on_open(struct link *link, void *arg)
     (void)arg;
     MUST(link == scene->link);
     scene->opened++;
-    memcpy(scene->writer.key, link->key, sizeof(scene->writer.key));
 }
 
 static void on_message(struct link *link, json_object *msg, void *arg)
@@ -150,6 +162,7 @@ static void start_server(int fd)
     server->handlers = all_handlers;
     server->fd = -1;
     server->options.slurm_user = 54321;
+    server->port = 23000;
     link_base(server->base, sizeof(server->base), 12, 0);
     TAILQ_INIT(&server->pending);
     TAILQ_INIT(&server->open);
@@ -250,7 +263,7 @@ static void peer_record(uint8_t what, const uint8_t *data, size_t len)
         peer_write(data, len);
         break;
     case 'k': /* from here on, frames are keyed: rightly so once the link is open */
-        scene->writer.keyed = true;
+        frame_writer_set_key(&scene->writer, agreed);
         break;
     case 'e':
         shutdown(scene->fd, SHUT_WR);
@@ -293,6 +306,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     scene = &here;
+    memset(agreed, 0, sizeof(agreed));
     MUST(sodium_init() >= 0 && uv_loop_init(&here.loop) == 0);
     MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
     here.fd = ends[0];

@@ -144,9 +144,19 @@ static void agent(struct node *node, const char *verb)
         host_stop(host);
 }
 
+static bool is_one_of(const char *word, const char *list)
+{
+    size_t len = strlen(word);
+
+    for (const char *at = list; (at = strstr(at, word)) != NULL; at += len)
+        if ((at == list || at[-1] == ' ') && (at[len] == ' ' || at[len] == '\0'))
+            return true;
+    return false;
+}
+
 static void whole_node(struct node *node, const char *verb)
 {
-    if (strcmp(verb, "crash") == 0 || strcmp(verb, "freeze") == 0 || strcmp(verb, "cut") == 0)
+    if (is_one_of(verb, "crash freeze cut squat"))
         hurt(node);
     if (strcmp(verb, "crash") == 0)
         node_crash(node);
@@ -162,6 +172,8 @@ static void whole_node(struct node *node, const char *verb)
         node_cut(node, 0);
     else if (strcmp(verb, "reclaim") == 0)
         node_reclaim(node);
+    else if (strcmp(verb, "squat") == 0)
+        node->squatted = true;
     else
         node->drained = strcmp(verb, "drain") == 0;
 }
@@ -180,16 +192,6 @@ struct job *fault_job(const char *word)
            : strcmp(word, "first") == 0 ? first_extension()
            : strcmp(word, "job") == 0   ? subject->base
                                         : slurm_job((uint32_t)atoi(word));
-}
-
-static bool is_one_of(const char *word, const char *list)
-{
-    size_t len = strlen(word);
-
-    for (const char *at = list; (at = strstr(at, word)) != NULL; at += len)
-        if ((at == list || at[-1] == ' ') && (at[len] == ' ' || at[len] == '\0'))
-            return true;
-    return false;
 }
 
 static bool do_to_job(char **words)
@@ -245,7 +247,7 @@ static bool do_words(char **words)
             agent(node, words[0]);
         return true;
     }
-    if (!is_one_of(words[0], "crash return freeze thaw cut heal reclaim drain resume"))
+    if (!is_one_of(words[0], "crash return freeze thaw cut heal reclaim squat drain resume"))
         return false;
     node = node_of(words[1]);
     if (node != NULL)

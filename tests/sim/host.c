@@ -6,6 +6,7 @@
 #include "common/link.h"
 #include "tests/sim/sim.h"
 
+#define SRUN_TIMEOUT         (10 * SECOND)
 #define BASE_CONNECT_MS      60000 /* as in agent/main.c */
 #define EXTENSION_CONNECT_MS 10000
 #define AGAIN_MAX            3 /* times that an agent which was killed is started again */
@@ -174,11 +175,22 @@ static void never_began(void *arg)
     host_end(arg, false);
 }
 
+/* srun cannot ask slurmctld for the step. */
+static bool gets_no_step(const struct host *host)
+{
+    return !host->base && setup_now->slurm.slow == SLOW_SRUN && !slurm_answers(host->node);
+}
+
 static void begin(void *arg)
 {
     struct host *host = arg;
     struct error err = {""};
 
+    if (gets_no_step(host)) {
+        host->code = 1;
+        clock_in(SRUN_TIMEOUT, NULL, never_began, host);
+        return;
+    }
     if (host->job->state != SLURM_RUNNING &&
         (host->base || setup_now->slurm.slow != SLOW_AGENT)) { /* no step of it begins any more */
         clock_in(0, NULL, never_began, host);
@@ -200,7 +212,8 @@ struct host *host_start(struct node *node, struct job *job, int nodeid,
                         struct agent_handover *handover)
 {
     struct host *host = calloc(1, sizeof(*host));
-    bool slow = !job->base && setup_now->slurm.slow != SLOW_NOTHING;
+    bool slow = !job->base && setup_now->slurm.slow != SLOW_NOTHING &&
+                setup_now->slurm.slow != SLOW_NETWORK;
 
     MUST(host != NULL);
     host->loop.data = host;

@@ -84,14 +84,22 @@ void invariants_message(const struct host *from, const struct host *to, const ch
 
 /* ---- worlds ---------------------------------------------------------------------------------- */
 
-/* No node works for two jobs, however late one of them leaves it. */
+/* No node works for two jobs, however late one of them leaves it, and none is told twice to start
+ * the same workers. */
 void invariants_started(struct workers *set)
 {
+    set->training->started++;
     for (const struct workers *each = set->host->node->sets; each != NULL;
          each = each->next_on_node)
         if (each->training != set->training && each->state != SET_ENDED)
             violation("node %s has workers of job %u, and starts some of job %u",
                       set->host->node->name, each->host->job->id, set->host->job->id);
+    for (const struct workers *each = set->host->node->sets; each != NULL;
+         each = each->next_on_node)
+        if (each != set && each->host == set->host && each->attempt == set->attempt &&
+            each->generation == set->generation && each->state != SET_ENDED)
+            violation("%s starts workers of generation %d twice", host_name(set->host),
+                      set->generation);
 }
 
 void invariants_entered(struct workers *set)

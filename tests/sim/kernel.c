@@ -104,13 +104,17 @@ uint64_t memory_available(const char *root)
 }
 
 /* Rank 0 does so as soon as it is past its gate. */
-bool tcp_listens(int port)
+enum tcp_listener tcp_listener(int port)
 {
     (void)port;
+    if (host_now->node->squatted) {
+        host_now->node->squatted = false;
+        return TCP_STRANGER;
+    }
     for (const struct workers *set = host_now->node->sets; set != NULL; set = set->next_on_node)
         if (set->state >= SET_MEETING && set->state < SET_ENDED)
-            return true;
-    return false;
+            return TCP_OURS;
+    return TCP_NOBODY;
 }
 
 int port_reserve(int *port, struct error *err)

@@ -252,6 +252,13 @@ static struct link_server *find_server(const struct node *node, const struct lin
     return NULL;
 }
 
+/* An extension whose calls nobody answers yet (SLOW_NETWORK). */
+static bool has_no_way(const struct host *host)
+{
+    return !host->base && setup_now->slurm.slow == SLOW_NETWORK &&
+           clock_now() < host->job->started + setup_now->slurm.slow_time;
+}
+
 static void attempt(void *arg)
 {
     struct link *link = arg, *other;
@@ -264,7 +271,7 @@ static void attempt(void *arg)
         fail(link, "nobody has answered");
         return;
     }
-    if (node == NULL || !network_reaches(link->host->node, node) ||
+    if (node == NULL || !network_reaches(link->host->node, node) || has_no_way(link->host) ||
         (server != NULL && server->host->state == HOST_STOPPED)) {
         uint64_t left = link->deadline - clock_now();
 

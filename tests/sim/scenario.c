@@ -6,7 +6,8 @@
  *   cancel JOB, limit JOB 50 …  JOB: first or last (extension), job (the base), or a number; its
  *                               time ends 50 s from now
  *   reserve 720 300             in 720 s a rigid job has all idle nodes, for 300 s
- *   slow srun 20                a setting: extensions are slow at prolog, srun or agent
+ *   slow srun 20                a setting: extensions are slow at prolog, srun, agent or
+ *                               network (nobody answers them)
  *   wait WHAT within 60         until it holds, as in holds(): size 4, step 20, state first RUNNING
  *   expect WHAT                 it holds now
  *   unsent TYPE FROM TO         no such message has been sent since the last wait began
@@ -163,6 +164,8 @@ static bool holds(char **words)
         return count_sent(words[1]) == atoi(words[2]);
     if (strcmp(words[0], "extensions") == 0) /* ever: at most */
         return count_extensions() <= number;
+    if (strcmp(words[0], "started") == 0)
+        return t->started == number;
     if (strcmp(words[0], "repeated") == 0)
         return t->repeated <= number;
     if (strcmp(words[0], "idle") == 0 && node_named(words[1]) != NULL)
@@ -227,10 +230,10 @@ static uint64_t within(char **words)
 /* What each extension is slow at, and for how long. */
 static bool set_slow(char **words)
 {
-    static const char *const names[] = {"nothing", "prolog", "srun", "agent"};
+    static const char *const names[] = {"nothing", "prolog", "srun", "agent", "network"};
 
     it.setup.slurm.slow_time = seconds(words[2]);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         if (strcmp(words[1], names[i]) == 0) {
             it.setup.slurm.slow = (enum slurm_slow)i;
             return true;

@@ -111,6 +111,7 @@ struct node {
     bool drained, down;   /* in Slurm: by the admin, because it does not answer */
     struct job *job;      /* whose it is in Slurm */
     uint64_t taken_until; /* by a rigid job; 0: not */
+    bool squatted;        /* another user listens on the next MASTER_PORT */
     struct host *hosts;   /* that run there, or have */
     struct workers *sets; /* of workers */
     struct link_server *servers;
@@ -210,9 +211,10 @@ struct job {
 /* What an extension may be slow at. */
 enum slurm_slow {
     SLOW_NOTHING,
-    SLOW_PROLOG, /* its batch script has not started */
-    SLOW_SRUN,   /* … has not asked for its step */
-    SLOW_AGENT,  /* the step exists, and its agent cannot hear signals yet */
+    SLOW_PROLOG,  /* its batch script has not started */
+    SLOW_SRUN,    /* … has not asked for its step */
+    SLOW_AGENT,   /* the step exists, and its agent cannot hear signals yet */
+    SLOW_NETWORK, /* its agent runs, and nobody answers it */
 };
 
 struct slurm_options {
@@ -269,6 +271,7 @@ struct training {
     int64_t checkpoint; /* newest: so many steps are in it */
     int64_t committed;  /* most steps that have been made */
     int64_t repeated;
+    int started;        /* sets of workers */
     int newest;         /* generation that has begun, of this incarnation */
     uint64_t newest_at; /* … then */
     int64_t made;       /* steps in it */

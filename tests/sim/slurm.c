@@ -401,7 +401,9 @@ static void end_if_over(void *arg)
             return;
     if (!job->srun && job->state == SLURM_RUNNING) /* nobody is there who waits for its tasks */
         return;
+    /* Nobody can say how a job has ended whose srun is cut off. */
     end_job(job, job->preempted != 0          ? "PREEMPTED"
+                 : !reaches(job->nodes[0])    ? "NODE_FAIL"
                  : job->state == SLURM_ENDING ? job->why
                  : job->code == 0             ? "COMPLETED"
                                               : "FAILED");

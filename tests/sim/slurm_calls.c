@@ -42,6 +42,7 @@ static void fill(const struct job *job, struct job_info *info)
     info->uid = 1000;
     info->state = kind_of(job);
     snprintf(info->state_name, sizeof(info->state_name), "%s", job->state_name);
+    info->base_state = job->state_name;
     snprintf(info->reason, sizeof(info->reason), "%s",
              job->state == SLURM_PENDING ? "Resources" : "None");
     info->name = strdup("train");
@@ -204,6 +205,13 @@ int slurm_client_cancel_extensions(uint32_t base, uint32_t restarts, uid_t uid, 
             count++;
         }
     return count;
+}
+
+int slurm_client_partition_limit(const char *partition, uint32_t *minutes, struct error *err)
+{
+    (void)partition;
+    *minutes = UINT32_MAX;
+    return fails(err) ? -1 : 0;
 }
 
 int slurm_client_idle_nodes(const char *partition, bool planned, struct error *err)

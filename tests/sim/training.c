@@ -66,10 +66,21 @@ static void at_boundary(void *arg)
         workers_boundary(set);
 }
 
+/* Somebody has left between two steps: all others are in the next one, which never ends. */
+static bool waits_for_leaver(const struct meeting *meeting)
+{
+    int present = 0;
+
+    for (int i = 0; i < meeting->nodes; i++)
+        present += meeting->members[i] != NULL;
+    return meeting->formed && meeting->broken && meeting->begun > 0 && meeting->begun >= present;
+}
+
 static void note_loss(struct meeting *meeting)
 {
     bool lost = meeting->broken;
 
+    meeting->waits = meeting->waits || waits_for_leaver(meeting);
     for (int i = 0; i < meeting->nodes && !lost; i++) {
         const struct workers *set = meeting->members[i];
 
@@ -110,8 +121,10 @@ void meeting_begun_step(struct meeting *meeting)
 {
     uint64_t step = meeting->training->step;
 
-    if (++meeting->begun < meeting->nodes)
+    if (++meeting->begun < meeting->nodes) {
+        note_loss(meeting);
         return;
+    }
     meeting->begun = 0;
     clock_in(step / 2 + chance_between(0, step / 2), NULL, finish_step, meeting);
 }

@@ -74,7 +74,9 @@ static void say_stepping(void *arg)
 {
     struct workers *set = arg;
 
-    if (!set->dropped && set->stepping && !set->stepping_said && set->state != SET_ENDED) {
+    /* Once there is a page of the next world, nobody looks at that of this one. */
+    if (!set->dropped && set->stepping && !set->stepping_said && !set->moving &&
+        set->state != SET_ENDED) {
         set->stepping_said = true;
         set->handlers->stepping(set->arg);
     }

@@ -242,6 +242,12 @@ step() {
         ELASTIC_LEADER=127.0.0.1:0 elasticrun --extension
 }
 
+@test "a leader that cannot start ends the step on all nodes" {
+    run as_user timeout 20 srun -N3 elasticrun --elastic=3:3 --state-dir=/proc/none true
+    echo "$status: $output"
+    [[ $status != 0 && $status != 124 && $output == *'/proc/none'* && $output != *'lost the leader'* ]]
+}
+
 # ---- connections ----
 
 # leader_of EXTENSION: where the leader of that extension listens, ADDRESS:PORT.
@@ -343,6 +349,21 @@ crowd_is_there() { says "$TB_WORK/crowd.out" "^holding"; }
 fast_enough() {
     local began=$EPOCHREALTIME
     show_json "$job" >/dev/null && (($(seconds_since "$began") <= 5))
+}
+
+@test "all of a job's ports are taken" {
+    [[ $(id -u) == 0 ]] || skip "needs root to be another user"
+    sed '1i port_range = 25984-25999
+        /^port_range/d' "$TB_DIR/etc/elastic.conf" >"$TB_WORK/ports.conf"
+    exec {hold}> >(on_testbed setpriv --reuid=nobody --regid=nogroup --clear-groups -- /usr/bin/python3 \
+        "$TB_WORK/stranger.py" squat any 25984 25999 >"$TB_WORK/squat.out")
+    wait_for 10 says "$TB_WORK/squat.out" '^listening on 16'
+    squeezed=$(as_user ELASTIC_CONF="$TB_WORK/ports.conf" sbatch --parsable --elastic=2:2 --exclusive \
+        --output=/dev/null --wrap 'srun elasticrun sleep 600')
+    size_shown() { as_user ELASTIC_CONF="$TB_WORK/ports.conf" selastic show "$squeezed" --json | json_value 's["size"]'; }
+    wait_for 30 eval '[[ $(size_shown) == 2 ]]'
+    [[ -s $TB_DIR/jobs/$TB_USER-$squeezed/leader/$squeezed.0.port ]]
+    exec {hold}>&-
 }
 
 @test "10 000 connections: the job trains, selastic is answered, a node joins" {

@@ -55,6 +55,33 @@ rival_gets_both_gpus() {
     steps_were_made_once "$job"
 }
 
+# What slurmctld keeps of a job about each of its nodes.
+asks_for() {
+    on_testbed scontrol -o show job "$1" | tr ' ' '\n' |
+        grep -E '^(MinMemory|MinTmpDisk|MemPer|TresPer|CpusPerTres|OverSubscribe|Account|Features|WCKey)' |
+        sed -E 's/^(TresPerNode)=gres:gres:/\1=gres:/'
+}
+
+@test "an extension asks for what its base has, in each spelling, and for the time that the pool allows" {
+    on_testbed scontrol update partitionname=elastic maxtime=7
+    for memory in --mem=0 --mem-per-gpu=300; do
+        job=$(submit --elastic=1:2 --gres=gpu:1 "$memory" --nice=3 -x n3 -t 10 \
+            --wrap 'srun elasticrun sleep 600')
+        wait_for 60 size_is "$job" 2
+        extension=$(extensions_of "$job")
+        printf '%s\n' "$memory"
+        diff <(asks_for "$job") <(asks_for "$extension")
+        has_field "$extension" Nice 3
+        has_field "$extension" TimeLimit 00:07:00
+        [[ $(job_field "$extension" NodeList) == n[12] ]]
+        as_user scancel "$job"
+        wait_for 30 nothing_is_left_of "$job"
+    done
+    on_testbed scontrol update partitionname=elastic maxtime=INFINITE
+}
+
+has_field() { [[ $(job_field "$1" "$2") == "$3" ]]; }
+
 @test "jobs that share nodes each see only the GPU that is theirs" {
     # GPU 0 of every node is somebody else's.
     for node in n1 n2 n3; do

@@ -10,6 +10,7 @@ EXTRA_DIST += \
     tests/system/early_start.bats \
     tests/system/elastic.bash \
     tests/system/endings.bats \
+    tests/system/environments.bats \
     tests/system/fault_table.bats \
     tests/system/faults.bash \
     tests/system/faults.bats \

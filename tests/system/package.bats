@@ -10,11 +10,11 @@ load elastic
 setup_file() {
     testbed_up --nodes 4
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
-    # A clone of the user's own, since pip builds in it.
+    # A clone that is not the user's: pip writes nothing into it.
     mkdir -p "$TB_WORK/slurm-elastic/client"
     cp -R "$TREE/client/python" "$TB_WORK/slurm-elastic/client/"
     find "$TB_WORK/slurm-elastic" -name __pycache__ -prune -exec rm -r {} +
-    chown -R "$TB_USER" "$TB_WORK/slurm-elastic"
+    chmod -R a+rX,a-w "$TB_WORK/slurm-elastic"
 }
 
 teardown_file() { testbed_down; }

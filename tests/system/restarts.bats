@@ -101,7 +101,7 @@ def train(state):
 live.run(train, state)
 PY
     )
-    job=$(submit --elastic=1:2 --elastic-grow-delay=0 --elastic-hang-wait=5 -t 5 --wrap \
+    job=$(submit --elastic=1:2 --elastic-grow-delay=0 --elastic-hang-wait=8 -t 5 --wrap \
         "srun elasticrun $hangs $TB_WORK/has-hung-\$SLURM_JOB_ID")
     wait_for 90 job_ended "$job"
     job_is "$job" COMPLETED || { cat "$TB_WORK/$job.out" && false; }

@@ -11,6 +11,7 @@ setup_file() {
     install -m 0755 "${top_builddir:-$TREE/build}/tests/system/fake_leader" "$TB_WORK/"
     cd "$TREE/tests/unit/selastic" || return 1
     answers state-growing.json history.json >"$TB_WORK/good.json"
+    echo '{"history": {"t": "history", "generations": null}}' >"$TB_WORK/short.json"
     answers state-hostile.json history.json "$(printf 'no: \033[31m\007')" >"$TB_WORK/hostile.json"
 }
 
@@ -143,6 +144,11 @@ write_history() {
     [[ $output == *$'\nn3 '*'|'* ]]
     run -0 as_user selastic history "$job" --json
     [[ $output == "{"*"\"job\":$job,"*'"generations":['*"Slurm preempts extension 13"* ]]
+    # A leader that leaves it to its file: it is too long for a message, or others led before.
+    job=$(lead short answer)
+    write_history "$job"
+    run -0 as_user selastic history "$job"
+    [[ $output == *"3 changes, training paused for "* ]]
 }
 
 @test "list finds a running elastic job that nothing marks, and counts extensions" {
@@ -227,7 +233,7 @@ scancel_and_wait() {
 }
 
 @test "a slurmctld that does not answer" {
-    pid=$(cat "$TB_DIR/run/slurmctld.pid")
+    pid=$(cat "$TB_DIR/state/slurmctld.pid")
     kill -STOP "$pid"
     began=$EPOCHREALTIME
     run as_user selastic list
@@ -236,6 +242,14 @@ scancel_and_wait() {
     [[ $status == 1 && $output == *"Slurm did not answer within 5 s"* ]]
     ((took >= 4 && took < 8))
     wait_for 20 as_user squeue
+}
+
+@test "a munged that does not answer" {
+    pid=$(cat "$TB_DIR/munge/pid")
+    kill -STOP "$pid"
+    run as_user selastic list
+    kill -CONT "$pid"
+    [[ $status == 1 && $output == *"selastic: "*"did not answer within 5 s"* ]]
 }
 
 @test "--watch looks again until the job has ended" {

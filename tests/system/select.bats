@@ -105,6 +105,38 @@ teardown() { cancel_all; }
     done
 }
 
+@test "a base without extensions is spared no more than a rigid job" {
+    base=$(allocate --elastic=1:2 -w n1)
+    extend "$base" 1 >/dev/null
+    honest=$(allocate -p elastic -N2 -w 'n[5-6]')
+    alone=$(allocate --elastic=2:2 -p elastic -w 'n[7-8]')
+    allocate -w "$(on_testbed sinfo -h -t idle -N -o %N | sort -u | paste -sd,)" >/dev/null
+    allocate -N2 >/dev/null
+    job_is "$honest" RUNNING
+    ! job_is "$alone" RUNNING
+}
+
+@test "an extension keeps off nodes that have been left for a job that still waits" {
+    on_testbed scontrol update partitionname=spare gracetime=120
+    base=$(allocate --elastic=1:3 -w n1)
+    slow=$(allocate -p spare -w n2)
+    quick=$(extend "$base" 1)
+    is_at "$quick" n3
+    allocate -w 'n[4-16]' >/dev/null
+    preemptor=$(submit -N2 --exclusive --wrap 'sleep 600')
+    wait_for 30 job_ended "$quick"
+    again=$(submit -N1 -p elastic -t 1 --elastic-extend="$base" \
+        --comment="elastic-extension-of=$base.0" --wrap 'sleep 600')
+    keeps_off() { log | grep -q "JobId=$again keeps off nodes that JobId=$preemptor waits for"; }
+    wait_for 30 keeps_off
+    job_is "$again" PENDING
+    job_is "$preemptor" PENDING
+    as_user scancel "$slow"
+    wait_for 30 job_is "$preemptor" RUNNING
+    is_at "$preemptor" 'n[2-3]'
+    on_testbed scontrol update partitionname=spare gracetime=0
+}
+
 @test "random jobs: as lib/placement says, rigid ones as ever, and no more nodes leave" {
     "$TREE/bench/placement" --sequences 2 --seed 76 --prefix "$prefix" --builddir "$top_builddir"
 }

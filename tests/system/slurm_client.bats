@@ -220,7 +220,7 @@ running() {
 }
 
 @test "a slurmctld that does not answer is an error with Slurm's words" {
-    pid=$(<"$TB_DIR/run/slurmctld.pid")
+    pid=$(<"$TB_DIR/state/slurmctld.pid")
     kill -STOP "$pid"
     run probe job 1
     kill -CONT "$pid"

@@ -60,12 +60,12 @@ static void print_job(const struct job_info *info)
     print_text("nodes", info->nodes);
     print_text("excluded", info->excluded);
     print_text("batch_host", info->batch_host);
-    print_text("gres_per_node", info->gres_per_node);
+    print_text("gres_per_node", info->request.gres_per_node);
     print_text("work_dir", info->work_dir);
     print_number("num_nodes", info->num_nodes);
     print_number("cpus_per_node", info->cpus_per_node);
-    print_number("mem_per_node", (int64_t)info->mem_per_node);
-    print_number("mem_per_cpu", (int64_t)info->mem_per_cpu);
+    print_number("mem_per_node", (int64_t)info->request.mem_per_node);
+    print_number("mem_per_cpu", (int64_t)info->request.mem_per_cpu);
     print_number("exclusive", info->exclusive);
     print_number("submit", info->submit);
     print_number("start", info->start);

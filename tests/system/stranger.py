@@ -8,6 +8,7 @@ no-munge          a handshake with a credential that munge has not made
 credential        a true handshake, with a credential of whoever runs this; ARGUMENT: munge's socket
                   and the uid of the job's user, "SOCKET UID"
 crowd             ARGUMENT connections at once that say nothing, until stdin ends
+squat             listens on all ports from PORT to BASE and says nothing, until stdin ends
 
 Each connection is waited for until the leader ends it; what the leader says is printed. Exit status
 1 if it does not end one within PATIENCE seconds.
@@ -33,7 +34,7 @@ def frame(message):
 
 
 def hello(base, role="agent"):
-    return frame({"t": "hello", "v": 1, "role": role, "base": base, "nonce": NONCE})
+    return frame({"t": "hello", "v": 2, "role": role, "base": base, "nonce": NONCE})
 
 
 def connect(address, port):
@@ -86,7 +87,7 @@ def garbage(address, port, base, _):
         frame(b"17"),
         frame(b'{"t":"hello"'),
         frame({"t": "join", "node": "n6", "job": 1, "restarts": 0, "nodeid": 0, "slots": 1}),
-        frame({"t": "hello", "v": 1, "role": [], "base": {}, "nonce": None}),
+        frame({"t": "hello", "v": 2, "role": [], "base": {}, "nonce": None}),
         hello(base) + frame({"t": "show"}),
         hello(base) + b"\xff" * 64,
     ):
@@ -113,7 +114,8 @@ def prove(address, port, base, make):
     if answer is None or answer["t"] != "challenge":
         print(answer and answer.get("reason"))
     else:
-        payload = {"role": "agent", "base": base, "nonce": answer["nonce"], "key": "cd" * 32}
+        payload = {"role": "agent", "base": base, "port": int(port)}
+        payload |= {"nonce": answer["nonce"], "key": "cd" * 32}
         send(connection, frame({"t": "proof", "cred": make(json.dumps(payload))}))
     until_ended(connection)
 
@@ -163,6 +165,12 @@ def crowd(address, port, _, argument):
             held.pop(fd).close()
 
 
+def squat(_address, port, last, _argument):
+    held = [socket.create_server(("", number)) for number in range(port, int(last) + 1)]
+    print(f"listening on {len(held)}", flush=True)
+    sys.stdin.read()
+
+
 if __name__ == "__main__":
     what = {
         "garbage": garbage,
@@ -170,6 +178,7 @@ if __name__ == "__main__":
         "no-munge": no_munge,
         "credential": credential,
         "crowd": crowd,
+        "squat": squat,
     }[sys.argv[1]]
     try:
         sys.exit(what(sys.argv[2], int(sys.argv[3]), sys.argv[4], " ".join(sys.argv[5:])))

@@ -203,6 +203,15 @@ CONF
     has "$third" NumNodes 1-1
 }
 
+@test "an extension asks for no more time than its partition allows" {
+    on_testbed scontrol update partitionname=elastic maxtime=30
+    base=$(base --elastic=1:3 --exclusive)
+    one=$(extend "$base" -H -t 50 --time-min=40)
+    has "$one" TimeLimit 00:30:00
+    has "$one" TimeMin 00:30:00
+    on_testbed scontrol update partitionname=elastic maxtime=INFINITE
+}
+
 @test "MAX holds for the base and all its extensions, pending or running" {
     base=$(base --elastic=2:4)
     extend_refused "3 more nodes are too many; job $base has 2, its extensions have" "$base" -N3
@@ -219,6 +228,34 @@ CONF
     wait_for 20 job_ended "$one"
     extend "$base" -N1
     extend_refused '--nodes=1-2; an extension needs a fixed number' "$base" -N1-2
+}
+
+# at_once COUNT COMMAND...: starts that many of the command at the same time, and waits for all.
+at_once() {
+    local count=$1 pids=() pid
+    shift
+    for ((i = 0; i < count; i++)); do
+        "$@" >"$TB_WORK/at-once.$i" 2>&1 &
+        pids+=($!)
+    done
+    for pid in "${pids[@]}"; do wait "$pid" || true; done
+}
+
+@test "MAX holds for what is known by its comment alone, for many at once, and for lists of nodes" {
+    base=$(base --elastic=1:2 -w n1)
+    at_once 20 as_user ELASTIC_BASE_LEFT=0 sbatch -H --comment="elastic-extension-of=$base.0" \
+        -o /dev/null --wrap true
+    grep -h '' "$TB_WORK"/at-once.* | sort | uniq -c
+    [ "$(grep -l Submitted "$TB_WORK"/at-once.* | wc -l)" == 1 ]
+    one=$(cat "$TB_WORK"/at-once.* | awk '/Submitted/ { print $4 }')
+    run ! as_user scontrol update jobid="$one" comment=mine
+    has "$one" Comment "elastic-extension-of=$base.0"
+    refused '1 more nodes are too many' sbatch -H --comment="elastic-extension-of=$base.0" --wrap true
+    as_user scancel "$one"
+    run ! as_user sbatch -H --comment="elastic-extension-of=$base.0" -N1 -w 'n[2-4]' --wrap true
+    rigid=$(submit -H -N1 --wrap true)
+    run ! as_user scontrol update jobid="$rigid" comment="elastic-extension-of=$base.0"
+    refused 'merged into an elastic job' sbatch -H -d "expand:$base" -N1 --wrap true
 }
 
 @test "an extension needs a running elastic base of the same user" {
@@ -274,6 +311,10 @@ CONF
     waiting=$(submit -H --elastic=2:4 --wrap true)
     run ! as_user scontrol update jobid="$waiting" numnodes=3
     has "$waiting" NumNodes 2-2
+    run ! as_user scontrol update jobid="$waiting" numnodes=1-2
+    run ! as_user scontrol update jobid="$waiting" numnodes=2-3
+    run ! as_user scontrol update jobid="$waiting" numnodes=2 nodelist='n[1-4]'
+    has "$waiting" NumNodes 2-2
     as_user scontrol update jobid="$waiting" numnodes=2
     as_user scontrol update jobid="$waiting" timelimit=5 comment=mine
     base=$(base --elastic=2:4)
@@ -312,7 +353,7 @@ CONF
 @test "slurmctld starts with a broken elastic.conf" {
     printf 'color = red\n' >"$TB_DIR/etc/elastic.conf"
     on_testbed slurmctld -t >/dev/null 2>&1 || true
-    pid=$(cat "$TB_DIR/run/slurmctld.pid")
+    pid=$(cat "$TB_DIR/state/slurmctld.pid")
     on_testbed scontrol shutdown slurmctld
     wait_for 20 eval "! kill -0 $pid 2>/dev/null"
     (

@@ -28,7 +28,8 @@ static int make_plan(void *arg, bool only_warm, struct plan_output *out)
                             .target = job->target > 0 ? job->target : job->policy.sizes.max,
                             .max_pending = 1,
                             .generation_since = change_since(job->change),
-                            .last_setback = -1,
+                            .setbacks.last = -1,
+                            .stands_since = -1,
                             .members = members,
                             .extensions = extensions};
 

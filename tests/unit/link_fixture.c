@@ -389,11 +389,14 @@ struct raw *raw_connect(uv_loop_t *loop, int port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct raw *raw;
 
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     assert_true(fd >= 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-    return raw_around(loop, fd, FRAME_FROM_LEADER);
+    raw = raw_around(loop, fd, FRAME_FROM_LEADER);
+    raw->proof.port = port;
+    return raw;
 }
 
 void raw_close(struct raw *raw)
@@ -505,7 +508,7 @@ void raw_hello(struct raw *raw, const char *role)
     randombytes_buf(nonce, sizeof(nonce));
     sodium_bin2hex(raw->nonce, sizeof(raw->nonce), nonce, sizeof(nonce));
     snprintf(text, sizeof(text),
-             "{\"t\":\"hello\",\"v\":1,\"role\":\"%s\",\"base\":\"%u.0\",\"nonce\":\"%s\"}", role,
+             "{\"t\":\"hello\",\"v\":2,\"role\":\"%s\",\"base\":\"%u.0\",\"nonce\":\"%s\"}", role,
              JOB, raw->nonce);
     raw_send(raw, text);
     msg = raw_receive(raw);
@@ -525,8 +528,7 @@ void raw_fill_proof(struct raw *raw, const char *role)
 
 static void become_keyed(struct raw *raw, const char *cred)
 {
-    struct credential theirs = {.role = "leader"};
-    uint8_t key[LINK_KEY_BYTES];
+    struct credential theirs = {.role = "leader", .port = raw->proof.port};
     struct error err = {0};
     uid_t uid;
 
@@ -534,10 +536,9 @@ static void become_keyed(struct raw *raw, const char *cred)
     hex_to_bytes(raw->nonce, theirs.nonce);
     assert_int_equal(credential_check(munge_socket, cred, &theirs, &uid, &err), 0);
     assert_int_equal(uid, geteuid());
-    session_key(raw->proof.key, theirs.key, key);
-    frame_reader_set_key(raw->reader, key);
-    raw->writer.keyed = true;
-    memcpy(raw->writer.key, key, sizeof(key));
+    session_key(&raw->proof, &theirs, raw->key);
+    frame_reader_set_key(raw->reader, raw->key);
+    frame_writer_set_key(&raw->writer, raw->key);
 }
 
 void raw_send_proof(struct raw *raw)

@@ -89,6 +89,7 @@ struct raw {
     char nonce[LINK_NONCE_HEX]; /* ours, in the hello */
     uint8_t challenge[LINK_NONCE_BYTES];
     struct credential proof;
+    uint8_t key[LINK_KEY_BYTES]; /* of the connection, once it is keyed */
     char *cred;
 };
 struct raw *raw_connect(uv_loop_t *loop, int port);

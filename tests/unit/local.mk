@@ -46,11 +46,27 @@ tests_unit_test_admission_SOURCES = tests/unit/test_admission.c
 tests_unit_test_admission_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_admission_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_admitted
+tests_unit_test_admitted_SOURCES = tests/unit/test_admitted.c
+tests_unit_test_admitted_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_change
 noinst_HEADERS += tests/unit/change_fixture.h
 tests_unit_test_change_SOURCES = tests/unit/test_change.c tests/unit/change_fixture.c
 tests_unit_test_change_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_change_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
+
+UNIT_TESTS += tests/unit/test_cover
+tests_unit_test_cover_SOURCES = tests/unit/test_cover.c
+tests_unit_test_cover_LDADD = $(UNIT_LIBS)
+
+UNIT_TESTS += tests/unit/test_tasks
+tests_unit_test_tasks_SOURCES = tests/unit/test_tasks.c
+tests_unit_test_tasks_LDADD = $(UNIT_LIBS)
+
+UNIT_TESTS += tests/unit/test_slurm_words
+tests_unit_test_slurm_words_SOURCES = tests/unit/test_slurm_words.c
+tests_unit_test_slurm_words_LDADD = $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_tree_order
 tests_unit_test_tree_order_SOURCES = tests/unit/test_tree_order.c
@@ -79,6 +95,10 @@ tests_unit_test_placement_SOURCES = tests/unit/test_placement.c
 tests_unit_test_placement_LDADD = $(UNIT_LIBS)
 tests_unit_test_shapes_SOURCES = tests/unit/test_shapes.c
 tests_unit_test_shapes_LDADD = $(UNIT_LIBS)
+
+UNIT_TESTS += tests/unit/test_container
+tests_unit_test_container_SOURCES = tests/unit/test_container.c
+tests_unit_test_container_LDADD = agent/libelasticagent.la $(UNIT_LIBS) $(LIBUV_LIBS)
 
 UNIT_TESTS += tests/unit/test_pattern
 tests_unit_test_pattern_SOURCES = tests/unit/test_pattern.c
@@ -153,6 +173,7 @@ tests_unit_test_store_LDADD = $(UNIT_LIBS)
 UNIT_TESTS += \
     tests/unit/test_selastic_arguments \
     tests/unit/test_selastic_ask \
+    tests/unit/test_selastic_deadline \
     tests/unit/test_selastic_jobs \
     tests/unit/test_selastic_render
 SELASTIC_LIBS = cmd/libselastic.la $(UNIT_LIBS)
@@ -161,6 +182,9 @@ tests_unit_test_selastic_arguments_LDADD = $(SELASTIC_LIBS)
 tests_unit_test_selastic_ask_SOURCES = tests/unit/test_selastic_ask.c cmd/ask.c
 tests_unit_test_selastic_ask_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS)
 tests_unit_test_selastic_ask_LDADD = $(SELASTIC_LIBS) $(LIBUV_LIBS)
+tests_unit_test_selastic_deadline_SOURCES = tests/unit/test_selastic_deadline.c
+tests_unit_test_selastic_deadline_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_selastic_deadline_LDADD = $(SELASTIC_LIBS)
 tests_unit_test_selastic_jobs_SOURCES = tests/unit/test_selastic_jobs.c
 tests_unit_test_selastic_jobs_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_selastic_jobs_LDADD = $(SELASTIC_LIBS)
@@ -212,6 +236,7 @@ UNIT_TESTS += \
     tests/unit/test_link_ipv6 \
     tests/unit/test_link_pair \
     tests/unit/test_link_ports \
+    tests/unit/test_link_relay \
     tests/unit/test_link_users
 LINK_TEST_CPPFLAGS = \
     $(AM_CPPFLAGS) \
@@ -239,6 +264,9 @@ tests_unit_test_link_pair_LDADD = $(LINK_TEST_LIBS)
 tests_unit_test_link_ports_SOURCES = tests/unit/test_link_ports.c
 tests_unit_test_link_ports_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
 tests_unit_test_link_ports_LDADD = $(LINK_TEST_LIBS)
+tests_unit_test_link_relay_SOURCES = tests/unit/test_link_relay.c $(LINK_TEST_FIXTURE)
+tests_unit_test_link_relay_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
+tests_unit_test_link_relay_LDADD = $(LINK_TEST_LIBS)
 tests_unit_test_link_users_SOURCES = tests/unit/test_link_users.c $(LINK_TEST_FIXTURE)
 tests_unit_test_link_users_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
 tests_unit_test_link_users_LDADD = $(LINK_TEST_LIBS)

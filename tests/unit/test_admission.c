@@ -112,6 +112,30 @@ static void an_extension_names_its_base_by_a_number(void **state)
     }
 }
 
+static void a_comment_makes_an_extension_of_a_rigid_job_only(void **state)
+{
+    static const struct {
+        const char *env[ENV_MAX], *comment;
+        enum admission_role role;
+    } table[] = {
+        {{NULL}, NULL, ADMISSION_RIGID},
+        {{NULL}, "mine", ADMISSION_RIGID},
+        {{NULL}, "elastic-extension-of=12.0", ADMISSION_EXTENSION},
+        {{ELASTIC "2:8"}, "elastic-extension-of=12.0", ADMISSION_BASE},
+        {{EXTEND "12"}, NULL, ADMISSION_EXTENSION},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct admission_env env = env_of(table[i].env);
+        assert_int_equal(admission_role_of_job(&env, table[i].comment), table[i].role);
+    }
+    assert_int_equal(admission_merged_into(NULL), 0);
+    assert_int_equal(admission_merged_into("afterok:3"), 0);
+    assert_int_equal(admission_merged_into("expand:31"), 31);
+    assert_int_equal(admission_merged_into("afterok:3,EXPAND:31"), 31);
+}
+
 static void an_empty_environment_may_be_null(void **state)
 {
     struct admission_env env = {NULL, 0};
@@ -157,7 +181,7 @@ static void a_base_gets_its_min_and_survives_a_node(void **state)
     assert_int_equal(changes.min_nodes, 2);
     assert_int_equal(changes.max_nodes, 2);
     assert_int_equal(changes.kill_on_node_fail, 0);
-    assert_int_equal(changes.requeue, 1);
+    assert_int_equal(changes.requeue, ADMISSION_UNSET); /* as the site has it */
     assert_string_equal(changes.admin_comment, "elastic=2:8:2");
     assert_int_equal(changes.tasks, ADMISSION_UNSET);
     assert_int_equal(changes.time_limit, ADMISSION_UNSET);
@@ -166,6 +190,33 @@ static void a_base_gets_its_min_and_survives_a_node(void **state)
     assert_null(changes.excluded);
     admission_changes_clear(&changes);
     assert_null(changes.admin_comment);
+    conf_destroy(conf);
+}
+
+static void a_base_is_requeued_as_the_site_has_it_or_the_user_says(void **state)
+{
+    static const struct {
+        const char *env[ENV_MAX];
+        int requeue, after;
+    } table[] = {
+        {{ELASTIC "2:8"}, ADMISSION_UNSET, ADMISSION_UNSET},
+        {{ELASTIC "2:8", "ELASTIC_REQUEUE=none"}, ADMISSION_UNSET, ADMISSION_UNSET},
+        {{ELASTIC "2:8", "ELASTIC_REQUEUE=fault"}, ADMISSION_UNSET, 1},
+        {{ELASTIC "2:8", "ELASTIC_REQUEUE=fault"}, 0, ADMISSION_UNSET},
+    };
+    struct conf *conf = parse_conf(conf_text);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct admission_request request = request_of(table[i].env);
+        struct admission_changes changes;
+        struct error err;
+
+        request.requeue = table[i].requeue;
+        assert_int_equal(admission_base(conf, &request, &changes, &err), 0);
+        assert_int_equal(changes.requeue, table[i].after);
+        admission_changes_clear(&changes);
+    }
     conf_destroy(conf);
 }
 
@@ -414,6 +465,7 @@ static struct admission_job running_base(void)
         .uid = 1000,
         .known = true,
         .running = true,
+        .role = ADMISSION_BASE,
         .env = env_of(base_env),
         .name = "train",
         .nodes = "n[1-2]",
@@ -600,16 +652,27 @@ static void another_takes_the_place_of_a_lost_base_node(void **state)
 {
     static const char *const env[ENV_MAX] = {EXTEND "12"};
     static const struct {
-        int left, siblings;
+        int left, lost;
+        int64_t siblings;
         bool fits;
     } rows[] = {
-        {ADMISSION_UNSET, 5, true},
-        {ADMISSION_UNSET, 6, false},
-        {2, 6, false},
-        {1, 6, true},
-        {1, 7, false},
-        {0, 7, true},
-        {9, 6, false},
+        {ADMISSION_UNSET, 2, 5, true},
+        {ADMISSION_UNSET, 2, 6, false},
+        {2, 2, 6, false},
+        {1, 1, 6, true},
+        {1, 2, 6, true},
+        {1, 2, 7, false},
+        {0, 2, 7, true},
+        {9, 2, 6, false},
+        /* Slurm has no node of it, or only one, as out of service. */
+        {1, 0, 6, false},
+        {0, 0, 5, true},
+        {0, 0, 6, false},
+        {0, 1, 6, true},
+        {0, 1, 7, false},
+        {0, 9, 7, true},
+        {0, 0, INT32_MAX, false},
+        {0, 0, INT64_MAX / 2, false},
     };
     struct conf *conf = parse_conf(conf_text);
 
@@ -622,6 +685,7 @@ static void another_takes_the_place_of_a_lost_base_node(void **state)
         struct error err = {""};
         int rc;
 
+        base.lost = rows[i].lost;
         request.base_left = rows[i].left;
         rc = admission_extension(conf, &request, &base, &siblings, &changes, &err);
         assert_int_equal(rc, rows[i].fits ? 0 : -1);
@@ -647,8 +711,11 @@ static void bad_extensions_are_each_told_why(void **state)
         int rc;
 
         base.id = admission_base_of(&request.env);
-        if (row->base_env[0])
+        if (row->base_env[0]) {
             base.env = env_of(row->base_env);
+            base.role = admission_role(&base.env);
+            base.extends = admission_base_of(&base.env);
+        }
         if (row->min_nodes) {
             request.min_nodes = row->min_nodes;
             request.max_nodes = row->max_nodes;
@@ -696,6 +763,7 @@ static void an_extension_may_be_known_by_its_comment_alone(void **state)
                                   "user; name a running elastic job of your own");
     request.uid--;
     base.env = (struct admission_env){0};
+    base.role = ADMISSION_RIGID;
     assert_int_equal(admission_extension(conf, &request, &base, &siblings, &changes, &err), 0);
     assert_null(changes.partition);
     assert_int_equal(changes.min_nodes, ADMISSION_UNSET);
@@ -746,26 +814,71 @@ static void a_base_that_lost_a_node_may_be_extended_up_to_max(void **state)
 
 /* ---- updates --------------------------------------------------------------------------------- */
 
+#define NO ADMISSION_UNSET
+
+static void an_extension_asks_for_no_more_time_than_its_pool_has(void **state)
+{
+    static const struct {
+        int asked, asked_min, limit, min, most; /* minutes */
+        int limit_after, min_after;
+    } table[] = {
+        {NO, NO, 60, NO, ADMISSION_UNLIMITED, 60, NO},
+        {NO, NO, 60, NO, 60, 60, NO},
+        {NO, NO, 60, NO, 30, 30, NO},
+        {NO, NO, 60, 40, 30, 30, 30},
+        {NO, NO, 60, 20, 30, 30, 20},
+        {60, 40, NO, NO, 30, 30, 30},
+        {ADMISSION_UNLIMITED, NO, NO, NO, 30, 30, NO},
+        {NO, NO, NO, NO, 30, 30, NO},
+        {NO, NO, NO, NO, ADMISSION_UNLIMITED, NO, NO},
+        {20, NO, NO, NO, 30, NO, NO},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct admission_request request = {.time_limit = table[i].asked,
+                                            .time_min = table[i].asked_min};
+        struct admission_changes changes = {.time_limit = table[i].limit, .time_min = table[i].min};
+
+        admission_shorten(&request, table[i].most, &changes);
+        assert_int_equal(changes.time_limit, table[i].limit_after);
+        assert_int_equal(changes.time_min, table[i].min_after);
+    }
+}
+
 static void users_may_not_change_what_was_admitted(void **state)
 {
     static const struct {
         struct admission_update update;
         const char *said; /* NULL: allowed */
     } table[] = {
-        {{.role = ADMISSION_RIGID, .nodes = 5, .placement = true, .comment = true}, NULL},
-        {{.role = ADMISSION_BASE,
-          .nodes = ADMISSION_UNSET,
-          .min = 2,
-          .placement = true,
-          .comment = true},
-         NULL},
-        {{.role = ADMISSION_BASE, .nodes = 2, .min = 2}, NULL},
-        {{.role = ADMISSION_BASE, .nodes = 3, .min = 2}, "MIN of 2"},
-        {{.role = ADMISSION_BASE, .nodes = 1, .min = 2}, "selastic resize"},
-        {{.role = ADMISSION_EXTENSION, .nodes = ADMISSION_UNSET}, NULL},
-        {{.role = ADMISSION_EXTENSION, .nodes = 2}, "extension"},
-        {{.role = ADMISSION_EXTENSION, .nodes = ADMISSION_UNSET, .placement = true}, "partition"},
-        {{.role = ADMISSION_EXTENSION, .nodes = ADMISSION_UNSET, .comment = true}, "comment"},
+        {{ADMISSION_RIGID, true, 5, 5, 5, 0, true, "mine", false}, NULL},
+        {{ADMISSION_RIGID, true, NO, NO, NO, 0, false, "elastic-extension-of=12.1", false},
+         "only when it is submitted"},
+        {{ADMISSION_RIGID, true, NO, NO, NO, 0, false, NULL, true}, "merged"},
+        {{ADMISSION_BASE, true, NO, NO, NO, 2, true, "mine", false}, NULL},
+        {{ADMISSION_BASE, true, NO, NO, NO, 2, true, "elastic-extension-of=12.1", false},
+         "only when it is submitted"},
+        {{ADMISSION_BASE, true, 2, 2, NO, 2, false, NULL, false}, NULL},
+        {{ADMISSION_BASE, true, 2, NO, NO, 2, false, NULL, false}, NULL},
+        {{ADMISSION_BASE, true, 3, NO, NO, 2, false, NULL, false}, "MIN of 2"},
+        {{ADMISSION_BASE, true, 1, NO, NO, 2, false, NULL, false}, "selastic resize"},
+        {{ADMISSION_BASE, true, NO, 3, NO, 2, false, NULL, false}, "MIN of 2"},
+        {{ADMISSION_BASE, true, 1, 2, NO, 2, false, NULL, false}, "MIN of 2"},
+        {{ADMISSION_BASE, true, 2, 3, NO, 2, false, NULL, false}, "MIN of 2"},
+        {{ADMISSION_BASE, true, INT32_MAX, NO, NO, 2, false, NULL, false}, "MIN of 2"},
+        {{ADMISSION_BASE, false, 0, NO, NO, 2, false, NULL, false}, "MIN of 2"},
+        {{ADMISSION_BASE, true, 2, 2, 4, 2, false, NULL, false}, "MIN of 2"},
+        {{ADMISSION_BASE, true, NO, NO, 3, 2, false, NULL, false}, "MIN of 2"},
+        {{ADMISSION_BASE, true, NO, NO, 1, 2, false, NULL, false}, NULL},
+        {{ADMISSION_BASE, false, NO, NO, 1, 2, false, NULL, false}, "MIN of 2"},
+        {{ADMISSION_BASE, false, NO, NO, 2, 2, false, NULL, false}, NULL},
+        {{ADMISSION_EXTENSION, true, NO, NO, NO, 0, false, NULL, false}, NULL},
+        {{ADMISSION_EXTENSION, true, 2, NO, NO, 0, false, NULL, false}, "extension"},
+        {{ADMISSION_EXTENSION, true, NO, 2, NO, 0, false, NULL, false}, "extension"},
+        {{ADMISSION_EXTENSION, false, NO, NO, 1, 0, false, NULL, false}, "extension"},
+        {{ADMISSION_EXTENSION, true, NO, NO, NO, 0, true, NULL, false}, "partition"},
+        {{ADMISSION_EXTENSION, true, NO, NO, NO, 0, false, "", false}, "comment"},
     };
 
     (void)state;
@@ -784,8 +897,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(roles_follow_from_the_options),
         cmocka_unit_test(an_extension_names_its_base_by_a_number),
+        cmocka_unit_test(a_comment_makes_an_extension_of_a_rigid_job_only),
         cmocka_unit_test(an_empty_environment_may_be_null),
         cmocka_unit_test(a_base_gets_its_min_and_survives_a_node),
+        cmocka_unit_test(a_base_is_requeued_as_the_site_has_it_or_the_user_says),
         cmocka_unit_test(what_the_user_said_is_kept),
         cmocka_unit_test(tasks_per_node_count_for_every_node),
         cmocka_unit_test(bad_bases_are_refused_with_the_value),
@@ -799,6 +914,7 @@ int main(void)
         cmocka_unit_test(an_extension_may_be_known_by_its_comment_alone),
         cmocka_unit_test(siblings_that_own_their_nodes_need_not_be_excluded),
         cmocka_unit_test(a_base_that_lost_a_node_may_be_extended_up_to_max),
+        cmocka_unit_test(an_extension_asks_for_no_more_time_than_its_pool_has),
         cmocka_unit_test(users_may_not_change_what_was_admitted),
     };
 

@@ -448,6 +448,54 @@ static void test_live_shrink(void **state)
     job_end(&job);
 }
 
+/* No step has been made that a worker knows of: the leaver takes part in the first one. */
+static void test_live_shrink_at_step_0(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_grown_live(&job, "2:4");
+    job_forget(&job);
+    call_node(&job, 3);
+    job_hold(&job, 0);
+    said(&job,
+         "HOLD 1, HOLD 2, HOLD 3, RELAY, RUN_TO_NEXT 1, RUN_TO_NEXT 2, RUN_TO_NEXT 3, BEGIN_WORLD");
+    assert_int_equal(change_member(job.change, 3)->state, CHANGE_AWAITED);
+    job_end(&job);
+}
+
+/* Nobody waits for the node of member 3, and its replacement comes: one change, when that is
+ * warm. */
+static void test_live_replacement(void **state)
+{
+    struct change_fact fact;
+    struct job job;
+    int id;
+
+    (void)state;
+    begin_grown_live(&job, "2:3");
+    id = job_join(&job, false);
+    job_forget(&job);
+    fact = job_fact(&job, CHANGE_FACT_LEAVING, 3);
+    fact.notice = CHANGE_UNNEEDED;
+    job_feed(&job, &fact);
+    job_plan(&job);
+    said(&job, "RELAY, PREPARE 4");
+    in_phase(&job, "RUNNING");
+    fact = job_fact(&job, CHANGE_FACT_PARKED, id);
+    fact.attempt = change_next(job.change)->attempt;
+    fact.live = true;
+    fact.signature = 7;
+    job_feed(&job, &fact);
+    job_plan(&job);
+    said(&job, "HOLD 1, HOLD 2, HOLD 3");
+    job_hold(&job, 90);
+    job_ready(&job);
+    assert_int_equal(change_world(job.change)->node_count, 3);
+    assert_int_equal(change_generation(job.change), 3);
+    job_end(&job);
+}
+
 static void test_live_worker_dies(void **state)
 {
     struct job job;
@@ -925,6 +973,8 @@ int main(void)
         cmocka_unit_test(test_all_end_while_held),
         cmocka_unit_test(test_live_grow),
         cmocka_unit_test(test_live_shrink),
+        cmocka_unit_test(test_live_shrink_at_step_0),
+        cmocka_unit_test(test_live_replacement),
         cmocka_unit_test(test_live_worker_dies),
         cmocka_unit_test(test_live_below_min),
         cmocka_unit_test(test_live_last_step_is_lost),

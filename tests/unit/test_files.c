@@ -416,6 +416,28 @@ static void test_conf_path(void **state)
     assert_conf_path("", "slurm.conf", "elastic.conf");
 }
 
+static void assert_conf_beside(const char *slurm, const char *standard, const char *expected)
+{
+    char *path = conf_file_beside(slurm, standard);
+
+    assert_string_equal(path, expected);
+    free(path);
+}
+
+/* Configless: $SLURM_CONF is in a directory that only slurmd fills. */
+static void test_conf_beside(void **state)
+{
+    (void)state;
+    put("elastic.conf", "");
+    put("standard.conf", "");
+    assert_conf_beside("./slurm.conf", "standard.conf", "./elastic.conf");
+    assert_conf_beside("cache/slurm.conf", "standard.conf", "standard.conf");
+    assert_conf_beside("cache/slurm.conf", "none.conf", "cache/elastic.conf");
+    /* That is a mistake, not a missing file. */
+    assert_conf_beside("elastic.conf/slurm.conf", "standard.conf", "elastic.conf/elastic.conf");
+    assert_int_equal(unlink("elastic.conf"), 0);
+}
+
 static void test_shapes_path(void **state)
 {
     struct conf conf = {.shapes_file = (char *)"/a/shapes.json"};
@@ -458,11 +480,15 @@ static void test_conf_load(void **state)
     conf = conf_file_load("site.conf", &err);
     assert_non_null(conf);
     assert_int_equal(conf->max_nodes, 9);
+    assert_string_equal(conf->path, "site.conf");
+    assert_true(conf->was_read);
     conf_destroy(conf);
     /* Optional, unless somebody has named it. */
     conf = conf_file_load("none.conf", &err);
     assert_non_null(conf);
     assert_int_equal(conf->max_pending, 2);
+    assert_string_equal(conf->path, "none.conf");
+    assert_false(conf->was_read);
     conf_destroy(conf);
     setenv("SLURM_CONF", "nowhere/slurm.conf", 1);
     conf = conf_file_load(NULL, &err);
@@ -666,6 +692,7 @@ int main(void)
         cmocka_unit_test(test_remove_deep_tree),
         cmocka_unit_test(test_read),
         cmocka_unit_test(test_conf_path),
+        cmocka_unit_test(test_conf_beside),
         cmocka_unit_test(test_shapes_path),
         cmocka_unit_test(test_conf_load),
         cmocka_unit_test(test_policy_load),

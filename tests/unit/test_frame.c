@@ -30,9 +30,10 @@ static void wire_clear(struct wire *wire)
 
 static struct frame_writer writer_of(enum frame_direction direction, bool keyed)
 {
-    struct frame_writer writer = {.direction = direction, .keyed = keyed};
+    struct frame_writer writer = {.direction = direction};
 
-    memcpy(writer.key, key, sizeof(key));
+    if (keyed)
+        frame_writer_set_key(&writer, key);
     return writer;
 }
 
@@ -107,23 +108,43 @@ static void test_plain_format(void **state)
     wire_clear(&wire);
 }
 
-/* The MAC from crypto_auth_hmacsha512256 over the whole, as the header describes it. */
+/* The header's description, followed by hand: the key of the direction, the nonce, RFC 8439. */
 static void test_keyed_format(void **state)
 {
     struct frame_writer writer = writer_of(FRAME_FROM_LEADER, true);
-    uint8_t message[9 + 3] = {FRAME_FROM_LEADER, 1, 2, 3, 4, 5, 6, 7, 8, 'a', 'b', 'c'};
-    uint8_t mac[FRAME_MAC_BYTES];
+    const uint8_t nonce[12] = {0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8};
+    uint8_t sealed[3 + FRAME_MAC_BYTES], direction_key[FRAME_KEY_BYTES];
+    unsigned long long len;
     struct wire wire = {0};
 
     writer.sequence = 0x0102030405060708;
     encode(&wire, &writer, "abc", 3);
     assert_int_equal(writer.sequence, 0x0102030405060709);
-    assert_int_equal(wire.len, 4 + 32 + 3);
-    assert_memory_equal(wire.data, "\0\0\0\x23", 4);
-    crypto_auth_hmacsha512256(mac, message, sizeof(message), key);
-    assert_memory_equal(wire.data + 4, mac, sizeof(mac));
-    assert_memory_equal(wire.data + 36, "abc", 3);
+    assert_int_equal(wire.len, 4 + 3 + 16);
+    assert_memory_equal(wire.data, "\0\0\0\x13", 4);
+    crypto_kdf_derive_from_key(direction_key, sizeof(direction_key), 1, "elFrames", key);
+    crypto_aead_chacha20poly1305_ietf_encrypt(sealed, &len, (const uint8_t *)"abc", 3, NULL, 0,
+                                              NULL, nonce, direction_key);
+    assert_int_equal(len, sizeof(sealed));
+    assert_memory_equal(wire.data + 4, sealed, sizeof(sealed));
     wire_clear(&wire);
+}
+
+/* Not even the same text twice looks the same. */
+static void test_nothing_is_seen_of_the_payload(void **state)
+{
+    static const char text[] = "{\"env\":[\"TOKEN=a-secret-of-the-user\"]}";
+    struct frame_writer writer = writer_of(FRAME_FROM_LEADER, true);
+    struct wire first = {0}, second = {0};
+
+    encode(&first, &writer, text, sizeof(text) - 1);
+    encode(&second, &writer, text, sizeof(text) - 1);
+    for (size_t at = 4; at + 4 <= first.len; at++) {
+        assert_null(memmem(text, sizeof(text), first.data + at, 4));
+        assert_memory_not_equal(first.data + at, second.data + at, 4);
+    }
+    wire_clear(&first);
+    wire_clear(&second);
 }
 
 static const char *const messages[] = {"{}", "{\"t\":\"beat\",\"gen\":3}", "x",
@@ -197,7 +218,7 @@ static void test_key_between_two_frames(void **state)
 
     memset(large, 'w', 3 * FRAME_PLAIN_MAX);
     encode(&wire, &writer, "accept", 6);
-    writer.keyed = true;
+    frame_writer_set_key(&writer, key);
     encode(&wire, &writer, large, 3 * FRAME_PLAIN_MAX);
     encode(&wire, &writer, "second", 6);
     assert_int_equal(frame_reader_feed(reader, wire.data, wire.len, NULL), 0);
@@ -239,15 +260,15 @@ static void test_lengths(void **state)
          "a frame of 1195725856 bytes; allowed are 1 to 8192 before authentication"}, /* "GET " */
         {false, UINT32_MAX,
          "a frame of 4294967295 bytes; allowed are 1 to 8192 before authentication"},
-        {true, 0, "a frame of 0 bytes; allowed are 33 to 4194336 on this connection"},
-        {true, 31, "a frame of 31 bytes; allowed are 33 to 4194336 on this connection"},
-        {true, 32, "a frame of 32 bytes; allowed are 33 to 4194336 on this connection"},
-        {true, 33, NULL},
-        {true, FRAME_KEYED_MAX + 32, NULL},
-        {true, FRAME_KEYED_MAX + 33,
-         "a frame of 4194337 bytes; allowed are 33 to 4194336 on this connection"},
+        {true, 0, "a frame of 0 bytes; allowed are 17 to 4194320 on this connection"},
+        {true, 15, "a frame of 15 bytes; allowed are 17 to 4194320 on this connection"},
+        {true, 16, "a frame of 16 bytes; allowed are 17 to 4194320 on this connection"},
+        {true, 17, NULL},
+        {true, FRAME_KEYED_MAX + 16, NULL},
+        {true, FRAME_KEYED_MAX + 17,
+         "a frame of 4194321 bytes; allowed are 17 to 4194320 on this connection"},
         {true, UINT32_MAX,
-         "a frame of 4294967295 bytes; allowed are 33 to 4194336 on this connection"},
+         "a frame of 4294967295 bytes; allowed are 17 to 4194320 on this connection"},
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -327,6 +348,20 @@ static void test_most_of_plain_frames(void **state)
     assert_int_equal(frame_reader_feed(reader, bad, sizeof(bad), &err), -1);
     assert_non_null(strstr(err.text, "1 to 3145728 on this connection"));
     frame_reader_destroy(reader);
+}
+
+static void test_most_of_a_plain_writer(void **state)
+{
+    struct frame_writer writer = {.direction = FRAME_TO_LEADER, .plain_max = FRAME_PLAIN_MAX + 1};
+    char *large = calloc(1, FRAME_PLAIN_MAX + 2);
+    struct wire wire = {0};
+    size_t len;
+
+    memset(large, 'z', FRAME_PLAIN_MAX + 2);
+    encode(&wire, &writer, large, FRAME_PLAIN_MAX + 1);
+    assert_null(frame_encode(&writer, large, FRAME_PLAIN_MAX + 2, &len));
+    wire_clear(&wire);
+    free(large);
 }
 
 static void test_each_flipped_bit(void **state)
@@ -425,6 +460,35 @@ static void test_another_direction_or_key(void **state)
     frame_reader_destroy(reflected);
     frame_reader_destroy(stranger);
     wire_clear(&wire);
+}
+
+/* Cut off at each byte, and another frame behind it: as if bytes had been lost. */
+static void test_truncated(void **state)
+{
+    struct frame_writer writer = writer_of(FRAME_TO_LEADER, true);
+    struct wire first = {0}, second = {0};
+
+    encode(&first, &writer, "{\"t\":\"x\"}", 9);
+    encode(&second, &writer, "{\"t\":\"y\"}", 9);
+    for (size_t len = 4; len < first.len; len++) {
+        struct frame_reader *reader = reader_of(FRAME_TO_LEADER, true);
+        struct wire wire = {0};
+
+        wire_add(&wire, first.data, len);
+        wire_add(&wire, second.data, second.len);
+        assert_int_equal(frame_reader_feed(reader, wire.data, wire.len, NULL), 0);
+        assert_broken(reader, NULL);
+        /* Not even if the length has been made right. */
+        frame_reader_destroy(reader);
+        reader = reader_of(FRAME_TO_LEADER, true);
+        wire.data[3] = (uint8_t)(len - 4);
+        if (frame_reader_feed(reader, wire.data, wire.len, NULL) == 0)
+            assert_broken(reader, NULL);
+        frame_reader_destroy(reader);
+        wire_clear(&wire);
+    }
+    wire_clear(&first);
+    wire_clear(&second);
 }
 
 /* What comes without a MAC must not be taken once there is a key. */
@@ -571,6 +635,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain_format),
         cmocka_unit_test(test_keyed_format),
+        cmocka_unit_test(test_nothing_is_seen_of_the_payload),
         cmocka_unit_test(test_split_at_each_byte),
         cmocka_unit_test(test_one_byte_at_a_time),
         cmocka_unit_test(test_key_between_two_frames),
@@ -578,10 +643,12 @@ int main(void)
         cmocka_unit_test(test_bad_length_behind_a_good_frame),
         cmocka_unit_test(test_largest_frames),
         cmocka_unit_test(test_most_of_plain_frames),
+        cmocka_unit_test(test_most_of_a_plain_writer),
         cmocka_unit_test(test_each_flipped_bit),
         cmocka_unit_test(test_changed_length),
         cmocka_unit_test(test_replayed_reordered_left_out),
         cmocka_unit_test(test_another_direction_or_key),
+        cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_plain_frame_with_a_key_set),
         cmocka_unit_test(test_payload_with_nul_and_each_byte),
         cmocka_unit_test(test_random_pieces),

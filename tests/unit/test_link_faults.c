@@ -76,12 +76,12 @@ static void test_frames_that_are_no_hello(void **state)
     expect_end_after_frame(scene, "{\"t\":\"beat\"}");
     expect_end_after_frame(scene, "{\"t\":\"proof\",\"cred\":\"MUNGE:x:\"}");
     expect_end_after_frame(scene,
-                           "{\"t\":\"hello\",\"v\":1,\"role\":\"agent\",\"base\":\"4711.0\"}");
+                           "{\"t\":\"hello\",\"v\":2,\"role\":\"agent\",\"base\":\"4711.0\"}");
     expect_end_after_frame(
         scene,
-        "{\"t\":\"hello\",\"v\":1,\"role\":\"agent\",\"base\":\"4711.0\",\"nonce\":\"abc\"}");
+        "{\"t\":\"hello\",\"v\":2,\"role\":\"agent\",\"base\":\"4711.0\",\"nonce\":\"abc\"}");
     expect_end_after_frame(scene,
-                           "{\"t\":\"hello\",\"v\":1,\"role\":[],\"base\":{},\"nonce\":null}");
+                           "{\"t\":\"hello\",\"v\":2,\"role\":[],\"base\":{},\"nonce\":null}");
 }
 
 static void expect_refusal(struct scene *scene, int version, const char *role, const char *base,
@@ -106,12 +106,20 @@ static void test_refused_hellos(void **state)
 {
     struct scene *scene = *state;
 
-    expect_refusal(scene, 2, "agent", "4711.0",
-                   "version 2 of the protocol is not known here, only 1");
-    expect_refusal(scene, 1, "agent", "4711.1", "this is the leader of job 4711.0");
-    expect_refusal(scene, 1, "agent", "04711.0", "this is the leader of job 4711.0");
-    expect_refusal(scene, 1, "leader", "4711.0", "the role is none of agent, control and voter");
-    expect_refusal(scene, 1, "", "4711.0", "the role is none of agent, control and voter");
+    for (int version = 0; version <= 3; version++) {
+        char reason[160];
+
+        snprintf(reason, sizeof(reason),
+                 "speaks version %d of the protocol, here it is 2: all nodes need the same release "
+                 "of slurm-elastic",
+                 version);
+        if (version != 2)
+            expect_refusal(scene, version, "agent", "4711.0", reason);
+    }
+    expect_refusal(scene, 2, "agent", "4711.1", "this is the leader of job 4711.0");
+    expect_refusal(scene, 2, "agent", "04711.0", "this is the leader of job 4711.0");
+    expect_refusal(scene, 2, "leader", "4711.0", "the role is none of agent, control and voter");
+    expect_refusal(scene, 2, "", "4711.0", "the role is none of agent, control and voter");
 }
 
 static void expect_refused_proof(struct scene *scene, struct raw *raw)
@@ -249,6 +257,7 @@ static void test_wrong_direction(void **state)
 
     raw = raw_open(&scene->loop, scene->port);
     raw->writer.direction = FRAME_FROM_LEADER; /* what the leader said, sent back to it */
+    frame_writer_set_key(&raw->writer, raw->key);
     raw_send(raw, "{\"t\":\"show\"}");
     expect_leader_ends(scene, raw, "does not verify");
 }

@@ -56,6 +56,96 @@ static void test_strangers_at_the_candidates(void **state)
     peer_clear(&leader);
 }
 
+/* Another user has taken all candidates, and says nothing there. */
+static void test_all_candidates_taken(void **state)
+{
+    struct scene *scene = *state;
+    char dir[] = "/tmp/elastic-test-link-XXXXXX", path[64];
+    struct link_server_options options = {.job_id = JOB + 1,
+                                          .munge_socket = munge_socket,
+                                          .port_first = port_first,
+                                          .port_last = port_last};
+    struct link_client_options client = client_options(0);
+    struct peer leader = {0}, peer = {0};
+    struct error err = {""};
+    struct link_server *server;
+    int squatters[LINK_CANDIDATES], port;
+
+    assert_non_null(mkdtemp(dir));
+    for (int k = 0; k < LINK_CANDIDATES; k++)
+        squatters[k] = listen_at(candidate(k));
+    assert_null(link_server_create(&scene->loop, &options, &peer_handlers, &leader, &err));
+    assert_non_null(strstr(err.text, "all 16 candidates of job 4712.0"));
+    options.state_dir = dir;
+    server = link_server_create(&scene->loop, &options, &peer_handlers, &leader, &err);
+    if (server == NULL)
+        fail_msg("%s", err.text);
+    port = link_server_port(server);
+    assert_true(port < port_first || port > port_last);
+    client.job_id = JOB + 1;
+    client.state_dir = dir;
+    dial(&scene->loop, &client, &peer);
+    assert_true(run_until_opened(&scene->loop, &peer, 1));
+    link_server_destroy(server);
+    assert_true(run_until_closed(&scene->loop, &peer, 1));
+    for (int k = 0; k < LINK_CANDIDATES; k++)
+        close(squatters[k]);
+
+    /* The file stays, and is wrong: the leader is at a candidate again. */
+    server = link_server_create(&scene->loop, &options, &peer_handlers, &leader, &err);
+    assert_int_equal(link_server_port(server), candidate(0));
+    dial(&scene->loop, &client, &peer);
+    assert_true(run_until_opened(&scene->loop, &peer, 2));
+    link_server_destroy(server);
+    assert_true(run_until_closed(&scene->loop, &peer, 2));
+    snprintf(path, sizeof(path), "%s/leader/%u.0.port", dir, JOB + 1);
+    assert_int_equal(unlink(path), 0);
+    snprintf(path, sizeof(path), "%s/leader", dir);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(dir), 0);
+    peer_clear(&leader);
+    peer_clear(&peer);
+}
+
+/* Its port is published when it leads, and not before. */
+static void test_successor_where_all_are_taken(void **state)
+{
+    struct scene *scene = *state;
+    char dir[] = "/tmp/elastic-test-link-XXXXXX", path[64];
+    struct link_server_options options = {.job_id = JOB + 1,
+                                          .munge_socket = munge_socket,
+                                          .port_first = candidate(0),
+                                          .port_last = candidate(0),
+                                          .state_dir = dir,
+                                          .successor = true};
+    struct link_client_options client = client_options(0);
+    struct peer leader = {0}, peer = {0};
+    struct error err = {""};
+    struct link_server *server;
+    int squatter = listen_at(candidate(0));
+
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/leader/%u.0.port", dir, JOB + 1);
+    server = link_server_create(&scene->loop, &options, &peer_handlers, &leader, &err);
+    assert_non_null(server);
+    assert_int_equal(access(path, F_OK), -1);
+    link_server_lead(server, &peer_handlers, &leader);
+    client.job_id = JOB + 1;
+    client.port_first = client.port_last = candidate(0);
+    client.state_dir = dir;
+    dial(&scene->loop, &client, &peer);
+    assert_true(run_until_opened(&scene->loop, &peer, 1));
+    link_server_destroy(server);
+    assert_true(run_until_closed(&scene->loop, &peer, 1));
+    close(squatter);
+    assert_int_equal(unlink(path), 0);
+    snprintf(path, sizeof(path), "%s/leader", dir);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(dir), 0);
+    peer_clear(&leader);
+    peer_clear(&peer);
+}
+
 static void test_leader_that_comes_later(void **state)
 {
     struct scene *scene = *state;
@@ -159,10 +249,10 @@ static void test_munge_that_hangs(void **state)
 
 /* --- A false leader --------------------------------------------------------------------------- */
 
-static void read_proof(struct raw *raw)
+static void read_proof(struct raw *raw, int port)
 {
     json_object *msg = raw_receive(raw), *value = NULL;
-    struct credential theirs = {.role = "agent"};
+    struct credential theirs = {.role = "agent", .port = port};
     struct error err = {0};
     char nonce[LINK_NONCE_HEX];
     uid_t uid;
@@ -225,7 +315,8 @@ static void test_impostor(void **state)
             raw_send(raw, "{\"t\":\"refuse\",\"reason\":\"\\u001b[2J\"}");
         if (step >= 5) {
             raw_send_challenge(raw);
-            read_proof(raw);
+            read_proof(raw, options.port);
+            raw->proof.port = options.port;
         }
         if (step == 5)
             send_accept(raw, "leader", zeros); /* not the client's nonce */
@@ -250,6 +341,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         scene_test(test_strangers_at_the_candidates),
+        scene_test(test_all_candidates_taken),
+        scene_test(test_successor_where_all_are_taken),
         scene_test(test_leader_that_comes_later),
         scene_test(test_no_leader),
         scene_test(test_munge_that_is_not_there),

@@ -78,9 +78,9 @@ static void test_other_users(void **state)
 }
 
 /* A credential made by another user, as large as a pipe takes at once. */
-static void make_as(uid_t uid, const char *nonce, char *text, size_t size)
+static void make_as(uid_t uid, int port, const char *nonce, char *text, size_t size)
 {
-    struct credential credential = {.role = "leader"};
+    struct credential credential = {.role = "leader", .port = port};
     struct error err = {0};
     int pipes[2];
     pid_t child;
@@ -123,7 +123,7 @@ static void test_impostor_of_another_user(void **state)
     raw_read_hello(raw);
     raw_send_challenge(raw);
     json_object_put(raw_receive(raw)); /* the proof, which only the leader's user could read */
-    make_as(OTHER_UID, raw->nonce, cred, sizeof(cred));
+    make_as(OTHER_UID, options.port, raw->nonce, cred, sizeof(cred));
     snprintf(text, sizeof(text), "{\"t\":\"accept\",\"cred\":\"%s\"}", cred);
     raw_send(raw, text);
     assert_true(raw_ended(raw));

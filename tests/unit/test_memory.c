@@ -98,10 +98,40 @@ static void test_this_machine(void **state)
     assert_true(memory_available("") < UINT64_MAX);
 }
 
+static void test_kills_for_want_of_memory(void **state)
+{
+    static const struct {
+        const char *files[3][2];
+        uint64_t kills;
+    } table[] = {
+        {{{NULL}}, 0},
+        {{{"proc/self/cgroup", "0::/job_1/step_0\n"},
+          {"sys/fs/cgroup/job_1/step_0/memory.events", "low 0\noom 7\noom_kill 2\n"},
+          {"sys/fs/cgroup/job_1/memory.events", "oom_kill 9\n"}},
+         2},
+        {{{"proc/self/cgroup", "9:cpuset:/c\n7:memory:/slurm/job_1\n"},
+          {"sys/fs/cgroup/memory/slurm/job_1/memory.oom_control",
+           "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"}},
+         3},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(table); i++) {
+        char root[] = "/tmp/elastic-test-memory-XXXXXX";
+
+        assert_non_null(mkdtemp(root));
+        for (size_t k = 0; k < COUNT(table[i].files) && table[i].files[k][0]; k++)
+            put(root, table[i].files[k][0], table[i].files[k][1]);
+        assert_int_equal(memory_oom_kills(root), table[i].kills);
+        assert_int_equal(nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_least_of_all),
+        cmocka_unit_test(test_kills_for_want_of_memory),
         cmocka_unit_test(test_this_machine),
     };
 

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "agent/options.h"
+#include "agent/place.h"
 
 static enum options_result parse(struct options *o, struct error *err, const char *line)
 {
@@ -143,12 +144,40 @@ static void test_refused(void **state)
     }
 }
 
+/* srun -n4 on two nodes: three tasks and one. */
+static void test_workers_of_each_node(void **state)
+{
+    static const struct {
+        const char *tasks, *gpus;
+        int node, slots;
+    } table[] = {
+        {"3,1", NULL, 0, 3},   {"3,1", NULL, 1, 1},  {"3,1", "8", 1, 1}, {"1(x2)", "8", 1, 8},
+        {"1(x2)", NULL, 1, 1}, {"2(x2)", "8", 1, 2}, {NULL, NULL, 0, 1}, {"rubbish", "4", 0, 4},
+    };
+
+    (void)state;
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    unsetenv("ROCR_VISIBLE_DEVICES");
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        const struct place place = {.nodeid = table[i].node};
+        const struct options options = {0};
+        struct error err;
+
+        unsetenv("SLURM_STEP_TASKS_PER_NODE");
+        unsetenv("SLURM_GPUS_ON_NODE");
+        if (table[i].tasks)
+            setenv("SLURM_STEP_TASKS_PER_NODE", table[i].tasks, 1);
+        if (table[i].gpus)
+            setenv("SLURM_GPUS_ON_NODE", table[i].gpus, 1);
+        assert_int_equal(place_slots(&place, &options, &err), table[i].slots);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_commands),
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_commands), cmocka_unit_test(test_values),
+        cmocka_unit_test(test_table),    cmocka_unit_test(test_workers_of_each_node),
         cmocka_unit_test(test_refused),
     };
 

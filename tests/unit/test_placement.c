@@ -481,53 +481,78 @@ static void test_victims(void **state)
         const char *what;
         int need;
         struct placement_candidate
-            list[5]; /* job, kind, priority, start, nodes, usable, distance */
+            list[5]; /* job, kind, priority, start, nodes, usable, distance, extended */
         uint32_t expected[5];
     } table[] = {
         {"one of the right size",
          2,
-         {{1, E, 1, 0, 1, 1, 0}, {2, E, 1, 0, 2, 2, 0}, {3, E, 1, 0, 3, 3, 0}},
+         {{1, E, 1, 0, 1, 1, 0, 0}, {2, E, 1, 0, 2, 2, 0, 0}, {3, E, 1, 0, 3, 3, 0, 0}},
          {2}},
         {"two that fit, not one that is too large",
          3,
-         {{1, E, 1, 0, 1, 1, 0}, {2, E, 1, 0, 2, 2, 0}, {3, E, 1, 0, 4, 4, 0}},
+         {{1, E, 1, 0, 1, 1, 0, 0}, {2, E, 1, 0, 2, 2, 0, 0}, {3, E, 1, 0, 4, 4, 0, 0}},
          {2, 1}},
-        {"far before near", 2, {{1, E, 1, 9, 2, 2, 0}, {2, E, 1, 1, 2, 2, 1}}, {2}},
+        {"far before near", 2, {{1, E, 1, 9, 2, 2, 0, 0}, {2, E, 1, 1, 2, 2, 1, 0}}, {2}},
         {"young before old",
          2,
-         {{1, E, 1, 1, 2, 2, 1}, {2, E, 1, 9, 2, 2, 1}, {3, E, 1, 5, 2, 2, 1}},
+         {{1, E, 1, 1, 2, 2, 1, 0}, {2, E, 1, 9, 2, 2, 1, 0}, {3, E, 1, 5, 2, 2, 1, 0}},
          {2}},
         {"then the larger job id",
          1,
-         {{1, E, 1, 1, 1, 1, 1}, {7, E, 1, 1, 1, 1, 1}, {3, E, 1, 1, 1, 1, 1}},
+         {{1, E, 1, 1, 1, 1, 1, 0}, {7, E, 1, 1, 1, 1, 1, 0}, {3, E, 1, 1, 1, 1, 1, 0}},
          {7}},
-        {"no excess before far", 2, {{1, E, 1, 1, 3, 3, 2}, {2, E, 1, 1, 2, 2, 0}}, {2}},
+        {"no excess before far", 2, {{1, E, 1, 1, 3, 3, 2, 0}, {2, E, 1, 1, 2, 2, 0, 0}}, {2}},
         {"never a base before an extension",
          2,
-         {{1, B, 0, 9, 2, 2, 0}, {2, E, 1, 1, 8, 8, 0}},
+         {{1, B, 0, 9, 2, 2, 0, 1}, {2, E, 1, 1, 8, 8, 0, 0}},
          {2}},
         {"a base where nothing else is enough, and no more of it",
          4,
-         {{1, B, 0, 9, 2, 2, 0}, {2, B, 0, 9, 3, 3, 0}, {3, E, 1, 1, 2, 2, 0}},
+         {{1, B, 0, 9, 2, 2, 0, 1}, {2, B, 0, 9, 3, 3, 0, 1}, {3, E, 1, 1, 2, 2, 0, 0}},
          {3, 1}},
         {"a base of lower priority than a rigid job's",
          2,
-         {{1, B, 1, 9, 2, 2, 0}, {2, R, 5, 1, 2, 2, 0}, {3, E, 1, 1, 1, 1, 0}},
+         {{1, B, 1, 9, 2, 2, 0, 1}, {2, R, 5, 1, 2, 2, 0, 0}, {3, E, 1, 1, 1, 1, 0, 0}},
          {1}},
         {"a base is no lower than any extension",
          2,
-         {{1, B, 1, 9, 2, 2, 0}, {2, R, 3, 1, 2, 2, 0}, {3, E, 5, 1, 1, 1, 0}},
+         {{1, B, 1, 9, 2, 2, 0, 1}, {2, R, 3, 1, 2, 2, 0, 0}, {3, E, 5, 1, 1, 1, 0, 0}},
          {2}},
-        {"the site's priorities hold", 2, {{1, E, 2, 9, 2, 2, 0}, {2, E, 1, 1, 4, 4, 0}}, {2}},
-        {"two priorities together", 3, {{1, E, 2, 9, 2, 2, 0}, {2, E, 1, 1, 2, 2, 0}}, {2, 1}},
-        {"an extension before a rigid job", 2, {{1, R, 1, 9, 2, 2, 0}, {2, E, 1, 1, 2, 2, 0}}, {2}},
-        {"fewer nodes before that", 2, {{1, R, 1, 9, 2, 2, 0}, {2, E, 1, 1, 3, 3, 0}}, {1}},
-        {"a rigid job of lower priority", 2, {{1, R, 0, 9, 2, 2, 0}, {2, E, 1, 1, 2, 2, 0}}, {1}},
+        /* MIN:MAX of 1:1, or no extension that runs: as a rigid job. */
+        {"a young base alone before an old rigid job",
+         2,
+         {{1, B, 1, 9, 2, 2, 0, 0}, {2, R, 1, 1, 2, 2, 0, 0}, {3, E, 1, 1, 1, 1, 0, 0}},
+         {1}},
+        {"a base alone keeps its priority",
+         2,
+         {{1, B, 1, 9, 2, 2, 0, 0}, {2, R, 3, 1, 2, 2, 0, 0}, {3, E, 5, 1, 1, 1, 0, 0}},
+         {1}},
+        {"a base alone before one that has extensions",
+         2,
+         {{1, B, 1, 9, 2, 2, 0, 1}, {2, B, 1, 1, 2, 2, 0, 0}},
+         {2}},
+        {"the site's priorities hold",
+         2,
+         {{1, E, 2, 9, 2, 2, 0, 0}, {2, E, 1, 1, 4, 4, 0, 0}},
+         {2}},
+        {"two priorities together",
+         3,
+         {{1, E, 2, 9, 2, 2, 0, 0}, {2, E, 1, 1, 2, 2, 0, 0}},
+         {2, 1}},
+        {"an extension before a rigid job",
+         2,
+         {{1, R, 1, 9, 2, 2, 0, 0}, {2, E, 1, 1, 2, 2, 0, 0}},
+         {2}},
+        {"fewer nodes before that", 2, {{1, R, 1, 9, 2, 2, 0, 0}, {2, E, 1, 1, 3, 3, 0, 0}}, {1}},
+        {"a rigid job of lower priority",
+         2,
+         {{1, R, 0, 9, 2, 2, 0, 0}, {2, E, 1, 1, 2, 2, 0, 0}},
+         {1}},
         {"nodes that are no use",
          2,
-         {{1, E, 1, 9, 5, 2, 0}, {2, E, 1, 1, 3, 2, 0}, {3, E, 1, 1, 9, 0, 3}},
+         {{1, E, 1, 9, 5, 2, 0, 0}, {2, E, 1, 1, 3, 2, 0, 0}, {3, E, 1, 1, 9, 0, 3, 0}},
          {2}},
-        {"not enough", 9, {{1, E, 1, 9, 5, 2, 0}, {2, E, 1, 1, 3, 2, 0}}, {0}},
+        {"not enough", 9, {{1, E, 1, 9, 5, 2, 0, 0}, {2, E, 1, 1, 3, 2, 0, 0}}, {0}},
     };
 
     (void)state;
@@ -549,8 +574,10 @@ static void test_victims(void **state)
 /* The acceptance of the issue, in small: extensions of 1 to 4 nodes, and 1 to 6 nodes wanted. */
 static void test_smallest_loss(void **state)
 {
-    static const struct placement_candidate list[] = {
-        {1, E, 1, 1, 1, 1, 0}, {2, E, 1, 2, 2, 2, 0}, {3, E, 1, 3, 3, 3, 0}, {4, E, 1, 4, 4, 4, 0}};
+    static const struct placement_candidate list[] = {{1, E, 1, 1, 1, 1, 0, 0},
+                                                      {2, E, 1, 2, 2, 2, 0, 0},
+                                                      {3, E, 1, 3, 3, 3, 0, 0},
+                                                      {4, E, 1, 4, 4, 4, 0, 0}};
 
     (void)state;
     for (int need = 1; need <= 10; need++) {
@@ -583,11 +610,11 @@ static void judge(const struct placement_candidate *list, int count, const bool 
 
         if (!set[i])
             continue;
-        if (list[i].kind == B)
+        if (placement_is_spared(&list[i]))
             priority = (list[i].priority > top ? list[i].priority : top) * 2 + 1;
         if (priority > values[0])
             values[0] = priority;
-        values[1] += list[i].kind == B ? list[i].nodes : 0;
+        values[1] += placement_is_spared(&list[i]) ? list[i].nodes : 0;
         values[2] += list[i].nodes;
     }
 }
@@ -626,7 +653,8 @@ static void make_candidates(struct placement_candidate *list, uint64_t *seed)
                                                .priority = 1 + random_below(seed, 3),
                                                .start = random_below(seed, 4),
                                                .nodes = 1 + (int)random_below(seed, 5),
-                                               .distance = (int)random_below(seed, 3)};
+                                               .distance = (int)random_below(seed, 3),
+                                               .extended = (int)random_below(seed, 2)};
         list[i].usable = (int)random_below(seed, (uint32_t)list[i].nodes + 1);
     }
 }
@@ -686,7 +714,7 @@ static void test_many_victims(void **state)
     assert_non_null(list);
     assert_non_null(order);
     for (int i = 0; i < MANY; i++)
-        list[i] = (struct placement_candidate){(uint32_t)i + 1, E, 1, i, 2, 2, 0};
+        list[i] = (struct placement_candidate){(uint32_t)i + 1, E, 1, i, 2, 2, 0, 0};
     count = placement_victims(list, MANY, 5001, order);
     for (int i = 0; i < count; i++)
         usable += list[order[i]].usable;

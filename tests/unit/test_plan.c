@@ -45,7 +45,8 @@ static void scene_init(struct scene *s, const char *sizes)
         .max_pending = 2,
         .grow_delay = 60,
         .generation_since = -1,
-        .last_setback = -1,
+        .setbacks.last = -1,
+        .stands_since = -1,
         .members = s->members,
         .extensions = s->extensions,
     };
@@ -269,7 +270,7 @@ static void test_leaving_is_urgent(void **state)
     (void)state;
     scene_init(&s, "2:6");
     s.in.generation_since = 900;
-    s.in.last_setback = s.in.now;
+    s.in.setbacks.last = s.in.now;
     s.in.snooze = 500;
     add_members(&s, 1, 2, true);
     add_members(&s, 10, 1, true);
@@ -287,6 +288,121 @@ static void test_leaving_is_urgent(void **state)
     plan_clear(&out);
 }
 
+static void test_what_is_taken_back_again_and_again_pauses_longer(void **state)
+{
+    static const struct {
+        double after; /* the setback before */
+        double asked; /* … the extension that this one is about was asked for; < -1: none was */
+        double pause;
+    } table[] = {
+        {1000, 900, 10}, /* the first one */
+        {1, -500, 10},   /* and another one, which is taken back with it */
+        {30, 0, 20},     /* what was asked for at once did not last */
+        {40, 20, 40},     {60, 40, 80},    {100, 80, 160},
+        {200, 160, 300},  {340, 300, 300}, /* no longer than that */
+        {50, -5000, 300},                  /* a node was lost: no more and no less */
+        {361, 310, 10},                    /* it was quiet for long */
+    };
+    struct plan_setbacks setbacks = {.last = -1};
+    double now = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        double before = now;
+
+        now += table[i].after;
+        plan_setback(&setbacks, now, 10, table[i].asked < -1 ? -1 : before + table[i].asked);
+        if (plan_pause(&setbacks, 10) != table[i].pause)
+            fail_msg("row %zu: %g s", i, plan_pause(&setbacks, 10));
+    }
+    /* Without a delay there is a pause all the same, but for the first one. */
+    setbacks = (struct plan_setbacks){.last = 5};
+    assert_true(plan_pause(&setbacks, 0) == 0);
+    plan_setback(&setbacks, 6, 0, 5);
+    assert_true(plan_pause(&setbacks, 0) == 2 * PLAN_PAUSE);
+    assert_true(plan_pause(&setbacks, 1000) == 1000);
+}
+
+static void test_in_the_pause_nothing_waits_in_the_queue(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    for (int again = 0; again < 2; again++) {
+        scene_init(&s, "2:4");
+        add_members(&s, 1, 2, true);
+        add_extension(&s, 10, 1, PLAN_PENDING, 5);
+        s.in.setbacks = (struct plan_setbacks){.last = s.in.now - 1, .again = again};
+        out = decide(&s);
+        assert_int_equal(out.cancel_count, again);
+        assert_true(out.submit > 0);
+        assert_true(out.submit_delay == (again == 0 ? 59 : 119));
+        plan_clear(&out);
+    }
+    /* What was asked for since stays. */
+    s.extensions[0].begin = s.in.now + 119;
+    out = decide(&s);
+    assert_int_equal(out.cancel_count, 0);
+    plan_clear(&out);
+}
+
+static void test_any_node_is_better_than_none(void **state)
+{
+    static const struct {
+        int members;
+        double since; /* the job has stood still for so long; < 0: it does not */
+        bool excludes;
+        /* what follows */
+        bool anywhere;
+        int cancelled;
+    } table[] = {
+        {2, -1, true, false, 0}, {1, 5, true, false, 0},  {1, 10, true, true, 1},
+        {1, 10, false, true, 0}, {2, 10, true, false, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct scene s;
+        struct plan_output out;
+
+        scene_init(&s, "2:3");
+        add_members(&s, 1, table[i].members, false);
+        add_extension(&s, 10, 1, PLAN_PENDING, 5)->excludes = table[i].excludes;
+        s.in.base_lost = 2 - table[i].members;
+        s.in.stands_since = table[i].since < 0 ? -1 : s.in.now - table[i].since;
+        out = decide(&s);
+        if (out.anywhere != table[i].anywhere || out.cancel_count != table[i].cancelled)
+            fail_msg("row %zu: anywhere %d, cancelled %d", i, out.anywhere, out.cancel_count);
+        assert_true(table[i].since != 5 || (out.wake > 0 && out.wake <= 5));
+        plan_clear(&out);
+    }
+}
+
+/* The job needs one node, and asks for two more than once: one is easier to get. */
+static void test_below_min_as_few_as_possible_are_asked_for(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    scene_init(&s, "3:7:2");
+    add_members(&s, 1, 2, false);
+    add_extension(&s, 10, 2, PLAN_PENDING, 5);
+    add_extension(&s, 11, 2, PLAN_PENDING, 5);
+    s.in.base_lost = 1;
+    out = decide(&s);
+    assert_int_equal(out.cancel_count, 2);
+    assert_int_equal(out.submit, 1);
+    plan_clear(&out);
+
+    drop_extension(&s, 10);
+    add_extension(&s, 0, 1, PLAN_SUBMITTING, 0);
+    out = decide(&s);
+    assert_int_equal(out.cancel_count, 0);
+    plan_clear(&out);
+}
+
 static void test_a_lost_base_node_is_replaced(void **state)
 {
     struct scene s;
@@ -300,7 +416,7 @@ static void test_a_lost_base_node_is_replaced(void **state)
     add_members(&s, 10, 1, true);
     add_extension(&s, 10, 1, PLAN_JOINED, 50);
     s.in.base_lost = 1;
-    s.in.last_setback = s.in.now;
+    s.in.setbacks.last = s.in.now;
     out = decide(&s);
     assert_int_equal(out.size, 2);
     assert_int_equal(out.submit, 1);
@@ -312,7 +428,7 @@ static void test_a_lost_base_node_is_replaced(void **state)
     add_members(&s, 1, 1, true);
     add_extension(&s, 10, 1, PLAN_PENDING, 5)->begin = s.in.now + 50;
     s.in.base_lost = 1;
-    s.in.last_setback = s.in.now;
+    s.in.setbacks.last = s.in.now;
     s.in.generation_since = s.in.now;
     s.in.snooze = 600;
     out = decide(&s);
@@ -368,7 +484,7 @@ static void test_lost_nodes_are_replaced_first(void **state)
         s.in.submit_error = table[i].refused ? "no such partition" : NULL;
         s.in.before_loss = table[i].before;
         s.in.replace_until = s.in.now + table[i].until;
-        s.in.last_setback = s.in.now;
+        s.in.setbacks.last = s.in.now;
         add_members(&s, 1, 2 - table[i].base_lost, false);
         for (int k = 0; k < table[i].joined; k++) {
             add_members(&s, 10 + (uint32_t)k, 1, false);
@@ -616,7 +732,7 @@ static void test_resize_down(void **state)
         uint32_t expected[4];
     } table[] = {
         {6, {0}},         {5, {12, 0}}, /* the newest that fits exactly */
-        {4, {12, 10, 0}},               /* 1 + 1 */
+        {4, {11, 0}},                   /* one of 2, not two of 1 */
         {3, {12, 11, 0}}, {2, {12, 11, 10, 0}},
     };
 
@@ -755,6 +871,98 @@ static void test_newcomers_get_the_state_before_others_go(void **state)
             fail_msg("row %zu: %s", row, worlds);
         if (s.in.extension_count != table[row].left)
             fail_msg("row %zu: %d extensions are left", row, s.in.extension_count);
+    }
+}
+
+/* What goes is compared with all sets of extensions: fewest nodes beyond the need, fewest
+ * extensions, then the newest first. */
+static void test_resize_down_gives_back_the_best_set(void **state)
+{
+    static const struct {
+        int sizes[6], target, gone[6];
+    } table[] = {
+        {{2, 1}, 2, {1, 0}},       {{1, 2}, 2, {0, 1}},
+        {{1, 2, 4}, 5, {1, 1, 0}}, {{4, 2, 2}, 4, {1, 0, 1}}, /* six for five */
+        {{3, 3}, 5, {0, 1}},                                  /* three for two */
+        {{1, 1, 1}, 2, {0, 1, 1}},
+    };
+    unsigned seed = 99;
+
+    (void)state;
+    for (int round = -(int)(sizeof(table) / sizeof(table[0])); round < 2000; round++) {
+        const size_t row = (size_t)(round + (int)(sizeof(table) / sizeof(table[0])));
+        int sizes[6] = {0}, count = 0, all = 0, need, best = 0;
+        long least = 1000000;
+        struct plan_output out;
+        struct scene s;
+
+        scene_init(&s, "1:60");
+        s.in.generation_since = 0;
+        add_members(&s, 1, 1, true);
+        for (int i = 0; i < 6; i++)
+            sizes[i] = round < 0 ? table[row].sizes[i] : rand_r(&seed) % 6;
+        for (int i = 0; i < 6; i++) {
+            if (sizes[i] == 0)
+                continue;
+            sizes[count++] = sizes[i];
+            all += sizes[i];
+            add_members(&s, 10 + (uint32_t)count, sizes[i], true);
+            add_extension(&s, 10 + (uint32_t)count, sizes[i], PLAN_JOINED, 50);
+        }
+        if (all == 0)
+            continue;
+        s.in.target = round < 0 ? table[row].target : 1 + rand_r(&seed) % (all + 1);
+        need = 1 + all - s.in.target;
+        for (int set = 1; set < 1 << count && need > 0; set++) { /* the newest is the highest bit */
+            int nodes = 0;
+
+            for (int i = 0; i < count; i++)
+                nodes += set >> i & 1 ? sizes[i] : 0;
+            if (nodes >= need && nodes * 100L + __builtin_popcount((unsigned)set) <= least) {
+                least = nodes * 100L + __builtin_popcount((unsigned)set);
+                best = set;
+            }
+        }
+        out = decide(&s);
+        for (int i = 0; i < count; i++) {
+            bool gone = false;
+
+            for (int k = 0; k < out.cancel_count; k++)
+                gone = gone || out.cancel[k] == 11 + (uint32_t)i;
+            if (gone != (best >> i & 1) || (round < 0 && gone != table[row].gone[i]))
+                fail_msg("round %d: extension %d of %d nodes %s", round, i, sizes[i],
+                         gone ? "goes" : "stays");
+        }
+        plan_clear(&out);
+    }
+}
+
+/* After a shrink that is followed by growth at once, Slurm still counts what leaves. */
+static void test_what_leaves_counts_until_it_has_left(void **state)
+{
+    static const struct {
+        int leaving, max;
+        bool counted;
+        int submit;
+    } table[] = {
+        {2, 3, true, 0}, {2, 3, false, 1}, {1, 3, true, 1}, {3, 9, true, 3}, {3, 9, false, 4},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct plan_output out;
+        struct scene s;
+        char sizes[8];
+
+        snprintf(sizes, sizeof(sizes), "1:%d", table[i].max);
+        scene_init(&s, sizes);
+        s.in.last_increments = 4;
+        add_members(&s, 1, 1, true);
+        add_extension(&s, 10, table[i].leaving, PLAN_LEAVING, 1)->counted = table[i].counted;
+        out = decide(&s);
+        if (out.submit != table[i].submit)
+            fail_msg("row %zu: %d nodes are asked for", i, out.submit);
+        plan_clear(&out);
     }
 }
 
@@ -931,7 +1139,7 @@ static void carry_out(struct cluster *c, const struct plan_output *out)
         for (int k = s->in.extension_count - 1; k >= 0; k--)
             if (s->extensions[k].job == out->cancel[i]) {
                 if (out->cancel_failed[i])
-                    s->in.last_setback = s->in.now;
+                    s->in.setbacks.last = s->in.now;
                 s->extensions[k].state = s->extensions[k].state == PLAN_PENDING ? PLAN_PENDING
                                                                                 : PLAN_LEAVING;
                 s->in.last_increments = 0;
@@ -974,7 +1182,7 @@ static void slurm(struct cluster *c, bool hostile)
         int victim = pick(s->in.extension_count);
 
         end_extension(c, victim);
-        s->in.last_setback = s->in.now;
+        s->in.setbacks.last = s->in.now;
         s->in.last_increments = 0;
     }
 }
@@ -1181,6 +1389,10 @@ int main(void)
         cmocka_unit_test(test_large_request_that_stalls_is_made_smaller),
         cmocka_unit_test(test_growth_waits_for_those_about_to_join),
         cmocka_unit_test(test_leaving_is_urgent),
+        cmocka_unit_test(test_what_is_taken_back_again_and_again_pauses_longer),
+        cmocka_unit_test(test_in_the_pause_nothing_waits_in_the_queue),
+        cmocka_unit_test(test_any_node_is_better_than_none),
+        cmocka_unit_test(test_below_min_as_few_as_possible_are_asked_for),
         cmocka_unit_test(test_a_lost_base_node_is_replaced),
         cmocka_unit_test(test_lost_nodes_are_replaced_first),
         cmocka_unit_test(test_nothing_is_given_back_while_lost_nodes_are_replaced),
@@ -1191,6 +1403,8 @@ int main(void)
         cmocka_unit_test(test_what_is_left_of_a_world_is_kept),
         cmocka_unit_test(test_resize_down),
         cmocka_unit_test(test_newcomers_get_the_state_before_others_go),
+        cmocka_unit_test(test_resize_down_gives_back_the_best_set),
+        cmocka_unit_test(test_what_leaves_counts_until_it_has_left),
         cmocka_unit_test(test_resize_down_that_does_not_fit),
         cmocka_unit_test(test_replacement_is_asked_for_before_time_runs_out),
         cmocka_unit_test(test_short_extension_is_replaced_in_its_last_quarter),

@@ -29,15 +29,15 @@ static void test_a_reserved_port_is_for_who_listens(void **state)
     (void)state;
     assert_true(reserved >= 0);
     assert_in_range(port, 1024, 65535);
-    assert_false(tcp_listens(port));
+    assert_int_equal(tcp_listener(port), TCP_NOBODY);
     assert_int_equal(bind_to(port, 0), -1); /* who just takes a free port does not get it */
     fd = bind_to(port, 1);
     assert_true(fd >= 0);
-    assert_false(tcp_listens(port));
+    assert_int_equal(tcp_listener(port), TCP_NOBODY);
     assert_int_equal(listen(fd, 5), 0);
-    assert_true(tcp_listens(port));
+    assert_int_equal(tcp_listener(port), TCP_OURS);
     close(fd);
-    assert_false(tcp_listens(port));
+    assert_int_equal(tcp_listener(port), TCP_NOBODY);
     close(reserved);
 }
 
@@ -53,11 +53,56 @@ static void test_each_gets_its_own(void **state)
     close(second);
 }
 
+static void test_ports_outside_the_kernels_range(void **state)
+{
+    static const struct {
+        int low, high, below, above; /* how many ports there are */
+    } cases[] = {
+        {32768, 60999, 16384, 4536}, {1024, 65535, 0, 0},  {1024, 60999, 0, 4536},
+        {32768, 65535, 16384, 0},    {16385, 65534, 1, 1}, {60999, 32768, 0, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int below = cases[i].below, all = below + cases[i].above;
+
+        if (all == 0)
+            assert_int_equal(port_outside(cases[i].low, cases[i].high, 7), 0);
+        for (int k = 0; k < 2 * all; k++)
+            assert_int_equal(port_outside(cases[i].low, cases[i].high, (uint32_t)k),
+                             k % all < below ? 16384 + k % all
+                                             : cases[i].high + 1 + k % all - below);
+    }
+}
+
+static void test_reserved_ports_are_outside(void **state)
+{
+    FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+    struct error err = {""};
+    int low, high;
+
+    (void)state;
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d %d", &low, &high), 2);
+    fclose(file);
+    if (port_outside(low, high, 0) == 0)
+        skip();
+    for (int i = 0; i < 20; i++) {
+        int port = 0, fd = port_reserve(&port, &err);
+
+        assert_true(fd >= 0);
+        assert_true(port < low || port > high);
+        close(fd);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_reserved_port_is_for_who_listens),
         cmocka_unit_test(test_each_gets_its_own),
+        cmocka_unit_test(test_ports_outside_the_kernels_range),
+        cmocka_unit_test(test_reserved_ports_are_outside),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

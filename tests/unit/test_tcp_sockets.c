@@ -4,8 +4,11 @@
 #include "tests/unit/support.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 static bool no_netlink;
 
@@ -47,11 +50,11 @@ static void listeners_are_seen(void **state)
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
         int port, fd = listener(families[i], &port);
 
-        assert_false(tcp_listens(port));
+        assert_int_equal(tcp_listener(port), TCP_NOBODY);
         assert_int_equal(listen(fd, 5), 0);
-        assert_true(tcp_listens(port));
+        assert_int_equal(tcp_listener(port), TCP_OURS);
         close(fd);
-        assert_false(tcp_listens(port));
+        assert_int_equal(tcp_listener(port), TCP_NOBODY);
     }
 }
 
@@ -67,7 +70,7 @@ static void each_of_many_listeners_is_seen(void **state)
         assert_int_equal(listen(fds[i], 1), 0);
     }
     for (int i = 0; i < COUNT; i++)
-        assert_true(tcp_listens(ports[i]));
+        assert_int_equal(tcp_listener(ports[i]), TCP_OURS);
     for (int i = 0; i < COUNT; i++)
         close(fds[i]);
 }
@@ -98,6 +101,70 @@ static void ends_of_a_connection_are_ours(void **state)
     close(listening);
 }
 
+/* The kernel tells root as the user of a socket that no process has any more. */
+static void a_connection_closed_at_once_is_nobodys(void **state)
+{
+    int port, listening = listener(AF_INET, &port), client = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    uid_t uid = (uid_t)-1;
+    int server;
+
+    no_netlink = *state != NULL;
+    assert_int_equal(listen(listening, 5), 0);
+    assert_int_equal(connect(client, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(send(client, "evil", 4, 0), 4);
+    close(client);
+    server = accept(listening, NULL, NULL);
+    assert_true(server >= 0);
+    assert_false(tcp_peer_uid(server, &uid));
+    close(server);
+    close(listening);
+}
+
+/* Another user binds the same port, which is only kept, and listens first. */
+static void a_stranger_is_told_from_ourselves(void **state)
+{
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6};
+    socklen_t len = sizeof(any);
+    int on = 1, kept, pipes[2];
+    pid_t child;
+    char ready;
+
+    no_netlink = *state != NULL;
+    if (getuid() != 0)
+        skip();
+    kept = socket(AF_INET6, SOCK_STREAM, 0);
+    setsockopt(kept, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    assert_int_equal(bind(kept, (struct sockaddr *)&any, len), 0);
+    assert_int_equal(getsockname(kept, (struct sockaddr *)&any, &len), 0);
+    assert_int_equal(tcp_listener(ntohs(any.sin6_port)), TCP_NOBODY);
+    assert_int_equal(pipe(pipes), 0);
+    child = fork();
+    if (child == 0) {
+        int fd;
+
+        if (setgid(65534) != 0 || setuid(65534) != 0)
+            _exit(1);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* the test may fail */
+        fd = socket(AF_INET6, SOCK_STREAM, 0);
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+        if (bind(fd, (struct sockaddr *)&any, len) == 0 && listen(fd, 5) == 0 &&
+            write(pipes[1], "x", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    close(pipes[1]);
+    assert_int_equal(read(pipes[0], &ready, 1), 1);
+    assert_int_equal(tcp_listener(ntohs(any.sin6_port)), TCP_STRANGER);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    assert_int_equal(tcp_listener(ntohs(any.sin6_port)), TCP_NOBODY);
+    close(pipes[0]);
+    close(kept);
+}
+
 int main(void)
 {
     static char by_table[] = "by /proc/net/tcp";
@@ -105,8 +172,12 @@ int main(void)
         cmocka_unit_test(listeners_are_seen),
         cmocka_unit_test(each_of_many_listeners_is_seen),
         cmocka_unit_test(ends_of_a_connection_are_ours),
+        cmocka_unit_test(a_connection_closed_at_once_is_nobodys),
+        cmocka_unit_test(a_stranger_is_told_from_ourselves),
         cmocka_unit_test_prestate(listeners_are_seen, by_table),
         cmocka_unit_test_prestate(ends_of_a_connection_are_ours, by_table),
+        cmocka_unit_test_prestate(a_connection_closed_at_once_is_nobodys, by_table),
+        cmocka_unit_test_prestate(a_stranger_is_told_from_ourselves, by_table),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

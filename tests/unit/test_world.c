@@ -46,6 +46,7 @@ static const struct world_place full_place = {
     .scale_config = "{\"lr\":0.1}",
     .scale_configs = "{\"4\":{\"lr\":0.1}}",
     .lib = "/lib/libelastic.so.0",
+    .python = "/share/python",
     .store = "/r/store",
     .attempt = 7,
 };
@@ -214,6 +215,7 @@ static void test_environment(void **state)
         {"ELASTIC_LIB", "/lib/libelastic.so.0"},
         {"ELASTIC_STORE", "/r/store"},
         {"ELASTIC_ATTEMPT", "7"},
+        {"ELASTIC_BIND", "/r,/s,/lib/libelastic.so.0,/share/python"},
     };
     char *nothing[] = {NULL};
     char **env = environment_of("n1:2 n2:3 n3:1", 1, 1, nothing, nothing);
@@ -226,6 +228,34 @@ static void test_environment(void **state)
         count++;
     assert_int_equal(count, COUNT(cases)); /* and nothing that is not in the table */
     strings_free(env);
+}
+
+static void test_what_a_container_binds(void **state)
+{
+    static const struct {
+        const char *state_dir, *checkpoint_dir, *python, *bind;
+    } cases[] = {
+        {"/s", "/s/checkpoint", NULL, "/r,/s,/lib/libelastic.so.0"},
+        {"/s", "/s2/c", NULL, "/r,/s,/s2/c,/lib/libelastic.so.0"},
+        {"/s", "/s", NULL, "/r,/s,/s,/lib/libelastic.so.0"},
+        /* --bind would take them apart. */
+        {"/a,b", "/a:b", "/p q", "/r,/lib/libelastic.so.0,/p q"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct world *world = make_world("n1:1");
+        struct world_place place = full_place;
+        char *user[] = {"ELASTIC_BIND=/old", NULL}, **env;
+
+        place.state_dir = cases[i].state_dir;
+        place.checkpoint_dir = cases[i].checkpoint_dir;
+        place.python = cases[i].python;
+        env = world_environment(world, &place, user, NULL);
+        assert_value(env, "ELASTIC_BIND", cases[i].bind);
+        strings_free(env);
+        world_destroy(world);
+    }
 }
 
 static void test_ranks_in_environment(void **state)
@@ -820,6 +850,7 @@ int main(void)
         cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_names_of_nodes),
         cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_what_a_container_binds),
         cmocka_unit_test(test_ranks_in_environment),
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_user_environment),

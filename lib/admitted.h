@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Extensions that were admitted a moment ago, and that Slurm may not have among its jobs yet.
+ *
+ * slurmctld asks about a submission before there is a job. So many submissions at once could each
+ * be admitted as the only one. Each admission has a number, which the job carries in its
+ * AdminComment: only Slurm's administrators and plugins can write there. An admission counts until
+ * its job is seen, or until it is too old: then Slurm itself has refused the job. Pure. */
+#ifndef ELASTIC_ADMITTED_H
+#define ELASTIC_ADMITTED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define ADMITTED_MAX      1024    /* admissions that are remembered; older ones are forgotten */
+#define ADMITTED_LIMIT    5000000 /* microseconds in which an admission becomes a job */
+#define ADMITTED_MARK_MAX 48      /* bytes of a mark */
+
+struct admitted_entry {
+    uint64_t number; /* 0: none */
+    int64_t since;
+    uint32_t base, restarts;
+    int nodes;
+};
+
+/* All zero: nothing has been admitted. */
+struct admitted {
+    struct admitted_entry entries[ADMITTED_MAX];
+    int next;
+    uint64_t last;
+};
+
+/* Remember an extension of that many nodes of this run of a base. now: microseconds of the real
+ * time, so that numbers differ from those before a restart of slurmctld. Returns its number. */
+uint64_t admitted_add(struct admitted *admitted, uint32_t base, uint32_t restarts, int nodes,
+                      int64_t now);
+
+/* Slurm has the job with that number. 0 is the number of no job. */
+void admitted_seen(struct admitted *admitted, uint64_t number);
+
+/* Nodes of the extensions of this run of a base that have not been seen. */
+int64_t admitted_nodes(const struct admitted *admitted, uint32_t base, uint32_t restarts,
+                       int64_t now);
+
+/* The text in an AdminComment that has the number. Returns buf. */
+char *admitted_mark(uint64_t number, char *buf, size_t size);
+
+/* The number in an AdminComment, which may be NULL. 0: it has none. */
+uint64_t admitted_number(const char *admin_comment);
+
+#endif

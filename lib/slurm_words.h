@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What Slurm's words mean for a user: why an extension was refused, and why it has ended. Pure. */
+#ifndef ELASTIC_SLURM_WORDS_H
+#define ELASTIC_SLURM_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The reason in what sbatch has written to its standard error, "" if it has written nothing.
+ *
+ * The last line is often an advice, or a general sentence for which a line before it has the
+ * reason. */
+void slurm_words_refusal(const char *text, char *buf, size_t size);
+
+/* Why an extension goes, as the end of a sentence: "cancelled". state: Slurm's word for the state
+ * without flags such as COMPLETING. overdue: its end has come. NULL: nothing is known. */
+const char *slurm_words_end(const char *state, bool preempted, bool overdue);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Nodes of jobs that preempt others and still wait for the last of these to leave.
+ *
+ * Some victims leave at once, some use all of their grace time. Meanwhile Slurm would start an
+ * extension on the nodes that are free already, only to preempt it again. */
+#ifndef ELASTIC_SELECT_WAITING_H
+#define ELASTIC_SELECT_WAITING_H
+
+#include "src/common/bitstring.h"
+
+struct job_record; /* slurmctld's */
+
+/* The job is to start on these nodes when its victims have left. */
+void waiting_note(const struct job_record *job, bitstr_t *nodes);
+
+/* Clear the nodes that jobs of a higher priority than this extension wait for. */
+void waiting_keep_off(const struct job_record *extension, bitstr_t *nodes);
+
+void waiting_forget(void);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* lib/slurm_words: the reason among what sbatch says, and why an extension goes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lib/slurm_words.h"
+
+#define ERROR   "sbatch: error: "
+#define GENERAL ERROR "Batch job submission failed: "
+
+static void the_reason_is_found_among_the_lines(void **state)
+{
+    static const struct {
+        const char *text, *reason;
+    } table[] = {
+        {"", ""},
+        {"\n\n", ""},
+        {"sbatch: No such file or directory", "No such file or directory"},
+        {GENERAL "Requested time limit is invalid (missing or exceeds some limit)\n",
+         "Requested time limit is invalid (missing or exceeds some limit)"},
+        {ERROR "elastic: --elastic-extend=4: job 4 has ended\n" GENERAL "Invalid job id specified",
+         "elastic: --elastic-extend=4: job 4 has ended"},
+        {ERROR "QOSMaxSubmitJobPerUserLimit\n" GENERAL "Job violates accounting/QOS policy\n",
+         "QOSMaxSubmitJobPerUserLimit: Job violates accounting/QOS policy"},
+        {ERROR "Invalid --mem specification\nTry \"sbatch --help\" for more information\n",
+         "Invalid --mem specification"},
+        {"sbatch: fatal: Could not establish a configuration source",
+         "Could not establish a configuration source"},
+        {ERROR "Slurm controller not responding, sleeping and retrying.\n" ERROR "No partition x\n",
+         "No partition x"},
+        {"Try \"sbatch --help\" for more information\n", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        char buf[128];
+
+        slurm_words_refusal(table[i].text, buf, sizeof(buf));
+        assert_string_equal(buf, table[i].reason);
+    }
+}
+
+static void what_ends_an_extension_is_named(void **state)
+{
+    static const struct {
+        const char *state;
+        bool preempted, overdue;
+        const char *words;
+    } table[] = {
+        {"CANCELLED", false, true, "cancelled"},
+        {"CANCELLED", true, true, "preempted"},
+        {"TIMEOUT", false, true, "at its time limit"},
+        {"RUNNING", false, true, "at its time limit"},
+        {"RUNNING", false, false, NULL},
+        {"COMPLETED", false, true, NULL},
+        {"OUT_OF_MEMORY", false, true, "out of memory"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        const char *words = slurm_words_end(table[i].state, table[i].preempted, table[i].overdue);
+
+        if (table[i].words != NULL)
+            assert_string_equal(words, table[i].words);
+        else
+            assert_null(words);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_reason_is_found_among_the_lines),
+        cmocka_unit_test(what_ends_an_extension_is_named),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
