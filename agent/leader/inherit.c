@@ -210,8 +210,8 @@ const struct inherit_option inherit_options[] = {
     /* what runs */
     OWN("export", "a constructed environment"),
     OWN("chdir", "/"),
-    OWN("output", "in the state directory"),
-    OWN("open-mode", "truncate"),
+    OWN("output", "nowhere: the script writes its log itself"),
+    NONE("open-mode", "goes with the output"),
     NONE("error", "goes with the output"),
     NONE("export-file", "a constructed environment"),
     NONE("get-user-env", "a constructed environment"),
