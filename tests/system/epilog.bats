@@ -286,6 +286,8 @@ site_check() {
     grep -v '^snapshot_dir' "$etc/elastic.conf" >"$TB_WORK/site.conf"
     cp "$etc/plugstack.conf" "$TB_WORK/plugstack.conf"
     sed -i 's/^required/optional/' "$etc/plugstack.conf"
+    echo 'JobSubmitPlugins=elastic' >>"$etc/slurm.conf"
+    on_testbed scontrol reconfigure
     site_check
     [ "$status" -eq 0 ]
     [[ ${lines[-1]} == "no mistakes" ]]

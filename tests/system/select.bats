@@ -113,7 +113,7 @@ teardown() { cancel_all; }
     allocate -w "$(on_testbed sinfo -h -t idle -N -o %N | sort -u | paste -sd,)" >/dev/null
     allocate -N2 >/dev/null
     job_is "$honest" RUNNING
-    ! job_is "$alone" RUNNING
+    run ! job_is "$alone" RUNNING
 }
 
 @test "an extension keeps off nodes that have been left for a job that still waits" {

@@ -97,7 +97,7 @@ signals_and_scancel() {
     wait_for 30 steps_made_by "$job" 1
     as_user touch "$TB_WORK/log-$job.eat"
     goes_on_after "$job" 1
-    says "$TB_WORK/$job.out" 'rank 1 on n[0-9] failed: SIGKILL'
+    says "$TB_WORK/$job.out" 'rank 1 on n[0-9] failed: (out of memory: .*)?SIGKILL|failed: out of memory'
     as_user touch "$TB_WORK/log-$job.enough"
     # Slurm's judgement of a step in which there was such an end, however well the tasks have ended.
     wait_for 30 job_is "$job" FAILED
