@@ -63,8 +63,8 @@ struct run {
     uid_t slurm_user;
     char cwd[PATH_MAX];
     mode_t umask; /* the user's, for workers */
-    bool agreed; /* what all tasks of the step find alike is right */
-    bool lost;   /* the leader could not start, and the others do not know */
+    bool agreed;  /* what all tasks of the step find alike is right */
+    bool lost;    /* the leader could not start, and the others do not know */
     int code;
 };
 
