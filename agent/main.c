@@ -200,7 +200,7 @@ static struct leader_options describe_lead(struct run *run)
         .mode = run->options.mode,
         .pmix = run->options.pmix,
         .umask = run->umask,
-        .contained = container_is_entered(),
+        .contained = !run->options.extension && container_is_entered(),
     };
 }
 

@@ -80,13 +80,6 @@ int place_open(struct place *place, const char *path, struct error *err)
     return place->fd >= 0 ? 0 : -1;
 }
 
-void place_close(struct place *place)
-{
-    if (place->fd >= 0)
-        close(place->fd);
-    place->fd = -1;
-}
-
 void place_name(char name[PLACE_NAME_SIZE], const struct snapshot_run *run)
 {
     snprintf(name, PLACE_NAME_SIZE, "elastic-%" PRIu32 "-%" PRIu32 ".%" PRIu32 "-%s", run->uid,

@@ -33,7 +33,6 @@ struct place_run {
  * entry: neither it nor a directory above it is writable by others, unless it has the sticky bit.
  * 0; -1 with err, and errno ENOENT if it does not exist. */
 int place_open(struct place *place, const char *path, struct error *err);
-void place_close(struct place *place);
 
 /* The name of a run directory. */
 void place_name(char name[PLACE_NAME_SIZE], const struct snapshot_run *run);

@@ -214,6 +214,13 @@ static char **used_nodes(struct leader *leader)
     return list;
 }
 
+/* No sbatch for now. why: what users are told. */
+static void put_off(struct leader *leader, const char *why)
+{
+    extensions_set_refusal(leader, why);
+    leader->submit->retry.after = leader_now(leader) + SUBMIT_BACKOFF_MAX;
+}
+
 static bool base_ends_soon(struct leader *leader)
 {
     const struct job_info *base = slurm_look_base(leader);
@@ -223,8 +230,7 @@ static bool base_ends_soon(struct leader *leader)
     if (base->time_limit == UINT32_MAX || left >= MINUTES_MIN * 60)
         return false;
     snprintf(why, sizeof(why), "the base job's time limit is %ld s away", left > 0 ? left : 0);
-    extensions_set_refusal(leader, why);
-    leader->submit->retry.after = leader_now(leader) + SUBMIT_BACKOFF_MAX;
+    put_off(leader, why);
     return true;
 }
 
@@ -240,8 +246,7 @@ static bool is_contained(struct leader *leader)
         return false;
     if (strcmp(extensions_refusal(leader), why) != 0)
         log_error("job %u cannot grow: %s", leader->options->job, why);
-    extensions_set_refusal(leader, why);
-    leader->submit->retry.after = leader_now(leader) + SUBMIT_BACKOFF_MAX;
+    put_off(leader, why);
     return true;
 }
 

@@ -56,11 +56,29 @@ static void test_strangers_at_the_candidates(void **state)
     peer_clear(&leader);
 }
 
+/* Where the leader of JOB + 1 publishes its port. */
+static void port_path(char path[64], const char *dir)
+{
+    snprintf(path, 64, "%s/leader/%u.0.port", dir, JOB + 1);
+}
+
+/* The file is there, and nothing beside it. */
+static void remove_published(const char *dir)
+{
+    char path[64];
+
+    port_path(path, dir);
+    assert_int_equal(unlink(path), 0);
+    snprintf(path, sizeof(path), "%s/leader", dir);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(dir), 0);
+}
+
 /* Another user has taken all candidates, and says nothing there. */
 static void test_all_candidates_taken(void **state)
 {
     struct scene *scene = *state;
-    char dir[] = "/tmp/elastic-test-link-XXXXXX", path[64];
+    char dir[] = "/tmp/elastic-test-link-XXXXXX";
     struct link_server_options options = {.job_id = JOB + 1,
                                           .munge_socket = munge_socket,
                                           .port_first = port_first,
@@ -98,11 +116,7 @@ static void test_all_candidates_taken(void **state)
     assert_true(run_until_opened(&scene->loop, &peer, 2));
     link_server_destroy(server);
     assert_true(run_until_closed(&scene->loop, &peer, 2));
-    snprintf(path, sizeof(path), "%s/leader/%u.0.port", dir, JOB + 1);
-    assert_int_equal(unlink(path), 0);
-    snprintf(path, sizeof(path), "%s/leader", dir);
-    assert_int_equal(rmdir(path), 0);
-    assert_int_equal(rmdir(dir), 0);
+    remove_published(dir);
     peer_clear(&leader);
     peer_clear(&peer);
 }
@@ -125,7 +139,7 @@ static void test_successor_where_all_are_taken(void **state)
     int squatter = listen_at(candidate(0));
 
     assert_non_null(mkdtemp(dir));
-    snprintf(path, sizeof(path), "%s/leader/%u.0.port", dir, JOB + 1);
+    port_path(path, dir);
     server = link_server_create(&scene->loop, &options, &peer_handlers, &leader, &err);
     assert_non_null(server);
     assert_int_equal(access(path, F_OK), -1);
@@ -138,10 +152,7 @@ static void test_successor_where_all_are_taken(void **state)
     link_server_destroy(server);
     assert_true(run_until_closed(&scene->loop, &peer, 1));
     close(squatter);
-    assert_int_equal(unlink(path), 0);
-    snprintf(path, sizeof(path), "%s/leader", dir);
-    assert_int_equal(rmdir(path), 0);
-    assert_int_equal(rmdir(dir), 0);
+    remove_published(dir);
     peer_clear(&leader);
     peer_clear(&peer);
 }

@@ -75,18 +75,25 @@ static void each_of_many_listeners_is_seen(void **state)
         close(fds[i]);
 }
 
+/* Returns a socket that is connected to the listening one, which has not accepted it yet. */
+static int connected(int *listening)
+{
+    int port, client = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+    *listening = listener(AF_INET, &port);
+    address.sin_port = htons((uint16_t)port);
+    assert_int_equal(listen(*listening, 5), 0);
+    assert_int_equal(connect(client, (struct sockaddr *)&address, sizeof(address)), 0);
+    return client;
+}
+
 static void ends_of_a_connection_are_ours(void **state)
 {
-    int port, listening = listener(AF_INET, &port), client = socket(AF_INET, SOCK_STREAM, 0);
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)port),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int listening, server, client = connected(&listening);
     uid_t uid = (uid_t)-1;
-    int server;
 
     no_netlink = *state != NULL;
-    assert_int_equal(listen(listening, 5), 0);
-    assert_int_equal(connect(client, (struct sockaddr *)&address, sizeof(address)), 0);
     server = accept(listening, NULL, NULL);
     assert_true(server >= 0);
     assert_true(tcp_peer_uid(server, &uid));
@@ -104,16 +111,10 @@ static void ends_of_a_connection_are_ours(void **state)
 /* The kernel tells root as the user of a socket that no process has any more. */
 static void a_connection_closed_at_once_is_nobodys(void **state)
 {
-    int port, listening = listener(AF_INET, &port), client = socket(AF_INET, SOCK_STREAM, 0);
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)port),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int listening, server, client = connected(&listening);
     uid_t uid = (uid_t)-1;
-    int server;
 
     no_netlink = *state != NULL;
-    assert_int_equal(listen(listening, 5), 0);
-    assert_int_equal(connect(client, (struct sockaddr *)&address, sizeof(address)), 0);
     assert_int_equal(send(client, "evil", 4, 0), 4);
     close(client);
     server = accept(listening, NULL, NULL);
