@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 
+import preloaded
+
 HOLD_BYTE = 7  # of the word at WORD: bit 63 is its highest
 WORD, RUN_TO, STATE, TOLD, KIND, AGENT = 16, 24, 32, 36, 40, 44
 DEADLINE, NODES, STEPD, REASON = 48, 56, 60, 64
@@ -116,8 +118,17 @@ class World:
     """The workers of one generation, each with its page. `with` kills and reaps what is left."""
 
     def __init__(
-        self, argv, size, generation=0, environment=None, checkpoint=None, gated=False, **popen
+        self,
+        argv,
+        size,
+        generation=0,
+        environment=None,
+        checkpoint=None,
+        gated=False,
+        has_torch=False,
+        **popen,
     ):
+        """has_torch: workers have imported PyTorch already (preloaded.py)."""
         self.generation = generation
         self._directory = tempfile.TemporaryDirectory(prefix="elastic-world-")
         self.pages, self.workers = [], []
@@ -142,7 +153,11 @@ class World:
             if gated:
                 page.close_gate()
             self.pages.append(page)
-            self.workers.append(subprocess.Popen([sys.executable, *argv], env=env, **popen))
+            if has_torch:
+                worker = preloaded.Worker(argv, env, **popen)
+            else:
+                worker = subprocess.Popen([sys.executable, *argv], env=env, **popen)
+            self.workers.append(worker)
 
     def __enter__(self):
         return self

@@ -21,6 +21,7 @@ PYTHON_TESTS = \
 EXTRA_DIST += \
     $(PYTHON_TESTS) \
     tests/python/fake_agent.py \
+    tests/python/preloaded.py \
     tests/python/tap.py
 # A sanitized library cannot be loaded into an interpreter that is not.
 if !SANITIZERS

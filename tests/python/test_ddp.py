@@ -51,7 +51,7 @@ class Gradients(unittest.TestCase):
         import torch
 
         path = os.path.join(directory, str(size))
-        with fake_agent.World(["-c", TRAINING, path], size) as world:
+        with fake_agent.World(["-c", TRAINING, path], size, has_torch=True) as world:
             self.assertEqual(world.wait(50), [0] * size)
         return torch.load(path)
 

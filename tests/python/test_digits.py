@@ -32,6 +32,7 @@ class Digits(unittest.TestCase):
             size,
             generation,
             checkpoint=self.path("checkpoint"),
+            has_torch=True,
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -154,19 +154,19 @@ assert torch.equal(weights[0], weights[1]) and torch.equal(weights[1], weights[2
 class Anew(unittest.TestCase):
     def test_parameters_are_made_equal_again_if_the_world_was_lost_meanwhile(self):
         with tempfile.TemporaryDirectory() as directory, fake_agent.World(
-            ["-c", ANEW], 2, checkpoint=directory
+            ["-c", ANEW], 2, checkpoint=directory, has_torch=True
         ) as world:
             self.assertEqual(world.wait(50), [0, 0])
 
     def test_so_are_optimizers_if_the_first_step_was_torn_between_two(self):
         with tempfile.TemporaryDirectory() as directory, fake_agent.World(
-            ["-c", BETWEEN], 2, checkpoint=directory
+            ["-c", BETWEEN], 2, checkpoint=directory, has_torch=True
         ) as world:
             self.assertEqual(world.wait(50), [0, 0])
 
     def test_all_go_on_from_one_ranks_part_of_a_step_if_nothing_else_is_left(self):
         with tempfile.TemporaryDirectory() as directory, fake_agent.World(
-            ["-c", PART], 3, checkpoint=directory
+            ["-c", PART], 3, checkpoint=directory, has_torch=True
         ) as world:
             self.assertEqual(world.wait(50), [0, 0, 0])
 
@@ -176,7 +176,7 @@ class Lost(unittest.TestCase):
     def test_a_sender_does_not_wait_for_a_receiver_that_does_not_take_it_once_the_world_is_torn(
         self,
     ):
-        with fake_agent.World(["-c", LOST], 2) as world:
+        with fake_agent.World(["-c", LOST], 2, has_torch=True) as world:
             self.assertEqual(world.workers[0].wait(50), 0)
 
 
@@ -186,7 +186,8 @@ class Share(unittest.TestCase):
         import torch
 
         with tempfile.TemporaryDirectory() as directory:
-            with fake_agent.World(["-c", RANK, str(have_it), str(older), directory], size) as world:
+            argv = ["-c", RANK, str(have_it), str(older), directory]
+            with fake_agent.World(argv, size, has_torch=True) as world:
                 self.assertEqual(world.wait(50), [0] * size)
             return [torch.load(f"{directory}/{rank}") for rank in range(size)]
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import unittest
 
+import preloaded
 import tap
 from slurm_elastic import ElasticSampler, EpochOrder, batch_sizes
 
@@ -318,7 +319,8 @@ class Loader(unittest.TestCase):
     """Through PyTorch's DataLoader, whose processes draw ahead, and random worlds."""
 
     def check(self, workers, mode="new"):
-        subprocess.run([sys.executable, "-c", LOADER, str(workers), mode], check=True, timeout=50)
+        loader = preloaded.Worker(["-c", LOADER, str(workers), mode], dict(os.environ))
+        self.assertEqual(loader.wait(50), 0)
 
     def test_no_workers(self):
         self.check(0)

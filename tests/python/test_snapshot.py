@@ -165,6 +165,7 @@ class Snapshot(unittest.TestCase):
             generation=3,
             environment=places,
             checkpoint=self.checkpoint,
+            has_torch=True,
             **options,
         )
 

@@ -10,7 +10,7 @@ BATS_TEST_TIMEOUT=400
 load helpers
 load elastic
 
-STEP=0.02 # seconds that a step takes besides its arithmetic
+STEP=0.06 # seconds that a step takes besides its arithmetic
 
 setup_file() {
     testbed_up --nodes 6
