@@ -160,8 +160,9 @@ static void test_all_park_while_a_collective_couples_them(void **state)
     run_rounds(true, 600, 2);
 }
 
-/* The same through the public functions: a process is one worker. Exits with the step, or 255. */
-static void be_worker_process(uint64_t seed)
+/* The same through the public functions: a process is one worker. It exits with 0 if it has stopped
+ * after the agreed step, which it writes to *stopped (shared memory). */
+static void be_worker_process(uint64_t seed, uint64_t *stopped)
 {
     struct elastic_event event;
     uint64_t passed = 0;
@@ -169,19 +170,23 @@ static void be_worker_process(uint64_t seed)
 
     setenv("ELASTIC_EVENT_FILE", page_path, 1);
     if (elastic_init() != 0 || elastic_init() != 0)
-        _exit(255);
+        _exit(2);
     while ((answer = elastic_event_test(&event)) == 0) {
         passed++;
         pass_time(&seed, 400);
     }
-    _exit(answer == 1 && passed == (uint64_t)event.step && passed < 255 ? (int)passed : 255);
+    *stopped = passed;
+    _exit(answer == 1 && passed == (uint64_t)event.step ? 0 : 1);
 }
 
 static void test_processes_park_at_the_same_step(void **state)
 {
     uint64_t seed = 3;
+    uint64_t *stopped = mmap(NULL, 3 * sizeof(*stopped), PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     char base[sizeof(page_path)];
 
+    assert_true(stopped != MAP_FAILED);
     memcpy(base, page_path, sizeof(base));
     for (int generation = 0; generation < 60; generation++) {
         struct worker workers[3] = {0};
@@ -194,7 +199,7 @@ static void test_processes_park_at_the_same_step(void **state)
             workers[i].page = create_page(generation);
             pids[i] = fork();
             if (pids[i] == 0)
-                be_worker_process(seed + i + 1);
+                be_worker_process(seed + i + 1, &stopped[i]);
         }
         pass_time(&seed, 8000);
         step = hold_and_run(workers, COUNT(workers), &seed);
@@ -203,12 +208,14 @@ static void test_processes_park_at_the_same_step(void **state)
 
             assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
             assert_true(WIFEXITED(status));
-            assert_int_equal(WEXITSTATUS(status), step);
+            assert_int_equal(WEXITSTATUS(status), 0);
+            assert_int_equal(stopped[i], step);
             event_unlink(workers[i].page);
             event_destroy(workers[i].page);
         }
     }
     memcpy(page_path, base, sizeof(base));
+    munmap(stopped, 3 * sizeof(*stopped));
 }
 
 /* ---- one worker ------------------------------------------------------------------------------ */
