@@ -50,11 +50,15 @@ UNIT_TESTS += tests/unit/test_admitted
 tests_unit_test_admitted_SOURCES = tests/unit/test_admitted.c
 tests_unit_test_admitted_LDADD = $(UNIT_LIBS)
 
-UNIT_TESTS += tests/unit/test_change
+UNIT_TESTS += tests/unit/test_change tests/unit/test_change_table
 noinst_HEADERS += tests/unit/change_fixture.h
 tests_unit_test_change_SOURCES = tests/unit/test_change.c tests/unit/change_fixture.c
 tests_unit_test_change_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_change_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
+
+tests_unit_test_change_table_SOURCES = tests/unit/test_change_table.c
+tests_unit_test_change_table_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_change_table_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 
 UNIT_TESTS += tests/unit/test_cover
 tests_unit_test_cover_SOURCES = tests/unit/test_cover.c
