@@ -179,7 +179,8 @@ UNIT_TESTS += \
     tests/unit/test_selastic_ask \
     tests/unit/test_selastic_deadline \
     tests/unit/test_selastic_jobs \
-    tests/unit/test_selastic_render
+    tests/unit/test_selastic_render \
+    tests/unit/test_selastic_samples
 SELASTIC_LIBS = cmd/libselastic.la $(UNIT_LIBS)
 tests_unit_test_selastic_arguments_SOURCES = tests/unit/test_selastic_arguments.c
 tests_unit_test_selastic_arguments_LDADD = $(SELASTIC_LIBS)
@@ -211,6 +212,9 @@ EXTRA_DIST += \
 tests_unit_test_selastic_render_SOURCES = tests/unit/test_selastic_render.c
 tests_unit_test_selastic_render_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_selastic_render_LDADD = $(SELASTIC_LIBS)
+tests_unit_test_selastic_samples_SOURCES = tests/unit/test_selastic_samples.c
+tests_unit_test_selastic_samples_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_selastic_samples_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 EXTRA_DIST += \
     tests/unit/selastic/history-later.txt \
     tests/unit/selastic/history.json \
@@ -229,6 +233,7 @@ EXTRA_DIST += \
     tests/unit/selastic/state-hostile.out.json \
     tests/unit/selastic/state-hostile.txt \
     tests/unit/selastic/state-nothing.txt \
+    tests/unit/selastic/state-shrunk.json \
     tests/unit/selastic/timeline-chart.txt \
     tests/unit/selastic/timeline-gap.txt \
     tests/unit/selastic/timeline.txt
