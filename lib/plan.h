@@ -137,7 +137,7 @@ struct plan_output {
     bool keeps_going; /* members that are `going` stay in the world until then, too */
     double wake;      /* decide again after this many seconds even if nothing happens; 0: no need */
     char why_size[200];
-    char why_not_more[240];
+    char why_not_more[400];
 };
 
 /* Decide. Returns -1 only when out of memory; the output is valid (and to be cleared) after 0. */

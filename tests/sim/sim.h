@@ -96,8 +96,8 @@ extern void (*network_watch)(const struct host *from, const struct host *to, con
 /* Bytes that the process has sent, counted if network_count is set. */
 extern bool network_count;
 uint64_t network_bytes(const struct host *host);
-/* A user asks for so many nodes, of whoever leads. */
-void network_ask_resize(struct host *leader, int nodes);
+/* A user asks whoever leads, with selastic. Takes msg. */
+void network_ask(struct host *leader, json_object *msg);
 
 /* ---- host.c: nodes and the agents on them ---------------------------------------------------- */
 

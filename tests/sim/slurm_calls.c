@@ -44,7 +44,9 @@ static void fill(const struct job *job, struct job_info *info)
     snprintf(info->state_name, sizeof(info->state_name), "%s", job->state_name);
     info->base_state = job->state_name;
     snprintf(info->reason, sizeof(info->reason), "%s",
-             job->state == SLURM_PENDING ? "Resources" : "None");
+             job->state == SLURM_PENDING              ? "Resources"
+             : strcmp(job->state_name, "FAILED") == 0 ? "NonZeroExitCode"
+                                                      : "None");
     info->name = strdup("train");
     info->partition = strdup(job->base ? "batch" : "elastic");
     info->comment = job->comment != NULL ? strdup(job->comment) : NULL;
