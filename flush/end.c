@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,7 +14,6 @@
 #include "flush/slot.h"
 #include "flush/start.h"
 
-#define RUNS_MAX 32
 #define PAUSE_MS 50 /* between two looks for a slot */
 
 static int64_t now_ms(void)
@@ -24,14 +22,6 @@ static int64_t now_ms(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-const struct place *end_first(const struct place places[PLACES_MAX])
-{
-    for (int i = 0; i < PLACES_MAX; i++)
-        if (places[i].fd >= 0)
-            return &places[i];
-    return NULL;
 }
 
 /* -1: none is free, or there is no file for it. */
@@ -76,21 +66,19 @@ static void copy_lines(int output, int64_t until)
 void end_runs(const struct place places[PLACES_MAX], const struct place_run *runs, int count,
               gid_t gid, int limit, int age)
 {
-    char max_age[32], keep[48], paths[RUNS_MAX][PATH_MAX];
-    const char *argv[RUNS_MAX + 8] = {"--remove", "--kill", "--keep-time=" KEEP_TIME,
-                                      max_age,    keep,     "--"};
-    const struct place *first = end_first(places);
-    struct start start = {.uid = runs[0].run.uid, .gid = &gid, .argv = argv, .slot = -1};
+    static const char *const flags[] = {"--remove", "--kill", NULL};
+    const struct place *first = place_first(places);
+    struct start start = {.flags = flags,
+                          .places = places,
+                          .runs = runs,
+                          .count = count,
+                          .gid = &gid,
+                          .share = place_share(first),
+                          .age = age};
     int64_t until = now_ms() + ((int64_t)limit + 1) * 1000;
     struct error err = {""};
     int output;
 
-    for (int i = 0; i < count && i < RUNS_MAX; i++) {
-        snprintf(paths[i], PATH_MAX, "%s/%s", places[runs[i].place].path, runs[i].name);
-        argv[6 + i] = paths[i];
-    }
-    snprintf(max_age, sizeof(max_age), "--max-age=%d", age > 0 ? age : 1);
-    snprintf(keep, sizeof(keep), "--keep-bytes=%" PRId64, place_share(first));
     start.slot = take_slot(first, &runs[0].run, until - 1000, &err);
     if (start.slot < 0 || start_flush(&start, &output, &err) < 0) {
         printf("not flushed: %s\n", err.text);

@@ -7,17 +7,11 @@
 
 #include "flush/place.h"
 
-#define PLACES_MAX 2
-#define KEEP_TIME  "3600" /* seconds for a flush; nobody waits for it so long */
-
 /* End what still runs in the directories of one job, make their snapshots durable and remove them.
  * It prints what elastic-flush says, and waits for it for limit seconds and one more; what is not
  * done then goes on. A user has no more such processes than a few: where these hang, the
  * directories stay for a sweep. age: seconds. */
 void end_runs(const struct place places[PLACES_MAX], const struct place_run *runs, int count,
               gid_t gid, int limit, int age);
-
-/* The first place that can be used; NULL: none. */
-const struct place *end_first(const struct place places[PLACES_MAX]);
 
 #endif

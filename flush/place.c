@@ -80,6 +80,14 @@ int place_open(struct place *place, const char *path, struct error *err)
     return place->fd >= 0 ? 0 : -1;
 }
 
+const struct place *place_first(const struct place places[PLACES_MAX])
+{
+    for (int i = 0; i < PLACES_MAX; i++)
+        if (places[i].fd >= 0)
+            return &places[i];
+    return NULL;
+}
+
 void place_name(char name[PLACE_NAME_SIZE], const struct snapshot_run *run)
 {
     snprintf(name, PLACE_NAME_SIZE, "elastic-%" PRIu32 "-%" PRIu32 ".%" PRIu32 "-%s", run->uid,

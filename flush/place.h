@@ -15,6 +15,7 @@
 #include "lib/error.h"
 #include "lib/snapshot.h"
 
+#define PLACES_MAX      2 /* of a node */
 #define PLACE_NAME_SIZE (sizeof("elastic-4294967295-4294967295.4294967295-") + SNAPSHOT_NODE_MAX)
 
 struct place {
@@ -33,6 +34,9 @@ struct place_run {
  * entry: neither it nor a directory above it is writable by others, unless it has the sticky bit.
  * 0; -1 with err, and errno ENOENT if it does not exist. */
 int place_open(struct place *place, const char *path, struct error *err);
+
+/* The first place that can be used; NULL: none. */
+const struct place *place_first(const struct place places[PLACES_MAX]);
 
 /* The name of a run directory. */
 void place_name(char name[PLACE_NAME_SIZE], const struct snapshot_run *run);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <linux/close_range.h>
 #include <pwd.h>
@@ -16,7 +17,8 @@
 
 #define PROGRAM    "elastic-flush"
 #define NAMES_MAX  20 /* seconds for the service that knows users and groups */
-#define ARGV_MAX   64
+#define ARGV_MAX   (START_RUNS_MAX + 16)
+#define KEEP_TIME  "3600" /* seconds for a flush; nobody waits for it so long */
 #define EXIT_START 126
 
 static int path_of_program(char path[PATH_MAX + sizeof(PROGRAM)])
@@ -34,30 +36,43 @@ static int path_of_program(char path[PATH_MAX + sizeof(PROGRAM)])
 /* With all groups of the user, which file systems may ask for, if this node knows the user. */
 static int become(const struct start *start)
 {
+    uid_t uid = start->runs->run.uid;
     struct passwd *entry;
     gid_t gid;
 
-    if (geteuid() == start->uid)
+    if (geteuid() == uid)
         return 0;
     alarm(NAMES_MAX);
-    entry = getpwuid(start->uid);
+    entry = getpwuid(uid);
     gid = start->gid != NULL ? *start->gid : entry != NULL ? entry->pw_gid : (gid_t)65534;
     if ((entry == NULL || initgroups(entry->pw_name, gid) != 0) && setgroups(0, NULL) != 0)
         return -1;
     alarm(0);
-    if (setresgid(gid, gid, gid) != 0 || setresuid(start->uid, start->uid, start->uid) != 0)
+    if (setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0)
         return -1;
-    return getuid() == start->uid && geteuid() == start->uid ? 0 : -1;
+    return getuid() == uid && geteuid() == uid ? 0 : -1;
 }
 
 static _Noreturn void run(const struct start *start, const char *path, int output)
 {
     static char *environment[] = {"PATH=/usr/bin:/bin", "LC_ALL=C", NULL};
+    char max_age[32], keep[48], paths[START_RUNS_MAX][PATH_MAX];
     const char *argv[ARGV_MAX] = {PROGRAM};
-    int none = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int none = open("/dev/null", O_RDWR | O_CLOEXEC), count = 1;
 
-    for (int i = 0; i < ARGV_MAX - 2 && start->argv[i] != NULL; i++)
-        argv[i + 1] = start->argv[i];
+    for (int i = 0; start->flags[i] != NULL; i++)
+        argv[count++] = start->flags[i];
+    snprintf(max_age, sizeof(max_age), "--max-age=%d", start->age > 0 ? start->age : 1);
+    snprintf(keep, sizeof(keep), "--keep-bytes=%" PRId64, start->share);
+    argv[count++] = "--keep-time=" KEEP_TIME;
+    argv[count++] = max_age;
+    argv[count++] = keep;
+    argv[count++] = "--";
+    for (int i = 0; i < start->count && i < START_RUNS_MAX; i++) {
+        snprintf(paths[i], PATH_MAX, "%s/%s", start->places[start->runs[i].place].path,
+                 start->runs[i].name);
+        argv[count++] = paths[i];
+    }
     setsid();
     signal(SIGCHLD, SIG_DFL);
     dup2(none, STDIN_FILENO);
@@ -65,8 +80,7 @@ static _Noreturn void run(const struct start *start, const char *path, int outpu
     dup2(output, STDERR_FILENO);
     /* Of what slurmd may have left open nothing is the user's. */
     close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
-    if (start->slot >= 0)
-        fcntl(start->slot, F_SETFD, 0);
+    fcntl(start->slot, F_SETFD, 0);
     if (chdir("/") == 0 && become(start) == 0)
         execve(path, (char *const *)argv, environment);
     _exit(EXIT_START);

@@ -3,15 +3,19 @@
 #ifndef ELASTIC_FLUSH_START_H
 #define ELASTIC_FLUSH_START_H
 
-#include <sys/types.h>
+#include "flush/place.h"
 
-#include "lib/error.h"
+#define START_RUNS_MAX 32
 
 struct start {
-    uid_t uid;
-    const gid_t *gid;  /* NULL: that of the user's entry */
-    const char **argv; /* from its options on; ends with NULL */
-    int slot;          /* a descriptor that the process keeps until it ends; -1: none */
+    const char *const *flags; /* options without a value, before the others; ends with NULL */
+    const struct place *places;
+    const struct place_run *runs; /* of one user */
+    int count;                    /* those after START_RUNS_MAX are left out */
+    const gid_t *gid;             /* NULL: that of the user's entry */
+    int64_t share;                /* bytes that may stay of what cannot be saved: place_share() */
+    int age;                      /* … and for how many seconds */
+    int slot;                     /* a descriptor that the process keeps until it ends */
 };
 
 /* Start the elastic-flush that is installed beside this program, as a session of its own. It is the

@@ -4,8 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -38,7 +36,8 @@ struct user {
 
 struct sweep {
     const struct place *places;
-    char max_age[32], keep[48];
+    int64_t share;
+    int age;
     struct user users[RUNS_MAX];
     int count;
 };
@@ -78,17 +77,16 @@ static time_t now_s(void)
 /* The process holds the user's slot until it ends: where one hangs, no other is begun. */
 static void begin(struct sweep *sweep, struct user *user)
 {
-    char paths[RUNS_OF_USER][PATH_MAX];
-    const char *argv[RUNS_OF_USER + 8] = {"--sweep", "--keep-time=" KEEP_TIME, sweep->max_age,
-                                          sweep->keep, "--"};
-    struct start start = {.uid = user->runs->run.uid, .argv = argv};
+    static const char *const flags[] = {"--sweep", NULL};
+    struct start start = {.flags = flags,
+                          .places = sweep->places,
+                          .runs = user->runs,
+                          .count = user->count,
+                          .share = sweep->share,
+                          .age = sweep->age};
 
-    for (int i = 0; i < user->count; i++) {
-        snprintf(paths[i], PATH_MAX, "%s/%s", sweep->places[user->runs[i].place].path,
-                 user->runs[i].name);
-        argv[5 + i] = paths[i];
-    }
-    start.slot = slot_take_user(end_first(sweep->places), &user->runs->run, SLOT_USER_SWEEP, NULL);
+    start.slot = slot_take_user(place_first(sweep->places), &user->runs->run, SLOT_USER_SWEEP,
+                                NULL);
     if (start.slot < 0)
         return;
     user->text = malloc(TEXT_MAX);
@@ -192,9 +190,8 @@ static void sweep_node(const struct place places[PLACES_MAX], const struct snaps
         sweep->users[sweep->count - 1].count++;
     }
     sweep->places = places;
-    snprintf(sweep->max_age, sizeof(sweep->max_age), "--max-age=%d", age > 0 ? age : 1);
-    snprintf(sweep->keep, sizeof(sweep->keep), "--keep-bytes=%" PRId64,
-             place_share(end_first(places)));
+    sweep->share = place_share(place_first(places));
+    sweep->age = age;
     flush_all(sweep);
     free(sweep);
     free(runs);
@@ -204,7 +201,7 @@ static void sweep_node(const struct place places[PLACES_MAX], const struct snaps
 static void take_turn(const struct place places[PLACES_MAX], const struct snapshot_run *own,
                       int age)
 {
-    const struct place *first = end_first(places);
+    const struct place *first = place_first(places);
     int next = slot_take(first, own->node, SLOT_NEXT, NULL), turn;
 
     if (next < 0)
@@ -225,7 +222,7 @@ void sweep_in_background(const struct place places[PLACES_MAX], const struct sna
     char byte;
     pid_t pid;
 
-    if (end_first(places) == NULL || none < 0 || pipe2(ends, O_CLOEXEC) != 0)
+    if (place_first(places) == NULL || none < 0 || pipe2(ends, O_CLOEXEC) != 0)
         return;
     pid = fork();
     if (pid == 0) {

@@ -3,7 +3,7 @@
 #ifndef ELASTIC_FLUSH_SWEEP_H
 #define ELASTIC_FLUSH_SWEEP_H
 
-#include "flush/end.h"
+#include "flush/place.h"
 
 /* In a process of its own, which outlives the script that has started this one: flush and remove
  * what is left by jobs that have ended when slurmd was not there, or that could not be flushed, but

@@ -39,6 +39,8 @@ struct row {
      PHASES_OVER)
 #define AFTER_FORM                                                                                 \
     (PHASE(WAITING) | PHASE(REPLACING) | PHASES_RESERVING | PHASE(STARTING) | PHASES_OVER)
+/* Phases before the first world of a leader that follows another one. */
+#define AFTER_TAKEOVER (PHASE(WAITING) | PHASE(REPLACING) | PHASES_RESERVING | PHASE(ABORTED))
 /* What a change that begins may lead to at once. */
 #define AFTER_BEGIN (PHASE(HOLDING) | AFTER_ABORT)
 
@@ -57,7 +59,8 @@ static const struct row table[] = {
      takeover_on_time},
     {PHASES_RESERVING, CHANGE_FACT_GONE, AFTER_FORM, gone_reserving},
     {PHASES_RESERVING, CHANGE_FACT_PROMOTED, AFTER_FORM, form_on_promoted},
-    {PHASES_RESERVING, CHANGE_FACT_TIME, AFTER_FORM, time_reserving},
+    {PHASE(RESERVING), CHANGE_FACT_TIME, AFTER_FORM, time_reserving},
+    {PHASE(RESERVING), CHANGE_FACT_RESERVED, AFTER_FORM, next_on_reserved},
     {PHASES_STARTING, CHANGE_FACT_READY, PHASE(RUNNING) | AFTER_BEGIN, form_on_ready},
     {PHASES_STARTING, CHANGE_FACT_GONE, AFTER_ABORT, gone_starting},
     {PHASES_STARTING, CHANGE_FACT_WRITTEN, 0, form_on_written},
@@ -78,6 +81,20 @@ static const struct row table[] = {
     {PHASE(KILLING), CHANGE_FACT_TIME, AFTER_DRAIN, time_killing},
     {PHASE(SETTLING), CHANGE_FACT_TIME, AFTER_DRAIN, time_settling},
 
+    /* It cannot go on. */
+    {PHASES_TRAINING | PHASE(DRAINING) | PHASE(ABORTED), CHANGE_FACT_EXITED, AFTER_ABORT,
+     hold_on_exited},
+    {PHASES_TRAINING, CHANGE_FACT_BEAT, AFTER_ABORT, abort_on_beat},
+    {PHASES_TRAINING, CHANGE_FACT_STEPPING, AFTER_ABORT, form_on_stepping},
+    {PHASES_TRAINING, CHANGE_FACT_FAIL, AFTER_ABORT, failed_because},
+
+    /* No worker is left. */
+    {PHASE(HOLDING), CHANGE_FACT_DRAINED, PHASE(DRAINING) | PHASE(SWITCHING) | AFTER_DRAIN,
+     hold_on_drained},
+    {PHASES_TRAINING | PHASES_EMPTYING, CHANGE_FACT_DRAINED, AFTER_DRAIN, hold_on_drained},
+    /* … in a world that was lost with the leader before this one. */
+    {AFTER_TAKEOVER, CHANGE_FACT_DRAINED, PHASES_OVER, hold_on_drained},
+
     /* It is aborted. */
     {PHASE(ABORTED), CHANGE_FACT_PLAN, PHASE(SWITCHING), decide_aborted},
     {PHASE(ABORTED), CHANGE_FACT_GONE, AFTER_ABORT, gone_aborted},
@@ -87,24 +104,24 @@ static const struct row table[] = {
     /* The job is to end while there is no world. */
     {PHASES_WITHOUT_WORLD | PHASES_RESERVING, CHANGE_FACT_STOP, PHASES_OVER, stop_without_world},
 
-    /* Whatever the phase. */
+    /* Whatever the phase; none of these ends one, but for DEPOSED. */
     {ANY, CHANGE_FACT_JOINED, 0, joined},
     {ANY, CHANGE_FACT_GONE, 0, gone_elsewhere},
     {ANY, CHANGE_FACT_LEAVING, 0, leaving},
     {ANY, CHANGE_FACT_RELEASED, 0, released},
     {ANY, CHANGE_FACT_RECLAIMED, 0, reclaimed},
-    {ANY, CHANGE_FACT_RESERVED, AFTER_FORM, next_on_reserved},
+    {ANY, CHANGE_FACT_RESERVED, 0, next_on_reserved},
     {ANY, CHANGE_FACT_PARKED, 0, next_on_parked},
     {ANY, CHANGE_FACT_UNPREPARED, 0, next_on_unprepared},
     {ANY, CHANGE_FACT_LISTENING, 0, form_on_listening},
     {ANY, CHANGE_FACT_BEGUN, 0, form_on_begun},
-    {ANY, CHANGE_FACT_STEPPING, AFTER_ABORT, form_on_stepping},
+    {ANY, CHANGE_FACT_STEPPING, 0, form_on_stepping},
     {ANY, CHANGE_FACT_AT_WORK, 0, form_on_at_work},
-    {ANY, CHANGE_FACT_EXITED, AFTER_ABORT, hold_on_exited},
-    {ANY, CHANGE_FACT_DRAINED, PHASE(DRAINING) | PHASE(SWITCHING) | AFTER_DRAIN, hold_on_drained},
-    {ANY, CHANGE_FACT_BEAT, AFTER_ABORT, abort_on_beat},
+    {ANY, CHANGE_FACT_EXITED, 0, hold_on_exited},
+    {ANY, CHANGE_FACT_DRAINED, 0, hold_on_drained},
+    {ANY, CHANGE_FACT_BEAT, 0, abort_on_beat},
     {ANY, CHANGE_FACT_STOP, 0, stop},
-    {ANY, CHANGE_FACT_FAIL, AFTER_ABORT, failed_because},
+    {ANY, CHANGE_FACT_FAIL, 0, failed_because},
     {ANY, CHANGE_FACT_REASON, 0, reason},
     {ANY, CHANGE_FACT_PROMOTED, 0, promotion_unneeded},
     {ANY, CHANGE_FACT_DEPOSED, PHASE(ENDING), deposed},

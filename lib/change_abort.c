@@ -50,8 +50,7 @@ static bool can_live_on(const struct change *c)
     int left = 0;
 
     if (c->options->mode == CHANGE_RESTART || c->world == NULL ||
-        (!is_in_phase(c, PHASE(ABORTED) | PHASE(RUNNING) | PHASE(HOLDING) | PHASES_STARTING) &&
-         !is_ending(c)))
+        (!is_in_phase(c, PHASE(ABORTED) | PHASES_TRAINING) && !is_ending(c)))
         return false;
     FOR_MEMBERS (c, m) {
         if (m->place >= 0 && m->completed > m->early)
@@ -165,8 +164,7 @@ void abort_if_early(struct change *c)
             early = m;
         asked = asked || (is_left(m) && m->asks);
     }
-    if (early == NULL || !asked || c->failure.known ||
-        !is_in_phase(c, PHASE(RUNNING) | PHASE(HOLDING) | PHASES_STARTING))
+    if (early == NULL || !asked || c->failure.known || !is_in_phase(c, PHASES_TRAINING))
         return;
     abort_note_early(c, early);
     abort_or_kill(c);

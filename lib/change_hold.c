@@ -114,7 +114,7 @@ void requeue(struct change *c)
 
 void fail(struct change *c, const char *why)
 {
-    if (c->failure.known || !is_in_phase(c, PHASE(RUNNING) | PHASE(HOLDING) | PHASES_STARTING))
+    if (c->failure.known || !is_in_phase(c, PHASES_TRAINING))
         return;
     c->failure.known = true;
     c->failure.code = 1;
@@ -228,7 +228,7 @@ static void note_failure(struct change *c, struct change_member *m, const struct
     c->failure.fatal = fact->signal == 0 && recovery_is_final(fact->code);
     recovery_failed(c->options->recovery, m->node, c->world->node_count, c->now);
     snprintf(c->failure.text, sizeof(c->failure.text), "%s", fact->text != NULL ? fact->text : "?");
-    if (is_in_phase(c, PHASE(RUNNING) | PHASE(HOLDING) | PHASES_STARTING | PHASE(ABORTED)))
+    if (is_in_phase(c, PHASES_TRAINING | PHASE(ABORTED)))
         abort_or_kill(c);
     else
         abort_ending(c);

@@ -54,6 +54,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/placement.h \
     lib/plan.c \
     lib/plan.h \
+    lib/plan_drop.c \
+    lib/plan_private.h \
     lib/policy.c \
     lib/policy.h \
     lib/policy_json.c \
@@ -68,6 +70,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/requests.h \
     lib/retry.c \
     lib/retry.h \
+    lib/setbacks.c \
+    lib/setbacks.h \
     lib/shapes.c \
     lib/shapes.h \
     lib/sizes.c \

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/setbacks.h"
 #include "lib/sizes.h"
 
 enum plan_extension_state {
@@ -51,12 +52,6 @@ struct plan_member {
     double joined;        /* when */
 };
 
-/* Growth that has come to nothing. */
-struct plan_setbacks {
-    double last; /* the last shrink or failed growth; < 0: none */
-    int again;   /* so many extensions in a row did not last */
-};
-
 struct plan_input {
     double now;
     const struct sizes *sizes;
@@ -71,7 +66,7 @@ struct plan_input {
     /* When the next world begins although the lost nodes have not been replaced. */
     double replace_until;
     double generation_since; /* start of the current generation */
-    struct plan_setbacks setbacks;
+    struct setbacks setbacks;
     double stands_since; /* no world has trained since then; < 0: one does, or none has been */
     /* Increments of the last extension asked for; 0 after that request stalled. */
     int last_increments;
@@ -96,12 +91,6 @@ struct plan_input {
 #define PLAN_JOIN_LIMIT 60.0
 /* A job that stands still for so long asks for any node, also for those that it leaves out. */
 #define PLAN_ANYWHERE 10.0
-/* Extensions that Slurm takes back again and again: from the second time on, the pause before the
- * next one doubles. It begins with this or the grow delay, whatever is longer, and ends with a few
- * minutes. After a pause and so long a quiet time all is as at first. */
-#define PLAN_PAUSE      2.5
-#define PLAN_PAUSE_MOST 300.0
-#define PLAN_QUIET      60.0
 /* Joined nodes that no allowed size can use go back to Slurm after this time. */
 #define PLAN_PARK_LIMIT 30.0
 /* An extension that has to leave because of its time limit is replaced: another extension is asked
@@ -137,17 +126,11 @@ struct plan_output {
     bool keeps_going; /* members that are `going` stay in the world until then, too */
     double wake;      /* decide again after this many seconds even if nothing happens; 0: no need */
     char why_size[200];
-    char why_not_more[240];
+    char why_not_more[400];
 };
 
 /* Decide. Returns -1 only when out of memory; the output is valid (and to be cleared) after 0. */
 int plan_decide(const struct plan_input *input, struct plan_output *output);
 void plan_clear(struct plan_output *output);
-
-/* The job has shrunk, or has failed to grow. asked: when the extension was asked for that has been
- * taken back, or has failed; < 0: it is about something else. */
-void plan_setback(struct plan_setbacks *setbacks, double now, double grow_delay, double asked);
-/* Seconds after the last setback in which the job does not grow. */
-double plan_pause(const struct plan_setbacks *setbacks, double grow_delay);
 
 #endif

@@ -20,7 +20,7 @@ struct extensions {
     struct extension *list;
     int count;
     char refusal[256]; /* what sbatch has said last; "": nothing, or it went well */
-    char failure[96];  /* of the latest extension, before it could join; "": it could */
+    char failure[160]; /* of the latest extension, before it could join; "": it could */
     struct retry retry;
 };
 
@@ -97,10 +97,9 @@ const char *extensions_refusal(const struct leader *leader)
     return leader->extensions->refusal;
 }
 
-void extensions_failed(struct leader *leader, uint32_t job, const char *state)
+void extensions_failed(struct leader *leader, const char *why)
 {
-    snprintf(leader->extensions->failure, sizeof(leader->extensions->failure),
-             "extension job %u ended before it could join (%s)", job, state);
+    snprintf(leader->extensions->failure, sizeof(leader->extensions->failure), "%s", why);
     retry_failed(&leader->extensions->retry, leader_now(leader));
 }
 

@@ -27,7 +27,6 @@ struct extension {
     uint32_t time_limit, time_min; /* minutes, as last seen; 0: not seen, no time_min */
     const struct pool *pool;       /* NULL: adopted, unknown */
     char reason[64];
-    char state_name[32];
 };
 
 /* NULL: out of memory. */
@@ -50,9 +49,9 @@ void extensions_set_state(struct leader *leader, struct extension *ext,
 /* Why the latest sbatch was refused; "" if it was not, or that is no longer true. */
 void extensions_set_refusal(struct leader *leader, const char *why);
 const char *extensions_refusal(const struct leader *leader);
-/* One has ended before it could join, with that state of Slurm. The next is asked for after a pause
- * that doubles each time, until one joins. */
-void extensions_failed(struct leader *leader, uint32_t job, const char *state);
+/* One has ended before it could join: why, for users. The next is asked for after a pause that
+ * doubles each time, until one joins. */
+void extensions_failed(struct leader *leader, const char *why);
 /* The pause is over: a user asks. */
 void extensions_retry_now(struct leader *leader);
 /* No extension is to be asked for before (leader_now). */

@@ -65,7 +65,7 @@ struct leader {
     struct pmix_relay relay;      /* of the present world */
     struct pmix_relay next_relay; /* of the world that is being prepared */
 
-    char why_size[200], why_not_more[240]; /* what the latest plan says */
+    char why_size[200], why_not_more[400]; /* what the latest plan says */
 
     int exit_code;
     void (*done)(int code, void *arg);

@@ -12,7 +12,7 @@
 
 struct planning {
     double made_at; /* when the last plan was begun */
-    struct plan_setbacks setbacks;
+    struct setbacks setbacks;
     int last_increments; /* of the last extension that was asked for */
 };
 
@@ -42,7 +42,7 @@ void planning_later(struct leader *leader, double seconds)
 
 void planning_taken_back(struct leader *leader, double asked)
 {
-    plan_setback(&leader->planning->setbacks, leader_now(leader),
+    setbacks_add(&leader->planning->setbacks, leader_now(leader),
                  leader->options->policy->grow_delay, asked);
     leader->planning->last_increments = 0;
 }
@@ -54,7 +54,7 @@ void planning_setback(struct leader *leader)
 
 void planning_forget_setback(struct leader *leader)
 {
-    leader->planning->setbacks = (struct plan_setbacks){.last = -1};
+    leader->planning->setbacks = (struct setbacks){.last = -1};
 }
 
 void planning_note_increments(struct leader *leader, int increments)
@@ -62,7 +62,7 @@ void planning_note_increments(struct leader *leader, int increments)
     leader->planning->last_increments = increments;
 }
 
-struct plan_setbacks planning_setbacks(const struct leader *leader)
+struct setbacks planning_setbacks(const struct leader *leader)
 {
     return leader->planning->setbacks;
 }

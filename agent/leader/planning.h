@@ -24,7 +24,7 @@ void planning_setback(struct leader *leader);
 void planning_taken_back(struct leader *leader, double asked);
 /* … or does not, since a user or a program wants nodes now. */
 void planning_forget_setback(struct leader *leader);
-struct plan_setbacks planning_setbacks(const struct leader *leader);
+struct setbacks planning_setbacks(const struct leader *leader);
 /* An extension of so many increments was asked for; 0: that has come to nothing. */
 void planning_note_increments(struct leader *leader, int increments);
 int planning_last_increments(const struct leader *leader);

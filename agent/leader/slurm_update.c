@@ -125,6 +125,15 @@ static void make_leave(struct leader *leader, struct extension *ext, const struc
     }
 }
 
+/* Would the next one end as this one? Not if somebody has taken its nodes or cancelled it. */
+static bool cannot_start(const struct job_info *info)
+{
+    return info == NULL || (info->preempt_time == 0 && strcmp(info->state_name, "PREEMPTED") != 0 &&
+                            strcmp(info->state_name, "NODE_FAIL") != 0 &&
+                            strcmp(info->state_name, "CANCELLED") != 0);
+}
+
+/* It has ended before it could join. */
 static void growth_failed(struct leader *leader, const struct extension *ext,
                           const struct job_info *info)
 {
@@ -136,14 +145,10 @@ static void growth_failed(struct leader *leader, const struct extension *ext,
              why ? info->reason : "");
     log_info("job %u: %s", leader->options->job, text);
     allocation_growth_failed(leader, text);
-}
-
-/* Would the next one end as this one? Not if somebody has taken its nodes or cancelled it. */
-static bool cannot_start(const struct job_info *info)
-{
-    return info == NULL || (info->preempt_time == 0 && strcmp(info->state_name, "PREEMPTED") != 0 &&
-                            strcmp(info->state_name, "NODE_FAIL") != 0 &&
-                            strcmp(info->state_name, "CANCELLED") != 0);
+    if (cannot_start(info))
+        extensions_failed(leader, text);
+    else
+        planning_taken_back(leader, ext->asked);
 }
 
 /* What Slurm says of one extension. Returns false when it is over and forgotten. */
@@ -154,7 +159,6 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
         note_times(leader, ext, info);
         make_leave(leader, ext, info);
         snprintf(ext->reason, sizeof(ext->reason), "%s", info->reason);
-        snprintf(ext->state_name, sizeof(ext->state_name), "%s", info->state_name);
         if (ext->state == PLAN_PENDING &&
             (info->state == JOB_KIND_RUNNING || info->state == JOB_KIND_STARTING))
             extensions_set_state(leader, ext, PLAN_STARTING);
@@ -174,14 +178,8 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
     }
     if (extensions_members(leader, ext->job) > 0)
         return true; /* its agents are about to notice */
-    if (ext->state == PLAN_PENDING || ext->state == PLAN_STARTING) {
+    if (ext->state == PLAN_PENDING || ext->state == PLAN_STARTING)
         growth_failed(leader, ext, info);
-        if (cannot_start(info))
-            extensions_failed(leader, ext->job,
-                              info != NULL ? info->state_name : "unknown to Slurm");
-        else
-            planning_taken_back(leader, ext->asked);
-    }
     return false;
 }
 

@@ -5,8 +5,9 @@
  * The input is text, a line for each event: "a" an agent connects, "c" a control connection;
  * "3{...}" the fourth connection sends this; "x3" it breaks; "t25" 2.5 s pass; "l" another node
  * has claimed the next term; "T" as the first line: this leader follows another one.
- * Connections, Slurm, files, processes and the clock are replaced (the linker takes what is
- * defined here first), so that each run is the same. */
+ * The clock and what says nothing are the simulator's (tests/sim). Connections, Slurm and files
+ * are replaced here, by what answers at once (the linker takes what is defined here first). So each
+ * run is the same. */
 #include <errno.h>
 #include <stdbool.h>
 
@@ -16,90 +17,33 @@
 
 #include "agent/term_file.h"
 #include "agent/leader/leader.h"
-#include "agent/output.h"
 #include "common/files.h"
 #include "common/link.h"
 #include "common/link_auth.h"
 #include "common/slurm_client.h"
 #include "lib/conf.h"
+#include "tests/sim/clock.h"
 
 #define LINES_MAX     100
 #define LINKS_MAX     10
-#define TIMERS_MAX    64
 #define PATIENCE_S    2000 /* by then a leader that is alone has given up */
 #define MESSAGE_DEPTH 32
+#define WORK_MS       20 /* in which what has been begun is done */
 
 /* ---- the clock ------------------------------------------------------------------------------- */
 
-struct fake_timer {
-    uv_timer_t *timer; /* NULL: free */
-    uv_timer_cb fired;
-    uint64_t due, repeat;
-};
+struct host *host_now; /* the simulator has many processes, this target one */
 
-static struct fake_timer timers[TIMERS_MAX];
-static uint64_t clock_ms;
-
-static struct fake_timer *find_timer(const void *timer)
+struct host *host_of_loop(const uv_loop_t *loop)
 {
-    for (size_t i = 0; i < TIMERS_MAX; i++)
-        if (timers[i].timer == timer)
-            return &timers[i];
+    (void)loop;
     return NULL;
 }
 
-uint64_t uv_now(const uv_loop_t *loop)
+void sim_bug(const char *file, int line, const char *what)
 {
-    (void)loop;
-    return clock_ms;
-}
-
-int uv_timer_start(uv_timer_t *timer, uv_timer_cb fired, uint64_t timeout, uint64_t repeat)
-{
-    struct fake_timer *fake = find_timer(timer);
-
-    if (fake == NULL)
-        fake = find_timer(NULL);
-    MUST(fake != NULL);
-    *fake = (struct fake_timer){timer, fired, clock_ms + timeout, repeat};
-    return 0;
-}
-
-int uv_timer_stop(uv_timer_t *timer)
-{
-    struct fake_timer *fake = find_timer(timer);
-
-    if (fake != NULL)
-        fake->timer = NULL;
-    return 0;
-}
-
-uint64_t uv_timer_get_due_in(const uv_timer_t *timer)
-{
-    const struct fake_timer *fake = find_timer(timer);
-
-    return fake != NULL && fake->due > clock_ms ? fake->due - clock_ms : 0;
-}
-
-int uv_is_active(const uv_handle_t *handle)
-{
-    return find_timer(handle) != NULL;
-}
-
-/* The timer that is next within the given time, NULL if none is. */
-static struct fake_timer *next_timer(uint64_t until)
-{
-    struct fake_timer *next = NULL;
-
-    for (size_t i = 0; i < TIMERS_MAX; i++) {
-        struct fake_timer *fake = &timers[i];
-
-        if (fake->timer != NULL && uv_is_closing((uv_handle_t *)fake->timer))
-            fake->timer = NULL;
-        if (fake->timer != NULL && fake->due <= until && (next == NULL || fake->due < next->due))
-            next = fake;
-    }
-    return next;
+    fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, what);
+    abort();
 }
 
 /* ---- connections ----------------------------------------------------------------------------- */
@@ -219,7 +163,7 @@ static void deliver(struct link *link, const char *text)
     json_object_put(msg);
 }
 
-/* ---- Slurm, files, processes, output --------------------------------------------------------- */
+/* ---- Slurm, files, processes ----------------------------------------------------------------- */
 
 int slurm_client_job(uint32_t job_id, struct job_info **info, struct error *err)
 {
@@ -248,22 +192,6 @@ int slurm_client_jobs(uid_t uid, struct job_info **list, int *count, struct erro
     return 0;
 }
 
-char **slurm_client_expand(const char *hostlist)
-{
-    (void)hostlist;
-    return calloc(1, sizeof(char *));
-}
-
-char *slurm_client_compress(char *const *names, int count)
-{
-    return strdup(count > 0 ? names[0] : "");
-}
-
-char *slurm_client_node_address(const char *node)
-{
-    return strdup(node);
-}
-
 int slurm_client_cancel(uint32_t job_id, struct error *err)
 {
     (void)job_id;
@@ -284,12 +212,6 @@ int slurm_client_complete(uint32_t job_id, int code, struct error *err)
     (void)code;
     (void)err;
     return 0;
-}
-
-int slurm_client_stdout(uint32_t job_id, char **path, struct error *err)
-{
-    *path = NULL;
-    return error_set(err, "job %u has no output file", job_id);
 }
 
 int slurm_client_unwell(char *const *nodes, bool *unwell, struct error *err)
@@ -352,81 +274,12 @@ int file_append(const char *path, const char *line, struct error *err)
     return 0;
 }
 
-/* Acknowledged at once. */
-struct output *output_create(uv_loop_t *loop, bool label, void (*drained)(void *arg), void *arg)
-{
-    static int output;
-
-    (void)loop;
-    (void)label;
-    (void)drained;
-    (void)arg;
-    return (struct output *)&output;
-}
-
-bool output_write(struct output *output, int rank, int fd, const char *data, size_t len,
-                  void (*written)(size_t, void *), void *arg)
-{
-    (void)output;
-    MUST(rank >= 0 && (fd == 1 || fd == 2) && data != NULL);
-    if (written != NULL)
-        written(len, arg);
-    return true;
-}
-
-void output_redirect(struct output *output)
-{
-    (void)output;
-}
-
-void output_end_rank(struct output *output, int rank)
-{
-    (void)output;
-    (void)rank;
-}
-
-void output_destroy(struct output *output, int timeout_ms, void (*done)(void *arg), void *arg)
-{
-    (void)output;
-    (void)timeout_ms;
-    done(arg);
-}
-
 int uv_spawn(uv_loop_t *loop, uv_process_t *process, const uv_process_options_t *options)
 {
     (void)loop;
     (void)process;
     (void)options;
     return UV_ENOENT;
-}
-
-#define WORK_MAX 16
-static uv_work_t *queued[WORK_MAX];
-static uv_after_work_cb queued_done[WORK_MAX];
-
-int uv_queue_work(uv_loop_t *loop, uv_work_t *req, uv_work_cb work, uv_after_work_cb done)
-{
-    size_t i = 0;
-
-    while (i < WORK_MAX && queued[i] != NULL)
-        i++;
-    MUST(i < WORK_MAX);
-    req->loop = loop;
-    queued[i] = req;
-    queued_done[i] = done;
-    work(req);
-    return 0;
-}
-
-static void finish_work(void)
-{
-    for (size_t i = 0; i < WORK_MAX; i++) {
-        uv_work_t *req = queued[i];
-
-        queued[i] = NULL;
-        if (req != NULL)
-            queued_done[i](req, 0);
-    }
 }
 
 /* ---- claims ---------------------------------------------------------------------------------- */
@@ -473,33 +326,19 @@ static void done(int code, void *arg)
     *(bool *)arg = true;
 }
 
-static void pass(uv_loop_t *loop, uint64_t ms)
+/* What the loop does meanwhile is done at once, if it takes no longer. */
+static void pass(uint64_t ms)
 {
-    uint64_t until = clock_ms + ms;
-    struct fake_timer *next;
+    uint64_t until = clock_now() + (ms > WORK_MS ? ms : WORK_MS) * MS;
 
     do {
         end_links();
-        finish_work();
         finish_claim();
-        next = next_timer(until);
-        if (next != NULL) {
-            uv_timer_t *timer = next->timer;
-            uv_timer_cb fired = next->fired;
-
-            clock_ms = next->due > clock_ms ? next->due : clock_ms;
-            if (next->repeat > 0)
-                next->due = clock_ms + next->repeat;
-            else
-                next->timer = NULL;
-            fired(timer);
-        }
-    } while (next != NULL);
-    clock_ms = until;
-    uv_run(loop, UV_RUN_NOWAIT); /* handles that have been closed */
+    } while (clock_step(until));
+    clock_reach(until);
 }
 
-static void happen(uv_loop_t *loop, char *line)
+static void happen(char *line)
 {
     int number = line[0] != '\0' ? atoi(line + 1) : 0;
 
@@ -512,8 +351,8 @@ static void happen(uv_loop_t *loop, char *line)
     else if (line[0] >= '0' && line[0] <= '9' && line[0] - '0' < link_count)
         deliver(&links[line[0] - '0'], line + 1);
     else if (line[0] == 't' && number > 0 && number <= 300)
-        pass(loop, (uint64_t)number * 100);
-    pass(loop, 0);
+        pass((uint64_t)number * 100);
+    pass(0);
 }
 
 static void lead(uv_loop_t *loop, const struct leader_options *options, char **lines, int count)
@@ -523,16 +362,17 @@ static void lead(uv_loop_t *loop, const struct leader_options *options, char **l
     struct leader *leader = leader_create(loop, options, done, &ended, &err);
 
     MUST(leader != NULL);
-    pass(loop, 0);
+    pass(0);
     for (int i = 0; i < count && !ended; i++)
-        happen(loop, lines[i]);
+        happen(lines[i]);
     for (int i = 0; i < link_count; i++)
         links[i].closing = links[i].used;
     for (int i = 0; i < PATIENCE_S && !ended; i++)
-        pass(loop, 1000);
+        pass(1000);
     MUST(ended);
-    pass(loop, 0);
+    pass(0);
     leader_destroy(leader);
+    MUST(clock_waiting() == 0); /* nothing of it is to follow */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -544,19 +384,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int count = fuzz_lines(text, lines, LINES_MAX);
     bool follows = count > 0 && lines[0][0] == 'T';
     struct policy policy;
-    uv_loop_t loop;
+    uv_loop_t loop = {0};
 
     if (conf == NULL)
         conf = conf_parse("elastic.conf", "[pool elastic]\n", 15, NULL);
     policy_init(&policy);
-    MUST(conf != NULL && sodium_init() >= 0 && uv_loop_init(&loop) == 0);
+    MUST(conf != NULL && sodium_init() >= 0);
     MUST(policy_set(&policy, "elastic", "1:4", NULL) == 0);
     MUST(policy_set(&policy, "pool", "elastic", NULL) == 0);
     policy_merge(&policy, &conf->defaults);
     policy_defaults(&policy);
-    memset(timers, 0, sizeof(timers));
+    clock_begin(1);
     link_count = 0;
-    clock_ms = 1000000;
     claims.done = NULL;
     claims.result = TERM_FILE_MADE;
     lead(&loop,
@@ -580,7 +419,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
              .slots = 1,
          },
          lines, count);
-    MUST(uv_loop_close(&loop) == 0);
     policy_clear(&policy);
     free(text);
     return 0;

@@ -38,7 +38,7 @@ tests_fuzz_fuzz_frame_LDADD = $(FUZZ_LIBS) $(SODIUM_LIBS)
 tests_fuzz_fuzz_json_SOURCES = tests/fuzz/fuzz_json.c
 tests_fuzz_fuzz_json_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_json_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)
-tests_fuzz_fuzz_leader_SOURCES = tests/fuzz/fuzz_leader.c tests/fuzz/quiet.c
+tests_fuzz_fuzz_leader_SOURCES = tests/fuzz/fuzz_leader.c tests/fuzz/quiet.c tests/sim/clock.c tests/sim/shared.c
 tests_fuzz_fuzz_leader_CPPFLAGS = $(AGENT_CPPFLAGS)
 # What the target defines instead of Slurm, files and connections comes first.
 tests_fuzz_fuzz_leader_LDFLAGS = -Wl,--allow-multiple-definition

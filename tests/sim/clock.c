@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The virtual clock: what is due, in the order of its time, and libuv's timers, works and
  * handles on it. */
-#include <errno.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "tests/sim/sim.h"
-
-#define EPOCH INT64_C(1700000000) /* seconds of Unix time at which the virtual clock begins */
 
 struct event {
     uint64_t when, number;
@@ -386,6 +383,29 @@ void uv_close(uv_handle_t *handle, uv_close_cb closed)
     clock_in(0, host_of_loop(handle->loop), on_closed, handle);
 }
 
+/* Who reads them tells what comes out of them. */
+int uv_pipe_init(uv_loop_t *loop, uv_pipe_t *pipe, int ipc)
+{
+    (void)ipc;
+    memset(pipe, 0, sizeof(*pipe));
+    pipe->loop = loop;
+    pipe->type = UV_NAMED_PIPE;
+    return 0;
+}
+
+int uv_read_start(uv_stream_t *stream, uv_alloc_cb alloc, uv_read_cb read)
+{
+    stream->alloc_cb = alloc;
+    stream->read_cb = read;
+    return 0;
+}
+
+int uv_read_stop(uv_stream_t *stream)
+{
+    stream->read_cb = NULL;
+    return 0;
+}
+
 /* ---- work in threads ------------------------------------------------------------------------- */
 
 struct work {
@@ -421,7 +441,31 @@ int uv_queue_work(uv_loop_t *loop, uv_work_t *req, uv_work_cb work, uv_after_wor
     return 0;
 }
 
-/* ---- what else tells the time, or is random -------------------------------------------------- */
+/* ---- pieces that only call back when they are gone ------------------------------------------- */
+
+struct goodbye {
+    void (*gone)(void *arg);
+    void *arg;
+};
+
+static void say_goodbye(void *arg)
+{
+    struct goodbye *goodbye = arg, copy = *goodbye;
+
+    free(goodbye);
+    copy.gone(copy.arg);
+}
+
+void clock_goodbye(void (*gone)(void *arg), void *arg)
+{
+    struct goodbye *goodbye = malloc(sizeof(*goodbye));
+
+    MUST(goodbye != NULL);
+    *goodbye = (struct goodbye){gone, arg};
+    clock_in(chance_between(0, 5 * MS), host_now, say_goodbye, goodbye);
+}
+
+/* ---- what is random -------------------------------------------------------------------------- */
 
 int uv_random(uv_loop_t *loop, uv_random_t *req, void *buf, size_t len, unsigned flags,
               uv_random_cb done)
@@ -432,26 +476,5 @@ int uv_random(uv_loop_t *loop, uv_random_t *req, void *buf, size_t len, unsigned
     (void)done;
     for (size_t i = 0; i < len; i++)
         ((unsigned char *)buf)[i] = (unsigned char)chance(256);
-    return 0;
-}
-
-time_t time(time_t *now)
-{
-    time_t seconds = (time_t)(EPOCH + (int64_t)(it.now / SECOND));
-
-    if (now != NULL)
-        *now = seconds;
-    return seconds;
-}
-
-/* Only the wall clock: what measures the simulator itself has others. */
-int clock_gettime(clockid_t clock, struct timespec *now)
-{
-    if (clock != CLOCK_REALTIME) {
-        errno = EINVAL;
-        return -1;
-    }
-    now->tv_sec = time(NULL);
-    now->tv_nsec = (long)(it.now % SECOND * 1000);
     return 0;
 }

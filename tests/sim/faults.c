@@ -214,6 +214,21 @@ static bool do_to_job(char **words)
     return true;
 }
 
+/* As selastic does: "resize 4", "ask show". */
+static void ask(char **words)
+{
+    bool resize = strcmp(words[0], "resize") == 0;
+    json_object *msg;
+
+    if (leader() == NULL)
+        return;
+    msg = json_object_new_object();
+    json_object_object_add(msg, "t", json_object_new_string(words[resize ? 0 : 1]));
+    if (resize)
+        json_object_object_add(msg, "nodes", json_object_new_int(atoi(words[1])));
+    network_ask(leader(), msg);
+}
+
 static bool do_words(char **words)
 {
     struct node *node;
@@ -232,9 +247,8 @@ static bool do_words(char **words)
         slurm_breaks = strcmp(words[1], "breaks") == 0; /* whatever extension starts */
         return true;
     }
-    if (strcmp(words[0], "resize") == 0) {
-        if (leader() != NULL)
-            network_ask_resize(leader(), atoi(words[1]));
+    if (is_one_of(words[0], "ask resize")) {
+        ask(words);
         return true;
     }
     if (is_one_of(words[0], "preempt cancel requeue limit forget"))

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What a process asks of its node, and of the file system that the job's nodes share. */
+#include <errno.h>
 #include <stdarg.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "agent/output.h"
 #include "agent/paths.h"
 #include "agent/port.h"
 #include "agent/run_dir.h"
@@ -19,6 +20,7 @@
 #include "tests/sim/sim.h"
 
 #define TERMS_MAX 256
+#define EPOCH     INT64_C(1700000000) /* seconds of Unix time at which the virtual clock begins */
 
 struct term_made {
     uint32_t job, restarts;
@@ -161,70 +163,30 @@ void run_dir_leave(const char *path, bool needless)
     (void)needless;
 }
 
+/* ---- the time of day ------------------------------------------------------------------------- */
+
+time_t time(time_t *now)
+{
+    time_t seconds = (time_t)(EPOCH + (int64_t)(clock_now() / SECOND));
+
+    if (now != NULL)
+        *now = seconds;
+    return seconds;
+}
+
+/* Only the wall clock: what measures the simulator itself has others. */
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    if (clock != CLOCK_REALTIME) {
+        errno = EINVAL;
+        return -1;
+    }
+    now->tv_sec = time(NULL);
+    now->tv_nsec = (long)(clock_now() % SECOND * 1000);
+    return 0;
+}
+
 /* ---- pieces that only call back when they are gone ------------------------------------------- */
-
-struct goodbye {
-    void (*gone)(void *arg);
-    void *arg;
-};
-
-static void say_goodbye(void *arg)
-{
-    struct goodbye *goodbye = arg, copy = *goodbye;
-
-    free(goodbye);
-    copy.gone(copy.arg);
-}
-
-static void gone_later(void (*gone)(void *arg), void *arg)
-{
-    struct goodbye *goodbye = malloc(sizeof(*goodbye));
-
-    MUST(goodbye != NULL);
-    *goodbye = (struct goodbye){gone, arg};
-    clock_in(chance_between(0, 5 * MS), host_now, say_goodbye, goodbye);
-}
-
-struct output *output_create(uv_loop_t *loop, bool label, void (*drained)(void *arg), void *arg)
-{
-    static int output;
-
-    (void)loop;
-    (void)label;
-    (void)drained;
-    (void)arg;
-    return (struct output *)&output;
-}
-
-bool output_write(struct output *output, int rank, int fd, const char *data, size_t len,
-                  void (*written)(size_t, void *), void *arg)
-{
-    (void)output;
-    (void)rank;
-    (void)fd;
-    (void)data;
-    if (written != NULL)
-        written(len, arg);
-    return true;
-}
-
-void output_redirect(struct output *output)
-{
-    (void)output;
-}
-
-void output_end_rank(struct output *output, int rank)
-{
-    (void)output;
-    (void)rank;
-}
-
-void output_destroy(struct output *output, int timeout_ms, void (*done)(void *arg), void *arg)
-{
-    (void)output;
-    (void)timeout_ms;
-    gone_later(done, arg);
-}
 
 struct store_server *store_server_create(uv_loop_t *loop, const char *run_dir, int workers,
                                          int (*send)(json_object *msg, void *arg), void *arg,
@@ -262,7 +224,7 @@ void store_server_lost(struct store_server *server)
 void store_server_destroy(struct store_server *server, void (*gone)(void *arg), void *arg)
 {
     (void)server;
-    gone_later(gone, arg);
+    clock_goodbye(gone, arg);
 }
 
 struct reclaim *reclaim_create(uv_loop_t *loop, const struct conf *conf,
@@ -281,7 +243,7 @@ void reclaim_destroy(struct reclaim *reclaim, void (*closed)(void *arg))
     struct host *host = (struct host *)reclaim;
 
     host->notice = NULL;
-    gone_later(closed, host->notice_arg);
+    clock_goodbye(closed, host->notice_arg);
 }
 
 /* ---- the shared file system ------------------------------------------------------------------ */

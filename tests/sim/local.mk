@@ -4,6 +4,7 @@
 check_PROGRAMS += tests/sim/simulate
 tests_sim_simulate_SOURCES = \
     tests/sim/clock.c \
+    tests/sim/clock.h \
     tests/sim/faults.c \
     tests/sim/history.c \
     tests/sim/host.c \
@@ -14,6 +15,7 @@ tests_sim_simulate_SOURCES = \
     tests/sim/scale.c \
     tests/sim/scenario.c \
     tests/sim/setup.c \
+    tests/sim/shared.c \
     tests/sim/sim.h \
     tests/sim/slurm.c \
     tests/sim/slurm_calls.c \

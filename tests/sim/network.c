@@ -495,12 +495,11 @@ static void ignore_end(struct link *link, const char *why, void *arg)
     (void)arg;
 }
 
-void network_ask_resize(struct host *leader, int nodes)
+void network_ask(struct host *leader, json_object *msg)
 {
     static const struct link_handlers handlers = {
         .open = ignore_open, .message = hear_answer, .closed = ignore_end};
     struct link *asks, *asked;
-    json_object *msg = json_object_new_object();
 
     for (struct link_server *each = leader->node->servers; each != NULL;
          each = each->next_on_node) {
@@ -516,8 +515,6 @@ void network_ask_resize(struct host *leader, int nodes)
         asked->open = true;
         asked->peer = asks;
         asks->peer = asked;
-        json_object_object_add(msg, "t", json_object_new_string("resize"));
-        json_object_object_add(msg, "nodes", json_object_new_int(nodes));
         link_send(asks, msg);
         return;
     }

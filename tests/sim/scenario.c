@@ -10,12 +10,15 @@
  *                               network (nobody answers them)
  *   wait WHAT within 60         until it holds, as in holds(): size 4, step 20, state first RUNNING
  *   expect WHAT                 it holds now
+ *   ask show                    of the leader, as selastic does; "wait shown TEXT" is why the job
+ *                               does not grow
  *   unsent TYPE FROM TO         no such message has been sent since the last wait began
  *   second …                    about a second job, like the first one but for its own settings
  *   may                         anything may follow
  *   end 143                     the job ends, with that exit status */
 #include <errno.h>
 
+#include "lib/json_get.h"
 #include "tests/sim/sim.h"
 
 #define WITHIN   (120 * SECOND)
@@ -31,7 +34,7 @@ static struct {
     bool started, ended;
     struct sent sent[SENT_MAX]; /* since the last wait began */
     int sent_count;
-    char history[16384], said[65536];
+    char history[16384], said[65536], shown[512];
     struct training *subject; /* of the line */
 } it;
 
@@ -45,6 +48,8 @@ static void on_message(const struct host *from, const struct host *to, const cha
     invariants_message(from, to, type, msg);
     if (strcmp(type, "beat") == 0)
         return;
+    if (strcmp(type, "state") == 0)
+        snprintf(it.shown, sizeof(it.shown), "%s", json_get_string(msg, "why_not_more"));
     trace("%-5s -> %-5s %s", host_name(from), host_name(to),
           json_object_to_json_string_ext(msg, JSON_C_TO_STRING_PLAIN));
     snprintf(sent->type, sizeof(sent->type), "%s", type);
@@ -150,6 +155,8 @@ static bool holds(char **words)
         return contains(it.history, words[1]);
     if (strcmp(words[0], "said") == 0 && words[1] != NULL)
         return contains(it.said, words[1]);
+    if (strcmp(words[0], "shown") == 0 && words[1] != NULL) /* why the job does not grow */
+        return contains(it.shown, words[1]);
     if (strcmp(words[0], "worlds") == 0 && words[1] != NULL)
         return strcmp(t->worlds, words[1]) == 0;
     if (strcmp(words[0], "saved") == 0)

@@ -13,12 +13,12 @@
 #include <string.h>
 
 #include <json-c/json.h>
-#include <uv.h>
 
 #include "agent/options.h"
 #include "agent/supervise.h"
 #include "lib/conf.h"
 #include "lib/policy.h"
+#include "tests/sim/clock.h"
 
 struct agent_handover;
 struct host;
@@ -31,38 +31,7 @@ struct agent;
 struct training;
 struct workers;
 
-#define MS      UINT64_C(1000)
-#define SECOND  UINT64_C(1000000)
-#define NEVER   UINT64_MAX
 #define MUST(x) ((x) ? (void)0 : sim_bug(__FILE__, __LINE__, #x))
-
-_Noreturn void sim_bug(const char *file, int line, const char *what);
-
-/* ---- clock.c: virtual time and what is due --------------------------------------------------- */
-
-struct event;
-
-void clock_begin(uint64_t seed);
-uint64_t clock_now(void);
-/* Have run(arg) called then, in the name of that process: not while it is stopped, never once it
- * has ended. owner NULL: of the simulation. */
-struct event *clock_at(uint64_t when, struct host *owner, void (*run)(void *arg), void *arg);
-struct event *clock_in(uint64_t delay, struct host *owner, void (*run)(void *arg), void *arg);
-void clock_cancel(struct event *event); /* NULL is accepted */
-/* Carry out what is due next, if that is not after `until`. False: nothing is. */
-bool clock_step(uint64_t until);
-void clock_reach(uint64_t when); /* nothing is due before */
-uint64_t clock_events(void);     /* carried out so far */
-size_t clock_waiting(void);
-/* CPU time that events of that process have taken since, in nanoseconds. */
-void clock_measure(const struct host *host);
-uint64_t clock_measured(void);
-/* What a process has missed while it was stopped. */
-void clock_resume(struct host *host);
-/* A number of the history's own sequence, 0 to below - 1. */
-uint32_t chance(uint32_t below);
-bool chance_percent(uint32_t percent);
-uint64_t chance_between(uint64_t least, uint64_t most);
 
 /* ---- trace.c: what happened ------------------------------------------------------------------ */
 
@@ -96,8 +65,8 @@ extern void (*network_watch)(const struct host *from, const struct host *to, con
 /* Bytes that the process has sent, counted if network_count is set. */
 extern bool network_count;
 uint64_t network_bytes(const struct host *host);
-/* A user asks for so many nodes, of whoever leads. */
-void network_ask_resize(struct host *leader, int nodes);
+/* A user asks whoever leads, with selastic. Takes msg. */
+void network_ask(struct host *leader, json_object *msg);
 
 /* ---- host.c: nodes and the agents on them ---------------------------------------------------- */
 
@@ -151,8 +120,6 @@ void host_begin(int nodes);
 int node_count(void);
 struct node *node_at(int number);
 struct node *node_named(const char *name);
-extern struct host *host_now; /* in whose name something is being done; NULL: the simulation's */
-struct host *host_of_loop(const uv_loop_t *loop);
 struct host *host_start(struct node *node, struct job *job, int nodeid,
                         struct agent_handover *handover);
 void host_signal(struct host *host); /* SIGTERM */

@@ -44,7 +44,9 @@ static void fill(const struct job *job, struct job_info *info)
     snprintf(info->state_name, sizeof(info->state_name), "%s", job->state_name);
     info->base_state = job->state_name;
     snprintf(info->reason, sizeof(info->reason), "%s",
-             job->state == SLURM_PENDING ? "Resources" : "None");
+             job->state == SLURM_PENDING              ? "Resources"
+             : strcmp(job->state_name, "FAILED") == 0 ? "NonZeroExitCode"
+                                                      : "None");
     info->name = strdup("train");
     info->partition = strdup(job->base ? "batch" : "elastic");
     info->comment = job->comment != NULL ? strdup(job->comment) : NULL;
@@ -93,38 +95,6 @@ int slurm_client_jobs(uid_t uid, struct job_info **list, int *count, struct erro
     return 0;
 }
 
-char **slurm_client_expand(const char *text)
-{
-    char *copy = strdup(text), *rest = copy, *name;
-    char **list = calloc(strlen(text) + 2, sizeof(char *));
-    int count = 0;
-
-    MUST(copy != NULL && list != NULL);
-    while ((name = strsep(&rest, ",")) != NULL)
-        list[count++] = strdup(name);
-    free(copy);
-    return list;
-}
-
-char *slurm_client_compress(char *const *names, int count)
-{
-    size_t len = 1;
-    char *text, *end;
-
-    for (int i = 0; i < count; i++)
-        len += strlen(names[i]) + 1;
-    MUST((text = calloc(1, len)) != NULL);
-    end = text;
-    for (int i = 0; i < count; i++)
-        end += sprintf(end, "%s%s", i > 0 ? "," : "", names[i]);
-    return text;
-}
-
-char *slurm_client_node_address(const char *node)
-{
-    return strdup(node);
-}
-
 int slurm_client_cancel(uint32_t id, struct error *err)
 {
     struct job *job = slurm_job(id);
@@ -157,12 +127,6 @@ int slurm_client_complete(uint32_t id, int code, struct error *err)
     if (job != NULL && job->state == SLURM_RUNNING)
         slurm_complete(job, code);
     return 0;
-}
-
-int slurm_client_stdout(uint32_t id, char **path, struct error *err)
-{
-    *path = NULL;
-    return error_set(err, "job %u has no output file", id);
 }
 
 int slurm_client_unwell(char *const *nodes, bool *unwell, struct error *err)
@@ -503,27 +467,5 @@ int uv_process_kill(uv_process_t *process, int number)
 
     child->signal = number;
     end_child(child);
-    return 0;
-}
-
-int uv_pipe_init(uv_loop_t *loop, uv_pipe_t *pipe, int ipc)
-{
-    (void)ipc;
-    memset(pipe, 0, sizeof(*pipe));
-    pipe->loop = loop;
-    pipe->type = UV_NAMED_PIPE;
-    return 0;
-}
-
-int uv_read_start(uv_stream_t *stream, uv_alloc_cb alloc, uv_read_cb read)
-{
-    stream->alloc_cb = alloc;
-    stream->read_cb = read;
-    return 0;
-}
-
-int uv_read_stop(uv_stream_t *stream)
-{
-    stream->read_cb = NULL;
     return 0;
 }

@@ -50,11 +50,15 @@ UNIT_TESTS += tests/unit/test_admitted
 tests_unit_test_admitted_SOURCES = tests/unit/test_admitted.c
 tests_unit_test_admitted_LDADD = $(UNIT_LIBS)
 
-UNIT_TESTS += tests/unit/test_change
+UNIT_TESTS += tests/unit/test_change tests/unit/test_change_table
 noinst_HEADERS += tests/unit/change_fixture.h
 tests_unit_test_change_SOURCES = tests/unit/test_change.c tests/unit/change_fixture.c
 tests_unit_test_change_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_change_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
+
+tests_unit_test_change_table_SOURCES = tests/unit/test_change_table.c
+tests_unit_test_change_table_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_change_table_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 
 UNIT_TESTS += tests/unit/test_cover
 tests_unit_test_cover_SOURCES = tests/unit/test_cover.c
@@ -148,9 +152,14 @@ UNIT_TESTS += tests/unit/test_tcp_sockets
 tests_unit_test_tcp_sockets_SOURCES = tests/unit/test_tcp_sockets.c
 tests_unit_test_tcp_sockets_LDADD = $(CMOCKA_LIBS)
 
-UNIT_TESTS += tests/unit/test_plan
-tests_unit_test_plan_SOURCES = tests/unit/test_plan.c
+UNIT_TESTS += tests/unit/test_plan tests/unit/test_plan_drop tests/unit/test_setbacks
+noinst_HEADERS += tests/unit/plan_fixture.h
+tests_unit_test_plan_SOURCES = tests/unit/test_plan.c tests/unit/plan_fixture.c
 tests_unit_test_plan_LDADD = $(UNIT_LIBS)
+tests_unit_test_plan_drop_SOURCES = tests/unit/test_plan_drop.c tests/unit/plan_fixture.c
+tests_unit_test_plan_drop_LDADD = $(UNIT_LIBS)
+tests_unit_test_setbacks_SOURCES = tests/unit/test_setbacks.c
+tests_unit_test_setbacks_LDADD = $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_publish
 tests_unit_test_publish_SOURCES = tests/unit/test_publish.c
@@ -175,7 +184,8 @@ UNIT_TESTS += \
     tests/unit/test_selastic_ask \
     tests/unit/test_selastic_deadline \
     tests/unit/test_selastic_jobs \
-    tests/unit/test_selastic_render
+    tests/unit/test_selastic_render \
+    tests/unit/test_selastic_samples
 SELASTIC_LIBS = cmd/libselastic.la $(UNIT_LIBS)
 tests_unit_test_selastic_arguments_SOURCES = tests/unit/test_selastic_arguments.c
 tests_unit_test_selastic_arguments_LDADD = $(SELASTIC_LIBS)
@@ -207,6 +217,9 @@ EXTRA_DIST += \
 tests_unit_test_selastic_render_SOURCES = tests/unit/test_selastic_render.c
 tests_unit_test_selastic_render_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_selastic_render_LDADD = $(SELASTIC_LIBS)
+tests_unit_test_selastic_samples_SOURCES = tests/unit/test_selastic_samples.c
+tests_unit_test_selastic_samples_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_selastic_samples_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 EXTRA_DIST += \
     tests/unit/selastic/history-later.txt \
     tests/unit/selastic/history.json \
@@ -225,6 +238,7 @@ EXTRA_DIST += \
     tests/unit/selastic/state-hostile.out.json \
     tests/unit/selastic/state-hostile.txt \
     tests/unit/selastic/state-nothing.txt \
+    tests/unit/selastic/state-shrunk.json \
     tests/unit/selastic/timeline-chart.txt \
     tests/unit/selastic/timeline-gap.txt \
     tests/unit/selastic/timeline.txt

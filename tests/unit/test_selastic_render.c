@@ -93,6 +93,19 @@ static void test_show_narrow(void **unused)
     json_object_put(state);
 }
 
+/* The example in selastic(1) is what selastic prints. */
+static void test_show_manual(void **unused)
+{
+    json_object *state = read_state("state-shrunk.json");
+    char *page = read_file("../../../doc/man/selastic.1");
+    char *text = render_state(state, &terminal);
+    if (strstr(page, text) == NULL)
+        fail_msg("selastic(1) does not have:\n%s", text);
+    free(text);
+    free(page);
+    json_object_put(state);
+}
+
 /* No byte but newlines may be a control character, whatever a leader answers. */
 static void assert_harmless(const char *text)
 {
@@ -291,6 +304,7 @@ int main(void)
         cmocka_unit_test(test_show),
         cmocka_unit_test(test_show_json),
         cmocka_unit_test(test_show_narrow),
+        cmocka_unit_test(test_show_manual),
         cmocka_unit_test(test_show_hostile),
         cmocka_unit_test(test_show_nothing),
         cmocka_unit_test(test_list),
