@@ -21,6 +21,8 @@ common_libelasticcommon_la_SOURCES = \
     common/memory.c \
     common/memory.h \
     common/slurm_client.h \
+    common/slurm_compat.c \
+    common/slurm_compat.h \
     common/slurm_jobs.c \
     common/slurm_nodes.c \
     common/slurm_private.h \
