@@ -12,8 +12,8 @@ struct switch_tree {
 };
 
 /* Add the switches above a node. pattern has a word for each word of address, such as
- * "switch.switch.node"; the last is the node itself. Of several switches ("s[1-2]") the first counts.
- * Returns the switch right above the node; PLACEMENT_NONE: there is none, or no memory. */
+ * "switch.switch.node"; the last is the node itself. Of several switches ("s[1-2]") the first
+ * counts. Returns the switch right above the node; PLACEMENT_NONE: there is none, or no memory. */
 int switch_tree_add(struct switch_tree *tree, const char *address, const char *pattern);
 
 void switch_tree_clear(struct switch_tree *tree);

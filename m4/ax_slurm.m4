@@ -46,11 +46,12 @@ AC_DEFUN([AX_SLURM], [
     SLURM_LIBS=-lslurm
     ax_slurm_libdirs=
     AS_IF([test -n "$with_slurm"], [
-        SLURM_CPPFLAGS="-I$with_slurm/include"
+        SLURM_CPPFLAGS="-isystem $with_slurm/include"
         for ax_slurm_dir in "$with_slurm/lib64" "$with_slurm/lib"; do
             AS_IF([test -e "$ax_slurm_dir/libslurm.so"], [
                 ax_slurm_libdirs=$ax_slurm_dir
-                SLURM_LIBS="-L$ax_slurm_dir -Wl,-rpath,$ax_slurm_dir -lslurm"
+                # By its path: another libslurm may be where the linker looks first.
+                SLURM_LIBS="$ax_slurm_dir/libslurm.so -Wl,-rpath,$ax_slurm_dir"
                 break
             ])
         done

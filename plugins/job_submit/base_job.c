@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Jobs and partitions from slurmctld's structures (base_job.h). */
-#include "plugins/compat.h"
+#include "plugins/slurmctld.h"
 
 #include "plugins/job_submit/base_job.h"
 

@@ -7,7 +7,7 @@
  * allocator (xstrdup).
  *
  * If elastic.conf is wrong, only elastic jobs are refused. */
-#include "plugins/compat.h"
+#include "plugins/slurmctld.h"
 
 #include <errno.h>
 #include <pthread.h>

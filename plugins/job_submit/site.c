@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* elastic.conf as slurmctld has it (site.h). */
-#include "plugins/compat.h"
+#include "plugins/slurmctld.h"
 
 #include "plugins/job_submit/site.h"
 

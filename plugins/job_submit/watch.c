@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* slurmctld's log says what it makes of elastic.conf (watch.h). */
-#include "plugins/compat.h"
+#include "plugins/slurmctld.h"
 
 #include "plugins/job_submit/watch.h"
 

@@ -3,7 +3,7 @@
 #ifndef ELASTIC_SELECT_COMPAT_H
 #define ELASTIC_SELECT_COMPAT_H
 
-#include "plugins/compat.h"
+#include "plugins/slurmctld.h"
 
 #if SLURM_SINCE(23, 2)
 #include "src/interfaces/preempt.h"
@@ -55,8 +55,8 @@ typedef void times_t;
 
 /* ---- functions of select plugins ------------------------------------------------------------- */
 
-/* The functions select_p_NAME of this Slurm, as X(TYPE, NAME, PARAMETERS, ARGUMENTS). OURS are those
- * that this plugin adds something to, STRAIGHT those that it only hands on. */
+/* The functions select_p_NAME of this Slurm, as X(TYPE, NAME, PARAMETERS, ARGUMENTS). This plugin
+ * adds something to those in OURS, and only hands on those in STRAIGHT. */
 
 #define JOB_TEST(X)                                                                                \
     X(int, job_test,                                                                               \

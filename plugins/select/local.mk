@@ -21,7 +21,7 @@ EXTRA_DIST += \
 if HAVE_SLURM_SOURCE
 slurmplugin_LTLIBRARIES += plugins/select/select_elastic_cons_tres.la
 plugins_select_select_elastic_cons_tres_la_SOURCES = \
-    plugins/compat.h \
+    plugins/slurmctld.h \
     common/conf_file.c \
     common/files.c \
     lib/admission.c \

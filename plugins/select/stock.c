@@ -5,8 +5,8 @@
  * replace. Where slurmctld has loaded it as well, as it does with all select plugins that it finds,
  * both are the same copy in memory.
  *
- * Commands load this plugin, too, from libslurm, which since 24.05 shows no function but slurm_*. So
- * init() and fini() need no others: plugin_context_create() is not among them. */
+ * Commands load this plugin, too. They have the functions of libslurm, which since 24.05 are only
+ * those named slurm_*. So init() and fini() need no others, such as plugin_context_create(). */
 #include "plugins/select/compat.h"
 
 #include "plugins/select/stock.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The switches of slurmctld's topology (switches.h).
  *
- * Until 23.11 they are in a table of slurmctld. Since 24.05 the topology plugin keeps them to itself,
- * and tells only where a node is. */
+ * Until 23.11 they are in a table of slurmctld. Since 24.05 the topology plugin keeps them to
+ * itself, and tells only where a node is. */
 #include "plugins/select/compat.h"
 
 #include "plugins/select/switches.h"

@@ -25,8 +25,8 @@ flush            common/|lib/|config\.h
 cmd              common/|lib/|config\.h
 spank            common/|lib/|config\.h
 plugins          config\.h|src/
-plugins/job_submit  plugins/compat\.h|common/|lib/
-plugins/select   plugins/compat\.h|common/|lib/|src/
+plugins/job_submit  plugins/slurmctld\.h|common/|lib/
+plugins/select   plugins/slurmctld\.h|common/|lib/|src/
 plugins/srun     common/|lib/|config\.h|src/|slurm/
 END
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Slurm's inner headers, and what differs between its versions for all plugins of slurmctld.
  *
- * Files of the plugins include this header, or a compat.h of their folder, before all others, and no
- * header of Slurm themselves. */
-#ifndef ELASTIC_PLUGINS_COMPAT_H
-#define ELASTIC_PLUGINS_COMPAT_H
+ * Files of the plugins include this header, or select/compat.h, before all others, and no header of
+ * Slurm themselves. */
+#ifndef ELASTIC_PLUGINS_SLURMCTLD_H
+#define ELASTIC_PLUGINS_SLURMCTLD_H
 
 /* Since 26.05 a function of Slurm has this name, as one of lib/conf.h does. */
 #define conf_parse slurm_own_conf_parse
