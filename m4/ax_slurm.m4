@@ -50,8 +50,7 @@ AC_DEFUN([AX_SLURM], [
         for ax_slurm_dir in "$with_slurm/lib64" "$with_slurm/lib"; do
             AS_IF([test -e "$ax_slurm_dir/libslurm.so"], [
                 ax_slurm_libdirs=$ax_slurm_dir
-                # By its path: another libslurm may be where the linker looks first.
-                SLURM_LIBS="$ax_slurm_dir/libslurm.so -Wl,-rpath,$ax_slurm_dir"
+                SLURM_LIBS="-L$ax_slurm_dir -Wl,-rpath,$ax_slurm_dir -lslurm"
                 break
             ])
         done
