@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -26,10 +27,27 @@ static bool env_number(const char *name, long min, long max, long *value)
     return true;
 }
 
+/* What some versions of Slurm give a task, and others do not. */
+static void make_alike(void)
+{
+    const char *step = getenv("SLURM_STEP_ID");
+    sigset_t children;
+
+    /* Since 26.05 a batch script has the id of the batch step, which no srun has started. */
+    if (step != NULL && step[0] == '-')
+        unsetenv("SLURM_STEP_ID");
+    /* 25.05, and 25.11.0, start tasks with this signal blocked: the end of no child would be
+     * heard of. */
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    sigprocmask(SIG_UNBLOCK, &children, NULL);
+}
+
 int place_read(struct place *place, struct error *err)
 {
     long value;
 
+    make_alike();
     if (!env_number("SLURM_JOB_ID", 1, UINT32_MAX, &value))
         return error_set(err, "not inside a Slurm job; submit one: sbatch --elastic=MIN:MAX with "
                               "`srun elasticrun python train.py` in its script");

@@ -17,7 +17,8 @@ struct place {
     bool in_step;
 };
 
-/* Read the environment of this task. -1 with err: this is no job, or no task that srun has started
+/* Read the environment of this task, and make it alike for all versions of Slurm: without the step
+ * id of a batch script, and with SIGCHLD not blocked. -1 with err: this is no job, or no task that srun has started
  * on each node. */
 int place_read(struct place *place, struct error *err);
 

@@ -3,12 +3,12 @@
  * nodes, in which nothing runs, by libslurm: a base of 1:6 nodes, extensions of it, rigid jobs
  * beside them, and now and then one for which the extensions leave. Prints how many it has
  * started, after each round. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
+#include "common/slurm_compat.h"
 
 #define PATIENCE 600 /* seconds for a job to start */
 #define EVERY    10  /* rounds, in which one has a preemptor */
@@ -39,13 +39,13 @@ static uint32_t start(int nodes, char *partition, char *option, char *comment)
     desc.comment = comment;
     desc.spank_job_env = options;
     desc.spank_job_env_size = option ? 1 : 0;
-    answer = slurm_allocate_resources_blocking(&desc, PATIENCE, NULL);
+    answer = slurm_compat_allocate(&desc, PATIENCE);
     if (!answer) {
         fprintf(stderr, "start_jobs: %d nodes in %s: %s\n", nodes, partition,
-                slurm_strerror(slurm_get_errno()));
+                slurm_strerror(errno));
         exit(1);
     }
-    id = answer->job_id;
+    id = SLURM_COMPAT_JOB_OF(answer);
     slurm_free_resource_allocation_response_msg(answer);
     started++;
     return id;
@@ -75,7 +75,7 @@ static void round_of_jobs(int number, int nodes)
         jobs[count++] = start(nodes - 4, batch, NULL, NULL);
     /* Those that have left for it are gone. */
     while (count > 0)
-        slurm_kill_job(jobs[--count], 9, 0);
+        slurm_compat_kill(jobs[--count], 9);
 }
 
 int main(int argc, char **argv)

@@ -2,12 +2,12 @@
 /* submit_jobs COUNT ELASTIC PARTITION: submits so many jobs of one whole node, by libslurm,
  * which is quicker than sbatch. ELASTIC percent of them, evenly spread, are elastic ones of 1:4
  * nodes, as spank_elastic would mark them. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
+#include "common/slurm_compat.h"
 
 static int submit(char *partition, int elastic)
 {
@@ -53,7 +53,7 @@ int main(int argc, char **argv)
         int now = (int)((long)(i + 1) * percent / 100);
 
         if (submit(argv[3], now > elastic) != SLURM_SUCCESS) {
-            fprintf(stderr, "submit_jobs: %s\n", slurm_strerror(slurm_get_errno()));
+            fprintf(stderr, "submit_jobs: %s\n", slurm_strerror(errno));
             return 1;
         }
         elastic = now;

@@ -112,7 +112,7 @@ static struct timespec after_ms(int64_t ms)
 static const char *text_in(const pmix_info_t *info, size_t count, const char *key)
 {
     for (size_t i = 0; info != NULL && i < count; i++)
-        if (PMIX_CHECK_KEY(&info[i], key) && info[i].value.type == PMIX_STRING &&
+        if (pmix_compat_is_key(&info[i], key) && info[i].value.type == PMIX_STRING &&
             info[i].value.data.string != NULL)
             return info[i].value.data.string;
     return "";
@@ -138,7 +138,7 @@ static void on_end(size_t handler, pmix_status_t code, const pmix_proc_t *source
     snprintf(result.reason, sizeof(result.reason), "%s",
              text_in(info, count, PMIX_QUERY_ALLOC_STATUS));
     for (size_t i = 0; i < count; i++)
-        if (PMIX_CHECK_KEY(&info[i], PMIX_NUM_NODES) && info[i].value.type == PMIX_UINT32)
+        if (pmix_compat_is_key(&info[i], PMIX_NUM_NODES) && info[i].value.type == PMIX_UINT32)
             result.nodes = (int32_t)info[i].value.data.uint32;
     pthread_mutex_lock(&nodes.lock);
     if (result.id[0] != '\0' && !is_known(result.id)) {

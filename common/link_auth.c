@@ -11,6 +11,7 @@
 #include <sodium.h>
 
 #include "lib/json_get.h"
+#include "lib/json_text.h"
 
 /* Long enough for clocks that differ a little, short for a credential that serves one handshake. */
 #define CREDENTIAL_SECONDS 60
@@ -34,10 +35,9 @@ json_object *json_parse_exact(const char *text, size_t len, int depth)
 
     if (text == NULL || len > INT_MAX - 1 || (tokener = json_tokener_new_ex(depth)) == NULL)
         return NULL;
-    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
     /* The NUL behind the text is passed too: it tells the parser that nothing follows. A NUL
      * within the text would do the same, hence the look at where it stopped. */
-    value = json_tokener_parse_ex(tokener, text, (int)len + 1);
+    value = json_text_strict(tokener, 0, text, len + 1);
     if (json_tokener_get_error(tokener) != json_tokener_success ||
         json_tokener_get_parse_end(tokener) < len) {
         json_object_put(value);

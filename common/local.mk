@@ -21,6 +21,8 @@ common_libelasticcommon_la_SOURCES = \
     common/memory.c \
     common/memory.h \
     common/slurm_client.h \
+    common/slurm_compat.c \
+    common/slurm_compat.h \
     common/slurm_jobs.c \
     common/slurm_nodes.c \
     common/slurm_private.h \
@@ -35,13 +37,14 @@ common_libelasticcommon_la_CPPFLAGS = \
     $(LIBUV_CFLAGS) \
     $(MUNGE_CFLAGS) \
     $(SODIUM_CFLAGS)
+# Slurm's first: libmunge.la would have the linker look where another libslurm may be (--with-slurm).
 common_libelasticcommon_la_LIBADD = \
     lib/libelasticcore.la \
+    $(SLURM_LIBS) \
     $(JSONC_LIBS) \
     $(LIBUV_LIBS) \
     $(MUNGE_LIBS) \
-    $(SODIUM_LIBS) \
-    $(SLURM_LIBS)
+    $(SODIUM_LIBS)
 
 # Reading a directory of checkpoints: for elasticrun and elastic-flush, without Slurm, munge and a loop.
 noinst_LTLIBRARIES += common/libelasticcheckpoints.la

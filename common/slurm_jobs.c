@@ -54,29 +54,19 @@ static const char *state_name(uint32_t state)
     return base_state(state);
 }
 
-/* Slurm's word for why a job waits, or has ended. The only public function that knows the words
- * prints the whole job, and takes the flags off its memory fields as it does so. */
+/* Slurm's word for why a job waits, or has ended. */
 static void fill_reason(struct job_info *info, slurm_job_info_t *job)
 {
-    char *text = NULL, *begin;
-    size_t len = 0;
-    FILE *out;
+    char *word = NULL;
 
-    if (job->state_desc != NULL) { /* overrides the word, for example after a failed launch */
-        snprintf(info->reason, sizeof(info->reason), "%s", job->state_desc);
-        return;
-    }
-    out = open_memstream(&text, &len);
-    if (out == NULL)
-        return;
-    slurm_print_job_info(out, job, 1);
-    fclose(out);
-    begin = text != NULL ? strstr(text, " Reason=") : NULL;
-    if (begin != NULL) {
-        begin += strlen(" Reason=");
-        snprintf(info->reason, sizeof(info->reason), "%.*s", (int)strcspn(begin, " \n"), begin);
-    }
-    free(text);
+    /* The text overrides the word, for example after a failed launch. */
+    if (job->state_desc == NULL)
+        word = slurm_compat_reason(job);
+    snprintf(info->reason, sizeof(info->reason), "%s",
+             job->state_desc != NULL ? job->state_desc
+             : word != NULL          ? word
+                                     : "");
+    free(word);
 }
 
 /* Whether list, a comma list, holds the entry. */
@@ -236,7 +226,7 @@ static void fill_job(struct job_info *info, slurm_job_info_t *job)
     if (info->state == JOB_KIND_PENDING ||
         (info->state >= JOB_KIND_ENDING && info->comment != NULL &&
          strncmp(info->comment, "elastic-extension-of=", 21) == 0))
-        fill_reason(info, job); /* last: printing changes the record */
+        fill_reason(info, job); /* last: it may change the record */
 }
 
 static void clear_job(struct job_info *info)
@@ -282,7 +272,7 @@ static int load_job(uint32_t job_id, struct job_info **info, struct error *err)
     char what[64];
 
     snprintf(what, sizeof(what), "tell about job %u", job_id);
-    if (slurm_load_job(&msg, job_id, QUERY_FLAGS) != SLURM_SUCCESS)
+    if (slurm_compat_load_job(&msg, job_id, QUERY_FLAGS) != SLURM_SUCCESS)
         return job_is_unknown(errno) ? 0 : slurm_client_failed(err, what);
     slurm_client_learn_cluster();
     /* a job array or a heterogeneous job is answered with all its jobs */
@@ -346,7 +336,7 @@ int slurm_client_requeue(uint32_t job_id, struct error *err)
     int result = 0;
 
     slurm_client_enter();
-    if (slurm_requeue(job_id, 0) != SLURM_SUCCESS)
+    if (slurm_compat_requeue(job_id) != SLURM_SUCCESS)
         result = slurm_client_failed(err, "requeue the job");
     slurm_client_leave();
     return result;
@@ -357,7 +347,7 @@ int slurm_client_complete(uint32_t job_id, int code, struct error *err)
     int result = 0;
 
     slurm_client_enter();
-    if (slurm_complete_job(job_id, (uint32_t)code << 8) != SLURM_SUCCESS &&
+    if (slurm_compat_complete(job_id, (uint32_t)code << 8) != SLURM_SUCCESS &&
         errno != ESLURM_ALREADY_DONE && !job_is_unknown(errno))
         result = slurm_client_failed(err, "end the job");
     slurm_client_leave();
@@ -372,7 +362,8 @@ int slurm_client_stdout(uint32_t job_id, char **path, struct error *err)
 
     *path = NULL;
     slurm_client_enter();
-    if (slurm_load_job(&msg, job_id, QUERY_FLAGS) != SLURM_SUCCESS || msg->record_count == 0) {
+    if (slurm_compat_load_job(&msg, job_id, QUERY_FLAGS) != SLURM_SUCCESS ||
+        msg->record_count == 0) {
         slurm_client_failed(err, "find the job");
     } else {
         slurm_get_job_stdout(text, sizeof(text), &msg->job_array[0]);
@@ -392,7 +383,7 @@ int slurm_client_set_time_min(uint32_t job_id, uint32_t minutes, struct error *e
     int result = 0;
 
     slurm_init_job_desc_msg(&change);
-    change.job_id = job_id;
+    SLURM_COMPAT_SET_JOB(&change, job_id);
     change.time_min = minutes;
     slurm_client_enter();
     if (slurm_update_job(&change) != SLURM_SUCCESS)
@@ -409,7 +400,7 @@ static int kill_job(uint32_t job_id)
     int code = 0;
 
     slurm_client_enter();
-    if (slurm_kill_job(job_id, SIGKILL, 0) != SLURM_SUCCESS)
+    if (slurm_compat_kill(job_id, SIGKILL) != SLURM_SUCCESS)
         code = errno;
     slurm_client_leave();
     return code;

@@ -8,11 +8,10 @@
 
 #include "lib/text.h"
 
-/* A pointer to struct hostlist is hostlist_t in Slurm before 23.11, and hostlist_t * later. */
-typedef struct hostlist hostlist;
 /* Flags of a node that can take a job now. Every other flag says that the node cannot, also a flag
  * that only a later version of Slurm has. */
 #define NODE_FLAGS_USABLE ((uint32_t)(NODE_STATE_CLOUD | NODE_STATE_DYNAMIC_NORM))
+#define RANGES_MAX        ((size_t)1 << 26) /* bytes of the names of all nodes */
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
@@ -21,7 +20,7 @@ typedef struct hostlist hostlist;
  * libslurm's lists lock themselves. */
 char **slurm_client_expand(const char *expression)
 {
-    hostlist *list;
+    slurm_hostlist *list;
     char **names = NULL;
     int count, i = 0;
 
@@ -35,16 +34,35 @@ char **slurm_client_expand(const char *expression)
     return names;
 }
 
+/* The only form of it that every version of Slurm has in its public header writes into a buffer. */
+static char *ranged_string(slurm_hostlist *list)
+{
+    char *text = NULL;
+    ssize_t len = -1;
+
+    for (size_t size = 256; len < 0 && size <= RANGES_MAX; size *= 2) {
+        free(text);
+        text = malloc(size);
+        if (text == NULL)
+            return NULL;
+        len = slurm_hostlist_ranged_string(list, size, text);
+    }
+    if (len >= 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
 char *slurm_client_compress(char *const *names, int count)
 {
-    hostlist *list;
+    slurm_hostlist *list;
     char *text = NULL;
 
     list = slurm_hostlist_create(NULL);
     for (int i = 0; list != NULL && i < count; i++)
         slurm_hostlist_push_host(list, names[i]);
     if (list != NULL) {
-        text = slurm_hostlist_ranged_string_malloc(list);
+        text = ranged_string(list);
         slurm_hostlist_destroy(list);
     }
     return text;

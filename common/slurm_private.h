@@ -5,15 +5,7 @@
 
 #include "common/slurm_client.h"
 
-/* slurm.h has a struct of this name too; our files write slurm_job_info_t for that one. */
-#define job_info slurm_job_info
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
-#undef job_info
-
-#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(22, 5, 0)
-#error "slurm-elastic needs Slurm 22.05 or newer"
-#endif
+#include "common/slurm_compat.h"
 
 /* Queries ask for this cluster only (SHOW_LOCAL): else each would first ask for the federation. */
 #define QUERY_FLAGS (SHOW_ALL | SHOW_LOCAL)

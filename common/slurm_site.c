@@ -80,39 +80,8 @@ int slurm_client_site(uid_t *slurm_user, char **cluster, struct error *err)
     slurm_client_leave();
     return result;
 }
+
 /* ---- the topology ---------------------------------------------------------------------------- */
-
-#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 11, 0)
-static int load_switches(struct slurm_switch **list, int *count, struct error *err)
-{
-    topo_info_response_msg_t *msg = NULL;
-
-    if (slurm_load_topo(&msg) != SLURM_SUCCESS)
-        return slurm_client_failed(err, "tell its topology");
-    *list = calloc((size_t)msg->record_count + 1, sizeof(**list));
-    for (uint32_t i = 0; *list != NULL && i < msg->record_count; i++) {
-        const topo_info_t *info = &msg->topo_array[i];
-
-        (*list)[(*count)++] = (struct slurm_switch){
-            .name = strdup(info->name != NULL ? info->name : ""),
-            .level = info->level,
-            .nodes = slurm_client_copy(info->nodes),
-            .switches = slurm_client_copy(info->switches),
-        };
-    }
-    slurm_free_topo_info_msg(msg);
-    return *list != NULL ? 0 : error_set(err, "out of memory");
-}
-#else
-/* Since 23.11 the answer is one of several kinds that only Slurm's own programs can read. */
-static int load_switches(struct slurm_switch **list, int *count, struct error *err)
-{
-    (void)list;
-    (void)count;
-    return error_set(err, "Slurm %s tells its topology to its own programs only",
-                     SLURM_VERSION_STRING);
-}
-#endif
 
 int slurm_client_switches(struct slurm_switch **list, int *count, struct error *err)
 {
@@ -121,7 +90,7 @@ int slurm_client_switches(struct slurm_switch **list, int *count, struct error *
     *list = NULL;
     *count = 0;
     slurm_client_enter();
-    rc = load_switches(list, count, err);
+    rc = slurm_compat_switches(list, count, err);
     slurm_client_leave();
     return rc;
 }

@@ -15,6 +15,7 @@ EXTRA_DIST += \
     doc/admin/placement.md \
     doc/admin/pools.md \
     doc/admin/shapes.md \
+    doc/admin/versions.md \
     doc/glossary.md \
     doc/internals/architecture.md \
     doc/internals/benchmarks.md \

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <json-c/json_visit.h>
@@ -185,6 +186,39 @@ static int check_numbers(json_object *root, struct error *err)
     return number.key != NULL ? error_prefix(err, "\"%s\"", error_value(number.key).text) : -1;
 }
 
+static bool is_ascii(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)text[i] >= 0x80)
+            return false;
+    return true;
+}
+
+/* json-c 0.18 takes such bytes for control characters (its issue 875). So first it judges the text
+ * without them; nothing else depends on which byte stands there. */
+json_object *json_text_strict(struct json_tokener *tok, int flags, const char *text, size_t len)
+{
+    json_object *root;
+    char *ascii;
+
+    json_tokener_set_flags(tok, JSON_TOKENER_STRICT | flags);
+    if (is_ascii(text, len))
+        return json_tokener_parse_ex(tok, text, (int)len);
+    ascii = malloc(len);
+    if (ascii == NULL)
+        return NULL;
+    for (size_t i = 0; i < len; i++)
+        ascii[i] = (unsigned char)text[i] >= 0x80 ? '?' : text[i];
+    root = json_tokener_parse_ex(tok, ascii, (int)len);
+    free(ascii);
+    if (json_tokener_get_error(tok) != json_tokener_success)
+        return root;
+    json_object_put(root);
+    json_tokener_reset(tok);
+    json_tokener_set_flags(tok, flags);
+    return json_tokener_parse_ex(tok, text, (int)len);
+}
+
 static const char *syntax_message(enum json_tokener_error code)
 {
     if (code == json_tokener_continue)
@@ -194,15 +228,37 @@ static const char *syntax_message(enum json_tokener_error code)
     return json_tokener_error_desc(code);
 }
 
+/* Some mistakes json-c only finds itself since 0.17 (numbers) or 0.18 (control characters), and then
+ * it says less of them. Returns -1 with err for such a one, 0 for others. */
+static int explain(enum json_tokener_error code, const char *text, size_t len, struct error *err)
+{
+    struct json_tokener *tok;
+    json_object *root;
+    int rc;
+
+    if (code == json_tokener_error_parse_string)
+        return check_text(text, len, err);
+    tok = code == json_tokener_error_parse_number ? json_tokener_new_ex(JSON_TEXT_DEPTH) : NULL;
+    if (tok == NULL)
+        return 0;
+    root = json_tokener_parse_ex(tok, text, (int)len);
+    rc = json_tokener_get_error(tok) == json_tokener_success ? check_numbers(root, err) : 0;
+    json_object_put(root);
+    json_tokener_free(tok);
+    return rc;
+}
+
 /* Parse a text that begins with a brace and has no NUL in it. */
 static json_object *parse_object(struct json_tokener *tok, const char *text, size_t len,
                                  struct error *err)
 {
-    json_object *root = json_tokener_parse_ex(tok, text, (int)len);
+    json_object *root = json_text_strict(tok, JSON_TOKENER_ALLOW_TRAILING_CHARS, text, len);
     enum json_tokener_error code = json_tokener_get_error(tok);
     size_t end = json_tokener_get_parse_end(tok);
 
     if (code != json_tokener_success) {
+        if (explain(code, text, len, err) < 0)
+            return NULL;
         error_set(err, "%s", syntax_message(code));
         error_at(text, end < len ? end : len, err);
         return NULL;
@@ -251,7 +307,6 @@ json_object *json_text_parse(const char *text, size_t len, struct error *err)
         return NULL;
     }
     /* Trailing bytes are looked for here, for a better message than "unexpected character". */
-    json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_ALLOW_TRAILING_CHARS);
     root = parse_object(tok, text, len, err);
     json_tokener_free(tok);
     return root;

@@ -18,6 +18,10 @@
  * NUL bytes, text that is not UTF-8, NaN and Infinity, and deeper nesting. */
 json_object *json_text_parse(const char *text, size_t len, struct error *err);
 
+/* json_tokener_parse_ex() with JSON_TOKENER_STRICT and these flags, for every version of json-c:
+ * 0.18 refuses each byte that is not ASCII when it is strict. */
+json_object *json_text_strict(struct json_tokener *tok, int flags, const char *text, size_t len);
+
 /* "a string", "an object", …: the type of a value for messages. */
 const char *json_text_type(json_object *value);
 

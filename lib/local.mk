@@ -84,6 +84,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/store.h \
     lib/succession.c \
     lib/succession.h \
+    lib/switch_tree.c \
+    lib/switch_tree.h \
     lib/tasks.c \
     lib/tasks.h \
     lib/text.c \

@@ -3,6 +3,7 @@
 #include "lib/slurm_words.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define GENERAL "Batch job submission failed: "
@@ -63,4 +64,18 @@ const char *slurm_words_end(const char *state, bool preempted, bool overdue)
         if (strcmp(state, words[i][0]) == 0)
             return words[i][1];
     return overdue && strcmp(state, "RUNNING") == 0 ? "at its time limit" : NULL;
+}
+
+char *slurm_words_value(const char *line, const char *name)
+{
+    size_t len = strlen(name);
+
+    while (*(line += strspn(line, " \n")) != '\0') {
+        size_t word = strcspn(line, " \n");
+
+        if (word > len + 1 && strncmp(line, name, len) == 0 && line[len] == '=')
+            return strndup(line + len + 1, word - len - 1);
+        line += word;
+    }
+    return NULL;
 }

@@ -16,4 +16,8 @@ void slurm_words_refusal(const char *text, char *buf, size_t size);
  * without flags such as COMPLETING. overdue: its end has come. NULL: nothing is known. */
 const char *slurm_words_end(const char *state, bool preempted, bool overdue);
 
+/* The value of NAME=VALUE among the words of a line, as scontrol prints them: a new string. NULL:
+ * there is none, or it is empty. */
+char *slurm_words_value(const char *line, const char *name);
+
 #endif

@@ -46,7 +46,7 @@ AC_DEFUN([AX_SLURM], [
     SLURM_LIBS=-lslurm
     ax_slurm_libdirs=
     AS_IF([test -n "$with_slurm"], [
-        SLURM_CPPFLAGS="-I$with_slurm/include"
+        SLURM_CPPFLAGS="-isystem $with_slurm/include"
         for ax_slurm_dir in "$with_slurm/lib64" "$with_slurm/lib"; do
             AS_IF([test -e "$ax_slurm_dir/libslurm.so"], [
                 ax_slurm_libdirs=$ax_slurm_dir

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Differences between the PMIx versions that we build with: 4.2 of Debian 12, 5.0 of Debian 13.
+/* Differences between the PMIx versions that we build with: 4.2 to 7.
  *
  * All code here that touches PMIx includes this header and no header of PMIx itself. */
 #ifndef ELASTIC_PMIX_COMPAT_H
 #define ELASTIC_PMIX_COMPAT_H
+
+#include <stdbool.h>
+#include <string.h>
 
 #include <pmix_server.h>
 
@@ -29,6 +32,13 @@
 #ifndef PMIX_ERR_DVM_MOD
 #define PMIX_ERR_DVM_MOD (-196)
 #endif
+
+/* PMIX_CHECK_KEY is a function of libpmix since 5.0. This one is for code that is not linked with
+ * libpmix, but opens it. */
+static inline bool pmix_compat_is_key(const pmix_info_t *info, const char *key)
+{
+    return strncmp(info->key, key, PMIX_MAX_KEYLEN) == 0;
+}
 
 /* A key of our own in PMIx_Query_info, beside PMIx's keys: why a request was refused (qualifier
  * PMIX_ALLOC_REQ_ID). */

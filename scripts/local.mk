@@ -24,6 +24,7 @@ EXTRA_DIST += \
     scripts/draw-history \
     scripts/faults \
     scripts/fuzz \
+    scripts/matrix \
     scripts/python-style \
     scripts/python-style.txt \
     scripts/setup \

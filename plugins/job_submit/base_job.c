@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Jobs and partitions from slurmctld's structures (base_job.h). */
-#include "config.h"
-
-#include "src/common/slurm_xlator.h"
-
-#include "src/common/assoc_mgr.h"
-#include "src/common/read_config.h"
-#include "src/slurmctld/slurmctld.h"
+#include "plugins/slurmctld.h"
 
 #include "plugins/job_submit/base_job.h"
 
@@ -76,7 +70,7 @@ void base_job_read(struct job_record *record, time_t now, struct admission_job *
         .features = record->details ? record->details->features : NULL,
         .node_count = (int)record->node_cnt,
         .lost = count_lost(record),
-        .whole_nodes = record->details && record->details->whole_node == WHOLE_NODE_REQUIRED,
+        .whole_nodes = record->details && (record->details->whole_node & WHOLE_NODE_REQUIRED),
         .minutes_left = minutes_left(record, now),
     };
 }

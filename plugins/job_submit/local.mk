@@ -14,6 +14,7 @@ EXTRA_DIST += \
 if HAVE_SLURM_SOURCE
 slurmplugin_LTLIBRARIES += plugins/job_submit/job_submit_elastic.la
 plugins_job_submit_job_submit_elastic_la_SOURCES = \
+    plugins/slurmctld.h \
     common/conf_file.c \
     common/files.c \
     lib/admission.c \
@@ -45,4 +46,4 @@ plugins_job_submit_job_submit_elastic_la_LDFLAGS = $(PLUGIN_LINKING) \
 plugins_job_submit_job_submit_elastic_la_LIBADD = $(JSONC_LIBS)
 endif
 
-EXTRA_DIST += plugins/README.md
+EXTRA_DIST += plugins/README.md plugins/slurmctld.h

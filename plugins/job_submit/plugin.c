@@ -7,18 +7,10 @@
  * allocator (xstrdup).
  *
  * If elastic.conf is wrong, only elastic jobs are refused. */
-#include "config.h"
-
-#include "src/common/slurm_xlator.h"
-
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
-
-#include "src/common/log.h"
-#include "src/common/xmalloc.h"
-#include "src/common/xstring.h"
+#include "plugins/slurmctld.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -34,13 +26,18 @@ const char plugin_name[] = "Admission of elastic jobs";
 const char plugin_type[] = "job_submit/elastic";
 const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 
-/* Slurm passes no pointer of ours to a plugin. It calls the plugin one call at a time. */
+/* Slurm passes no pointer of ours to a plugin. */
 static struct admitted admitted;
+
+/* Since 23.02 Slurm calls the plugin from several threads at a time. This keeps admitted, and what
+ * site_conf() gives. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 extern int init(void);
 extern int fini(void);
 extern int job_submit(job_desc_msg_t *desc, uint32_t submit_uid, char **err_msg);
-extern int job_modify(job_desc_msg_t *desc, struct job_record *record, uint32_t submit_uid);
+extern int job_modify(job_desc_msg_t *desc, struct job_record *record,
+                      uint32_t submit_uid WITH_ERROR_TEXT(char **err_msg));
 
 int init(void)
 {
@@ -128,7 +125,7 @@ static void change_text(char **field, const char *value)
 /* Slurm writes names of nodes in ranges, each name once. */
 static void change_nodes(char **field, const char *value)
 {
-    hostlist_t list;
+    slurm_hostlist *list;
     char *text;
 
     if (!value || !*value || !(list = slurm_hostlist_create(value)))
@@ -203,13 +200,18 @@ static int error_code(enum admission_refusal refusal)
     return EINVAL;
 }
 
+static void tell_user(const struct error *err, char **err_msg)
+{
+    if (!err_msg)
+        return;
+    xfree(*err_msg);
+    *err_msg = xstrdup_printf("elastic: %s", err->text);
+}
+
 static int refuse(const job_desc_msg_t *desc, int code, const struct error *err, char **err_msg)
 {
     info("job_submit/elastic: refused a job of uid %u: %s", desc->user_id, err->text);
-    if (err_msg) {
-        xfree(*err_msg);
-        *err_msg = xstrdup_printf("elastic: %s", err->text);
-    }
+    tell_user(err, err_msg);
     return code;
 }
 
@@ -286,22 +288,13 @@ static bool merges(const job_desc_msg_t *desc)
     return job.known && job.role != ADMISSION_RIGID;
 }
 
-int job_submit(job_desc_msg_t *desc, uint32_t submit_uid, char **err_msg)
+static int decide(job_desc_msg_t *desc, enum admission_role role, char **err_msg)
 {
-    const struct admission_env env = {desc->spank_job_env, desc->spank_job_env_size};
-    enum admission_role role = admission_role_of_job(&env, desc->comment);
     struct admission_changes changes;
     const struct conf *conf;
     struct error err;
     int rc;
 
-    (void)submit_uid;
-    if (desc->dependency && merges(desc)) {
-        admission_update(&(struct admission_update){.merges = true}, &err);
-        return refuse(desc, ESLURM_NOT_SUPPORTED, &err, err_msg);
-    }
-    if (role == ADMISSION_RIGID)
-        return SLURM_SUCCESS;
     if (!(conf = site_conf(base_job_configured(), time(NULL), &err)))
         return refuse(desc, SLURM_ERROR, &err, err_msg);
     rc = role == ADMISSION_BASE ? decide_base(conf, desc, &changes, &err)
@@ -313,6 +306,26 @@ int job_submit(job_desc_msg_t *desc, uint32_t submit_uid, char **err_msg)
     return SLURM_SUCCESS;
 }
 
+int job_submit(job_desc_msg_t *desc, uint32_t submit_uid, char **err_msg)
+{
+    const struct admission_env env = {desc->spank_job_env, desc->spank_job_env_size};
+    enum admission_role role = admission_role_of_job(&env, desc->comment);
+    struct error err;
+    int rc;
+
+    (void)submit_uid;
+    if (desc->dependency && merges(desc)) {
+        admission_update(&(struct admission_update){.merges = true}, &err);
+        return refuse(desc, ESLURM_NOT_SUPPORTED, &err, err_msg);
+    }
+    if (role == ADMISSION_RIGID)
+        return SLURM_SUCCESS;
+    pthread_mutex_lock(&mutex);
+    rc = decide(desc, role, err_msg);
+    pthread_mutex_unlock(&mutex);
+    return rc;
+}
+
 /* Of an update: "ALL" is as many as there are. */
 static int nodes_of_update(uint32_t value)
 {
@@ -322,7 +335,7 @@ static int nodes_of_update(uint32_t value)
 /* ADMISSION_UNSET: there is no list. */
 static int count_listed(const char *names)
 {
-    hostlist_t list;
+    slurm_hostlist *list;
     int count;
 
     if (!names || !*names || !(list = slurm_hostlist_create(names)))
@@ -333,8 +346,9 @@ static int count_listed(const char *names)
     return count;
 }
 
-/* Slurm 22.05 shows the user only the code here. The text goes to the log. */
-int job_modify(job_desc_msg_t *desc, struct job_record *record, uint32_t submit_uid)
+/* Slurm 22.05 shows the user only the code here; so the text goes to the log as well. */
+int job_modify(job_desc_msg_t *desc, struct job_record *record,
+               uint32_t submit_uid WITH_ERROR_TEXT(char **err_msg))
 {
     struct admission_job job;
     struct admission_update update = {.comment = desc->comment};
@@ -358,5 +372,6 @@ int job_modify(job_desc_msg_t *desc, struct job_record *record, uint32_t submit_
     if (admission_update(&update, &err) == 0)
         return SLURM_SUCCESS;
     info("job_submit/elastic: refused a change of job %u: %s", job.id, err.text);
+    tell_user(&err, ERROR_TEXT(err_msg));
     return ESLURM_NOT_SUPPORTED;
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* elastic.conf as slurmctld has it (site.h). */
-#include "config.h"
-
-#include "src/common/slurm_xlator.h"
+#include "plugins/slurmctld.h"
 
 #include "plugins/job_submit/site.h"
 
 #include "common/conf_file.h"
 
-/* Slurm passes no pointer of ours to a plugin. It calls the plugin one call at a time. */
+/* Slurm passes no pointer of ours to a plugin. plugin.c lets in one call at a time. */
 static struct conf *site;
 static struct error problem;
 /* The time of the configuration that site belongs to. 0: none. */

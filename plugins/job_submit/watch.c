@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* slurmctld's log says what it makes of elastic.conf (watch.h). */
-#include "config.h"
-
-#include "src/common/slurm_xlator.h"
-
-#include "src/common/log.h"
+#include "plugins/slurmctld.h"
 
 #include "plugins/job_submit/watch.h"
 

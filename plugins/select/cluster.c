@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Nodes, shapes and switches of slurmctld (cluster.h). */
-#include "config.h"
-
-#include "src/common/slurm_xlator.h"
-
-#include "src/common/log.h"
-#include "src/common/node_conf.h"
-#include "src/common/read_config.h"
-#include "src/common/slurm_topology.h"
-#include "src/slurmctld/slurmctld.h"
+#include "plugins/select/compat.h"
 
 #include "plugins/select/cluster.h"
 
@@ -19,13 +11,12 @@
 #include "common/conf_file.h"
 #include "common/files.h"
 #include "lib/shapes.h"
+#include "plugins/select/switches.h"
 
 /* Data, unlike functions, is bound when the plugin is loaded, which clients do as well: weak. */
 #pragma weak node_record_count
 #pragma weak node_record_table_ptr
 #pragma weak slurm_conf
-#pragma weak switch_record_cnt
-#pragma weak switch_record_table
 
 #define NAME "select/elastic_cons_tres"
 
@@ -99,41 +90,22 @@ static int *filled(int count)
     return array;
 }
 
-/* A node on two leaf switches counts for the first. */
-static void read_switches(int *leaf, int *parent)
-{
-    for (int i = 0; i < switch_record_cnt; i++) {
-        const switch_record_t *at = &switch_record_table[i];
-
-        for (int k = 0; k < at->num_switches; k++)
-            if (at->switch_index[k] < switch_record_cnt)
-                parent[at->switch_index[k]] = i;
-        if (at->level != 0 || at->node_bitmap == NULL)
-            continue;
-        for (int node = 0; node < node_record_count && node < bit_size(at->node_bitmap); node++)
-            if (bit_test(at->node_bitmap, node) && leaf[node] == PLACEMENT_NONE)
-                leaf[node] = i;
-    }
-}
-
 static void build_map(void)
 {
-    int switches = switch_record_table != NULL ? switch_record_cnt : 0;
-    int *shape = filled(node_record_count), *leaf = filled(node_record_count);
-    int *parent = filled(switches);
+    int *shape = filled(node_record_count), *leaf = filled(node_record_count), *parent = NULL;
+    int switches = 0;
 
     drop_map();
-    if (shape == NULL || leaf == NULL || parent == NULL) {
+    if (shape != NULL && leaf != NULL)
+        switches = switches_read(leaf, &parent);
+    if (parent == NULL) {
         free(shape);
         free(leaf);
-        free(parent);
         return;
     }
     for (int i = 0; i < node_record_count; i++)
         if (node_record_table_ptr[i] != NULL)
             shape[i] = shapes_of(shapes, node_record_table_ptr[i]->name);
-    if (switches > 0)
-        read_switches(leaf, parent);
     map = (struct placement_map){node_record_count, shape, leaf, switches, parent};
 }
 
@@ -151,6 +123,7 @@ void cluster_read(void)
 void cluster_forget(void)
 {
     drop_map();
+    switches_forget();
     shapes_destroy(shapes);
     shapes = NULL;
 }
@@ -162,9 +135,7 @@ const struct placement_map *cluster_map(void)
 
 const char *cluster_switch_name(int at)
 {
-    if (at < 0 || at >= switch_record_cnt || switch_record_table[at].name == NULL)
-        return "?";
-    return switch_record_table[at].name;
+    return switches_name(at);
 }
 
 const char *cluster_shape_name(int shape)

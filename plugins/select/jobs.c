@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Jobs from slurmctld's structures (jobs.h). */
-#include "config.h"
-
-#include "src/common/slurm_xlator.h"
-
-#include "src/common/read_config.h"
-#include "src/slurmctld/slurmctld.h"
+#include "plugins/select/compat.h"
 
 #include "plugins/select/jobs.h"
 

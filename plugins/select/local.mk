@@ -5,6 +5,7 @@
 EXTRA_DIST += \
     plugins/select/cluster.c \
     plugins/select/cluster.h \
+    plugins/select/compat.h \
     plugins/select/jobs.c \
     plugins/select/jobs.h \
     plugins/select/plugin.c \
@@ -12,12 +13,15 @@ EXTRA_DIST += \
     plugins/select/preempt.h \
     plugins/select/stock.c \
     plugins/select/stock.h \
+    plugins/select/switches.c \
+    plugins/select/switches.h \
     plugins/select/waiting.c \
     plugins/select/waiting.h
 
 if HAVE_SLURM_SOURCE
 slurmplugin_LTLIBRARIES += plugins/select/select_elastic_cons_tres.la
 plugins_select_select_elastic_cons_tres_la_SOURCES = \
+    plugins/slurmctld.h \
     common/conf_file.c \
     common/files.c \
     lib/admission.c \
@@ -34,11 +38,13 @@ plugins_select_select_elastic_cons_tres_la_SOURCES = \
     lib/recovery.c \
     lib/shapes.c \
     lib/sizes.c \
+    lib/switch_tree.c \
     lib/text.c \
     lib/world.c \
     lib/world_list.c \
     plugins/select/cluster.c \
     plugins/select/cluster.h \
+    plugins/select/compat.h \
     plugins/select/jobs.c \
     plugins/select/jobs.h \
     plugins/select/plugin.c \
@@ -46,6 +52,8 @@ plugins_select_select_elastic_cons_tres_la_SOURCES = \
     plugins/select/preempt.h \
     plugins/select/stock.c \
     plugins/select/stock.h \
+    plugins/select/switches.c \
+    plugins/select/switches.h \
     plugins/select/waiting.c \
     plugins/select/waiting.h
 plugins_select_select_elastic_cons_tres_la_CPPFLAGS = \

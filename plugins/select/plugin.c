@@ -7,13 +7,7 @@
  *
  * Every command of Slurm loads this plugin to read slurmctld's answers about nodes. So nothing is
  * read, and nothing logged, before slurmctld sets its nodes up. */
-#include "config.h"
-
-#include "src/common/slurm_xlator.h"
-
-#include "src/common/log.h"
-#include "src/common/node_conf.h"
-#include "src/slurmctld/slurmctld.h"
+#include "plugins/select/compat.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,23 +30,13 @@
 
 const char plugin_name[] = "Placement of elastic jobs on top of select/cons_tres";
 const char plugin_type[] = NAME;
-/* This id goes over the wire with each node. It differs from the ids of Slurm's own plugins, and is
- * at least 100. */
-const uint32_t plugin_id = 209;
+const uint32_t plugin_id = PLUGIN_ID;
 const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 
 extern int init(void);
 extern int fini(void);
-extern int select_p_node_init(void);
-extern int select_p_reconfigure(void);
-extern int select_p_job_init(List jobs);
-extern int select_p_job_begin(job_record_t *job);
-extern int select_p_job_expand(job_record_t *from, job_record_t *to);
-extern int select_p_job_fini(job_record_t *job);
-extern int select_p_job_resized(job_record_t *job, node_record_t *node);
-extern int select_p_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes,
-                             uint32_t max_nodes, uint32_t req_nodes, uint16_t mode, List candidates,
-                             List *victims, bitstr_t *cores);
+#define PROTOTYPE(type, name, parameters, arguments) extern type select_p_##name parameters;
+OURS(PROTOTYPE)
 
 int init(void)
 {
@@ -88,11 +72,13 @@ int select_p_reconfigure(void)
     return rc;
 }
 
-int select_p_job_init(List jobs)
-{
-    jobs_read();
-    return stock.job_init(jobs);
-}
+#define READ_JOBS_FIRST(type, name, parameters, arguments)                                         \
+    type select_p_##name parameters                                                                \
+    {                                                                                              \
+        jobs_read();                                                                               \
+        return stock.name arguments;                                                               \
+    }
+JOB_INIT(READ_JOBS_FIRST)
 
 int select_p_job_begin(job_record_t *job)
 {
@@ -265,7 +251,7 @@ static bool may_share_cores(const job_record_t *job)
  * share cores with others shall not do so where there are idle nodes. */
 static bool needs_idle_nodes(const job_record_t *job)
 {
-    return job->details->whole_node == WHOLE_NODE_REQUIRED || may_share_cores(job);
+    return (job->details->whole_node & WHOLE_NODE_REQUIRED) || may_share_cores(job);
 }
 
 /* Try some of the tiers. nodes is unchanged if no tier will do. */
@@ -341,9 +327,15 @@ static bool is_placed_by_user(const job_record_t *job)
            job->details->contiguous || (job->bit_flags & SPREAD_JOB) || job->het_job_id;
 }
 
+/* What is idle now says nothing about another time. */
+static bool is_about_later(const struct request *request)
+{
+    return TIMES_BEGIN_AT(request->times) > time(NULL);
+}
+
 int select_p_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes,
-                      uint32_t req_nodes, uint16_t mode, List candidates, List *victims,
-                      bitstr_t *cores)
+                      uint32_t req_nodes, uint16_t mode, list_t *candidates, list_t **victims,
+                      excluded_cores_t *cores WITH_TIMES(times_t *times))
 {
     struct request request = {.job = job,
                               .min_nodes = min_nodes,
@@ -352,16 +344,16 @@ int select_p_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, ui
                               .mode = mode,
                               .candidates = candidates,
                               .victims = victims,
-                              .cores = cores};
+                              .cores = cores WITH_TIMES(.times = times)};
     enum placement_kind kind = jobs_kind(job);
     struct placement_tiers tiers = {0};
     const struct placement_map *map;
     int rc;
 
     if ((kind == PLACEMENT_RIGID && candidates == NULL) || job->details == NULL || min_nodes == 0 ||
-        (mode != SELECT_MODE_RUN_NOW && mode != SELECT_MODE_WILL_RUN))
+        (mode != SELECT_MODE_RUN_NOW && mode != SELECT_MODE_WILL_RUN) || is_about_later(&request))
         return stock.job_test(job, nodes, min_nodes, max_nodes, req_nodes, mode, candidates,
-                              victims, cores);
+                              victims, cores WITH_TIMES(times));
     if (kind == PLACEMENT_EXTENSION)
         waiting_keep_off(job, nodes);
     request.memory = job->details->pn_min_memory;

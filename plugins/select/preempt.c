@@ -5,16 +5,7 @@
  * those whose nodes it then uses. So it gets a list of the jobs that shall leave. The number of
  * these is found by counting idle nodes, which is right where jobs have whole nodes. Where jobs
  * share nodes, both lists are tried, and the list that costs fewer nodes counts. */
-#include "config.h"
-
-#include "src/common/slurm_xlator.h"
-
-#include "src/common/log.h"
-#include "src/common/node_conf.h"
-#include "src/common/read_config.h"
-#include "src/common/xstring.h"
-#include "src/slurmctld/preempt.h"
-#include "src/slurmctld/slurmctld.h"
+#include "plugins/select/compat.h"
 
 #include "plugins/select/preempt.h"
 
@@ -29,18 +20,18 @@
 
 #define NAME "select/elastic_cons_tres"
 
-int request_ask(const struct request *request, bitstr_t *nodes, List candidates)
+int request_ask(const struct request *request, bitstr_t *nodes, list_t *candidates)
 {
-    struct job_details *details = request->job->details;
+    details_t *details = request->job->details;
 
     details->pn_min_memory = request->memory;
     details->min_cpus = request->cpus;
     return stock.job_test(request->job, nodes, request->min_nodes, request->max_nodes,
                           request->req_nodes, request->mode, candidates, request->victims,
-                          request->cores);
+                          request->cores WITH_TIMES(request->times));
 }
 
-int request_ask_now(const struct request *request, bitstr_t *nodes, List candidates)
+int request_ask_now(const struct request *request, bitstr_t *nodes, list_t *candidates)
 {
     uint64_t flags = request->job->bit_flags;
     int rc;
@@ -120,11 +111,11 @@ static int read_candidates(const struct request *request, const struct placement
                            bitstr_t *nodes, struct candidates *all)
 {
     size_t most = (size_t)list_count(request->candidates) + 1;
-    ListIterator each;
+    list_itr_t *each;
     job_record_t *job;
 
     /* A job that takes parts of nodes may find room that the count of nodes does not show. */
-    *all = (struct candidates){.exact = request->job->details->whole_node == WHOLE_NODE_REQUIRED,
+    *all = (struct candidates){.exact = request->job->details->whole_node & WHOLE_NODE_REQUIRED,
                                .jobs = calloc(most, sizeof(*all->jobs)),
                                .list = calloc(most, sizeof(*all->list)),
                                .order = calloc(most, sizeof(*all->order))};
@@ -184,7 +175,7 @@ static int64_t nodes_of(const struct candidates *all, const job_record_t *job)
 static int64_t cost_of(const struct request *request, const struct candidates *all, bitstr_t *nodes)
 {
     const job_record_t *job;
-    ListIterator each;
+    list_itr_t *each;
     int64_t cost = 0;
 
     if (request->victims == NULL) {
@@ -215,9 +206,9 @@ static bool rigid_for_base(const struct candidates *all, int picked)
     return rigid && base;
 }
 
-static List list_of(const struct candidates *all, int count)
+static list_t *list_of(const struct candidates *all, int count)
 {
-    List list = list_create(NULL);
+    list_t *list = list_create(NULL);
 
     for (int i = 0; i < count; i++) {
         /* select/cons_tres has stopped there in an earlier test, and would stop there again. */
@@ -262,7 +253,7 @@ static int ask_with(const struct request *request, const struct candidates *all,
                     bitstr_t *nodes)
 {
     bitstr_t *wanted = bit_copy(nodes);
-    List list = list_of(all, count);
+    list_t *list = list_of(all, count);
     int rc = request_ask_now(request, nodes, list);
 
     list_destroy(list);
@@ -314,7 +305,7 @@ static bool is_site_ordered(void)
 int request_ask_preempting(const struct request *request, const struct placement_map *map,
                            bitstr_t *nodes)
 {
-    const struct job_details *details = request->job->details;
+    const details_t *details = request->job->details;
     struct candidates all;
     int rc, need, picked = 0;
 

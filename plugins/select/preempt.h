@@ -3,8 +3,7 @@
 #ifndef ELASTIC_SELECT_PREEMPT_H
 #define ELASTIC_SELECT_PREEMPT_H
 
-#include "src/common/bitstring.h"
-#include "src/common/list.h"
+#include "plugins/select/compat.h"
 
 #include "lib/placement.h"
 
@@ -15,9 +14,10 @@ struct request {
     struct job_record *job;
     uint32_t min_nodes, max_nodes, req_nodes;
     uint16_t mode;
-    List candidates; /* jobs that may be preempted, NULL: none */
-    List *victims;   /* jobs that are to be preempted; NULL where the caller does not need them */
-    bitstr_t *cores; /* not to be used */
+    list_t *candidates; /* jobs that may be preempted, NULL: none */
+    list_t **victims; /* jobs that are to be preempted; NULL where the caller does not need them */
+    excluded_cores_t *cores; /* not to be used */
+    times_t *times;
     /* A test may change the job. These fields restore it before each test. */
     uint64_t memory;
     uint32_t cpus;
@@ -26,10 +26,10 @@ struct request {
 /* Ask select/cons_tres. nodes: the nodes to choose from, then the chosen nodes, as in
  * select_p_job_test. candidates: used in place of the request's. Returns the result of
  * select/cons_tres. */
-int request_ask(const struct request *request, bitstr_t *nodes, List candidates);
+int request_ask(const struct request *request, bitstr_t *nodes, list_t *candidates);
 
 /* The same for the present only: can the job start now, after the candidates have left? */
-int request_ask_now(const struct request *request, bitstr_t *nodes, List candidates);
+int request_ask_now(const struct request *request, bitstr_t *nodes, list_t *candidates);
 
 /* Clear the list of victims: the last test does not count, and the next test would append to the
  * list. */

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Nodes that preempting jobs wait for (waiting.h). */
-#include "config.h"
-
-#include "src/common/slurm_xlator.h"
-
-#include "src/common/log.h"
-#include "src/slurmctld/slurmctld.h"
+#include "plugins/select/compat.h"
 
 #include "plugins/select/waiting.h"
 

@@ -6,7 +6,7 @@
 #ifndef ELASTIC_SELECT_WAITING_H
 #define ELASTIC_SELECT_WAITING_H
 
-#include "src/common/bitstring.h"
+#include "plugins/select/compat.h"
 
 struct job_record; /* slurmctld's */
 

@@ -9,6 +9,7 @@ EXTRA_DIST += \
     tests/meta/docs.bats \
     tests/meta/helpers.bash \
     tests/meta/manuals.bats \
+    tests/meta/matrix.bats \
     tests/meta/prose.py \
     tests/meta/rooms.bats \
     tests/meta/tree.bats

@@ -24,8 +24,9 @@ pmix             common/|lib/|config\.h
 flush            common/|lib/|config\.h
 cmd              common/|lib/|config\.h
 spank            common/|lib/|config\.h
-plugins/job_submit  common/|lib/|config\.h|src/
-plugins/select   common/|lib/|config\.h|src/
+plugins          config\.h|src/
+plugins/job_submit  plugins/slurmctld\.h|common/|lib/
+plugins/select   plugins/slurmctld\.h|common/|lib/|src/
 plugins/srun     common/|lib/|config\.h|src/|slurm/
 END
 }

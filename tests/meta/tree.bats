@@ -47,8 +47,15 @@ sources() {
 
 @test "Slurm is touched only in its plugins and in one client module" {
     touching=$(git grep -lE '#include <slurm/' -- '*.c' '*.h' ':!spank/' ':!plugins/' \
-        ':!common/slurm_private.h' ':!tests/system/forge.c' ':!bench/start_jobs.c' ':!bench/submit_jobs.c' || true)
+        ':!common/slurm_compat.h' || true)
     nothing "$touching" "includes Slurm's headers"
+}
+
+@test "a difference between versions of Slurm or PMIx is in the seam of its neighbour" {
+    scattered=$(git grep -nE '^ *#.*(SLURM_SINCE|SLURM_VERSION_NUM|PMIX_(VERSION|NUMERIC))' -- '*.c' '*.h' \
+        ':!common/slurm_compat.[ch]' ':!plugins/slurmctld.h' ':!plugins/select/compat.h' \
+        ':!plugins/select/switches.c' ':!pmix/compat.h' || true)
+    nothing "$scattered" "outside the seams"
 }
 
 @test "scripts are executable, and say how they are run" {

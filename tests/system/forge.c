@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Submit a job past every plugin of the client: forge [NAME=VALUE]... sends these as job control
  * environment. Prints the job's id, or on stderr why not. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
+#include "common/slurm_compat.h"
 
 int main(int argc, char **argv)
 {
@@ -28,9 +28,9 @@ int main(int argc, char **argv)
     desc.spank_job_env = argv + 1;
     desc.spank_job_env_size = (uint32_t)(argc - 1);
     if (slurm_submit_batch_job(&desc, &answer) != SLURM_SUCCESS) {
-        fprintf(stderr, "forge: error: %s\n", slurm_strerror(slurm_get_errno()));
+        fprintf(stderr, "forge: error: %s\n", slurm_strerror(errno));
         return 1;
     }
-    printf("%u\n", answer->job_id);
+    printf("%u\n", SLURM_COMPAT_JOB_OF(answer));
     return 0;
 }

@@ -72,6 +72,10 @@ UNIT_TESTS += tests/unit/test_slurm_words
 tests_unit_test_slurm_words_SOURCES = tests/unit/test_slurm_words.c
 tests_unit_test_slurm_words_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_switch_tree
+tests_unit_test_switch_tree_SOURCES = tests/unit/test_switch_tree.c
+tests_unit_test_switch_tree_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_tree_order
 tests_unit_test_tree_order_SOURCES = tests/unit/test_tree_order.c
 tests_unit_test_tree_order_LDADD = $(UNIT_LIBS)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* elasticrun's command line: ours and torchrun's spellings, and what is refused. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -173,12 +175,50 @@ static void test_workers_of_each_node(void **state)
     }
 }
 
+static bool is_blocked(int number)
+{
+    sigset_t now;
+
+    assert_int_equal(sigprocmask(SIG_BLOCK, NULL, &now), 0);
+    return sigismember(&now, number) == 1;
+}
+
+/* Slurm 26.05 gives a batch script a step id, and 25.05 blocks a signal. */
+static void test_every_slurm_starts_tasks_alike(void **state)
+{
+    struct place place;
+    struct error err;
+    sigset_t both;
+
+    (void)state;
+    setenv("SLURM_JOB_ID", "7", 1);
+    setenv("SLURMD_NODENAME", "n1", 1);
+    setenv("SLURM_JOB_NUM_NODES", "1", 1);
+    setenv("SLURM_STEP_NUM_NODES", "3", 1);
+    setenv("SLURM_STEP_ID", "-5", 1);
+    sigemptyset(&both);
+    sigaddset(&both, SIGCHLD);
+    sigaddset(&both, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &both, NULL);
+    assert_int_equal(place_read(&place, &err), 0);
+    assert_false(place.in_step);
+    assert_int_equal(place.nodes, 1);
+    assert_null(getenv("SLURM_STEP_ID"));
+    assert_false(is_blocked(SIGCHLD));
+    assert_true(is_blocked(SIGUSR1));
+    sigprocmask(SIG_UNBLOCK, &both, NULL);
+    setenv("SLURM_STEP_ID", "0", 1);
+    assert_int_equal(place_read(&place, &err), 0);
+    assert_true(place.in_step);
+    assert_int_equal(place.nodes, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_commands), cmocka_unit_test(test_values),
         cmocka_unit_test(test_table),    cmocka_unit_test(test_workers_of_each_node),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_every_slurm_starts_tasks_alike),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -678,10 +678,35 @@ static void test_random_files(void **state)
     assert_in_range(accepted, 1000, 40000);
 }
 
+/* json-c 0.18 would refuse them. */
+static void test_bytes_beyond_ascii(void **state)
+{
+    static const char good[] = "{\"na\xc3\xafve\": [\"Gr\xc3\xbc\xc3\x9f"
+                               "e\", 1]} ";
+    static const char *const bad[] = {
+        "{\"a\": \"\xc3\xbc\n\"}", "{\"a\": \xc3\xbc}", "{\"a\": 01, \"\xc3\xbc\": 2}",
+        "{\"a\": 'x\xc3\xbc'}",    "{\"\xc3\xbc\": 1",
+    };
+    json_object *root, *value;
+    struct error err;
+
+    (void)state;
+    root = json_text_parse(good, strlen(good), &err);
+    assert_non_null(root);
+    assert_true(json_object_object_get_ex(root, "na\xc3\xafve", &value));
+    assert_string_equal(json_object_get_string(json_object_array_get_idx(value, 0)),
+                        "Gr\xc3\xbc\xc3\x9f"
+                        "e");
+    json_object_put(root);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_null(json_text_parse(bad[i], strlen(bad[i]), &err));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_bytes_beyond_ascii),
         cmocka_unit_test(test_values_of_the_table),
         cmocka_unit_test(test_variables),
         cmocka_unit_test(test_options),

@@ -117,7 +117,8 @@ static void assert_harmless(const char *text)
 static void test_show_hostile(void **unused)
 {
     json_object *state = read_state("state-hostile.json");
-    char *json = shape_serialize(state, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
+    /* Where line breaks are in a pretty text differs between versions of json-c. */
+    char *json = shape_serialize(state, JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE);
     assert_harmless(json);
     json_object *again = json_tokener_parse(json);
     assert_true(json_object_equal(again, state));

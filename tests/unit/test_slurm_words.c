@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -71,11 +72,37 @@ static void what_ends_an_extension_is_named(void **state)
     }
 }
 
+static void a_value_is_found_by_its_whole_name(void **state)
+{
+    static const char line[] =
+        "SwitchName=s0 Level=1 LinkSpeed=1 Nodes=n[1-4] Switches=s[1,2] Empty=\n";
+    static const struct {
+        const char *line, *name, *value;
+    } table[] = {
+        {line, "SwitchName", "s0"},   {line, "Level", "1"},   {line, "Nodes", "n[1-4]"},
+        {line, "Switches", "s[1,2]"}, {line, "Name", NULL},   {line, "Empty", NULL},
+        {line, "Speed", NULL},        {"", "Level", NULL},    {"BlockName=b1", "SwitchName", NULL},
+        {"A=1=2 B", "A", "1=2"},      {"A=1=2 B", "B", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        char *value = slurm_words_value(table[i].line, table[i].name);
+
+        if (table[i].value != NULL)
+            assert_string_equal(value, table[i].value);
+        else
+            assert_null(value);
+        free(value);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_reason_is_found_among_the_lines),
         cmocka_unit_test(what_ends_an_extension_is_named),
+        cmocka_unit_test(a_value_is_found_by_its_whole_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
