@@ -52,7 +52,7 @@ static int set(struct cloud_job *job, const char *key, const char *value)
     const struct {
         const char *key;
         int *number;
-    } whole[] = {{"nodes", &job->nodes}, {"base", &job->base}, {"max-resume", &job->max_resume}};
+    } whole[] = {{"nodes", &job->nodes}, {"base", &job->base}, {"max-resume", &job->max_resume}, {"zone-nodes", &job->zone_nodes}};
 
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (strcmp(key, numbers[i].key) == 0)
@@ -62,6 +62,8 @@ static int set(struct cloud_job *job, const char *key, const char *value)
             return *whole[i].number = atoi(value), 0;
     if (strcmp(key, "sizes") == 0)
         return snprintf(sizes, sizeof(sizes), "%s", value) < 0 ? -1 : 0;
+    if (strcmp(key, "waits") == 0)
+        return job->waits = atoi(value) != 0, 0;
     if (strcmp(key, "starts") == 0)
         return starts = value, 0;
     if (strcmp(key, "policy") == 0)

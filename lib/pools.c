@@ -208,6 +208,9 @@ static int paced(const struct facts *f, const struct pools_memory *memory, bool 
     want = at_most(want, f->demand_most - f->safe);
     if (want >= have)
         return presses ? want : have;
+    /* Nobody takes their place any more. */
+    if (f->end < 2 * f->delay)
+        return have;
     if (have - want >= 2)
         return want;
     return f->spot > memory->spot ? want : have;
@@ -223,7 +226,7 @@ static void wake_before_deadline(struct facts *f, double most)
     if (f->out->pressure < POOLS_PRESSURE && now < POOLS_PRESSURE * most)
         until = fmin(until, (POOLS_PRESSURE * most * f->left - f->work) /
                                 (POOLS_PRESSURE * most - now));
-    if (spare > 0 && now < most)
+    if (spare >= 0 && now < most)
         until = fmin(until, spare / (most - now));
     wake_in(f, fmax(until, POOLS_LOOK_LEAST));
 }
@@ -255,10 +258,10 @@ static int for_deadline(struct facts *f, const struct pools_memory *memory, int 
         f->out->why = f->out->pressure > 1 ? POOLS_LATE : POOLS_SAFETY;
     } else {
         *keep = fewest_safe(f) - f->safe;
-        wanted = at_least(wanted, *keep);
     }
     wake_before_deadline(f, most);
-    return wanted;
+    /* Nodes that boot do not stand in for those that work. */
+    return at_least(wanted, at_most(f->demand, *keep) + f->demand_there - f->demand);
 }
 
 /* ---- without a deadline ---------------------------------------------------------------------- */
@@ -353,6 +356,7 @@ struct share {
     struct facts *f;
     bool fallback;
     bool grows; /* new nodes may be asked for */
+    bool gives; /* ready nodes may be given back */
     enum pools_why why_not;
     const int *cheapest;
     double *spare;
@@ -428,7 +432,7 @@ static void reduce(const struct share *share, int excess)
 {
     const struct pools_input *in = share->f->in;
 
-    for (int ready = 0; ready <= 1; ready++)
+    for (int ready = 0; ready <= (share->gives ? 1 : 0); ready++)
         for (int i = in->pool_count - 1; i >= 0 && excess > 0; i--) {
             const struct pools_pool *pool = &in->pools[share->cheapest[i]];
             struct pools_target *target = &share->f->out->targets[share->cheapest[i]];
@@ -505,6 +509,8 @@ static void cap(const struct facts *f, const int *give_back, int keep)
                 less = at_most(less, pool->advised);
             if (pass == 1)
                 less = pool->fallback ? at_most(less, at_least(demand - keep, 0)) : 0;
+            if (pass == 2 && pool->fallback)
+                less = 0;
             target->nodes -= less;
             ready -= less;
             demand -= pool->fallback ? less : 0;
@@ -613,12 +619,14 @@ void pools_decide(const struct pools_input *in, const struct pools_memory *memor
         demand = spot = keep = 0;
         out->why = POOLS_BUDGET;
     }
-    share.fallback = true;
+    share.fallback = share.gives = true;
     share.grows = !out->memory.exhausted;
     share.why_not = POOLS_BUDGET;
     share_out(&share, demand);
 
+    /* Spot nodes that work leave only when there is no place for them (cap), or no money. */
     share.fallback = false;
+    share.gives = out->memory.exhausted;
     if (share.grows && f.work > 0 && in->mode != POOLS_NEVER && in->deadline > 0 &&
         out->pressure >= 0 &&
         !in_time_alone(&f, f.safe + f.demand, f.reserve + 2 * in->pause * spot)) {

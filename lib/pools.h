@@ -127,7 +127,7 @@ struct pools_output {
 #define POOLS_LOOK_MOST  600.0
 #define POOLS_LOOK_LEAST 5.0
 /* The job does not grow by choice within so many pauses of a change. */
-#define POOLS_SETTLE 20.0
+#define POOLS_SETTLE 10.0
 /* Pauses of a pool that has failed (ParallelCluster: ten minutes). */
 #define POOLS_BACKOFF      60.0
 #define POOLS_BACKOFF_MOST 600.0

@@ -95,10 +95,10 @@ static void join(struct cloud *c)
     }
 }
 
-/* Ask for so many nodes; what cannot be had is a failure of the pool. */
+/* Ask for so many nodes. What cannot be had waits, or is a failure of the pool. */
 static int ask(struct cloud *c, int pool, int count)
 {
-    bool spot = pool < c->job->zone_count;
+    bool spot = pool < c->job->zone_count, waits = spot && c->job->waits;
     int granted = count;
 
     if (spot)
@@ -118,9 +118,30 @@ static int ask(struct cloud *c, int pool, int count)
         c->nodes[c->node_count++] =
             (struct node){.pool = pool, .since = c->now, .ready = c->now + boot};
     }
-    if (granted < count) {
+    c->happened |= granted > 0;
+    if (waits) {
+        if (c->pools[pool].pending == 0)
+            c->pools[pool].pending_since = c->now;
+        c->pools[pool].pending += count - granted;
+    } else if (granted < count) {
         retry_failed(&c->retries[pool], c->now);
         c->happened = true;
+    }
+    return 0;
+}
+
+/* Requests that wait get what the zone has now. */
+static int grant(struct cloud *c)
+{
+    for (int i = 0; i < c->pool_count; i++) {
+        double since = c->pools[i].pending_since;
+        int waiting = c->pools[i].pending;
+
+        c->pools[i].pending = 0;
+        if (waiting > 0 && ask(c, i, waiting) < 0)
+            return -1;
+        if (c->pools[i].pending == waiting)
+            c->pools[i].pending_since = since;
     }
     return 0;
 }
@@ -191,6 +212,9 @@ static int decide(struct cloud *c, struct cloud_result *result)
         c->wake = out.wake > 0 ? c->now + out.wake : INFINITY;
         for (int i = 0; i < c->pool_count; i++) {
             give_back(c, i, out.targets[i].give_back);
+            c->pools[i].pending -= out.targets[i].cancel;
+            if (out.targets[i].gives_up)
+                retry_failed(&c->retries[i], c->now);
             if (out.targets[i].ask > 0 && ask(c, i, out.targets[i].ask) < 0)
                 return -1;
         }
@@ -234,6 +258,7 @@ static void add_pool(struct cloud *c, bool fallback)
                                       .price = fallback ? 1 : c->job->spot_price,
                                       .fallback = fallback,
                                       .wake = true,
+                                      .max_nodes = fallback ? 0 : c->job->zone_nodes,
                                       .max_resume = fallback ? c->job->max_resume : 0,
                                       .boot = c->job->boot,
                                       .suspend = c->job->suspend};
@@ -260,9 +285,10 @@ int cloud_run(const struct cloud_job *job, struct cloud_result *result)
     while (rc == 0 && c.now < HOURS_MAX * HOUR) {
         lose(&c);
         join(&c);
+        rc = grant(&c);
         c.happened |= c.now >= c.wake;
         pay(&c);
-        rc = decide(&c, result);
+        rc = rc < 0 ? rc : decide(&c, result);
         if (c.world) {
             c.world = false;
             c.debt = job->pause; /* what was being changed changes anew */

@@ -37,6 +37,8 @@ struct cloud_job {
     double spot_price;      /* of a node hour; on-demand nodes cost 1 */
     double budget;          /* 0: none */
     double refusal;         /* the share of on-demand requests that fail */
+    bool waits;             /* requests for spot nodes wait in Slurm; else they are refused */
+    int zone_nodes;         /* max_nodes of a spot pool; 0: no limit */
     int max_resume;         /* of on-demand nodes; 0: no limit */
     double overhead;        /* share of the speed that is lost at `nodes` nodes */
     enum pools_mode mode;
