@@ -60,6 +60,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/policy.h \
     lib/policy_json.c \
     lib/policy_options.h \
+    lib/pools.c \
+    lib/pools.h \
     lib/promotion.c \
     lib/promotion.h \
     lib/publish.c \
@@ -80,6 +82,10 @@ lib_libelasticcore_la_SOURCES = \
     lib/slurm_words.h \
     lib/snapshot.c \
     lib/snapshot.h \
+    lib/speed.c \
+    lib/speed.h \
+    lib/spending.c \
+    lib/spending.h \
     lib/store.c \
     lib/store.h \
     lib/succession.c \
