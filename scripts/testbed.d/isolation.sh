@@ -9,8 +9,9 @@ CONTROLLERS=(freezer cpuset memory devices cpuacct)
 # What a node, or a job there, has of its own.
 HIDDEN=(/tmp /run /dev/shm)
 
-# Not empty: the cluster has this form. In it slurmctld and slurmdbd run as the user slurm.
-REAL= NAMESPACE_CPU=
+# REAL is not empty: the cluster has this form. In it slurmctld and slurmdbd run as the user slurm. Else
+# SIMPLE says why not.
+REAL= SIMPLE= NAMESPACE_CPU=
 SERVICE_USER=slurm
 
 CLUSTER_GROUP=slurm-elastic # and the port of its slurmctld
@@ -73,13 +74,16 @@ look_for_obstacle() {
 }
 
 choose_form() {
-    [[ $opt_form == real ]] || return 0
-    look_for_obstacle
-    if [[ -z $REASON ]]; then
-        REAL=yes
+    if [[ $opt_form == simple ]]; then
+        SIMPLE="by --simple"
     else
-        say "simple form: $REASON"
+        look_for_obstacle
+        SIMPLE=$REASON
     fi
+    [[ $SIMPLE ]] || REAL=yes
+    [[ $REAL || $opt_proctrack != cgroup ]] || die "--proctrack cgroup: not in the simple form: $SIMPLE"
+    [[ $REAL || $opt_form != real ]] || die "--real: $SIMPLE"
+    [[ $REAL || $opt_form == simple ]] || say "simple form: $SIMPLE"
 }
 
 # Sets NAMESPACE_CPU. Slurm binds the namespace of a job to a file in that of the node, which Linux
