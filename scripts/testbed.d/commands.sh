@@ -219,7 +219,7 @@ command_env() {
     [[ -z $LIBRARY_DIR ]] || printf 'export LD_LIBRARY_PATH=%q${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\n' \
         "$LIBRARY_DIR"
     [[ -z $PYTHON_DIR ]] || printf 'export PYTHONPATH=%q${PYTHONPATH:+:$PYTHONPATH}\n' "$PYTHON_DIR"
-    printf 'export TESTBED_DIR=%q TESTBED_USER=%q\n' "$DIR" "$SUBMITTER"
+    printf 'export TESTBED_DIR=%q TESTBED_USER=%q TESTBED_SIMPLE=%q\n' "$DIR" "$SUBMITTER" "$SIMPLE"
 }
 
 command_stop_controller() {

@@ -9,11 +9,12 @@ CONTROLLERS=(freezer cpuset memory devices cpuacct)
 # What a node, or a job there, has of its own.
 HIDDEN=(/tmp /run /dev/shm)
 
-# Not empty: the cluster has this form. In it slurmctld and slurmdbd run as the user slurm.
-REAL= NAMESPACE_CPU=
+# REAL is not empty: the cluster has this form. In it slurmctld and slurmdbd run as the user slurm. Else
+# SIMPLE says why not.
+REAL= SIMPLE= NAMESPACE_CPU=
 SERVICE_USER=slurm
 
-cluster_group() { printf 'slurm-elastic-%d' "$PORT"; }
+CLUSTER_GROUP=slurm-elastic # and the port of its slurmctld
 
 # Slurm's daemons without root's rights.
 slurm_user() {
@@ -73,13 +74,16 @@ look_for_obstacle() {
 }
 
 choose_form() {
-    [[ $opt_form == real ]] || return 0
-    look_for_obstacle
-    if [[ -z $REASON ]]; then
-        REAL=yes
+    if [[ $opt_form == simple ]]; then
+        SIMPLE="by --simple"
     else
-        say "simple form: $REASON"
+        look_for_obstacle
+        SIMPLE=$REASON
     fi
+    [[ $SIMPLE ]] || REAL=yes
+    [[ $REAL || $opt_proctrack != cgroup ]] || die "--proctrack cgroup: not in the simple form: $SIMPLE"
+    [[ $REAL || $opt_form != real ]] || die "--real: $SIMPLE"
+    [[ $REAL || $opt_form == simple ]] || say "simple form: $SIMPLE"
 }
 
 # Sets NAMESPACE_CPU. Slurm binds the namespace of a job to a file in that of the node, which Linux
@@ -97,37 +101,39 @@ choose_namespace_cpu() {
         if [[ -z $lowest ]] || ((id < lowest)); then
             lowest=$id NAMESPACE_CPU=$cpu
         fi
-    done < <(own_processors)
+    done < <(own_processors | tr , '\n' | awk -F- '{ for (i = $1; i <= $NF; i++) print i }')
 }
 
-# A line each.
+# Prints the processors that this may run on, as taskset -c takes them.
 own_processors() {
-    local range
-    local -a ranges
-    IFS=, read -ra ranges < <(taskset -c -p "$BASHPID" | sed 's/.*: //')
-    for range in "${ranges[@]}"; do
-        seq "${range%-*}" "${range#*-}"
-    done
+    local key value
+    while read -r key value; do
+        [[ $key != Cpus_allowed_list: ]] || printf '%s\n' "$value"
+    done </proc/self/status
+}
+
+# Sets GROUPS_OF to a node's group in each hierarchy.
+groups_of() {
+    local -a groups=("${CONTROLLERS[@]/#/$CGROUPS/}")
+    GROUPS_OF=("${groups[@]/%//$CLUSTER_GROUP-$PORT/$1}")
 }
 
 # make_groups NODE
 make_groups() {
-    local controller key group
-    for controller in "${CONTROLLERS[@]}"; do
-        group=$CGROUPS/$controller/$(cluster_group)
-        mkdir -p "$group/$1" || fail "cannot make $group/$1"
-        [[ $controller == cpuset ]] || continue
-        for key in cpus mems; do
-            cat "$CGROUPS/cpuset/cpuset.$key" >"$group/cpuset.$key"
-            cat "$CGROUPS/cpuset/cpuset.$key" >"$group/$1/cpuset.$key"
-        done
+    local key value all=$CGROUPS/cpuset
+    groups_of "$1"
+    mkdir -p "${GROUPS_OF[@]}" || fail "cannot make ${GROUPS_OF[*]}"
+    for key in cpus mems; do
+        read -r value <"$all/cpuset.$key"
+        printf '%s\n' "$value" >"$all/$CLUSTER_GROUP-$PORT/cpuset.$key"
+        printf '%s\n' "$value" >"$all/$CLUSTER_GROUP-$PORT/$1/cpuset.$key"
     done
 }
 
 # group_processes [NODE]: prints the pids of all in the groups of the cluster, or of one node.
 group_processes() {
     [[ $REAL && ${PORT:-} ]] || return 0
-    find "$CGROUPS/freezer/$(cluster_group)/${1:-}" -name cgroup.procs -exec cat {} + 2>/dev/null
+    find "$CGROUPS/freezer/$CLUSTER_GROUP-$PORT/${1:-}" -name cgroup.procs -exec cat {} + 2>/dev/null
 }
 
 # A frozen process does not hear even SIGKILL.
@@ -136,57 +142,48 @@ thaw_groups() {
     [[ $REAL && ${PORT:-} ]] || return 0
     while read -r state; do
         echo THAWED >"$state"
-    done < <(find "$CGROUPS/freezer/$(cluster_group)" -mindepth 1 -name freezer.state 2>/dev/null)
+    done < <(find "$CGROUPS/freezer/$CLUSTER_GROUP-$PORT" -mindepth 1 -name freezer.state 2>/dev/null)
 }
 
 # remove_groups [NODE]: fails while something is in them; the kernel takes its time for what has ended.
 remove_groups() {
-    local controller left=
+    local -a left
     [[ $REAL && ${PORT:-} ]] || return 0
-    for controller in "${CONTROLLERS[@]}"; do
-        [[ -d $CGROUPS/$controller/$(cluster_group)/${1:-} ]] || continue
-        find "$CGROUPS/$controller/$(cluster_group)/${1:-}" -depth -type d -exec rmdir {} + 2>/dev/null ||
-            left=yes
-    done
-    [[ -z $left ]]
+    groups_of "${1:-}"
+    mapfile -t left < <(ls -d "${GROUPS_OF[@]}" 2>/dev/null)
+    ((${#left[@]} == 0)) || find "${left[@]}" -depth -type d -exec rmdir {} + 2>/dev/null
 }
 
-# Sets WITHIN: the words that start a slurmd in its node's mounts and groups.
+# What each node mounts. The names are not those that this machine's mounts have: mount --all leaves out
+# what is there already.
+mounts() {
+    local place controller
+    for place in "${HIDDEN[@]}"; do
+        printf 'testbed %s tmpfs mode=%s\n' "$place" "$([[ $place == /run ]] && echo 755 || echo 1777)"
+    done
+    printf 'testbed %s tmpfs mode=755\n' "$CGROUPS"
+    for controller in "${CONTROLLERS[@]}"; do
+        printf 'testbed %s/%s cgroup %s,X-mount.mkdir\n' "$CGROUPS" "$controller" "$controller"
+    done
+}
+
+# isolate NODE PROCESSORS: sets WITHIN: the words that start a slurmd in its node's mounts and groups, on
+# these processors.
 isolate() {
-    local script
-    # $1 the groups' directory, $2 the node's group in it, $3 the processors to run on, then, until
-    # the word --, the controllers. The node's host file and name are set by start_node.
-    # shellcheck disable=SC2016 # the inner shell's
-    script='set -e
-        groups=$1 cpus=$2
-        shift 2
-        mount -t tmpfs -o mode=1777 tmpfs /tmp
-        mount -t tmpfs -o mode=1777 tmpfs /dev/shm
-        mount -t tmpfs -o mode=755 tmpfs /run
-        mount -t tmpfs -o mode=755 tmpfs "$groups"
-        while [ "$1" != -- ]; do
-            mkdir "$groups/$1"
-            mount -t cgroup -o "$1" cgroup "$groups/$1"
-            shift
-        done
-        shift
-        taskset -c -p "$cpus" $$ >/dev/null
-        exec "$@"'
     # The second shell has a cgroup namespace, whose root is the group that the first one has joined.
-    # shellcheck disable=SC2016
+    # shellcheck disable=SC2016 # the inner shell's
     WITHIN=(bash -c 'for group; do
             shift
             [ "$group" != -- ] || break
             echo $$ >"$group/cgroup.procs" || exit 1
         done
         exec "$@"' -)
-    local controller
-    for controller in "${CONTROLLERS[@]}"; do
-        WITHIN+=("$CGROUPS/$controller/$(cluster_group)/$1")
-    done
-    WITHIN+=(--)
+    groups_of "$1"
+    WITHIN+=("${GROUPS_OF[@]}" --)
     [[ -z $NAMESPACE_CPU ]] || WITHIN+=(taskset -c "$NAMESPACE_CPU")
-    WITHIN+=(unshare --mount --cgroup -- bash -c "$script" - "$CGROUPS" "$2" "${CONTROLLERS[@]}" --)
+    # shellcheck disable=SC2016
+    WITHIN+=(unshare --mount --cgroup -- bash -c
+        'mount --all --fstab "$1" && shift && exec taskset -c "$@"' - "$DIR/etc/mounts" "$2")
 }
 
 # The part of slurm.conf in which the forms differ.
@@ -213,6 +210,7 @@ CONF
 
 isolation_files() {
     [[ $REAL ]] || return 0
+    mounts >"$DIR/etc/mounts"
     cat >"$DIR/etc/cgroup.conf" <<CONF
 # Made by scripts/testbed.
 CgroupPlugin=cgroup/v1

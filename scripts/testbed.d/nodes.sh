@@ -123,7 +123,7 @@ start_node() {
     fi
     if [[ $REAL ]]; then
         make_groups "$1"
-        isolate "$1" "$([[ $OWN_CPUS ]] && hwloc-calc -I pu --po "$(node_cpus "$1")" || own_processors | paste -s -d,)"
+        isolate "$1" "$([[ $OWN_CPUS ]] && hwloc-calc -I pu --po "$(node_cpus "$1")" || own_processors)"
         within+=("${WITHIN[@]}")
     fi
     [[ ! $OWN_CPUS ]] || within=(taskset "$(node_cpus "$1")" "${within[@]}")

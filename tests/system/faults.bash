@@ -10,7 +10,7 @@ FAULTS_TREE=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd -P)
 faults_up() {
     local file
     export TESTBED=$FAULTS_TREE/scripts/testbed
-    TB_HOME=$(mktemp -d "${TMPDIR:-/tmp}/elastic-test.XXXXXX")
+    TB_HOME=$(mktemp -d "${TMPDIR:-/var/tmp}/elastic-test.XXXXXX")
     TB_DIR=$TB_HOME/testbed TB_WORK=$TB_HOME/work TB_USER=${ELASTIC_TEST_USER:-elastic}
     export TB_HOME TB_DIR TB_WORK TB_USER
     chmod 0755 "$TB_HOME"

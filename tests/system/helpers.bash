@@ -25,8 +25,9 @@ export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-60}
 
 # testbed_up OPTION...: starts the file's testbed; the options are those of scripts/testbed up.
 # Exports TB_DIR, TB_USER, TB_WORK. scripts/check names the installation ($prefix) and, when it is
-# run by root, may name the ordinary user ($ELASTIC_TEST_USER). ELASTIC_TESTBED=--real gives every file the realistic form,
-# in which nodes and jobs have a /tmp of their own: TMPDIR must lie elsewhere.
+# run by root, may name the ordinary user ($ELASTIC_TEST_USER). The form is the realistic one where the machine allows it:
+# nodes and jobs have a /tmp of their own, so TMPDIR must lie elsewhere. ELASTIC_TESTBED=--simple gives every file the
+# simple form, ELASTIC_TESTBED=--real fails where the realistic one is not possible.
 testbed_up() {
     local -a options=()
     [[ -z ${ELASTIC_TESTBED:-} ]] || options+=("$ELASTIC_TESTBED")
@@ -47,6 +48,13 @@ testbed_up() {
     fi
     chown "$TB_USER" "$TB_WORK"
     know_user
+}
+
+# Skips a test that needs the realistic form where the machine has only the simple one.
+need_real_form() {
+    local why
+    why=$(take_testbed_env && printf '%s' "$TESTBED_SIMPLE")
+    [[ -z $why ]] || skip "simple form: $why"
 }
 
 # Takes down whatever testbed_up began.

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # select/elastic_cons_tres on a testbed of 16 nodes: leaf switches s1 to s4 of four nodes, of which the
-# first two are of shape a, the others of shape b. All jobs have whole nodes, and nothing runs in them.
+# first two are of shape a, the others of shape b. All jobs have whole nodes, and nothing runs in them: the
+# form is simple, since in the realistic one each allocation starts a slurmstepd on each of its nodes.
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=120
@@ -9,7 +10,7 @@ load helpers
 load select
 
 setup_file() {
-    testbed_up --nodes 16 --select --grace 0
+    testbed_up --simple --nodes 16 --select --grace 0
     # They have nothing to do here, and take time.
     sed -i -E '/^(Prolog|Epilog)=/d' "$TB_DIR/etc/slurm.conf"
     on_testbed scontrol reconfigure

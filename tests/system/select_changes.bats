@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # select/elastic_cons_tres while the cluster changes around running elastic jobs: another controller takes over, nodes are
 # created and deleted, hosts lack the plugin, and it is removed for good. Six nodes without switches, the first three of
-# shape a, the others of shape b; so shapes alone decide, and nodes that are created later count as well.
+# shape a, the others of shape b; so shapes alone decide, and nodes that are created later count as well. The form is
+# simple: these tests start slurmctld and slurmd themselves, and nothing runs in the jobs.
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=180
@@ -10,7 +11,7 @@ load helpers
 load select
 
 setup_file() {
-    testbed_up --nodes 6 --select --grace 0
+    testbed_up --simple --nodes 6 --select --grace 0
     etc=$TB_DIR/etc
     # A copy of the plugins, one of which shall go.
     plugins=$(sed -n 's/^PluginDir=\([^:]*\):.*/\1/p' "$etc/slurm.conf")

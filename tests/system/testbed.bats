@@ -270,7 +270,7 @@ reaches() {
     [[ $(ip netns list) != *"elastic-$port"* && $(ip link show) != *"elastic$port"* ]]
 }
 
-@test "in the usual form a node can be killed as well, but not cut off" {
+@test "without --netns a node can be killed as well, but not cut off" {
     id=$(submit -w n4 "$(polite_job)")
     wait_for 15 tasks_are "$id" 1 ready
     refused cut --dir "$TB_DIR" n4
@@ -292,11 +292,11 @@ nothing_of_the_kernel_left() {
 }
 
 @test "nodes of the realistic form have mounts and limits of their own; nothing of them stays" {
+    need_real_form
     TB_DIR=$TB_HOME/other
     TB_WORK=$(mktemp -d "$TB_HOME/work.XXXX")
     chown "$TB_USER" "$TB_WORK"
-    "$TESTBED" up --real --stock --nodes 2 --dir "$TB_DIR" >"$TB_HOME/up.out"
-    ! says "$TB_HOME/up.out" 'simple form' || skip "$(<"$TB_HOME/up.out")"
+    "$TESTBED" up --stock --nodes 2 --dir "$TB_DIR"
     port=$(sed -n 's/^SlurmctldPort=//p' "$TB_DIR/etc/slurm.conf")
     [ "$(ps -o user= -p "$("$TESTBED" status --dir "$TB_DIR" | awk '$1 == "slurmctld" {print $2}')")" = slurm ]
     run -0 as_user srun -N2 -n2 --mem=100 bash -c 'ls -A /tmp /dev/shm | tr "\n" " "; touch /tmp/mine /dev/shm/mine; sort -u /proc/self/cgroup | grep -c "slurm_$SLURMD_NODENAME/.*/job_"'
@@ -317,7 +317,7 @@ nothing_of_the_kernel_left() {
     printf '#!/bin/sh\nexit 1\n' >"$TB_HOME/deaf/sinfo"
     chmod +x "$TB_HOME/deaf/sinfo"
     for signal in TERM KILL; do
-        PATH=$TB_HOME/deaf:$PATH "$TESTBED" up --real --stock --nodes 2 --dir "$TB_DIR" 3>&- &
+        PATH=$TB_HOME/deaf:$PATH "$TESTBED" up --stock --nodes 2 --dir "$TB_DIR" 3>&- &
         up=$!
         wait_for 10 says "$TB_DIR/run/pids" slurmd.n2
         port=$(sed -n 's/^SlurmctldPort=//p' "$TB_DIR/etc/slurm.conf")
@@ -332,9 +332,10 @@ nothing_of_the_kernel_left() {
 @test "where the realistic form is not possible the simple form starts, and says why" {
     ((UID == 0)) && [[ -d /sys/fs/cgroup/freezer ]] || skip "nothing to hide here"
     TB_DIR=$TB_HOME/other
-    run -0 unshare --mount -- bash -c 'mount -t tmpfs none /sys/fs/cgroup/freezer && exec "$@"' - "$TESTBED" up --real --stock --nodes 1 --dir "$TB_DIR"
+    run -0 unshare --mount -- bash -c 'mount -t tmpfs none /sys/fs/cgroup/freezer && exec "$@"' - "$TESTBED" up --stock --nodes 1 --dir "$TB_DIR"
     [[ $output == *"testbed: simple form: no hierarchy of cgroup v1 at "* ]]
     says "$TB_DIR/etc/slurm.conf" '^ProctrackType=proctrack/linuxproc'
+    [[ $("$TESTBED" env --dir "$TB_DIR") == *" TESTBED_SIMPLE=no\\ hierarchy"* ]]
 }
 
 @test "an installation that the user cannot reach is copied" {
@@ -417,6 +418,12 @@ nothing_of_the_kernel_left() {
     refused up --stock --dir "/tmp/$(printf 'x%.0s' {1..90})"
     refused down --nodes 4
     refused up --slurmd-timeout 1
+    refused up --simple --proctrack cgroup --dir "$TB_HOME/none"
+    [ "$output" = "testbed: --proctrack cgroup: not in the simple form: by --simple" ]
+    if ((UID == 0)); then
+        refused up --real --dir /tmp/none
+        [[ $output == "testbed: --real: "* ]]
+    fi
     refused up --netns --nodes 251
     refused crash
     refused crash n1 n2
