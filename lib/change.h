@@ -329,8 +329,6 @@ const struct change_next *change_next(const struct change *change);
 /* The present world or the next one, by the number of its start. NULL: neither. */
 const struct world *change_world_of(const struct change *change, int attempt);
 const struct change_member *change_member(const struct change *change, int id); /* NULL: none */
-int change_member_count(const struct change *change);
-const struct change_member *change_member_at(const struct change *change, int index);
 
 bool change_is_left(const struct change_member *m); /* its notice is not CHANGE_STAYS */
 bool change_stopping(const struct change *change);

@@ -86,16 +86,6 @@ const struct change_member *change_member(const struct change *c, int id)
     return find_member(c, id);
 }
 
-int change_member_count(const struct change *c)
-{
-    return c->member_count;
-}
-
-const struct change_member *change_member_at(const struct change *c, int index)
-{
-    return c->members[index];
-}
-
 bool change_stopping(const struct change *c)
 {
     return c->stop.wanted;
