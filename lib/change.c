@@ -296,7 +296,7 @@ bool all_have_answered(struct change *c, bool drained)
     return true;
 }
 
-bool is_on_its_way(const struct change_member *m)
+bool change_is_on_its_way(const struct change_member *m)
 {
     return m->state == CHANGE_AWAITED || m->state == CHANGE_DEPARTING;
 }
@@ -419,11 +419,11 @@ static void leaving(struct change *c, struct change_member *m, const struct chan
     if (is_in_phase(c, PHASE(DRAINING) | PHASE(SAVING)) && m->place >= 0 &&
         c->now + grace_of(c) < c->deadline)
         set_deadline(c, grace_of(c));
-    if ((m->place < 0 && !is_on_its_way(m)) || c->world == NULL ||
+    if ((m->place < 0 && !change_is_on_its_way(m)) || c->world == NULL ||
         (m->notice == CHANGE_CALLED && m->state == CHANGE_DRAINED)) {
         if (!m->released)
             release(c, m, m->notice == CHANGE_CALLED ? "not in use" : fact->text);
-    } else if (m->notice == CHANGE_CALLED && !is_on_its_way(m)) {
+    } else if (m->notice == CHANGE_CALLED && !change_is_on_its_way(m)) {
         c->leaving_job = m->job;
         set_next_reason(c, "extension job %u has to leave", m->job);
     }

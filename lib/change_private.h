@@ -35,7 +35,7 @@ struct change {
     } first;
 
     struct change_member **members; /* by id */
-    int member_count, next_id;
+    int member_count;
 
     struct world *world; /* NULL: there is none */
     int attempt;         /* of the present world's start */
@@ -139,8 +139,7 @@ bool takes_part(const struct change_member *m);
 bool has_workers_left(const struct change_member *m); /* takes part, and is not drained */
 /* In this phase; drained: those without workers count as well. */
 bool all_have_answered(struct change *c, bool drained);
-bool is_on_its_way(const struct change_member *m); /* AWAITED or DEPARTING */
-bool is_newcomer(const struct change_member *m);   /* WARMING or WARM */
+bool is_newcomer(const struct change_member *m); /* WARMING or WARM */
 
 /* ---- change_next.c --------------------------------------------------------------------------- */
 

@@ -167,7 +167,7 @@ bool change_has_state(const struct change *c, const struct change_member *m, boo
 
 bool change_is_usable(const struct change_member *m, double now)
 {
-    return m->there && m->notice == CHANGE_STAYS && !m->released && !is_on_its_way(m) &&
+    return m->there && m->notice == CHANGE_STAYS && !m->released && !change_is_on_its_way(m) &&
            now >= m->shunned;
 }
 

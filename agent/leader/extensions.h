@@ -16,7 +16,7 @@ struct pool;
 
 struct extension {
     uint32_t job; /* 0 while sbatch runs */
-    int nodes, increments;
+    int nodes;
     enum plan_extension_state state;
     double asked, since, begin;
     double leaves;                 /* because of its time limit; 0: not before the base */
