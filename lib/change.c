@@ -16,7 +16,8 @@
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static change_handler joined, leaving, released, reclaimed, stop, stop_running, stop_aborted,
-    stop_finishing, stop_without_world, failed_because, reason, deposed, watch, promotion_unneeded;
+    stop_finishing, stop_without_world, time_finishing, failed_because, reason, deposed, watch,
+    promotion_unneeded;
 
 /* What happens in which phase. The first row that fits is taken; `phases` are those in which the
  * row holds, `next` those in which it may end, besides the one that it began in. A fact without a
@@ -494,7 +495,8 @@ static void stop_finishing(struct change *c, struct change_member *m,
     finish(c, c->finish_code);
 }
 
-void time_finishing(struct change *c, struct change_member *m, const struct change_fact *fact)
+static void time_finishing(struct change *c, struct change_member *m,
+                           const struct change_fact *fact)
 {
     (void)m;
     (void)fact;

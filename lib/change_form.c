@@ -68,7 +68,7 @@ static void leave_place(struct change_member *m)
         m->state = CHANGE_OUTSIDE;
 }
 
-void wait_for_members(struct change *c, const char *why)
+static void wait_for_members(struct change *c, const char *why)
 {
     double wait = c->options->policy->fault_wait;
 
