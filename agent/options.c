@@ -287,7 +287,7 @@ static int parse_one(struct options *o, int code, const char *name, struct error
     case OPT_NPROC:
         return parse_nproc(o, optarg, err);
     case OPT_MAX_RESTARTS:
-        if (policy_set_value(&o->policy, "max-restarts", optarg, err) != 0)
+        if (policy_option_set(&o->policy, policy_find("max-restarts"), optarg, err) != 0)
             return error_prefix(err, "--max-restarts=%s", optarg);
         return 0;
     case OPT_FAIL_PATTERN:

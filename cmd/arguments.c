@@ -93,7 +93,8 @@ static const struct syntax actions[] = {
     {"topology describe", "no arguments besides options", 0, describe_options},
 };
 
-int arguments_parse_job(const char *text, uint32_t *job_id, struct error *err)
+/* A job id as Slurm prints it. */
+static int parse_job(const char *text, uint32_t *job_id, struct error *err)
 {
     int id;
     if (number_parse(text, strlen(text), 1, JOB_ID_MAX, &id) < 0)
@@ -105,7 +106,8 @@ int arguments_parse_job(const char *text, uint32_t *job_id, struct error *err)
     return 0;
 }
 
-int arguments_parse_size(const char *text, bool *relative, int *nodes, struct error *err)
+/* "6", "+2" or "-2". */
+static int parse_size(const char *text, bool *relative, int *nodes, struct error *err)
 {
     bool sign = *text == '+' || *text == '-';
     int n;
@@ -237,12 +239,12 @@ static int parse_operands(const struct syntax *syntax, char **operands, int coun
     if (count + (difference != NULL) != syntax->operand_count)
         return error_set(err, "'%s' takes %s", syntax->name, syntax->operands);
     if (syntax->operand_count > 0 && count > 0 &&
-        arguments_parse_job(operands[0], &arguments->job_id, err) < 0)
+        parse_job(operands[0], &arguments->job_id, err) < 0)
         return -1;
     if (syntax->operand_count < 2)
         return 0;
-    return arguments_parse_size(difference != NULL ? difference : operands[1], &arguments->relative,
-                                &arguments->nodes, err);
+    return parse_size(difference != NULL ? difference : operands[1], &arguments->relative,
+                      &arguments->nodes, err);
 }
 
 /* The syntax of the action that argv[1] names. NULL with err if argv[1] names no action. */

@@ -35,10 +35,4 @@ struct arguments {
  * -1 with a message that says what would be right. */
 int arguments_parse(int argc, char **argv, struct arguments *arguments, struct error *err);
 
-/* Parse a job id as Slurm prints it. */
-int arguments_parse_job(const char *text, uint32_t *job_id, struct error *err);
-
-/* "6", "+2" or "-2". */
-int arguments_parse_size(const char *text, bool *relative, int *nodes, struct error *err);
-
 #endif

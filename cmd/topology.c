@@ -40,7 +40,7 @@ static void print_machine(const char *node, const struct machine *machine)
     print_json(json, false);
 }
 
-enum exit_status topology_describe(const struct arguments *arguments)
+static enum exit_status describe(const struct arguments *arguments)
 {
     struct machine machine;
     struct error err;
@@ -61,7 +61,7 @@ enum exit_status topology_describe(const struct arguments *arguments)
 
 /* ---- show and check -------------------------------------------------------------------------- */
 
-enum exit_status topology_show(const struct arguments *arguments)
+static enum exit_status show(const struct arguments *arguments)
 {
     struct topology_site site;
     struct error err;
@@ -141,7 +141,7 @@ static json_object *check(const struct topology_site *site)
     return found;
 }
 
-enum exit_status topology_check_nodes(const struct arguments *arguments)
+static enum exit_status check_nodes(const struct arguments *arguments)
 {
     struct topology_site site;
     struct error err;
@@ -168,11 +168,11 @@ static enum exit_status run(const struct arguments *arguments)
     case TOPOLOGY_COLLECT:
         return topology_collect(arguments);
     case TOPOLOGY_SHOW:
-        return topology_show(arguments);
+        return show(arguments);
     case TOPOLOGY_CHECK:
-        return topology_check_nodes(arguments);
+        return check_nodes(arguments);
     case TOPOLOGY_DESCRIBE:
-        return topology_describe(arguments);
+        return describe(arguments);
     }
     return STATUS_USAGE;
 }

@@ -29,10 +29,6 @@ void topology_site_clear(struct topology_site *site);
  * there is none. The caller frees the array. */
 const char **topology_site_leaves(const struct topology_site *site);
 
-/* The actions. */
 enum exit_status topology_collect(const struct arguments *arguments);
-enum exit_status topology_show(const struct arguments *arguments);
-enum exit_status topology_check_nodes(const struct arguments *arguments);
-enum exit_status topology_describe(const struct arguments *arguments);
 
 #endif

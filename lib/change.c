@@ -16,7 +16,8 @@
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static change_handler joined, leaving, released, reclaimed, stop, stop_running, stop_aborted,
-    stop_finishing, stop_without_world, failed_because, reason, deposed, watch, promotion_unneeded;
+    stop_finishing, stop_without_world, time_finishing, failed_because, reason, deposed, watch,
+    promotion_unneeded;
 
 /* What happens in which phase. The first row that fits is taken; `phases` are those in which the
  * row holds, `next` those in which it may end, besides the one that it began in. A fact without a
@@ -296,7 +297,7 @@ bool all_have_answered(struct change *c, bool drained)
     return true;
 }
 
-bool is_on_its_way(const struct change_member *m)
+bool change_is_on_its_way(const struct change_member *m)
 {
     return m->state == CHANGE_AWAITED || m->state == CHANGE_DEPARTING;
 }
@@ -419,11 +420,11 @@ static void leaving(struct change *c, struct change_member *m, const struct chan
     if (is_in_phase(c, PHASE(DRAINING) | PHASE(SAVING)) && m->place >= 0 &&
         c->now + grace_of(c) < c->deadline)
         set_deadline(c, grace_of(c));
-    if ((m->place < 0 && !is_on_its_way(m)) || c->world == NULL ||
+    if ((m->place < 0 && !change_is_on_its_way(m)) || c->world == NULL ||
         (m->notice == CHANGE_CALLED && m->state == CHANGE_DRAINED)) {
         if (!m->released)
             release(c, m, m->notice == CHANGE_CALLED ? "not in use" : fact->text);
-    } else if (m->notice == CHANGE_CALLED && !is_on_its_way(m)) {
+    } else if (m->notice == CHANGE_CALLED && !change_is_on_its_way(m)) {
         c->leaving_job = m->job;
         set_next_reason(c, "extension job %u has to leave", m->job);
     }
@@ -494,7 +495,8 @@ static void stop_finishing(struct change *c, struct change_member *m,
     finish(c, c->finish_code);
 }
 
-void time_finishing(struct change *c, struct change_member *m, const struct change_fact *fact)
+static void time_finishing(struct change *c, struct change_member *m,
+                           const struct change_fact *fact)
 {
     (void)m;
     (void)fact;

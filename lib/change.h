@@ -329,10 +329,10 @@ const struct change_next *change_next(const struct change *change);
 /* The present world or the next one, by the number of its start. NULL: neither. */
 const struct world *change_world_of(const struct change *change, int attempt);
 const struct change_member *change_member(const struct change *change, int id); /* NULL: none */
-int change_member_count(const struct change *change);
-const struct change_member *change_member_at(const struct change *change, int index);
 
 bool change_is_left(const struct change_member *m); /* its notice is not CHANGE_STAYS */
+/* Are its workers still on their way out of a world? AWAITED or DEPARTING. */
+bool change_is_on_its_way(const struct change_member *m);
 bool change_stopping(const struct change *change);
 int change_faults(const struct change *change); /* so far */
 /* Since when there is no world because nodes are missing; < 0: there is one, or none has been. */

@@ -57,7 +57,7 @@ void release_idle(struct change *c)
 {
     FOR_MEMBERS (c, m)
         if (m->notice != CHANGE_STAYS && !m->base && !m->released && m->there &&
-            !is_on_its_way(m) && (m->place < 0 || m->state == CHANGE_DRAINED))
+            !change_is_on_its_way(m) && (m->place < 0 || m->state == CHANGE_DRAINED))
             release(c, m, "left the world");
 }
 
@@ -68,7 +68,7 @@ static void leave_place(struct change_member *m)
         m->state = CHANGE_OUTSIDE;
 }
 
-void wait_for_members(struct change *c, const char *why)
+static void wait_for_members(struct change *c, const char *why)
 {
     double wait = c->options->policy->fault_wait;
 

@@ -256,6 +256,13 @@ void hold_on_exited(struct change *c, struct change_member *m, const struct chan
     }
 }
 
+static void note_held(struct change *c, struct change_member *m, const struct change_fact *fact)
+{
+    m->answered = true;
+    m->held = fact->held;
+    agree_if_answered(c);
+}
+
 void hold_on_drained(struct change *c, struct change_member *m, const struct change_fact *fact)
 {
     if (live_on_departing(c, m, fact) || m->place < 0 || fact->started != m->started)
@@ -387,13 +394,6 @@ void agree_if_answered(struct change *c)
         agree(c);
     else
         set_deadline(c, ASK_AGAIN);
-}
-
-void note_held(struct change *c, struct change_member *m, const struct change_fact *fact)
-{
-    m->answered = true;
-    m->held = fact->held;
-    agree_if_answered(c);
 }
 
 void hold_on_held(struct change *c, struct change_member *m, const struct change_fact *fact)

@@ -223,7 +223,7 @@ static void departed(struct change *c, struct change_member *m)
 /* exited, drained: true if it was about such workers. */
 bool live_on_departing(struct change *c, struct change_member *m, const struct change_fact *fact)
 {
-    if (!is_on_its_way(m) || m->place >= 0)
+    if (!change_is_on_its_way(m) || m->place >= 0)
         return false;
     takeover_note_end(c, m, fact);
     if (m->was_in != NULL) {

@@ -35,7 +35,7 @@ struct change {
     } first;
 
     struct change_member **members; /* by id */
-    int member_count, next_id;
+    int member_count;
 
     struct world *world; /* NULL: there is none */
     int attempt;         /* of the present world's start */
@@ -139,8 +139,7 @@ bool takes_part(const struct change_member *m);
 bool has_workers_left(const struct change_member *m); /* takes part, and is not drained */
 /* In this phase; drained: those without workers count as well. */
 bool all_have_answered(struct change *c, bool drained);
-bool is_on_its_way(const struct change_member *m); /* AWAITED or DEPARTING */
-bool is_newcomer(const struct change_member *m);   /* WARMING or WARM */
+bool is_newcomer(const struct change_member *m); /* WARMING or WARM */
 
 /* ---- change_next.c --------------------------------------------------------------------------- */
 
@@ -162,8 +161,7 @@ void next_on_unprepared(struct change *c, struct change_member *m, const struct 
 
 /* ---- change_form.c --------------------------------------------------------------------------- */
 
-void form(struct change *c); /* the next world begins, or members are waited for */
-void wait_for_members(struct change *c, const char *why);
+void form(struct change *c);               /* the next world begins, or members are waited for */
 void describe(struct change *c, int size); /* kind and reason of the change, as far as is known */
 void update_reason(struct change *c);
 void enter_world(struct change *c, enum change_phase phase, double seconds);
@@ -190,7 +188,6 @@ void break_off(struct change *c);
 void kill_workers(struct change *c, const struct change_member *m);
 void kill_rest(struct change *c);
 void requeue(struct change *c); /* if the job is to end because of a fault, and may go on later */
-void note_held(struct change *c, struct change_member *m, const struct change_fact *fact);
 void fail(struct change *c, const char *why);
 double grace_of(const struct change *c);
 void hold_on_held(struct change *c, struct change_member *m, const struct change_fact *fact);
@@ -234,7 +231,7 @@ typedef void change_handler(struct change *c, struct change_member *m,
                             const struct change_fact *fact);
 change_handler decide_running, decide_without_world, decide_aborted;
 change_handler time_without_world, time_aborted, time_reserving, time_starting, time_switching,
-    time_holding, time_draining, time_killing, time_settling, time_finishing;
+    time_holding, time_draining, time_killing, time_settling;
 change_handler gone_reserving, gone_running, gone_aborted, gone_holding, gone_leaving,
     gone_starting, gone_elsewhere;
 change_handler takeover_on_time;

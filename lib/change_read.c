@@ -86,16 +86,6 @@ const struct change_member *change_member(const struct change *c, int id)
     return find_member(c, id);
 }
 
-int change_member_count(const struct change *c)
-{
-    return c->member_count;
-}
-
-const struct change_member *change_member_at(const struct change *c, int index)
-{
-    return c->members[index];
-}
-
 bool change_stopping(const struct change *c)
 {
     return c->stop.wanted;
@@ -177,7 +167,7 @@ bool change_has_state(const struct change *c, const struct change_member *m, boo
 
 bool change_is_usable(const struct change_member *m, double now)
 {
-    return m->there && m->notice == CHANGE_STAYS && !m->released && !is_on_its_way(m) &&
+    return m->there && m->notice == CHANGE_STAYS && !m->released && !change_is_on_its_way(m) &&
            now >= m->shunned;
 }
 

@@ -484,7 +484,7 @@ static int finish(struct parser *parser, const char *name, struct error *err)
                 conf->pool_count > 0 ? conf_pool_names(conf, names, sizeof(names)) : "none");
     }
     if (defaults->pool_count == 0 && conf->pool_count > 0)
-        policy_set_value(defaults, "pool", conf->pools[0].name, NULL);
+        policy_option_set(defaults, policy_find("pool"), conf->pools[0].name, NULL);
     if (conf->max_grace == 0 || defaults->grace <= conf->max_grace)
         return 0;
     if (line_of(parser, "grace") != 0)

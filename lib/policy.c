@@ -374,31 +374,16 @@ const struct policy_option *policy_find(const char *name)
     return NULL;
 }
 
-int policy_set_value(struct policy *policy, const char *name, const char *value, struct error *err)
-{
-    const struct policy_option *option = policy_find(name);
-
-    if (option == NULL)
-        return error_set(err, "there is no option of this name");
-    return policy_option_set(policy, option, value, err);
-}
-
 int policy_set(struct policy *policy, const char *name, const char *value, struct error *err)
 {
     const struct policy_option *option = policy_find(name);
 
-    if (policy_set_value(policy, name, value, err) == 0)
-        return 0;
     if (option == NULL)
-        return error_prefix(err, "--elastic-%s=%s", name, error_value(value).text);
+        return error_set(err, "--elastic-%s=%s: there is no option of this name", name,
+                         error_value(value).text);
+    if (policy_option_set(policy, option, value, err) == 0)
+        return 0;
     return error_prefix(err, "--%s=%s", option->option, error_value(value).text);
-}
-
-bool policy_is_set(const struct policy *policy, const char *name)
-{
-    const struct policy_option *option = policy_find(name);
-
-    return option != NULL && policy_option_is_set(policy, option);
 }
 
 char *policy_option_variable(const char *option, char *buf, size_t size)

@@ -137,12 +137,6 @@ char *policy_option_variable(const char *option, char *buf, size_t size);
  * begins with --OPTION=VALUE. */
 int policy_set(struct policy *policy, const char *name, const char *value, struct error *err);
 
-/* As policy_option_set, by the name for policy_find. */
-int policy_set_value(struct policy *policy, const char *name, const char *value, struct error *err);
-
-/* As policy_option_is_set, by the name for policy_find; false for an unknown name. */
-bool policy_is_set(const struct policy *policy, const char *name);
-
 /* Whether name can be a pool's: 1 to 63 letters, digits and _ - . +, a letter, digit or _ first. */
 int policy_check_pool_name(const char *name, struct error *err);
 
@@ -160,8 +154,5 @@ void policy_merge(struct policy *policy, const struct policy *lower);
 
 /* Fill what is still not set from the defaults of the table. */
 void policy_defaults(struct policy *policy);
-
-/* JSON text of scale_config for this world size, "{}" if none; valid until the policy changes. */
-const char *policy_scale_config(const struct policy *policy, int world_size);
 
 #endif

@@ -253,15 +253,3 @@ json_object *policy_to_json(const struct policy *policy)
     }
     return obj;
 }
-
-const char *policy_scale_config(const struct policy *policy, int world_size)
-{
-    char key[16];
-    json_object *entry = NULL;
-
-    snprintf(key, sizeof(key), "%d", world_size);
-    if (policy->scale_config == NULL ||
-        !json_object_object_get_ex(policy->scale_config, key, &entry))
-        return "{}";
-    return entry_text(entry);
-}

@@ -141,19 +141,3 @@ void tree_order(const char *const *paths, int count, const char *first, const ch
         order[i] = i;
     qsort_r(order, (size_t)count, sizeof(*order), compare_indices, &walk);
 }
-
-static int count_parts(const char *path)
-{
-    int count = 0;
-
-    for (; *path != '\0'; path = next_part(path))
-        count++;
-    return count;
-}
-
-int tree_distance(const char *a, const char *b)
-{
-    a = text_of(a);
-    b = text_of(b);
-    return count_parts(a) + count_parts(b) - 2 * count_shared(a, b);
-}

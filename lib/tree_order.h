@@ -22,7 +22,4 @@ char *tree_path(const char *address, const char *pattern, char path[TREE_PATH_MA
 void tree_order(const char *const *paths, int count, const char *first, const char *last,
                 int *order);
 
-/* The number of links between two nodes, up and down the tree; 0 below the same leaf switch. */
-int tree_distance(const char *a, const char *b);
-
 #endif

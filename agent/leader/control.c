@@ -16,8 +16,8 @@
 #include "agent/leader/roster.h"
 #include "agent/leader/slurm_look.h"
 #include "agent/run_dir.h"
-#include "lib/frame.h"
 #include "common/conf_file.h"
+#include "lib/frame.h"
 #include "lib/json_get.h"
 
 /* A message with more cannot be sent. */
@@ -131,6 +131,7 @@ static json_object *pmix_json(const struct leader *leader)
 static json_object *state_json(struct leader *leader)
 {
     const struct leader_options *o = leader->options;
+    const struct world *world = change_world(leader->change);
     json_object *msg = leader_message("state", -1);
     char text[512], left_out[256];
 
@@ -146,19 +147,14 @@ static json_object *state_json(struct leader *leader)
     json_object_object_add(msg, "phase", json_object_new_string(change_phase_text(leader->change)));
     json_object_object_add(msg, "generation",
                            json_object_new_int(change_generation(leader->change)));
-    json_object_object_add(msg, "size",
-                           json_object_new_int(change_world(leader->change) != NULL
-                                                   ? change_world(leader->change)->node_count
-                                                   : 0));
+    json_object_object_add(msg, "size", json_object_new_int(world != NULL ? world->node_count : 0));
     json_object_object_add(
         msg, "sizes", json_object_new_string(sizes_format(&o->policy->sizes, text, sizeof(text))));
     json_object_object_add(msg, "min", json_object_new_int(o->policy->sizes.min));
     json_object_object_add(msg, "max", json_object_new_int(o->policy->sizes.max));
     json_object_object_add(msg, "target", json_object_new_int(allocation_target(leader)));
     json_object_object_add(msg, "world_size",
-                           json_object_new_int(change_world(leader->change) != NULL
-                                                   ? world_size(change_world(leader->change))
-                                                   : 0));
+                           json_object_new_int(world != NULL ? world_size(world) : 0));
     json_object_object_add(msg, "step", json_object_new_int64((int64_t)highest_step(leader)));
     json_object_object_add(msg, "progress", report_progress_json(leader));
     json_object_object_add(msg, "since", json_object_new_double(report_since(leader)));
@@ -223,44 +219,38 @@ static json_object *answer(const char *type, const char *fmt, ...)
 static json_object *resize(struct leader *leader, json_object *msg)
 {
     const struct sizes *sizes = &leader->options->policy->sizes;
+    const struct world *world = change_world(leader->change);
+    const uint32_t job = leader->options->job;
+    const int base = leader->options->base_nodes, size = world != NULL ? world->node_count : 0;
+    const int old = allocation_user_target(leader);
     int64_t nodes, delta;
+    const char *plural;
     char text[256];
-    int old = allocation_user_target(leader);
 
     sizes_format(sizes, text, sizeof(text));
     if (change_is_ending(leader->change) || change_stopping(leader->change))
-        return answer("error", "job %u is ending", leader->options->job);
+        return answer("error", "job %u is ending", job);
     if (!json_get_int(msg, "nodes", INT32_MIN, INT32_MAX, &nodes)) {
         if (!json_get_int(msg, "delta", -SIZES_NODES_MAX, SIZES_NODES_MAX, &delta))
             return answer("error", "a resize needs a number of nodes");
-        nodes = (change_world(leader->change) != NULL ? change_world(leader->change)->node_count
-                                                      : leader->options->base_nodes) +
-                delta;
+        nodes = (world != NULL ? size : base) + delta;
     }
-    if (nodes < leader->options->base_nodes && sizes_allowed(sizes, (int)nodes))
-        return answer("error", "%lld nodes: the base job itself has %d", (long long)nodes,
-                      leader->options->base_nodes);
+    if (nodes < base && sizes_allowed(sizes, (int)nodes))
+        return answer("error", "%lld nodes: the base job itself has %d", (long long)nodes, base);
     if (nodes < 0 || !sizes_allowed(sizes, (int)nodes))
         return answer("error", "%lld nodes: allowed are %s", (long long)nodes, text);
     allocation_set_user_target(leader, (int)nodes);
     extensions_retry_now(leader);
-    if (allocation_user_target(leader) > old)
+    if (nodes > old)
         planning_forget_setback(leader); /* the user wants them now */
-    if (change_world(leader->change) == NULL ||
-        change_world(leader->change)->node_count != allocation_user_target(leader))
-        post_reason(leader, "resize to %d by selastic", allocation_user_target(leader));
+    if (size != nodes)
+        post_reason(leader, "resize to %d by selastic", (int)nodes);
     planning_later(leader, 0);
-    if (change_world(leader->change) != NULL &&
-        change_world(leader->change)->node_count == allocation_user_target(leader))
-        return answer("done", "job %u has %d node%s", leader->options->job,
-                      allocation_user_target(leader),
-                      allocation_user_target(leader) == 1 ? "" : "s");
-    return answer("done", "job %u: %s to %d node%s", leader->options->job,
-                  change_world(leader->change) != NULL &&
-                          change_world(leader->change)->node_count > allocation_user_target(leader)
-                      ? "shrinks"
-                      : "grows, as nodes become free,",
-                  allocation_user_target(leader), allocation_user_target(leader) == 1 ? "" : "s");
+    plural = nodes == 1 ? "" : "s";
+    if (size == nodes)
+        return answer("done", "job %u has %d node%s", job, (int)nodes, plural);
+    return answer("done", "job %u: %s to %d node%s", job,
+                  size > nodes ? "shrinks" : "grows, as nodes become free,", (int)nodes, plural);
 }
 
 /* A leader that may have been followed by another one says so, with what it knows, and changes

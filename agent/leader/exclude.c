@@ -87,18 +87,12 @@ void exclude_describe(const struct leader *leader, char *text, size_t size)
     }
 }
 
-/* Are its workers still on their way out of a world? */
-static bool is_leaving_world(const struct leader_member *m)
-{
-    return m->part->state == CHANGE_AWAITED || m->part->state == CHANGE_DEPARTING;
-}
-
 static void give_back(struct leader *leader)
 {
     for (int i = 0; i < roster_count(leader); i++) {
         struct leader_member *m = roster_at(leader, i);
 
-        if (!m->part->base && is_there(m) && m->part->place < 0 && !is_leaving_world(m) &&
+        if (!m->part->base && is_there(m) && m->part->place < 0 && !change_is_on_its_way(m->part) &&
             exclude_member(leader, m))
             post_fact(leader,
                       (struct change_fact){

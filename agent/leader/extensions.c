@@ -126,7 +126,8 @@ const struct pool *extensions_pool(const struct leader *leader)
     return policy->pool_count > 0 ? conf_pool(leader->options->conf, policy->pools[0]) : NULL;
 }
 
-bool extensions_near_limit(struct leader *leader, uint32_t job)
+/* Is it about to leave because of its time limit? */
+static bool is_near_limit(struct leader *leader, uint32_t job)
 {
     struct extension *ext = extensions_find(leader, job);
 
@@ -138,7 +139,7 @@ bool extensions_to_go(struct leader *leader, uint32_t job)
 {
     struct extension *ext = extensions_find(leader, job);
 
-    return extensions_near_limit(leader, job) || (ext != NULL && ext->unwanted);
+    return is_near_limit(leader, job) || (ext != NULL && ext->unwanted);
 }
 
 bool extensions_time_is_over(struct leader *leader)
@@ -213,7 +214,7 @@ void extensions_cancel(struct leader *leader, uint32_t job, bool failed, const c
     if (ext == NULL || ext->state == PLAN_LEAVING)
         return;
     log_debug("extension job %u: %s", job, reason);
-    if (extensions_near_limit(leader, job) && change_next_reason(leader->change)[0] == '\0')
+    if (is_near_limit(leader, job) && change_next_reason(leader->change)[0] == '\0')
         post_reason(leader, "extension job %u is near its time limit", job);
     if (failed)
         planning_taken_back(leader, ext->asked);

@@ -16,7 +16,7 @@ struct pool;
 
 struct extension {
     uint32_t job; /* 0 while sbatch runs */
-    int nodes, increments;
+    int nodes;
     enum plan_extension_state state;
     double asked, since, begin;
     double leaves;                 /* because of its time limit; 0: not before the base */
@@ -77,9 +77,8 @@ void extensions_make_leave(struct leader *leader, uint32_t job, enum change_noti
                            const char *reason);
 /* The job is over. */
 void extensions_cancel_all(struct leader *leader);
-/* Is it about to leave because of its time limit, so that another may take its place? */
-bool extensions_near_limit(struct leader *leader, uint32_t job);
-/* … or for another reason, as soon as it can? */
+/* Is it about to leave, because of its time limit or as soon as it can? Another may take its
+ * place then. */
 bool extensions_to_go(struct leader *leader, uint32_t job);
 /* Is there one in the world that has to save now, before Slurm ends it? */
 bool extensions_time_is_over(struct leader *leader);

@@ -88,11 +88,6 @@ static void append_history(struct leader *leader, json_object *line)
     json_object_put(line);
 }
 
-static json_object *names_of(char *const *nodes)
-{
-    return json_from_strings(nodes);
-}
-
 static json_object *record_json(const struct generation_record *r)
 {
     json_object *obj = json_object_new_object();
@@ -102,7 +97,7 @@ static json_object *record_json(const struct generation_record *r)
     json_object_object_add(obj, "kind", json_object_new_string(r->kind));
     json_object_object_add(obj, "size", json_object_new_int(r->size));
     json_object_object_add(obj, "workers", json_object_new_int(r->workers));
-    json_object_object_add(obj, "nodes", names_of(r->nodes));
+    json_object_object_add(obj, "nodes", json_from_strings(r->nodes));
     json_object_object_add(obj, "reason",
                            json_object_new_string(r->reason != NULL ? r->reason : ""));
     return obj;

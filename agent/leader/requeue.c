@@ -56,14 +56,14 @@ static double margin(const struct leader *leader)
 
 void requeue_watch(struct leader *leader)
 {
+    const struct job_info *base = slurm_look_base(leader);
     double left;
 
     if ((leader->options->policy->requeue & POLICY_REQUEUE_LIMIT) == 0 ||
-        change_stopping(leader->change) || change_generation(leader->change) == 0 ||
-        slurm_look_base(leader) == NULL || slurm_look_base(leader)->state != JOB_KIND_RUNNING ||
-        slurm_look_base(leader)->time_limit == UINT32_MAX || slurm_look_base(leader)->end == 0)
+        change_stopping(leader->change) || change_generation(leader->change) == 0 || base == NULL ||
+        base->state != JOB_KIND_RUNNING || base->time_limit == UINT32_MAX || base->end == 0)
         return;
-    left = (double)(slurm_look_base(leader)->end - time(NULL)) - margin(leader);
+    left = (double)(base->end - time(NULL)) - margin(leader);
     if (left > 0) {
         planning_later(leader, left);
         return;

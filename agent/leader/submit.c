@@ -68,10 +68,8 @@ static void submission_result(struct submission *s)
             ext->job = (uint32_t)job;
             extensions_set_state(leader, ext, PLAN_PENDING);
         }
-        if (ext != NULL) {
+        if (ext != NULL)
             ext->pool = s->pool;
-            ext->increments = s->increments;
-        }
         extensions_set_refusal(leader, "");
         retry_reset(&leader->submit->retry);
         planning_note_increments(leader, s->increments);
@@ -271,7 +269,6 @@ void submit_extension(struct leader *leader, const struct plan_output *plan)
     s->increments = increments;
     s->pool = extensions_pool(leader);
     ext->pool = s->pool;
-    ext->increments = increments;
     if (delay > 0)
         ext->begin = leader_now(leader) + delay;
     leader->submit->submission = s;

@@ -477,15 +477,6 @@ bool workers_told(const struct workers *set, int rank)
     return false; /* the worker of another node */
 }
 
-int workers_running(const struct workers *set)
-{
-    int running = 0;
-
-    for (int i = 0; i < set->count; i++)
-        running += !set->list[i].ended;
-    return running;
-}
-
 void workers_pause_output(struct workers *set, bool pause)
 {
     set->paused = pause;

@@ -182,7 +182,6 @@ bool workers_progress(const struct workers *workers, struct event_progress *prog
 bool workers_told(const struct workers *workers, int rank);
 /* Has each worker ended with 0, or passed its last boundary? Then they are ending by themselves. */
 bool workers_through(const struct workers *workers);
-int workers_running(const struct workers *workers);
 
 /* Stop or resume reading workers' output (back-pressure). */
 void workers_pause_output(struct workers *workers, bool pause);

@@ -13,7 +13,7 @@ static void set(struct policy *policy, const char *name, const char *value)
     struct error err = {""};
 
     if (policy_set(policy, name, value, &err) == 0) {
-        MUST(policy_is_set(policy, name));
+        MUST(policy_option_is_set(policy, policy_find(name)));
     } else {
         fuzz_check_refusal(&err);
         after = write_policy(policy);

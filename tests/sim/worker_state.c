@@ -123,15 +123,6 @@ bool workers_told(const struct workers *set, int rank)
     return i >= 0 && i < set->count && set->list[i].told;
 }
 
-int workers_running(const struct workers *set)
-{
-    int running = 0;
-
-    for (int i = 0; i < set->count; i++)
-        running += !set->list[i].ended;
-    return running;
-}
-
 void workers_pause_output(struct workers *set, bool pause)
 {
     (void)set;

@@ -85,6 +85,23 @@ def compute(training, batch, epoch, write):
     return step
 
 
+def loop(training, log_dir, write, pause, before_step, make_step):
+    """Train until there is a file LOGDIR.enough: in each step a pause of pause() seconds, and
+    make_step(number of the step) after its gradients. Returns how many steps have been made.
+    """
+    sampler = training.sampler
+    for epoch in range(sampler.epoch, 10**6):
+        sampler.set_epoch(epoch)
+        if sampler.committed == 0 and undisturbed.enough(log_dir):
+            break
+        for batch in training.loaders[1]:
+            before_step()
+            if not os.path.exists(log_dir + ".enough"):
+                time.sleep(pause())
+            make_step(compute(training, batch, epoch, write))
+    return training.state.steps
+
+
 def train(log_dir, seconds, each_step=lambda: None, after_step=lambda state: None):
     if int(os.environ.get("ELASTIC_GENERATION", "1")) > 1 and os.path.exists(log_dir + ".broken"):
         sys.exit("broken")
@@ -112,34 +129,29 @@ def train(log_dir, seconds, each_step=lambda: None, after_step=lambda state: Non
     parts, options = training.state._parts, training.state._ddp_options
     state = live.State(training.state.model, *parts, ddp_options=options, losses=0.0)
     training.state = state
-    loader = training.loaders[1]
     snapshot_every = int(os.environ.get("SNAPSHOT_EVERY", "0"))
 
-    def loop(state):
-        for epoch in range(sampler.epoch, 10**6):
-            sampler.set_epoch(epoch)
-            if sampler.committed == 0 and undisturbed.enough(log_dir):
-                break
-            for batch in loader:
-                # Not after step(), which does not come back when the world changes.
-                if snapshot_every and state.steps % snapshot_every == 0:
-                    slurm_elastic.snapshot(state.state_dict())
-                each_step()
-                if not os.path.exists(log_dir + ".enough"):
-                    time.sleep(seconds if sampler.rank == 0 else seconds / 5)
-                step = compute(training, batch, epoch, write)
-                try:
-                    state.step()
-                finally:
-                    write(
-                        step=step,
-                        state=digest(training),
-                        losses=round(state.losses, 9) if sampler.world_size == 1 else None,
-                    )
-                after_step(state)
-        return state.steps
+    def pause():
+        return seconds if sampler.rank == 0 else seconds / 5
 
-    steps = live.run(loop, state)
+    def before_step():
+        # Not after step(), which does not come back when the world changes.
+        if snapshot_every and state.steps % snapshot_every == 0:
+            slurm_elastic.snapshot(state.state_dict())
+        each_step()
+
+    def make_step(step):
+        try:
+            state.step()
+        finally:
+            write(
+                step=step,
+                state=digest(training),
+                losses=round(state.losses, 9) if sampler.world_size == 1 else None,
+            )
+        after_step(state)
+
+    steps = live.run(lambda _: loop(training, log_dir, write, pause, before_step, make_step), state)
     if sampler.rank == 0:
         print(f"trained {steps} steps", flush=True)
 

@@ -13,6 +13,26 @@
 #define BASE_JOB 12
 #define STEP_END 1000000
 
+int job_member_count(const struct job *job)
+{
+    int count = 0;
+
+    for (int id = 1; id <= job->last_id; id++)
+        count += change_member(job->change, id) != NULL;
+    return count;
+}
+
+const struct change_member *job_member_at(const struct job *job, int index)
+{
+    for (int id = 1; id <= job->last_id; id++) {
+        const struct change_member *m = change_member(job->change, id);
+
+        if (m != NULL && index-- == 0)
+            return m;
+    }
+    return NULL;
+}
+
 /* ---- the questions --------------------------------------------------------------------------- */
 
 static int make_plan(void *arg, bool only_warm, struct plan_output *out)
@@ -20,7 +40,7 @@ static int make_plan(void *arg, bool only_warm, struct plan_output *out)
     struct job *job = arg;
     struct plan_member members[JOB_MEMBERS_MAX];
     struct plan_extension extensions[JOB_MEMBERS_MAX];
-    int count = change_member_count(job->change), there = 0;
+    int count = job_member_count(job), there = 0;
     bool any = change_any_stateful(job->change);
     struct plan_input in = {.now = job->now,
                             .sizes = &job->policy.sizes,
@@ -34,7 +54,7 @@ static int make_plan(void *arg, bool only_warm, struct plan_output *out)
                             .extensions = extensions};
 
     for (int i = 0; i < count; i++) {
-        const struct change_member *m = change_member_at(job->change, i);
+        const struct change_member *m = job_member_at(job, i);
 
         if (!m->base && m->there)
             extensions[in.extension_count++] = (struct plan_extension){
@@ -213,8 +233,8 @@ void job_forget(struct job *job)
 /* For each member with a place in the present world that is there. */
 static void say_all(struct job *job, enum change_fact_kind kind)
 {
-    for (int i = 0; i < change_member_count(job->change); i++) {
-        const struct change_member *m = change_member_at(job->change, i);
+    for (int i = 0; i < job_member_count(job); i++) {
+        const struct change_member *m = job_member_at(job, i);
 
         if (m->place >= 0 && m->there && m->state == CHANGE_IN_WORLD)
             job_say(job, kind, m->id);
@@ -233,9 +253,9 @@ void job_step(struct job *job)
 
 static int first_of_next(const struct job *job)
 {
-    for (int i = 0; i < change_member_count(job->change); i++)
-        if (change_member_at(job->change, i)->next_place == 0)
-            return change_member_at(job->change, i)->id;
+    for (int i = 0; i < job_member_count(job); i++)
+        if (job_member_at(job, i)->next_place == 0)
+            return job_member_at(job, i)->id;
     return 0;
 }
 
@@ -260,8 +280,8 @@ void job_start(struct job *job)
 
 void job_hold(struct job *job, uint64_t step)
 {
-    for (int i = 0; i < change_member_count(job->change); i++) {
-        const struct change_member *m = change_member_at(job->change, i);
+    for (int i = 0; i < job_member_count(job); i++) {
+        const struct change_member *m = job_member_at(job, i);
         struct change_fact fact = job_fact(job, CHANGE_FACT_HELD, m->id);
 
         if (m->place < 0 || !m->there || m->state != CHANGE_IN_WORLD)
@@ -274,8 +294,8 @@ void job_hold(struct job *job, uint64_t step)
 
 void job_leave(struct job *job)
 {
-    for (int i = 0; i < change_member_count(job->change); i++) {
-        const struct change_member *m = change_member_at(job->change, i);
+    for (int i = 0; i < job_member_count(job); i++) {
+        const struct change_member *m = job_member_at(job, i);
         struct change_fact fact = job_fact(job, CHANGE_FACT_EXITED, m->id);
 
         if (m->place < 0 || !m->there || m->state != CHANGE_IN_WORLD)

@@ -59,6 +59,10 @@ void job_ready(struct job *job);               /* all members of the world say r
 void job_hold(struct job *job, uint64_t step); /* all members answer hold */
 void job_leave(struct job *job); /* all workers of the world leave, as they were told */
 
+/* Members, also lost ones that still have a place. */
+int job_member_count(const struct job *job);
+const struct change_member *job_member_at(const struct job *job, int index);
+
 const char *job_phase(const struct job *job);
 const char *job_action_name(enum change_action_kind kind);
 

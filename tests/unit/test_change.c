@@ -797,8 +797,8 @@ static void check_places(const struct job *job)
     const struct world *world = change_world(job->change);
     bool taken[JOB_MEMBERS_MAX] = {false};
 
-    for (int i = 0; i < change_member_count(job->change); i++) {
-        const struct change_member *m = change_member_at(job->change, i);
+    for (int i = 0; i < job_member_count(job); i++) {
+        const struct change_member *m = job_member_at(job, i);
 
         if (m->place < 0)
             continue;
@@ -828,8 +828,8 @@ static void check_deadline(const struct job *job)
 
 static void forget_gone(struct job *job)
 {
-    for (int i = change_member_count(job->change) - 1; i >= 0; i--) {
-        const struct change_member *m = change_member_at(job->change, i);
+    for (int i = job_member_count(job) - 1; i >= 0; i--) {
+        const struct change_member *m = job_member_at(job, i);
 
         if (!m->there)
             change_forget(job->change, m->id);
@@ -844,13 +844,13 @@ static void say_anything(struct job *job)
         CHANGE_FACT_READY,    CHANGE_FACT_STEPPING, CHANGE_FACT_HELD,       CHANGE_FACT_HELD,
         CHANGE_FACT_EXITED,   CHANGE_FACT_DRAINED,  CHANGE_FACT_DRAINED,    CHANGE_FACT_BEAT,
         CHANGE_FACT_LEAVING,  CHANGE_FACT_GONE,     CHANGE_FACT_BEGUN,      CHANGE_FACT_LISTENING};
-    int count = change_member_count(job->change);
+    int count = job_member_count(job);
     const struct change_member *m;
     struct change_fact fact;
 
     if (count == 0)
         return;
-    m = change_member_at(job->change, (int)draw((unsigned)count));
+    m = job_member_at(job, (int)draw((unsigned)count));
     if (!m->there)
         return;
     fact = job_fact(job, kinds[draw(sizeof(kinds) / sizeof(kinds[0]))], m->id);
@@ -875,7 +875,7 @@ static void happen(struct job *job)
 {
     switch (draw(12)) {
     case 0:
-        if (change_member_count(job->change) < JOB_MEMBERS_MAX && !change_is_ending(job->change))
+        if (job_member_count(job) < JOB_MEMBERS_MAX && !change_is_ending(job->change))
             job_join(job, job->last_id < 2);
         break;
     case 1:
@@ -903,14 +903,14 @@ static void happen(struct job *job)
 static void check_end(struct job *job)
 {
     job->may_act = true;
-    for (int i = change_member_count(job->change) - 1; i >= 0; i--) {
-        const struct change_member *m = change_member_at(job->change, i);
+    for (int i = job_member_count(job) - 1; i >= 0; i--) {
+        const struct change_member *m = job_member_at(job, i);
 
         if (m->there)
             job_tell(job, CHANGE_FACT_GONE, m->id);
         forget_gone(job);
-        if (i > change_member_count(job->change))
-            i = change_member_count(job->change);
+        if (i > job_member_count(job))
+            i = job_member_count(job);
     }
     for (int i = 0; i < 200 && !change_is_ending(job->change); i++) {
         job_plan(job);

@@ -68,29 +68,24 @@ def train_anew(log_dir, seconds, each_step, after_step):
         state.load_state_dict(saved)
     state.ddp = torch.nn.parallel.DistributedDataParallel(state.model, broadcast_buffers=False)
     write = live_faults.log_of(log_dir)
-    for epoch in range(sampler.epoch, 10**6):
-        sampler.set_epoch(epoch)
-        if sampler.committed == 0 and undisturbed.enough(log_dir):
-            break
-        for batch in training.loaders[1]:
-            each_step()
-            if not os.path.exists(log_dir + ".enough"):
-                time.sleep(seconds)
-            step = live_faults.compute(training, batch, epoch, write)
-            try:
-                state.step()
-            except undisturbed.live.WorldChanged:
-                write(step=step, state=training.digest())
-                if sampler.rank == 0 and os.path.exists(log_dir + ".slow"):
-                    save_for_ever(torch, slurm_elastic, state.state_dict())
-                slurm_elastic.save(state.state_dict())
-                slurm_elastic.leave()
+
+    def make_step(step):
+        try:
+            state.step()
+        except undisturbed.live.WorldChanged:
             write(step=step, state=training.digest())
-            after_step(state)
-            if state.steps % SAVE_EVERY == 0:
-                slurm_elastic.save(state.state_dict())
+            if sampler.rank == 0 and os.path.exists(log_dir + ".slow"):
+                save_for_ever(torch, slurm_elastic, state.state_dict())
+            slurm_elastic.save(state.state_dict())
+            slurm_elastic.leave()
+        write(step=step, state=training.digest())
+        after_step(state)
+        if state.steps % SAVE_EVERY == 0:
+            slurm_elastic.save(state.state_dict())
+
+    steps = live_faults.loop(training, log_dir, write, lambda: seconds, each_step, make_step)
     if sampler.rank == 0:
-        print(f"trained {state.steps} steps", flush=True)
+        print(f"trained {steps} steps", flush=True)
 
 
 def main():
