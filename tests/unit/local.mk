@@ -144,6 +144,10 @@ tests_unit_test_slurm_queue_SOURCES = tests/unit/test_slurm_queue.c tests/unit/s
 tests_unit_test_slurm_queue_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_slurm_queue_LDADD = common/libelasticcommon.la $(LIBUV_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += tests/unit/test_srun_port
+tests_unit_test_srun_port_SOURCES = tests/unit/test_srun_port.c agent/srun_port.c
+tests_unit_test_srun_port_LDADD = $(CMOCKA_LIBS)
+
 UNIT_TESTS += tests/unit/test_tcp_sockets
 tests_unit_test_tcp_sockets_SOURCES = tests/unit/test_tcp_sockets.c
 tests_unit_test_tcp_sockets_LDADD = $(CMOCKA_LIBS)
