@@ -156,7 +156,7 @@ static void on_idle(uv_idle_t *idle)
     finish_if_empty(output);
 }
 
-/* Behind the last line that ends in these bytes; 0: none does. A progress bar's line ends with \r. */
+/* Behind the last line that ends in these bytes; 0: none does. A progress bar ends with \r. */
 static size_t end_of_lines(const char *data, size_t len)
 {
     while (len > 0 && data[len - 1] != '\n' && data[len - 1] != '\r')

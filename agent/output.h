@@ -11,9 +11,10 @@
 
 struct output;
 
-/* Write to descriptors 1 and 2, whole lines of a rank at a time: a line of at most PIPE_BUF bytes is
- * never torn by what others write to the same pipe, one of at most 64 KiB not by other ranks of this
- * output. With label each line begins with "RANK: ". drained(arg) is called when the queue falls below the low mark after it was above the high mark. */
+/* Write to descriptors 1 and 2, whole lines of a rank at a time. What others write to the same pipe
+ * never tears a line of at most PIPE_BUF bytes; other ranks of this output never tear a line of at
+ * most 64 KiB. With label each line begins with "RANK: ". drained(arg) is called when the queue
+ * falls below the low mark after it was above the high mark. */
 struct output *output_create(uv_loop_t *loop, bool label, void (*drained)(void *arg), void *arg);
 
 /* Queue output of a rank for fd 1 or 2. The beginning of a line waits for its end, or for

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Is srun there (srun_port.h)?
  *
- * srun would complain of a connection that closes without a message. So none is made: the kernel of
- * srun's host answers the first packet if the port listens, our last packet of the handshake is held
- * back, and a reset takes its place. srun never sees such a connection. */
+ * srun would complain of a connection that closes without a message. So none is made. The kernel of
+ * srun's host answers the first packet if the port listens. Our last packet of the handshake is
+ * held back, and a reset takes its place. srun never sees such a connection. */
 #include "agent/srun_port.h"
 
 #include <errno.h>
@@ -17,8 +17,8 @@
 
 #define CONNECT_MS 1500 /* for srun's host to answer */
 
-/* The last packet waits for data that never come, and close() sends a reset. Where the kernel cannot
- * do so, srun sees a connection after all. */
+/* The last packet waits for data that never come, and close() sends a reset. Where the kernel
+ * cannot do so, srun sees a connection after all. */
 static void stay_unseen(int fd)
 {
     const struct linger reset = {.l_onoff = 1, .l_linger = 0};

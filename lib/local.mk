@@ -80,6 +80,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/snapshot.h \
     lib/store.c \
     lib/store.h \
+    lib/strangers.c \
+    lib/strangers.h \
     lib/succession.c \
     lib/succession.h \
     lib/tasks.c \

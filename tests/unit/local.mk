@@ -120,6 +120,10 @@ UNIT_TESTS += tests/unit/test_leftover
 tests_unit_test_leftover_SOURCES = tests/unit/test_leftover.c
 tests_unit_test_leftover_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_strangers
+tests_unit_test_strangers_SOURCES = tests/unit/test_strangers.c
+tests_unit_test_strangers_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_job_record
 tests_unit_test_job_record_SOURCES = tests/unit/test_job_record.c
 tests_unit_test_job_record_LDADD = $(UNIT_LIBS)

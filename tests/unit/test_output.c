@@ -110,7 +110,8 @@ static void case_begun_lines(void)
     end(&s, 5000);
 }
 
-/* A leader and the member in its process write to one pipe, in pieces that do not end with lines. */
+/* A leader and the member in its process write to one pipe, and what they are given does not end
+ * with lines. */
 static void case_two_writers(void)
 {
     enum { LINE = 300, LINES = 4000 };
