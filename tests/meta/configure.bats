@@ -77,7 +77,7 @@ slurm_source() {
     make -C "$top_builddir" DESTDIR="$PWD/root" install >install.log 2>&1
     own=$(sed -n 's/^hook=\(.*\)\/epilog.d.*/\1/p' "$(find root -path '*/examples/50-elastic')")
     [ -x "root$own/epilog.d/50-elastic" ]
-    [ -e "$(find root -path '*/share/doc/slurm-elastic/doc/admin/install.md')" ]
+    [ -e "$(find root -path '*/share/*/admin/install.md')" ]
     # What is for users and admins leads somewhere; the rest speaks of the source.
     run -0 find root \( -path '*/doc/user/*.md' -o -path '*/doc/admin/*.md' \) -exec python3 "$top_srcdir/tests/meta/prose.py" links {} +
     [ -z "$output" ]
