@@ -37,7 +37,7 @@ struct sink {
     struct output *output;
     int fd;
     bool file; /* written with uv_fs_write */
-    /* fd is another file now. The chunk that is being written still goes to the old file. */
+    /* fd is another file now. What is being written still goes to the old file. */
     bool redirected;
     bool broken;
     bool writing; /* the head of the queue is under way */
