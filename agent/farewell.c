@@ -68,7 +68,8 @@ static void on_closed(struct link *link, const char *why, void *arg)
 
 void farewell(const struct farewell_options *options)
 {
-    static const struct link_handlers handlers = {on_open, on_message, on_closed};
+    static const struct link_handlers handlers = {
+        .open = on_open, .message = on_message, .closed = on_closed};
     struct link_server_options server = listen_options(options->conf, options->job,
                                                        options->restarts, NULL, 0);
     struct scene scene = {.options = options};

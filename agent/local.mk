@@ -100,6 +100,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/requeue.h \
     agent/leader/roster.c \
     agent/leader/roster.h \
+    agent/leader/operators.c \
+    agent/leader/operators.h \
     agent/leader/scancel.c \
     agent/leader/scancel.h \
     agent/leader/slurm_look.c \

@@ -4,11 +4,16 @@
  * Stdout and stderr are sinks. A sink is a queue of chunks, the first of which is being written.
  * Pipes and terminals are written as libuv streams, files by libuv's threads. A sink that fails
  * (the reader has gone, the disk is full) drops all further output, because the loss of output must
- * not stop a training. */
+ * not stop a training.
+ *
+ * Other writers have the same pipe: the leader writes what extensions send, its own member what the
+ * workers of the node say, and the log its lines. A write of at most PIPE_BUF bytes is never torn,
+ * so whole lines are written in pieces of that size. */
 #include "agent/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +21,7 @@
 
 #define HIGH_MARK      (1024 * 1024)
 #define LOW_MARK       (256 * 1024)
-#define LINE_MAX_BYTES 65536 /* a longer line is cut where labels are wanted */
+#define LINE_MAX_BYTES 65536 /* a longer line is cut */
 
 struct chunk {
     struct chunk *next;
@@ -24,6 +29,7 @@ struct chunk {
     void *arg;
     size_t credit; /* bytes that the caller gave, without labels */
     size_t len, done;
+    size_t piece; /* bytes that are being written to a stream */
     char data[];
 };
 
@@ -31,7 +37,7 @@ struct sink {
     struct output *output;
     int fd;
     bool file; /* written with uv_fs_write */
-    /* fd is another file now. The chunk that is being written still goes to the old file. */
+    /* fd is another file now. What is being written still goes to the old file. */
     bool redirected;
     bool broken;
     bool writing; /* the head of the queue is under way */
@@ -105,11 +111,13 @@ static void after_write(uv_write_t *request, int status)
 
     sink->writing = false;
     sink->broken |= status < 0;
+    sink->head->done += sink->head->piece;
+    if (sink->broken || sink->head->done == sink->head->len)
+        retire(sink);
     if (sink->redirected) {
         sink->file = true;
         sink->broken = false;
     }
-    retire(sink);
     pump(sink);
     finish_if_empty(sink->output);
 }
@@ -148,6 +156,30 @@ static void on_idle(uv_idle_t *idle)
     finish_if_empty(output);
 }
 
+/* Behind the last line that ends in these bytes; 0: none does. A progress bar ends with \r. */
+static size_t end_of_lines(const char *data, size_t len)
+{
+    while (len > 0 && data[len - 1] != '\n' && data[len - 1] != '\r')
+        len--;
+    return len;
+}
+
+/* Whole lines that no other writer's come into, or the rest of one longer line. */
+static size_t next_piece(const struct chunk *chunk)
+{
+    const char *data = chunk->data + chunk->done;
+    size_t left = chunk->len - chunk->done, lines;
+    const char *end;
+
+    if (left <= PIPE_BUF)
+        return left;
+    lines = end_of_lines(data, PIPE_BUF);
+    if (lines > 0)
+        return lines;
+    end = memchr(data, '\n', left);
+    return end != NULL ? (size_t)(end - data) + 1 : left;
+}
+
 static void pump(struct sink *sink)
 {
     struct chunk *chunk = sink->head;
@@ -165,6 +197,7 @@ static void pump(struct sink *sink)
         sink->fs.data = sink;
         rc = uv_fs_write(sink->output->loop, &sink->fs, sink->fd, &buf, 1, -1, after_file_write);
     } else {
+        buf.len = chunk->piece = next_piece(chunk);
         sink->write.data = sink;
         rc = uv_write(&sink->write, &sink->stream, &buf, 1, after_write);
     }
@@ -280,18 +313,46 @@ static void put_lines(struct output *output, FILE *out, int rank, int fd, const 
     }
 }
 
+/* The line that a worker has not ended, as it is. */
+static void put_rest(struct output *output, FILE *out, int rank, int fd)
+{
+    struct partial *partial = find_partial(output, rank, fd);
+
+    fwrite(partial->data, 1, partial->len, out);
+    drop_partial(output, partial);
+}
+
+/* Without labels: what was kept, then the lines that end in data. The rest is kept. */
+static void put_plain(struct output *output, FILE *out, int rank, int fd, const char *data,
+                      size_t len)
+{
+    struct partial *partial = find_partial(output, rank, fd);
+    size_t lines = end_of_lines(data, len), kept = partial != NULL && lines == 0 ? partial->len : 0;
+
+    if (kept + len - lines > LINE_MAX_BYTES)
+        lines = len;
+    if (lines > 0 && partial != NULL)
+        put_rest(output, out, rank, fd);
+    fwrite(data, 1, lines, out);
+    if (lines < len && !keep_partial(output, rank, fd, data + lines, len - lines))
+        fwrite(data + lines, 1, len - lines, out);
+}
+
 bool output_write(struct output *output, int rank, int fd, const char *data, size_t len,
                   void (*written)(size_t, void *), void *arg)
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *out = output->label ? open_memstream(&text, &size) : NULL;
+    FILE *out = open_memstream(&text, &size);
 
     if (out == NULL) {
         queue(output, fd, data, len, len, written, arg);
         return output->queued <= HIGH_MARK;
     }
-    put_lines(output, out, rank, fd, data, len);
+    if (output->label)
+        put_lines(output, out, rank, fd, data, len);
+    else
+        put_plain(output, out, rank, fd, data, len);
     fclose(out);
     if (size > 0 || written != NULL)
         queue(output, fd, text, size, len, written, arg);
@@ -308,7 +369,10 @@ void output_end_rank(struct output *output, int rank)
 
         if (find_partial(output, rank, fd) == NULL || (out = open_memstream(&text, &size)) == NULL)
             continue;
-        put_line(output, out, rank, fd, "", 0);
+        if (output->label)
+            put_line(output, out, rank, fd, "", 0);
+        else
+            put_rest(output, out, rank, fd);
         fclose(out);
         queue(output, fd, text, size, 0, NULL, NULL);
         free(text);

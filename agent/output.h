@@ -11,12 +11,14 @@
 
 struct output;
 
-/* Write to descriptors 1 and 2. With label each line begins with "RANK: ". drained(arg) is called
- * when the queue falls below the low mark after it was above the high mark. */
+/* Write to descriptors 1 and 2, whole lines of a rank at a time. What others write to the same pipe
+ * never tears a line of at most PIPE_BUF bytes; other ranks of this output never tear a line of at
+ * most 64 KiB. With label each line begins with "RANK: ". drained(arg) is called when the queue
+ * falls below the low mark after it was above the high mark. */
 struct output *output_create(uv_loop_t *loop, bool label, void (*drained)(void *arg), void *arg);
 
-/* Queue output of a rank for fd 1 or 2. With label: whole lines, each prefixed "RANK: ". Without:
- * bytes as they come.
+/* Queue output of a rank for fd 1 or 2. The beginning of a line waits for its end, or for
+ * output_end_rank(). A line ends with \n; without label, \r ends one as well.
  *
  * Returns false when the queue is above its high mark (1 MiB): stop producing until drained (below
  * 256 KiB). written(bytes, arg), which may be NULL, follows when these bytes are written, or kept
@@ -28,7 +30,7 @@ bool output_write(struct output *output, int rank, int fd, const char *data, siz
 /* Descriptors 1 and 2 are now descriptors of a regular file. */
 void output_redirect(struct output *output);
 
-/* Flush partial lines of a rank (labels). */
+/* Write the lines that a rank has begun and not ended. */
 void output_end_rank(struct output *output, int rank);
 
 /* Write the queue, for at most timeout_ms (a file system that hangs may take longer), then free.

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 /* Does the port accept connections? True also if that is not known (NULL, an unknown host). Takes
- * at most 1.5 s, and the time of the resolver. srun then complains of "Zero Bytes". */
+ * at most 1.5 s, and the time of the resolver. srun does not notice. */
 bool srun_port_answers(const char *host, const char *port);
 
 #endif

@@ -15,6 +15,8 @@
 #define WATCH_MAX       3600
 #define TIMEOUT_DEFAULT 60
 #define TIMEOUT_MAX     3600
+#define DAYS_DEFAULT    30
+#define DAYS_MAX        3650
 #define JOB_ID_MAX      0x03ffffff /* Slurm's MAX_JOB_ID: beyond are federation bits */
 
 enum {
@@ -29,7 +31,9 @@ enum {
     OPTION_NODES,
     OPTION_PARTITION,
     OPTION_TIMEOUT,
-    OPTION_PIECES
+    OPTION_PIECES,
+    OPTION_DRY_RUN,
+    OPTION_OLDER_THAN
 };
 
 #define JSON                                                                                       \
@@ -58,6 +62,12 @@ static const struct option history_options[] = {
     HELP,
     END};
 
+static const struct option clean_options[] = {
+    {"dry-run", no_argument, NULL, OPTION_DRY_RUN},
+    {"older-than", required_argument, NULL, OPTION_OLDER_THAN},
+    JSON,
+    HELP,
+    END};
 static const struct option topology_options[] = {HELP, END};
 static const struct option collect_options[] = {
     {"output", required_argument, NULL, OPTION_FILE},
@@ -82,6 +92,7 @@ static const struct syntax {
     {"show", "one argument: JOB", 1, show_options},
     {"resize", "two arguments: JOB and N, +K or -K", 2, resize_options},
     {"history", "one argument: JOB", 1, history_options},
+    {"clean", "no arguments besides options", 0, clean_options},
     {"topology", "an action first: collect, show, check or describe", -1, topology_options},
 };
 
@@ -139,6 +150,14 @@ static int parse_timeout(const char *text, int *seconds, struct error *err)
     return 0;
 }
 
+static int parse_days(const char *text, int *days, struct error *err)
+{
+    if (number_parse(text, strlen(text), 1, DAYS_MAX, days) < 0)
+        return error_set(err, "--older-than=%s is not allowed; give days from 1 to %d",
+                         error_value(text).text, DAYS_MAX);
+    return 0;
+}
+
 static int take_option(struct arguments *arguments, int option, const char *value,
                        struct error *err)
 {
@@ -174,6 +193,11 @@ static int take_option(struct arguments *arguments, int option, const char *valu
         return 0;
     case OPTION_TIMEOUT:
         return parse_timeout(value, &arguments->timeout, err);
+    case OPTION_DRY_RUN:
+        arguments->dry_run = true;
+        return 0;
+    case OPTION_OLDER_THAN:
+        return parse_days(value, &arguments->days, err);
     case OPTION_PIECES:
         arguments->pieces = true;
         return 0;
@@ -264,13 +288,14 @@ static const struct syntax *find_action(const char *word, struct arguments *argu
 int arguments_parse(int argc, char **argv, struct arguments *arguments, struct error *err)
 {
     const struct syntax *syntax = NULL;
-    *arguments = (struct arguments){.timeout = TIMEOUT_DEFAULT};
+    *arguments = (struct arguments){.timeout = TIMEOUT_DEFAULT, .days = DAYS_DEFAULT};
     for (size_t i = 0; i < sizeof(syntaxes) / sizeof(*syntaxes); i++)
         if (strcmp(argv[0], syntaxes[i].name) == 0)
             syntax = &syntaxes[i];
     if (syntax == NULL)
         return error_set(err,
-                         "unknown command '%s'; commands: list, show, resize, history, topology",
+                         "unknown command '%s'; commands: list, show, resize, history, clean, "
+                         "topology",
                          error_value(argv[0]).text);
     if (syntax->operand_count < 0 && argc > 1 && argv[1][0] != '-') {
         syntax = find_action(argv[1], arguments, err);

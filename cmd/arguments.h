@@ -18,6 +18,8 @@ struct arguments {
     double watch;                /* show: seconds between two looks, 0: once */
     const char *user;            /* history: the job's owner, NULL: ask Slurm, else oneself */
     const char *state_dir;       /* history: read this directory */
+    bool dry_run;                /* clean: remove nothing */
+    int days;                    /* clean: of rest */
     uint32_t job_id;             /* 0: the subcommand takes none */
     bool relative;               /* resize: nodes is a difference */
     int nodes;                   /* resize */
@@ -31,7 +33,8 @@ struct arguments {
 };
 
 /* Parse the arguments of a subcommand. argv[0] is its name ("list", "show", "resize", "history",
- * "topology"), and argv ends with NULL. The order of argv changes, the strings stay where they are.
+ * "clean", "topology"), and argv ends with NULL. The order of argv changes, the strings stay where
+ * they are.
  * -1 with a message that says what would be right. */
 int arguments_parse(int argc, char **argv, struct arguments *arguments, struct error *err);
 

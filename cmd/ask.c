@@ -144,7 +144,8 @@ static void on_closed(struct link *link, const char *why, void *arg)
 
 static int start_link(struct ask *ask, struct error *err)
 {
-    static const struct link_handlers handlers = {on_open, on_message, on_closed};
+    static const struct link_handlers handlers = {
+        .open = on_open, .message = on_message, .closed = on_closed};
     uint64_t now = uv_now(ask->loop);
     struct link_client_options options = {
         .role = LINK_ROLE_CONTROL,

@@ -217,7 +217,7 @@ const struct command list_command = {
             "their own: column PENDING counts those that are pending.\n"
             "\n"
             "      --all        list the jobs of all users; for jobs of other users, only what\n"
-            "                   Slurm knows is shown, unless you are root\n"
+            "                   Slurm knows is shown, unless you are root or SlurmUser\n"
             "      --json       print JSON\n"
             "  -h, --help       print this text\n",
     .run = run,

@@ -39,6 +39,7 @@ bin_PROGRAMS += cmd/selastic
 cmd_selastic_SOURCES = \
     cmd/ask.c \
     cmd/ask.h \
+    cmd/clean.c \
     cmd/command.h \
     cmd/deadline.c \
     cmd/deadline.h \

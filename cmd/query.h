@@ -24,7 +24,8 @@ struct site {
 struct site *site_create(struct error *err);
 void site_destroy(struct site *site);
 
-/* May this process ask the leader of a job of uid? The job's user, root and SlurmUser may. */
+/* May this process ask the leader of a job of uid? The job's user, root and SlurmUser may, and, one
+ * job at a time, Slurm's operators (query_leader). */
 bool site_may_ask(const struct site *site, uid_t uid);
 
 enum query_result {

@@ -346,6 +346,45 @@ char *render_list(json_object *list, const struct render_options *options)
     return text_need(text);
 }
 
+/* "512 B", "1.5 GB" */
+static void bytes_cell(struct table *table, double bytes)
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+    char text[32];
+    size_t unit = 0;
+    for (; bytes >= 1000 && unit + 1 < sizeof(units) / sizeof(*units); unit++)
+        bytes /= 1000;
+    snprintf(text, sizeof(text), unit > 0 && bytes < 10 ? "%.1f %s" : "%.0f %s", bytes,
+             units[unit]);
+    table_cell(table, text);
+}
+
+char *render_clean(json_object *list, const struct render_options *options)
+{
+    static const struct table_column columns[] = {
+        {"JOBID", TABLE_RIGHT}, {"CHANGED", TABLE_LEFT},   {"SIZE", TABLE_RIGHT},
+        {"ACTION", TABLE_LEFT}, {"DIRECTORY", TABLE_LEFT}, {"WHY", TABLE_LEFT},
+    };
+    json_object *directories = field_array(list, "directories");
+    char *text = NULL;
+    size_t size = 0;
+    struct table *table = table_create(columns, sizeof(columns) / sizeof(*columns));
+    for (size_t i = 0; i < field_count(list, "directories"); i++) {
+        json_object *directory = json_object_array_get_idx(directories, i);
+        number_cell(table, directory, "job");
+        duration_cell(table, (double)options->now - field_double(directory, "changed"));
+        bytes_cell(table, (double)field_int(directory, "bytes", 0));
+        text_cell(table, directory, "action");
+        text_cell(table, directory, "directory");
+        text_cell(table, directory, "why");
+    }
+    FILE *out = text_need(open_memstream(&text, &size));
+    table_print(table, out, options->width);
+    table_destroy(table);
+    fclose(out);
+    return text_need(text);
+}
+
 /* Seconds from the start of a generation to its end, or to now; NAN when they are not known. */
 static double lasted(json_object *generation, const struct render_options *options)
 {

@@ -20,6 +20,9 @@ char *render_state(json_object *state, const struct render_options *options);
 /* `selastic list`: of {"jobs": [...]} (jobs.h). New string. */
 char *render_list(json_object *list, const struct render_options *options);
 
+/* What `selastic clean` has done with each directory. */
+char *render_clean(json_object *list, const struct render_options *options);
+
 /* `selastic history`: of shape_history. New string. */
 char *render_history(json_object *history, const struct render_options *options);
 

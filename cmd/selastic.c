@@ -9,8 +9,9 @@
 #include "cmd/command.h"
 #include "common/log.h"
 
-static const struct command *const commands[] = {&list_command, &show_command, &resize_command,
-                                                 &history_command, &topology_command};
+static const struct command *const commands[] = {&list_command,   &show_command,
+                                                 &resize_command, &history_command,
+                                                 &clean_command,  &topology_command};
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
 static void print_usage(FILE *out)
@@ -41,7 +42,8 @@ static enum exit_status wrong_usage(const struct error *err)
 static enum exit_status unknown_command(const char *name)
 {
     struct error err;
-    error_set(&err, "unknown command '%s'; commands: list, show, resize, history, topology, help",
+    error_set(&err,
+              "unknown command '%s'; commands: list, show, resize, history, clean, topology, help",
               error_value(name).text);
     return wrong_usage(&err);
 }

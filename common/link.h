@@ -30,6 +30,9 @@ struct link_handlers {
     /* The connection has ended. why is text for the log, never NULL: the text given to link_close,
      * or the peer's address and what the peer did. */
     void (*closed)(struct link *link, const char *why, void *arg);
+    /* Of a server: this user was refused as control, being neither the own user nor root nor
+     * SlurmUser. link_server_admit() lets it in the next time. May be NULL. */
+    void (*stranger)(uid_t uid, void *arg);
 };
 
 #define LINK_ROLE_AGENT   "agent"
@@ -56,6 +59,8 @@ struct link_server *link_server_create(uv_loop_t *loop, const struct link_server
                                        const struct link_handlers *handlers, void *arg,
                                        struct error *err);
 int link_server_port(const struct link_server *server);
+/* Accept this user for control as well, for so many milliseconds. Of many, the latest few. */
+void link_server_admit(struct link_server *server, uid_t uid, uint64_t ms);
 /* This successor leads from now on: all roles are let in. The new handlers are called, also for the
  * links that exist already. */
 void link_server_lead(struct link_server *server, const struct link_handlers *handlers, void *arg);

@@ -34,6 +34,17 @@ enum link_state {
     LINK_CLOSED,  /* handles are being closed */
 };
 
+#define ADMITTED_MAX 8
+
+/* Users that may control beside the own user, root and SlurmUser. */
+struct admitted {
+    struct {
+        uid_t uid;
+        uint64_t until; /* ms of the loop's clock; 0: nobody */
+    } list[ADMITTED_MAX];
+    int next;
+};
+
 /* A job for a worker thread. The thread touches only the job: the link may be gone when the job is
  * done. */
 struct auth_job {
@@ -45,6 +56,8 @@ struct auth_job {
     void (*done)(struct link *link, struct auth_job *job);
     char *munge_socket;
     uid_t own_uid, slurm_user, leader_uid;
+    struct admitted admitted; /* as it was when the job began */
+    bool stranger;            /* refused, since it is none of the users that may control */
     struct credential mine;   /* what this side proves */
     struct credential theirs; /* what the peer has to prove */
     uid_t peer_uid;
@@ -132,8 +145,9 @@ struct link_server {
     struct link_list open;
     struct link_list turns; /* links whose job waits for a thread */
     int jobs;               /* with a thread */
-    uint64_t logged;        /* when a failure was last logged, ms */
-    int unlogged;           /* failures since */
+    struct admitted admitted;
+    uint64_t logged; /* when a failure was last logged, ms */
+    int unlogged;    /* failures since */
     char buffer[LINK_READ_BYTES];
 };
 

@@ -37,6 +37,16 @@
 
 /* ---- proof and accept, in a worker thread ---------------------------------------------------- */
 
+static bool may_control(const struct auth_job *job)
+{
+    if (job->peer_uid == 0 || job->peer_uid == job->slurm_user)
+        return true;
+    for (int i = 0; i < ADMITTED_MAX; i++)
+        if (job->admitted.list[i].until != 0 && job->admitted.list[i].uid == job->peer_uid)
+            return true;
+    return false;
+}
+
 static void judge(struct auth_job *job)
 {
     struct error *err = &job->err;
@@ -45,8 +55,8 @@ static void judge(struct auth_job *job)
     job->failed = true;
     if (credential_check(job->munge_socket, job->received, &job->theirs, &job->peer_uid, err) != 0)
         return;
-    if (job->peer_uid != job->own_uid &&
-        !(control && (job->peer_uid == 0 || job->peer_uid == job->slurm_user))) {
+    if (job->peer_uid != job->own_uid && !(control && may_control(job))) {
+        job->stranger = control;
         error_set(err, "uid %u may not take part as %s in a job of uid %u", job->peer_uid,
                   job->theirs.role, job->own_uid);
         return;
@@ -78,7 +88,11 @@ static void refuse(struct link *link, const char *why)
 
 static void judged(struct link *link, struct auth_job *job)
 {
+    struct link_server *server = link->server;
+
     if (job->failed) {
+        if (job->stranger && server->handlers.stranger != NULL)
+            server->handlers.stranger(job->peer_uid, server->arg);
         link_server_note(link, job->err.text);
         refuse(link, job->err.text);
         return;
@@ -172,6 +186,26 @@ static void received_hello(struct link *link, json_object *msg)
     }
 }
 
+/* Those whose time is not over. */
+static struct admitted admitted_now(const struct link_server *server)
+{
+    struct admitted admitted = server->admitted;
+
+    for (int i = 0; i < ADMITTED_MAX; i++)
+        if (admitted.list[i].until <= uv_now(server->loop))
+            admitted.list[i].until = 0;
+    return admitted;
+}
+
+void link_server_admit(struct link_server *server, uid_t uid, uint64_t ms)
+{
+    struct admitted *admitted = &server->admitted;
+
+    admitted->list[admitted->next].uid = uid;
+    admitted->list[admitted->next].until = uv_now(server->loop) + ms;
+    admitted->next = (admitted->next + 1) % ADMITTED_MAX;
+}
+
 static void received_proof(struct link *link, json_object *msg)
 {
     struct link_server *server = link->server;
@@ -190,6 +224,7 @@ static void received_proof(struct link *link, json_object *msg)
     job->server = server;
     job->own_uid = geteuid();
     job->slurm_user = server->options.slurm_user;
+    job->admitted = admitted_now(server);
     snprintf(job->theirs.role, sizeof(job->theirs.role), "%s", link->role);
     memcpy(job->theirs.nonce, link->nonce, sizeof(link->nonce));
     snprintf(job->mine.role, sizeof(job->mine.role), "leader");

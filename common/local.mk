@@ -29,6 +29,7 @@ common_libelasticcommon_la_SOURCES = \
     common/slurm_queue.c \
     common/slurm_queue.h \
     common/slurm_site.c \
+    common/slurm_users.c \
     common/tcp_sockets.c \
     common/tcp_sockets.h
 common_libelasticcommon_la_CPPFLAGS = \

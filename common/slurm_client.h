@@ -144,6 +144,11 @@ void slurm_switch_free_list(struct slurm_switch *list, int count);
 /* uid of SlurmUser and the cluster's name (new string). */
 int slurm_client_site(uid_t *slurm_user, char **cluster, struct error *err);
 
+/* Is the user an operator or an administrator of the accounting database (AdminLevel)? slurmctld
+ * answers by itself. Where PrivateData has "users" it tells nobody of others: then, and without
+ * accounting, nobody is an operator. */
+int slurm_client_is_operator(uid_t uid, bool *is_operator, struct error *err);
+
 /* For each of the nodes (NULL-terminated): is Slurm taking it out of service, as drained, down or
  * failing? unwell has one element for each node. A node that Slurm does not know counts as well.
  * -1: nothing is known, err says why. */

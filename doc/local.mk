@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # doc/: user/ for people who train, admin/ for sites, internals/ for who changes the code, man/, and
-# run/: the run that is drawn in README.md.
+# run/: the run that is drawn in README.md. All of it is installed below $(docdir), in the same
+# folders, so that links lead somewhere.
 
 include doc/man/local.mk
 
-EXTRA_DIST += \
+nobase_dist_doc_DATA += \
     CONTRIBUTING.md \
     README.md \
     doc/admin/configure.md \

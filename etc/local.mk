@@ -33,10 +33,13 @@ $(GENERATED_EXAMPLES): %: $(srcdir)/%.in Makefile
 install-data-hook:
 	cd "$(DESTDIR)$(man8dir)" && $(edit_paths) spank_elastic.8 >.spank_elastic.8 && \
 	    chmod 644 .spank_elastic.8 && mv -f .spank_elastic.8 spank_elastic.8
+	cd "$(DESTDIR)$(docdir)" && sed -i 's|(\(\.\./\.\./\)etc/elastic.conf)|(\1examples/elastic.conf)|' \
+	    doc/admin/*.md
 
 # Directories of our own, once they are empty. The others are the system's.
 uninstall-hook:
 	for dir in "$(DESTDIR)$(prologdir)" "$(DESTDIR)$(epilogdir)" "$(DESTDIR)$(pkglibexecdir)" \
-	    "$(DESTDIR)$(docdir)" "$(DESTDIR)$(pkgdatadir)"; do \
+	    "$(DESTDIR)$(docdir)" "$(DESTDIR)$(pkgdatadir)" "$(DESTDIR)$(slurmplugindir)" \
+	    "$(DESTDIR)$(completiondir)" "$(DESTDIR)$(datadir)/bash-completion"; do \
 	    test ! -d "$$dir" || find "$$dir" -depth -type d -empty -delete; \
 	done

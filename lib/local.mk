@@ -35,6 +35,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/hang.h \
     lib/job_record.c \
     lib/job_record.h \
+    lib/leftover.c \
+    lib/leftover.h \
     lib/json_get.c \
     lib/json_get.h \
     lib/json_text.c \
@@ -88,6 +90,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/spending.h \
     lib/store.c \
     lib/store.h \
+    lib/strangers.c \
+    lib/strangers.h \
     lib/succession.c \
     lib/succession.h \
     lib/switch_tree.c \

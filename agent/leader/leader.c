@@ -12,6 +12,7 @@
 #include "agent/leader/lease.h"
 #include "agent/leader/members.h"
 #include "agent/leader/messages.h"
+#include "agent/leader/operators.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/pmix_publish.h"
 #include "agent/leader/pmix_relay.h"
@@ -59,6 +60,7 @@ static void on_poll(uv_timer_t *timer)
 
 static void destroy_parts(struct leader *leader)
 {
+    operators_destroy(leader->operators);
     end_destroy(leader->end);
     members_destroy(leader->members);
     srun_destroy(leader->srun);
@@ -141,7 +143,8 @@ static int create_parts(struct leader *leader, struct error *err)
         (leader->requeue = requeue_create()) == NULL ||
         (leader->srun_lost = srun_lost_create()) == NULL ||
         (leader->srun = srun_create(options)) == NULL ||
-        (leader->members = members_create()) == NULL || (leader->end = end_create()) == NULL)
+        (leader->members = members_create()) == NULL || (leader->end = end_create()) == NULL ||
+        (leader->operators = operators_create()) == NULL)
         return error_set(err, "out of memory");
     return create_change(leader, err);
 }

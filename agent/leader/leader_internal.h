@@ -58,6 +58,7 @@ struct leader {
     struct srun *srun;
     struct members *members;
     struct end *end;
+    struct operators *operators;
 
     /* The change of worlds. */
     struct change_options change_options;

@@ -13,6 +13,7 @@
 #include "agent/leader/lease.h"
 #include "agent/leader/members.h"
 #include "agent/leader/messages.h"
+#include "agent/leader/operators.h"
 #include "agent/leader/pmix_relay.h"
 #include "agent/leader/pmix_world.h"
 #include "agent/leader/roster.h"
@@ -145,8 +146,13 @@ static void on_link_closed(struct link *link, const char *why, void *arg)
         members_link_closed(owner->leader, owner->member, why);
 }
 
+static void on_stranger(uid_t uid, void *arg)
+{
+    operators_stranger(((const struct link_owner *)arg)->leader, uid);
+}
+
 const struct link_handlers messages_handlers = {
-    .open = on_open, .message = on_message, .closed = on_link_closed};
+    .open = on_open, .message = on_message, .closed = on_link_closed, .stranger = on_stranger};
 
 void leader_adopt(struct leader *leader, struct link *link, json_object *said)
 {

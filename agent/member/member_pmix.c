@@ -60,7 +60,7 @@ static void on_abort(int attempt, int rank, int status, const char *message, voi
     log_info("rank %d: PMIx_Abort with status %d%s%s", rank, status, message[0] != '\0' ? ": " : "",
              message);
     if (m->group != NULL && m->group->started == attempt)
-        workers_abort(m->group->workers, rank);
+        workers_abort(m->group->workers, rank, status);
 }
 
 static void on_joined(int attempt, int rank, void *arg)

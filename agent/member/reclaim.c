@@ -72,15 +72,22 @@ static void on_program_exit(uv_process_t *process, int64_t status, int term_sign
     uv_close((uv_handle_t *)process, on_program_closed);
 }
 
+/* With what it has started: it leads a session of its own. */
+static void kill_program(const struct reclaim *r)
+{
+    kill(-uv_process_get_pid(&r->program), SIGKILL);
+}
+
 static void run_program(struct reclaim *r)
 {
     char *args[] = {r->conf->reclaim_program, NULL};
-    uv_process_options_t options = {.file = args[0], .args = args, .exit_cb = on_program_exit};
+    uv_process_options_t options = {
+        .file = args[0], .args = args, .exit_cb = on_program_exit, .flags = UV_PROCESS_DETACHED};
     int rc;
 
     if (r->running) {
-        if (++r->turns >= PROGRAM_TURNS)
-            uv_process_kill(&r->program, SIGKILL);
+        if (++r->turns >= PROGRAM_TURNS && uv_is_active((uv_handle_t *)&r->program))
+            kill_program(r);
         return;
     }
     r->running = true;
@@ -202,7 +209,7 @@ static void on_timer_closed(uv_handle_t *handle)
 void reclaim_destroy(struct reclaim *r, void (*closed)(void *arg))
 {
     r->closed = closed;
-    if (r->running)
-        uv_process_kill(&r->program, SIGKILL);
+    if (r->running && uv_is_active((uv_handle_t *)&r->program))
+        kill_program(r);
     uv_close((uv_handle_t *)&r->timer, on_timer_closed);
 }

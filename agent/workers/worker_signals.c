@@ -135,12 +135,14 @@ static void on_abort_over(uv_timer_t *timer)
         uv_process_kill(&w->process, EXEC_WORKER_KILL);
 }
 
-void workers_abort(struct workers *set, int rank)
+void workers_abort(struct workers *set, int rank, int status)
 {
     struct worker *w = worker_of(set, rank);
 
-    if (w != NULL && !w->ended && w->spawn_error == 0)
-        uv_timer_start(&w->linger, on_abort_over, ABORT_MS, 0);
+    if (w == NULL || w->ended || w->spawn_error != 0)
+        return;
+    w->abort_code = status & 0xff;
+    uv_timer_start(&w->linger, on_abort_over, ABORT_MS, 0);
 }
 
 /* The command of a shim: its first child, which leads a session of its own. Other children of a

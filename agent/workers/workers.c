@@ -273,6 +273,10 @@ static void report(struct worker *w)
     end.told = (w->stop_signal != 0 &&
                 !(w->code == 0 && w->signal == 0 && event_read(w->event).finished)) ||
                (!set->torn && event_read(w->event).told);
+    if (w->abort_code != 0 && w->signal == SIGKILL && !end.told) {
+        end.code = w->abort_code;
+        end.signal = 0;
+    }
     end.early = end.code == 0 && end.signal == 0 && !end.told && worker_is_early(w);
     end.local_rank = w->local_rank;
     if (w->failure.stage != 0 || w->spawn_error != 0)

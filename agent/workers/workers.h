@@ -171,9 +171,9 @@ void workers_pass_signal(struct workers *workers, int signal);
 void workers_end_stopped(struct workers *workers, double seconds);
 void workers_forgive_stopped(struct workers *workers);
 
-/* That worker has given up, and may not end by itself: kill it after a second, as if another
- * process had killed it. */
-void workers_abort(struct workers *workers, int rank);
+/* That worker has given up with this status, and may not end by itself: kill it after a second. It
+ * then counts as ended with the low byte of the status, as by exit(); with 0, as killed. */
+void workers_abort(struct workers *workers, int rank, int status);
 
 uint64_t workers_step(const struct workers *workers);
 /* The last progress report of the first worker that has made one. False: none has. */

@@ -48,6 +48,7 @@ struct worker {
     bool ended;        /* the shim is reaped */
     bool reported;
     int code, signal;
+    int abort_code; /* it has given up with this status; 0: it has not */
     /* When the worker was first seen to be stopped (SIGSTOP), on the loop's clock; 0: it runs. */
     uint64_t stopped_at;
     char *killed;     /* why we have killed it, which counts as its failure; NULL: we have not */

@@ -172,6 +172,11 @@ static void compare_partition(const part_record_t *part, int *most, const char *
     *name = part->name;
 }
 
+bool base_job_partition_exists(const char *name)
+{
+    return find_part_record((char *)name) != NULL;
+}
+
 int base_job_partition_nodes(const char *partitions, const char **name)
 {
     int most = ADMISSION_UNSET;

@@ -27,6 +27,9 @@ void base_job_read(struct job_record *record, time_t now, struct admission_job *
 void base_job_siblings(const struct admission_job *base, struct admitted *admitted, int64_t now,
                        struct admission_siblings *siblings);
 
+/* Is there a partition of that name? */
+bool base_job_partition_exists(const char *name);
+
 /* The most nodes that any of these partitions (comma list; NULL: the default one) has for one job,
  * and the name of that partition. ADMISSION_UNSET if it is not known. */
 int base_job_partition_nodes(const char *partitions, const char **name);

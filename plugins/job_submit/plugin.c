@@ -288,6 +288,23 @@ static bool merges(const job_desc_msg_t *desc)
     return job.known && job.role != ADMISSION_RIGID;
 }
 
+/* Partitions are known from the first request on; the log has each mistake once for each
+ * configuration. */
+static void look_at_pools(const struct conf *conf)
+{
+    static time_t seen;
+
+    if (seen == base_job_configured())
+        return;
+    seen = base_job_configured();
+    for (int i = 0; i < conf->pool_count; i++)
+        if (!base_job_partition_exists(conf->pools[i].partition))
+            error(
+                "job_submit/elastic: elastic.conf: pool %s: there is no partition '%s', so no job "
+                "can grow in this pool",
+                conf->pools[i].name, error_value(conf->pools[i].partition).text);
+}
+
 static int decide(job_desc_msg_t *desc, enum admission_role role, char **err_msg)
 {
     struct admission_changes changes;
@@ -297,6 +314,7 @@ static int decide(job_desc_msg_t *desc, enum admission_role role, char **err_msg
 
     if (!(conf = site_conf(base_job_configured(), time(NULL), &err)))
         return refuse(desc, SLURM_ERROR, &err, err_msg);
+    look_at_pools(conf);
     rc = role == ADMISSION_BASE ? decide_base(conf, desc, &changes, &err)
                                 : decide_extension(conf, desc, &changes, &err);
     if (rc < 0)

@@ -58,6 +58,7 @@ int select_p_node_init(void)
 {
     int rc = stock.node_init();
 
+    info(NAME ": places elastic jobs, and chooses which of them leave for others");
     cluster_read();
     return rc;
 }

@@ -87,6 +87,7 @@ AccountingStoragePass=$MUNGE_SOCKET
 AccountingStorageHost=127.0.0.1
 AccountingStoragePort=$(database_port)
 AccountingStorageEnforce=associations,limits,qos
+AccountingStoreFlags=job_comment
 CONF
     if ((opt_gpus)); then
         printf 'AccountingStorageTRES=gres/gpu\n'

@@ -79,6 +79,13 @@ int link_server_port(const struct link_server *server)
     return 23000;
 }
 
+void link_server_admit(struct link_server *server, uid_t uid, uint64_t ms)
+{
+    (void)server;
+    (void)uid;
+    (void)ms;
+}
+
 void link_server_lead(struct link_server *server, const struct link_handlers *handlers, void *arg)
 {
     (void)server;
@@ -227,6 +234,13 @@ int slurm_client_set_time_min(uint32_t job_id, uint32_t minutes, struct error *e
     (void)job_id;
     (void)minutes;
     (void)err;
+    return 0;
+}
+
+int slurm_client_is_operator(uid_t uid, bool *is_operator, struct error *err)
+{
+    (void)err;
+    *is_operator = uid % 2 != 0;
     return 0;
 }
 

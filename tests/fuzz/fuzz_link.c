@@ -151,7 +151,8 @@ static void on_closed(struct link *link, const char *why, void *arg)
     scene->link = NULL;
 }
 
-static const struct link_handlers all_handlers = {on_open, on_message, on_closed};
+static const struct link_handlers all_handlers = {
+    .open = on_open, .message = on_message, .closed = on_closed};
 
 static void start_server(int fd)
 {

@@ -77,9 +77,15 @@ slurm_source() {
     make -C "$top_builddir" DESTDIR="$PWD/root" install >install.log 2>&1
     own=$(sed -n 's/^hook=\(.*\)\/epilog.d.*/\1/p' "$(find root -path '*/examples/50-elastic')")
     [ -x "root$own/epilog.d/50-elastic" ]
+    [ -e "$(find root -path '*/share/*/admin/install.md')" ]
+    # What is for users and admins leads somewhere; the rest speaks of the source.
+    run -0 find root \( -path '*/doc/user/*.md' -o -path '*/doc/admin/*.md' \) -exec python3 "$top_srcdir/tests/meta/prose.py" links {} +
+    [ -z "$output" ]
     grep -q "$own/extension.sh" "$(find root -name spank_elastic.8)"
     run ! grep -rlE '@[a-zA-Z_]+@' root --include=50-elastic --include='*.conf' --include='*.8' --include=site-check
     make -C "$top_builddir" DESTDIR="$PWD/root" uninstall >uninstall.log 2>&1
     [ -z "$(find "root$own" "root${own%/libexec/*}/share/doc/slurm-elastic" 2>/dev/null)" ]
     [ -z "$(find root ! -type d)" ]
+    # What the system does not have by itself.
+    [ -z "$(find root -name slurm -o -name '*bash-completion*' -o -name 'slurm-elastic*')" ]
 }

@@ -424,6 +424,13 @@ int link_server_port(const struct link_server *server)
     return server->port;
 }
 
+void link_server_admit(struct link_server *server, uid_t uid, uint64_t ms)
+{
+    (void)server;
+    (void)uid;
+    (void)ms;
+}
+
 void link_server_lead(struct link_server *server, const struct link_handlers *handlers, void *arg)
 {
     server->successor = false;

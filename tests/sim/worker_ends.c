@@ -196,8 +196,9 @@ void workers_pass_signal(struct workers *set, int number)
     (void)number;
 }
 
-void workers_abort(struct workers *set, int rank)
+void workers_abort(struct workers *set, int rank, int status)
 {
+    (void)status;
     workers_signal(set, rank, SIGKILL, true);
 }
 

@@ -59,6 +59,45 @@ SH
     [[ -z $(extensions_of "$job") ]]
 }
 
+# An environment named train, and a conda that activates it as the real one does: by functions of the shell.
+fake_conda() {
+    mkdir -p "$WORK/envs/train/bin"
+    cat >"$WORK/conda" <<SH
+#!/bin/bash
+[[ \$* != 'shell.bash hook' ]] || cat <<'HOOK'
+conda() {
+    export CONDA_DEFAULT_ENV=\$2 CONDA_PREFIX="$WORK/envs/\$2" CONDA_SHLVL=1
+    export PATH="\$CONDA_PREFIX/bin:\$PATH"
+}
+HOOK
+SH
+    printf '#!/bin/sh\nexec /usr/bin/python3 "$@"\n' >"$WORK/envs/train/bin/python"
+    chmod 755 "$WORK/conda" "$WORK/envs/train/bin/python"
+    cat >"$WORK/where.py" <<'PY'
+import os, shutil, time
+import slurm_elastic
+slurm_elastic.init()
+print(os.environ["RANK"], os.environ["WORLD_SIZE"], os.environ["CONDA_DEFAULT_ENV"], shutil.which("python"), flush=True)
+while not slurm_elastic.elastic_event_detected():
+    time.sleep(0.1)
+PY
+}
+
+@test "what conda activates before srun holds for workers on nodes that join" {
+    fake_conda
+    job=$(submit --elastic=1:2 --elastic-grow-delay=0 -t 5 --exclusive --chdir="$WORK" <<SH
+#!/bin/bash
+eval "\$(./conda shell.bash hook)"
+conda activate train
+export PYTHONPATH="$prefix/share/slurm-elastic/python"
+srun elasticrun python where.py
+SH
+    )
+    wait_for 40 size_is "$job" 2
+    wait_for 20 says "^1 2 train $WORK/envs/train/bin/python\$"
+    as_user scancel "$job"
+}
+
 @test "srun --export=NONE is told how elasticrun is found" {
     run as_user srun -N1 -t 1 --export=NONE elasticrun true
     echo "$output"

@@ -50,7 +50,8 @@ static uint32_t number_from_environment(const char *name)
 
 int main(int argc, char **argv)
 {
-    static const struct link_handlers handlers = {on_open, on_message, on_closed};
+    static const struct link_handlers handlers = {
+        .open = on_open, .message = on_message, .closed = on_closed};
     struct leader leader = {.mode = argc > 2 ? argv[2] : ""};
     struct error err = {"usage: fake_leader ANSWERS.json [silent|break]"};
     struct conf *conf = conf_file_load(NULL, &err);

@@ -12,6 +12,7 @@ GRACE=300
 setup_file() {
     testbed_up --nodes 4 --grace "$GRACE" --dbd
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
+    on_testbed sacctmgr -i --quiet add user games Account=testbed AdminLevel=Operator
 }
 
 teardown_file() { testbed_down; }
@@ -35,11 +36,33 @@ teardown() { cancel_all; }
     wait_for 60 size_is "$job" 4
     goes_on "$job"
     [[ $(history_json "$job" | json_value '[g["reason"] for g in s["generations"] if g["kind"] == "shrink"]') == *preempted* ]]
+    an_operator_may_look "$job"
     as_user scancel "$job"
     wait_for 30 nothing_is_left_of "$job"
     steps_were_made_once "$job"
     # One left in order, and Slurm's records are one job after another as for any others.
     wait_for 60 accounted
+    adds_up "$job"
+}
+
+# As scontrol: an operator of the accounting database may, another user may not.
+an_operator_may_look() {
+    as_other games selastic show "$1" | grep -q "^Job $1.0 .* of $TB_USER: running, 4 nodes"
+    run as_other games selastic resize "$1" 9
+    [[ $output == *'9 nodes: allowed are 2:4'* ]]
+    run as_other nobody selastic show "$1"
+    ((status == 1)) && [[ $output == *"not permitted: job $1 belongs to $TB_USER" ]]
+}
+
+as_other() { on_testbed setpriv --reuid="$1" --regid=nogroup --clear-groups -- "${@:2}"; }
+
+# The command that the document has, with the number of this job.
+adds_up() {
+    local command sum
+    command=$(sed -n '/^sacct -DXnP/,/END/p' "$TREE/doc/user/watching.md" | sed "s/job=12/job=$1/")
+    sum=$(as_user bash -c "$command")
+    echo "$sum"
+    [[ $sum =~ ^([0-9]+)\ jobs,\ ([0-9.]+)\ CPU\ hours$ ]] && ((BASH_REMATCH[1] >= 3)) && [[ ${BASH_REMATCH[2]} != 0.00 ]]
 }
 
 accounted() {

@@ -71,9 +71,56 @@ write_history() {
     done
 }
 
+# old_directory NAME JOB: a state directory of that job, not changed in 40 days.
+old_directory() {
+    local dir=$TB_DIR/jobs/$1
+    as_user mkdir -p "$dir/checkpoint"
+    as_user tee "$dir/job.json" >/dev/null <<<"{\"cluster\": \"$(cluster)\", \"job\": $2, \"user\": \"$TB_USER\",
+        \"restarts\": 0, \"submit\": 1, \"first_submit\": 1}"
+    as_user ln -s / "$dir/checkpoint/latest"
+    as_user find "$dir" -depth -exec touch -h -d '40 days ago' {} +
+}
+
+# actions: what `clean --json` says of each job.
+actions() {
+    /usr/bin/python3 -c '
+import json, sys
+print(";".join("{job} {action}".format(**entry) for entry in json.load(sys.stdin)["directories"]))'
+}
+
+cluster() { on_testbed scontrol show config | sed -n 's/^ClusterName *= *//p'; }
+
+@test "clean removes what ended jobs have left, and nothing of a job that Slurm knows" {
+    local jobs=$TB_DIR/jobs name=$TB_USER live
+    live=$(until_exists "$TB_WORK/over")
+    old_directory "$name-90001" 90001
+    old_directory "$name-90002.old-20260301T120000" 90002
+    old_directory "$name-$live" "$live"
+    old_directory "$name-90003" 90003
+    as_user touch "$jobs/$name-90003/checkpoint" # used a moment ago
+    old_directory "$name-90004" 90004
+    as_user rm "$jobs/$name-90004/job.json"
+    as_user ln -s "$jobs/$name-$live" "$jobs/$name-90005"
+
+    run -0 as_user selastic clean --dry-run --json
+    echo "$output"
+    run -0 actions <<<"$output"
+    [[ $output == "$live kept;90001 would remove;90002 would remove;90003 kept;None kept" ]]
+    [ -e "$jobs/$name-90001" ]
+
+    run -0 as_user selastic clean
+    echo "$output"
+    [[ $output == *"Slurm knows job $live"* ]]
+    [ ! -e "$jobs/$name-90001" ] && [ ! -e "$jobs/$name-90002.old-20260301T120000" ]
+    [ -d "$jobs/$name-$live/checkpoint" ] && [ -d "$jobs/$name-90003" ] && [ -d "$jobs/$name-90004" ]
+    [ -L "$jobs/$name-90005" ] && [ -d /usr ]
+    as_user touch "$TB_WORK/over"
+    as_user rm -r "$jobs/$name-90003" "$jobs/$name-90004" "$jobs/$name-90005" "$jobs/$name-$live"
+}
+
 @test "help and version" {
     run -0 as_user selastic --help
-    for command in list show resize history; do
+    for command in list show resize history clean; do
         [[ $output == *"$command"* ]]
         run -0 as_user selastic help "$command"
         [[ $output == "Usage: selastic $command"* ]]

@@ -204,7 +204,8 @@ teardown() { cancel_all; }
     is_at "$(extend "$base" 1)" n16
 }
 
-@test "commands say nothing of it, also where the shapes file cannot be read" {
+@test "slurmctld says that it is loaded, commands say nothing of it, also where the shapes file cannot be read" {
+    grep -q '\] select/elastic_cons_tres: places elastic jobs' "$TB_DIR/log/slurmctld.log"
     chmod 0600 "$TB_DIR/etc/elastic-shapes.json"
     for command in sinfo squeue 'scontrol show nodes' 'scontrol show jobs' 'srun -N1 true'; do
         # shellcheck disable=SC2086

@@ -346,6 +346,11 @@ at_once() {
     as_user srun true
     logged=$(grep -c 'error: job_submit/elastic: .*:2: unknown key' "$TB_DIR/log/slurmctld.log")
     [ "$logged" -eq 1 ]
+    printf '[pool elastic]\n[pool lost]\npartition = nowhere\n' | site_conf
+    submit -H --elastic=2:4 --wrap true
+    submit -H --elastic=2:4 --wrap true
+    logged=$(grep -c "error: job_submit/elastic: elastic.conf: pool lost: there is no partition 'nowhere'" "$TB_DIR/log/slurmctld.log")
+    [ "$logged" -eq 1 ]
     site_conf <"$TB_HOME/elastic.conf"
     submit -H --elastic=2:4 --wrap true
 }

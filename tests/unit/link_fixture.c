@@ -188,8 +188,17 @@ static void peer_closed(struct link *link, const char *why, void *arg)
         peer->link = NULL;
 }
 
+static void peer_stranger(uid_t uid, void *arg)
+{
+    struct peer *peer = arg;
+
+    peer->strangers++;
+    if (peer->admits != NULL)
+        link_server_admit(peer->admits, uid, 60000);
+}
+
 const struct link_handlers peer_handlers = {
-    .open = peer_open, .message = peer_message, .closed = peer_closed};
+    .open = peer_open, .message = peer_message, .closed = peer_closed, .stranger = peer_stranger};
 
 void peer_clear(struct peer *peer)
 {

@@ -33,7 +33,9 @@ struct peer {
     bool echo;         /* send each message back */
     int64_t expected;  /* next "n" of a message; messages with "n" must come in order */
     int disordered;
-    const char *close_on; /* close the link in the handler of a message with this "t" */
+    struct link_server *admits; /* NULL: strangers stay what they are */
+    int strangers;              /* times that one was refused */
+    const char *close_on;       /* close the link in the handler of a message with this "t" */
 };
 extern const struct link_handlers peer_handlers;
 void peer_clear(struct peer *peer);

@@ -124,6 +124,14 @@ UNIT_TESTS += tests/unit/test_recovery
 tests_unit_test_recovery_SOURCES = tests/unit/test_recovery.c
 tests_unit_test_recovery_LDADD = $(UNIT_LIBS) -lm
 
+UNIT_TESTS += tests/unit/test_leftover
+tests_unit_test_leftover_SOURCES = tests/unit/test_leftover.c
+tests_unit_test_leftover_LDADD = $(UNIT_LIBS)
+
+UNIT_TESTS += tests/unit/test_strangers
+tests_unit_test_strangers_SOURCES = tests/unit/test_strangers.c
+tests_unit_test_strangers_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_job_record
 tests_unit_test_job_record_SOURCES = tests/unit/test_job_record.c
 tests_unit_test_job_record_LDADD = $(UNIT_LIBS)
@@ -151,6 +159,10 @@ UNIT_TESTS += tests/unit/test_slurm_queue
 tests_unit_test_slurm_queue_SOURCES = tests/unit/test_slurm_queue.c tests/unit/support.h
 tests_unit_test_slurm_queue_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_slurm_queue_LDADD = common/libelasticcommon.la $(LIBUV_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += tests/unit/test_srun_port
+tests_unit_test_srun_port_SOURCES = tests/unit/test_srun_port.c agent/srun_port.c
+tests_unit_test_srun_port_LDADD = $(CMOCKA_LIBS)
 
 UNIT_TESTS += tests/unit/test_tcp_sockets
 tests_unit_test_tcp_sockets_SOURCES = tests/unit/test_tcp_sockets.c

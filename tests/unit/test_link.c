@@ -307,7 +307,8 @@ static void test_destroy_in_a_handler(void **state)
                                           .munge_socket = munge_socket,
                                           .port_first = port_first,
                                           .port_last = port_last};
-    const struct link_handlers handlers = {ignore_open, destroy_server, note_end};
+    const struct link_handlers handlers = {
+        .open = ignore_open, .message = destroy_server, .closed = note_end};
     struct link_client_options client = client_options(0);
     struct link_server *first = scene->server;
     struct peer peer = {0};

@@ -27,7 +27,7 @@ static int try_as(uid_t uid, const char *role, uid_t leader_uid, int port)
     uv_loop_init(&loop);
     options.role = role;
     options.leader_uid = leader_uid;
-    options.timeout_ms = 3000;
+    options.timeout_ms = 1500;
     dial(&loop, &options, &peer);
     while (!peer.opened && !peer.closed)
         uv_run(&loop, UV_RUN_ONCE);
@@ -75,6 +75,24 @@ static void test_other_users(void **state)
     assert_int_equal(fork_as(scene, OTHER_UID, LINK_ROLE_CONTROL), 0); /* SlurmUser */
     assert_int_equal(fork_as(scene, OTHER_UID - 1, LINK_ROLE_CONTROL), 1);
     assert_int_equal(scene->leader.opened, 2);
+}
+
+/* An operator of Slurm is let in by its second try, as control only. */
+static void test_admitted(void **state)
+{
+    struct scene *scene = *state;
+
+    scene->leader.admits = scene->server;
+    assert_int_equal(fork_as(scene, OTHER_UID - 1, LINK_ROLE_CONTROL), 0);
+    assert_int_equal(scene->leader.strangers, 1);
+    assert_int_equal(fork_as(scene, OTHER_UID - 1, LINK_ROLE_AGENT), 1);
+    assert_int_equal(scene->leader.strangers, 1);
+    /* Eight others later it is a stranger again. */
+    scene->leader.admits = NULL;
+    for (uid_t uid = 1; uid <= 8; uid++)
+        link_server_admit(scene->server, uid, 60000);
+    link_server_admit(scene->server, OTHER_UID - 1, 0); /* its time is over */
+    assert_int_equal(fork_as(scene, OTHER_UID - 1, LINK_ROLE_CONTROL), 1);
 }
 
 /* A credential made by another user, as large as a pipe takes at once. */
@@ -139,6 +157,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         scene_test(test_other_users),
+        scene_test(test_admitted),
         scene_test(test_impostor_of_another_user),
     };
 

@@ -95,6 +95,53 @@ static void case_plain(void)
     CHECK(s.drained == 0);
 }
 
+/* The beginning of a line waits for its end, also without labels; a progress bar's does not. */
+static void case_begun_lines(void)
+{
+    struct session s;
+
+    begin(&s, false);
+    put(&s, 0, 1, "a\nb");
+    put(&s, 1, 1, "x\ny\n");
+    put(&s, 0, 1, "c\n");
+    put(&s, 1, 1, "\r10 %");
+    put(&s, 0, 1, "d\n");
+    output_end_rank(s.output, 1);
+    end(&s, 5000);
+}
+
+/* A leader and the member in its process write to one pipe, and what they are given does not end
+ * with lines. */
+static void case_two_writers(void)
+{
+    enum { LINE = 300, LINES = 4000 };
+    static char text[2][LINES * LINE + 1];
+    struct session s[2];
+    size_t at[2] = {0};
+
+    begin(&s[0], false);
+    s[1] = (struct session){.output = output_create(&s[0].loop, false, on_drained, &s[1])};
+    for (int i = 0; i < LINES; i++)
+        for (int w = 0; w < 2; w++) {
+            memset(text[w] + i * LINE, 'a' + w, LINE - 1);
+            text[w][(i + 1) * LINE - 1] = '\n';
+        }
+    while (at[0] < LINES * LINE) {
+        for (int w = 0; w < 2; w++) {
+            size_t left = LINES * LINE - at[w], part = left < 20000 ? left : 20000;
+
+            output_write(s[w].output, w, 1, text[w] + at[w], part, on_written, &s[w]);
+            at[w] += part;
+        }
+        uv_run(&s[0].loop, UV_RUN_NOWAIT);
+    }
+    while (s[0].written < LINES * LINE || s[1].written < LINES * LINE)
+        uv_run(&s[0].loop, UV_RUN_ONCE);
+    output_destroy(s[1].output, 5000, on_done, &s[1]);
+    end(&s[0], 5000);
+    CHECK(s[1].done == 1);
+}
+
 static void case_label(void)
 {
     struct session s;
@@ -302,6 +349,33 @@ static void test_plain(void **state)
     run_with_pipes(case_plain, "one\ntwothree\n", "err");
 }
 
+static void test_begun_lines(void **state)
+{
+    (void)state;
+    run_with_pipes(case_begun_lines, "a\nx\ny\nbc\n\rd\n10 %", "");
+}
+
+static void test_lines_stay_whole(void **state)
+{
+    int out[2], lines = 0;
+    size_t len;
+    char *text;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    pid = start_case(case_two_writers, out[1], 2);
+    close(out[1]);
+    text = read_all(out[0], &len);
+    for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1, lines++) {
+        assert_int_equal(end - line, 299);
+        assert_int_equal(strspn(line, (char[]){*line, '\0'}), 299);
+    }
+    assert_int_equal(lines, 8000);
+    free(text);
+    finish_case(pid);
+}
+
 static void test_label(void **state)
 {
     (void)state;
@@ -489,14 +563,23 @@ static void test_terminal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),          cmocka_unit_test(test_label),
-        cmocka_unit_test(test_long_line),      cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_flags_of_pipes), cmocka_unit_test(test_pressure),
-        cmocka_unit_test(test_stuck_pipe),     cmocka_unit_test(test_reader_gone),
-        cmocka_unit_test(test_reader_leaves),  cmocka_unit_test(test_closed),
-        cmocka_unit_test(test_full_disk),      cmocka_unit_test(test_file),
-        cmocka_unit_test(test_large_file),     cmocka_unit_test(test_socket),
+        cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_label),
+        cmocka_unit_test(test_long_line),
+        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_flags_of_pipes),
+        cmocka_unit_test(test_pressure),
+        cmocka_unit_test(test_stuck_pipe),
+        cmocka_unit_test(test_reader_gone),
+        cmocka_unit_test(test_reader_leaves),
+        cmocka_unit_test(test_closed),
+        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_large_file),
+        cmocka_unit_test(test_socket),
         cmocka_unit_test(test_terminal),
+        cmocka_unit_test(test_begun_lines),
+        cmocka_unit_test(test_lines_stay_whole),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <stdbool.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -244,6 +245,34 @@ static void test_program(void **state)
     }
 }
 
+/* What a program has started ends with it. */
+static void test_a_program_that_forks(void **state)
+{
+    char *path = program("sleep 100 & echo $! >$0.child; wait"), name[80];
+    struct timespec nap = {.tv_nsec = 10000000};
+    struct scene s;
+    FILE *file;
+    int pid = 0;
+
+    (void)state;
+    scene_begin(&s);
+    free(s.conf->reclaim_url);
+    s.conf->reclaim_url = NULL;
+    s.conf->reclaim_program = strdup(path);
+    scene_run(&s, SILENCE_MS, NULL);
+    snprintf(name, sizeof(name), "%s.child", path);
+    file = fopen(name, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d", &pid), 1);
+    fclose(file);
+    for (int i = 0; kill(pid, 0) == 0 && i < 500; i++)
+        nanosleep(&nap, NULL);
+    assert_int_equal(kill(pid, 0), -1);
+    unlink(name);
+    unlink(path);
+    free(path);
+}
+
 static void test_nothing_to_ask(void **state)
 {
     struct conf *conf = conf_create();
@@ -264,6 +293,7 @@ int main(void)
         cmocka_unit_test(test_an_address_that_does_not_answer),
         cmocka_unit_test(test_an_answer_that_has_no_end),
         cmocka_unit_test(test_program),
+        cmocka_unit_test(test_a_program_that_forks),
         cmocka_unit_test(test_nothing_to_ask),
     };
 

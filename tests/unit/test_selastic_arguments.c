@@ -170,6 +170,19 @@ static void test_history(void **unused)
     assert_refused("history 12 --user", "option '--user' needs a value");
 }
 
+static void test_clean(void **unused)
+{
+    assert_int_equal(good("clean").days, 30);
+    assert_false(good("clean").dry_run);
+    assert_int_equal(good("clean --older-than 7").days, 7);
+    assert_true(good("clean --dry-run --json").dry_run);
+    assert_refused("clean 12", "'clean' takes no arguments besides options");
+    assert_refused("clean --older-than=0",
+                   "--older-than=0 is not allowed; give days from 1 to 3650");
+    assert_refused("clean --older-than=7d",
+                   "--older-than=7d is not allowed; give days from 1 to 3650");
+}
+
 static void test_bad_options(void **unused)
 {
     assert_refused("list --jason",
@@ -178,18 +191,18 @@ static void test_bad_options(void **unused)
     assert_refused("show 12 --all", "unknown option '--all' of 'show'; see 'selastic show --help'");
     assert_refused("show 12 -2", "unknown option '-2' of 'show'; see 'selastic show --help'");
     assert_refused("list --json=yes", "option '--json=yes' takes no value");
-    assert_refused("delete 12",
-                   "unknown command 'delete'; commands: list, show, resize, history, topology");
+    assert_refused("delete 12", "unknown command 'delete'; commands: list, show, resize, history, "
+                                "clean, topology");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list),        cmocka_unit_test(test_show),
-        cmocka_unit_test(test_watch),       cmocka_unit_test(test_topology),
-        cmocka_unit_test(test_resize),      cmocka_unit_test(test_bad_sizes),
-        cmocka_unit_test(test_bad_jobs),    cmocka_unit_test(test_history),
-        cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_list),     cmocka_unit_test(test_show),
+        cmocka_unit_test(test_watch),    cmocka_unit_test(test_topology),
+        cmocka_unit_test(test_resize),   cmocka_unit_test(test_bad_sizes),
+        cmocka_unit_test(test_bad_jobs), cmocka_unit_test(test_history),
+        cmocka_unit_test(test_clean),    cmocka_unit_test(test_bad_options),
     };
     return cmocka_run_group_tests_name("selastic_arguments", tests, NULL, NULL);
 }

@@ -77,6 +77,22 @@ static void test_show(void **unused)
     json_object_put(state);
 }
 
+static void test_clean(void **unused)
+{
+    json_object *list = json_tokener_parse(
+        "{\"directories\": [{\"directory\": \"/h/c-9\", \"job\": 9, \"changed\": 1690000150,"
+        " \"bytes\": 1540000000, \"action\": \"removed\", \"why\": \"\"},"
+        " {\"directory\": \"/h/c-8\\u001b\", \"job\": null, \"changed\": 1700000149,"
+        " \"bytes\": 512, \"action\": \"kept\", \"why\": \"Slurm knows job 8\"}]}");
+    char *text = render_clean(list, &pipe_options);
+    assert_string_equal(text,
+                        "JOBID  CHANGED       SIZE  ACTION   DIRECTORY   WHY\n"
+                        "    9  115 d 17 h  1.5 GB  removed  /h/c-9      -\n"
+                        "    -  1.0 s        512 B  kept     /h/c-8\\x1b  Slurm knows job 8\n");
+    free(text);
+    json_object_put(list);
+}
+
 static void test_show_json(void **unused)
 {
     json_object *state = read_state("state-growing.json");
@@ -303,6 +319,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_show),
+        cmocka_unit_test(test_clean),
         cmocka_unit_test(test_show_json),
         cmocka_unit_test(test_show_narrow),
         cmocka_unit_test(test_show_manual),

@@ -618,6 +618,28 @@ static void test_signals_of_others(void **state)
     run_destroy(run);
 }
 
+/* PMIx_Abort(7) by a worker that then waits is the end with 7; with 0 it is no success. */
+static void test_abort_and_wait(void **state)
+{
+    static const struct {
+        int status, code, signal;
+    } table[] = {{7, 7, 0}, {-1, 255, 0}, {0, 0, SIGKILL}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(table); i++) {
+        struct run *run = run_create(1);
+
+        run_start_act(run, "ignore-term", "");
+        AWAIT(run, run_number(run, 0, "here") == 1);
+        workers_abort(run->workers, 0, table[i].status);
+        AWAIT(run, run->drained > 0);
+        assert_int_equal(run->endings[0].code, table[i].code);
+        assert_int_equal(run->endings[0].signal, table[i].signal);
+        assert_false(run->endings[0].told);
+        run_destroy(run);
+    }
+}
+
 static void test_default_action_of_signal(void **state)
 {
     struct run *run = run_create(1);
@@ -731,6 +753,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_stop_by_signal),
         cmocka_unit_test(test_same_signal_once),
         cmocka_unit_test(test_signals_of_others),
+        cmocka_unit_test(test_abort_and_wait),
         cmocka_unit_test(test_default_action_of_signal),
         cmocka_unit_test(test_stop_at_once),
         cmocka_unit_test(test_pause_output),
