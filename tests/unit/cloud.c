@@ -295,8 +295,6 @@ int cloud_run(const struct cloud_job *job, struct cloud_result *result)
             c.changed = c.now;
             result->changes++;
         }
-        if (c.node_count > 0)
-            result->extension_end_cost = spending_cost(&c.spending);
         result->done = work(&c);
         if (result->done)
             break;

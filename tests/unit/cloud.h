@@ -55,7 +55,6 @@ struct cloud_result {
     double hours;         /* until the work was done */
     double cost;          /* in node hours of on-demand nodes */
     double spot_hours, demand_hours; /* of nodes, booting ones too */
-    double extension_end_cost;       /* cost when the last extension node went */
     int changes, decisions;
 };
 
