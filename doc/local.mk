@@ -23,6 +23,7 @@ EXTRA_DIST += \
     doc/internals/fuzzing.md \
     doc/internals/live.md \
     doc/internals/pmix.md \
+    doc/internals/pools.md \
     doc/internals/protocol.md \
     doc/internals/takeover.md \
     doc/internals/signals.md \

@@ -25,10 +25,10 @@ static int at_least(int a, int b)
 struct facts {
     const struct pools_input *in;
     struct pools_output *out;
-    int most;    /* nodes that the job may have */
-    int spot;    /* spot nodes that work, and will go on */
-    int spot_comes; /* … that boot */
-    int demand;  /* on-demand nodes that work */
+    int most;         /* nodes that the job may have */
+    int spot;         /* spot nodes that work, and will go on */
+    int spot_comes;   /* … that boot */
+    int demand;       /* on-demand nodes that work */
     int demand_there; /* … or boot */
     int demand_most;  /* nodes of a job without spot nodes, the base included */
     int safe;         /* nodes of the base that nobody takes */
@@ -87,8 +87,8 @@ static void sort(const struct pools_input *in, int *cheapest, int *give_back)
     for (int i = 0; i < in->pool_count; i++) {
         int at = i;
 
-        for (; at > 0 &&
-               relative_price(&in->pools[cheapest[at - 1]]) > relative_price(&in->pools[i]);
+        for (;
+             at > 0 && relative_price(&in->pools[cheapest[at - 1]]) > relative_price(&in->pools[i]);
              at--)
             cheapest[at] = cheapest[at - 1];
         cheapest[at] = i;
@@ -261,7 +261,8 @@ static int for_deadline(struct facts *f, const struct pools_memory *memory, int 
         int all = f->demand_most - f->safe;
 
         *keep = fewest_safe(f) - f->safe;
-        wanted = at_least(wanted, at_least(*keep, at_most(all, f->most - in->base_nodes - f->spot)));
+        wanted = at_least(wanted,
+                          at_least(*keep, at_most(all, f->most - in->base_nodes - f->spot)));
         f->out->why = f->work > most * f->left ? POOLS_LATE : POOLS_SAFETY;
     } else {
         *keep = fewest_safe(f) - f->safe;
@@ -554,7 +555,8 @@ static void keep_min(const struct facts *f, const int *cheapest)
     for (int i = 0; i < in->pool_count && ready < in->sizes->min; i++) {
         const struct pools_pool *pool = &in->pools[cheapest[i]];
         struct pools_target *target = &f->out->targets[cheapest[i]];
-        int have = kept(f, cheapest[i]), more = at_most(in->sizes->min - ready, staying(pool) - have);
+        int have = kept(f, cheapest[i]),
+            more = at_most(in->sizes->min - ready, staying(pool) - have);
 
         if (more <= 0)
             continue;

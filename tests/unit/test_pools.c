@@ -150,7 +150,7 @@ static void test_nothing_new_shortly_before_the_end(void **state)
     s.in.total -= 10;
     expect_asks(&s, 0, 0, 0);
     assert_int_equal(s.out.targets[SPOT].why, POOLS_ENDING);
-    assert_float_equal(s.out.end, s.in.now + 597.5, 1e-6);
+    assert_near(s.out.end, s.in.now + 597.5, 1e-6);
 }
 
 /* ---- 2., 3. the deadline ---------------------------------------------------------------------- */
@@ -193,7 +193,7 @@ static void test_on_demand_from_the_pressure_on(void **state)
     s.pools[SPOT].pause_until = s.pools[OTHER].pause_until = 1e9;
     scene_deadline(&s, 0.79 * 16 * (30 - POOLS_MARGIN / HOUR), 30);
     expect_asks(&s, 0, 0, 0);
-    assert_float_equal(s.out.pressure, 0.79, 1e-9);
+    assert_near(s.out.pressure, 0.79, 1e-9);
     /* It looks again when the pressure will be there. */
     assert_true(s.out.wake > 0 && s.out.wake <= POOLS_LOOK_MOST);
     scene_deadline(&s, 0.81 * 16 * (30 - POOLS_MARGIN / HOUR), 30);
@@ -299,7 +299,7 @@ static void test_lost_nodes_are_replaced_after_a_while(void **state)
     s.pools[SPOT].ready = 2;
     s.pools[SPOT].pause_until = s.pools[OTHER].pause_until = 1e9;
     expect_asks(&s, 0, 0, 0);
-    assert_float_equal(s.out.wake, 120, 1e-9);
+    assert_near(s.out.wake, 120, 1e-9);
     s.in.now += 119;
     expect_asks(&s, 0, 0, 0);
     s.in.now += 1;
@@ -404,7 +404,7 @@ static void test_paused_pool(void **state)
     scene_init(&s, "2:16");
     s.pools[SPOT].ready = 4;
     s.pools[SPOT].pending = 3;
-    assert_float_equal(retry_failed(&retry, s.in.now), 60, 0);
+    assert_near(retry_failed(&retry, s.in.now), 60, 0);
     s.pools[SPOT].pause_until = retry.after;
     expect_asks(&s, 0, 10, 0); /* the next pool, at once */
     assert_int_equal(s.out.targets[SPOT].why, POOLS_PAUSED);
@@ -414,7 +414,7 @@ static void test_paused_pool(void **state)
     s.pools[OTHER].pause_until = s.in.now + 300;
     s.pools[SPOT].pending = 0;
     expect_asks(&s, 0, 0, 0);
-    assert_float_equal(s.out.wake, 60, 1e-9);
+    assert_near(s.out.wake, 60, 1e-9);
     s.in.now += 60;
     expect_asks(&s, 10, 0, 0);
 }
@@ -426,7 +426,7 @@ static void test_pauses_double_up_to_ten_minutes(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(pauses); i++)
-        assert_float_equal(retry_failed(&retry, retry.after), pauses[i], 0);
+        assert_near(retry_failed(&retry, retry.after), pauses[i], 0);
 }
 
 static void test_nodes_that_do_not_come_are_asked_elsewhere(void **state)
@@ -438,7 +438,7 @@ static void test_nodes_that_do_not_come_are_asked_elsewhere(void **state)
     s.pools[SPOT].pending = 14;
     s.pools[SPOT].pending_since = s.in.now - POOLS_PATIENCE + 1;
     expect_asks(&s, 0, 0, 0);
-    assert_float_equal(s.out.wake, 1, 1e-9);
+    assert_near(s.out.wake, 1, 1e-9);
     s.in.now += 1;
     expect_asks(&s, 0, 14, 0);
     assert_true(s.out.targets[SPOT].gives_up);
@@ -461,7 +461,7 @@ static void test_growth_waits_for_the_last_change(void **state)
     s.in.changed = s.in.now - 100;
     expect_asks(&s, 0, 0, 0);
     assert_int_equal(s.out.targets[SPOT].why, POOLS_SETTLES);
-    assert_float_equal(s.out.wake, POOLS_SETTLE * 60 - 100, 1e-9);
+    assert_near(s.out.wake, POOLS_SETTLE * 60 - 100, 1e-9);
     s.in.base_nodes = 1; /* nobody works: there is nothing to stop */
     expect_asks(&s, 15, 0, 0);
 }
@@ -561,13 +561,13 @@ static void test_boots(void **state)
     double estimate = pools_boot(0, 200);
 
     (void)state;
-    assert_float_equal(estimate, 200, 0);
-    assert_float_equal(pools_boot(estimate, 400), 300, 1e-9); /* longer ones count more */
-    assert_float_equal(pools_boot(estimate, 100), 180, 1e-9);
-    assert_float_equal(pools_boot(estimate, NAN), 200, 0);
+    assert_near(estimate, 200, 0);
+    assert_near(pools_boot(estimate, 400), 300, 1e-9); /* longer ones count more */
+    assert_near(pools_boot(estimate, 100), 180, 1e-9);
+    assert_near(pools_boot(estimate, NAN), 200, 0);
     for (int i = 0; i < 50; i++)
         estimate = pools_boot(estimate, 90);
-    assert_float_equal(estimate, 90, 1);
+    assert_near(estimate, 90, 1);
 }
 
 /* ---- whole jobs ------------------------------------------------------------------------------- */
@@ -626,10 +626,11 @@ static void check_pools(const struct pools_input *in, const struct pools_output 
         if (in->budget > 0 && then->give_back + then->cancel == 0)
             continue;
         if (undone || (!given[0] && !given[1] && then->ask + then->give_back + then->cancel > 0))
-            fail_msg("%s: asked %d, gave %d back; asks %d, gives %d back, cancels %d though nothing "
-                     "else has happened (%s, %s)",
-                     in->pools[i].name, now->ask, now->give_back, then->ask, then->give_back,
-                     then->cancel, pools_words(out->why), pools_words(again.why));
+            fail_msg(
+                "%s: asked %d, gave %d back; asks %d, gives %d back, cancels %d though nothing "
+                "else has happened (%s, %s)",
+                in->pools[i].name, now->ask, now->give_back, then->ask, then->give_back,
+                then->cancel, pools_words(out->why), pools_words(again.why));
     }
 }
 
@@ -679,7 +680,8 @@ static void make_trace(struct cloud_trace *trace, uint64_t *seed, int nodes)
 }
 
 /* A job whose deadline on-demand nodes can keep. */
-static struct cloud_job make_job(uint64_t *seed, struct cloud_trace *traces, char *sizes, size_t room)
+static struct cloud_job make_job(uint64_t *seed, struct cloud_trace *traces, char *sizes,
+                                 size_t room)
 {
     static const double pauses[] = {2, 2, 10, 60};
     struct cloud_job job = {.check = check, .mode = POOLS_DEADLINE, .sizes = sizes};
@@ -730,10 +732,11 @@ static void test_never_late(void **state)
         assert_int_equal(cloud_run(&job, &result), 0);
         free_traces(traces, job.zone_count);
         if (!result.done || result.hours > job.deadline)
-            fail_msg("run %d (seed %llu): %.3f h of %.3f: %s, %d zones, base %d, %.1f h, boot %.0f s "
-                     "± %.0f %%, pause %.0f s",
-                     run, (unsigned long long)first, result.hours, job.deadline, sizes,
-                     job.zone_count, job.base, job.hours, job.boot, 100 * job.boot_spread, job.pause);
+            fail_msg(
+                "run %d (seed %llu): %.3f h of %.3f: %s, %d zones, base %d, %.1f h, boot %.0f s "
+                "± %.0f %%, pause %.0f s",
+                run, (unsigned long long)first, result.hours, job.deadline, sizes, job.zone_count,
+                job.base, job.hours, job.boot, 100 * job.boot_spread, job.pause);
     }
 }
 
@@ -787,18 +790,18 @@ static void test_a_calm_zone(void **state)
 
     (void)state;
     assert_int_equal(cloud_run(&job, &result), 0);
-    assert_float_equal(result.hours, 48.1, 0.02);
-    assert_float_equal(result.cost, 0.3 * 16 * 48.1, 0.5);
-    assert_float_equal(cloud_bound(&job, 32), 0.3 * 16 * 48, 1e-6);
+    assert_near(result.hours, 48.1, 0.02);
+    assert_near(result.cost, 0.3 * 16 * 48.1, 0.5);
+    assert_near(cloud_bound(&job, 32), 0.3 * 16 * 48, 1e-6);
     cloud_run_rigid(&job, CLOUD_UNIFORM, &result);
-    assert_float_equal(result.cost, 0.3 * 16 * 48.1, 0.5);
+    assert_near(result.cost, 0.3 * 16 * 48.1, 0.5);
     nodes[0] = 0; /* nothing but on-demand nodes */
     assert_int_equal(cloud_run(&job, &result), 0);
     assert_true(result.hours < 60);
-    assert_float_equal(result.cost, 16 * 48, 0.01 * 16 * 48);
+    assert_near(result.cost, 16 * 48, 0.01 * 16 * 48);
     cloud_run_rigid(&job, CLOUD_GREEDY, &result);
     assert_true(result.hours < 60);
-    assert_float_equal(result.cost, 16 * 48.1, 0.5);
+    assert_near(result.cost, 16 * 48.1, 0.5);
 }
 
 int main(void)
