@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The runs of bench/spot: a job on a cloud as traces tell, by lib/pools and by its peers.
  *
- * spot_runs KEY=VALUE... TRACE.json...: prints one JSON object for each first sample in `starts`. */
+ * spot_runs KEY=VALUE... TRACE.json...: prints a JSON object for each first sample in `starts`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -57,7 +57,7 @@ def samples(path):
 
 
 def spread(count, runs, seed):
-    """First samples of so many runs: evenly spread over `count` samples, the first one at random."""
+    """First samples of so many runs, evenly spread over `count` samples; the first is random."""
     first = random.Random(seed).random()
     return [int((run + first) * count / runs) for run in range(runs)]
 

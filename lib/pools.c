@@ -158,8 +158,8 @@ static struct facts facts_of(const struct pools_input *in, struct pools_output *
 
 /* The work that can be done in time if all spot nodes are lost now, with so many on-demand nodes
  * that work already, and as many as there can be after the delay. The delay counts twice: boots
- * differ. Spot nodes, as many as there is place for, may be lost one by one, and on-demand nodes join
- * one by one: so many changes of the world may come, and `more`. */
+ * differ. Spot nodes, as many as there is place for, may be lost one by one, and on-demand nodes
+ * join one by one: so many changes of the world may come, and `more`. */
 static double done_alone(const struct facts *f, int nodes, int more)
 {
     int missing = at_least(f->demand_most - nodes, 0);

@@ -407,7 +407,7 @@ class SpotTraces(unittest.TestCase):
     def test_runs_are_spread(self):
         first = spot_traces.spread(1000, 10, 3)
         self.assertEqual({b - a for a, b in zip(first, first[1:])}, {100})
-        self.assertTrue(0 <= first[0] and first[-1] < 1000)
+        self.assertTrue(first[0] >= 0 and first[-1] < 1000)
 
 
 if __name__ == "__main__":

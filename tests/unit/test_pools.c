@@ -78,7 +78,7 @@ static void expect_given_back(struct scene *s, int spot, int other, int demand)
     assert_int_equal(s->out.targets[DEMAND].give_back, demand);
 }
 
-/* ---- 1. spot first --------------------------------------------------------------------------- */
+/* ---- 1. spot first ----------------------------------------------------------------------- */
 
 static void test_cheapest_spot_first(void **state)
 {
@@ -153,7 +153,7 @@ static void test_nothing_new_shortly_before_the_end(void **state)
     assert_near(s.out.end, s.in.now + 597.5, 1e-6);
 }
 
-/* ---- 2., 3. the deadline ---------------------------------------------------------------------- */
+/* ---- 2., 3. the deadline ------------------------------------------------------------------ */
 
 static void test_deadline_without_facts_does_nothing(void **state)
 {
@@ -224,6 +224,70 @@ static void test_on_demand_stays_until_spot_joins(void **state)
     expect_given_back(&s, 0, 0, 3);
 }
 
+static void test_one_too_many_goes_for_a_spot_node_that_has_joined(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_init(&s, "2:16");
+    s.in.base_nodes = 0;
+    s.in.pause = 0;
+    s.pools[DEMAND].ready = 11;
+    scene_deadline(&s, 10.5 * (30 - POOLS_MARGIN / HOUR), 30);
+    expect_given_back(&s, 0, 0, 0);
+    s.pools[SPOT].ready = 1;
+    expect_given_back(&s, 0, 0, 1);
+    expect_given_back(&s, 0, 0, 0); /* it was there the last time */
+}
+
+static void test_on_demand_stays_for_the_end(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_init(&s, "2:16");
+    s.in.base_nodes = 0;
+    s.pools[DEMAND].ready = 14;
+    scene_deadline(&s, 14 * 590 / HOUR, 10); /* no spot node would boot in time to take over */
+    expect_given_back(&s, 0, 0, 0);
+}
+
+static void test_looks_again_before_it_is_too_late(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_init(&s, "1:16");
+    s.in.base_nodes = 0;
+    s.in.pause = 0;
+    s.pools[SPOT].pause_until = s.pools[OTHER].pause_until = 1e9;
+    s.in.deadline = s.in.now + 3000;
+    s.in.total = 16 * (3000 - 600 - POOLS_MARGIN - 100);
+    expect_asks(&s, 0, 0, 0);
+    assert_near(s.out.wake, 100, 1e-6);
+    s.in.now += 101;
+    expect_asks(&s, 0, 0, 16);
+}
+
+static void test_safety_reckons_with_pauses(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_init(&s, "1:16");
+    s.in.base_nodes = 0;
+    s.in.pause = 60;
+    s.pools[SPOT].ready = 16;
+    s.in.deadline = s.in.now + 4 * HOUR;
+    /* Each spot node may be lost, and each on-demand node join, in a change of its own. */
+    s.in.total = 16 * (4 * HOUR - 600 - POOLS_MARGIN - 60 * (2 + 16 + 16));
+    expect_asks(&s, 0, 0, 0);
+    s.in.total += 600;
+    decide(&s);
+    assert_int_equal(s.out.why, POOLS_SAFETY);
+    assert_true(s.out.targets[DEMAND].ask > 0);
+}
+
 static void test_safety(void **state)
 {
     struct scene s;
@@ -284,7 +348,7 @@ static void test_deadline_has_passed(void **state)
     assert_int_equal(s.out.targets[DEMAND].nodes, 0);
 }
 
-/* ---- 4. fallback after some seconds ----------------------------------------------------------- */
+/* ---- 4. fallback after some seconds ------------------------------------------------------- */
 
 static void test_lost_nodes_are_replaced_after_a_while(void **state)
 {
@@ -336,7 +400,7 @@ static void test_a_job_that_has_lost_nothing_gets_no_supplement(void **state)
     expect_asks(&s, 0, 0, 0);
 }
 
-/* ---- 5. return to spot ------------------------------------------------------------------------ */
+/* ---- 5. return to spot -------------------------------------------------------------------- */
 
 static void test_replacement_may_exceed_max_until_it_joins(void **state)
 {
@@ -393,7 +457,7 @@ static void test_on_demand_that_no_size_can_use(void **state)
     expect_asks(&s, 0, 0, 1); /* 4 + 3 + 1; four would not make 12 */
 }
 
-/* ---- 6. failover ------------------------------------------------------------------------------ */
+/* ---- 6. failover -------------------------------------------------------------------------- */
 
 static void test_paused_pool(void **state)
 {
@@ -466,7 +530,7 @@ static void test_growth_waits_for_the_last_change(void **state)
     expect_asks(&s, 15, 0, 0);
 }
 
-/* ---- 7. the budget ---------------------------------------------------------------------------- */
+/* ---- 7. the budget ------------------------------------------------------------------------ */
 
 static void test_budget(void **state)
 {
@@ -513,7 +577,7 @@ static void test_budget_leaves_min(void **state)
     expect_given_back(&s, 0, 0, 2);
 }
 
-/* ---- 8. notices ------------------------------------------------------------------------------- */
+/* ---- 8. notices --------------------------------------------------------------------------- */
 
 static void test_notice_is_replaced_at_once(void **state)
 {
@@ -547,7 +611,7 @@ static void test_advice_replaces_first(void **state)
     expect_given_back(&s, 2, 0, 0);
 }
 
-/* ---- words and boots -------------------------------------------------------------------------- */
+/* ---- words and boots ---------------------------------------------------------------------- */
 
 static void test_words(void **state)
 {
@@ -570,7 +634,7 @@ static void test_boots(void **state)
     assert_near(estimate, 90, 1);
 }
 
-/* ---- whole jobs ------------------------------------------------------------------------------- */
+/* ---- whole jobs --------------------------------------------------------------------------- */
 
 static int working(const struct pools_input *in, const struct pools_output *out)
 {
@@ -651,8 +715,8 @@ static void check(const struct pools_input *in, const struct pools_memory *memor
             in->pools[i].ready + in->pools[i].booting > 0)
             assert_true(in->spent <= in->budget);
     }
-    /* Beyond MAX are only spot nodes that are to take the place of on-demand nodes, which are there,
-     * and on-demand nodes that are to take the place of spot nodes. */
+    /* Beyond MAX are only spot nodes that are to take the place of on-demand nodes, and the other
+     * way round. */
     assert_true(there - in->sizes->max <= demand);
     assert_true(demand <= in->sizes->max);
     assert_true(there - demand <= in->sizes->max);
@@ -814,6 +878,10 @@ int main(void)
         cmocka_unit_test(test_deadline_without_facts_does_nothing),
         cmocka_unit_test(test_on_demand_from_the_pressure_on),
         cmocka_unit_test(test_on_demand_stays_until_spot_joins),
+        cmocka_unit_test(test_one_too_many_goes_for_a_spot_node_that_has_joined),
+        cmocka_unit_test(test_on_demand_stays_for_the_end),
+        cmocka_unit_test(test_looks_again_before_it_is_too_late),
+        cmocka_unit_test(test_safety_reckons_with_pauses),
         cmocka_unit_test(test_safety),
         cmocka_unit_test(test_max_resume_makes_the_delay_longer),
         cmocka_unit_test(test_deadline_has_passed),
