@@ -23,6 +23,8 @@ EXTRA_DIST += \
     bench/resubmit.sh \
     bench/scale \
     bench/sched \
+    bench/spot \
+    bench/spot_traces.py \
     bench/torchrun-node.sh \
     bench/torchrun_keep_alive.py \
     bench/traffic \
@@ -30,10 +32,13 @@ EXTRA_DIST += \
     bench/trial.py
 
 # Those that are compiled by make: bench/sched and bench/memory take theirs from the build directory.
-check_PROGRAMS += bench/frames bench/start_jobs bench/submit_jobs
+check_PROGRAMS += bench/frames bench/spot_runs bench/start_jobs bench/submit_jobs
 bench_frames_SOURCES = bench/frames.c
 bench_frames_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 bench_frames_LDADD = lib/libelasticcore.la $(SODIUM_LIBS)
+bench_spot_runs_SOURCES = bench/spot_runs.c tests/unit/cloud.c
+bench_spot_runs_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+bench_spot_runs_LDADD = lib/libelasticcore.la $(JSONC_LIBS)
 bench_start_jobs_SOURCES = bench/start_jobs.c
 bench_start_jobs_LDADD = $(SLURM_LIBS)
 bench_submit_jobs_SOURCES = bench/submit_jobs.c

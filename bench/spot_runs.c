@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The runs of bench/spot: a job on a cloud as traces tell, by lib/pools and by its peers.
  *
- * spot_runs KEY=VALUE... TRACE.json...: prints one JSON object for each first sample in `starts`. */
+ * spot_runs KEY=VALUE... TRACE.json...: prints a JSON object for each first sample in `starts`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +20,10 @@ static int read_trace(const char *path, struct cloud_trace *trace)
         !json_object_object_get_ex(root, "data", &data) ||
         !json_object_is_type(data, json_type_array) || json_object_get_int(gap) <= 0 ||
         json_object_array_length(data) == 0) {
-        fprintf(stderr, "%s: not a trace; it should be {\"metadata\": {\"gap_seconds\": 300}, "
-                        "\"data\": [16, ...]}\n", path);
+        fprintf(stderr,
+                "%s: not a trace; it should be {\"metadata\": {\"gap_seconds\": 300}, "
+                "\"data\": [16, ...]}\n",
+                path);
         json_object_put(root);
         return -1;
     }
@@ -43,16 +45,23 @@ static int set(struct cloud_job *job, const char *key, const char *value)
         const char *key;
         double *number;
     } numbers[] = {
-        {"hours", &job->hours},         {"deadline", &job->deadline},
-        {"boot", &job->boot},           {"boot-spread", &job->boot_spread},
-        {"pause", &job->pause},         {"suspend", &job->suspend},
-        {"spot-price", &job->spot_price}, {"overhead", &job->overhead},
+        {"hours", &job->hours},
+        {"deadline", &job->deadline},
+        {"boot", &job->boot},
+        {"boot-spread", &job->boot_spread},
+        {"pause", &job->pause},
+        {"suspend", &job->suspend},
+        {"spot-price", &job->spot_price},
+        {"overhead", &job->overhead},
         {"budget", &job->budget},
     };
     const struct {
         const char *key;
         int *number;
-    } whole[] = {{"nodes", &job->nodes}, {"base", &job->base}, {"max-resume", &job->max_resume}, {"zone-nodes", &job->zone_nodes}};
+    } whole[] = {{"nodes", &job->nodes},
+                 {"base", &job->base},
+                 {"max-resume", &job->max_resume},
+                 {"zone-nodes", &job->zone_nodes}};
 
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (strcmp(key, numbers[i].key) == 0)

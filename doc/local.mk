@@ -25,6 +25,7 @@ nobase_dist_doc_DATA += \
     doc/internals/fuzzing.md \
     doc/internals/live.md \
     doc/internals/pmix.md \
+    doc/internals/pools.md \
     doc/internals/protocol.md \
     doc/internals/takeover.md \
     doc/internals/signals.md \

@@ -107,6 +107,6 @@ lib_libelasticcore_la_SOURCES = \
     lib/world_env.c \
     lib/world_list.c
 lib_libelasticcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
-lib_libelasticcore_la_LIBADD = $(JSONC_LIBS) $(SODIUM_LIBS)
+lib_libelasticcore_la_LIBADD = $(JSONC_LIBS) $(SODIUM_LIBS) -lm
 
 EXTRA_DIST += lib/README.md

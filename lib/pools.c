@@ -25,17 +25,16 @@ static int at_least(int a, int b)
 struct facts {
     const struct pools_input *in;
     struct pools_output *out;
-    int most;    /* nodes that the job may have */
-    int spot;    /* spot nodes that work, and will go on */
-    int spot_comes; /* … that boot */
-    int demand;  /* on-demand nodes that work */
+    int most;         /* nodes that the job may have */
+    int spot;         /* spot nodes that work, and will go on */
+    int spot_comes;   /* … that boot */
+    int demand;       /* on-demand nodes that work */
     int demand_there; /* … or boot */
     int demand_most;  /* nodes of a job without spot nodes, the base included */
     int safe;         /* nodes of the base that nobody takes */
     double work;      /* left; < 0: not known */
     double left;      /* seconds to the deadline */
-    double delay;     /* until new on-demand nodes work */
-    double reserve;   /* seconds that changes of the world may take yet */
+    double reserve;   /* seconds that changes of the world may take yet, at an even pace */
     double end;       /* seconds until the work is done at the present speed; < 0: not known */
 };
 
@@ -88,8 +87,8 @@ static void sort(const struct pools_input *in, int *cheapest, int *give_back)
     for (int i = 0; i < in->pool_count; i++) {
         int at = i;
 
-        for (; at > 0 &&
-               relative_price(&in->pools[cheapest[at - 1]]) > relative_price(&in->pools[i]);
+        for (;
+             at > 0 && relative_price(&in->pools[cheapest[at - 1]]) > relative_price(&in->pools[i]);
              at--)
             cheapest[at] = cheapest[at - 1];
         cheapest[at] = i;
@@ -100,14 +99,22 @@ static void sort(const struct pools_input *in, int *cheapest, int *give_back)
                 give_back[count++] = cheapest[i];
 }
 
-/* Seconds until so many more nodes of a pool work. */
-static double delay_of(const struct pools_pool *pool, int nodes)
+/* Seconds until so many more on-demand nodes work. */
+static double delay_of(const struct pools_input *in, int nodes)
 {
-    int rounds = 1;
+    double most = 0;
 
-    if (pool->wake && pool->max_resume > 0 && nodes > pool->max_resume)
-        rounds = (nodes + pool->max_resume - 1) / pool->max_resume;
-    return pool->boot * rounds;
+    for (int i = 0; i < in->pool_count; i++) {
+        const struct pools_pool *pool = &in->pools[i];
+        int rounds = 1;
+
+        if (!pool->fallback || too_dear(in, pool))
+            continue;
+        if (pool->wake && pool->max_resume > 0 && nodes > pool->max_resume)
+            rounds = (nodes + pool->max_resume - 1) / pool->max_resume;
+        most = fmax(most, pool->boot * rounds);
+    }
+    return most;
 }
 
 static void count_pool(struct facts *f, const struct pools_pool *pool)
@@ -135,11 +142,7 @@ static struct facts facts_of(const struct pools_input *in, struct pools_output *
     for (int i = 0; i < in->pool_count; i++)
         count_pool(&f, &in->pools[i]);
     f.demand_most = at_most(f.demand_most, f.most);
-    for (int i = 0; i < in->pool_count; i++)
-        if (in->pools[i].fallback && !too_dear(in, &in->pools[i]))
-            f.delay = fmax(f.delay, delay_of(&in->pools[i], f.demand_most - f.demand));
-    /* One spot node after the other may be lost, and be replaced by on-demand nodes. */
-    f.reserve = POOLS_MARGIN + in->pause * (2 + f.spot + f.spot_comes);
+    f.reserve = POOLS_MARGIN + in->pause * (2 + f.most);
     f.left = in->deadline - in->now;
     if (in->total > 0)
         f.work = fmax(in->total - in->done, 0);
@@ -155,17 +158,21 @@ static struct facts facts_of(const struct pools_input *in, struct pools_output *
 
 /* The work that can be done in time if all spot nodes are lost now, with so many on-demand nodes
  * that work already, and as many as there can be after the delay. The delay counts twice: boots
- * differ. */
-static double done_alone(const struct facts *f, int nodes, double reserve)
+ * differ. Spot nodes, as many as there is place for, may be lost one by one, and on-demand nodes
+ * join one by one: so many changes of the world may come, and `more`. */
+static double done_alone(const struct facts *f, int nodes, int more)
 {
-    double left = fmax(f->left - reserve, 0), first = fmin(2 * f->delay, left);
+    int missing = at_least(f->demand_most - nodes, 0);
+    int changes = 2 + more + missing + at_least(f->most - nodes, 0);
+    double reserve = POOLS_MARGIN + f->in->pause * changes;
+    double left = fmax(f->left - reserve, 0), first = fmin(2 * delay_of(f->in, missing), left);
 
     return rate(f, nodes) * first + rate(f, f->demand_most) * (left - first);
 }
 
-static bool in_time_alone(const struct facts *f, int nodes, double reserve)
+static bool in_time_alone(const struct facts *f, int nodes, int more)
 {
-    return done_alone(f, nodes, reserve) >= f->work;
+    return done_alone(f, nodes, more) >= f->work;
 }
 
 /* The fewest on-demand nodes, the base included, whose work never depends on spot nodes. */
@@ -173,12 +180,12 @@ static int fewest_safe(const struct facts *f)
 {
     int low = f->safe, high = f->demand_most;
 
-    if (in_time_alone(f, low, f->reserve))
+    if (in_time_alone(f, low, 0))
         return low;
     while (high - low > 1) {
         int middle = low + (high - low) / 2;
 
-        if (in_time_alone(f, middle, f->reserve))
+        if (in_time_alone(f, middle, 0))
             high = middle;
         else
             low = middle;
@@ -209,7 +216,7 @@ static int paced(const struct facts *f, const struct pools_memory *memory, bool 
     if (want >= have)
         return presses ? want : have;
     /* Nobody takes their place any more. */
-    if (f->end < 2 * f->delay)
+    if (f->end < 2 * delay_of(f->in, 1))
         return have;
     if (have - want >= 2)
         return want;
@@ -220,11 +227,11 @@ static int paced(const struct facts *f, const struct pools_memory *memory, bool 
 static void wake_before_deadline(struct facts *f, double most)
 {
     double now = rate(f, f->in->base_nodes + f->spot + f->demand);
-    double spare = done_alone(f, f->safe + f->demand, f->reserve) - f->work;
+    double spare = done_alone(f, f->safe + f->demand, 0) - f->work;
     double until = POOLS_LOOK_MOST;
 
     if (f->out->pressure < POOLS_PRESSURE && now < POOLS_PRESSURE * most)
-        until = fmin(until, (POOLS_PRESSURE * most * f->left - f->work) /
+        until = fmin(until, (POOLS_PRESSURE * most * (f->left - f->reserve) - f->work) /
                                 (POOLS_PRESSURE * most - now));
     if (spare >= 0 && now < most)
         until = fmin(until, spare / (most - now));
@@ -235,13 +242,13 @@ static void wake_before_deadline(struct facts *f, double most)
 static int for_deadline(struct facts *f, const struct pools_memory *memory, int *keep)
 {
     const struct pools_input *in = f->in;
-    double most = rate(f, f->demand_most);
+    double most = rate(f, f->demand_most), left = f->left - f->reserve;
     int wanted = 0;
 
     if (f->work == 0)
         return 0;
-    f->out->pressure = most > 0 && f->left > 0 ? f->work / (most * f->left) : INFINITY;
-    if (most <= 0) {
+    f->out->pressure = most > 0 && left > 0 ? f->work / (most * left) : INFINITY;
+    if (f->demand_most <= f->safe || most <= 0) {
         f->out->why = POOLS_NO_FALLBACK;
         return 0;
     }
@@ -250,12 +257,13 @@ static int for_deadline(struct facts *f, const struct pools_memory *memory, int 
         if (wanted > 0)
             f->out->why = POOLS_PACE;
     }
-    if (!in_time_alone(f, f->safe + f->demand, f->reserve)) {
+    if (!in_time_alone(f, f->safe + f->demand, 0)) {
         int all = f->demand_most - f->safe;
 
         *keep = fewest_safe(f) - f->safe;
-        wanted = at_least(wanted, at_least(*keep, at_most(all, f->most - in->base_nodes - f->spot)));
-        f->out->why = f->out->pressure > 1 ? POOLS_LATE : POOLS_SAFETY;
+        wanted = at_least(wanted,
+                          at_least(*keep, at_most(all, f->most - in->base_nodes - f->spot)));
+        f->out->why = f->work > most * f->left ? POOLS_LATE : POOLS_SAFETY;
     } else {
         *keep = fewest_safe(f) - f->safe;
     }
@@ -299,19 +307,31 @@ static int for_lost(struct facts *f, const struct pools_memory *memory)
 
 /* ---- money ----------------------------------------------------------------------------------- */
 
+/* What a new node costs at least: its boot, the shortest stay that is worth it, and its end. */
+static double cost_of_new(const struct facts *f, const struct pools_pool *pool)
+{
+    double stay = f->end >= 0 ? fmin(f->end, POOLS_STAY) : POOLS_STAY;
+
+    return pool->price / HOUR * (pool->boot + stay + pool->suspend);
+}
+
 /* What is left of the budget when all extension nodes are given back now. */
-static double money_left(const struct facts *f, double *per_second)
+static double money_left(const struct facts *f, double *per_second, double *asked)
 {
     const struct pools_input *in = f->in;
     double left = in->budget - in->spent;
 
     *per_second = in->base_nodes * in->base_price / HOUR;
+    *asked = 0;
     for (int i = 0; i < in->pool_count; i++) {
         const struct pools_pool *pool = &in->pools[i];
         double nodes = (pool->ready + pool->booting) * pool->price / HOUR;
 
-        left -= nodes * pool->suspend;
+        /* A node that boots cannot be given back before it has booted. */
+        left -= nodes * pool->suspend + pool->booting * pool->price / HOUR * pool->boot;
         *per_second += nodes;
+        if (!too_dear(in, pool) && !paused(in, pool))
+            *asked += pool->pending * cost_of_new(f, pool);
     }
     return left;
 }
@@ -319,17 +339,17 @@ static double money_left(const struct facts *f, double *per_second)
 /* Is the budget used up before the next look? `spare` is what new nodes may cost. */
 static bool exhausted(struct facts *f, double *spare)
 {
-    double per_second, left;
+    double per_second, left, asked;
 
     *spare = INFINITY;
     if (f->in->budget <= 0)
         return false;
-    left = money_left(f, &per_second);
-    if (left <= per_second * POOLS_LOOK_LEAST)
+    left = money_left(f, &per_second, &asked);
+    if (left <= per_second * POOLS_MARGIN)
         return true;
-    *spare = left - per_second * POOLS_STAY;
+    *spare = left - per_second * POOLS_STAY - asked;
     if (per_second > 0)
-        wake_in(f, fmin(left / per_second - POOLS_LOOK_LEAST / 2, POOLS_LOOK_MOST));
+        wake_in(f, fmin(left / per_second - POOLS_MARGIN, POOLS_LOOK_MOST));
     return false;
 }
 
@@ -337,8 +357,7 @@ static bool exhausted(struct facts *f, double *spare)
 static int affordable(const struct facts *f, const struct pools_pool *pool, int nodes,
                       double *spare)
 {
-    double stay = f->end >= 0 ? fmin(f->end, POOLS_STAY) : POOLS_STAY;
-    double each = pool->price / HOUR * (pool->boot + stay + pool->suspend);
+    double each = cost_of_new(f, pool);
 
     if (isinf(*spare) || each <= 0)
         return nodes;
@@ -423,6 +442,7 @@ static void give_up(const struct share *share, int i)
         target->gives_up = true;
         target->why = POOLS_STALE;
         target->nodes -= pools[i].pending;
+        *share->spare += pools[i].pending * cost_of_new(share->f, &pools[i]);
         return;
     }
 }
@@ -486,6 +506,14 @@ static void share_out(const struct share *share, int nodes)
 
 /* ---- all together ---------------------------------------------------------------------------- */
 
+/* Ready nodes of a pool that are not given back. Those that boot cannot be. */
+static int kept(const struct facts *f, int i)
+{
+    const struct pools_pool *pool = &f->in->pools[i];
+
+    return at_most(staying(pool), at_least(f->out->targets[i].nodes - pool->booting, 0));
+}
+
 /* More nodes than the job may have: those of on-demand pools go first, but for `keep` of them. */
 static void cap(const struct facts *f, const int *give_back, int keep)
 {
@@ -493,17 +521,15 @@ static void cap(const struct facts *f, const int *give_back, int keep)
     int ready = in->base_nodes, demand = 0;
 
     for (int i = 0; i < in->pool_count; i++) {
-        int working = at_most(staying(&in->pools[i]), f->out->targets[i].nodes);
-
-        ready += working;
-        demand += in->pools[i].fallback ? working : 0;
+        ready += kept(f, i);
+        demand += in->pools[i].fallback ? kept(f, i) : 0;
     }
     /* Advised nodes, then on-demand nodes, then spot nodes. */
     for (int pass = 0; pass < 3; pass++)
         for (int k = 0; k < in->pool_count && ready > f->most; k++) {
             const struct pools_pool *pool = &in->pools[give_back[k]];
             struct pools_target *target = &f->out->targets[give_back[k]];
-            int less = at_most(ready - f->most, at_most(staying(pool), target->nodes));
+            int less = at_most(ready - f->most, kept(f, give_back[k]));
 
             if (pass == 0)
                 less = at_most(less, pool->advised);
@@ -511,7 +537,8 @@ static void cap(const struct facts *f, const int *give_back, int keep)
                 less = pool->fallback ? at_most(less, at_least(demand - keep, 0)) : 0;
             if (pass == 2 && pool->fallback)
                 less = 0;
-            target->nodes -= less;
+            if (less > 0)
+                target->nodes = pool->booting + kept(f, give_back[k]) - less;
             ready -= less;
             demand -= pool->fallback ? less : 0;
         }
@@ -524,15 +551,16 @@ static void keep_min(const struct facts *f, const int *cheapest)
     int ready = in->base_nodes;
 
     for (int i = 0; i < in->pool_count; i++)
-        ready += at_most(staying(&in->pools[i]), f->out->targets[i].nodes);
+        ready += kept(f, i);
     for (int i = 0; i < in->pool_count && ready < in->sizes->min; i++) {
         const struct pools_pool *pool = &in->pools[cheapest[i]];
         struct pools_target *target = &f->out->targets[cheapest[i]];
-        int more = at_most(in->sizes->min - ready, staying(pool) - target->nodes);
+        int have = kept(f, cheapest[i]),
+            more = at_most(in->sizes->min - ready, staying(pool) - have);
 
         if (more <= 0)
             continue;
-        target->nodes += more;
+        target->nodes = pool->booting + have + more;
         ready += more;
     }
 }
@@ -544,6 +572,14 @@ static int useless(const struct facts *f, int demand)
     int used = sizes_floor(f->in->sizes, nodes);
 
     return used == 0 ? 0 : at_most(at_least(nodes - used, 0), demand);
+}
+
+/* May no spot node be taken any more, since each may cost two pauses? Only where on-demand nodes
+ * can still be in time. */
+static bool spot_endangers(const struct facts *f, int nodes)
+{
+    return f->out->pressure >= 0 && f->out->why != POOLS_NO_FALLBACK && f->out->why != POOLS_LATE &&
+           !in_time_alone(f, f->safe + f->demand, 2 * nodes);
 }
 
 /* May the job grow by choice? Each change of the world costs a pause of all. */
@@ -627,11 +663,9 @@ void pools_decide(const struct pools_input *in, const struct pools_memory *memor
     /* Spot nodes that work leave only when there is no place for them (cap), or no money. */
     share.fallback = false;
     share.gives = out->memory.exhausted;
-    if (share.grows && f.work > 0 && in->mode != POOLS_NEVER && in->deadline > 0 &&
-        out->pressure >= 0 &&
-        !in_time_alone(&f, f.safe + f.demand, f.reserve + 2 * in->pause * spot)) {
+    if (share.grows && spot_endangers(&f, spot)) {
         share.grows = false;
-        share.why_not = out->why;
+        share.why_not = POOLS_SAFETY;
     } else if (share.grows && settles(&f)) {
         share.grows = false;
         share.why_not = POOLS_SETTLES;

@@ -25,10 +25,10 @@ enum pools_mode {
 struct pools_pool {
     const char *name;
     double price;
-    double speed;  /* of a node, relative to the other pools; 0: 1 */
-    bool fallback; /* on-demand: nobody takes its nodes */
-    bool wake;     /* its nodes may have to boot */
-    int max_nodes; /* of one job; 0: no limit but the job's */
+    double speed;   /* of a node, relative to the other pools; 0: 1 */
+    bool fallback;  /* on-demand: nobody takes its nodes */
+    bool wake;      /* its nodes may have to boot */
+    int max_nodes;  /* of one job; 0: no limit but the job's */
     int max_resume; /* nodes of one job that boot at once, where `wake`; 0: no limit */
     double boot;    /* estimate: from CONFIGURING to joined */
     double suspend; /* a node costs for so long after it has been given back */
@@ -63,8 +63,8 @@ struct pools_input {
     double after;       /* seconds of POOLS_AFTER */
     double done, total; /* units of work; total <= 0: nobody reports it */
     const struct speed *speed;
-    double pause;   /* seconds in which nobody works when the world changes */
-    double changed; /* when it last changed; < 0: never */
+    double pause;     /* seconds in which nobody works when the world changes */
+    double changed;   /* when it last changed; < 0: never */
     double max_price; /* 0: none */
     double budget;    /* 0: none */
     double spent;
@@ -97,11 +97,11 @@ enum pools_why {
 };
 
 struct pools_target {
-    int nodes;      /* to have, those that are noticed not counted: ready, booting and pending */
-    int ask;        /* … of these: to ask for now */
-    int cancel;     /* pending ones to cancel */
-    int give_back;  /* ready ones to give back: advised ones first, then the newest */
-    bool gives_up;  /* its pending nodes do not come: it gets a pause, and another pool is asked */
+    int nodes;     /* to have, those that are noticed not counted: ready, booting and pending */
+    int ask;       /* … of these: to ask for now */
+    int cancel;    /* pending ones to cancel */
+    int give_back; /* ready ones to give back: advised ones first, then the newest */
+    bool gives_up; /* its pending nodes do not come: it gets a pause, and another pool is asked */
     enum pools_why why;
 };
 
@@ -109,9 +109,9 @@ struct pools_output {
     struct pools_target targets[POOLS_MAX];
     int order[POOLS_MAX]; /* pools in the order in which their nodes are given back */
     enum pools_why why;
-    double wake;      /* decide again after so many seconds even if nothing happens; 0: no need */
-    double end;       /* expected with the nodes of now; < 0: not known */
-    double pressure;  /* share of the time left that all on-demand nodes need; < 0: not known */
+    double wake;     /* decide again after so many seconds even if nothing happens; 0: no need */
+    double end;      /* expected with the nodes of now; < 0: not known */
+    double pressure; /* share of the time left that all on-demand nodes need; < 0: not known */
     struct pools_memory memory; /* for the next decision */
 };
 

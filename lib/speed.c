@@ -18,8 +18,8 @@ static void fit(struct speed *speed)
     for (int i = 0; i < speed->count; i++) {
         const struct speed_point *point = &speed->points[i];
 
-        blocks[count++] =
-            (struct block){.rate = point->rate, .seconds = point->seconds, .points = 1};
+        blocks[count++] = (struct block){
+            .rate = point->rate, .seconds = point->seconds, .points = 1};
         for (; count > 1 && blocks[count - 2].rate > blocks[count - 1].rate; count--) {
             struct block *low = &blocks[count - 2], *high = &blocks[count - 1];
             double seconds = low->seconds + high->seconds;
@@ -101,8 +101,7 @@ double speed_at(const struct speed *speed, int nodes)
         const struct speed_point *a = &points[i - 1], *b = &points[i];
 
         if (nodes <= b->nodes)
-            return a->fitted +
-                   (b->fitted - a->fitted) * (nodes - a->nodes) / (b->nodes - a->nodes);
+            return a->fitted + (b->fitted - a->fitted) * (nodes - a->nodes) / (b->nodes - a->nodes);
     }
     last = &points[speed->count - 1];
     slope = last->fitted / last->nodes;

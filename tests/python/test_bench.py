@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import sys
+import tempfile
 import unittest
 
 import tap
@@ -14,6 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import figures
 import foresight
 import page
+import spot_traces
 
 SHORT, LONG = 0.1, 0.2  # step times of worlds of 2 and of 4
 
@@ -376,6 +378,36 @@ class Foresight(unittest.TestCase):
         # And whoever comes next, and needs six of the eight, cannot be on one leaf.
         sequence = [("base", 0, 6, 6)]
         self.assertAlmostEqual(foresight.best_sum(sequence, 2, 4, 50), 8 / 15)
+
+
+class SpotTraces(unittest.TestCase):
+    """Traces that the project makes itself."""
+
+    def test_a_seed_is_a_trace(self):
+        self.assertEqual(spot_traces.generate(1), spot_traces.generate(1))
+        self.assertNotEqual(spot_traces.generate(1), spot_traces.generate(2))
+
+    def test_all_or_none_most_of_the_time(self):
+        for seed in range(5):
+            data = spot_traces.generate(seed)["data"]
+            self.assertEqual(len(data), 16 * 24 * 12)
+            self.assertEqual((min(data), max(data)), (0, 16))
+            clear = sum(nodes in (0, 16) for nodes in data) / len(data)
+            self.assertGreater(clear, 0.8)
+            self.assertTrue(0.2 < sum(data) / len(data) / 16 < 0.8)
+
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(ValueError, "there is no trace"):
+                spot_traces.find(folder)
+            paths = spot_traces.write(folder, 2, 1)
+            self.assertEqual(spot_traces.find(folder), paths)
+            self.assertEqual(len(spot_traces.starts(paths, 7, 1)), 7)
+
+    def test_runs_are_spread(self):
+        first = spot_traces.spread(1000, 10, 3)
+        self.assertEqual({b - a for a, b in zip(first, first[1:])}, {100})
+        self.assertTrue(first[0] >= 0 and first[-1] < 1000)
 
 
 if __name__ == "__main__":

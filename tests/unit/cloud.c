@@ -91,7 +91,8 @@ static void join(struct cloud *c)
         node->joined = true;
         c->world = c->happened = true;
         retry_reset(&c->retries[node->pool]);
-        c->pools[node->pool].boot = pools_boot(c->pools[node->pool].boot, node->ready - node->since);
+        c->pools[node->pool].boot = pools_boot(c->pools[node->pool].boot,
+                                               node->ready - node->since);
     }
 }
 
@@ -115,8 +116,8 @@ static int ask(struct cloud *c, int pool, int count)
             if (c->nodes == NULL)
                 return -1;
         }
-        c->nodes[c->node_count++] =
-            (struct node){.pool = pool, .since = c->now, .ready = c->now + boot};
+        c->nodes[c->node_count++] = (struct node){
+            .pool = pool, .since = c->now, .ready = c->now + boot};
     }
     c->happened |= granted > 0;
     if (waits) {
@@ -295,8 +296,6 @@ int cloud_run(const struct cloud_job *job, struct cloud_result *result)
             c.changed = c.now;
             result->changes++;
         }
-        if (c.node_count > 0)
-            result->extension_end_cost = spending_cost(&c.spending);
         result->done = work(&c);
         if (result->done)
             break;

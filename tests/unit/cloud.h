@@ -23,24 +23,24 @@ struct cloud_trace {
 struct cloud_job {
     const struct cloud_trace *zones[CLOUD_ZONES_MAX];
     int zone_count;
-    int first;              /* sample at which the job begins */
-    uint64_t seed;          /* of the nodes that are lost, and of boots; not 0 */
-    const char *sizes;      /* MIN:MAX */
-    int base;               /* on-demand nodes that the job always has */
-    int nodes;              /* of a rigid job; the work is in hours of so many nodes */
-    double hours;           /* work */
-    double deadline;        /* hours; 0: none */
-    double boot;            /* seconds */
-    double boot_spread;     /* a boot takes from 1 - spread to 1 + spread of that */
-    double pause;           /* seconds, when the world changes */
-    double suspend;         /* seconds that a node costs after it was given back */
-    double spot_price;      /* of a node hour; on-demand nodes cost 1 */
-    double budget;          /* 0: none */
-    double refusal;         /* the share of on-demand requests that fail */
-    bool waits;             /* requests for spot nodes wait in Slurm; else they are refused */
-    int zone_nodes;         /* max_nodes of a spot pool; 0: no limit */
-    int max_resume;         /* of on-demand nodes; 0: no limit */
-    double overhead;        /* share of the speed that is lost at `nodes` nodes */
+    int first;          /* sample at which the job begins */
+    uint64_t seed;      /* of the nodes that are lost, and of boots; not 0 */
+    const char *sizes;  /* MIN:MAX */
+    int base;           /* on-demand nodes that the job always has */
+    int nodes;          /* of a rigid job; the work is in hours of so many nodes */
+    double hours;       /* work */
+    double deadline;    /* hours; 0: none */
+    double boot;        /* seconds */
+    double boot_spread; /* a boot takes from 1 - spread to 1 + spread of that */
+    double pause;       /* seconds, when the world changes */
+    double suspend;     /* seconds that a node costs after it was given back */
+    double spot_price;  /* of a node hour; on-demand nodes cost 1 */
+    double budget;      /* 0: none */
+    double refusal;     /* the share of on-demand requests that fail */
+    bool waits;         /* requests for spot nodes wait in Slurm; else they are refused */
+    int zone_nodes;     /* max_nodes of a spot pool; 0: no limit */
+    int max_resume;     /* of on-demand nodes; 0: no limit */
+    double overhead;    /* share of the speed that is lost at `nodes` nodes */
     enum pools_mode mode;
     double after;
     double no_demand_until; /* hours: no on-demand node can be had before */
@@ -52,10 +52,9 @@ struct cloud_job {
 
 struct cloud_result {
     bool done;
-    double hours;         /* until the work was done */
-    double cost;          /* in node hours of on-demand nodes */
+    double hours;                    /* until the work was done */
+    double cost;                     /* in node hours of on-demand nodes */
     double spot_hours, demand_hours; /* of nodes, booting ones too */
-    double extension_end_cost;       /* cost when the last extension node went */
     int changes, decisions;
 };
 

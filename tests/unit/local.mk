@@ -64,6 +64,17 @@ UNIT_TESTS += tests/unit/test_cover
 tests_unit_test_cover_SOURCES = tests/unit/test_cover.c
 tests_unit_test_cover_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_pools
+noinst_HEADERS += tests/unit/cloud.h
+tests_unit_test_pools_SOURCES = tests/unit/test_pools.c tests/unit/cloud.c
+tests_unit_test_pools_LDADD = $(UNIT_LIBS)
+
+UNIT_TESTS += tests/unit/test_speed tests/unit/test_spending
+tests_unit_test_speed_SOURCES = tests/unit/test_speed.c
+tests_unit_test_speed_LDADD = $(UNIT_LIBS)
+tests_unit_test_spending_SOURCES = tests/unit/test_spending.c
+tests_unit_test_spending_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_tasks
 tests_unit_test_tasks_SOURCES = tests/unit/test_tasks.c
 tests_unit_test_tasks_LDADD = $(UNIT_LIBS)

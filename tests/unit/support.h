@@ -30,6 +30,14 @@ static inline uint32_t random_below(uint64_t *state, uint32_t limit)
     return random_next(state) % limit;
 }
 
+static inline int is_near(double value, double expected, double most)
+{
+    return value - expected <= most && expected - value <= most;
+}
+
+/* Of doubles: assert_float_equal() compares floats. */
+#define assert_near(value, expected, most) assert_true(is_near(value, expected, most))
+
 /* What every message to the user must be: there, one line, and not cut. */
 static inline void assert_one_line(const char *text)
 {
