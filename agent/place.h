@@ -18,8 +18,8 @@ struct place {
 };
 
 /* Read the environment of this task, and make it alike for all versions of Slurm: without the step
- * id of a batch script, and with SIGCHLD not blocked. -1 with err: this is no job, or no task that srun has started
- * on each node. */
+ * id of a batch script, and with SIGCHLD not blocked. -1 with err: this is no job, or no task that
+ * srun has started on each node. */
 int place_read(struct place *place, struct error *err);
 
 /* The number of workers on this node, from --nproc-per-node, the GPUs and the tasks of each node. 0

@@ -228,8 +228,8 @@ static const char *syntax_message(enum json_tokener_error code)
     return json_tokener_error_desc(code);
 }
 
-/* Some mistakes json-c only finds itself since 0.17 (numbers) or 0.18 (control characters), and then
- * it says less of them. Returns -1 with err for such a one, 0 for others. */
+/* json-c finds some mistakes itself since 0.17 (numbers) and 0.18 (control characters), and says
+ * less of them. Returns -1 with err for such a mistake, 0 for others. */
 static int explain(enum json_tokener_error code, const char *text, size_t len, struct error *err)
 {
     struct json_tokener *tok;

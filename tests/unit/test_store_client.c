@@ -217,7 +217,7 @@ static void test_the_largest_value_comes_whole(void **state)
 
 static void test_a_value_that_does_not_fit(void **state)
 {
-    char value[4] = "....";
+    char value[] = "....";
     size_t size = 3;
 
     will_answer("{\"value\":\"YWJjZGVm\"}");
