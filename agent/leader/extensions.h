@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "lib/change.h"
+#include "lib/look.h"
 #include "lib/plan.h"
 
 struct extensions;
@@ -19,6 +20,9 @@ struct extension {
     int nodes, increments;
     enum plan_extension_state state;
     double asked, since, begin;
+    double stirred;                /* the latest event that Slurm may have more to say of */
+    double seen;                   /* when Slurm has last said what it is; LOOK_NEVER */
+    double look;                   /* Slurm is to be asked (again) from then on; 0: not for this */
     double leaves;                 /* because of its time limit; 0: not before the base */
     bool unwanted;                 /* since one of its nodes cannot be used (plan.h) */
     bool excused;                  /* Slurm no longer counts it against MAX */
