@@ -38,9 +38,9 @@
 #include "common/log.h"
 #include "common/slurm_client.h"
 
-#define BASE_CONNECT_MS      60000 /* how long agents of the base wait for the leader */
-#define EXTENSION_CONNECT_MS 10000 /* an extension whose base is gone gives its nodes back */
-#define FAREWELL_MS          20000 /* for the other agents of a job that cannot start */
+#define BASE_CONNECT_MS      60000   /* how long agents of the base wait for the leader */
+#define EXTENSION_CONNECT_MS 10000   /* an extension whose base is gone gives its nodes back */
+#define FAREWELL_MS          20000   /* for the other agents of a job that cannot start */
 #define AT_ONCE              16      /* agents that may ask Slurm at the same moment */
 #define TURN_US              5000    /* … and 200 in a second */
 #define TURNS_US             5000000 /* nobody waits longer */

@@ -22,6 +22,7 @@ EXTRA_DIST += \
     bench/resize \
     bench/resubmit.sh \
     bench/scale \
+    bench/rpc \
     bench/sched \
     bench/torchrun-node.sh \
     bench/torchrun_keep_alive.py \

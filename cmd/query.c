@@ -188,8 +188,8 @@ static enum query_result ask(const struct site *site, const struct job_info *inf
     return QUERY_ANSWERED;
 }
 
-static enum query_result find_and_ask(struct site *site, uint32_t job_id,
-                                      json_object *request, struct query *query, struct error *err)
+static enum query_result find_and_ask(struct site *site, uint32_t job_id, json_object *request,
+                                      struct query *query, struct error *err)
 {
     char **addresses = NULL;
     enum query_result result = QUERY_FAILED;

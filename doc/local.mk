@@ -11,6 +11,7 @@ EXTRA_DIST += \
     doc/admin/configure.md \
     doc/admin/faults.md \
     doc/admin/install.md \
+    doc/admin/load.md \
     doc/admin/others.md \
     doc/admin/placement.md \
     doc/admin/pools.md \
