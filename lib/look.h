@@ -59,8 +59,9 @@ struct look_input {
     /* Seconds between two looks at the list of all nodes, instead of one node in turn; 0: none. */
     double drain_look, drain_looked;
     bool list; /* all jobs of the user are to be asked for */
-    /* A pending extension may be given less time, from then on; LOOK_NEVER: none. When that was last
-     * tried, for any; LOOK_NEVER. Were nodes idle then? If not, it does not start for less time. */
+    /* A pending extension may be given less time, from then on; LOOK_NEVER: none. When that was
+     * last tried, for any; LOOK_NEVER. Were nodes idle then? If not, it does not start for less
+     * time. */
     double relax_since, relaxed;
     bool relax_idle;
 };
