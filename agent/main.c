@@ -249,10 +249,8 @@ static int read_leader(struct run *run, struct error *err)
  * same moment, if they are many. */
 static void await_turn(const struct place *place)
 {
-    long us = (long)place->nodeid * TURN_US;
-
     if (place->nodes > AT_ONCE)
-        usleep((useconds_t)(us < TURNS_US ? us : random() % TURNS_US));
+        usleep((useconds_t)((long)place->nodeid * TURN_US % TURNS_US));
 }
 
 static int start(struct run *run, struct error *err)

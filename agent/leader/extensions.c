@@ -136,6 +136,11 @@ bool extensions_near_limit(struct leader *leader, uint32_t job)
            leader_now(leader) >= ext->leaves - PLAN_REPLACE;
 }
 
+bool extensions_excused(const struct leader *leader, const struct extension *ext)
+{
+    return ext->preempted || (ext->leaves > 0 && leader_now(leader) >= ext->leaves - PLAN_REPLACE);
+}
+
 bool extensions_to_go(struct leader *leader, uint32_t job)
 {
     struct extension *ext = extensions_find(leader, job);

@@ -25,7 +25,7 @@ struct extension {
     double look;                   /* Slurm is to be asked (again) from then on; 0: not for this */
     double leaves;                 /* because of its time limit; 0: not before the base */
     bool unwanted;                 /* since one of its nodes cannot be used (plan.h) */
-    bool excused;                  /* Slurm no longer counts it against MAX */
+    bool preempted;                /* as Slurm has said last */
     double excludes_until;         /* one of the nodes that it stays off is no longer left out */
     double relaxed;                /* when Slurm was last allowed to start it for a shorter time */
     uint32_t time_limit, time_min; /* minutes, as last seen; 0: not seen, no time_min */
@@ -84,7 +84,9 @@ void extensions_make_leave(struct leader *leader, uint32_t job, enum change_noti
 void extensions_cancel_all(struct leader *leader);
 /* Is it about to leave because of its time limit, so that another may take its place? */
 bool extensions_near_limit(struct leader *leader, uint32_t job);
-/* … or for another reason, as soon as it can? */
+/* Does it no longer count against MAX? As job_submit/elastic counts. */
+bool extensions_excused(const struct leader *leader, const struct extension *ext);
+/* Is it about to leave for another reason, as soon as it can? */
 bool extensions_to_go(struct leader *leader, uint32_t job);
 /* Is there one in the world that has to save now, before Slurm ends it? */
 bool extensions_time_is_over(struct leader *leader);

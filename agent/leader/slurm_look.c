@@ -89,7 +89,7 @@ static void look_at_nodes(struct look_work *work)
         return;
     if (rc != 0)
         log_debug("Slurm: %s", err.text);
-    view->ok = view->ok && rc == 0;
+    /* A site may keep its nodes to itself (PrivateData): jobs are answered for all the same. */
     free(view->unwell);
     view->unwell = NULL;
 }
@@ -216,7 +216,7 @@ void slurm_look_due(const struct leader *leader, struct look_input *in, struct l
     in->node_count = roster_count(leader);
     in->drain_look = leader->options->conf->drain_look;
     in->drain_looked = leader->slurm_look->drain_looked;
-    in->list = leader->slurm_look->list;
+    in->list = in->list && leader->slurm_look->list;
     in->relax_idle = leader->slurm_look->idle;
     look_next(&leader->slurm_look->look, in, out);
 }

@@ -48,7 +48,8 @@ void slurm_look_destroy(struct slurm_look *look);
 void slurm_look_begin(struct leader *leader, const struct slurm_view *view, slurm_look_done *done);
 /* Is a look under way? */
 bool slurm_look_busy(const struct leader *leader);
-/* What is due? The facts of lib/look.h that this part knows are added. */
+/* What is due? The facts of lib/look.h that this part knows are added. in->list: may there be a
+ * list? */
 void slurm_look_due(const struct leader *leader, struct look_input *in, struct look_output *out);
 /* Slurm may have extensions of which the leader does not know: have all jobs of the user listed. */
 void slurm_look_list(struct leader *leader);

@@ -94,9 +94,7 @@ static void note_times(struct leader *leader, struct extension *ext, const struc
         (slurm_look_base(leader) == NULL ||
          slurm_look_base(leader)->end >= info->end + 2 * LEAVE_EARLY))
         ext->leaves = leader_now(leader) + (double)(info->end - time(NULL)) - LEAVE_EARLY;
-    /* As job_submit/elastic counts. */
-    ext->excused = info->preempt_time != 0 ||
-                   (ext->leaves > 0 && leader_now(leader) >= ext->leaves - PLAN_REPLACE);
+    ext->preempted = info->preempt_time != 0;
 }
 
 /* Slurm is about to end it, whatever we need it for. */
@@ -412,6 +410,7 @@ static struct look_output what_is_due(struct leader *leader, const struct extens
     struct look_job *jobs = describe_jobs(leader);
     struct look_input in = {.jobs = jobs,
                             .job_count = jobs != NULL ? extensions_count(leader) + 1 : 0,
+                            .list = !submit_submitting(leader),
                             .relax_since = LOOK_NEVER,
                             .relaxed = LOOK_NEVER};
     struct look_output out;

@@ -219,6 +219,48 @@ static void test_leaders_do_not_ask_together(void **state)
     assert_true(most - least > LOOK_REST * LOOK_JITTER);
 }
 
+/* 1,000 jobs that have begun at the same moment, each with two extensions; then slurmctld is away
+ * for two minutes. */
+static void test_thousand_leaders(void **state)
+{
+    enum { LEADERS = 1000, SECONDS = 2400, AWAY = 1200, BACK = 1320 };
+    static struct look looks[LEADERS];
+    static struct look_job jobs[LEADERS][3];
+    static int asked[SECONDS];
+    int sum = 0, most = 0, most_back = 0;
+
+    (void)state;
+    for (int i = 0; i < LEADERS; i++) {
+        looks[i] = (struct look){.seed = 31 * (uint32_t)i};
+        for (int k = 0; k < 3; k++)
+            jobs[i][k] = job(LOOK_IS_SETTLED, START);
+    }
+    for (int second = 0; second < SECONDS; second++)
+        for (int i = 0; i < LEADERS; i++) {
+            bool answered = second < AWAY || second >= BACK;
+            struct look_input in = input(jobs[i], 3, 4);
+            struct look_output out;
+
+            in.now = START + second;
+            look_next(&looks[i], &in, &out);
+            if (out.at > in.now)
+                continue;
+            asked[second] += out.job_count + (out.nodes != LOOK_NO_NODE);
+            for (int k = 0; answered && k < out.job_count; k++)
+                jobs[i][out.jobs[k]].seen = in.now;
+            look_asked(&looks[i], &out, in.now, 1, answered ? 0.01 : 10, answered);
+        }
+    for (int second = 600; second < AWAY; second++) {
+        sum += asked[second];
+        most = asked[second] > most ? asked[second] : most;
+    }
+    for (int second = BACK; second < SECONDS; second++)
+        most_back = asked[second] > most_back ? asked[second] : most_back;
+    assert_in_range(sum * 60 / (AWAY - 600), 1000, 2 * LEADERS);
+    assert_in_range(most, 1, 70);
+    assert_in_range(most_back, 1, 100);
+}
+
 static void test_silence(void **state)
 {
     struct look look = {.seed = 5};
@@ -274,6 +316,7 @@ int main(void)
         cmocka_unit_test(test_checks),
         cmocka_unit_test(test_changes_are_seen_soon),
         cmocka_unit_test(test_leaders_do_not_ask_together),
+        cmocka_unit_test(test_thousand_leaders),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_list_of_nodes),
     };
