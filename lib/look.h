@@ -20,7 +20,7 @@
 #define LOOK_JOBS_MAX 16 /* jobs in one look */
 #define LOOK_CHECKS   3
 #define LOOK_REST     40.0  /* seconds between two questions at rest */
-#define LOOK_WAIT     30.0  /* … between two for jobs that have been changing for long */
+#define LOOK_WAIT     40.0  /* … between two for jobs that have been changing for long */
 #define LOOK_SETTLED  120.0 /* … between two for the same job at rest */
 #define LOOK_JITTER   0.2   /* each pause is up to so much shorter or longer */
 #define LOOK_NEVER    (-1.0)

@@ -25,7 +25,7 @@ static struct played play(struct look *look, struct look_input *in, struct look_
         look_next(look, in, &out);
         if (out.at > now)
             continue;
-        questions = out.job_count + (out.nodes != LOOK_NO_NODE) + out.list + 3 * out.relax;
+        questions = out.job_count + (out.nodes != LOOK_NO_NODE) + out.list + 2 * out.relax;
         assert_true(questions > 0);
         played.questions += questions;
         played.jobs += out.job_count;
@@ -77,7 +77,7 @@ static void test_budgets(void **state)
         {"250 nodes at rest", 249, 250, LOOK_IS_SETTLED, 0.001, false, 300, 60, 2},
         {"one pending", 1, 4, LOOK_IS_PENDING, 0.001, false, 20, 150, 5},
         {"eight pending", 8, 4, LOOK_IS_PENDING, 0.001, false, 60, 150, 5},
-        {"pending, and less time would do", 2, 4, LOOK_IS_PENDING, 0.001, true, 40, 200, 8},
+        {"pending, and less time would do", 2, 4, LOOK_IS_PENDING, 0.001, true, 40, 180, 6},
         {"starting", 1, 4, LOOK_IS_STARTING, 0.001, false, 30, 150, 5},
         {"thirty leave", 30, 4, LOOK_IS_LEAVING, 0.001, false, 700, 150, 5},
         {"slurmctld is slow", 8, 4, LOOK_IS_PENDING, 2, false, 24, 20, 2},
@@ -173,7 +173,7 @@ static void test_changes_are_seen_soon(void **state)
         {LOOK_IS_STARTING, 0, 2},  {LOOK_IS_STARTING, 4, 3},    {LOOK_IS_STARTING, 30, 13},
         {LOOK_IS_LEAVING, 0, 2},   {LOOK_IS_LEAVING, 3, 3},     {LOOK_IS_LEAVING, 50, 25},
         {LOOK_IS_PENDING, 0, 2},   {LOOK_IS_PENDING, 10, 8},    {LOOK_IS_PENDING, 50, 37},
-        {LOOK_IS_PENDING, 61, 37}, {LOOK_IS_PENDING, 4000, 37},
+        {LOOK_IS_PENDING, 61, 49}, {LOOK_IS_PENDING, 4000, 49},
     };
 
     (void)state;
