@@ -22,7 +22,7 @@ struct slurm_look {
     double base_seen, base_check;
     uint32_t pool_limit;      /* minutes that the pool's partition allows */
     double limit_seen;        /* when; 0: not yet */
-    bool looking, list, idle; /* idle: enough nodes were, when less time was last accepted */
+    bool looking, list, idle; /* idle: enough nodes were seen to be, at the last relax() */
     unsigned turn;            /* questions for one node */
     double drain_looked;      /* at all nodes */
     time_t nodes_as_of;       /* Slurm's list of nodes; 0: no list */
@@ -55,8 +55,8 @@ static void relax(struct look_work *work)
         idle = slurm_client_idle_nodes(view->relax.partition, true, &err);
         work->questions += 2;
     }
-    work->idle = idle >= view->relax.nodes;
-    if (work->idle) {
+    work->idle = view->relax.partition != NULL && idle >= view->relax.nodes;
+    if (idle >= view->relax.nodes) {
         slurm_client_set_time_min(view->relax.job, view->relax.minutes, &err);
         work->questions++;
     }
