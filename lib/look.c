@@ -8,10 +8,11 @@
 #define GAP         0.5  /* seconds between two looks, whatever changes */
 #define SOON        1.0  /* the first look at a new phase of a job */
 #define SLOWEST     20.0 /* seconds between two looks at a job that starts or leaves */
-#define LONG        60.0 /* seconds after which a change takes long */
+#define LONG        30.0 /* seconds after which a change takes long */
 #define FAILED      2.0  /* seconds after the first look without an answer */
 #define FAILED_MAX  60.0
 #define RELAX_FIRST 20.0 /* seconds between two attempts to be content with less time */
+#define RELAX_PAUSE 30.0 /* … where no nodes were idle, and more and more */
 #define RELAX_MAX   180.0
 #define GOOD        0.2 /* seconds for an answer of a slurmctld that has time */
 #define PACE_MAX    10.0
@@ -162,8 +163,9 @@ static void look_at_all_nodes(const struct look *look, const struct look_input *
 static void look_at_time(const struct look *look, const struct look_input *in,
                          struct look_output *out)
 {
-    double pause = in->relax_idle ? RELAX_FIRST
-                                  : within(in->relaxed - in->relax_since, RELAX_FIRST, RELAX_MAX);
+    double pause = in->relax_idle
+                       ? RELAX_FIRST
+                       : within(2 * (in->relaxed - in->relax_since), RELAX_PAUSE, RELAX_MAX);
     double at = in->relaxed < in->relax_since
                     ? in->relax_since
                     : in->relaxed + pause * pace(look) * jitter(look, UINT32_MAX - 3);

@@ -71,7 +71,7 @@ nothing_listed() {
     sleep 20
     reset_counts
     sleep 30
-    waiting=$(counts)
+    waiting=$(counts) # its second minute; by the simulator: six in a minute
     echo "waiting, 30 s: $waiting"
     (($(count USER <<<"$waiting") <= 6))
     (($(count REQUEST_JOB_USER_INFO <<<"$waiting") == 0))

@@ -170,9 +170,9 @@ static void test_changes_are_seen_soon(void **state)
         enum look_phase phase;
         double age, within;
     } rows[] = {
-        {LOOK_IS_STARTING, 0, 2},  {LOOK_IS_STARTING, 4, 3},    {LOOK_IS_STARTING, 30, 13},
-        {LOOK_IS_LEAVING, 0, 2},   {LOOK_IS_LEAVING, 3, 3},     {LOOK_IS_LEAVING, 50, 25},
-        {LOOK_IS_PENDING, 0, 2},   {LOOK_IS_PENDING, 10, 8},    {LOOK_IS_PENDING, 50, 37},
+        {LOOK_IS_STARTING, 0, 2},  {LOOK_IS_STARTING, 4, 3},    {LOOK_IS_STARTING, 29, 13},
+        {LOOK_IS_LEAVING, 0, 2},   {LOOK_IS_LEAVING, 3, 3},     {LOOK_IS_LEAVING, 50, 49},
+        {LOOK_IS_PENDING, 0, 2},   {LOOK_IS_PENDING, 10, 8},    {LOOK_IS_PENDING, 50, 49},
         {LOOK_IS_PENDING, 61, 49}, {LOOK_IS_PENDING, 4000, 49},
     };
 
