@@ -38,9 +38,12 @@
 #include "common/log.h"
 #include "common/slurm_client.h"
 
-#define BASE_CONNECT_MS      60000 /* how long agents of the base wait for the leader */
-#define EXTENSION_CONNECT_MS 10000 /* an extension whose base is gone gives its nodes back */
-#define FAREWELL_MS          20000 /* for the other agents of a job that cannot start */
+#define BASE_CONNECT_MS      60000   /* how long agents of the base wait for the leader */
+#define EXTENSION_CONNECT_MS 10000   /* an extension whose base is gone gives its nodes back */
+#define FAREWELL_MS          20000   /* for the other agents of a job that cannot start */
+#define AT_ONCE              16      /* agents that may ask Slurm at the same moment */
+#define TURN_US              5000    /* … and 200 in a second */
+#define TURNS_US             5000000 /* nobody waits longer */
 /* libuv's own number is 4. munged, slurmctld, the name service and a few file systems may all hang
  * at once. */
 #define THREADS "16"
@@ -242,6 +245,14 @@ static int read_leader(struct run *run, struct error *err)
                : error_set(err, "ELASTIC_LEADER=%s: not ADDRESS:PORT", leader);
 }
 
+/* All agents of the base ask Slurm for the address of the leader's node as they start. Not at the
+ * same moment, if they are many. */
+static void await_turn(const struct place *place)
+{
+    if (place->nodes > AT_ONCE)
+        usleep((useconds_t)((long)place->nodeid * TURN_US % TURNS_US));
+}
+
 static int start(struct run *run, struct error *err)
 {
     struct member_options *m = &run->agent_options.member;
@@ -276,6 +287,7 @@ static int start(struct run *run, struct error *err)
         m->base_job = m->job;
         m->base_restarts = m->restarts;
         first = run->place.in_step ? first_step_node() : NULL;
+        await_turn(&run->place);
         run->address = slurm_client_node_address(first != NULL ? first : run->place.node);
         free(first);
         if (run->address == NULL)

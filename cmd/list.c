@@ -46,12 +46,12 @@ struct survey {
 };
 
 /* A row's leader is asked if the job runs and its leader would answer this user. */
-static void prepare_row(struct row *row, const struct site *site, struct survey *survey)
+static void prepare_row(struct row *row, struct site *site, struct survey *survey)
 {
     const struct job_info *info = row->job.info;
     row->survey = survey;
     if (info->state == JOB_KIND_RUNNING && site_may_ask(site, info->uid))
-        row->addresses = node_addresses(info->nodes, row->job.sure ? ASK_NODES_MAX : 1);
+        row->addresses = node_addresses(site, info->nodes, row->job.sure ? ASK_NODES_MAX : 1);
 }
 
 /* The number of bases that get a row. Jobs that only could be elastic are last, newest first. */
@@ -151,7 +151,7 @@ static void rows_free(struct row *rows, int count)
     free(rows);
 }
 
-static json_object *survey_jobs(const struct site *site, const struct job_info *jobs, int count,
+static json_object *survey_jobs(struct site *site, const struct job_info *jobs, int count,
                                 struct error *err)
 {
     struct survey survey = {.site = site};

@@ -15,6 +15,8 @@
 #include "common/conf_file.h"
 #include "lib/json_get.h"
 
+#define ONE_BY_ONE 4 /* nodes; for more Slurm is asked for all at once */
+
 char *user_name(uid_t uid)
 {
     char *name = NULL;
@@ -49,6 +51,7 @@ void site_destroy(struct site *site)
     if (site == NULL)
         return;
     conf_destroy(site->conf);
+    slurm_addresses_destroy(site->addresses);
     free(site->cluster);
     free(site);
 }
@@ -59,14 +62,21 @@ bool site_may_ask(const struct site *site, uid_t uid)
     return self == uid || self == 0 || self == site->slurm_user;
 }
 
-char **node_addresses(const char *nodes, int max)
+char **node_addresses(struct site *site, const char *nodes, int max)
 {
     char **names = nodes != NULL ? slurm_client_expand(nodes) : NULL;
     char **addresses = text_need(calloc((size_t)max + 1, sizeof(char *)));
     int count = 0;
-    for (int i = 0; names != NULL && names[i] != NULL; i++)
-        if (count < max)
-            addresses[count++] = slurm_client_node_address(names[i]);
+    while (names != NULL && names[count] != NULL && count < max)
+        count++;
+    if (site->addresses == NULL && site->asked + count > ONE_BY_ONE)
+        site->addresses = slurm_client_addresses(NULL);
+    if (site->addresses == NULL)
+        site->asked += count;
+    for (int i = 0; i < count; i++)
+        addresses[i] = text_need(site->addresses != NULL
+                                     ? slurm_addresses_find(site->addresses, names[i])
+                                     : slurm_client_node_address(names[i]));
     strings_free(names);
     return addresses;
 }
@@ -185,8 +195,8 @@ static enum query_result ask(const struct site *site, const struct job_info *inf
     return QUERY_ANSWERED;
 }
 
-static enum query_result find_and_ask(const struct site *site, uint32_t job_id,
-                                      json_object *request, struct query *query, struct error *err)
+static enum query_result find_and_ask(struct site *site, uint32_t job_id, json_object *request,
+                                      struct query *query, struct error *err)
 {
     char **addresses = NULL;
     enum query_result result = QUERY_FAILED;
@@ -194,7 +204,7 @@ static enum query_result find_and_ask(const struct site *site, uint32_t job_id,
     if (slurm_client_job(job_id, &query->info, err) == 0)
         result = query->info != NULL ? may_ask(site, query->info, err) : QUERY_UNKNOWN;
     if (result == QUERY_ANSWERED)
-        addresses = node_addresses(query->info->nodes, ASK_NODES_MAX);
+        addresses = node_addresses(site, query->info->nodes, ASK_NODES_MAX);
     deadline_leave();
     if (result == QUERY_UNKNOWN)
         error_set(
@@ -207,7 +217,7 @@ static enum query_result find_and_ask(const struct site *site, uint32_t job_id,
     return result;
 }
 
-enum query_result query_leader(const struct site *site, uint32_t job_id, json_object *request,
+enum query_result query_leader(struct site *site, uint32_t job_id, json_object *request,
                                struct query *query, struct error *err)
 {
     *query = (struct query){0};

@@ -18,6 +18,8 @@ struct site {
     struct conf *conf;
     char *cluster;
     uid_t slurm_user;
+    int asked;                         /* nodes that Slurm was asked for one by one */
+    struct slurm_addresses *addresses; /* of all nodes; NULL: not needed so far */
 };
 
 /* Read elastic.conf and ask Slurm. */
@@ -44,7 +46,7 @@ struct query {
 
 /* Ask the leader of a job (the time limit is deadline.h's). request is put in any case. err says
  * what went wrong, in words for the user. */
-enum query_result query_leader(const struct site *site, uint32_t job_id, json_object *request,
+enum query_result query_leader(struct site *site, uint32_t job_id, json_object *request,
                                struct query *query, struct error *err);
 void query_clear(struct query *query);
 
@@ -57,7 +59,7 @@ json_object *query_answer(uint32_t job_id, json_object *request, const char *typ
 char *user_name(uid_t uid);
 
 /* The addresses of the first nodes of a hostlist expression, at most max, NULL-terminated. Asks
- * Slurm. */
-char **node_addresses(const char *nodes, int max);
+ * Slurm: for a few nodes one by one, and then once for all that may follow. */
+char **node_addresses(struct site *site, const char *nodes, int max);
 
 #endif

@@ -50,8 +50,7 @@ struct job_info {
     char state_name[32];    /* Slurm's word: RUNNING, PREEMPTED, … */
     const char *base_state; /* … without flags: CANCELLED, and not COMPLETING */
     char reason[64];        /* why it is pending; of an extension: why it has ended. Slurm's word */
-    char *name, *partition, *qos, *account, *reservation, *features, *comment, *admin_comment,
-        *cluster;
+    char *name, *partition, *qos, *account, *reservation, *features, *comment, *admin_comment;
     char *nodes; /* hostlist expression, NULL when none */
     char *excluded;
     char *batch_host;
@@ -89,6 +88,13 @@ char *slurm_client_compress(char *const *names, int count);
 /* The address that Slurm uses for a node (NodeAddr), a new string; the name itself if there is
  * none. */
 char *slurm_client_node_address(const char *node);
+
+/* The same for many nodes, of which Slurm is asked once. */
+struct slurm_addresses;
+struct slurm_addresses *slurm_client_addresses(struct error *err); /* NULL: see err */
+void slurm_addresses_destroy(struct slurm_addresses *addresses);   /* accepts NULL */
+/* A new string; the name itself if Slurm does not know the node. */
+char *slurm_addresses_find(const struct slurm_addresses *addresses, const char *node);
 
 /* Cancel a job. Success also when the job is already gone. */
 int slurm_client_cancel(uint32_t job_id, struct error *err);
@@ -153,10 +159,17 @@ int slurm_client_is_operator(uid_t uid, bool *is_operator, struct error *err);
  * failing? unwell has one element for each node. A node that Slurm does not know counts as well.
  * -1: nothing is known, err says why. */
 int slurm_client_unwell(char *const *nodes, bool *unwell, struct error *err);
+/* The same from Slurm's list of all nodes: one question, whatever their number. *as_of: when the
+ * caller's knowledge is from, by Slurm's clock (0: there is none); it is updated. Slurm sends no
+ * list if no node has changed since: then *changed is false, and unwell is not set. A node that is
+ * not in the list does not count. */
+int slurm_client_unwell_since(char *const *nodes, bool *unwell, time_t *as_of, bool *changed,
+                              struct error *err);
 
 /* The number of nodes of a partition that could take a job now: idle, up, not drained, powered down
  * or reserved. planned: count also nodes that are free now, but planned for another job. 0 when the
- * partition is down; -1 on error. */
+ * partition is down; -1 on error. The answer is remembered: Slurm sends its lists of partitions and
+ * nodes only if they have changed since. */
 int slurm_client_idle_nodes(const char *partition, bool planned, struct error *err);
 
 #endif

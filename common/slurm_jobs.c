@@ -210,7 +210,6 @@ static void fill_job(struct job_info *info, slurm_job_info_t *job)
     info->features = slurm_client_copy(job->features);
     info->comment = slurm_client_copy(job->comment);
     info->admin_comment = slurm_client_copy(job->admin_comment);
-    info->cluster = slurm_client_copy(job->cluster != NULL ? job->cluster : slurm_client_cluster());
     info->nodes = slurm_client_copy(job->nodes);
     info->excluded = slurm_client_copy(job->exc_nodes);
     info->batch_host = slurm_client_copy(job->batch_host);
@@ -239,7 +238,6 @@ static void clear_job(struct job_info *info)
     free(info->features);
     free(info->comment);
     free(info->admin_comment);
-    free(info->cluster);
     free(info->nodes);
     free(info->excluded);
     free(info->batch_host);
@@ -274,7 +272,6 @@ static int load_job(uint32_t job_id, struct job_info **info, struct error *err)
     snprintf(what, sizeof(what), "tell about job %u", job_id);
     if (slurm_compat_load_job(&msg, job_id, QUERY_FLAGS) != SLURM_SUCCESS)
         return job_is_unknown(errno) ? 0 : slurm_client_failed(err, what);
-    slurm_client_learn_cluster();
     /* a job array or a heterogeneous job is answered with all its jobs */
     for (uint32_t i = 0; i < msg->record_count && !*info; i++) {
         if (msg->job_array[i].job_id == job_id && (*info = calloc(1, sizeof(**info))))
@@ -306,7 +303,6 @@ static int load_jobs(uid_t uid, struct job_info **list, int *count, struct error
         code = slurm_load_job_user(&msg, uid, QUERY_FLAGS);
     if (code != SLURM_SUCCESS)
         return slurm_client_failed(err, "list the jobs");
-    slurm_client_learn_cluster();
     *list = calloc(msg->record_count + 1, sizeof(**list));
     if (*list) {
         *count = (int)msg->record_count;

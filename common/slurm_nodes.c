@@ -3,6 +3,7 @@
 #include "common/slurm_private.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@
  * that only a later version of Slurm has. */
 #define NODE_FLAGS_USABLE ((uint32_t)(NODE_STATE_CLOUD | NODE_STATE_DYNAMIC_NORM))
 #define RANGES_MAX        ((size_t)1 << 26) /* bytes of the names of all nodes */
+
+#define PARTITIONS_KEPT 60 /* seconds */
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
@@ -92,8 +95,8 @@ static bool node_is_unwell(const node_info_t *node)
            (node->node_state & NODE_STATE_BASE) == NODE_STATE_DOWN;
 }
 
-/* One node at a time: the list of all nodes of a large cluster is long, and every elastic job
- * asks. */
+/* One node at a time: for the list of all nodes slurmctld takes a lock for writing, and copies
+ * all of it. */
 int slurm_client_unwell(char *const *nodes, bool *unwell, struct error *err)
 {
     int rc = 0;
@@ -113,6 +116,114 @@ int slurm_client_unwell(char *const *nodes, bool *unwell, struct error *err)
     slurm_client_leave();
     return rc;
 }
+
+/* ---- all nodes ------------------------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int find_unwell(const node_info_msg_t *msg, char *const *nodes, bool *unwell)
+{
+    const char **bad = calloc((size_t)msg->record_count + 1, sizeof(*bad));
+    size_t count = 0;
+
+    if (bad == NULL)
+        return -1;
+    for (uint32_t i = 0; i < msg->record_count; i++)
+        if (msg->node_array[i].name != NULL && node_is_unwell(&msg->node_array[i]))
+            bad[count++] = msg->node_array[i].name;
+    qsort(bad, count, sizeof(*bad), compare_names);
+    for (int i = 0; nodes[i] != NULL; i++)
+        unwell[i] = bsearch(&nodes[i], bad, count, sizeof(*bad), compare_names) != NULL;
+    free(bad);
+    return 0;
+}
+
+int slurm_client_unwell_since(char *const *nodes, bool *unwell, time_t *as_of, bool *changed,
+                              struct error *err)
+{
+    node_info_msg_t *msg = NULL;
+    int rc = 0;
+
+    *changed = false;
+    slurm_client_enter();
+    if (slurm_load_node(*as_of, &msg, QUERY_FLAGS) == SLURM_SUCCESS) {
+        *changed = true;
+        *as_of = msg->last_update;
+        if (find_unwell(msg, nodes, unwell) != 0)
+            rc = error_set(err, "out of memory");
+        slurm_free_node_info_msg(msg);
+    } else if (errno != SLURM_NO_CHANGE_IN_DATA) {
+        rc = slurm_client_failed(err, "list the nodes");
+    }
+    slurm_client_leave();
+    return rc;
+}
+
+struct slurm_addresses {
+    node_info_msg_t *msg;
+    node_info_t **sorted;
+    size_t count;
+};
+
+static int compare_nodes(const void *a, const void *b)
+{
+    return strcmp((*(node_info_t *const *)a)->name, (*(node_info_t *const *)b)->name);
+}
+
+static int load_addresses(struct slurm_addresses *addresses, struct error *err)
+{
+    if (slurm_load_node(0, &addresses->msg, QUERY_FLAGS) != SLURM_SUCCESS)
+        return slurm_client_failed(err, "list the nodes");
+    addresses->sorted = calloc((size_t)addresses->msg->record_count + 1, sizeof(node_info_t *));
+    if (addresses->sorted == NULL)
+        return error_set(err, "out of memory");
+    for (uint32_t i = 0; i < addresses->msg->record_count; i++)
+        if (addresses->msg->node_array[i].name != NULL)
+            addresses->sorted[addresses->count++] = &addresses->msg->node_array[i];
+    qsort(addresses->sorted, addresses->count, sizeof(node_info_t *), compare_nodes);
+    return 0;
+}
+
+struct slurm_addresses *slurm_client_addresses(struct error *err)
+{
+    struct slurm_addresses *addresses = calloc(1, sizeof(*addresses));
+    int rc;
+
+    if (addresses == NULL) {
+        error_set(err, "out of memory");
+        return NULL;
+    }
+    slurm_client_enter();
+    rc = load_addresses(addresses, err);
+    slurm_client_leave();
+    if (rc == 0)
+        return addresses;
+    slurm_addresses_destroy(addresses);
+    return NULL;
+}
+
+void slurm_addresses_destroy(struct slurm_addresses *addresses)
+{
+    if (addresses == NULL)
+        return;
+    free(addresses->sorted);
+    slurm_free_node_info_msg(addresses->msg);
+    free(addresses);
+}
+
+char *slurm_addresses_find(const struct slurm_addresses *addresses, const char *node)
+{
+    node_info_t key = {.name = (char *)node}, *wanted = &key, **found;
+
+    found = bsearch(&wanted, addresses->sorted, addresses->count, sizeof(*addresses->sorted),
+                    compare_nodes);
+    return strdup(found != NULL && (*found)->node_addr != NULL ? (*found)->node_addr : node);
+}
+
+/* ---- nodes that are free --------------------------------------------------------------------- */
 
 static bool node_is_idle(const node_info_t *node, bool planned)
 {
@@ -138,55 +249,98 @@ static int count_idle(const partition_info_t *partition, const node_info_msg_t *
     return count;
 }
 
-static int load_idle(const char *name, bool planned, struct error *err)
+/* Slurm's list of partitions, which hardly ever changes; between slurm_client_enter() and
+ * slurm_client_leave(). Kept for the process, as libslurm's own state is: the next question, not
+ * within a minute, is whether it has changed. NULL: see err. */
+static const partition_info_msg_t *load_partitions(bool *changed, struct error *err)
 {
-    partition_info_msg_t *partitions = NULL;
-    node_info_msg_t *nodes = NULL;
-    int count = -1;
+    static partition_info_msg_t *kept;
+    static time_t asked;
+    partition_info_msg_t *msg = NULL;
+    time_t now = time(NULL);
 
-    if (slurm_load_partitions(0, &partitions, QUERY_FLAGS) != SLURM_SUCCESS)
-        return slurm_client_failed(err, "list the partitions");
-    if (slurm_load_node(0, &nodes, QUERY_FLAGS) != SLURM_SUCCESS) {
-        slurm_client_failed(err, "list the nodes");
-        slurm_free_partition_info_msg(partitions);
-        return -1;
+    *changed = false;
+    if (kept != NULL && now >= asked && now - asked < PARTITIONS_KEPT)
+        return kept;
+    asked = now;
+    if (slurm_load_partitions(kept != NULL ? kept->last_update : 0, &msg, QUERY_FLAGS) ==
+        SLURM_SUCCESS) {
+        if (kept != NULL)
+            slurm_free_partition_info_msg(kept);
+        kept = msg;
+        *changed = true;
+    } else if (kept == NULL || errno != SLURM_NO_CHANGE_IN_DATA) {
+        slurm_client_failed(err, "list the partitions");
+        return NULL;
     }
-    for (uint32_t i = 0; i < partitions->record_count; i++) {
+    return kept;
+}
+
+static const partition_info_t *find_partition(const partition_info_msg_t *partitions,
+                                              const char *name)
+{
+    for (uint32_t i = 0; i < partitions->record_count; i++)
         if (strcmp(partitions->partition_array[i].name, name) == 0)
-            count = count_idle(&partitions->partition_array[i], nodes, planned);
+            return &partitions->partition_array[i];
+    return NULL;
+}
+
+/* The last answer, for one caller with one partition. */
+struct idle {
+    char partition[256];
+    bool planned;
+    time_t as_of;
+    int count;
+};
+
+static int load_idle(struct idle *known, const char *name, bool planned, struct error *err)
+{
+    bool changed = false, same = strcmp(known->partition, name) == 0 && known->planned == planned;
+    const partition_info_msg_t *partitions = load_partitions(&changed, err);
+    const partition_info_t *partition;
+    node_info_msg_t *nodes = NULL;
+
+    if (partitions == NULL)
+        return -1;
+    if ((partition = find_partition(partitions, name)) == NULL)
+        return error_set(err, "Slurm has no partition '%s'", name);
+    if (slurm_load_node(same && !changed ? known->as_of : 0, &nodes, QUERY_FLAGS) !=
+        SLURM_SUCCESS) {
+        if (errno == SLURM_NO_CHANGE_IN_DATA)
+            return known->count;
+        return slurm_client_failed(err, "list the nodes");
     }
-    if (count < 0)
-        error_set(err, "Slurm has no partition '%s'", name);
+    snprintf(known->partition, sizeof(known->partition), "%s", name);
+    known->planned = planned;
+    known->as_of = nodes->last_update;
+    known->count = count_idle(partition, nodes, planned);
     slurm_free_node_info_msg(nodes);
-    slurm_free_partition_info_msg(partitions);
-    return count;
+    return known->count;
 }
 
 int slurm_client_partition_limit(const char *partition, uint32_t *minutes, struct error *err)
 {
-    partition_info_msg_t *msg = NULL;
-    int rc = 0;
+    const partition_info_msg_t *partitions;
+    const partition_info_t *found;
+    bool changed;
 
     *minutes = UINT32_MAX;
     slurm_client_enter();
-    if (slurm_load_partitions(0, &msg, QUERY_FLAGS) != SLURM_SUCCESS)
-        rc = slurm_client_failed(err, "list the partitions");
-    for (uint32_t i = 0; rc == 0 && i < msg->record_count; i++)
-        if (strcmp(msg->partition_array[i].name, partition) == 0 &&
-            msg->partition_array[i].max_time != INFINITE &&
-            msg->partition_array[i].max_time != NO_VAL)
-            *minutes = msg->partition_array[i].max_time;
-    slurm_free_partition_info_msg(msg);
+    partitions = load_partitions(&changed, err);
+    found = partitions != NULL ? find_partition(partitions, partition) : NULL;
+    if (found != NULL && found->max_time != INFINITE && found->max_time != NO_VAL)
+        *minutes = found->max_time;
     slurm_client_leave();
-    return rc;
+    return partitions != NULL ? 0 : -1;
 }
 
 int slurm_client_idle_nodes(const char *partition, bool planned, struct error *err)
 {
+    static struct idle known; /* between slurm_client_enter() and slurm_client_leave() */
     int count;
 
     slurm_client_enter();
-    count = load_idle(partition, planned, err);
+    count = load_idle(&known, partition, planned, err);
     slurm_client_leave();
     return count;
 }

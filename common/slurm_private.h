@@ -21,9 +21,4 @@ int slurm_client_failed(struct error *err, const char *what);
 /* A new string; NULL for NULL and for an empty text. */
 char *slurm_client_copy(const char *text);
 
-/* Slurm names the cluster of a job only in the answer of a federation. So the name is asked for
- * once; it is NULL until then. Only between slurm_client_enter() and slurm_client_leave(). */
-void slurm_client_learn_cluster(void);
-const char *slurm_client_cluster(void);
-
 #endif

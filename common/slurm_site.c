@@ -57,17 +57,6 @@ static int load_site(uid_t *slurm_user, struct error *err)
     return 0;
 }
 
-void slurm_client_learn_cluster(void)
-{
-    if (cluster_name == NULL)
-        load_site(NULL, NULL);
-}
-
-const char *slurm_client_cluster(void)
-{
-    return cluster_name;
-}
-
 int slurm_client_site(uid_t *slurm_user, char **cluster, struct error *err)
 {
     int result;

@@ -12,6 +12,7 @@ nobase_dist_doc_DATA += \
     doc/admin/configure.md \
     doc/admin/faults.md \
     doc/admin/install.md \
+    doc/admin/load.md \
     doc/admin/others.md \
     doc/admin/placement.md \
     doc/admin/pools.md \

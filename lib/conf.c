@@ -64,6 +64,7 @@ static const struct key site_keys[] = {
     SITE_KEY("heartbeat_timeout", KIND_SECONDS, heartbeat_timeout, 1, 3600, "2"),
     SITE_KEY("newcomer_timeout", KIND_SECONDS, newcomer_timeout, 1, 86400, "60"),
     SITE_KEY("node_backoff", KIND_SECONDS, node_backoff, 0, 86400, "60"),
+    SITE_KEY("drain_look", KIND_SECONDS, drain_look, 0, 3600, "0"),
     SITE_KEY("state_dir", KIND_PATTERN, state_dir, 0, 0, "%h/.slurm-elastic/%c-%j"),
     SITE_KEY("snapshot_dir", KIND_PATH, snapshot_dir, 0, 0, "/run/slurm-elastic"),
     SITE_KEY("munge_socket", KIND_PATH, munge_socket, 0, 0, NULL),

@@ -42,6 +42,8 @@ struct conf {
     int newcomer_timeout;
     /* Seconds; 0: no node is left out. */
     int node_backoff;
+    /* Seconds between two looks at Slurm's list of all nodes; 0: a node in turn. */
+    int drain_look;
     /* Seconds. */
     int epilog_flush;
     int snapshot_keep;

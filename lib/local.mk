@@ -41,6 +41,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/json_get.h \
     lib/json_text.c \
     lib/json_text.h \
+    lib/look.c \
+    lib/look.h \
     lib/machine.c \
     lib/machine.h \
     lib/machine_json.c \

@@ -50,6 +50,24 @@ void slurm_words_refusal(const char *text, char *buf, size_t size)
                  general.text);
 }
 
+bool slurm_words_unsure(const char *text)
+{
+    /* Slurm's words for errors of communication (slurm_errno.c). */
+    static const char *const words[] = {"Unable to contact slurm controller",
+                                        "Communication connection failure",
+                                        "Message receive failure",
+                                        "Message send failure",
+                                        "Socket timed out",
+                                        "Zero Bytes were transmitted or received",
+                                        "Connection reset by peer",
+                                        "Unexpected message received"};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strstr(text, words[i]) != NULL)
+            return true;
+    return false;
+}
+
 const char *slurm_words_end(const char *state, bool preempted, bool overdue)
 {
     static const char *const words[][2] = {

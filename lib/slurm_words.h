@@ -12,6 +12,9 @@
  * reason. */
 void slurm_words_refusal(const char *text, char *buf, size_t size);
 
+/* Does it say that slurmctld did not answer? Then it may have taken the job all the same. */
+bool slurm_words_unsure(const char *text);
+
 /* Why an extension goes, as the end of a sentence: "cancelled". state: Slurm's word for the state
  * without flags such as COMPLETING. overdue: its end has come. NULL: nothing is known. */
 const char *slurm_words_end(const char *state, bool preempted, bool overdue);

@@ -47,7 +47,8 @@ static struct plan_member describe_member(struct leader *leader, const struct le
     };
 }
 
-static struct plan_extension describe_extension(const struct extension *ext)
+static struct plan_extension describe_extension(const struct leader *leader,
+                                                const struct extension *ext)
 {
     return (struct plan_extension){
         .job = ext->job,
@@ -57,7 +58,7 @@ static struct plan_extension describe_extension(const struct extension *ext)
         .begin = ext->begin,
         .leaves = ext->leaves,
         .unwanted = ext->unwanted,
-        .counted = !ext->excused,
+        .counted = !extensions_excused(leader, ext),
         .excludes = ext->excludes_until > 0,
         .pool = ext->pool != NULL ? ext->pool->name : NULL,
         .reason = ext->reason[0] != '\0' ? ext->reason : NULL,
@@ -121,7 +122,7 @@ int decide_plan(void *arg, bool only_warm, struct plan_output *out)
         for (int i = 0; i < roster_count(leader); i++)
             members[i] = describe_member(leader, roster_at(leader, i), only_warm, any);
         for (int i = 0; i < extensions_count(leader); i++)
-            extensions[i] = describe_extension(extensions_at(leader, i));
+            extensions[i] = describe_extension(leader, extensions_at(leader, i));
         in = describe(leader, members, extensions);
         rc = plan_decide(&in, out);
     }

@@ -149,7 +149,7 @@ void exclude_unwell(struct leader *leader, char *const *nodes, const bool *unwel
         while (nodes[k] != NULL && strcmp(nodes[k], m->part->node) != 0)
             k++;
         if (nodes[k] == NULL)
-            continue; /* it has joined meanwhile */
+            continue; /* it was not asked for */
         next = k + 1;
         note_unwell(leader, m, unwell[k]);
     }

@@ -32,8 +32,8 @@ void exclude_describe(const struct leader *leader, char *text, size_t size);
 /* The nodes as a new comma list, and when the next of them is not left out any more (0: there is
  * none). NULL: out of memory. */
 char *exclude_list(const struct leader *leader, double *until);
-/* Which nodes Slurm takes out of service. nodes: of the members in their order, NULL at the end;
- * members may have joined or gone since. */
+/* Which of these nodes Slurm takes out of service. nodes: NULL at the end. Members on other nodes
+ * stay as they are; members may have joined or gone since. */
 void exclude_unwell(struct leader *leader, char *const *nodes, const bool *unwell);
 /* "reclaim": the cloud takes the node away in a moment. */
 void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_object *msg);

@@ -58,7 +58,8 @@ struct extension *extensions_add(struct leader *leader, uint32_t job, int nodes,
     grown->job = job;
     grown->nodes = nodes;
     grown->state = state;
-    grown->asked = grown->since = leader_now(leader);
+    grown->asked = grown->since = grown->stirred = leader_now(leader);
+    grown->seen = LOOK_NEVER;
     return grown;
 }
 
@@ -82,7 +83,7 @@ void extensions_set_state(struct leader *leader, struct extension *ext,
     if (ext->state == state)
         return;
     ext->state = state;
-    ext->since = leader_now(leader);
+    ext->since = ext->stirred = leader_now(leader);
     if (state == PLAN_JOINED)
         joined(leader);
 }
@@ -135,6 +136,11 @@ static bool is_near_limit(struct leader *leader, uint32_t job)
            leader_now(leader) >= ext->leaves - PLAN_REPLACE;
 }
 
+bool extensions_excused(const struct leader *leader, const struct extension *ext)
+{
+    return ext->preempted || (ext->leaves > 0 && leader_now(leader) >= ext->leaves - PLAN_REPLACE);
+}
+
 bool extensions_to_go(struct leader *leader, uint32_t job)
 {
     struct extension *ext = extensions_find(leader, job);
@@ -175,6 +181,7 @@ void extensions_joined(struct leader *leader, struct leader_member *member)
             return;
         ext->pool = extensions_pool(leader);
     }
+    ext->stirred = leader_now(leader);
     if (ext->state == PLAN_PENDING || ext->state == PLAN_SUBMITTING)
         extensions_set_state(leader, ext, PLAN_STARTING);
     if (extensions_members(leader, member->part->job) > ext->nodes)
@@ -189,6 +196,7 @@ void extensions_member_gone(struct leader *leader, struct leader_member *member)
 
     if (ext == NULL || member->part->base)
         return;
+    ext->stirred = leader_now(leader);
     /* When an extension leaves, Slurm takes the whole job. When one of its nodes is lost the others
      * stay (the job is submitted with --no-kill). If the leader does not want that node, the others
      * are to go, too, as soon as they can: Slurm has none of them back before. */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "lib/change.h"
+#include "lib/look.h"
 #include "lib/plan.h"
 
 struct extensions;
@@ -19,9 +20,12 @@ struct extension {
     int nodes;
     enum plan_extension_state state;
     double asked, since, begin;
+    double stirred;                /* the latest event that Slurm may have more to say of */
+    double seen;                   /* when Slurm has last said what it is; LOOK_NEVER */
+    double look;                   /* Slurm is to be asked (again) from then on; 0: not for this */
     double leaves;                 /* because of its time limit; 0: not before the base */
     bool unwanted;                 /* since one of its nodes cannot be used (plan.h) */
-    bool excused;                  /* Slurm no longer counts it against MAX */
+    bool preempted;                /* as Slurm has said last */
     double excludes_until;         /* one of the nodes that it stays off is no longer left out */
     double relaxed;                /* when Slurm was last allowed to start it for a shorter time */
     uint32_t time_limit, time_min; /* minutes, as last seen; 0: not seen, no time_min */
@@ -77,6 +81,8 @@ void extensions_make_leave(struct leader *leader, uint32_t job, enum change_noti
                            const char *reason);
 /* The job is over. */
 void extensions_cancel_all(struct leader *leader);
+/* Does it no longer count against MAX? As job_submit/elastic counts. */
+bool extensions_excused(const struct leader *leader, const struct extension *ext);
 /* Is it about to leave, because of its time limit or as soon as it can? Another may take its
  * place then. */
 bool extensions_to_go(struct leader *leader, uint32_t job);

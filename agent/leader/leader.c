@@ -130,7 +130,7 @@ static int create_parts(struct leader *leader, struct error *err)
     if ((leader->roster = roster_create()) == NULL ||
         (leader->planning = planning_create()) == NULL || (leader->post = post_create()) == NULL ||
         (leader->lease = lease_create(options)) == NULL ||
-        (leader->slurm_look = slurm_look_create()) == NULL ||
+        (leader->slurm_look = slurm_look_create(options)) == NULL ||
         (leader->scancel = scancel_create()) == NULL ||
         (leader->extensions = extensions_create()) == NULL ||
         (leader->exclude = exclude_create(options)) == NULL ||

@@ -312,7 +312,7 @@ void members_leaving(struct leader *leader, struct leader_member *m, json_object
 {
     const char *reason = json_get_string(msg, "reason");
     bool known = change_is_left(m->part);
-    const struct extension *ext;
+    struct extension *ext;
     uint32_t job = m->part->job;
 
     if (m->part->base) {
@@ -331,14 +331,13 @@ void members_leaving(struct leader *leader, struct leader_member *m, json_object
     }
     ext = extensions_find(leader, job);
     planning_taken_back(leader, ext != NULL ? ext->asked : -1);
+    if (ext != NULL)
+        ext->look = leader_now(leader);
     log_info("job %u: Slurm takes extension job %u back", leader->options->job, job);
     /* Slurm takes the whole job: its other nodes need not wait for their own signal. */
     extensions_make_leave(leader, job, CHANGE_CALLED, "not in use");
-    if (change_leaving_job(leader->change) == job) {
-        /* Slurm knows why; by the time that the next world is formed so do we. */
-        slurm_look_soon(leader);
-        slurm_update_poll(leader);
-    }
+    /* Slurm knows why; by the time that the next world is formed so do we. */
+    slurm_update_poll(leader);
     extensions_member_gone(leader, m);
 }
 

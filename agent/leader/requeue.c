@@ -16,8 +16,10 @@
 
 #define MARGIN 5.0 /* seconds before the time limit by which all is to be over, at the least */
 /* slurmctld is asked again if it does not answer, for so many seconds. */
-#define ASK_LIMIT    60.0
-#define ASK_AGAIN_MS 2000
+#define ASK_LIMIT 60.0
+/* Seconds in which Slurm may say that the limit is another one. */
+#define UNHEARD_LIMIT 3.0
+#define ASK_AGAIN_MS  2000
 
 struct requeue {
     bool wanted; /* the job is to go back into the queue instead of ending */
@@ -66,6 +68,11 @@ void requeue_watch(struct leader *leader)
     left = (double)(base->end - time(NULL)) - margin(leader);
     if (left > 0) {
         planning_later(leader, left);
+        return;
+    }
+    /* Its limit may be another one by now. A Slurm that does not answer cannot keep it from it. */
+    if (left > -UNHEARD_LIMIT && slurm_look_base_is_old(leader)) {
+        planning_later(leader, UNHEARD_LIMIT + left);
         return;
     }
     leader->requeue->wanted = true;

@@ -18,6 +18,11 @@ int roster_count(const struct leader *leader)
     return leader->roster->count;
 }
 
+unsigned roster_arrivals(const struct leader *leader)
+{
+    return (unsigned)leader->roster->next_id;
+}
+
 struct leader_member *roster_at(const struct leader *leader, int i)
 {
     const struct roster *roster = leader->roster;

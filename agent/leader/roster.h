@@ -42,6 +42,8 @@ void roster_destroy(struct roster *roster);
 /* Members in the order in which they joined, also lost ones that are still part of a world.
  * Whatever posts a fact may shorten the list. */
 int roster_count(const struct leader *leader);
+/* How many have joined so far, as a number that only grows. */
+unsigned roster_arrivals(const struct leader *leader);
 /* NULL: there are not so many. */
 struct leader_member *roster_at(const struct leader *leader, int i);
 /* NULL: there is none. */

@@ -40,7 +40,6 @@ static void cancel_done(void *arg)
     struct cancelling *c = arg;
     struct leader *leader = c->leader;
 
-    slurm_look_soon(leader);
     leader->scancel->cancelling--;
     if (c->last)
         leader->scancel->cleaned = true;

@@ -8,24 +8,36 @@
 #include <unistd.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/report.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
 
-#define LIMIT_AGAIN 600.0 /* seconds between looks at the partition of the pool */
+#define BASE_OLD 10.0 /* seconds */
+#define LIMIT_AGAIN                                                                                \
+    600.0 /* seconds for which the limit of the pool's partition is taken as known */
 
 struct slurm_look {
+    struct look look;
     struct job_info *base; /* Slurm's view of the base job; NULL until the first answer */
-    uint32_t pool_limit;   /* minutes that the pool's partition allows */
-    double limit_seen;     /* when; 0: not yet */
-    bool looking;
-    double last; /* when the last look ended; 0: look at once */
+    double base_seen, base_check;
+    uint32_t pool_limit;      /* minutes that the pool's partition allows */
+    double limit_seen;        /* when; 0: not yet */
+    bool looking, list, idle; /* idle: enough nodes were seen to be, at the last relax() */
+    unsigned turn;            /* questions for one node */
+    double drain_looked;      /* at all nodes */
+    time_t nodes_as_of;       /* Slurm's list of nodes; 0: no list */
+    unsigned nodes_members;   /* roster_arrivals() then */
 };
 
-struct look {
+struct look_work {
     struct leader *leader;
     uid_t uid;
     struct slurm_view view;
     slurm_look_done *done;
+    time_t nodes_as_of;
+    unsigned members;
+    int questions;
+    bool idle;
     bool ask_limit;  /* of the pool's partition … */
     bool limit_seen; /* … and Slurm has answered: */
     uint32_t pool_limit;
@@ -33,103 +45,164 @@ struct look {
 
 /* ---- in a thread ----------------------------------------------------------------------------- */
 
-static void relax(const struct slurm_view *view)
+static void relax(struct look_work *work)
 {
+    const struct slurm_view *view = &work->view;
     struct error err = {""};
     int idle = view->relax.nodes;
 
-    if (view->relax.partition != NULL)
+    if (view->relax.partition != NULL) {
         idle = slurm_client_idle_nodes(view->relax.partition, true, &err);
-    if (idle >= view->relax.nodes)
+        work->questions += 2;
+    }
+    work->idle = view->relax.partition != NULL && idle >= view->relax.nodes;
+    if (idle >= view->relax.nodes) {
         slurm_client_set_time_min(view->relax.job, view->relax.minutes, &err);
+        work->questions++;
+    }
     if (err.text[0] != '\0')
         log_debug("extension job %u: %s", view->relax.job, err.text);
 }
 
-static void look_at_nodes(struct slurm_view *view)
+static void look_at_nodes(struct look_work *work)
 {
+    struct slurm_view *view = &work->view;
     struct error err = {""};
     size_t count = 0;
+    bool changed = true;
+    int rc;
 
     while (view->nodes[count] != NULL)
         count++;
     view->unwell = calloc(count + 1, sizeof(*view->unwell));
-    if (view->unwell == NULL || slurm_client_unwell(view->nodes, view->unwell, &err) == 0)
+    if (view->unwell == NULL)
         return;
-    log_debug("Slurm: %s", err.text);
+    if (view->due.nodes == LOOK_ALL_NODES) {
+        rc = slurm_client_unwell_since(view->nodes, view->unwell, &work->nodes_as_of, &changed,
+                                       &err);
+        work->questions++;
+    } else {
+        rc = slurm_client_unwell(view->nodes, view->unwell, &err);
+        work->questions += (int)count;
+    }
+    if (rc == 0 && changed)
+        return;
+    if (rc != 0)
+        log_debug("Slurm: %s", err.text);
+    /* A site may keep its nodes to itself (PrivateData): jobs are answered for all the same. */
     free(view->unwell);
     view->unwell = NULL;
 }
 
-static void look_at_pool(struct look *look)
+static void look_at_pool(struct look_work *work)
 {
     struct error err = {""};
 
-    look->limit_seen = slurm_client_partition_limit(look->view.pool, &look->pool_limit, &err) == 0;
-    if (!look->limit_seen)
+    work->limit_seen = slurm_client_partition_limit(work->view.pool, &work->pool_limit, &err) == 0;
+    work->questions++;
+    if (!work->limit_seen)
         log_debug("Slurm: %s", err.text);
+}
+
+/* Each by its number: what else the user has in the queue costs nothing. A job that Slurm does not
+ * know is not in the list. */
+static int look_at_jobs(struct look_work *work, struct error *err)
+{
+    struct slurm_view *view = &work->view;
+
+    if (view->due.list) {
+        work->questions++;
+        return slurm_client_jobs(work->uid, &view->list, &view->count, err);
+    }
+    view->list = calloc((size_t)view->job_count + 1, sizeof(*view->list));
+    if (view->list == NULL)
+        return error_set(err, "out of memory");
+    for (int i = 0; i < view->job_count; i++) {
+        struct job_info *info = NULL;
+
+        work->questions++;
+        if (slurm_client_job(view->jobs[i], &info, err) != 0)
+            return -1;
+        if (info == NULL)
+            continue;
+        view->list[view->count++] = *info;
+        free(info); /* what it points to is the list's now */
+    }
+    return 0;
 }
 
 static void look_work(void *arg)
 {
-    struct look *look = arg;
-    struct slurm_view *view = &look->view;
+    struct look_work *work = arg;
+    struct slurm_view *view = &work->view;
     struct error err = {""};
 
-    view->ok = slurm_client_jobs(look->uid, &view->list, &view->count, &err) == 0;
+    view->ok = look_at_jobs(work, &err) == 0;
     if (!view->ok)
         log_debug("Slurm: %s", err.text);
-    else if (view->relax.job != 0)
-        relax(view);
-    if (view->ok && look->ask_limit)
-        look_at_pool(look);
+    if (view->ok && view->relax.job != 0)
+        relax(work);
+    if (view->ok && work->ask_limit)
+        look_at_pool(work);
     if (view->ok && view->nodes != NULL)
-        look_at_nodes(view);
+        look_at_nodes(work);
 }
 
 /* ---- in the loop ----------------------------------------------------------------------------- */
 
-static void free_look(struct look *look)
+static void free_look(struct look_work *work)
 {
-    job_info_free_list(look->view.list, look->view.count);
-    strings_free(look->view.nodes);
-    free(look->view.unwell);
-    free(look);
+    job_info_free_list(work->view.list, work->view.count);
+    strings_free(work->view.nodes);
+    free(work->view.unwell);
+    free(work);
 }
 
 static void look_done(void *arg)
 {
-    struct look *look = arg;
-    struct leader *leader = look->leader;
+    struct look_work *work = arg;
+    struct leader *leader = work->leader;
     struct slurm_look *own = leader->slurm_look;
+    const double now = leader_now(leader);
 
     own->looking = false;
-    own->last = leader_now(leader);
-    if (look->limit_seen) {
-        own->pool_limit = look->pool_limit;
-        own->limit_seen = own->last;
+    look_asked(&own->look, &work->view.due, now, work->questions, now - work->view.began,
+               work->view.ok);
+    if (work->view.relax.job != 0)
+        own->idle = work->idle;
+    if (work->limit_seen) {
+        own->pool_limit = work->pool_limit;
+        own->limit_seen = now;
     }
-    look->done(leader, &look->view);
-    free_look(look);
+    if (work->view.ok && work->view.due.nodes == LOOK_ALL_NODES) {
+        own->drain_looked = now;
+        own->nodes_as_of = work->nodes_as_of;
+        own->nodes_members = work->members;
+    }
+    work->done(leader, &work->view);
+    free_look(work);
     leader_look_at_end(leader, 0);
 }
 
 void slurm_look_begin(struct leader *leader, const struct slurm_view *view, slurm_look_done *done)
 {
-    struct look *look = calloc(1, sizeof(*look));
+    struct look_work *work = calloc(1, sizeof(*work));
     const struct slurm_look *own = leader->slurm_look;
 
-    if (look == NULL) {
+    if (work == NULL) {
         strings_free(view->nodes);
         return;
     }
-    *look = (struct look){.leader = leader, .uid = getuid(), .view = *view, .done = done};
-    look->ask_limit = view->pool != NULL &&
+    *work = (struct look_work){.leader = leader, .uid = getuid(), .view = *view, .done = done};
+    work->ask_limit = view->pool != NULL &&
                       (own->limit_seen == 0 || leader_now(leader) - own->limit_seen >= LIMIT_AGAIN);
-    if (slurm_ask(leader->loop, look_work, look_done, look) == 0)
+    work->members = roster_arrivals(leader);
+    if (own->nodes_members == work->members)
+        work->nodes_as_of = own->nodes_as_of;
+    if (slurm_ask(leader->loop, look_work, look_done, work) == 0)
         leader->slurm_look->looking = true;
     else
-        free_look(look);
+        free_look(work);
 }
 
 bool slurm_look_busy(const struct leader *leader)
@@ -137,14 +210,30 @@ bool slurm_look_busy(const struct leader *leader)
     return leader->slurm_look->looking;
 }
 
-void slurm_look_soon(struct leader *leader)
+void slurm_look_due(const struct leader *leader, struct look_input *in, struct look_output *out)
 {
-    leader->slurm_look->last = 0;
+    in->now = leader_now(leader);
+    in->node_count = roster_count(leader);
+    in->drain_look = leader->options->conf->drain_look;
+    in->drain_looked = leader->slurm_look->drain_looked;
+    in->list = in->list && leader->slurm_look->list;
+    in->relax_idle = leader->slurm_look->idle;
+    look_next(&leader->slurm_look->look, in, out);
 }
 
-double slurm_look_age(const struct leader *leader)
+void slurm_look_list(struct leader *leader)
 {
-    return leader_now(leader) - leader->slurm_look->last;
+    leader->slurm_look->list = true;
+}
+
+void slurm_look_listed(struct leader *leader)
+{
+    leader->slurm_look->list = false;
+}
+
+int slurm_look_turn(struct leader *leader, int count)
+{
+    return (int)(leader->slurm_look->turn++ % (unsigned)count);
 }
 
 /* ---- what Slurm has said --------------------------------------------------------------------- */
@@ -167,6 +256,27 @@ const struct job_info *slurm_look_base(const struct leader *leader)
     return leader->slurm_look->base;
 }
 
+double slurm_look_base_seen(const struct leader *leader)
+{
+    return leader->slurm_look->base_seen;
+}
+
+bool slurm_look_base_is_old(struct leader *leader)
+{
+    struct slurm_look *own = leader->slurm_look;
+
+    if (leader_now(leader) - own->base_seen < BASE_OLD)
+        return false;
+    if (own->base_check <= own->base_seen)
+        own->base_check = leader_now(leader);
+    return true;
+}
+
+double slurm_look_base_check(const struct leader *leader)
+{
+    return leader->slurm_look->base_check;
+}
+
 void slurm_look_take_base(struct leader *leader, struct slurm_view *view)
 {
     struct job_info *base = slurm_look_find(view, leader->options->job);
@@ -179,16 +289,22 @@ void slurm_look_take_base(struct leader *leader, struct slurm_view *view)
     memset(base, 0, sizeof(*base));
     job_info_free(leader->slurm_look->base);
     leader->slurm_look->base = copy;
+    leader->slurm_look->base_seen = leader_now(leader);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-struct slurm_look *slurm_look_create(void)
+struct slurm_look *slurm_look_create(const struct leader_options *options)
 {
     struct slurm_look *look = calloc(1, sizeof(*look));
 
-    if (look != NULL)
-        look->pool_limit = UINT32_MAX;
+    if (look == NULL)
+        return NULL;
+    look->look.seed = options->job * 31 + options->restarts;
+    look->pool_limit = UINT32_MAX;
+    look->base_seen = look->drain_looked = LOOK_NEVER;
+    /* Only a first leader whose job has never been there finds nothing of its own in the queue. */
+    look->list = options->restarts > 0 || options->term > 0 || report_last_generation(options) > 0;
     return look;
 }
 

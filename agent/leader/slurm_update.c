@@ -19,15 +19,15 @@
 #include "common/log.h"
 #include "lib/slurm_words.h"
 
-#define POLL_BUSY    1.0 /* seconds between looks at Slurm while something is changing */
-#define POLL_IDLE    5.0
+#define LISTED_LATER 2.0  /* seconds in which a job that is submitted appears in Slurm's list */
 #define LINGER_LIMIT 10.0 /* a released extension that still runs is cancelled */
 /* Seconds before its time limit an extension leaves in order: Slurm's KillWait would be short. */
 #define LEAVE_EARLY  30
 #define SIGNAL_LIMIT 2    /* seconds for Slurm's signal to reach its agents, and us from there */
 #define RELAX_AFTER  30.0 /* seconds in the queue after which a shorter time is accepted */
-#define RELAX_STEP   10.0 /* … and then a still shorter one */
 #define RELAX_FROM   2880 /* minutes, when there is no limit */
+#define CHECK_BEFORE 20.0 /* seconds before a time limit matters it is looked at again */
+#define CHECK_LAST   5.0
 
 /* ---- accepting less time --------------------------------------------------------------------- */
 
@@ -35,14 +35,11 @@
  * another job that is to have the nodes. Slurm may then start it for half the time, then for a
  * quarter, down to the pool's time_min. Not at once for time_min: backfill gives no more than has
  * been accepted. */
-static uint32_t less_time(const struct leader *leader, const struct extension *ext)
+static uint32_t less_time(const struct extension *ext)
 {
-    double now = leader_now(leader);
-    double since = ext->begin > ext->since ? ext->begin : ext->since;
     uint32_t least, from = ext->time_min > 0 ? ext->time_min : ext->time_limit;
 
-    if (ext->state != PLAN_PENDING || ext->pool == NULL || from == 0 || now - since < RELAX_AFTER ||
-        (ext->relaxed > 0 && now - ext->relaxed < RELAX_STEP))
+    if (ext->state != PLAN_PENDING || ext->pool == NULL || from == 0)
         return 0;
     least = ext->pool->time_min > 0 ? (uint32_t)ext->pool->time_min : 1;
     if (from > RELAX_FROM)
@@ -97,9 +94,7 @@ static void note_times(struct leader *leader, struct extension *ext, const struc
         (slurm_look_base(leader) == NULL ||
          slurm_look_base(leader)->end >= info->end + 2 * LEAVE_EARLY))
         ext->leaves = leader_now(leader) + (double)(info->end - time(NULL)) - LEAVE_EARLY;
-    /* As job_submit/elastic counts. */
-    ext->excused = info->preempt_time != 0 ||
-                   (ext->leaves > 0 && leader_now(leader) >= ext->leaves - PLAN_REPLACE);
+    ext->preempted = info->preempt_time != 0;
 }
 
 /* Slurm is about to end it, whatever we need it for. */
@@ -230,7 +225,17 @@ static void adopt(struct leader *leader, struct slurm_view *view)
     }
 }
 
-/* What Slurm says of all of them; those that are over are forgotten. */
+static bool was_asked_for(const struct slurm_view *view, const struct extension *ext)
+{
+    if (ext->job == 0 || view->due.list)
+        return ext->job != 0;
+    for (int i = 0; i < view->job_count; i++)
+        if (view->jobs[i] == ext->job)
+            return true;
+    return false;
+}
+
+/* What Slurm says of them; those that are over are forgotten. */
 static void update_extensions(struct leader *leader, struct slurm_view *view)
 {
     double left_since = -1;
@@ -239,8 +244,11 @@ static void update_extensions(struct leader *leader, struct slurm_view *view)
         struct extension *ext = extensions_at(leader, i);
         struct job_info *info = slurm_look_find(view, ext->job);
 
-        if (ext->job == 0 || (info == NULL && ext->since > view->began - 2 * POLL_BUSY) ||
-            update_extension(leader, ext, info))
+        if (!was_asked_for(view, ext) ||
+            (info == NULL && view->due.list && ext->since > view->began - LISTED_LATER))
+            continue;
+        ext->seen = leader_now(leader);
+        if (update_extension(leader, ext, info))
             continue;
         if (ext->state == PLAN_LEAVING && ext->since > left_since)
             left_since = ext->since;
@@ -255,11 +263,13 @@ static void update(struct leader *leader, struct slurm_view *view)
     if (!view->ok || leader_has_ended(leader))
         return;
     update_extensions(leader, view);
-    if (slurm_look_base(leader) == NULL)
+    if (view->due.list && slurm_look_base(leader) == NULL) {
         cancel_leftovers(leader, view);
-    else if (!view->submitting && !submit_submitting(leader) &&
-             view->submissions == submit_count(leader))
+    } else if (view->due.list && !view->submitting && !submit_submitting(leader) &&
+               view->submissions == submit_count(leader)) {
         adopt(leader, view);
+        slurm_look_listed(leader);
+    }
     slurm_look_take_base(leader, view);
     if (view->unwell != NULL)
         exclude_unwell(leader, view->nodes, view->unwell);
@@ -268,45 +278,149 @@ static void update(struct leader *leader, struct slurm_view *view)
 
 /* ---- when to look ---------------------------------------------------------------------------- */
 
-static bool changing(const struct leader *leader)
+static enum look_phase phase_of(const struct leader *leader, const struct extension *ext)
 {
-    double now = leader_now(leader);
-
-    for (int i = 0; i < extensions_count(leader); i++) {
-        const struct extension *ext = extensions_at(leader, i);
-
-        if (ext->state == PLAN_STARTING || ext->state == PLAN_LEAVING ||
-            (ext->state == PLAN_PENDING && now - ext->since < 30))
-            return true;
+    switch (ext->state) {
+    case PLAN_PENDING:
+        return LOOK_IS_PENDING;
+    case PLAN_STARTING:
+        return LOOK_IS_STARTING;
+    case PLAN_LEAVING: /* as long as its agents are there, Slurm has nothing to say */
+        return extensions_members(leader, ext->job) == 0 ? LOOK_IS_LEAVING : LOOK_IS_SETTLED;
+    default:
+        return LOOK_IS_SETTLED;
     }
-    return slurm_look_base(leader) == NULL;
 }
 
-static void choose_relaxed(struct leader *leader, struct slurm_view *view)
+/* Its time limit is known once it runs, and may be another one when it matters. */
+static struct look_job describe_extension(const struct leader *leader, const struct extension *ext)
 {
+    struct look_job job = {.phase = phase_of(leader, ext),
+                           .since = ext->begin > ext->stirred ? ext->begin : ext->stirred,
+                           .seen = ext->seen,
+                           .checks = {ext->look}};
+
+    if (ext->state == PLAN_PENDING && ext->begin > ext->stirred)
+        job.checks[1] = ext->stirred + 1; /* why it waits */
+    if (ext->state == PLAN_JOINED)
+        job.checks[1] = ext->stirred + 1;
+    if (ext->state == PLAN_JOINED && ext->leaves > 0)
+        job.checks[2] = job.seen < ext->leaves - PLAN_REPLACE - CHECK_BEFORE
+                            ? ext->leaves - PLAN_REPLACE - CHECK_BEFORE
+                            : ext->leaves - CHECK_LAST;
+    return job;
+}
+
+static struct look_job describe_base(const struct leader *leader)
+{
+    return (struct look_job){.seen = slurm_look_base_seen(leader),
+                             .checks = {slurm_look_base_check(leader)}};
+}
+
+/* The one that has waited longest since it was last tried. */
+static struct extension *to_relax(struct leader *leader)
+{
+    struct extension *found = NULL;
+
     for (int i = 0; i < extensions_count(leader); i++) {
         struct extension *ext = extensions_at(leader, i);
 
-        view->relax.minutes = less_time(leader, ext);
-        if (view->relax.minutes == 0)
-            continue;
-        ext->relaxed = view->began;
-        view->relax.job = ext->job;
-        view->relax.nodes = ext->nodes;
-        if (slurm_look_base(leader) != NULL && slurm_look_base(leader)->exclusive)
-            view->relax.partition = ext->pool->partition;
-        return;
+        if (less_time(ext) > 0 && (found == NULL || ext->relaxed < found->relaxed))
+            found = ext;
     }
+    return found;
 }
 
-static char **member_nodes(const struct leader *leader)
+static void choose_relaxed(struct leader *leader, struct extension *ext, struct slurm_view *view)
 {
-    char **nodes = calloc((size_t)roster_count(leader) + 1, sizeof(*nodes));
+    ext->relaxed = view->began;
+    view->relax.job = ext->job;
+    view->relax.minutes = less_time(ext);
+    view->relax.nodes = ext->nodes;
+    if (slurm_look_base(leader) != NULL && slurm_look_base(leader)->exclusive)
+        view->relax.partition = ext->pool->partition;
+}
 
-    for (int i = 0; nodes != NULL && i < roster_count(leader); i++)
-        if ((nodes[i] = strdup(roster_at(leader, i)->part->node)) == NULL)
+static char **copy_nodes(const struct leader *leader, int first, int count)
+{
+    char **nodes = calloc((size_t)count + 1, sizeof(*nodes));
+
+    for (int i = 0; nodes != NULL && i < count; i++)
+        if ((nodes[i] = strdup(roster_at(leader, first + i)->part->node)) == NULL)
             break;
     return nodes;
+}
+
+static char **nodes_to_ask(struct leader *leader, enum look_nodes which)
+{
+    int count = roster_count(leader);
+
+    if (count == 0 || which == LOOK_NO_NODE)
+        return NULL;
+    return which == LOOK_ALL_NODES ? copy_nodes(leader, 0, count)
+                                   : copy_nodes(leader, slurm_look_turn(leader, count), 1);
+}
+
+/* Its limit is for extensions that are asked for: at rest nobody needs it. */
+static const char *partition_to_ask(const struct leader *leader)
+{
+    const struct pool *pool = extensions_pool(leader);
+    bool wanted = slurm_look_base(leader) == NULL;
+
+    for (int i = 0; i < extensions_count(leader); i++)
+        wanted = wanted || extensions_at(leader, i)->state == PLAN_PENDING;
+    return wanted && pool != NULL ? pool->partition : NULL;
+}
+
+/* The base is the first, the extensions follow in their order. */
+static struct look_job *describe_jobs(struct leader *leader)
+{
+    int count = extensions_count(leader);
+    struct look_job *jobs = calloc((size_t)count + 1, sizeof(*jobs));
+
+    if (jobs == NULL)
+        return NULL;
+    jobs[0] = describe_base(leader);
+    for (int i = 0; i < count; i++) {
+        const struct extension *ext = extensions_at(leader, i);
+
+        if (ext->job != 0)
+            jobs[i + 1] = describe_extension(leader, ext);
+        else /* nobody can ask for it yet */
+            jobs[i + 1] = (struct look_job){.seen = leader_now(leader)};
+    }
+    return jobs;
+}
+
+/* When any of them was. */
+static double last_relaxed(const struct leader *leader)
+{
+    double last = 0;
+
+    for (int i = 0; i < extensions_count(leader); i++)
+        if (extensions_at(leader, i)->relaxed > last)
+            last = extensions_at(leader, i)->relaxed;
+    return last > 0 ? last : LOOK_NEVER;
+}
+
+static struct look_output what_is_due(struct leader *leader, const struct extension *relaxed)
+{
+    struct look_job *jobs = describe_jobs(leader);
+    struct look_input in = {.jobs = jobs,
+                            .job_count = jobs != NULL ? extensions_count(leader) + 1 : 0,
+                            .list = !submit_submitting(leader),
+                            .relax_since = LOOK_NEVER,
+                            .relaxed = LOOK_NEVER};
+    struct look_output out;
+
+    if (relaxed != NULL) {
+        in.relax_since = (relaxed->begin > relaxed->since ? relaxed->begin : relaxed->since) +
+                         RELAX_AFTER;
+        in.relaxed = last_relaxed(leader);
+    }
+    slurm_look_due(leader, &in, &out);
+    free(jobs);
+    return out;
 }
 
 void slurm_update_poll(struct leader *leader)
@@ -314,13 +428,20 @@ void slurm_update_poll(struct leader *leader)
     struct slurm_view view = {.began = leader_now(leader),
                               .submitting = submit_submitting(leader),
                               .submissions = submit_count(leader)};
-    const struct pool *pool = extensions_pool(leader);
+    struct extension *relaxed = to_relax(leader);
 
-    if (slurm_look_busy(leader) || leader_has_ended(leader) ||
-        slurm_look_age(leader) < (changing(leader) ? POLL_BUSY : POLL_IDLE) - 0.1)
+    if (slurm_look_busy(leader) || leader_has_ended(leader))
         return;
-    choose_relaxed(leader, &view);
-    view.nodes = member_nodes(leader);
-    view.pool = pool != NULL ? pool->partition : NULL;
+    view.due = what_is_due(leader, relaxed);
+    if (view.due.at > view.began)
+        return;
+    for (int i = 0; i < view.due.job_count; i++)
+        view.jobs[view.job_count++] = view.due.jobs[i] == 0
+                                          ? leader->options->job
+                                          : extensions_at(leader, view.due.jobs[i] - 1)->job;
+    if (view.due.relax)
+        choose_relaxed(leader, relaxed, &view);
+    view.nodes = nodes_to_ask(leader, view.due.nodes);
+    view.pool = partition_to_ask(leader);
     slurm_look_begin(leader, &view, update);
 }

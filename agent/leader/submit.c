@@ -73,7 +73,6 @@ static void submission_result(struct submission *s)
         extensions_set_refusal(leader, "");
         retry_reset(&leader->submit->retry);
         planning_note_increments(leader, s->increments);
-        slurm_look_soon(leader);
         if (change_is_ending(leader->change) || change_stopping(leader->change))
             extensions_cancel(leader, (uint32_t)job, false, "the job is ending");
     } else {
@@ -82,6 +81,8 @@ static void submission_result(struct submission *s)
         if (ext != NULL)
             extensions_drop(leader, ext);
         slurm_words_refusal(s->err_text, why, sizeof(why));
+        if (s->status > 128 || slurm_words_unsure(s->err_text))
+            slurm_look_list(leader); /* slurmctld may have taken it all the same */
         if (why[0] == '\0')
             snprintf(why, sizeof(why), "sbatch ended with status %lld", (long long)s->status);
         allocation_growth_failed(leader, why);

@@ -53,8 +53,8 @@ struct successor_place {
 
 /* ---- what follows a join --------------------------------------------------------------------- */
 
-/* Slurm's signal is lost when it comes before our handlers exist: so ask Slurm about our own
- * job. */
+/* Slurm's signal is lost when it comes before our handlers exist: so ask Slurm about our own job.
+ * The first agent of the job asks: if it is too late for that one, all leave with it. */
 struct preempt_check {
     struct member *member;
     uint32_t job;
@@ -87,7 +87,7 @@ static void check_preempted(struct member *m)
 {
     struct preempt_check *check;
 
-    if (m->options->base || (check = calloc(1, sizeof(*check))) == NULL)
+    if (m->options->base || m->options->nodeid != 0 || (check = calloc(1, sizeof(*check))) == NULL)
         return;
     check->member = m;
     check->job = m->options->job;

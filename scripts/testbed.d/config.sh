@@ -251,6 +251,7 @@ snapshot_dir = $DIR/snapshots
 grow_delay = 3
 fault_wait = 5
 node_backoff = 1
+drain_look = 5
 default_pool = elastic
 CONF
     for pool in elastic spare; do

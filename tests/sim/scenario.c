@@ -12,6 +12,8 @@
  *   expect WHAT                 it holds now
  *   ask show                    of the leader, as selastic does; "wait shown TEXT" is why the job
  *                               does not grow
+ *   expect asked 6 60           slurmctld was asked 6 times at most in the last 60 s; listed: for
+ *                               lists of nodes, partitions or all of a user's jobs
  *   unsent TYPE FROM TO         no such message has been sent since the last wait began
  *   second …                    about a second job, like the first one but for its own settings
  *   may                         anything may follow
@@ -138,6 +140,11 @@ static bool is_job(char **words)
            minutes <= (uint64_t)atoi(words[3]);
 }
 
+static uint64_t seconds(const char *word)
+{
+    return (uint64_t)(atof(word) * (double)SECOND);
+}
+
 static bool holds(char **words)
 {
     const struct training *t = it.subject;
@@ -175,6 +182,10 @@ static bool holds(char **words)
         return t->started == number;
     if (strcmp(words[0], "repeated") == 0)
         return t->repeated <= number;
+    if (strcmp(words[0], "asked") == 0 && words[1] != NULL && words[2] != NULL)
+        return slurm_questions(clock_now() - seconds(words[2]), false) <= number;
+    if (strcmp(words[0], "listed") == 0 && words[1] != NULL && words[2] != NULL)
+        return slurm_questions(clock_now() - seconds(words[2]), true) <= number;
     if (strcmp(words[0], "idle") == 0 && node_named(words[1]) != NULL)
         return node_named(words[1])->hosts == NULL;
     if (strcmp(words[0], "ended") == 0)
@@ -213,11 +224,6 @@ static void pass(uint64_t time)
     while (violation_text()[0] == '\0' && clock_step(until))
         ;
     clock_reach(until);
-}
-
-static uint64_t seconds(const char *word)
-{
-    return (uint64_t)(atof(word) * (double)SECOND);
 }
 
 /* "… within S", which is cut off. */
@@ -264,6 +270,7 @@ static bool set_up(char **words, struct setup_job *j)
         {"every", &j->training.every, NULL},
         {"grace", &s->slurm.grace, NULL},
         {"max-pending", &s->max_pending, NULL},
+        {"drain-look", &s->drain_look, NULL},
         {"newcomer-timeout", &s->newcomer_timeout, NULL},
         {"step", NULL, &j->training.step},
         {"exec", NULL, &j->training.exec},

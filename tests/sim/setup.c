@@ -130,6 +130,7 @@ void setup_start(const struct setup *setup, uint64_t seed)
     conf->heartbeat_timeout = setup->heartbeat;
     conf->newcomer_timeout = setup->newcomer_timeout;
     conf->max_pending = setup->max_pending;
+    conf->drain_look = setup->drain_look;
     conf->pools[0].grace = setup->slurm.grace;
     setup_conf = conf;
     clock_begin(seed);

@@ -213,10 +213,12 @@ bool slurm_answers(const struct node *from);
 void slurm_host_ended(struct host *host);
 void slurm_node_changed(struct node *node);
 void slurm_told(struct job *job, const char *nodes); /* elastic-node-fail */
-void slurm_answer_changed(void);                     /* calls that wait may go on */
-void slurm_try_soon(void);                           /* to start jobs that are pending */
-extern bool slurm_refuses;                           /* sbatch */
-extern bool slurm_breaks;                            /* extensions fail as they start */
+/* How often processes have asked slurmctld since; only for whole lists. */
+int slurm_questions(uint64_t since, bool lists);
+void slurm_answer_changed(void); /* calls that wait may go on */
+void slurm_try_soon(void);       /* to start jobs that are pending */
+extern bool slurm_refuses;       /* sbatch */
+extern bool slurm_breaks;        /* extensions fail as they start */
 
 /* ---- training.c: what the workers do together ------------------------------------------------ */
 
@@ -398,7 +400,7 @@ struct setup {
     int nodes;
     struct setup_job jobs[TRAININGS_MAX];
     int job_count;
-    int heartbeat, newcomer_timeout, max_pending;
+    int heartbeat, newcomer_timeout, max_pending, drain_look;
     bool files_everywhere;
     struct network_options network;
     struct slurm_options slurm;

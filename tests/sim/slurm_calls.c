@@ -7,9 +7,35 @@
 #include "common/slurm_queue.h"
 #include "tests/sim/sim.h"
 
-#define TIMEOUT (10 * SECOND) /* MessageTimeout */
+#define TIMEOUT   (10 * SECOND) /* MessageTimeout */
+#define ASKED_MAX 4096
 
 /* ---- calls ----------------------------------------------------------------------------------- */
+
+/* When slurmctld was asked something; for what by lists, of nodes, partitions or a user's jobs. */
+static struct {
+    uint64_t at;
+    bool list;
+} asked[ASKED_MAX];
+static unsigned asked_count;
+
+static void note_question(bool list)
+{
+    asked[asked_count % ASKED_MAX].at = clock_now();
+    asked[asked_count++ % ASKED_MAX].list = list;
+}
+
+int slurm_questions(uint64_t since, bool lists)
+{
+    int count = 0;
+
+    for (unsigned i = asked_count; i > 0 && asked_count - i < ASKED_MAX; i--) {
+        if (asked[(i - 1) % ASKED_MAX].at < since)
+            break;
+        count += !lists || asked[(i - 1) % ASKED_MAX].list;
+    }
+    return count;
+}
 
 static bool fails(struct error *err)
 {
@@ -17,6 +43,12 @@ static bool fails(struct error *err)
         return false;
     error_set(err, "Unable to contact slurm controller (connect failure)");
     return true;
+}
+
+static bool question(bool list, struct error *err)
+{
+    note_question(list);
+    return fails(err);
 }
 
 static enum job_state_kind kind_of(const struct job *job)
@@ -67,7 +99,7 @@ int slurm_client_job(uint32_t id, struct job_info **info, struct error *err)
     struct job *job = slurm_job(id);
 
     *info = NULL;
-    if (fails(err))
+    if (question(false, err))
         return -1;
     if (job == NULL)
         return 0;
@@ -82,7 +114,7 @@ int slurm_client_jobs(uid_t uid, struct job_info **list, int *count, struct erro
     (void)uid;
     *list = NULL;
     *count = 0;
-    if (fails(err))
+    if (question(true, err))
         return -1;
     for (const struct job *job = slurm_jobs(); job != NULL; job = job->next)
         *count += job->id != 0;
@@ -99,7 +131,7 @@ int slurm_client_cancel(uint32_t id, struct error *err)
 {
     struct job *job = slurm_job(id);
 
-    if (fails(err))
+    if (question(false, err))
         return -1;
     if (job != NULL)
         slurm_cancel(job);
@@ -110,7 +142,7 @@ int slurm_client_requeue(uint32_t id, struct error *err)
 {
     struct job *job = slurm_job(id);
 
-    if (fails(err))
+    if (question(false, err))
         return -1;
     if (job != NULL)
         slurm_requeue(job);
@@ -121,7 +153,7 @@ int slurm_client_complete(uint32_t id, int code, struct error *err)
 {
     struct job *job = slurm_job(id);
 
-    if (fails(err))
+    if (question(false, err))
         return -1;
     trace("%-5s tells Slurm that job %u has ended with %d", host_name(host_now), id, code);
     if (job != NULL && job->state == SLURM_RUNNING)
@@ -129,15 +161,32 @@ int slurm_client_complete(uint32_t id, int code, struct error *err)
     return 0;
 }
 
-int slurm_client_unwell(char *const *nodes, bool *unwell, struct error *err)
+static void find_unwell(char *const *nodes, bool *unwell)
 {
-    if (fails(err))
-        return -1;
     for (int i = 0; nodes[i] != NULL; i++) {
         const struct node *node = node_named(nodes[i]);
 
         unwell[i] = node != NULL && (node->drained || node->down);
     }
+}
+
+int slurm_client_unwell(char *const *nodes, bool *unwell, struct error *err)
+{
+    for (int i = 0; nodes[i] != NULL; i++)
+        if (question(false, err))
+            return -1;
+    find_unwell(nodes, unwell);
+    return 0;
+}
+
+int slurm_client_unwell_since(char *const *nodes, bool *unwell, time_t *as_of, bool *changed,
+                              struct error *err)
+{
+    if (question(true, err))
+        return -1;
+    *as_of = time(NULL);
+    *changed = true;
+    find_unwell(nodes, unwell);
     return 0;
 }
 
@@ -145,7 +194,7 @@ int slurm_client_set_time_min(uint32_t id, uint32_t minutes, struct error *err)
 {
     struct job *job = slurm_job(id);
 
-    if (fails(err))
+    if (question(false, err))
         return -1;
     if (job == NULL)
         return 0;
@@ -168,7 +217,7 @@ int slurm_client_cancel_extensions(uint32_t base, uint32_t restarts, uid_t uid, 
     int count = 0;
 
     (void)uid;
-    if (fails(err))
+    if (question(true, err))
         return -1;
     for (struct job *job = slurm_jobs(); job != NULL; job = job->next)
         if (job->of != NULL && job->of->id == base && job->of_restarts == restarts &&
@@ -183,14 +232,14 @@ int slurm_client_partition_limit(const char *partition, uint32_t *minutes, struc
 {
     (void)partition;
     *minutes = UINT32_MAX;
-    return fails(err) ? -1 : 0;
+    return question(true, err) ? -1 : 0;
 }
 
 int slurm_client_idle_nodes(const char *partition, bool planned, struct error *err)
 {
     (void)partition;
     (void)planned;
-    return fails(err) ? -1 : slurm_idle();
+    return question(true, err) ? -1 : slurm_idle();
 }
 
 /* ---- the queue of calls ---------------------------------------------------------------------- */

@@ -64,6 +64,7 @@ EXTRA_DIST += \
     tests/system/steps.py \
     tests/system/epilog.bats \
     tests/system/selastic.bats \
+    tests/system/rpc.bats \
     tests/system/select.bash \
     tests/system/select.bats \
     tests/system/select_changes.bats \

@@ -43,7 +43,7 @@ running() {
         --comment="of the user" -D /tmp)
     has "$id" "id=$id" restarts=0 "uid=$(id -u "$TB_USER")" "gid=$(id -g "$TB_USER")" kind=running \
         state=RUNNING reason= "name=a name" partition=batch reservation=- features=- \
-        "comment=of the user" admin_comment=- cluster=testbed nodes=n[1-2] excluded=n4 \
+        "comment=of the user" admin_comment=- nodes=n[1-2] excluded=n4 \
         batch_host=n1 gres_per_node=gpu:2 work_dir=/tmp num_nodes=2 cpus_per_node=3 mem_per_node=0 \
         mem_per_cpu=100 exclusive=0 preempt_time=0 time_limit=7 "submit=$(seconds "$id" SubmitTime)" \
         "start=$(seconds "$id" StartTime)" "end=$(seconds "$id" EndTime)"

@@ -56,7 +56,6 @@ static void print_job(const struct job_info *info)
     print_text("features", info->features);
     print_text("comment", info->comment);
     print_text("admin_comment", info->admin_comment);
-    print_text("cluster", info->cluster);
     print_text("nodes", info->nodes);
     print_text("excluded", info->excluded);
     print_text("batch_host", info->batch_host);

@@ -60,6 +60,10 @@ tests_unit_test_change_table_SOURCES = tests/unit/test_change_table.c
 tests_unit_test_change_table_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_change_table_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 
+UNIT_TESTS += tests/unit/test_look
+tests_unit_test_look_SOURCES = tests/unit/test_look.c
+tests_unit_test_look_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_cover
 tests_unit_test_cover_SOURCES = tests/unit/test_cover.c
 tests_unit_test_cover_LDADD = $(UNIT_LIBS)

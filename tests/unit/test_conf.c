@@ -27,6 +27,7 @@ static void assert_builtin_values(const struct conf *conf)
     assert_int_equal(conf->heartbeat_timeout, 2);
     assert_int_equal(conf->newcomer_timeout, 60);
     assert_int_equal(conf->node_backoff, 60);
+    assert_int_equal(conf->drain_look, 0);
     assert_int_equal(conf->epilog_flush, 20);
     assert_int_equal(conf->snapshot_keep, 86400);
     assert_string_equal(conf->state_dir, "%h/.slurm-elastic/%c-%j");
@@ -89,6 +90,7 @@ static void test_everything(void **state)
                               "heartbeat_timeout = 8\n"
                               "newcomer_timeout = 600\n"
                               "node_backoff = 0\n"
+                              "drain_look = 5\n"
                               "state_dir = /scratch/%u/a#b/%j%%\n"
                               "snapshot_dir = /run/with blank\n"
                               "munge_socket = /run/munge/m.2\n"
@@ -131,6 +133,7 @@ static void test_everything(void **state)
     assert_int_equal(conf->heartbeat_timeout, 8);
     assert_int_equal(conf->newcomer_timeout, 600);
     assert_int_equal(conf->node_backoff, 0);
+    assert_int_equal(conf->drain_look, 5);
     assert_int_equal(conf->epilog_flush, 0);
     assert_int_equal(conf->snapshot_keep, 60);
     assert_string_equal(conf->reclaim_program, "/sbin/notice");
@@ -182,7 +185,8 @@ static void test_derived_defaults(void **state)
 
 #define SITE_KEYS                                                                                  \
     "max_pending, max_nodes, max_grace, port_range, heartbeat_timeout, newcomer_timeout, "         \
-    "node_backoff, state_dir, snapshot_dir, munge_socket, shapes, reclaim_program, reclaim_url, "  \
+    "node_backoff, drain_look, state_dir, snapshot_dir, munge_socket, shapes, reclaim_program, "   \
+    "reclaim_url, "                                                                                \
     "reclaim_header, reclaim_answer, epilog_flush, snapshot_keep, grace, grow_delay, snooze, "     \
     "fault_wait, hang_wait, max_restarts, grow, requeue, default_pool"
 #define POOL_KEYS "partition, qos, constraint, grace, time_min, wake"

@@ -45,6 +45,19 @@ static void the_reason_is_found_among_the_lines(void **state)
     }
 }
 
+static void silence_of_slurmctld_is_told_from_a_refusal(void **state)
+{
+    (void)state;
+    assert_true(slurm_words_unsure(GENERAL "Unable to contact slurm controller (connect failure)"));
+    assert_true(slurm_words_unsure(GENERAL "Socket timed out on send/recv operation\n"));
+    assert_true(slurm_words_unsure(GENERAL "Zero Bytes were transmitted or received"));
+    assert_false(slurm_words_unsure(""));
+    assert_false(slurm_words_unsure(GENERAL "Job violates accounting/QOS policy\n"));
+    assert_false(
+        slurm_words_unsure(ERROR "Slurm controller not responding, sleeping and retrying.\n" ERROR
+                                 "No partition x\n"));
+}
+
 static void what_ends_an_extension_is_named(void **state)
 {
     static const struct {
@@ -101,6 +114,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_reason_is_found_among_the_lines),
+        cmocka_unit_test(silence_of_slurmctld_is_told_from_a_refusal),
         cmocka_unit_test(what_ends_an_extension_is_named),
         cmocka_unit_test(a_value_is_found_by_its_whole_name),
     };
