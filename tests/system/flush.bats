@@ -368,7 +368,7 @@ one_flush_waits() { (($(flushes_of "$MEMORY/elastic-$(uid)-82") == 1)); }
     leave "${dir##*/}" 8
     hold "$dir" agent.lock
     # shellcheck disable=SC2016
-    as_user ELASTIC_RUN_DIR="$dir" setsid -f sh -c 'echo $$ >>pids; exec sleep 300'
+    as_user ELASTIC_RUN_DIR="$dir" ELASTIC_JOB_ID=82 SLURM_JOB_ID=82 setsid -f sh -c 'echo $$ >>pids; exec sleep 300'
     wait_for 10 lines_are 2 "$TB_WORK/pids"
     hook epilog 82 1 n1
     [[ -e $dir/snapshot/0/complete.json ]]
