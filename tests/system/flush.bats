@@ -510,7 +510,6 @@ for _ in range(1500): os.mkdir('d'), os.chdir('d')" "$MEMORY/elastic-$user-60.9-
     run unshare --mount bash -c 'mount -t tmpfs none /run && hooks'
     [ "$output" = "tmpfs
  root 711
-.lock-n1 root 600
 elastic-$(uid)-50.1-n1 $TB_USER 700
 elastic-$(uid)-51.0-n1 $TB_USER 700
 elastic-$(uid)-51.1-n1 $TB_USER 700
