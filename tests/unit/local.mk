@@ -139,6 +139,12 @@ tests_unit_test_pmix_accept_SOURCES = \
     pmix/accept.c
 tests_unit_test_pmix_accept_LDADD = common/libelasticcommon.la $(CMOCKA_LIBS)
 
+UNIT_TESTS += tests/unit/test_pmix_environment
+tests_unit_test_pmix_environment_SOURCES = \
+    tests/unit/test_pmix_environment.c \
+    pmix/environment.c
+tests_unit_test_pmix_environment_LDADD = $(CMOCKA_LIBS)
+
 UNIT_TESTS += tests/unit/test_slurm_queue
 tests_unit_test_slurm_queue_SOURCES = tests/unit/test_slurm_queue.c tests/unit/support.h
 tests_unit_test_slurm_queue_CPPFLAGS = $(AGENT_CPPFLAGS)
