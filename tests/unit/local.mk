@@ -56,6 +56,17 @@ tests_unit_test_change_SOURCES = tests/unit/test_change.c tests/unit/change_fixt
 tests_unit_test_change_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_change_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 
+# Of base_job.c only what the test calls is linked: the rest needs slurmctld.
+EXTRA_DIST += tests/unit/test_base_job.c
+if HAVE_SLURM_SOURCE
+UNIT_TESTS += tests/unit/test_base_job
+tests_unit_test_base_job_SOURCES = tests/unit/test_base_job.c plugins/job_submit/base_job.c
+tests_unit_test_base_job_CPPFLAGS = $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
+tests_unit_test_base_job_CFLAGS = $(AM_CFLAGS) -ffunction-sections -Wno-shadow
+tests_unit_test_base_job_LDFLAGS = -Wl,--gc-sections
+tests_unit_test_base_job_LDADD = $(UNIT_LIBS)
+endif
+
 UNIT_TESTS += tests/unit/test_cover
 tests_unit_test_cover_SOURCES = tests/unit/test_cover.c
 tests_unit_test_cover_LDADD = $(UNIT_LIBS)
