@@ -62,8 +62,8 @@ static void look_at_piece(struct search *search, const char *piece, size_t len)
     }
 }
 
-/* A worker, or a process that one has started in its job. A job that a worker has submitted may have
- * inherited the names of that worker: the number of its job is another. */
+/* A worker, or a process that one has started in its job. A job that a worker has submitted may
+ * have inherited the names of that worker: the number of its job is another. */
 static bool belongs_to_run(int process, const char *run_dir)
 {
     struct search search = {.run_dir = run_dir};

@@ -77,8 +77,8 @@ static void forget_outer_policy(void)
     }
 }
 
-/* A worker can ask for another allocation. Its jobs must not be taken for the worker: their programs
- * would save into its checkpoint directory, and the epilog of its job would kill them. */
+/* A worker can ask for another allocation. Its jobs must not be taken for the worker: their
+ * programs would save into its checkpoint directory, and the epilog of its job would kill them. */
 static void forget_outer_world(void)
 {
     if (!getenv(WORLD_NAMES_JOB))

@@ -386,6 +386,32 @@ one_flush_waits() { (($(flushes_of "$MEMORY/elastic-$(uid)-82") == 1)); }
     [[ -d $TB_WORK/checkpoint/.flushed-82.1.1.8-n1 || -d $TB_WORK/checkpoint/.flushed-82.0.1.8-n1 ]]
 }
 
+@test "a job that a worker has submitted to its node lives on when the job of the worker has ended" {
+    local next worker dir
+    next=$(script next.sh <<'JOB'
+#!/bin/bash
+env >next.env
+export ELASTIC_JOB_ID=$1 ELASTIC_RUN_DIR=$2 # as without the plugin
+exec sleep 617
+JOB
+    )
+    worker=$(script worker.sh <<'JOB'
+#!/bin/bash
+echo "$(sbatch --parsable -w "$SLURMD_NODENAME" -o /dev/null "$1" "$ELASTIC_JOB_ID" "$ELASTIC_RUN_DIR") $ELASTIC_RUN_DIR" >ids
+sleep 600
+JOB
+    )
+    job=$(submit --elastic=1:1 -w n1 -t 10 --wrap "srun elasticrun $worker $next")
+    wait_for 30 lines_are 1 "$TB_WORK/ids"
+    read -r next dir <"$TB_WORK/ids"
+    wait_for 20 pgrep -x -u "$TB_USER" -f 'sleep 617'
+    as_user scancel "$job"
+    wait_for 30 gone "$dir"
+    wait_for 20 job_ended "$job"
+    job_is "$next" RUNNING
+    run ! grep -E '^ELASTIC_(JOB_ID|RUN_DIR)=' "$TB_WORK/next.env"
+}
+
 lines_are() { [[ $(wc -l 2>/dev/null <"$2") == "$1" ]]; }
 
 # swap DIR: until the test ends the user exchanges the buffer, its files and their directory with links to a secret and a FIFO.
