@@ -8,7 +8,6 @@ import os
 import sys
 from typing import Any, Dict, Optional, Tuple
 
-
 _said = False
 
 
