@@ -14,7 +14,8 @@ _said = False
 def value(name: str) -> Optional[str]:
     """What elasticrun has written under this name; None in a job that has only inherited it.
 
-    A job that a worker submits may inherit the worker's environment. It must not act as that worker.
+    A job that a worker submits may inherit the worker's environment. It must not act as the
+    worker.
     """
     global _said
     world, job = os.environ.get("ELASTIC_JOB_ID"), os.environ.get("SLURM_JOB_ID")
