@@ -24,6 +24,10 @@
 #define LOCK_SIZE (PATH_SIZE + sizeof(LOCK_NAME) + 1)
 #define ROOTS     2
 
+/* A root of the user's own, in RUN_DIR_FALLBACK; mkdtemp() makes the rest of its name. */
+#define OWN_ROOT  "elastic-%u."
+#define OWN_TRIES 3
+
 /* The agent holds a lock on this file for as long as it lives. A process that can take the lock
  * knows that the agent has died. */
 #define LOCK_NAME "agent.lock"
@@ -116,7 +120,7 @@ static bool is_left(const char *dir)
 }
 
 /* Flush what killed agents of this user have left on this node. */
-static void sweep(const char *root, const struct conf *conf, uint32_t job, const char *node)
+static void sweep_root(const char *root, const struct conf *conf, uint32_t job, const char *node)
 {
     DIR *dir = opendir(root); /* only root may where the prolog has made it */
     struct dirent *entry;
@@ -131,6 +135,26 @@ static void sweep(const char *root, const struct conf *conf, uint32_t job, const
             !is_own_directory(path) || !is_left(path))
             continue;
         flush(path, conf, run.job != job ? 0 : conf->epilog_flush > 0 ? conf->epilog_flush : 1);
+    }
+    if (dir != NULL)
+        closedir(dir);
+}
+
+static void sweep(const char *root, const struct conf *conf, uint32_t job, const char *node)
+{
+    char prefix[PATH_SIZE], path[PATH_SIZE];
+    DIR *dir = opendir(root);
+    struct dirent *entry;
+
+    sweep_root(root, conf, job, node);
+    snprintf(prefix, sizeof(prefix), OWN_ROOT, (unsigned)getuid());
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
+            snprintf(path, sizeof(path), "%s/%s", root, entry->d_name) >= (int)sizeof(path) ||
+            !is_own_directory(path))
+            continue;
+        sweep_root(path, conf, job, node);
+        rmdir(path);
     }
     if (dir != NULL)
         closedir(dir);
@@ -227,12 +251,41 @@ static int lock(const char *path, struct error *err)
     return error_set(err, "%s: another elasticrun of this job runs on this node", path);
 }
 
+static bool is_of_another(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && st.st_uid != getuid();
+}
+
+/* Another user has made the name before us: he keeps no job from its directory. The epilog does not
+ * look there; the next elasticrun of this user does. */
+static char *make_in_own_root(const struct conf *conf, uint32_t job, uint32_t restarts,
+                              const char *node, struct error *err)
+{
+    char root[PATH_SIZE], path[PATH_SIZE];
+
+    /* While it is empty, another elasticrun may take it for one that is left, and remove it. */
+    for (int i = 0; i < OWN_TRIES; i++) {
+        snprintf(root, sizeof(root), RUN_DIR_FALLBACK "/" OWN_ROOT "XXXXXX", (unsigned)getuid());
+        if (mkdtemp(root) == NULL) {
+            error_set(err, "%s: %s", root, strerror(errno));
+            return NULL;
+        }
+        if (path_of(path, root, job, restarts, node) == 0 && make(root, path, conf, err) == 0)
+            return lock(path, err) == 0 ? strdup(path) : NULL;
+        rmdir(root);
+    }
+    return NULL;
+}
+
 char *run_dir_make(const struct conf *conf, uint32_t job, uint32_t restarts, const char *node,
                    struct error *err)
 {
+    char path[PATH_SIZE];
+
     for (int i = 0; i < ROOTS; i++) {
         const char *root = root_of(conf, i);
-        char path[PATH_SIZE];
 
         if (path_of(path, root, job, restarts, node) != 0) {
             error_set(err, "snapshot_dir '%s' is too long", error_path(root).text);
@@ -243,7 +296,18 @@ char *run_dir_make(const struct conf *conf, uint32_t job, uint32_t restarts, con
             return lock(path, err) == 0 ? strdup(path) : NULL;
         log_debug("%s: %s", node, err->text);
     }
-    return NULL;
+    return is_of_another(path) ? make_in_own_root(conf, job, restarts, node, err) : NULL;
+}
+
+/* Only if it is empty. */
+static void remove_own_root(const char *path)
+{
+    char prefix[PATH_SIZE], root[PATH_SIZE];
+
+    snprintf(prefix, sizeof(prefix), RUN_DIR_FALLBACK "/" OWN_ROOT, (unsigned)getuid());
+    snprintf(root, sizeof(root), "%.*s", (int)(strrchr(path, '/') - path), path);
+    if (strncmp(root, prefix, strlen(prefix)) == 0)
+        rmdir(root);
 }
 
 void run_dir_leave(const char *path, bool needless)
@@ -254,6 +318,8 @@ void run_dir_leave(const char *path, bool needless)
         return;
     snprintf(snapshot, sizeof(snapshot), "%s/snapshot", path);
     /* A directory that root has made stays, empty. */
-    if (needless || !is_own_directory(snapshot))
+    if (needless || !is_own_directory(snapshot)) {
         dir_remove(path, NULL);
+        remove_own_root(path);
+    }
 }

@@ -52,6 +52,23 @@ int elastic_interface(void)
     return ELASTIC_INTERFACE;
 }
 
+/* A job that a worker submits may inherit the worker's environment, and is no worker by that. */
+static bool is_of_another_job(void)
+{
+    const char *world = getenv("ELASTIC_JOB_ID"), *job = getenv("SLURM_JOB_ID");
+    static bool said;
+
+    if (world == NULL || job == NULL || strcmp(world, job) == 0)
+        return false;
+    if (!said)
+        fprintf(stderr,
+                "elastic: job %.16s has inherited the environment of a worker of job %.16s: this "
+                "process goes on as without elasticrun\n",
+                job, world);
+    said = true;
+    return true;
+}
+
 int elastic_attach(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -60,7 +77,7 @@ int elastic_attach(void)
     last_error.text[0] = '\0';
     if (worker != NULL)
         return 0;
-    if (forked || path == NULL || path[0] == '\0')
+    if (forked || path == NULL || path[0] == '\0' || is_of_another_job())
         return ELASTIC_NOT_ELASTIC;
     worker = event_client_open(path, &last_error);
     if (worker == NULL)

@@ -18,7 +18,8 @@
  * elastic_event_test() or elastic_event_wait() after an optimizer step.
  *
  * Without elasticrun: the same program also runs alone. No event ever comes then. Functions with an
- * error code return ELASTIC_NOT_ELASTIC. Functions that return 1 for an event return 0.
+ * error code return ELASTIC_NOT_ELASTIC. Functions that return 1 for an event return 0. The same
+ * holds in a job that has the environment of another job's worker, because that has submitted it.
  *
  * Threads: no function may run at the same time as elastic_init() or elastic_finalize(). All other
  * functions may be called from any thread. Step boundaries must come from one thread, because each

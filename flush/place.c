@@ -110,18 +110,51 @@ bool place_has(const struct place *place, const struct snapshot_run *run)
     return place->fd >= 0 && look(place, name, &st) && st.stx_uid == run->uid;
 }
 
+/* NULL, or what has failed. */
+static const char *make(const struct place *place, const char *name, uid_t uid, gid_t gid)
+{
+    if (mkdirat(place->fd, name, 0700) != 0)
+        return "mkdir";
+    if (geteuid() != uid && fchownat(place->fd, name, uid, gid, AT_SYMLINK_NOFOLLOW) != 0)
+        return "chown";
+    return NULL;
+}
+
+/* Where everybody may write, another user may have made the name before us. The exchange leaves no
+ * moment in which he could make it again. What he has made is removed if it is empty. */
+static const char *replace(const struct place *place, const char *name, uid_t uid, gid_t gid)
+{
+    char temporary[PLACE_NAME_SIZE + 32];
+    const char *failed;
+    int reason;
+
+    snprintf(temporary, sizeof(temporary), ".not-%s-%d", name, (int)getpid());
+    failed = make(place, temporary, uid, gid);
+    if (failed == NULL && renameat2(place->fd, temporary, place->fd, name, RENAME_EXCHANGE) != 0)
+        failed = "replace";
+    reason = errno;
+    if (failed == NULL || strcmp(failed, "mkdir") != 0) {
+        if (unlinkat(place->fd, temporary, AT_REMOVEDIR) != 0)
+            unlinkat(place->fd, temporary, 0);
+    }
+    errno = reason;
+    return failed;
+}
+
 int place_make(const struct place *place, const struct snapshot_run *run, gid_t gid,
                struct error *err)
 {
     char name[PLACE_NAME_SIZE];
-    const char *failed = NULL;
+    const char *failed;
+    struct statx st;
 
     place_name(name, run);
-    if (mkdirat(place->fd, name, 0700) != 0)
-        failed = errno != EEXIST ? "mkdir" : NULL;
-    else if (geteuid() != run->uid &&
-             fchownat(place->fd, name, run->uid, gid, AT_SYMLINK_NOFOLLOW) != 0)
-        failed = "chown";
+    failed = make(place, name, run->uid, gid);
+    if (failed != NULL && errno == EEXIST) {
+        if (look(place, name, &st) && S_ISDIR(st.stx_mode) && st.stx_uid == run->uid)
+            return 0;
+        failed = replace(place, name, run->uid, gid);
+    }
     if (failed == NULL)
         return 0;
     return error_set(err, "%s %s/%s: %s", failed, error_path(place->path).text, name,

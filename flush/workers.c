@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,48 +15,72 @@
 #include "common/stop.h"
 #include "lib/number.h"
 
-#define NAME   "ELASTIC_RUN_DIR="
 #define PASSES 3 /* a process that forks may have a child that was not there when we looked */
 
-/* Does text, which comes piece by piece, contain the wanted string on its own, up to a NUL? */
+/* What is looked for in the environment of a process, entry by entry. */
 struct search {
-    const char *wanted;
-    size_t matched;
-    bool skips; /* up to the next NUL */
+    const char *run_dir;
+    bool found;                /* it has that ELASTIC_RUN_DIR */
+    char world[32], job[32];   /* ELASTIC_JOB_ID, SLURM_JOB_ID; "": not there */
+    char entry[PATH_MAX + 32]; /* that is being read; its end may be missing */
+    size_t len;
 };
 
-static bool find(struct search *search, const char *piece, size_t len)
+/* The value of an entry if it has that name, else NULL. */
+static const char *value_of(const char *entry, const char *name)
 {
-    for (size_t i = 0; i < len; i++) {
-        if (!search->skips && piece[i] == search->wanted[search->matched]) {
-            if (piece[i] == '\0')
-                return true;
-            search->matched++;
-        } else {
-            search->skips = piece[i] != '\0';
-            search->matched = 0;
-        }
-    }
-    return false;
+    size_t len = strlen(name);
+
+    return strncmp(entry, name, len) == 0 && entry[len] == '=' ? entry + len + 1 : NULL;
 }
 
-static bool has_environment(int process, const char *wanted)
+static void keep(char kept[32], const char *value)
 {
-    struct search search = {.wanted = wanted};
+    if (value != NULL && strlen(value) < 32)
+        strcpy(kept, value);
+}
+
+static void look_at_entry(struct search *search)
+{
+    const char *run_dir = value_of(search->entry, "ELASTIC_RUN_DIR");
+
+    search->found = search->found || (run_dir != NULL && strcmp(run_dir, search->run_dir) == 0);
+    keep(search->world, value_of(search->entry, "ELASTIC_JOB_ID"));
+    keep(search->job, value_of(search->entry, "SLURM_JOB_ID"));
+}
+
+static void look_at_piece(struct search *search, const char *piece, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (search->len < sizeof(search->entry) - 1)
+            search->entry[search->len++] = piece[i];
+        if (piece[i] == '\0') {
+            search->entry[search->len] = '\0';
+            look_at_entry(search);
+            search->len = 0;
+        }
+    }
+}
+
+/* A worker, or a process that one has started in its job. A job that a worker has submitted may
+ * have inherited the names of that worker: the number of its job is another. */
+static bool belongs_to_run(int process, const char *run_dir)
+{
+    struct search search = {.run_dir = run_dir};
     char piece[4096];
     ssize_t got;
-    bool found = false;
     int fd = openat(process, "environ", O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
         return false;
-    while (!found && !stop_asked() && (got = read(fd, piece, sizeof(piece))) > 0)
-        found = find(&search, piece, (size_t)got);
+    while (!stop_asked() && (got = read(fd, piece, sizeof(piece))) > 0)
+        look_at_piece(&search, piece, (size_t)got);
     close(fd);
-    return found;
+    return !stop_asked() && search.found && search.job[0] != '\0' &&
+           strcmp(search.job, search.world) == 0;
 }
 
-static bool kill_one(int proc, const char *name, const char *wanted)
+static bool kill_one(int proc, const char *name, const char *run_dir)
 {
     struct stat st;
     int process, pid;
@@ -69,25 +92,23 @@ static bool kill_one(int proc, const char *name, const char *wanted)
     if (process < 0)
         return false;
     /* Processes of other users cannot be read. */
-    found = fstat(process, &st) == 0 && st.st_uid == geteuid() && has_environment(process, wanted);
+    found = fstat(process, &st) == 0 && st.st_uid == geteuid() && belongs_to_run(process, run_dir);
     close(process);
     return found && kill(pid, SIGKILL) == 0;
 }
 
 void workers_kill(const char *run_dir)
 {
-    char wanted[PATH_MAX + sizeof(NAME)];
     int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool found = proc >= 0;
 
-    snprintf(wanted, sizeof(wanted), NAME "%s", run_dir);
     for (int i = 0; i < PASSES && found && !stop_asked(); i++) {
         DIR *list = entry_list(proc);
         const char *name;
 
         found = false;
         while (list != NULL && !stop_asked() && (name = entry_next(list)) != NULL)
-            found = kill_one(proc, name, wanted) || found;
+            found = kill_one(proc, name, run_dir) || found;
         if (list != NULL)
             closedir(list);
     }

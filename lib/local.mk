@@ -107,6 +107,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/world.c \
     lib/world.h \
     lib/world_env.c \
+    lib/world_names.c \
+    lib/world_names.h \
     lib/world_list.c
 lib_libelasticcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
 lib_libelasticcore_la_LIBADD = $(JSONC_LIBS) $(SODIUM_LIBS) -lm

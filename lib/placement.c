@@ -446,7 +446,10 @@ struct ranking {
 
 bool placement_is_spared(const struct placement_candidate *candidate)
 {
-    return candidate->kind == PLACEMENT_BASE && candidate->extended > 0;
+    int own = candidate->nodes - candidate->extended;
+
+    return candidate->kind == PLACEMENT_BASE && candidate->extended > 0 &&
+           candidate->extended >= own;
 }
 
 /* A spared base has at least the priority of any extension. Among rigid jobs a base keeps its own

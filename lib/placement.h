@@ -120,15 +120,15 @@ struct placement_candidate {
     enum placement_kind kind;
     int64_t priority; /* jobs of lower priority are preempted first, as the site has it */
     int64_t start;    /* when the job began, in seconds */
-    int nodes;        /* nodes of the job; all of them leave with it */
+    int nodes;        /* nodes of the job, and of its extensions; all of them leave with it */
     int usable;       /* of these nodes, the number that the request could use */
     int distance;     /* of an extension: distance of its farthest node from its base */
     int extended;     /* of a base: nodes of its extensions that run; they would leave as well */
 };
 
-/* Is a job spared for as long as others are enough? A base with extensions is, for they would leave
- * with it. A base without extensions counts as a rigid job: the word elastic alone is no reason to
- * take the nodes of somebody else. */
+/* Is a job spared for as long as others are enough? A base is, for its extensions would leave with
+ * it. But no more nodes are spared than the extensions have. A base with more nodes of its own
+ * counts as a rigid job: one small extension is no reason to take the nodes of somebody else. */
 bool placement_is_spared(const struct placement_candidate *candidate);
 
 /* Which jobs are to leave for a request that lacks `need` nodes (> 0).

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/world_names.h"
+
 /* A step's own, or a launcher's: never handed on, but for the tables below. */
 static const char *const dropped_prefixes[] = {
     "SLURM_", "SLURMD_", "_SLURM_SPANK_", "SPANK_",           "PMI_",
@@ -39,51 +41,6 @@ static const char *const own_names[] = {
     "ZE_AFFINITY_MASK",
 };
 
-/* Variables that the world writes, or removes where it has no value: an older value never stays. */
-static const char *const world_names[] = {
-    "ELASTIC_ATTEMPT",
-    "ELASTIC_BIND",
-    "ELASTIC_CHECKPOINT_DIR",
-    "ELASTIC_EVENT_FILE",
-    "ELASTIC_GENERATION",
-    "ELASTIC_INCARNATION",
-    "ELASTIC_JOB_ID",
-    "ELASTIC_KIND",
-    "ELASTIC_LIB",
-    "ELASTIC_MAX_NODES",
-    "ELASTIC_MIN_NODES",
-    "ELASTIC_NODES",
-    "ELASTIC_REASON",
-    "ELASTIC_RUN_DIR",
-    "ELASTIC_SCALE_CONFIG",
-    "ELASTIC_SCALE_CONFIGS",
-    "ELASTIC_STATE_DIR",
-    "ELASTIC_STORE",
-    "GROUP_RANK",
-    "GROUP_WORLD_SIZE",
-    "HOROVOD_CROSS_RANK",
-    "HOROVOD_CROSS_SIZE",
-    "HOROVOD_HOSTNAME",
-    "HOROVOD_LOCAL_RANK",
-    "HOROVOD_LOCAL_SIZE",
-    "HOROVOD_RANK",
-    "HOROVOD_SIZE",
-    "LOCAL_RANK",
-    "LOCAL_WORLD_SIZE",
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "RANK",
-    "ROLE_NAME",
-    "ROLE_RANK",
-    "ROLE_WORLD_SIZE",
-    "TORCHELASTIC_ERROR_FILE",
-    "TORCHELASTIC_MAX_RESTARTS",
-    "TORCHELASTIC_RESTART_COUNT",
-    "TORCHELASTIC_RUN_ID",
-    "TORCHELASTIC_USE_AGENT_STORE",
-    "WORLD_SIZE",
-};
-
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static size_t name_length(const char *assignment)
@@ -101,6 +58,14 @@ static bool is_one_of(const char *assignment, const char *const *names, size_t c
     return false;
 }
 
+static bool is_world_name(const char *assignment)
+{
+    for (const char *const *name = world_names; *name != NULL; name++)
+        if (is_one_of(assignment, name, 1))
+            return true;
+    return false;
+}
+
 static bool begins_with_one_of(const char *assignment, const char *const *prefixes, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -111,8 +76,7 @@ static bool begins_with_one_of(const char *assignment, const char *const *prefix
 
 static bool user_keeps(const char *assignment)
 {
-    if (strchr(assignment, '=') == NULL || assignment[0] == '=' ||
-        is_one_of(assignment, world_names, COUNT(world_names)) ||
+    if (strchr(assignment, '=') == NULL || assignment[0] == '=' || is_world_name(assignment) ||
         is_one_of(assignment, own_names, COUNT(own_names)))
         return false;
     if (is_one_of(assignment, kept_names, COUNT(kept_names)) ||

@@ -23,6 +23,7 @@
 
 #include "common/log.h"
 #include "lib/text.h"
+#include "pmix/environment.h"
 
 /* The library exists once per process and gives its functions no cookie. */
 static struct {
@@ -568,39 +569,6 @@ static pmix_server_module_t module = {
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* The library reads its settings from the environment. Settings that this process has inherited may
- * be those of another server. */
-static void prepare_environment(void)
-{
-    static const char *const settings[][2] = {
-        /* Other modules lock memory that they share with clients: a client that is killed at the
-         * wrong moment would stop the server. */
-        {"PMIX_MCA_gds", "hash"},
-        /* Our own; the library's syslog would write clients' lines as ours. */
-        {"PMIX_MCA_plog", "default"},
-        {"PMIX_MCA_psec", "native"},              /* accept.c checks who connects */
-        {"PMIX_MCA_ptl_base_max_msg_size", "64"}, /* MiB; without limit otherwise */
-        {"PMIX_MCA_prm", "default"},              /* the other module asks Slurm by itself */
-        {"HWLOC_COMPONENTS", "-gl"},              /* asks an X server */
-    };
-    size_t at = 0;
-
-    while (environ[at] != NULL) {
-        char name[128];
-        size_t len = strcspn(environ[at], "=");
-
-        if (strncmp(environ[at], "PMIX_", 5) != 0 || len >= sizeof(name)) {
-            at++;
-            continue;
-        }
-        memcpy(name, environ[at], len);
-        name[len] = '\0';
-        unsetenv(name);
-    }
-    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
-        setenv(settings[i][0], settings[i][1], 1);
-}
-
 /* Events that a client sends with PMIX_RANGE_RM or _LOCAL come here and not to the module. This,
  * too, is the library's thread. */
 static void on_own_event(size_t id, pmix_status_t code, const pmix_proc_t *source,
@@ -630,7 +598,7 @@ int library_start(uv_loop_t *loop, const char *name, uint32_t rank, const char *
     pmix_status_t status;
     size_t count = 0;
 
-    prepare_environment();
+    environment_prepare();
     library.handle = handle;
     uv_async_init(loop, &library.wake, on_wake);
     PMIX_INFO_CREATE(info, 7);

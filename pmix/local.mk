@@ -7,6 +7,8 @@ pmix_elasticrun_pmix_SOURCES = \
     pmix/allocate.c \
     pmix/compat.h \
     pmix/control.c \
+    pmix/environment.c \
+    pmix/environment.h \
     pmix/events.c \
     pmix/exchange.c \
     pmix/host.h \

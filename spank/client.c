@@ -17,6 +17,7 @@
 #include "common/conf_file.h"
 #include "lib/conf.h"
 #include "lib/policy.h"
+#include "lib/world_names.h"
 #include "spank/environment.h"
 #include "spank/options.h"
 
@@ -76,6 +77,17 @@ static void forget_outer_policy(void)
     }
 }
 
+/* A worker can ask for another allocation. Its jobs must not be taken for the worker: their
+ * programs would save into its checkpoint directory, and the epilog of its job would kill them. */
+static void forget_outer_world(void)
+{
+    if (!getenv(WORLD_NAMES_JOB))
+        return;
+    for (const char *const *name = world_names; *name; name++)
+        if (has_prefix(*name, WORLD_NAMES_OURS))
+            unsetenv(*name);
+}
+
 void client_forget_outer_job(spank_t sp)
 {
     size_t i = 0;
@@ -86,8 +98,10 @@ void client_forget_outer_job(spank_t sp)
         else
             i++;
     }
-    if (spank_context() == S_CTX_ALLOCATOR)
+    if (spank_context() == S_CTX_ALLOCATOR) {
         forget_outer_policy();
+        forget_outer_world();
+    }
 }
 
 static void set_travelling(const char *name, const char *value)

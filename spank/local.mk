@@ -15,6 +15,7 @@ spank_spank_elastic_la_SOURCES = \
     lib/recovery.c \
     lib/sizes.c \
     lib/text.c \
+    lib/world_names.c \
     spank/client.c \
     spank/client.h \
     spank/environment.c \

@@ -8,11 +8,13 @@
 
 #include "spank/stepd.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/policy.h"
+#include "lib/world_names.h"
 #include "spank/environment.h"
 #include "spank/options.h"
 
@@ -77,8 +79,27 @@ static void say_no_path(spank_t sp)
                     "write srun --export=ALL elasticrun, or the full path of elasticrun");
 }
 
+/* srun hands on what it has, also to the steps of another job than that of the worker which runs it
+ * (--jobid, or an allocation of its own). */
+static void forget_other_world(spank_t sp)
+{
+    char id[16], own[16];
+    uint32_t job = 0;
+
+    if (spank_getenv(sp, WORLD_NAMES_JOB, id, sizeof(id)) != ESPANK_SUCCESS ||
+        spank_get_item(sp, S_JOB_ID, &job) != ESPANK_SUCCESS)
+        return;
+    snprintf(own, sizeof(own), "%" PRIu32, job);
+    if (strcmp(id, own) == 0)
+        return;
+    for (const char *const *name = world_names; *name; name++)
+        if (strncmp(*name, WORLD_NAMES_OURS, strlen(WORLD_NAMES_OURS)) == 0)
+            spank_unsetenv(sp, *name);
+}
+
 void stepd_set_environment(spank_t sp)
 {
+    forget_other_world(sp);
     say_no_path(sp);
     if (travelled(sp, ENVIRONMENT_TRAVEL_PREFIX ENVIRONMENT_SIZES)) {
         unpack_policy(sp);

@@ -207,14 +207,18 @@ int base_job_most_minutes(const char *partition, const char *qos)
 {
     const part_record_t *part = partition ? find_part_record((char *)partition) : default_part_loc;
     slurmdb_qos_rec_t named = {.name = (char *)qos}, *found = NULL;
+    assoc_mgr_lock_t locks = {.qos = READ_LOCK};
     int most = ADMISSION_UNLIMITED;
 
     if (part)
         most = less_minutes(most, part->max_time);
+    /* Without the lock sacctmgr may just remove that QOS. */
+    assoc_mgr_lock(&locks);
     if (part && part->qos_ptr)
         most = less_minutes(most, part->qos_ptr->max_wall_pj);
-    if (qos && assoc_mgr_fill_in_qos(acct_db_conn, &named, 0, &found, false) == SLURM_SUCCESS &&
+    if (qos && assoc_mgr_fill_in_qos(acct_db_conn, &named, 0, &found, true) == SLURM_SUCCESS &&
         found)
         most = less_minutes(most, found->max_wall_pj);
+    assoc_mgr_unlock(&locks);
     return most;
 }

@@ -26,8 +26,8 @@ _server = None
 class Worker:
     """What subprocess.Popen would return for `python3 ARGUMENT...`, as far as tests use it.
 
-    argv: ["-c", CODE, ARGUMENT...] or [SCRIPT, ARGUMENT...]. stdout, stderr: None, subprocess.PIPE or
-    an open file.
+    argv: ["-c", CODE, ARGUMENT...] or [SCRIPT, ARGUMENT...]. stdout, stderr: None, subprocess.PIPE
+    or an open file.
     """
 
     def __init__(self, argv, env, stdout=None, stderr=None, text=False):

@@ -363,6 +363,34 @@ class Elsewhere(unittest.TestCase):
             done = self.run_script(code, **changes)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
+    def test_what_a_job_has_inherited_from_a_worker_that_submitted_it(self):
+        code = (
+            "import slurm_elastic as s\n"
+            "for _ in range(3): assert not s.init() and not s.is_elastic()\n"
+            "assert s.elastic_event_detected() is None and not s.snapshot(1)\n"
+            "assert s.generation() is None and s.scale_config() == {}\n"
+            "assert str(s.checkpoint_dir('own')) == 'own'\n"
+        )
+        with tempfile.TemporaryDirectory() as directory:
+            page = fake_agent.Page(os.path.join(directory, "page"))
+            inherited = {
+                "ELASTIC_CHECKPOINT_DIR": "/of/the/worker",
+                "ELASTIC_EVENT_FILE": page.path,
+                "ELASTIC_GENERATION": "1",
+                "ELASTIC_JOB_ID": "12",
+                "ELASTIC_RUN_DIR": directory,
+                "ELASTIC_SCALE_CONFIG": '{"lr": 1}',
+            }
+            done = self.run_script(code, SLURM_JOB_ID="13", **inherited)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stderr, r"^slurm_elastic: job 13 .*job 12.*\n$")
+            self.assertEqual((page.state, page.step), (0, 0))
+            code = "import slurm_elastic as s; assert s.is_elastic() and s.scale_config()"
+            for own in ({}, {"SLURM_JOB_ID": "12"}):
+                done = self.run_script(code, **inherited, **own)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+            page.close()
+
     def test_nothing_heavy_is_imported(self):
         code = (
             "import sys, slurm_elastic as s\n"

@@ -558,23 +558,29 @@ class Removing(Base):
 
     def test_processes_that_are_left(self):
         def start(run_dir, **more):
-            environment = {**more, "ELASTIC_RUN_DIR": run_dir, "X": "y" * 10000}
+            own = {"ELASTIC_JOB_ID": "12", "SLURM_JOB_ID": "12", "ELASTIC_RUN_DIR": run_dir}
+            environment = {"X": "y" * 10000, **own, **more}
             process = subprocess.Popen(["sleep", "300"], env=environment, start_new_session=True)
             self.addCleanup(process.wait)
             self.addCleanup(process.kill)
             return process
 
         mine = [start(str(self.run_dir)), start(str(self.run_dir), A="z" * 4090)]
+        # A worker on a node that has joined: the run directory is that of another job.
+        mine.append(start(str(self.run_dir), ELASTIC_JOB_ID="7", SLURM_JOB_ID="7"))
         others = [start(f"{self.run_dir}{end}") for end in ("x", "/", "-ib")]
         others.append(
             start("", X_ELASTIC_RUN_DIR=str(self.run_dir), N=f"\nELASTIC_RUN_DIR={self.run_dir}")
         )
+        # Jobs that a worker has submitted, which have its environment beside their own.
+        others += [start(str(self.run_dir), SLURM_JOB_ID=job) for job in ("13", "1", "")]
+        others.append(start(str(self.run_dir), ELASTIC_JOB_ID="", SLURM_JOB_ID=""))
         self.buffer(0)
         self.flush("--remove", says="flushed")
-        self.assertEqual([each.poll() for each in mine], [None, None])
+        self.assertEqual([each.poll() for each in mine], [None] * 3)
         self.run_dir.mkdir(0o700)
         self.flush("--remove", "--kill", says="nothing to flush")
-        self.assertEqual([each.wait(timeout=20) for each in mine], [-signal.SIGKILL] * 2)
+        self.assertEqual([each.wait(timeout=20) for each in mine], [-signal.SIGKILL] * 3)
         self.assertEqual([each.poll() for each in others], [None] * len(others))
 
     def test_out_of_time_and_old(self):

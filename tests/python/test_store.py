@@ -372,6 +372,10 @@ class Store(unittest.TestCase):
         with self.assertRaisesRegex(self.module.StoreError, "ELASTIC_STORE is not set"):
             self.module.AgentStore()
         os.environ["ELASTIC_STORE"] = self.path
+        # A worker of job 12 has submitted this job.
+        other = {"ELASTIC_JOB_ID": "12", "SLURM_JOB_ID": "13"}
+        with mock.patch.dict(os.environ, **other), self.assertRaises(self.module.StoreError):
+            self.module.AgentStore(1, 1)
         os.environ.pop("ELASTIC_ATTEMPT", None)
         with self.assertRaisesRegex(self.module.StoreError, "ELASTIC_ATTEMPT"):
             self.module.AgentStore(generation=1)

@@ -129,7 +129,8 @@ run_dirs_of_those_alive() {
     as_user mkdir "$SNAPSHOTS/elastic-1-x"$'\n'"elastic-$(uid)-12.0-n1"
     for dir in "elastic-$(uid)-12.0-n1" "elastic-$(uid)-12.0-n1x" "elastic-$(uid)-12.0-n2"; do
         # shellcheck disable=SC2016
-        as_user ELASTIC_RUN_DIR="$SNAPSHOTS/$dir" setsid -f bash -c 'echo $$ >>pids; exec sleep 300'
+        as_user ELASTIC_RUN_DIR="$SNAPSHOTS/$dir" ELASTIC_JOB_ID=12 SLURM_JOB_ID=12 \
+            setsid -f bash -c 'echo $$ >>pids; exec sleep 300'
     done
     wait_for 10 lines_are 3 "$TB_WORK/pids"
     hook epilog 12 0 n1

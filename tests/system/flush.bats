@@ -368,7 +368,7 @@ one_flush_waits() { (($(flushes_of "$MEMORY/elastic-$(uid)-82") == 1)); }
     leave "${dir##*/}" 8
     hold "$dir" agent.lock
     # shellcheck disable=SC2016
-    as_user ELASTIC_RUN_DIR="$dir" setsid -f sh -c 'echo $$ >>pids; exec sleep 300'
+    as_user ELASTIC_RUN_DIR="$dir" ELASTIC_JOB_ID=82 SLURM_JOB_ID=82 setsid -f sh -c 'echo $$ >>pids; exec sleep 300'
     wait_for 10 lines_are 2 "$TB_WORK/pids"
     hook epilog 82 1 n1
     [[ -e $dir/snapshot/0/complete.json ]]
@@ -384,6 +384,32 @@ one_flush_waits() { (($(flushes_of "$MEMORY/elastic-$(uid)-82") == 1)); }
     release
     wait_for 20 gone "$dir"
     [[ -d $TB_WORK/checkpoint/.flushed-82.1.1.8-n1 || -d $TB_WORK/checkpoint/.flushed-82.0.1.8-n1 ]]
+}
+
+@test "a job that a worker has submitted to its node lives on when the job of the worker has ended" {
+    local next worker dir
+    next=$(script next.sh <<'JOB'
+#!/bin/bash
+env >next.env
+export ELASTIC_JOB_ID=$1 ELASTIC_RUN_DIR=$2 # as without the plugin
+exec sleep 617
+JOB
+    )
+    worker=$(script worker.sh <<'JOB'
+#!/bin/bash
+echo "$(sbatch --parsable -w "$SLURMD_NODENAME" -o /dev/null "$1" "$ELASTIC_JOB_ID" "$ELASTIC_RUN_DIR") $ELASTIC_RUN_DIR" >ids
+sleep 600
+JOB
+    )
+    job=$(submit --elastic=1:1 -w n1 -t 10 --wrap "srun elasticrun $worker $next")
+    wait_for 30 lines_are 1 "$TB_WORK/ids"
+    read -r next dir <"$TB_WORK/ids"
+    wait_for 20 pgrep -x -u "$TB_USER" -f 'sleep 617'
+    as_user scancel "$job"
+    wait_for 30 gone "$dir"
+    wait_for 20 job_ended "$job"
+    job_is "$next" RUNNING
+    run ! grep -E '^ELASTIC_(JOB_ID|RUN_DIR)=' "$TB_WORK/next.env"
 }
 
 lines_are() { [[ $(wc -l 2>/dev/null <"$2") == "$1" ]]; }
@@ -510,7 +536,6 @@ for _ in range(1500): os.mkdir('d'), os.chdir('d')" "$MEMORY/elastic-$user-60.9-
     run unshare --mount bash -c 'mount -t tmpfs none /run && hooks'
     [ "$output" = "tmpfs
  root 711
-.lock-n1 root 600
 elastic-$(uid)-50.1-n1 $TB_USER 700
 elastic-$(uid)-51.0-n1 $TB_USER 700
 elastic-$(uid)-51.1-n1 $TB_USER 700

@@ -222,6 +222,23 @@ PY
     [ -d "$WORK/place/elastic-$USER_ID-12.0-n1" ]
 }
 
+@test "where everybody may write, names that another user has taken in advance are in nobody's way" {
+    local job run="$WORK/place/elastic-$USER_ID"
+    local -a other=(setpriv --reuid=65533 --regid=65534 --clear-groups)
+    chmod 1777 "$WORK/place"
+    "${other[@]}" mkdir -p "$WORK/place/.lock/x" "$WORK/place/.lock-n1/x" "$run-12.0-n1" "$run-13.0-n1/x"
+    "${other[@]}" ln -s /etc "$run-14.0-n1"
+    for job in 12 13 14 15; do
+        hook prolog "$job" SPANK_ELASTIC_SIZES=1:2
+        [ "$(stat -c '%F %u %a' "$run-$job.0-n1")" = "directory $USER_ID 700" ]
+    done
+    leave 16 10 "$WORK/checkpoint"
+    install -d -m 700 -o "$USER_ID" "$WORK/checkpoint"
+    hook epilog 16
+    [ -e "$WORK/checkpoint/.flushed-1.0.1.1-n1" ]
+    [ ! -e "$run-16.0-n1" ]
+}
+
 @test "without slurm.conf's directory elastic.conf is that of /etc/slurm, as in configless Slurm" {
     mkdir -p /etc/slurm
     unshare --mount bash -ec '

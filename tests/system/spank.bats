@@ -261,6 +261,8 @@ PYTHON
 @test "nothing of an elastic job reaches the jobs that its script submits" {
     submit_both=$(script nested.sh <<'JOB'
 #!/bin/bash
+# As a worker has them.
+export ELASTIC_JOB_ID=$SLURM_JOB_ID ELASTIC_RUN_DIR=/run/x ELASTIC_STORE=/run/x/store ELASTIC_NODES=1
 sbatch --parsable --wait -o nested.out --wrap env
 sbatch --parsable --wait --export=NONE -o nested-none.out --wrap env
 salloc -N1 env >nested-salloc.out
@@ -280,6 +282,7 @@ JOB
     # srun hands on what the script has in its environment, but the job is not elastic.
     nested=$(sed -n 's/^SLURM_JOB_ID=//p' "$TB_WORK/nested-srun.out")
     [ "$nested" != "$id" ]
+    run ! grep -E '^ELASTIC_(JOB_ID|RUN_DIR|STORE|NODES)=' "$TB_WORK/nested-srun.out"
     [ -z "$(job_field "$nested" AdminComment)" ]
 }
 

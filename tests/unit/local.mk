@@ -64,6 +64,17 @@ UNIT_TESTS += tests/unit/test_look
 tests_unit_test_look_SOURCES = tests/unit/test_look.c
 tests_unit_test_look_LDADD = $(UNIT_LIBS)
 
+# Of base_job.c only what the test calls is linked: the rest needs slurmctld.
+EXTRA_DIST += tests/unit/test_base_job.c
+if HAVE_SLURM_SOURCE
+UNIT_TESTS += tests/unit/test_base_job
+tests_unit_test_base_job_SOURCES = tests/unit/test_base_job.c plugins/job_submit/base_job.c
+tests_unit_test_base_job_CPPFLAGS = $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
+tests_unit_test_base_job_CFLAGS = $(AM_CFLAGS) -ffunction-sections -Wno-shadow
+tests_unit_test_base_job_LDFLAGS = -Wl,--gc-sections
+tests_unit_test_base_job_LDADD = $(UNIT_LIBS)
+endif
+
 UNIT_TESTS += tests/unit/test_cover
 tests_unit_test_cover_SOURCES = tests/unit/test_cover.c
 tests_unit_test_cover_LDADD = $(UNIT_LIBS)
@@ -169,6 +180,12 @@ tests_unit_test_pmix_accept_SOURCES = \
     tests/unit/test_pmix_accept.c \
     pmix/accept.c
 tests_unit_test_pmix_accept_LDADD = common/libelasticcommon.la $(CMOCKA_LIBS)
+
+UNIT_TESTS += tests/unit/test_pmix_environment
+tests_unit_test_pmix_environment_SOURCES = \
+    tests/unit/test_pmix_environment.c \
+    pmix/environment.c
+tests_unit_test_pmix_environment_LDADD = $(CMOCKA_LIBS)
 
 UNIT_TESTS += tests/unit/test_slurm_queue
 tests_unit_test_slurm_queue_SOURCES = tests/unit/test_slurm_queue.c tests/unit/support.h

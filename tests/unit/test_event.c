@@ -600,6 +600,57 @@ static void test_what_is_reported_is_read(void **state)
     event_destroy(event);
 }
 
+/* Returns how many lines the function has written to its stderr. */
+static int lines_on_stderr(void (*function)(void))
+{
+    FILE *file = tmpfile();
+    int kept = dup(STDERR_FILENO), lines = 0;
+
+    assert_non_null(file);
+    assert_true(kept >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+    function();
+    assert_true(dup2(kept, STDERR_FILENO) >= 0);
+    close(kept);
+    rewind(file);
+    for (int c = getc(file); c != EOF; c = getc(file))
+        lines += c == '\n';
+    fclose(file);
+    return lines;
+}
+
+static void act_as_a_worker(void)
+{
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(elastic_attach(), ELASTIC_NOT_ELASTIC);
+        assert_int_equal(elastic_init(), ELASTIC_NOT_ELASTIC);
+        assert_int_equal(elastic_put("key", "", 0), ELASTIC_NOT_ELASTIC);
+        assert_int_equal(elastic_rank(), -1);
+    }
+}
+
+static void test_a_job_that_a_worker_submitted_is_no_worker(void **state)
+{
+    struct event *event = create_page(1);
+
+    setenv("ELASTIC_EVENT_FILE", page_path, 1);
+    setenv("ELASTIC_JOB_ID", "12", 1);
+    setenv("SLURM_JOB_ID", "13", 1);
+    setenv("RANK", "0", 1);
+    assert_int_equal(lines_on_stderr(act_as_a_worker), 1);
+    assert_int_equal(event_read(event).state, EVENT_STATE_NONE);
+    /* A program may have removed Slurm's names. */
+    unsetenv("SLURM_JOB_ID");
+    assert_int_equal(elastic_attach(), 0);
+    elastic_finalize();
+    setenv("SLURM_JOB_ID", "12", 1);
+    assert_int_equal(elastic_attach(), 0);
+    elastic_finalize();
+    unsetenv("SLURM_JOB_ID");
+    unsetenv("ELASTIC_JOB_ID");
+    unsetenv("RANK");
+    event_destroy(event);
+}
+
 struct reports {
     struct event_client *client;
     atomic_bool stop;
@@ -740,6 +791,7 @@ int main(void)
         EVENT_TEST(test_a_wait_passes_one_boundary_at_a_time_until_the_agreed_step),
         EVENT_TEST(test_an_event_wakes_who_waits),
         EVENT_TEST(test_a_wait_begins_at_the_gate),
+        EVENT_TEST(test_a_job_that_a_worker_submitted_is_no_worker),
         EVENT_TEST(test_what_is_reported_is_read),
         EVENT_TEST(test_a_report_is_read_whole_or_not_at_all),
         EVENT_TEST(test_a_closed_gate_holds_the_worker_until_it_is_opened),

@@ -508,7 +508,7 @@ static void test_victims(void **state)
          {2}},
         {"a base where nothing else is enough, and no more of it",
          4,
-         {{1, B, 0, 9, 2, 2, 0, 1}, {2, B, 0, 9, 3, 3, 0, 1}, {3, E, 1, 1, 2, 2, 0, 0}},
+         {{1, B, 0, 9, 2, 2, 0, 1}, {2, B, 0, 9, 3, 3, 0, 2}, {3, E, 1, 1, 2, 2, 0, 0}},
          {3, 1}},
         {"a base of lower priority than a rigid job's",
          2,
@@ -530,6 +530,14 @@ static void test_victims(void **state)
         {"a base alone before one that has extensions",
          2,
          {{1, B, 1, 9, 2, 2, 0, 1}, {2, B, 1, 1, 2, 2, 0, 0}},
+         {2}},
+        {"a large base is not spared for a small extension",
+         4,
+         {{1, B, 1, 9, 5, 4, 0, 1}, {2, R, 1, 1, 5, 5, 0, 0}},
+         {1}},
+        {"as many nodes are spared as were extended",
+         4,
+         {{1, B, 1, 9, 8, 4, 0, 4}, {2, R, 1, 1, 8, 8, 0, 0}},
          {2}},
         {"the site's priorities hold",
          2,
@@ -653,8 +661,8 @@ static void make_candidates(struct placement_candidate *list, uint64_t *seed)
                                                .priority = 1 + random_below(seed, 3),
                                                .start = random_below(seed, 4),
                                                .nodes = 1 + (int)random_below(seed, 5),
-                                               .distance = (int)random_below(seed, 3),
-                                               .extended = (int)random_below(seed, 2)};
+                                               .distance = (int)random_below(seed, 3)};
+        list[i].extended = (int)random_below(seed, (uint32_t)list[i].nodes);
         list[i].usable = (int)random_below(seed, (uint32_t)list[i].nodes + 1);
     }
 }

@@ -162,11 +162,56 @@ static void test_another_agent_lives(void **state)
     conf_destroy(conf);
 }
 
+#define OTHER_JOB 4000000001U
+
+/* Another user has taken both names. */
+static void test_names_that_another_user_has_taken(void **state)
+{
+    struct conf *conf = make_conf();
+    struct error err = {""};
+    char names[2][128], own[64], *made[2];
+    int status = -1;
+    pid_t pid;
+
+    if (getuid() != 0)
+        skip();
+    snprintf(own, sizeof(own), RUN_DIR_FALLBACK "/elastic-%u.", (unsigned int)getuid());
+    for (int i = 0; i < 2; i++) {
+        snprintf(names[i], sizeof(names[i]), "%s/elastic-%u-%u.0-n1",
+                 i == 0 ? root : RUN_DIR_FALLBACK, (unsigned int)getuid(), OTHER_JOB);
+        assert_int_equal(mkdir(names[i], 0777), 0);
+        assert_int_equal(chown(names[i], 65534, 65534), 0);
+    }
+    /* One is killed, and leaves its directory; the next removes that. */
+    pid = fork();
+    if (pid == 0)
+        _exit(run_dir_make(conf, OTHER_JOB, 0, "n1", &err) != NULL ? 0 : 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    for (int i = 0; i < 2; i++) {
+        made[i] = run_dir_make(conf, OTHER_JOB, 0, "n1", &err);
+        if (made[i] == NULL)
+            fail_msg("%s", err.text);
+        assert_memory_equal(made[i], own, strlen(own));
+        if (i == 0)
+            run_dir_leave(made[i], true);
+    }
+    run_dir_leave(made[1], true);
+    for (int i = 0; i < 2; i++) {
+        *strrchr(made[i], '/') = '\0';
+        assert_int_equal(access(made[i], F_OK), -1);
+        free(made[i]);
+        assert_int_equal(rmdir(names[i]), 0);
+    }
+    conf_destroy(conf);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nobody_takes_it_for_dead),
         cmocka_unit_test(test_another_agent_lives),
+        cmocka_unit_test(test_names_that_another_user_has_taken),
     };
 
     return cmocka_run_group_tests(tests, make_root, remove_root);

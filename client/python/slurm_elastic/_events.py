@@ -14,7 +14,7 @@ import time
 from typing import Any, Iterator, NamedTuple, Optional
 
 from . import _torch_compat
-from ._world import is_elastic
+from ._world import is_elastic, value
 
 INTERFACE = 1  # ELASTIC_INTERFACE of elastic.h
 # The real-time signal, counted from SIGRTMIN, for which nobody else should have a handler.
@@ -95,8 +95,9 @@ class _CWorld(ctypes.Structure):  # struct elastic_world
 
 def _candidates() -> Iterator[str]:
     """Where libelastic may be. elasticrun names the one beside itself: it fits best."""
-    if os.environ.get("ELASTIC_LIB"):
-        yield os.environ["ELASTIC_LIB"]
+    named = value("ELASTIC_LIB")
+    if named:
+        yield named
     yield os.path.join(os.path.dirname(os.path.abspath(__file__)), "libelastic.so.0")
     found = ctypes.util.find_library("elastic")
     if found:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 from . import _events, _flat, _memory
-from ._world import generation, incarnation, is_elastic
+from ._world import generation, incarnation, is_elastic, value
 from .checkpoint import checkpoint_dir
 
 _FORMAT = 1
@@ -175,7 +175,7 @@ def snapshot(state: Any) -> bool:
     checkpoints. A state of which each rank has another part (FSDP) is not supported.
     """
     global _writer
-    run_dir = os.environ.get("ELASTIC_RUN_DIR")
+    run_dir = value("ELASTIC_RUN_DIR")
     if not is_elastic() or not run_dir or not _node_writes():
         return False
     if _writer is None:

@@ -28,6 +28,7 @@ from typing import Any, Dict, List, Optional, Sequence, Union
 
 import torch.distributed as dist
 
+from . import _world
 from ._torch_compat import store_error
 
 CONNECT = 10.0  # seconds for the agent to accept
@@ -239,7 +240,7 @@ class AgentStore(dist.Store):
         timeout: timedelta = timedelta(minutes=5),
     ):
         super().__init__()
-        self._path = path or os.environ.get("ELASTIC_STORE", "")
+        self._path = path or _world.value("ELASTIC_STORE") or ""
         if not self._path:
             raise StoreError("no store: ELASTIC_STORE is not set, as it is for elastic workers")
         self._generation = _number("ELASTIC_GENERATION") if generation is None else generation
@@ -388,8 +389,8 @@ class AgentStore(dist.Store):
 
 def _number(name: str) -> int:
     try:
-        return int(os.environ[name])
-    except (KeyError, ValueError):
+        return int(_world.value(name) or "")
+    except ValueError:
         raise StoreError(f"no store: {name} is not set to a number") from None
 
 

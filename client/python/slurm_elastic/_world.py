@@ -8,21 +8,44 @@ import os
 import sys
 from typing import Any, Dict, Optional, Tuple
 
+_said = False
+
+
+def value(name: str) -> Optional[str]:
+    """What elasticrun has written under this name; None in a job that has only inherited it.
+
+    A job that a worker submits may inherit the worker's environment. It must not act as the
+    worker.
+    """
+    global _said
+    world, job = os.environ.get("ELASTIC_JOB_ID"), os.environ.get("SLURM_JOB_ID")
+    if not world or not job or world == job:
+        return os.environ.get(name)
+    if not _said:
+        _said = True
+        print(
+            f"slurm_elastic: job {job} has inherited the environment of a worker of job {world}: "
+            "this process goes on as without elasticrun",
+            file=sys.stderr,
+            flush=True,
+        )
+    return None
+
 
 def is_elastic() -> bool:
     """True in a worker that elasticrun has started."""
-    return bool(os.environ.get("ELASTIC_EVENT_FILE"))
+    return bool(value("ELASTIC_EVENT_FILE"))
 
 
 def generation() -> Optional[int]:
     """The number of this world, counted from 1 over all changes of the job; None if not elastic."""
-    text = os.environ.get("ELASTIC_GENERATION") if is_elastic() else None
+    text = value("ELASTIC_GENERATION") if is_elastic() else None
     return int(text) if text else None
 
 
 def incarnation() -> Optional[str]:
     """The job's id and how often Slurm has requeued the job, "12.0"; None if not elastic."""
-    return os.environ.get("ELASTIC_INCARNATION") if is_elastic() else None
+    return value("ELASTIC_INCARNATION") if is_elastic() else None
 
 
 def scale_config() -> Dict[str, Any]:
@@ -30,7 +53,7 @@ def scale_config() -> Dict[str, Any]:
 
     Raises ValueError if the environment does not hold a JSON object.
     """
-    text = os.environ.get("ELASTIC_SCALE_CONFIG") or "{}"
+    text = value("ELASTIC_SCALE_CONFIG") or "{}"
     try:
         config = json.loads(text)
     except ValueError as error:

@@ -30,7 +30,7 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, Union
 
-from . import _events, _flat, _torch_compat
+from . import _events, _flat, _torch_compat, _world
 from ._world import generation, incarnation, rank_and_size
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -55,7 +55,7 @@ def checkpoint_dir(default: PathLike = "checkpoint") -> Path:
     the world before must have written what is there.
     """
     _events.loading()
-    return Path(os.environ.get("ELASTIC_CHECKPOINT_DIR") or default)
+    return Path(_world.value("ELASTIC_CHECKPOINT_DIR") or default)
 
 
 # ---- writing -------------------------------------------------------------------------------------

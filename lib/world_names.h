@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Variables that elasticrun writes for a worker, or removes where the world has no value: an older
+ * value never stays. No user sets one of those that begin with WORLD_NAMES_OURS for a job: options
+ * have names of their own (policy_options.h). */
+#ifndef ELASTIC_WORLD_NAMES_H
+#define ELASTIC_WORLD_NAMES_H
+
+#define WORLD_NAMES_OURS "ELASTIC_"
+#define WORLD_NAMES_JOB  "ELASTIC_JOB_ID" /* whose worker this is */
+
+extern const char *const world_names[]; /* NULL after the last one */
+
+#endif
