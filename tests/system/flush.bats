@@ -29,6 +29,8 @@ teardown_file() { testbed_down; }
 
 teardown() { cancel_all; }
 
+# --mpi=none: the mpi/pmix of a slurmstepd that was killed leaves a socket in the node's spool directory, and the step of that
+# number cannot start there any more.
 # keeper SIZES EVERY [WORD...] [-- SBATCH-OPTION...]: submits snapshots.py, or $TRAINING; prints the job id. Its log is TB_WORK/log-JOB.
 keeper() {
     local sizes=$1
@@ -39,7 +41,7 @@ keeper() {
         shift
     done
     submit --elastic="$sizes" --elastic-grow=ask --exclusive -t 10 --requeue --open-mode=append "${@:2}" --wrap \
-        "srun elasticrun ${TRAINING:-/usr/bin/python3 $TB_WORK/snapshots.py} $TB_WORK/log-\$SLURM_JOB_ID ${words[*]}"
+        "srun --mpi=none elasticrun ${TRAINING:-/usr/bin/python3 $TB_WORK/snapshots.py} $TB_WORK/log-\$SLURM_JOB_ID ${words[*]}"
 }
 
 made() { (($(last_step "$1" 2>/dev/null || echo 0) >= $2)); }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Signals and ends under each ProctrackType (doc/internals/signals.md). Slurm does not signal the same processes with each.
-# Takes 60 s
+# Takes 65 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=180
@@ -73,6 +73,47 @@ signals_and_scancel() {
 
 @test "scancel and scancel --signal with the testbed's own ProctrackType" {
     signals_and_scancel
+}
+
+# A step has the ProctrackType of slurm.conf at its start.
+with_proctrack() {
+    local own conf=$TB_DIR/etc/slurm.conf
+    own=$(sed -n 's,^ProctrackType=,,p' "$conf")
+    sed -i "s,^ProctrackType=.*,ProctrackType=proctrack/$1," "$conf"
+    signals_and_scancel
+    sed -i "s,^ProctrackType=.*,ProctrackType=$own," "$conf"
+}
+
+@test "the same with proctrack/pgid" {
+    with_proctrack pgid
+}
+
+@test "the same with proctrack/linuxproc" {
+    need_real_form # has it in the simple one
+    with_proctrack linuxproc
+}
+
+# stands_still JOB NODE: whether its agent is frozen (D) or stopped (T).
+stands_still() { [[ $(ps -o stat= -p "$(agent_of "$1" "$2")") == [DT]* ]]; }
+
+@test "a base that was suspended goes on; what does not leave is killed after KillWait" {
+    start 2:3
+    wait_for 60 size_is "$job" 3
+    wait_for 30 steps_made_by "$job" "$(generation_of "$job")"
+    on_testbed scontrol suspend "$job"
+    wait_for 20 stands_still "$job" n1
+    wait_for 20 stands_still "$job" n2
+    on_testbed scontrol resume "$job"
+    goes_on "$job"
+    wait_for 60 size_is "$job" 3
+    local generation
+    generation=$(generation_of "$job")
+    wait_for 30 steps_made_by "$job" "$generation"
+    kill -s STOP "$(sed -n 's/^start .* pid=//p' "$TB_WORK/log-$job/rank-$generation-0")"
+    as_user scancel "$job"
+    wait_for 60 nothing_is_left_of "$job"
+    wait_for 10 job_is "$job" CANCELLED
+    steps_were_made_once "$job"
 }
 
 @test "preemption of the extension, then of the base, saves" {

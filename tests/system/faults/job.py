@@ -21,7 +21,8 @@ GRACE = 8  # seconds
 # Nodes of the base, which are also the fewest that train; and with the extensions.
 BASE, MOST = 3, 5
 
-# The batch script. An srun that is killed ends the step, not the job.
+# The batch script. An srun that is killed ends the step, not the job. Slurm's mpi/pmix could not start
+# the step again on a node that has crashed (doc/admin/faults.md).
 AGAIN = """train() { %s; }
 train
 status=$?
@@ -93,7 +94,7 @@ class TrainingJob:
 
     def __init__(self, mode, snapshots=False):
         work = os.environ["TB_WORK"]
-        command = f"{'ELASTIC_DEBUG=1 ' if 'FAULTS_DEBUG' in os.environ else ''}{f'SNAPSHOT_EVERY={SAVE_EVERY} ' if snapshots else ''}srun elasticrun --max-restarts=1000 --checkpoint-dir={work}/disk/$SLURM_JOB_ID"
+        command = f"{'ELASTIC_DEBUG=1 ' if 'FAULTS_DEBUG' in os.environ else ''}{f'SNAPSHOT_EVERY={SAVE_EVERY} ' if snapshots else ''}srun --mpi=none elasticrun --max-restarts=1000 --checkpoint-dir={work}/disk/$SLURM_JOB_ID"
         command += f" /usr/bin/python3 {work}/training.py train {mode} {work}/log-$SLURM_JOB_ID 0.1"
         options = [
             f"--elastic={BASE}:{MOST}",
