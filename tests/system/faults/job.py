@@ -21,8 +21,8 @@ GRACE = 8  # seconds
 # Nodes of the base, which are also the fewest that train; and with the extensions.
 BASE, MOST = 3, 5
 
-# The batch script. An srun that is killed ends the step, not the job. Slurm's mpi/pmix could not start
-# the step again on a node that has crashed (doc/admin/faults.md).
+# The batch script. An srun that is killed ends the step, not the job. Slurm's mpi/pmix could not
+# start the step again on a node that has crashed (doc/admin/faults.md).
 AGAIN = """train() { %s; }
 train
 status=$?
