@@ -146,7 +146,7 @@ struct link *link_new(uv_loop_t *loop, const struct link_handlers *handlers, voi
     link->handlers = *handlers;
     link->arg = arg;
     link->timer.data = link;
-        link->shutdown.data = link;
+    link->shutdown.data = link;
     uv_timer_init(loop, &link->timer);
     link->timer_live = true;
     link_enter(link, LINK_SEARCHING);
@@ -429,7 +429,7 @@ static void alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     (void)suggested;
     /* Libuv reads into the buffer at once, and the callback is done with it before the next read:
      * one buffer for all links of a server, or all attempts of a search, is enough. */
-    *buf = uv_buf_init(link->server != NULL   ? link->server->buffer
+    *buf = uv_buf_init(link->server != NULL    ? link->server->buffer
                        : link->attempt != NULL ? link->attempt->search->dialer->buffer
                        : link->dialer != NULL  ? link->dialer->buffer
                                                : link->buffer,

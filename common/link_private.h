@@ -24,9 +24,9 @@ enum link_state {
     LINK_CONNECTING, /* attempt */
     LINK_CHALLENGE,  /* attempt: hello is sent */
     LINK_ACCEPT,     /* attempt: proof is sent */
-    LINK_HELLO,     /* leader: nothing has been received */
-    LINK_PROOF,     /* leader: challenge is sent */
-    LINK_AUTH,      /* a worker thread talks to munged; nothing is read */
+    LINK_HELLO,      /* leader: nothing has been received */
+    LINK_PROOF,      /* leader: challenge is sent */
+    LINK_AUTH,       /* a worker thread talks to munged; nothing is read */
     LINK_OPEN,
     LINK_CLOSING, /* the queue is being written, messages that arrive are dropped */
     LINK_CLOSED,  /* handles are being closed */
@@ -64,11 +64,11 @@ struct dialer {
     struct addrinfo *addresses;
     struct resolve_job *resolve; /* in a thread */
     struct link_list attempts;   /* not yet freed, oldest first */
-    struct addrinfo *next; /* address of the next attempt, at candidate `candidate` */
-    int candidate;         /* LINK_CANDIDATES: all have had their attempt in this round */
-    int rounds;            /* that are over */
-    bool pause;            /* before or between rounds */
-    uint64_t due;          /* when something is to be begun; of the loop's clock, ms */
+    struct addrinfo *next;       /* address of the next attempt, at candidate `candidate` */
+    int candidate;               /* LINK_CANDIDATES: all have had their attempt in this round */
+    int rounds;                  /* that are over */
+    bool pause;                  /* before or between rounds */
+    uint64_t due;                /* when something is to be begun; of the loop's clock, ms */
     uint64_t deadline;
     struct look_job *look; /* in a thread */
     bool looked;           /* in this round */

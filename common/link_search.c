@@ -334,10 +334,10 @@ static const struct addrinfo *next_peer(struct dialer *dialer, int *port)
     if (dialer->candidate == LINK_CANDIDATES)
         return NULL;
     address = dialer->next;
-    *port = options->port != 0 ? options->port
-                               : link_candidate_port(options->job_id, options->restarts,
-                                                     dialer->candidate, options->port_first,
-                                                     options->port_last);
+    *port = options->port != 0
+                ? options->port
+                : link_candidate_port(options->job_id, options->restarts, dialer->candidate,
+                                      options->port_first, options->port_last);
     dialer->next = address->ai_next;
     if (dialer->next == NULL) {
         dialer->next = dialer->addresses;

@@ -1107,6 +1107,27 @@ static void test_why_not_more(void **state)
     plan_clear(&out);
 }
 
+/* A node of the base has not come yet: the leader submits nothing before the first world. */
+static void test_why_not_more_before_the_first_world(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    scene_init(&s, "2:6");
+    add_members(&s, 1, 1, false);
+    out = decide(&s);
+    assert_int_equal(out.size, 0);
+    assert_string_equal(out.why_not_more,
+                        "no extension is submitted before the first world has begun");
+    plan_clear(&out);
+    add_members(&s, 1, 1, false);
+    s.in.generation_since = s.in.now;
+    out = decide(&s);
+    assert_string_equal(out.why_not_more, "the next extension is about to be submitted");
+    plan_clear(&out);
+}
+
 /* ---- a simulated cluster --------------------------------------------------------------------- */
 
 static unsigned random_state;
@@ -1410,6 +1431,7 @@ int main(void)
         cmocka_unit_test(test_short_extension_is_replaced_in_its_last_quarter),
         cmocka_unit_test(test_nothing_else_goes_for_one_that_ends),
         cmocka_unit_test(test_why_not_more),
+        cmocka_unit_test(test_why_not_more_before_the_first_world),
         cmocka_unit_test(test_random_histories),
         cmocka_unit_test(test_random_histories_of_states),
     };
