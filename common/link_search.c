@@ -95,8 +95,9 @@ static void give_up(struct link *search)
         else if (is_active(attempt))
             note_failure(dialer, attempt->attempt->severity, why);
     }
+    /* An answer that it gave before tells more. */
     if (dialer->resolve != NULL)
-        note_failure(dialer, SEVERITY_STRANGE, "the name service does not answer");
+        note_failure(dialer, SEVERITY_ABSENT, "the name service does not answer");
     if (options->port != 0)
         snprintf(port, sizeof(port), " port %d", options->port);
     snprintf(why, sizeof(why), "no leader of job %u.%u at %.64s%s within %g s: %s", options->job_id,
