@@ -44,9 +44,9 @@ static void on_open(struct link *link, void *arg)
 static void on_message(struct link *link, json_object *msg, void *arg)
 {
     const char *type = json_get_string(msg, "t");
+    struct scene *scene = arg;
     json_object *answer;
 
-    (void)arg;
     if (type == NULL || strcmp(type, "join") != 0 || !json_get_bool(msg, "base", false))
         return;
     answer = json_object_new_object();
@@ -55,14 +55,16 @@ static void on_message(struct link *link, json_object *msg, void *arg)
     json_object_object_add(answer, "well", json_object_new_boolean(false));
     link_send(link, answer);
     link_close(link, "the leader could not start");
+    scene->told++;
 }
 
 static void on_closed(struct link *link, const char *why, void *arg)
 {
     struct scene *scene = arg;
 
+    (void)link;
     (void)why;
-    if (strcmp(link_role(link), LINK_ROLE_AGENT) == 0 && ++scene->told >= scene->options->others)
+    if (scene->told >= scene->options->others)
         end(scene);
 }
 
@@ -71,7 +73,7 @@ void farewell(const struct farewell_options *options)
     static const struct link_handlers handlers = {
         .open = on_open, .message = on_message, .closed = on_closed};
     struct link_server_options server = listen_options(options->conf, options->job,
-                                                       options->restarts, NULL, 0);
+                                                       options->restarts, options->state_dir, 0);
     struct scene scene = {.options = options};
     struct error err = {""};
     uv_loop_t loop;

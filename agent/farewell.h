@@ -10,6 +10,9 @@
 struct farewell_options {
     uint32_t job, restarts;
     const struct conf *conf;
+    /* Where the other agents look for the leader's port if none of the candidates is free. NULL:
+     * not known. */
+    const char *state_dir;
     int others;     /* agents of the base besides this one */
     int timeout_ms; /* for all of them to come */
 };

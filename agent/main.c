@@ -364,6 +364,7 @@ static int run_loop(struct run *run)
             farewell(&(struct farewell_options){.job = run->place.job,
                                                 .restarts = run->place.restarts,
                                                 .conf = run->conf,
+                                                .state_dir = run->expected_dir,
                                                 .others = run->place.nodes - 1,
                                                 .timeout_ms = FAREWELL_MS});
         return 1;

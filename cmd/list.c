@@ -30,6 +30,7 @@
 struct row {
     struct base_job job;
     char **addresses; /* NULL: not asked */
+    char *state_dir;  /* NULL: not known, or not of interest */
     json_object *state;
     char *why;
     struct survey *survey;
@@ -52,6 +53,9 @@ static void prepare_row(struct row *row, struct site *site, struct survey *surve
     row->survey = survey;
     if (info->state == JOB_KIND_RUNNING && site_may_ask(site, info->uid))
         row->addresses = node_addresses(site, info->nodes, row->job.sure ? ASK_NODES_MAX : 1);
+    /* Not of the others: each look takes one of few threads, for long if a home directory hangs. */
+    if (row->addresses != NULL && row->job.sure)
+        row->state_dir = query_state_dir(site, info);
 }
 
 /* The number of bases that get a row. Jobs that only could be elastic are last, newest first. */
@@ -92,6 +96,7 @@ static void ask_row(struct survey *survey, struct row *row)
         .uid = row->job.info->uid,
         .addresses = row->addresses,
         .conf = survey->site->conf,
+        .state_dir = row->state_dir,
         .request = survey->request,
         .timeout_ms = left < patience ? left : patience,
     };
@@ -145,6 +150,7 @@ static void rows_free(struct row *rows, int count)
 {
     for (int i = 0; i < count; i++) {
         strings_free(rows[i].addresses);
+        free(rows[i].state_dir);
         json_object_put(rows[i].state);
         free(rows[i].why);
     }

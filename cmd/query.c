@@ -145,8 +145,7 @@ static void on_done(json_object *answer, const char *why, void *arg)
     snprintf(reply->why, sizeof(reply->why), "%s", why != NULL ? why : "");
 }
 
-/* As elastic.conf places it. NULL: not known. */
-static char *find_state_dir(const struct site *site, const struct job_info *info)
+char *query_state_dir(const struct site *site, const struct job_info *info)
 {
     const struct passwd *owner = getpwuid(info->uid);
     char job[16];
@@ -161,7 +160,7 @@ static enum query_result ask(const struct site *site, const struct job_info *inf
                              struct error *err)
 {
     struct reply reply = {0};
-    char *state_dir = find_state_dir(site, info);
+    char *state_dir = query_state_dir(site, info);
     struct ask_options options = {
         .job_id = info->id,
         .restarts = info->restarts,

@@ -58,6 +58,9 @@ json_object *query_answer(uint32_t job_id, json_object *request, const char *typ
 /* The name of a user, "uid 1234" if it has none. A new string. */
 char *user_name(uid_t uid);
 
+/* A job's state directory, as elastic.conf places it. A new string, NULL: not known. */
+char *query_state_dir(const struct site *site, const struct job_info *info);
+
 /* The addresses of the first nodes of a hostlist expression, at most max, NULL-terminated. Asks
  * Slurm: for a few nodes one by one, and then once for all that may follow. */
 char **node_addresses(struct site *site, const char *nodes, int max);

@@ -2,8 +2,11 @@
 /* One connection: frames in and out of a libuv stream, its end, the threads that ask munged.
  *
  * A link has two handles, the stream and a timer, and is freed when both are closed. The timer
- * means, by state: the deadline of the handshake or of an attempt, the pause between two attempts,
- * or the time to write the rest while closing.
+ * means, by state: the deadline of the handshake, what a search does next, or the time to write the
+ * rest while closing.
+ *
+ * A client's link begins as a search without a stream. Its attempts are links too, which nobody
+ * else knows (link_search.c). The attempt that succeeds hands its stream over to the search.
  *
  * munged may hang. Questions to it run in a worker thread, on a job that may outlive the link: a
  * link that ends takes its name off the job. */
@@ -57,9 +60,10 @@ static void job_done(uv_work_t *req, int status)
 {
     struct auth_job *job = req->data;
     struct link_server *server = job->server;
-    struct link *link = job->link;
+    struct link *link = job->link, *search = NULL;
 
     if (link != NULL) {
+        search = link->attempt != NULL ? link->attempt->search : NULL;
         link->job = NULL;
         if (status != 0)
             link_fail(link, "the handshake was interrupted");
@@ -69,6 +73,8 @@ static void job_done(uv_work_t *req, int status)
     auth_job_free(job);
     if (server != NULL)
         link_server_job_ended(server);
+    if (search != NULL)
+        link_search_run_jobs(search);
 }
 
 struct auth_job *auth_job_new(struct link *link, const char *munge_socket,
@@ -104,7 +110,9 @@ static void abandon_job(struct link *link)
         return;
     job->link = NULL;
     if (link->job_queued) {
-        link_server_dequeue(link);
+        if (link->server != NULL)
+            link_server_dequeue(link);
+        link->job_queued = false;
         auth_job_free(job);
     } else {
         /* Fails when the job runs already: job_done frees it either way. */
@@ -122,8 +130,10 @@ static void timer_fired(uv_timer_t *timer)
         link_end(link, link->why);
     else if (link->server != NULL)
         link_fail(link, "no complete handshake within %d s", LINK_HANDSHAKE_MS / 1000);
+    else if (link->attempt != NULL)
+        link_fail(link, "silent");
     else
-        link_client_timer(link);
+        link_search_timer(link);
 }
 
 struct link *link_new(uv_loop_t *loop, const struct link_handlers *handlers, void *arg)
@@ -136,11 +146,10 @@ struct link *link_new(uv_loop_t *loop, const struct link_handlers *handlers, voi
     link->handlers = *handlers;
     link->arg = arg;
     link->timer.data = link;
-    link->tcp.data = link;
     link->shutdown.data = link;
     uv_timer_init(loop, &link->timer);
     link->timer_live = true;
-    link_enter(link, LINK_WAITING);
+    link_enter(link, LINK_SEARCHING);
     return link;
 }
 
@@ -151,6 +160,19 @@ int link_reset_frames(struct link *link)
     link->writer.direction = link->server != NULL ? FRAME_FROM_LEADER : FRAME_TO_LEADER;
     link->reader = frame_reader_create(link->server != NULL ? FRAME_TO_LEADER : FRAME_FROM_LEADER);
     return link->reader != NULL ? 0 : -1;
+}
+
+int link_make_stream(struct link *link)
+{
+    uv_tcp_t *tcp = malloc(sizeof(*tcp));
+
+    if (tcp == NULL || uv_tcp_init(link->loop, tcp) != 0) {
+        free(tcp);
+        return -1;
+    }
+    tcp->data = link;
+    link->tcp = tcp;
+    return 0;
 }
 
 void link_enter(struct link *link, enum link_state state)
@@ -168,7 +190,9 @@ void link_set_timer(struct link *link, uint64_t ms)
 
 static void release(struct link *link)
 {
-    if (link->tcp_live || link->timer_live)
+    struct link *search;
+
+    if (link->tcp != NULL || link->timer_live || link_search_has_attempts(link))
         return;
     /* Another handler may own the server since this link was in its list. */
     if (link->server != NULL && link->announced)
@@ -178,11 +202,14 @@ static void release(struct link *link)
         link->handlers.closed(link, link->why, link->arg);
     if (link->server != NULL)
         link_server_forget(link);
+    search = link_attempt_destroy(link);
     frame_reader_destroy(link->reader);
     dialer_destroy(link->dialer);
     free(link->buffer);
     sodium_memzero(link, sizeof(*link));
     free(link);
+    if (search != NULL && search->state == LINK_CLOSED)
+        release(search);
 }
 
 static void timer_closed(uv_handle_t *handle)
@@ -197,19 +224,9 @@ static void tcp_closed(uv_handle_t *handle)
 {
     struct link *link = handle->data;
 
-    link->tcp_live = false;
-    if (link->state == LINK_CLOSED)
-        release(link);
-    else
-        link_client_next(link);
-}
-
-/* Drop the connection; the client may then try the next. */
-static void drop_connection(struct link *link)
-{
-    abandon_job(link);
-    if (link->tcp_live && !uv_is_closing((uv_handle_t *)&link->tcp))
-        uv_close((uv_handle_t *)&link->tcp, tcp_closed);
+    link->tcp = NULL;
+    free(handle);
+    release(link);
 }
 
 void link_end(struct link *link, const char *why)
@@ -220,8 +237,12 @@ void link_end(struct link *link, const char *why)
         snprintf(link->why, sizeof(link->why), "%s", why);
     if (link->server != NULL)
         link_server_leave(link);
+    if (link->dialer != NULL)
+        link_search_end(link);
     link_enter(link, LINK_CLOSED);
-    drop_connection(link);
+    abandon_job(link);
+    if (link->tcp != NULL)
+        uv_close((uv_handle_t *)link->tcp, tcp_closed);
     uv_close((uv_handle_t *)&link->timer, timer_closed);
 }
 
@@ -240,21 +261,14 @@ static void fail_text(struct link *link, const char *what)
         log_debug("link with %s", why);
         link_end(link, why);
         return;
-    case LINK_WAITING:
-        return; /* one failure ends an attempt, more failures may follow from it */
     default:
         break;
     }
-    if (link->server != NULL) {
+    if (link->server != NULL)
         link_server_note(link, what);
-        link_end(link, why);
-        return;
-    }
-    link_enter(link, LINK_WAITING);
-    link_client_failed(link, why);
-    drop_connection(link);
-    if (!link->tcp_live)
-        link_client_next(link);
+    if (link->attempt != NULL)
+        link_search_failed(link, why);
+    link_end(link, why);
 }
 
 void link_fail(struct link *link, const char *fmt, ...)
@@ -285,9 +299,9 @@ void link_close(struct link *link, const char *why)
         return;
     snprintf(link->why, sizeof(link->why), "%s", why);
     abandon_job(link);
-    if (!link->tcp_live || (link->dialer != NULL && link->state != LINK_OPEN) ||
-        uv_is_closing((uv_handle_t *)&link->tcp) ||
-        uv_shutdown(&link->shutdown, (uv_stream_t *)&link->tcp, shut_down) != 0 ||
+    if (link->tcp == NULL || (link->dialer != NULL && link->state != LINK_OPEN) ||
+        uv_is_closing((uv_handle_t *)link->tcp) ||
+        uv_shutdown(&link->shutdown, (uv_stream_t *)link->tcp, shut_down) != 0 ||
         link_start_reading(link) != 0) {
         link_end(link, link->why);
         return;
@@ -319,7 +333,7 @@ static int write_frame(struct link *link, void *frame, size_t len)
         return -1;
     }
     write->data = frame;
-    if (uv_write(&write->req, (uv_stream_t *)&link->tcp, &buf, 1, written) != 0) {
+    if (uv_write(&write->req, (uv_stream_t *)link->tcp, &buf, 1, written) != 0) {
         free(frame);
         free(write);
         return -1;
@@ -405,7 +419,7 @@ static void consume(struct link *link)
         received(link, payload, len);
     }
     if (link->state == LINK_AUTH)
-        uv_read_stop((uv_stream_t *)&link->tcp);
+        uv_read_stop((uv_stream_t *)link->tcp);
 }
 
 static void alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
@@ -414,10 +428,11 @@ static void alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 
     (void)suggested;
     /* Libuv reads into the buffer at once, and the callback is done with it before the next read:
-     * one buffer for all links of a server is enough. */
-    *buf = uv_buf_init(link->server != NULL   ? link->server->buffer
-                       : link->dialer != NULL ? link->dialer->buffer
-                                              : link->buffer,
+     * one buffer for all links of a server, or all attempts of a search, is enough. */
+    *buf = uv_buf_init(link->server != NULL    ? link->server->buffer
+                       : link->attempt != NULL ? link->attempt->search->dialer->buffer
+                       : link->dialer != NULL  ? link->dialer->buffer
+                                               : link->buffer,
                        LINK_READ_BYTES);
 }
 
@@ -444,7 +459,7 @@ static void read_cb(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
 
 int link_start_reading(struct link *link)
 {
-    int result = uv_read_start((uv_stream_t *)&link->tcp, alloc_cb, read_cb);
+    int result = uv_read_start((uv_stream_t *)link->tcp, alloc_cb, read_cb);
 
     return result == UV_EALREADY ? 0 : result;
 }
@@ -457,7 +472,7 @@ void link_opened(struct link *link, const uint8_t key[LINK_KEY_BYTES], uid_t pee
     link_enter(link, LINK_OPEN);
     link->authenticated = true;
     uv_timer_stop(&link->timer);
-    uv_tcp_keepalive(&link->tcp, 1, KEEPALIVE_SECONDS);
+    uv_tcp_keepalive(link->tcp, 1, KEEPALIVE_SECONDS);
     if (link->server != NULL)
         link_server_opened(link);
     else
@@ -475,12 +490,8 @@ struct link *link_adopt(uv_loop_t *loop, int fd, bool first, const struct link_h
                         void *arg, struct error *err)
 {
     struct link *link = link_new(loop, handlers, arg);
-    int rc = link != NULL ? 0 : UV_ENOMEM;
+    int rc = link != NULL && link_make_stream(link) == 0 ? uv_tcp_open(link->tcp, fd) : UV_ENOMEM;
 
-    if (rc == 0 && (rc = uv_tcp_init(loop, &link->tcp)) == 0) {
-        link->tcp_live = true;
-        rc = uv_tcp_open(&link->tcp, fd);
-    }
     if (rc != 0) {
         error_set(err, "socket of a process of ours: %s", uv_strerror(rc));
         close(fd);
@@ -524,7 +535,7 @@ void link_describe_peer(struct link *link)
     int len = sizeof(peer);
     char *text = link->address;
 
-    if (uv_tcp_getpeername(&link->tcp, (struct sockaddr *)&peer, &len) != 0 ||
+    if (uv_tcp_getpeername(link->tcp, (struct sockaddr *)&peer, &len) != 0 ||
         getnameinfo((struct sockaddr *)&peer, (socklen_t)len, text, LINK_ADDRESS_MAX, NULL, 0,
                     NI_NUMERICHOST) != 0) {
         snprintf(text, LINK_ADDRESS_MAX, "an unknown address");
@@ -563,5 +574,5 @@ bool link_peer_closed(const struct link *link)
 
 size_t link_queued(const struct link *link)
 {
-    return link->tcp_live ? uv_stream_get_write_queue_size((const uv_stream_t *)&link->tcp) : 0;
+    return link->tcp != NULL ? uv_stream_get_write_queue_size((const uv_stream_t *)link->tcp) : 0;
 }

@@ -52,9 +52,9 @@ struct link_server_options {
 
 /* Listen on the first free candidate port of the incarnation (all interfaces). handlers.open is
  * called with each authenticated link. A successor takes the last free port, because agents that
- * look for the leader begin with the first. When no candidate is free: on any port, which the
- * leader writes into a file of the state directory. NULL with err when that fails, or there is no
- * such directory. */
+ * look for the leader begin with the first. When no candidate is free: on any port. Who leads
+ * writes its port into a file of the state directory, a candidate in a worker thread. NULL with err
+ * when no candidate is free and that fails, or there is no such directory. */
 struct link_server *link_server_create(uv_loop_t *loop, const struct link_server_options *options,
                                        const struct link_handlers *handlers, void *arg,
                                        struct error *err);
@@ -75,10 +75,10 @@ struct link_client_options {
     uid_t leader_uid; /* uid that the leader must have */
     const char *munge_socket;
     const char *address; /* host name or numeric address */
-    int port;            /* 0: try the candidate ports of the incarnation in turn */
+    int port;            /* 0: try the candidate ports of the incarnation */
     int port_first, port_last;
-    /* Of the job: its file of the leader's port is looked at after each round of candidates. NULL:
-     * not known. */
+    /* Of the job: its file of the leader's port is looked at when the first candidate does not
+     * prove to be the leader at once. NULL: not known. */
     const char *state_dir;
     int timeout_ms; /* for everything until open. Refused connections are tried again until then */
     bool once;      /* each port and address is tried once only */

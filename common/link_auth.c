@@ -167,6 +167,18 @@ static int payload_check(json_object *payload, struct credential *credential, st
     return 0;
 }
 
+/* The key of the connection is made of what both credentials hold. */
+static int cipher_check(munge_ctx_t ctx, struct error *err)
+{
+    int cipher = MUNGE_CIPHER_DEFAULT;
+
+    if (munge_ctx_get(ctx, MUNGE_OPT_CIPHER_TYPE, &cipher) != EMUNGE_SUCCESS ||
+        cipher != MUNGE_CIPHER_NONE)
+        return 0;
+    return error_set(err, "the credential is not encrypted (munge's cipher \"none\"), so others "
+                          "can read the connection's key: the sender's munge has to encrypt");
+}
+
 int credential_check(const char *socket, const char *text, struct credential *credential,
                      uid_t *uid, struct error *err)
 {
@@ -180,7 +192,7 @@ int credential_check(const char *socket, const char *text, struct credential *cr
     code = munge_decode(text, ctx, &plain, &len, uid, NULL);
     if (code != EMUNGE_SUCCESS) {
         munge_failed(err, "decode", ctx, code);
-    } else {
+    } else if (cipher_check(ctx, err) == 0) {
         json_object *payload = json_parse_exact(plain, len > 0 ? (size_t)len : 0, CREDENTIAL_DEPTH);
 
         result = payload_check(payload, credential, err);

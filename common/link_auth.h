@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The credentials of a link's handshake, made and checked with munge.
  *
- * munge proves who speaks. The nonce proves that the credential is for this receiver and this
- * moment. The port proves that the client has dialled the leader itself: a program in between
- * cannot listen on the leader's own port.
+ * munge proves who speaks, and hides the halves of the connection's key. The nonce proves that the
+ * credential is for this receiver and this moment. The port proves that the client has not dialled
+ * another program of the leader's node: that cannot listen on the leader's own port. A program of
+ * another node can, and hand on what it gets; but it learns no key, so it can only delay the
+ * connection or end it.
  *
  * Both functions talk to munged and may block for seconds when munged does not answer: call them
  * from a worker thread. They share no data, so any number may run at once. */
@@ -35,7 +37,8 @@ struct credential {
 int credential_make(const char *socket, uid_t reader, const struct credential *credential,
                     char **text, struct error *err);
 
-/* Decode text and compare role, base, port and nonce with those in credential. credential->key and
+/* Decode text, which has to be encrypted, and compare role, base, port and nonce with those in
+ * credential. credential->key and
  * *uid (the user who made the credential) are filled in. A second decode of the same text fails. */
 int credential_check(const char *socket, const char *text, struct credential *credential,
                      uid_t *uid, struct error *err);

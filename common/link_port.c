@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Ports of a leader: the candidates, and the file that names another one.
+/* Ports of a leader: the candidates, and the file that names the leader's.
  *
- * Any user of the leader's node can take all candidates. Then the leader listens on any free port,
- * and says so where only its user can write. The file is no secret and no proof: what answers there
- * has to prove itself as at any candidate. */
+ * Any user of the leader's node can take candidates, or all: then the leader listens on any free
+ * port. It says where it is in a place where only its user can write. The file is no secret and no
+ * proof: what answers there has to prove itself as at any candidate. */
 #include "common/link_private.h"
 
 #include <errno.h>

@@ -20,15 +20,13 @@
 #define LINK_FAILURE_MAX  256
 
 enum link_state {
-    LINK_WAITING,   /* client: nothing under way at the moment */
-    LINK_RESOLVING, /* client: address is being looked up */
-    LINK_LOOKING,   /* client: the file of the leader's port is being read */
-    LINK_CONNECTING,
-    LINK_CHALLENGE, /* client: hello is sent */
-    LINK_ACCEPT,    /* client: proof is sent */
-    LINK_HELLO,     /* leader: nothing has been received */
-    LINK_PROOF,     /* leader: challenge is sent */
-    LINK_AUTH,      /* a worker thread talks to munged; nothing is read */
+    LINK_SEARCHING,  /* client: attempts are made */
+    LINK_CONNECTING, /* attempt */
+    LINK_CHALLENGE,  /* attempt: hello is sent */
+    LINK_ACCEPT,     /* attempt: proof is sent */
+    LINK_HELLO,      /* leader: nothing has been received */
+    LINK_PROOF,      /* leader: challenge is sent */
+    LINK_AUTH,       /* a worker thread talks to munged; nothing is read */
     LINK_OPEN,
     LINK_CLOSING, /* the queue is being written, messages that arrive are dropped */
     LINK_CLOSED,  /* handles are being closed */
@@ -68,26 +66,41 @@ struct auth_job {
     struct error err;
 };
 
-/* The client's plan: which addresses and ports to try, and for how long. */
+TAILQ_HEAD(link_list, link);
+
+/* How much a failure tells the user. */
+enum { SEVERITY_ABSENT, SEVERITY_STRANGE, SEVERITY_OTHER_JOB, SEVERITY_REFUSED };
+
+/* The search of a client: which addresses and ports to try, and for how long. */
 struct dialer {
     struct link_client_options options; /* strings are copies */
     struct addrinfo *addresses;
-    struct addrinfo *address; /* of the present attempt */
-    /* The port of the present attempt. LINK_CANDIDATES: the one that the leader has published. */
-    int candidate;
-    int published;     /* 0: not read yet */
-    bool looked;       /* in this round */
-    int resume;        /* the candidate after the published port */
-    int rounds;        /* how often all have been tried */
-    bool pause;        /* before the next attempt */
-    uint64_t deadline; /* of the loop's clock, ms */
-    struct resolve_job *resolve;
+    struct resolve_job *resolve; /* in a thread */
+    struct link_list attempts;   /* not yet freed, oldest first */
+    struct addrinfo *next;       /* address of the next attempt, at candidate `candidate` */
+    int candidate;               /* LINK_CANDIDATES: all have had their attempt in this round */
+    int rounds;                  /* that are over */
+    bool pause;                  /* before or between rounds */
+    uint64_t due;                /* when something is to be begun; of the loop's clock, ms */
+    uint64_t deadline;
     struct look_job *look; /* in a thread */
-    uv_connect_t connect;
-    int severity; /* of the failure that comes: the failure that tells most is reported */
-    int worst;    /* severity of the text in `failure` */
+    bool looked;           /* in this round */
+    uint64_t look_due;     /* when the file is looked at, unless an attempt fails before */
+    uint64_t look_until;   /* how long the end of the round waits for it */
+    int published;         /* the port that the leader's file names */
+    struct addrinfo *published_next; /* address of the next attempt there; NULL: there is none */
+    int worst; /* severity of the text in `failure`: the failure that tells most is reported */
     char failure[LINK_FAILURE_MAX];
     char buffer[LINK_READ_BYTES];
+};
+
+/* What a link has that is one of the attempts of a search. */
+struct attempt {
+    struct link *search;
+    struct sockaddr_storage peer;
+    int port;
+    int severity; /* of the failure that comes */
+    uv_connect_t connect;
 };
 
 struct link {
@@ -97,16 +110,17 @@ struct link {
     bool own_arg; /* link_set_arg() has been called */
     enum link_state state;
     struct link_server *server; /* NULL: client, or adopted */
-    struct dialer *dialer;      /* NULL: server, or adopted */
+    struct dialer *dialer;      /* NULL: server, attempt, or adopted */
+    struct attempt *attempt;    /* NULL: the link is not one of several attempts */
     char *buffer;               /* of a link that is adopted */
-    uv_tcp_t tcp;
+    uv_tcp_t *tcp;              /* NULL: no stream, or it is closed */
     uv_timer_t timer;
     uv_shutdown_t shutdown;
-    bool tcp_live, timer_live;
+    bool timer_live;
     struct frame_reader *reader;
     struct frame_writer writer;
     struct auth_job *job;
-    bool job_queued;  /* in the server's queue, not yet given to a thread */
+    bool job_queued;  /* waits, not yet given to a thread */
     bool heard;       /* anything at all */
     bool peer_closed; /* the last thing read was the peer's end of file */
     bool authenticated;
@@ -119,11 +133,9 @@ struct link {
     uint8_t key[LINK_KEY_BYTES]; /* client: our half, between proof and accept */
     uint64_t since;              /* when state was entered, ms of the loop's clock */
     char why[LINK_WHY_MAX];
-    TAILQ_ENTRY(link) entry; /* server: in pending or open */
+    TAILQ_ENTRY(link) entry; /* server: in pending or open; client: in attempts */
     TAILQ_ENTRY(link) turn;  /* server: waiting for a worker thread */
 };
-
-TAILQ_HEAD(link_list, link);
 
 struct link_server {
     uv_loop_t *loop;
@@ -134,7 +146,7 @@ struct link_server {
     void *arg;
     char *state_dir;
     int fd, port;
-    bool published; /* the port is none of the candidates */
+    bool anywhere; /* the port is none of the candidates */
     uv_poll_t poll;
     uv_timer_t pause;
     int handles; /* not yet closed */
@@ -153,6 +165,8 @@ struct link_server {
 
 /* ---- link.c ---------------------------------------------------------------------------------- */
 struct link *link_new(uv_loop_t *loop, const struct link_handlers *handlers, void *arg);
+/* Make a stream that is not connected yet. -1: out of memory. */
+int link_make_stream(struct link *link);
 /* Make a new reader and writer for a connection that begins. */
 int link_reset_frames(struct link *link);
 void link_enter(struct link *link, enum link_state state);
@@ -160,9 +174,8 @@ int link_start_reading(struct link *link);
 void link_set_timer(struct link *link, uint64_t ms);
 /* Send a frame in whatever state the link is. Takes over msg. */
 int link_transmit(struct link *link, json_object *msg);
-/* The connection does not work. A link of the server ends. A client's link that is not open yet
- * goes on to the next candidate. The text says what the peer did; the peer's address is put before
- * it. */
+/* The connection does not work, and ends. If it is an attempt, the search goes on. The text says
+ * what the peer did; the peer's address is put before it. */
 void link_fail(struct link *link, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Close the handles now. */
 void link_end(struct link *link, const char *why);
@@ -198,11 +211,25 @@ void link_server_leave(struct link *link);
 /* The link's handles are closed. */
 void link_server_forget(struct link *link);
 
-/* ---- link_client.c --------------------------------------------------------------------------- */
-void link_client_received(struct link *link, json_object *msg);
-void link_client_failed(struct link *link, const char *why);
-void link_client_next(struct link *link);
-void link_client_timer(struct link *link);
+/* ---- link_search.c --------------------------------------------------------------------------- */
+/* Do what is due. */
+void link_search_timer(struct link *search);
+/* An attempt ends without success. Then link_end() is called with it. */
+void link_search_failed(struct link *attempt, const char *why);
+/* This attempt has proved to be the leader: the search is over. Frees the attempt's link later. */
+void link_search_won(struct link *attempt, const uint8_t key[LINK_KEY_BYTES], uid_t peer_uid);
+/* A job of an attempt can be run, or has ended. */
+void link_search_run_jobs(struct link *search);
+/* The link ends: so do the attempts. */
+void link_search_end(struct link *search);
+bool link_search_has_attempts(const struct link *link);
+/* The attempt's handles are closed. Returns the search, NULL if the link is no attempt. */
+struct link *link_attempt_destroy(struct link *link);
 void dialer_destroy(struct dialer *dialer);
+
+/* ---- link_client.c --------------------------------------------------------------------------- */
+/* Begin to connect; the attempt's peer and port are set. */
+void link_attempt_start(struct link *attempt);
+void link_client_received(struct link *attempt, json_object *msg);
 
 #endif

@@ -358,19 +358,18 @@ static void let_in(struct link_server *server, int fd)
     TAILQ_INSERT_TAIL(&server->pending, link, entry);
     link_enter(link, LINK_HELLO);
     snprintf(link->address, sizeof(link->address), "an unknown address");
-    if (link_reset_frames(link) != 0 || uv_tcp_init(server->loop, &link->tcp) != 0) {
+    if (link_reset_frames(link) != 0 || link_make_stream(link) != 0) {
         close(fd);
         link_end(link, "out of memory");
         return;
     }
-    link->tcp_live = true;
-    if (uv_tcp_open(&link->tcp, fd) != 0) {
+    if (uv_tcp_open(link->tcp, fd) != 0) {
         close(fd);
         link_end(link, "not a usable socket");
         return;
     }
     link_describe_peer(link);
-    uv_tcp_nodelay(&link->tcp, 1);
+    uv_tcp_nodelay(link->tcp, 1);
     link_set_timer(link, LINK_HANDSHAKE_MS);
     if (link_start_reading(link) != 0)
         link_end(link, "cannot read from the connection");
@@ -449,6 +448,56 @@ static void resume(struct link_server *server)
     uv_poll_start(&server->poll, UV_READABLE, accept_some);
 }
 
+/* ---- the published port ---------------------------------------------------------------------- */
+
+/* The server may be gone when the thread is done. */
+struct publish_job {
+    uv_work_t req;
+    char *state_dir, base[24];
+    int port;
+    struct error err;
+    bool needed, failed;
+};
+
+static void publish_work(uv_work_t *req)
+{
+    struct publish_job *job = req->data;
+
+    job->failed = link_port_write(job->state_dir, job->base, job->port, &job->err) != 0;
+}
+
+static void publish_done(uv_work_t *req, int status)
+{
+    struct publish_job *job = req->data;
+
+    if (status == 0 && job->failed && job->needed)
+        log_error("%s", job->err.text);
+    else if (status == 0 && job->failed)
+        log_debug("%s", job->err.text);
+    free(job->state_dir);
+    free(job);
+}
+
+/* Members and selastic find a candidate without the file too, after a while. */
+static void publish(struct link_server *server)
+{
+    struct publish_job *job;
+
+    if (server->state_dir == NULL)
+        return;
+    job = calloc(1, sizeof(*job));
+    if (job == NULL || (job->state_dir = strdup(server->state_dir)) == NULL) {
+        free(job);
+        return;
+    }
+    job->req.data = job;
+    job->port = server->port;
+    job->needed = server->anywhere;
+    memcpy(job->base, server->base, sizeof(job->base));
+    if (uv_queue_work(server->loop, &job->req, publish_work, publish_done) != 0)
+        publish_done(&job->req, UV_ECANCELED);
+}
+
 /* ---- start and end --------------------------------------------------------------------------- */
 
 static int listen_any(int family, const struct sockaddr *address, socklen_t len)
@@ -495,7 +544,7 @@ static int listen_on_any(struct link_server *server, struct error *err)
         return error_set(err, "no port to listen on: %s", strerror(errno));
     /* At the same place in both kinds of address. */
     server->port = ntohs(((struct sockaddr_in *)&bound)->sin_port);
-    server->published = true;
+    server->anywhere = true;
     if (server->options.successor)
         return 0; /* the leader tells the others where it listens */
     return link_port_write(server->state_dir, server->base, server->port, err);
@@ -574,6 +623,8 @@ struct link_server *link_server_create(uv_loop_t *loop, const struct link_server
     server->poll.data = server;
     server->pause.data = server;
     uv_poll_start(&server->poll, UV_READABLE, accept_some);
+    if (!options->successor && !server->anywhere)
+        publish(server);
     return server;
 }
 
@@ -582,52 +633,11 @@ int link_server_port(const struct link_server *server)
     return server->port;
 }
 
-/* The server may be gone when the thread is done. */
-struct publish_job {
-    uv_work_t req;
-    char *state_dir, base[24];
-    int port;
-    struct error err;
-    bool failed;
-};
-
-static void publish_work(uv_work_t *req)
-{
-    struct publish_job *job = req->data;
-
-    job->failed = link_port_write(job->state_dir, job->base, job->port, &job->err) != 0;
-}
-
-static void publish_done(uv_work_t *req, int status)
-{
-    struct publish_job *job = req->data;
-
-    if (status == 0 && job->failed)
-        log_error("%s", job->err.text);
-    free(job->state_dir);
-    free(job);
-}
-
-static void publish(struct link_server *server)
-{
-    struct publish_job *job = calloc(1, sizeof(*job));
-
-    if (job == NULL || (job->state_dir = strdup(server->state_dir)) == NULL) {
-        free(job);
-        return;
-    }
-    job->req.data = job;
-    job->port = server->port;
-    memcpy(job->base, server->base, sizeof(job->base));
-    if (uv_queue_work(server->loop, &job->req, publish_work, publish_done) != 0)
-        publish_done(&job->req, UV_ECANCELED);
-}
-
 void link_server_lead(struct link_server *server, const struct link_handlers *handlers, void *arg)
 {
     struct link *link;
 
-    if (server->published && server->options.successor)
+    if (server->options.successor)
         publish(server);
     server->options.successor = false;
     server->handlers = *handlers;

@@ -15,6 +15,7 @@ common_libelasticcommon_la_SOURCES = \
     common/link_client.c \
     common/link_port.c \
     common/link_private.h \
+    common/link_search.c \
     common/link_server.c \
     common/log.c \
     common/log.h \

@@ -332,6 +332,8 @@ static void explain_more(const struct plan_input *in, struct plan_output *out)
     else if (in->retry_at > in->now)
         snprintf(buf, size, "the next extension will be submitted in %.0f s",
                  in->retry_at - in->now);
+    else if (in->generation_since < 0)
+        snprintf(buf, size, "no extension is submitted before the first world has begun");
     else
         snprintf(buf, size, "the next extension is about to be submitted");
     if (in->failure != NULL && out->size < in->target &&

@@ -30,6 +30,7 @@ static void agree(const struct credential *client, const struct credential *lead
 /* For what is static there. */
 #define session_key agree
 #include "common/link_client.c"
+#include "common/link_search.c"
 #include "common/link_server.c"
 
 /* ---- what is replaced ------------------------------------------------------------------------ */
@@ -57,6 +58,13 @@ const char *munge_ctx_strerror(munge_ctx_t ctx)
 }
 
 munge_err_t munge_ctx_set(munge_ctx_t ctx, int opt, ...)
+{
+    (void)ctx;
+    (void)opt;
+    return EMUNGE_SUCCESS;
+}
+
+munge_err_t munge_ctx_get(munge_ctx_t ctx, int opt, ...)
 {
     (void)ctx;
     (void)opt;
@@ -173,24 +181,36 @@ static void start_server(int fd)
     scene->link = TAILQ_FIRST(&server->pending);
 }
 
+/* A search with one attempt, which is connected already. */
 static void start_client(int fd)
 {
     static const struct link_client_options options = {
         .role = LINK_ROLE_CONTROL, .job_id = 12, .address = "127.0.0.1", .port = 23000};
-    struct link *link = link_new(&scene->loop, &all_handlers, NULL);
+    struct link *search = link_new(&scene->loop, &all_handlers, NULL);
+    struct link *attempt = link_new(&scene->loop, &all_handlers, NULL);
 
-    MUST(link != NULL);
-    link->dialer = dialer_create(&scene->loop, &options);
-    MUST(link->dialer != NULL);
-    link->dialer->options.leader_uid = geteuid();
-    link->dialer->deadline = 0; /* no second attempt */
-    snprintf(link->address, sizeof(link->address), "the peer");
-    MUST(link_reset_frames(link) == 0 && uv_tcp_init(&scene->loop, &link->tcp) == 0);
-    link->tcp_live = true;
-    MUST(uv_tcp_open(&link->tcp, fd) == 0);
-    link_enter(link, LINK_CHALLENGE);
-    MUST(link_transmit(link, hello_new(link)) == 0 && link_start_reading(link) == 0);
-    scene->link = link;
+    MUST(search != NULL && attempt != NULL);
+    search->dialer = dialer_create(&scene->loop, &options);
+    attempt->attempt = calloc(1, sizeof(*attempt->attempt));
+    MUST(search->dialer != NULL && attempt->attempt != NULL);
+    search->dialer->options.leader_uid = geteuid();
+    attempt->attempt->search = search;
+    attempt->attempt->port = 23000;
+    TAILQ_INSERT_TAIL(&search->dialer->attempts, attempt, entry);
+    snprintf(attempt->address, sizeof(attempt->address), "the peer");
+    MUST(link_reset_frames(attempt) == 0 && link_make_stream(attempt) == 0);
+    MUST(uv_tcp_open(attempt->tcp, fd) == 0);
+    link_enter(attempt, LINK_CHALLENGE);
+    MUST(link_transmit(attempt, hello_new(attempt)) == 0 && link_start_reading(attempt) == 0);
+    scene->link = search;
+}
+
+/* The link whose handshake this is; NULL: it is over. */
+static const struct link *tested(void)
+{
+    if (scene->link == NULL || scene->link->dialer == NULL || scene->link->state == LINK_OPEN)
+        return scene->link;
+    return TAILQ_FIRST(&scene->link->dialer->attempts);
 }
 
 /* Whether the link is still one that reads: it is freed by the loop only. */
@@ -245,8 +265,8 @@ static void peer_payload(const uint8_t *data, size_t len)
     size_t at = 0;
 
     MUST(text != NULL);
-    if (lives())
-        sodium_bin2hex(nonce, sizeof(nonce), scene->link->nonce, LINK_NONCE_BYTES);
+    if (lives() && tested() != NULL)
+        sodium_bin2hex(nonce, sizeof(nonce), tested()->nonce, LINK_NONCE_BYTES);
     for (size_t i = 0; i < len; i++) {
         if (data[i] == '@')
             at += (size_t)sprintf(text + at, "%s", nonce);
@@ -285,6 +305,8 @@ static void close_handle(uv_handle_t *handle, void *arg)
 static void end_scene(void)
 {
     close(scene->fd);
+    if (scene->server == NULL && lives() && scene->link->state != LINK_OPEN)
+        link_end(scene->link, "time is up");
     for (int i = 0; i < 100 && uv_loop_alive(&scene->loop); i++) {
         scene->fd = -1;
         run_loop();

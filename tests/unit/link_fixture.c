@@ -379,6 +379,58 @@ json_object *numbered(int64_t number, const char *pad)
     return msg;
 }
 
+void port_path(char path[64], const char *state_dir, uint32_t job)
+{
+    snprintf(path, 64, "%s/leader/%u.0.port", state_dir, job);
+}
+
+struct published {
+    const char *path;
+    int port;
+};
+
+/* A loop that sleeps would not see what is not its own: our sockets, a file. */
+static void tick(uv_timer_t *timer)
+{
+    (void)timer;
+}
+
+static bool names_port(void *arg)
+{
+    const struct published *published = arg;
+    FILE *file = fopen(published->path, "re");
+    int port = 0, got = file != NULL ? fscanf(file, "%d", &port) : 0;
+
+    if (file != NULL)
+        fclose(file);
+    return got == 1 && port == published->port;
+}
+
+bool run_until_published(uv_loop_t *loop, const char *state_dir, uint32_t job, int port)
+{
+    uv_timer_t *timer = malloc(sizeof(*timer));
+    char path[64];
+    bool result;
+
+    port_path(path, state_dir, job);
+    uv_timer_init(loop, timer);
+    uv_timer_start(timer, tick, 1, 1);
+    result = run_until(loop, names_port, &(struct published){path, port});
+    uv_close((uv_handle_t *)timer, (uv_close_cb)free);
+    return result;
+}
+
+void remove_published(const char *state_dir, uint32_t job)
+{
+    char path[64];
+
+    port_path(path, state_dir, job);
+    assert_int_equal(unlink(path), 0);
+    snprintf(path, sizeof(path), "%s/leader", state_dir);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(state_dir), 0);
+}
+
 /* --- Raw sockets ------------------------------------------------------------------------------ */
 
 struct raw *raw_around(uv_loop_t *loop, int fd, enum frame_direction from)
@@ -461,12 +513,6 @@ static bool arrived(void *arg)
     if (arrival->count == 0 || (arrival->count < 0 && errno != EAGAIN))
         arrival->ended = true;
     return arrival->ended || arrival->count > 0;
-}
-
-/* A loop that sleeps would not see that our own socket, which it does not know, has something. */
-static void tick(uv_timer_t *timer)
-{
-    (void)timer;
 }
 
 static void wait_for_arrival(struct arrival *arrival)

@@ -75,6 +75,13 @@ struct link *dial(uv_loop_t *loop, const struct link_client_options *options, st
 /* A message with "n", and "pad" if that is not NULL. */
 json_object *numbered(int64_t number, const char *pad);
 
+/* Where the leader of that job publishes its port. */
+void port_path(char path[64], const char *state_dir, uint32_t job);
+/* It does so in a thread. */
+bool run_until_published(uv_loop_t *loop, const char *state_dir, uint32_t job, int port);
+/* Removes dir. The file is there, and nothing beside it. */
+void remove_published(const char *state_dir, uint32_t job);
+
 /* Run the tests that match the first argument (with * and ?), or all; none if there is no munged.
  */
 #define scene_run(argc, argv, tests)                                                               \

@@ -292,6 +292,7 @@ EXTRA_DIST += \
     tests/unit/selastic/timeline.txt
 
 UNIT_TESTS += \
+    tests/unit/test_farewell \
     tests/unit/test_link \
     tests/unit/test_link_faults \
     tests/unit/test_link_find \
@@ -308,6 +309,9 @@ LINK_TEST_CPPFLAGS = \
     $(SODIUM_CFLAGS)
 LINK_TEST_FIXTURE = tests/unit/link_fixture.c tests/unit/link_fixture.h
 LINK_TEST_LIBS = common/libelasticcommon.la $(UNIT_LIBS)
+tests_unit_test_farewell_SOURCES = tests/unit/test_farewell.c $(LINK_TEST_FIXTURE)
+tests_unit_test_farewell_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
+tests_unit_test_farewell_LDADD = agent/libelasticagent.la $(LINK_TEST_LIBS)
 tests_unit_test_link_SOURCES = tests/unit/test_link.c $(LINK_TEST_FIXTURE)
 tests_unit_test_link_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
 tests_unit_test_link_LDADD = $(LINK_TEST_LIBS)

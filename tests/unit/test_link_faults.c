@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <munge.h>
 #include <sodium.h>
 
 #include "tests/unit/link_fixture.h"
@@ -151,6 +152,43 @@ static void test_false_proofs(void **state)
     raw = scene_challenged(scene, "agent");
     raw->cred = strdup("");
     expect_refused_proof(scene, raw);
+}
+
+/* What a munge that does not encrypt makes of an honest proof. */
+static char *make_readable(const struct credential *proof)
+{
+    char nonce[LINK_NONCE_HEX], key[LINK_NONCE_HEX], *plain = NULL, *cred = NULL;
+    munge_ctx_t ctx = munge_ctx_create();
+    int len;
+
+    sodium_bin2hex(nonce, sizeof(nonce), proof->nonce, LINK_NONCE_BYTES);
+    sodium_bin2hex(key, sizeof(key), proof->key, LINK_KEY_BYTES);
+    len = asprintf(&plain,
+                   "{\"role\":\"%s\",\"base\":\"%s\",\"port\":%d,\"nonce\":\"%s\",\"key\":\"%s\"}",
+                   proof->role, proof->base, proof->port, nonce, key);
+    assert_int_equal(munge_ctx_set(ctx, MUNGE_OPT_SOCKET, munge_socket), EMUNGE_SUCCESS);
+    assert_int_equal(munge_ctx_set(ctx, MUNGE_OPT_CIPHER_TYPE, MUNGE_CIPHER_NONE), EMUNGE_SUCCESS);
+    assert_int_equal(munge_encode(&cred, ctx, plain, len), EMUNGE_SUCCESS);
+    munge_ctx_destroy(ctx);
+    free(plain);
+    return cred;
+}
+
+static void test_proof_that_others_can_read(void **state)
+{
+    struct scene *scene = *state;
+    struct raw *raw = scene_challenged(scene, "agent");
+    json_object *answer;
+
+    raw->cred = make_readable(&raw->proof);
+    raw_send_proof(raw);
+    answer = raw_receive(raw);
+    assert_non_null(answer);
+    assert_non_null(strstr(json_object_to_json_string(answer), "the credential is not encrypted"));
+    json_object_put(answer);
+    assert_true(raw_ended(raw));
+    assert_int_equal(scene->leader.opened, 1);
+    raw_close(raw);
 }
 
 static void test_proof_used_twice(void **state)
@@ -455,6 +493,7 @@ int main(int argc, char **argv)
         scene_test(test_frames_that_are_no_hello),
         scene_test(test_refused_hellos),
         scene_test(test_false_proofs),
+        scene_test(test_proof_that_others_can_read),
         scene_test(test_proof_used_twice),
         scene_test(test_more_than_the_handshake_allows),
         scene_test(test_a_half_message_and_silence),

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -56,24 +57,6 @@ static void test_strangers_at_the_candidates(void **state)
     peer_clear(&leader);
 }
 
-/* Where the leader of JOB + 1 publishes its port. */
-static void port_path(char path[64], const char *dir)
-{
-    snprintf(path, 64, "%s/leader/%u.0.port", dir, JOB + 1);
-}
-
-/* The file is there, and nothing beside it. */
-static void remove_published(const char *dir)
-{
-    char path[64];
-
-    port_path(path, dir);
-    assert_int_equal(unlink(path), 0);
-    snprintf(path, sizeof(path), "%s/leader", dir);
-    assert_int_equal(rmdir(path), 0);
-    assert_int_equal(rmdir(dir), 0);
-}
-
 /* Another user has taken all candidates, and says nothing there. */
 static void test_all_candidates_taken(void **state)
 {
@@ -114,9 +97,10 @@ static void test_all_candidates_taken(void **state)
     assert_int_equal(link_server_port(server), candidate(0));
     dial(&scene->loop, &client, &peer);
     assert_true(run_until_opened(&scene->loop, &peer, 2));
+    assert_true(run_until_published(&scene->loop, dir, JOB + 1, candidate(0)));
     link_server_destroy(server);
     assert_true(run_until_closed(&scene->loop, &peer, 2));
-    remove_published(dir);
+    remove_published(dir, JOB + 1);
     peer_clear(&leader);
     peer_clear(&peer);
 }
@@ -139,7 +123,7 @@ static void test_successor_where_all_are_taken(void **state)
     int squatter = listen_at(candidate(0));
 
     assert_non_null(mkdtemp(dir));
-    port_path(path, dir);
+    port_path(path, dir, JOB + 1);
     server = link_server_create(&scene->loop, &options, &peer_handlers, &leader, &err);
     assert_non_null(server);
     assert_int_equal(access(path, F_OK), -1);
@@ -152,9 +136,216 @@ static void test_successor_where_all_are_taken(void **state)
     link_server_destroy(server);
     assert_true(run_until_closed(&scene->loop, &peer, 1));
     close(squatter);
-    remove_published(dir);
+    remove_published(dir, JOB + 1);
     peer_clear(&leader);
     peer_clear(&peer);
+}
+
+/* Where it finds a candidate, too. */
+static void test_successor_publishes_when_it_leads(void **state)
+{
+    struct scene *scene = *state;
+    char dir[] = "/tmp/elastic-test-link-XXXXXX", path[64];
+    struct link_server_options options = {.job_id = JOB + 1,
+                                          .munge_socket = munge_socket,
+                                          .port_first = port_first,
+                                          .port_last = port_last,
+                                          .state_dir = dir,
+                                          .successor = true};
+    struct peer leader = {0};
+    struct error err = {""};
+    struct link_server *server;
+
+    assert_non_null(mkdtemp(dir));
+    port_path(path, dir, JOB + 1);
+    server = link_server_create(&scene->loop, &options, &peer_handlers, &leader, &err);
+    assert_non_null(server);
+    uv_run(&scene->loop, UV_RUN_NOWAIT);
+    assert_int_equal(access(path, F_OK), -1);
+    link_server_lead(server, &peer_handlers, &leader);
+    assert_true(run_until_published(&scene->loop, dir, JOB + 1, candidate(LINK_CANDIDATES - 1)));
+    link_server_destroy(server);
+    remove_published(dir, JOB + 1);
+    peer_clear(&leader);
+}
+
+/* --- Some of the candidates are taken --------------------------------------------------------- */
+
+/* One who listens at a candidate, and begins a handshake without an end. */
+struct squatter {
+    uv_tcp_t listener;
+    uv_tcp_t calls[16];
+    int count;
+};
+
+static void squatter_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    static char buffer[4096];
+
+    (void)handle;
+    (void)suggested;
+    *buf = uv_buf_init(buffer, sizeof(buffer));
+}
+
+static void squatter_read(uv_stream_t *call, ssize_t count, const uv_buf_t *buf)
+{
+    (void)buf;
+    if (count < 0 && !uv_is_closing((uv_handle_t *)call))
+        uv_close((uv_handle_t *)call, NULL);
+}
+
+static void squatter_called(uv_stream_t *listener, int status)
+{
+    struct squatter *squatter = listener->data;
+    uv_tcp_t *call = &squatter->calls[squatter->count];
+    struct frame_writer writer = {.direction = FRAME_FROM_LEADER};
+    char text[160];
+    size_t len = 0;
+    void *frame;
+    uv_buf_t buf;
+
+    assert_int_equal(status, 0);
+    assert_true(squatter->count < 16);
+    squatter->count++;
+    uv_tcp_init(listener->loop, call);
+    assert_int_equal(uv_accept(listener, (uv_stream_t *)call), 0);
+    snprintf(text, sizeof(text), "{\"t\":\"challenge\",\"nonce\":\"%064d\"}", 7);
+    frame = frame_encode(&writer, text, strlen(text), &len);
+    buf = uv_buf_init(frame, (unsigned)len);
+    assert_int_equal(uv_try_write((uv_stream_t *)call, &buf, 1), (int)len);
+    free(frame);
+    uv_read_start((uv_stream_t *)call, squatter_alloc, squatter_read);
+}
+
+static void squatter_start(struct squatter *squatter, uv_loop_t *loop, int port)
+{
+    struct sockaddr_in any;
+
+    squatter->count = 0;
+    uv_ip4_addr("127.0.0.1", port, &any);
+    uv_tcp_init(loop, &squatter->listener);
+    squatter->listener.data = squatter;
+    assert_int_equal(uv_tcp_bind(&squatter->listener, (struct sockaddr *)&any, 0), 0);
+    assert_int_equal(uv_listen((uv_stream_t *)&squatter->listener, 16, squatter_called), 0);
+}
+
+static void squatter_stop(struct squatter *squatter)
+{
+    for (int i = 0; i < squatter->count; i++)
+        if (!uv_is_closing((uv_handle_t *)&squatter->calls[i]))
+            uv_close((uv_handle_t *)&squatter->calls[i], NULL);
+    uv_close((uv_handle_t *)&squatter->listener, NULL);
+    uv_run(squatter->listener.loop, UV_RUN_NOWAIT);
+}
+
+/* The leader of JOB + 1 at its candidate k. */
+static struct link_server *serve_at(struct scene *scene, int k, const char *dir,
+                                    struct peer *leader)
+{
+    struct link_server_options options = {.job_id = JOB + 1,
+                                          .munge_socket = munge_socket,
+                                          .port_first = port_first,
+                                          .port_last = port_last,
+                                          .state_dir = dir};
+    struct link_server *server = link_server_create(&scene->loop, &options, &peer_handlers, leader,
+                                                    NULL);
+
+    assert_non_null(server);
+    assert_int_equal(link_server_port(server), candidate(k));
+    return server;
+}
+
+/* The client gets to it within its patience. */
+static void expect_found(struct scene *scene, struct link_server *server, const char *dir,
+                         struct peer *leader)
+{
+    struct link_client_options options = client_options(0);
+    struct peer peer = {0};
+
+    options.job_id = JOB + 1;
+    options.state_dir = dir;
+    dial(&scene->loop, &options, &peer);
+    assert_true(run_until_opened(&scene->loop, &peer, 1));
+    assert_true(run_until_opened(&scene->loop, leader, 1));
+    link_server_destroy(server);
+    assert_true(run_until_closed(&scene->loop, &peer, 1));
+    assert_true(run_until_closed(&scene->loop, leader, 1));
+    assert_string_equal(leader->why, "the leader ends");
+    peer_clear(&peer);
+    peer_clear(leader);
+}
+
+/* All but the last, by one who says nothing. One after the other they would take 30 s. */
+static void test_silent_squatters(void **state)
+{
+    struct scene *scene = *state;
+    struct peer leader = {0};
+    int squatters[LINK_CANDIDATES - 1];
+
+    for (int k = 0; k < LINK_CANDIDATES - 1; k++)
+        squatters[k] = listen_at(candidate(k));
+    expect_found(scene, serve_at(scene, LINK_CANDIDATES - 1, NULL, &leader), NULL, &leader);
+    for (int k = 0; k < LINK_CANDIDATES - 1; k++)
+        close(squatters[k]);
+}
+
+/* One after the other they would take 20 s, since the leader may take its time with a proof. */
+static void test_squatters_that_begin_a_handshake(void **state)
+{
+    struct scene *scene = *state;
+    struct squatter squatters[4];
+    struct peer leader = {0};
+
+    for (int k = 0; k < 4; k++)
+        squatter_start(&squatters[k], &scene->loop, candidate(k));
+    expect_found(scene, serve_at(scene, 4, NULL, &leader), NULL, &leader);
+    for (int k = 0; k < 4; k++)
+        squatter_stop(&squatters[k]);
+}
+
+/* The leader says at which of its candidates it is: most squatters are never called. */
+static void test_published_candidate(void **state)
+{
+    struct scene *scene = *state;
+    char dir[] = "/tmp/elastic-test-link-XXXXXX";
+    struct squatter squatters[LINK_CANDIDATES - 1];
+    struct peer leader = {0};
+    struct link_server *server;
+
+    assert_non_null(mkdtemp(dir));
+    for (int k = 0; k < LINK_CANDIDATES - 1; k++)
+        squatter_start(&squatters[k], &scene->loop, candidate(k));
+    server = serve_at(scene, LINK_CANDIDATES - 1, dir, &leader);
+    assert_true(run_until_published(&scene->loop, dir, JOB + 1, candidate(LINK_CANDIDATES - 1)));
+    expect_found(scene, server, dir, &leader);
+    assert_int_equal(squatters[0].count, 1);
+    assert_int_equal(squatters[LINK_CANDIDATES - 2].count, 0);
+    for (int k = 0; k < LINK_CANDIDATES - 1; k++)
+        squatter_stop(&squatters[k]);
+    remove_published(dir, JOB + 1);
+}
+
+/* The file names a port where another program is by now. */
+static void test_outdated_file(void **state)
+{
+    struct scene *scene = *state;
+    char dir[] = "/tmp/elastic-test-link-XXXXXX", path[64];
+    int first = listen_at(candidate(0)), outdated = listen_at(candidate(5));
+    struct peer leader = {0};
+    FILE *file;
+
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/leader", dir);
+    assert_int_equal(mkdir(path, 0700), 0);
+    port_path(path, dir, JOB + 1);
+    file = fopen(path, "we");
+    assert_non_null(file);
+    fprintf(file, "%d\n", candidate(5));
+    fclose(file);
+    expect_found(scene, serve_at(scene, 1, NULL, &leader), dir, &leader);
+    remove_published(dir, JOB + 1);
+    close(first);
+    close(outdated);
 }
 
 static void test_leader_that_comes_later(void **state)
@@ -354,6 +545,11 @@ int main(int argc, char **argv)
         scene_test(test_strangers_at_the_candidates),
         scene_test(test_all_candidates_taken),
         scene_test(test_successor_where_all_are_taken),
+        scene_test(test_successor_publishes_when_it_leads),
+        scene_test(test_silent_squatters),
+        scene_test(test_squatters_that_begin_a_handshake),
+        scene_test(test_published_candidate),
+        scene_test(test_outdated_file),
         scene_test(test_leader_that_comes_later),
         scene_test(test_no_leader),
         scene_test(test_munge_that_is_not_there),

@@ -459,6 +459,27 @@ static void test_why_not_more(void **state)
     plan_clear(&out);
 }
 
+/* A node of the base has not come yet: the leader submits nothing before the first world. */
+static void test_why_not_more_before_the_first_world(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    scene_init(&s, "2:6");
+    add_members(&s, 1, 1, false);
+    out = decide(&s);
+    assert_int_equal(out.size, 0);
+    assert_string_equal(out.why_not_more,
+                        "no extension is submitted before the first world has begun");
+    plan_clear(&out);
+    add_members(&s, 1, 1, false);
+    s.in.generation_since = s.in.now;
+    out = decide(&s);
+    assert_string_equal(out.why_not_more, "the next extension is about to be submitted");
+    plan_clear(&out);
+}
+
 /* ---- a simulated cluster --------------------------------------------------------------------- */
 
 static unsigned random_state;
@@ -749,6 +770,7 @@ int main(void)
         cmocka_unit_test(test_sizes_that_are_not_allowed_are_never_formed),
         cmocka_unit_test(test_what_leaves_counts_until_it_has_left),
         cmocka_unit_test(test_why_not_more),
+        cmocka_unit_test(test_why_not_more_before_the_first_world),
         cmocka_unit_test(test_random_histories),
         cmocka_unit_test(test_random_histories_of_states),
     };
