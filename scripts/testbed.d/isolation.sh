@@ -141,7 +141,7 @@ thaw_groups() {
     local state
     [[ $REAL && ${PORT:-} ]] || return 0
     while read -r state; do
-        echo THAWED >"$state"
+        { echo THAWED >"$state"; } 2>/dev/null || : # a group may go while it is looked at
     done < <(find "$CGROUPS/freezer/$CLUSTER_GROUP-$PORT" -mindepth 1 -name freezer.state 2>/dev/null)
 }
 

@@ -23,9 +23,10 @@ setup() {
 
 teardown() { cancel_all; }
 
-# A job of 2 nodes that does not grow before it is told to.
+# A job of 2 nodes that does not grow before it is told to. It grows by 2 nodes at a time, so that
+# both join together.
 small_job() {
-    job=$(submit --elastic=2:5 --elastic-grow-delay=0 --exclusive -t 10 --wrap \
+    job=$(submit --elastic=2,4 --elastic-grow-delay=0 --exclusive -t 10 --wrap \
         "srun elasticrun /usr/bin/python3 $TB_WORK/early.py $HERE $TB_WORK/log-\$SLURM_JOB_ID 100000 0.2")
     wait_for 60 as_user selastic resize "$job" 2
     wait_for 60 size_is "$job" 2

@@ -165,7 +165,7 @@ cluster() { on_testbed scontrol show config | sed -n 's/^ClusterName *= *//p'; }
     job=$(lead good answer)
     run -0 as_user selastic show "$job"
     [[ ${lines[0]} == "Job 12.0 (train) of ada: running, 4 nodes, 8 workers" ]]
-    [[ $output == *"Why not more     extension 15 may begin"* ]]
+    [[ $output == *"Why not more     the next extension (1 node) becomes eligible in 10 s"* ]]
     wait_for 10 says "$TB_WORK/$job.out" '^\{"t":"show"\}$'
     as_user selastic show "$job" --json >"$TB_HOME/show.json"
     diff "$TB_HOME/show.json" <(cat "$TREE/tests/unit/selastic/state-growing.out.json" && echo)
@@ -202,7 +202,7 @@ cluster() { on_testbed scontrol show config | sed -n 's/^ClusterName *= *//p'; }
     job=$(lead good answer --job-name=train)
     run -0 as_user selastic list
     [[ ${#lines[@]} == 2 ]]
-    [[ ${lines[1]} =~ ^\ *$job\ +train\ +$TB_USER\ +running\ +4\ +2:6\ +3\ +0\ +extension\ 15 ]]
+    [[ ${lines[1]} =~ ^\ *$job\ +train\ +$TB_USER\ +running\ +4\ +2:6\ +3\ +0\ +the\ next\ extension ]]
     extension=$(until_exists "$TB_WORK/never" --comment="elastic-extension-of=$job.0")
     held=$(submit --hold --comment="elastic-extension-of=$job.0" --wrap true)
     wait_for 20 job_is "$extension" RUNNING
