@@ -30,6 +30,7 @@
 
 #include "common/memory.h"
 
+#define FORMAT    1 /* as in lib/snapshot.c */
 #define MANIFEST  "complete.json"
 #define TEMPORARY ".complete.json"
 #define DIGEST    32 /* bytes of the BLAKE2b of a file */
@@ -225,9 +226,9 @@ static void print_path(FILE *file, const char *path)
 static void print_manifest(FILE *file, const struct job *job)
 {
     fprintf(file,
-            "{\"format\": 1, \"incarnation\": \"%s\", \"generation\": %" PRId32
+            "{\"format\": %d, \"incarnation\": \"%s\", \"generation\": %" PRId32
             ", \"step\": %" PRId64 ", \"checkpoint\": \"",
-            job->incarnation, job->generation, job->step);
+            FORMAT, job->incarnation, job->generation, job->step);
     print_path(file, job->checkpoint);
     fputs("\", \"files\": {", file);
     for (int i = 0; i < job->count; i++) {

@@ -21,7 +21,7 @@ TREE=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd -P)
 TESTBED=$TREE/scripts/testbed
 
 # A test that hangs fails. A file with longer tests sets its own limit before it loads this one.
-export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-60}
+export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-120}
 
 # testbed_up OPTION...: starts the file's testbed; the options are those of scripts/testbed up.
 # Exports TB_DIR, TB_USER, TB_WORK. scripts/check names the installation ($prefix) and, when it is
