@@ -40,6 +40,7 @@ static void handle_welcome(struct member *m, json_object *msg)
     if (m->welcomed) {
         /* From another leader, which knows no more than the first did. */
         member_join_welcomed(m, msg);
+        member_reclaim_welcomed(m);
         return;
     }
     m->job.argv = json_get_strings(msg, "argv", 65536);
