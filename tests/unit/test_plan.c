@@ -467,15 +467,15 @@ static void test_why_not_more_before_the_first_world(void **state)
 
     (void)state;
     scene_init(&s, "2:6");
-    add_members(&s, 1, 1, false);
-    out = decide(&s);
+    scene_add_members(&s, 1, 1, false);
+    out = scene_decide(&s);
     assert_int_equal(out.size, 0);
     assert_string_equal(out.why_not_more,
                         "no extension is submitted before the first world has begun");
     plan_clear(&out);
-    add_members(&s, 1, 1, false);
+    scene_add_members(&s, 1, 1, false);
     s.in.generation_since = s.in.now;
-    out = decide(&s);
+    out = scene_decide(&s);
     assert_string_equal(out.why_not_more, "the next extension is about to be submitted");
     plan_clear(&out);
 }
