@@ -138,11 +138,11 @@ stands_still() { [[ $(ps -o stat= -p "$(agent_of "$1" "$2")") == [DT]* ]]; }
     wait_for 30 steps_made_by "$job" 1
     as_user touch "$TB_WORK/log-$job.eat"
     goes_on_after "$job" 1
-    says "$TB_WORK/$job.out" 'rank 1 on n[0-9] failed: (out of memory: .*)?SIGKILL|failed: out of memory'
+    wait_for 10 says "$TB_WORK/$job.out" 'rank 1 on n[0-9] failed: (out of memory: .*)?SIGKILL|failed: out of memory'
     as_user touch "$TB_WORK/log-$job.enough"
     # Slurm's judgement of a step in which there was such an end, however well the tasks have ended.
     wait_for 30 job_is "$job" FAILED
-    says "$TB_WORK/$job.out" 'Out Of Memory'
+    wait_for 10 says "$TB_WORK/$job.out" 'Out Of Memory'
 }
 
 @test "SIGUSR1 before the time limit reaches workers, with B: only the script; the limit saves" {

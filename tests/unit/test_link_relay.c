@@ -125,8 +125,8 @@ static bool saw(const struct relay *relay, const char *text)
     return relay->seen != NULL && memmem(relay->seen, relay->seen_len, text, strlen(text)) != NULL;
 }
 
-/* The leader finds its first candidate taken. A client of the relay gets nowhere, and the relay gets
- * nothing but the beginning of a handshake. A client that looks for the leader finds it. */
+/* The leader finds its first candidate taken. A client of the relay gets nowhere, and the relay
+ * gets nothing but the beginning of a handshake. A client that looks for the leader finds it. */
 static void test_relay_on_another_port(void **state)
 {
     uv_loop_t loop;
