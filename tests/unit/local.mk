@@ -75,6 +75,15 @@ tests_unit_test_base_job_LDFLAGS = -Wl,--gc-sections
 tests_unit_test_base_job_LDADD = $(UNIT_LIBS)
 endif
 
+EXTRA_DIST += tests/unit/test_drains.c
+if HAVE_SLURM_SOURCE
+UNIT_TESTS += tests/unit/test_drains
+tests_unit_test_drains_SOURCES = tests/unit/test_drains.c plugins/job_submit/drains.c
+tests_unit_test_drains_CPPFLAGS = $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
+tests_unit_test_drains_CFLAGS = $(AM_CFLAGS) -Wno-shadow
+tests_unit_test_drains_LDADD = $(UNIT_LIBS) $(SLURM_LIBS)
+endif
+
 UNIT_TESTS += tests/unit/test_cover
 tests_unit_test_cover_SOURCES = tests/unit/test_cover.c
 tests_unit_test_cover_LDADD = $(UNIT_LIBS)
@@ -208,6 +217,10 @@ tests_unit_test_plan_drop_SOURCES = tests/unit/test_plan_drop.c tests/unit/plan_
 tests_unit_test_plan_drop_LDADD = $(UNIT_LIBS)
 tests_unit_test_setbacks_SOURCES = tests/unit/test_setbacks.c
 tests_unit_test_setbacks_LDADD = $(UNIT_LIBS)
+
+UNIT_TESTS += tests/unit/test_notices
+tests_unit_test_notices_SOURCES = tests/unit/test_notices.c
+tests_unit_test_notices_LDADD = $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_publish
 tests_unit_test_publish_SOURCES = tests/unit/test_publish.c
