@@ -118,10 +118,11 @@ void watch_start(time_t (*configured)(void))
     struct watcher *w = calloc(1, sizeof(*w));
 
     configured_at = configured;
+    if (w)
+        w->seen = configured();
     say(true);
     if (!w)
         return;
-    w->seen = configured();
     w->drains = drains_create();
     if (pthread_create(&w->thread, NULL, watch, w) == 0)
         watcher = w;
