@@ -12,9 +12,8 @@
 #include <stdint.h>
 
 /* What each step of the job gets. By default it is ignored, so it harms no program of the job, nor
- * an elasticrun of an older version. Programs that handle it look once more how large their terminal
- * is. Nobody uses it to tell a training something, as SIGURG, which elasticrun hands to its
- * workers. */
+ * an elasticrun of an older version. Programs that handle it look how large their terminal is.
+ * SIGURG, which is ignored as well, may tell a training something: elasticrun hands it on. */
 #define NOTICES_SIGNAL SIGWINCH
 
 #define NOTICES_PAUSE  5.0 /* seconds between two to one job */
