@@ -127,8 +127,8 @@ static void tell(uint32_t job_id)
     if (record && is_elastic(record))
         job_signal(record, NOTICES_SIGNAL, KILL_STEPS_ONLY | KILL_NO_SIBS, 0, false);
     unlock_slurmctld(write);
-    debug("job_submit/elastic: job %u is told that one of its nodes is drained, or no longer",
-          job_id);
+    verbose("job_submit/elastic: job %u is told that one of its nodes is drained, or no longer",
+            job_id);
 }
 
 void drains_look(struct drains *drains, double now)

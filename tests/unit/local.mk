@@ -75,13 +75,17 @@ tests_unit_test_base_job_LDFLAGS = -Wl,--gc-sections
 tests_unit_test_base_job_LDADD = $(UNIT_LIBS)
 endif
 
-EXTRA_DIST += tests/unit/test_drains.c
+EXTRA_DIST += tests/unit/test_drains.c tests/unit/test_watch.c
 if HAVE_SLURM_SOURCE
-UNIT_TESTS += tests/unit/test_drains
+UNIT_TESTS += tests/unit/test_drains tests/unit/test_watch
 tests_unit_test_drains_SOURCES = tests/unit/test_drains.c plugins/job_submit/drains.c
 tests_unit_test_drains_CPPFLAGS = $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
 tests_unit_test_drains_CFLAGS = $(AM_CFLAGS) -Wno-shadow
 tests_unit_test_drains_LDADD = $(UNIT_LIBS) $(SLURM_LIBS)
+tests_unit_test_watch_SOURCES = tests/unit/test_watch.c plugins/job_submit/watch.c
+tests_unit_test_watch_CPPFLAGS = $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
+tests_unit_test_watch_CFLAGS = $(AM_CFLAGS) -Wno-shadow
+tests_unit_test_watch_LDADD = $(UNIT_LIBS) $(SLURM_LIBS) -lpthread
 endif
 
 UNIT_TESTS += tests/unit/test_cover
