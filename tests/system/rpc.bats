@@ -90,7 +90,7 @@ nothing_listed() {
     nothing_listed "$rest"
     goes_on "$job"
 
-    # In its turn each of the four nodes would be asked for within 160 s.
+    # It might just be this node's turn, once in 160 s: so the log has to say it, too.
     extension=$(running_extension "$job")
     node=$(job_nodes "$extension" | head -1)
     reset_counts
@@ -99,6 +99,7 @@ nothing_listed() {
     drained=$(counts)
     on_testbed scontrol update nodename="$node" state=resume
     echo "a node is drained: $drained"
+    grep -F "job $extension is told that one of its nodes is drained" "$TB_DIR/log/slurmctld.log"
     (($(count REQUEST_NODE_INFO_SINGLE <<<"$drained") <= 2))
     (($(count USER <<<"$drained") <= 15))
     nothing_listed "$drained"
