@@ -201,6 +201,12 @@ void agent_leave(struct agent *agent, const char *reason)
         member_leave(agent->member, reason);
 }
 
+void agent_notice(struct agent *agent)
+{
+    if (agent != NULL && agent->member != NULL)
+        member_notice(agent->member);
+}
+
 void agent_pass_signal(struct agent *agent, int number)
 {
     if (agent->member != NULL)

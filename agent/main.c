@@ -37,6 +37,7 @@
 #include "common/files.h"
 #include "common/log.h"
 #include "common/slurm_client.h"
+#include "lib/notices.h"
 
 #define BASE_CONNECT_MS      60000   /* how long agents of the base wait for the leader */
 #define EXTENSION_CONNECT_MS 10000   /* an extension whose base is gone gives its nodes back */
@@ -59,7 +60,7 @@ struct run {
     struct agent_options agent_options;
     struct agent *agent;                   /* NULL: not begun yet */
     struct agent_handover *agent_handover; /* NULL: nobody starts this agent again */
-    uv_signal_t term, interrupt;
+    uv_signal_t term, interrupt, notice;
     struct program_signals program_signals;
     char *address, *state_dir, *checkpoint_dir, *cluster, *user;
     char *expected_dir; /* the leader's state_dir, as each agent of the base finds it */
@@ -144,6 +145,7 @@ static void on_done(int code, void *arg)
     run->code = code;
     uv_close((uv_handle_t *)&run->term, NULL);
     uv_close((uv_handle_t *)&run->interrupt, NULL);
+    uv_close((uv_handle_t *)&run->notice, NULL);
     program_signals_stop(&run->program_signals);
 }
 
@@ -152,6 +154,15 @@ static void on_signal(uv_signal_t *handle, int number)
     struct run *run = handle->data;
 
     agent_leave(run->agent, number == SIGINT ? "interrupted" : "terminated");
+}
+
+/* From job_submit/elastic. */
+static void on_notice(uv_signal_t *handle, int number)
+{
+    struct run *run = handle->data;
+
+    (void)number;
+    agent_notice(run->agent);
 }
 
 static void on_program_signal(int number, void *arg)
@@ -350,9 +361,11 @@ static int run_loop(struct run *run)
     start_threads(&run->loop);
     uv_signal_init(&run->loop, &run->term);
     uv_signal_init(&run->loop, &run->interrupt);
-    run->term.data = run->interrupt.data = run;
+    uv_signal_init(&run->loop, &run->notice);
+    run->term.data = run->interrupt.data = run->notice.data = run;
     uv_signal_start(&run->term, on_signal, SIGTERM);
     uv_signal_start(&run->interrupt, on_signal, SIGINT);
+    uv_signal_start(&run->notice, on_notice, NOTICES_SIGNAL);
     if (run->place.in_step)
         program_signals_start(&run->program_signals, &run->loop, on_program_signal, run);
     if (start(run, &err) != 0) {

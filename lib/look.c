@@ -14,6 +14,8 @@
 #define RELAX_FIRST 20.0 /* seconds between two attempts to be content with less time */
 #define RELAX_PAUSE 30.0 /* … where no nodes were idle, and more and more */
 #define RELAX_MAX   180.0
+#define GATHER      0.3 /* seconds in which all agents of a job have got their signal */
+#define NOTICED     5.0 /* seconds between two looks because of notices */
 #define GOOD        0.2 /* seconds for an answer of a slurmctld that has time */
 #define PACE_MAX    10.0
 #define REST_TURNS  3 /* at rest each third question may be for a job */
@@ -135,7 +137,7 @@ static void look_at_rest(const struct look *look, const struct look_input *in,
     if (!nodes && in->jobs[oldest].seen + LOOK_SETTLED > at)
         at = in->jobs[oldest].seen + LOOK_SETTLED;
     later(out, at);
-    if (at > in->now || out->job_count > 0)
+    if (at > in->now || out->job_count > 0 || (nodes && out->nodes != LOOK_NO_NODE))
         return;
     out->rest = true;
     if (oldest >= 0 && in->jobs[oldest].seen + LOOK_SETTLED <= in->now &&
@@ -158,6 +160,20 @@ static void look_at_all_nodes(const struct look *look, const struct look_input *
     later(out, at);
     if (at <= in->now)
         out->nodes = LOOK_ALL_NODES;
+}
+
+static void look_at_noticed(const struct look *look, const struct look_input *in,
+                            struct look_output *out)
+{
+    double at = in->noticed + GATHER;
+
+    if (in->noticed_count == 0)
+        return;
+    if (in->notice_looked >= 0 && at < in->notice_looked + NOTICED * pace(look))
+        at = in->notice_looked + NOTICED * pace(look);
+    later(out, at);
+    if (at <= in->now && out->nodes != LOOK_ALL_NODES)
+        out->nodes = in->noticed_count > LOOK_FEW ? LOOK_ALL_NODES : LOOK_NOTICED_NODES;
 }
 
 static void look_at_time(const struct look *look, const struct look_input *in,
@@ -208,6 +224,7 @@ void look_next(const struct look *look, const struct look_input *in, struct look
     if (look->failures > 0 && out->job_count > 0)
         return;
     look_at_all_nodes(look, in, out);
+    look_at_noticed(look, in, out);
     look_at_time(look, in, out);
     look_at_rest(look, in, out);
 }

@@ -9,6 +9,8 @@
  *   and now and then for a job.
  * - A job that changes is asked for soon, and then less and less often. Those that take long share
  *   one question in each LOOK_WAIT seconds.
+ * - When slurmctld's plugin has told members that a node has changed, all their nodes are asked for
+ *   soon: one by one, or as a list if they are more than LOOK_FEW.
  * - When slurmctld is slow all pauses are longer. When it does not answer there is one question,
  *   after pauses that double. */
 #ifndef ELASTIC_LOOK_H
@@ -23,6 +25,7 @@
 #define LOOK_WAIT     40.0  /* … between two for jobs that have been changing for long */
 #define LOOK_SETTLED  120.0 /* … between two for the same job at rest */
 #define LOOK_JITTER   0.2   /* each pause is up to so much shorter or longer */
+#define LOOK_FEW      8
 #define LOOK_NEVER    (-1.0)
 
 enum look_phase {
@@ -58,6 +61,10 @@ struct look_input {
     int node_count; /* of members */
     /* Seconds between two looks at the list of all nodes, instead of one node in turn; 0: none. */
     double drain_look, drain_looked;
+    /* So many members have been told that a node of theirs has changed (lib/notices.h), the first
+     * of them then. When nodes were last asked for because of that; LOOK_NEVER. */
+    int noticed_count;
+    double noticed, notice_looked;
     bool list; /* all jobs of the user are to be asked for */
     /* A pending extension may be given less time, from then on; LOOK_NEVER: none. When that was
      * last tried, for any; LOOK_NEVER. Were nodes idle then? If not, it does not start for less
@@ -66,7 +73,7 @@ struct look_input {
     bool relax_idle;
 };
 
-enum look_nodes { LOOK_NO_NODE, LOOK_NODE_IN_TURN, LOOK_ALL_NODES };
+enum look_nodes { LOOK_NO_NODE, LOOK_NODE_IN_TURN, LOOK_NOTICED_NODES, LOOK_ALL_NODES };
 
 struct look_output {
     double at; /* nothing has to be asked before; not after now: what follows is to be asked now */

@@ -155,6 +155,13 @@ void exclude_unwell(struct leader *leader, char *const *nodes, const bool *unwel
     }
 }
 
+void exclude_noticed(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    (void)msg;
+    if (m->noticed == 0)
+        m->noticed = leader_now(leader);
+}
+
 void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     (void)msg;

@@ -35,6 +35,8 @@ char *exclude_list(const struct leader *leader, double *until);
 /* Which of these nodes Slurm takes out of service. nodes: NULL at the end. Members on other nodes
  * stay as they are; members may have joined or gone since. */
 void exclude_unwell(struct leader *leader, char *const *nodes, const bool *unwell);
+/* "notice": a node of the member's job is drained, or no longer. */
+void exclude_noticed(struct leader *leader, struct leader_member *m, json_object *msg);
 /* "reclaim": the cloud takes the node away in a moment. */
 void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_object *msg);
 

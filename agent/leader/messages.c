@@ -59,6 +59,7 @@ static const struct message table[] = {
     {"leaving",    MEMBER,  ANY,        .member = members_leaving},
     {"out",        MEMBER,  ANY,        .member = members_out},
     {"listen",     MEMBER,  ANY,        .member = lease_listens},
+    {"notice",     MEMBER,  ANY,        .member = exclude_noticed},
     {"reclaim",    MEMBER,  ANY,        .member = exclude_reclaimed},
     {"unwatched",  MEMBER,  ANY,        .member = srun_unwatched},
     {"end",        MEMBER,  ANY,        .member = facts_end},

@@ -27,12 +27,13 @@ struct leader_member {
     uint32_t restarts;
     char *switches; /* above its node; NULL: not known */
     double joined, last_heard;
-    bool unwell;   /* Slurm takes its node out of service: drained, down */
-    uint64_t step; /* last heard */
-    int64_t pid;   /* of its agent */
-    double seen;   /* the newest time of ours that it has sent back */
-    bool heard;    /* … was not long ago when that was last looked at */
-    int unwritten; /* pieces of its output that the leader's output holds */
+    bool unwell;    /* Slurm takes its node out of service: drained, down */
+    double noticed; /* it has been told that its node, or another of its job, may be; 0: no */
+    uint64_t step;  /* last heard */
+    int64_t pid;    /* of its agent */
+    double seen;    /* the newest time of ours that it has sent back */
+    bool heard;     /* … was not long ago when that was last looked at */
+    int unwritten;  /* pieces of its output that the leader's output holds */
 };
 
 /* NULL: out of memory. */

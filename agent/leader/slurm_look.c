@@ -25,6 +25,7 @@ struct slurm_look {
     bool looking, list, idle; /* idle: enough nodes were seen to be, at the last relax() */
     unsigned turn;            /* questions for one node */
     double drain_looked;      /* at all nodes */
+    double notice_looked;     /* at all of which a member was told something */
     time_t nodes_as_of;       /* Slurm's list of nodes; 0: no list */
     unsigned nodes_members;   /* roster_arrivals() then */
 };
@@ -179,6 +180,8 @@ static void look_done(void *arg)
         own->nodes_as_of = work->nodes_as_of;
         own->nodes_members = work->members;
     }
+    if (work->view.ok && slurm_look_covers_notices(&work->view))
+        own->notice_looked = now;
     work->done(leader, &work->view);
     free_look(work);
     leader_look_at_end(leader, 0);
@@ -205,6 +208,11 @@ void slurm_look_begin(struct leader *leader, const struct slurm_view *view, slur
         free_look(work);
 }
 
+bool slurm_look_covers_notices(const struct slurm_view *view)
+{
+    return view->due.nodes == LOOK_NOTICED_NODES || view->due.nodes == LOOK_ALL_NODES;
+}
+
 bool slurm_look_busy(const struct leader *leader)
 {
     return leader->slurm_look->looking;
@@ -216,6 +224,7 @@ void slurm_look_due(const struct leader *leader, struct look_input *in, struct l
     in->node_count = roster_count(leader);
     in->drain_look = leader->options->conf->drain_look;
     in->drain_looked = leader->slurm_look->drain_looked;
+    in->notice_looked = leader->slurm_look->notice_looked;
     in->list = in->list && leader->slurm_look->list;
     in->relax_idle = leader->slurm_look->idle;
     look_next(&leader->slurm_look->look, in, out);
@@ -302,7 +311,7 @@ struct slurm_look *slurm_look_create(const struct leader_options *options)
         return NULL;
     look->look.seed = options->job * 31 + options->restarts;
     look->pool_limit = UINT32_MAX;
-    look->base_seen = look->drain_looked = LOOK_NEVER;
+    look->base_seen = look->drain_looked = look->notice_looked = LOOK_NEVER;
     /* Only a first leader whose job has never been there finds nothing of its own in the queue. */
     look->list = options->restarts > 0 || options->term > 0 || report_last_generation(options) > 0;
     return look;

@@ -46,6 +46,8 @@ void slurm_look_destroy(struct slurm_look *look);
 
 /* Look, one at a time. view->nodes is freed with the answer, after done(). */
 void slurm_look_begin(struct leader *leader, const struct slurm_view *view, slurm_look_done *done);
+/* Is it about all nodes of which a member had been told something when it began? */
+bool slurm_look_covers_notices(const struct slurm_view *view);
 /* Is a look under way? */
 bool slurm_look_busy(const struct leader *leader);
 /* What is due? The facts of lib/look.h that this part knows are added. in->list: may there be a

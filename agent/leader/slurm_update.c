@@ -258,6 +258,14 @@ static void update_extensions(struct leader *leader, struct slurm_view *view)
         refresh_excludes(leader, left_since);
 }
 
+/* Those that came before that moment. */
+static void forget_notices(struct leader *leader, double began)
+{
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->noticed <= began)
+            roster_at(leader, i)->noticed = 0;
+}
+
 static void update(struct leader *leader, struct slurm_view *view)
 {
     if (!view->ok || leader_has_ended(leader))
@@ -273,6 +281,8 @@ static void update(struct leader *leader, struct slurm_view *view)
     slurm_look_take_base(leader, view);
     if (view->unwell != NULL)
         exclude_unwell(leader, view->nodes, view->unwell);
+    if (slurm_look_covers_notices(view))
+        forget_notices(leader, view->began);
     planning_later(leader, 0);
 }
 
@@ -341,24 +351,23 @@ static void choose_relaxed(struct leader *leader, struct extension *ext, struct 
         view->relax.partition = ext->pool->partition;
 }
 
-static char **copy_nodes(const struct leader *leader, int first, int count)
-{
-    char **nodes = calloc((size_t)count + 1, sizeof(*nodes));
-
-    for (int i = 0; nodes != NULL && i < count; i++)
-        if ((nodes[i] = strdup(roster_at(leader, first + i)->part->node)) == NULL)
-            break;
-    return nodes;
-}
-
 static char **nodes_to_ask(struct leader *leader, enum look_nodes which)
 {
-    int count = roster_count(leader);
+    int count = roster_count(leader), found = 0;
+    int turn = which == LOOK_NODE_IN_TURN && count > 0 ? slurm_look_turn(leader, count) : -1;
+    char **nodes = count > 0 && which != LOOK_NO_NODE ? calloc((size_t)count + 1, sizeof(*nodes))
+                                                      : NULL;
 
-    if (count == 0 || which == LOOK_NO_NODE)
-        return NULL;
-    return which == LOOK_ALL_NODES ? copy_nodes(leader, 0, count)
-                                   : copy_nodes(leader, slurm_look_turn(leader, count), 1);
+    for (int i = 0; nodes != NULL && i < count; i++) {
+        const struct leader_member *m = roster_at(leader, i);
+
+        if (which != LOOK_ALL_NODES && i != turn &&
+            (which != LOOK_NOTICED_NODES || m->noticed == 0))
+            continue;
+        if ((nodes[found++] = strdup(m->part->node)) == NULL)
+            break;
+    }
+    return nodes;
 }
 
 /* Its limit is for extensions that are asked for: at rest nobody needs it. */
@@ -403,6 +412,16 @@ static double last_relaxed(const struct leader *leader)
     return last > 0 ? last : LOOK_NEVER;
 }
 
+static void add_notices(const struct leader *leader, struct look_input *in)
+{
+    for (int i = 0; i < roster_count(leader); i++) {
+        double noticed = roster_at(leader, i)->noticed;
+
+        if (noticed > 0 && (in->noticed_count++ == 0 || noticed < in->noticed))
+            in->noticed = noticed;
+    }
+}
+
 static struct look_output what_is_due(struct leader *leader, const struct extension *relaxed)
 {
     struct look_job *jobs = describe_jobs(leader);
@@ -413,6 +432,7 @@ static struct look_output what_is_due(struct leader *leader, const struct extens
                             .relaxed = LOOK_NEVER};
     struct look_output out;
 
+    add_notices(leader, &in);
     if (relaxed != NULL) {
         in.relax_since = (relaxed->begin > relaxed->since ? relaxed->begin : relaxed->since) +
                          RELAX_AFTER;

@@ -136,6 +136,20 @@ void member_leave(struct member *m, const char *reason)
     member_send(m, msg);
 }
 
+void member_notice(struct member *m)
+{
+    m->noticed = true;
+    member_notice_welcomed(m);
+}
+
+void member_notice_welcomed(struct member *m)
+{
+    if (!m->noticed || !m->welcomed || m->ending || m->link == NULL || member_seeks(m))
+        return;
+    m->noticed = false;
+    member_send(m, member_message("notice"));
+}
+
 void member_pass_signal(struct member *m, int number)
 {
     if (m->group != NULL && m->group->workers != NULL)

@@ -71,6 +71,9 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
 /* Slurm has sent SIGTERM (or the user SIGINT): tell the leader, and leave when it says so. */
 void member_leave(struct member *member, const char *reason);
 
+/* A node of this job is drained, or no longer: have the leader ask Slurm. */
+void member_notice(struct member *member);
+
 /* Slurm or the user has sent a signal for the training program: hand it to the workers here. */
 void member_pass_signal(struct member *member, int number);
 

@@ -140,6 +140,7 @@ struct member {
     } reserved; /* MASTER_PORT of the next group that starts */
 
     bool reclaimed; /* the node is about to be taken away */
+    bool noticed;   /* … may be drained, and the leader has not been told */
     /* Nobody needs the files in the run directory: other nodes have them, or the job is over. */
     bool orderly;
     bool welcomed, leaving, ending, finished;
@@ -156,6 +157,8 @@ struct member {
 json_object *member_message(const char *type);
 json_object *member_generation_message(const char *type, int generation);
 void member_send(struct member *m, json_object *msg);
+/* Tell the leader of a notice now, if it has not been told. */
+void member_notice_welcomed(struct member *m);
 double member_now(const struct member *m); /* seconds */
 /* Stop the workers, and leave when they have ended. */
 void member_end(struct member *m, int code);

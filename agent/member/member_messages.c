@@ -41,6 +41,7 @@ static void handle_welcome(struct member *m, json_object *msg)
         /* From another leader, which knows no more than the first did. */
         member_join_welcomed(m, msg);
         member_reclaim_welcomed(m);
+        member_notice_welcomed(m);
         return;
     }
     m->job.argv = json_get_strings(msg, "argv", 65536);
@@ -74,6 +75,7 @@ static void handle_welcome(struct member *m, json_object *msg)
     m->welcomed = true;
     member_join_welcomed(m, msg);
     member_reclaim_welcomed(m);
+    member_notice_welcomed(m);
 }
 
 /* The record for the next leader. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What slurmctld knows about jobs and partitions, in the plain form that admission needs.
  *
- * The one file of this plugin that reads slurmctld's own structures, which change between micro
- * versions of Slurm. All functions are called with slurmctld's locks held, do not wait, and give
+ * This file and drains.c read slurmctld's own structures, which change between micro versions of
+ * Slurm. All functions are called with slurmctld's locks held, do not wait, and give
  * pointers into its records, good until the locks are released. */
 #ifndef ELASTIC_JOB_SUBMIT_BASE_JOB_H
 #define ELASTIC_JOB_SUBMIT_BASE_JOB_H

@@ -5,6 +5,8 @@
 EXTRA_DIST += \
     plugins/job_submit/base_job.c \
     plugins/job_submit/base_job.h \
+    plugins/job_submit/drains.c \
+    plugins/job_submit/drains.h \
     plugins/job_submit/plugin.c \
     plugins/job_submit/site.c \
     plugins/job_submit/site.h \
@@ -24,6 +26,8 @@ plugins_job_submit_job_submit_elastic_la_SOURCES = \
     lib/conf.c \
     lib/error.c \
     lib/json_text.c \
+    lib/notices.c \
+    lib/notices.h \
     lib/number.c \
     lib/policy.c \
     lib/policy_json.c \
@@ -32,6 +36,8 @@ plugins_job_submit_job_submit_elastic_la_SOURCES = \
     lib/text.c \
     plugins/job_submit/base_job.c \
     plugins/job_submit/base_job.h \
+    plugins/job_submit/drains.c \
+    plugins/job_submit/drains.h \
     plugins/job_submit/plugin.c \
     plugins/job_submit/site.c \
     plugins/job_submit/site.h \
@@ -41,7 +47,7 @@ plugins_job_submit_job_submit_elastic_la_CPPFLAGS = \
     $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
 # Slurm's headers declare globals of names such as conf, which clang finds shadowed.
 plugins_job_submit_job_submit_elastic_la_CFLAGS = $(EXPORTING_FLAGS) -Wno-shadow
-plugins_job_submit_job_submit_elastic_la_LDFLAGS = $(PLUGIN_LINKING) \
+plugins_job_submit_job_submit_elastic_la_LDFLAGS = $(PLUGIN_LINKING) -Wl,-z,nodelete \
     -export-symbols-regex '^(plugin_name|plugin_type|plugin_version|init|fini|job_submit|job_modify)$$'
 plugins_job_submit_job_submit_elastic_la_LIBADD = $(JSONC_LIBS)
 endif

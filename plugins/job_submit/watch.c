@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* slurmctld's log says what it makes of elastic.conf (watch.h). */
+/* A thread of slurmctld for elastic.conf and for drained nodes (watch.h). */
 #include "plugins/slurmctld.h"
 
 #include "plugins/job_submit/watch.h"
@@ -12,14 +12,24 @@
 #include <time.h>
 
 #include "common/conf_file.h"
+#include "plugins/job_submit/drains.h"
 
-#define PERIOD 2 /* seconds between two looks, each of which compares two numbers */
+#define PERIOD 2 /* seconds between two looks, each of which compares a few numbers */
+
+struct watcher {
+    pthread_t thread;
+    struct drains *drains;
+    time_t seen;    /* configured_at() */
+    bool settled;   /* Slurm counts in seconds, and may be configured again in the same second */
+    bool stops;     /* it is to end */
+    bool looks;     /* it may wait for slurmctld's locks */
+    bool by_itself; /* nobody waits for its end */
+};
 
 /* Slurm passes no pointer of ours to a plugin. */
-static pthread_t watcher;
+static struct watcher *watcher; /* NULL: there is none */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t stopping = PTHREAD_COND_INITIALIZER;
-static bool runs, stops;
 static time_t (*configured_at)(void);
 
 /* What is in the log: so that the same is not said twice of one configuration. */
@@ -49,52 +59,98 @@ static void say(bool anew)
     free(path);
 }
 
+static double seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void look(struct watcher *w)
+{
+    bool anew = configured_at() != w->seen;
+
+    if (anew || !w->settled) {
+        w->seen = configured_at();
+        w->settled = time(NULL) > w->seen;
+        say(anew);
+    }
+    if (w->drains)
+        drains_look(w->drains, seconds());
+}
+
+static void destroy(struct watcher *w)
+{
+    drains_destroy(w->drains);
+    free(w);
+}
+
 static void *watch(void *arg)
 {
-    /* Slurm counts in seconds, and may be configured again in the same second. */
-    bool settled = false;
-    time_t seen = *(const time_t *)arg;
+    struct watcher *w = arg;
+    bool by_itself;
 
     pthread_mutex_lock(&lock);
-    while (!stops) {
+    while (!w->stops) {
         struct timespec until;
-        bool anew;
 
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_sec += PERIOD;
         pthread_cond_timedwait(&stopping, &lock, &until);
-        anew = configured_at() != seen;
-        if (stops || (!anew && settled))
-            continue;
-        seen = configured_at();
-        settled = time(NULL) > seen;
+        if (w->stops)
+            break;
+        w->looks = true;
         pthread_mutex_unlock(&lock);
-        say(anew);
+        look(w);
         pthread_mutex_lock(&lock);
+        w->looks = false;
     }
+    by_itself = w->by_itself;
     pthread_mutex_unlock(&lock);
+    if (by_itself)
+        destroy(w);
     return NULL;
 }
 
 void watch_start(time_t (*configured)(void))
 {
-    static time_t at_start;
+    struct watcher *w = calloc(1, sizeof(*w));
 
     configured_at = configured;
-    at_start = configured();
-    stops = false;
+    if (w)
+        w->seen = configured();
     say(true);
-    runs = pthread_create(&watcher, NULL, watch, &at_start) == 0;
+    if (!w)
+        return;
+    w->drains = drains_create();
+    if (pthread_create(&w->thread, NULL, watch, w) == 0)
+        watcher = w;
+    else
+        destroy(w);
 }
 
+/* Without job_submit/elastic in JobSubmitPlugins 'scontrol reconfigure' unloads it, and holds the
+ * locks for which the thread may wait. Then the thread ends when it has had them: it frees what is
+ * its own, and the linker has been told that the code stays (-z nodelete). */
 void watch_stop(void)
 {
-    if (!runs)
+    struct watcher *w = watcher;
+    bool waits;
+
+    if (!w)
         return;
+    watcher = NULL;
     pthread_mutex_lock(&lock);
-    stops = true;
-    pthread_cond_signal(&stopping);
+    waits = w->looks;
+    w->stops = true;
+    w->by_itself = waits;
+    if (waits)
+        pthread_detach(w->thread);
+    pthread_cond_broadcast(&stopping);
     pthread_mutex_unlock(&lock);
-    pthread_join(watcher, NULL);
-    runs = false;
+    if (waits)
+        return;
+    pthread_join(w->thread, NULL);
+    destroy(w);
 }

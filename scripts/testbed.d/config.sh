@@ -251,9 +251,10 @@ snapshot_dir = $DIR/snapshots
 grow_delay = 3
 fault_wait = 5
 node_backoff = 1
-drain_look = 5
 default_pool = elastic
 CONF
+    # Nothing in slurmctld tells jobs that a node is drained.
+    [[ -n $JOB_SUBMIT_DIR ]] || printf 'drain_look = 5\n'
     for pool in elastic spare; do
         printf '\n[pool %s]\npartition = %s\n' "$pool" "$pool"
         [[ $opt_dbd == no ]] || printf 'qos = elastic\n'

@@ -5,6 +5,7 @@
 #include "tests/sim/sim.h"
 
 #define WORDS_MAX 6
+#define NOTICED   (2 * SECOND) /* job_submit/elastic looks so often */
 
 static struct training *subject = trainings; /* of the line */
 
@@ -154,6 +155,25 @@ static bool is_one_of(const char *word, const char *list)
     return false;
 }
 
+/* slurmctld's plugin has seen it: the job that has the node, now, is signalled. */
+static void notice(void *arg)
+{
+    const struct node *node = arg;
+
+    for (struct host *host = host_list(); host != NULL; host = host->next)
+        if (node->job != NULL && host->job == node->job && host->node->up && !host->node->frozen)
+            host_notice(host);
+}
+
+static void set_drained(struct node *node, bool drained)
+{
+    if (node->drained == drained)
+        return;
+    node->drained = drained;
+    if (setup_now->notices)
+        clock_in(NOTICED, NULL, notice, node);
+}
+
 static void whole_node(struct node *node, const char *verb)
 {
     if (is_one_of(verb, "crash freeze cut squat"))
@@ -175,7 +195,7 @@ static void whole_node(struct node *node, const char *verb)
     else if (strcmp(verb, "squat") == 0)
         node->squatted = true;
     else
-        node->drained = strcmp(verb, "drain") == 0;
+        set_drained(node, strcmp(verb, "drain") == 0);
 }
 
 static struct job *first_extension(void)

@@ -365,6 +365,7 @@ int history_run(uint64_t seed, char *why, size_t size)
     memset(begun, 0, sizeof(begun));
     memset(ending, 0, sizeof(ending));
     draw_all(&setup);
+    setup.notices = seed % 2 == 0;
     network_watch = on_message;
     kernel_history = NULL;
     kernel_said = NULL;

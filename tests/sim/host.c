@@ -315,6 +315,20 @@ void host_signal(struct host *host)
         clock_in(0, host, on_sigterm, host);
 }
 
+static void on_notice(void *arg)
+{
+    struct host *host = arg;
+
+    if (host->agent != NULL && !host->done)
+        agent_notice(host->agent);
+}
+
+void host_notice(struct host *host)
+{
+    if (host->state != HOST_ENDED && host->agent != NULL)
+        clock_in(0, host, on_notice, host);
+}
+
 void host_stop(struct host *host)
 {
     if (host->state == HOST_RUNNING) {

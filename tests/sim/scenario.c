@@ -271,6 +271,7 @@ static bool set_up(char **words, struct setup_job *j)
         {"grace", &s->slurm.grace, NULL},
         {"max-pending", &s->max_pending, NULL},
         {"drain-look", &s->drain_look, NULL},
+        {"notices", &s->notices, NULL},
         {"newcomer-timeout", &s->newcomer_timeout, NULL},
         {"step", NULL, &j->training.step},
         {"exec", NULL, &j->training.exec},

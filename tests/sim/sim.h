@@ -123,6 +123,7 @@ struct node *node_named(const char *name);
 struct host *host_start(struct node *node, struct job *job, int nodeid,
                         struct agent_handover *handover);
 void host_signal(struct host *host); /* SIGTERM */
+void host_notice(struct host *host); /* NOTICES_SIGNAL */
 void host_kill(struct host *host);   /* SIGKILL: a base's agent is started again */
 void host_stop(struct host *host);
 void host_continue(struct host *host);
@@ -401,6 +402,7 @@ struct setup {
     struct setup_job jobs[TRAININGS_MAX];
     int job_count;
     int heartbeat, newcomer_timeout, max_pending, drain_look;
+    int notices; /* slurmctld has job_submit/elastic */
     bool files_everywhere;
     struct network_options network;
     struct slurm_options slurm;

@@ -11,8 +11,6 @@ load elastic
 setup_file() {
     testbed_up --nodes 4
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
-    # As at a site that has set nothing.
-    sed -i '/^drain_look/d' "$TB_DIR/etc/elastic.conf"
 }
 
 teardown_file() { testbed_down; }
@@ -45,6 +43,11 @@ has_size() {
 
 has_pending() {
     [[ $(on_testbed squeue -h -t PD -o '%k') == *"elastic-extension-of=$1."* ]]
+}
+
+# running_extension BASE: asked for as root.
+running_extension() {
+    on_testbed squeue -h -t R -o '%A %k' | awk -v mark="elastic-extension-of=$1." 'index($2, mark) == 1 { print $1; exit }'
 }
 
 has_none_pending() { ! has_pending "$1"; }
@@ -85,6 +88,21 @@ nothing_listed() {
     echo "at rest, 35 s: $rest"
     (($(count USER <<<"$rest") <= 2))
     nothing_listed "$rest"
+    goes_on "$job"
+
+    # It might just be this node's turn, once in 160 s: so the log has to say it, too.
+    extension=$(running_extension "$job")
+    node=$(job_nodes "$extension" | head -1)
+    reset_counts
+    on_testbed scontrol update nodename="$node" state=drain reason=test
+    wait_for 10 job_ended "$extension"
+    drained=$(counts)
+    on_testbed scontrol update nodename="$node" state=resume
+    echo "a node is drained: $drained"
+    grep -F "job $extension is told that one of its nodes is drained" "$TB_DIR/log/slurmctld.log"
+    (($(count REQUEST_NODE_INFO_SINGLE <<<"$drained") <= 2))
+    (($(count USER <<<"$drained") <= 15))
+    nothing_listed "$drained"
     goes_on "$job"
 }
 

@@ -75,6 +75,19 @@ tests_unit_test_base_job_LDFLAGS = -Wl,--gc-sections
 tests_unit_test_base_job_LDADD = $(UNIT_LIBS)
 endif
 
+EXTRA_DIST += tests/unit/test_drains.c tests/unit/test_watch.c
+if HAVE_SLURM_SOURCE
+UNIT_TESTS += tests/unit/test_drains tests/unit/test_watch
+tests_unit_test_drains_SOURCES = tests/unit/test_drains.c plugins/job_submit/drains.c
+tests_unit_test_drains_CPPFLAGS = $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
+tests_unit_test_drains_CFLAGS = $(AM_CFLAGS) -Wno-shadow
+tests_unit_test_drains_LDADD = $(UNIT_LIBS) $(SLURM_LIBS)
+tests_unit_test_watch_SOURCES = tests/unit/test_watch.c plugins/job_submit/watch.c
+tests_unit_test_watch_CPPFLAGS = $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
+tests_unit_test_watch_CFLAGS = $(AM_CFLAGS) -Wno-shadow
+tests_unit_test_watch_LDADD = $(UNIT_LIBS) $(SLURM_LIBS) -lpthread
+endif
+
 UNIT_TESTS += tests/unit/test_cover
 tests_unit_test_cover_SOURCES = tests/unit/test_cover.c
 tests_unit_test_cover_LDADD = $(UNIT_LIBS)
@@ -208,6 +221,10 @@ tests_unit_test_plan_drop_SOURCES = tests/unit/test_plan_drop.c tests/unit/plan_
 tests_unit_test_plan_drop_LDADD = $(UNIT_LIBS)
 tests_unit_test_setbacks_SOURCES = tests/unit/test_setbacks.c
 tests_unit_test_setbacks_LDADD = $(UNIT_LIBS)
+
+UNIT_TESTS += tests/unit/test_notices
+tests_unit_test_notices_SOURCES = tests/unit/test_notices.c
+tests_unit_test_notices_LDADD = $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_publish
 tests_unit_test_publish_SOURCES = tests/unit/test_publish.c

@@ -53,6 +53,7 @@ static struct look_input input(const struct look_job *jobs, int count, int nodes
                                .job_count = count,
                                .node_count = nodes,
                                .drain_looked = LOOK_NEVER,
+                               .notice_looked = LOOK_NEVER,
                                .relax_since = LOOK_NEVER,
                                .relaxed = LOOK_NEVER};
 }
@@ -308,6 +309,67 @@ static void test_list_of_nodes(void **state)
     assert_int_equal(played.lists, 1);
 }
 
+static void test_notices(void **state)
+{
+    static const struct {
+        const char *what;
+        int count;          /* members that have been told */
+        double first, last; /* notices: when, in seconds from the start, and so often … */
+        double pause;       /* … between them */
+        double seconds;     /* of an answer */
+        int all, most;      /* lists of nodes; looks at nodes because of notices, at most */
+        double within;      /* of the first one */
+    } rows[] = {
+        {"one member", 1, 100, 100, 1, 0.001, 0, 1, 2},
+        {"an extension of eight", LOOK_FEW, 100, 100, 1, 0.001, 0, 1, 2},
+        {"a large base", LOOK_FEW + 1, 100, 100, 1, 0.001, 1, 1, 2},
+        {"again and again", 1, 100, 160, 1, 0.001, 0, 14, 2},
+        {"slurmctld is slow", 1, 100, 160, 1, 1, 0, 4, 7},
+    };
+
+    (void)state;
+    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++)
+        for (uint32_t seed = 1; seed <= 20; seed++) {
+            struct look look = {.seed = seed};
+            struct look_job jobs[1] = {job(LOOK_IS_SETTLED, START)};
+            struct look_input in = input(jobs, 1, 30);
+            int all = 0, looks = 0;
+            double first = -1, next = START + rows[row].first;
+
+            play(&look, &in, jobs, START, START + 95, rows[row].seconds);
+            for (double now = START + 95; now < START + 200; now += 0.5) {
+                struct look_output out;
+
+                if (now >= next && next <= START + rows[row].last) {
+                    next += rows[row].pause;
+                    if (in.noticed_count == 0)
+                        in.noticed = now;
+                    in.noticed_count = rows[row].count;
+                }
+                in.now = now;
+                look_next(&look, &in, &out);
+                if (out.at > now)
+                    continue;
+                if (out.job_count > 0)
+                    jobs[0].seen = now;
+                if (out.nodes == LOOK_ALL_NODES || out.nodes == LOOK_NOTICED_NODES) {
+                    assert_true(in.noticed_count > 0);
+                    if (first < 0)
+                        first = now - START - rows[row].first;
+                    all += out.nodes == LOOK_ALL_NODES;
+                    looks++;
+                    in.noticed_count = 0;
+                    in.notice_looked = now;
+                }
+                look_asked(&look, &out, now, 1, rows[row].seconds, true);
+            }
+            if (first < 0 || first > rows[row].within || looks > rows[row].most ||
+                all != rows[row].all || in.noticed_count > 0)
+                fail_msg("%s: after %g s, %d looks, %d lists, %d left", rows[row].what, first,
+                         looks, all, in.noticed_count);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +381,7 @@ int main(void)
         cmocka_unit_test(test_thousand_leaders),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_list_of_nodes),
+        cmocka_unit_test(test_notices),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
