@@ -139,7 +139,8 @@ struct member {
         int port, fd;
     } reserved; /* MASTER_PORT of the next group that starts */
 
-    bool reclaimed; /* the node is about to be taken away */
+    bool reclaimed;      /* the node is about to be taken away */
+    double reclaimed_at; /* … then; < 0: not known */
     /* Nobody needs the files in the run directory: other nodes have them, or the job is over. */
     bool orderly;
     bool welcomed, leaving, ending, finished;
