@@ -37,6 +37,10 @@ char *exclude_list(const struct leader *leader, double *until);
 void exclude_unwell(struct leader *leader, char *const *nodes, const bool *unwell);
 /* "reclaim": the cloud takes the node away in a moment. */
 void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_object *msg);
+/* Nodes that clouds take, in whose place others are to be asked for at once. */
+int exclude_taken(const struct leader *leader);
+/* So many have been asked for. */
+void exclude_replaced(struct leader *leader, int nodes);
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 

@@ -156,7 +156,7 @@ static bool is_one_of(const char *word, const char *list)
 
 static void whole_node(struct node *node, const char *verb, const char *seconds)
 {
-    if (is_one_of(verb, "crash freeze cut squat"))
+    if (is_one_of(verb, "crash freeze cut squat") || seconds != NULL)
         hurt(node);
     if (strcmp(verb, "crash") == 0)
         node_crash(node);

@@ -397,7 +397,10 @@ static void notice(void *arg)
 
 static void take(void *arg)
 {
-    node_crash(arg);
+    struct node *node = arg;
+
+    if (node->up && node->taken_at == clock_now())
+        node_crash(node);
 }
 
 void node_reclaim(struct node *node, int left)
