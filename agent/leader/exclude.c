@@ -177,11 +177,14 @@ static int nodes_with(struct leader *leader, const struct leader_member *m)
 void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     double left = json_get_double(msg, "left", -1);
+    char when[32] = "";
 
     if (m->part->reclaimed)
         return;
     exclude_lost(leader, m); /* do not come back to it */
-    log_info("job %u: %s is about to be taken away", leader->options->job, m->part->node);
+    if (left >= 0)
+        snprintf(when, sizeof(when), " in %.0f s", left);
+    log_info("job %u: %s is about to be taken away%s", leader->options->job, m->part->node, when);
     leader->exclude->taken += nodes_with(leader, m);
     post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_RECLAIMED,
                                            .member = m->id,

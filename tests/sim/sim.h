@@ -136,7 +136,7 @@ void node_crash(struct node *node);
 void node_return(struct node *node);
 void node_freeze(struct node *node, bool frozen);
 void node_cut(struct node *node, int island);
-/* left: seconds until the cloud takes the node; 0: the cloud says no moment, and does not take it. */
+/* left: seconds until the cloud takes the node; 0: it names no moment, and does not take it. */
 void node_reclaim(struct node *node, int left);
 
 /* ---- kernel.c: files, logs, terms ------------------------------------------------------------ */
