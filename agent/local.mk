@@ -118,6 +118,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/world_store.h \
     agent/member/flush_snapshot.c \
     agent/member/group.c \
+    agent/member/http.c \
+    agent/member/http.h \
     agent/member/job_control.c \
     agent/member/join.c \
     agent/member/member.c \

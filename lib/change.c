@@ -402,6 +402,19 @@ static void joined(struct change *c, struct change_member *m, const struct chang
     decide(c, 0);
 }
 
+/* Workers that leave already have only the time that their node has. */
+static void hurry(struct change *c, const struct change_member *m)
+{
+    double grace = grace_of(c);
+
+    if (m->place < 0)
+        return;
+    if (is_in_phase(c, PHASE(DRAINING) | PHASE(SAVING)) && c->now + grace < c->deadline)
+        set_deadline(c, grace);
+    if (is_in_phase(c, PHASE(HOLDING)) && c->now + grace < c->due.grace)
+        c->due.grace = c->now + grace;
+}
+
 static void leaving(struct change *c, struct change_member *m, const struct change_fact *fact)
 {
     if (m->notice == CHANGE_UNNEEDED && fact->notice == CHANGE_CALLED) {
@@ -416,10 +429,7 @@ static void leaving(struct change *c, struct change_member *m, const struct chan
         return; /* the job ends: CHANGE_FACT_STOP follows */
     if (m->notice == CHANGE_CALLED)
         c->due.settled = c->now + LEAVE_SETTLE;
-    /* Workers that leave already have only the time that Slurm gives this node. */
-    if (is_in_phase(c, PHASE(DRAINING) | PHASE(SAVING)) && m->place >= 0 &&
-        c->now + grace_of(c) < c->deadline)
-        set_deadline(c, grace_of(c));
+    hurry(c, m);
     if ((m->place < 0 && !change_is_on_its_way(m)) || c->world == NULL ||
         (m->notice == CHANGE_CALLED && m->state == CHANGE_DRAINED)) {
         if (!m->released)
@@ -439,8 +449,9 @@ static void released(struct change *c, struct change_member *m, const struct cha
 
 static void reclaimed(struct change *c, struct change_member *m, const struct change_fact *fact)
 {
-    (void)fact;
     m->reclaimed = true;
+    m->taken = fact->grace > 0 ? c->now + fact->grace : 0;
+    hurry(c, m);
     if (m->place >= 0)
         set_next_reason(c, "%s is about to be taken away", m->node);
     decide(c, 0);

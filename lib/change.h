@@ -87,6 +87,7 @@ struct change_member {
     bool there;     /* its link is up */
     bool released;  /* it has been told to go */
     bool reclaimed; /* the cloud takes its node in a moment */
+    double taken;   /* … then; 0: not known */
     enum change_notice notice;
     double grace;   /* seconds that Slurm gives it to leave; 0: not known */
     double shunned; /* live mode: its workers were not let in, and are not tried again before */
@@ -141,7 +142,7 @@ enum change_fact_kind {
     CHANGE_FACT_GONE,      /* its link is gone; text: why, if nobody had expected that */
     CHANGE_FACT_LEAVING,   /* it has to leave: notice, grace, text */
     CHANGE_FACT_RELEASED,  /* it has been told to go */
-    CHANGE_FACT_RECLAIMED, /* the cloud takes its node */
+    CHANGE_FACT_RECLAIMED, /* the cloud takes its node: grace */
     /* What members say. */
     CHANGE_FACT_RESERVED,   /* attempt, port */
     CHANGE_FACT_PARKED,     /* attempt, live, signature */

@@ -56,8 +56,8 @@ void kill_rest(struct change *c)
     act(c, CHANGE_STORE_END, NULL);
 }
 
-/* Seconds that workers have to reach a step, save and leave: less where Slurm takes a node
- * sooner. */
+/* Seconds that workers have to reach a step, save and leave: less where Slurm or a
+ * cloud takes a node sooner. */
 double grace_of(const struct change *c)
 {
     double grace = c->options->policy->grace;
@@ -65,6 +65,9 @@ double grace_of(const struct change *c)
     FOR_MEMBERS (c, m)
         if (m->notice != CHANGE_STAYS && m->grace > 0 && m->grace - GRACE_MARGIN < grace)
             grace = m->grace - GRACE_MARGIN;
+    FOR_MEMBERS (c, m)
+        if (m->place >= 0 && m->taken > c->now && m->taken - GRACE_MARGIN - c->now < grace)
+            grace = m->taken - GRACE_MARGIN - c->now;
     return grace < 1 ? 1 : grace;
 }
 

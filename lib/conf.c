@@ -32,6 +32,7 @@ enum kind {
     KIND_URL,        /* char *, http or https */
     KIND_TEXT,       /* char * */
     KIND_YES_NO,     /* bool */
+    KIND_RECLAIM,    /* struct conf_reclaim: a cloud, a program or an address */
 };
 
 struct key {
@@ -69,10 +70,12 @@ static const struct key site_keys[] = {
     SITE_KEY("snapshot_dir", KIND_PATH, snapshot_dir, 0, 0, "/run/slurm-elastic"),
     SITE_KEY("munge_socket", KIND_PATH, munge_socket, 0, 0, NULL),
     SITE_KEY("shapes", KIND_PATH, shapes_file, 0, 0, NULL),
-    SITE_KEY("reclaim_program", KIND_PATH, reclaim_program, 0, 0, NULL),
-    SITE_KEY("reclaim_url", KIND_URL, reclaim_url, 0, 0, NULL),
-    SITE_KEY("reclaim_header", KIND_TEXT, reclaim_header, 0, 0, NULL),
-    SITE_KEY("reclaim_answer", KIND_TEXT, reclaim_answer, 0, 0, NULL),
+    SITE_KEY("reclaim", KIND_RECLAIM, reclaim, 0, 0, "none"),
+    SITE_KEY("reclaim_endpoint", KIND_URL, reclaim.endpoint, 0, 0, NULL),
+    SITE_KEY("reclaim_program", KIND_PATH, reclaim.program, 0, 0, NULL),
+    SITE_KEY("reclaim_url", KIND_URL, reclaim.url, 0, 0, NULL),
+    SITE_KEY("reclaim_header", KIND_TEXT, reclaim.header, 0, 0, NULL),
+    SITE_KEY("reclaim_answer", KIND_TEXT, reclaim.answer, 0, 0, NULL),
     SITE_KEY("epilog_flush", KIND_SECONDS, epilog_flush, 0, 3600, "20"),
     SITE_KEY("snapshot_keep", KIND_SECONDS, snapshot_keep, 60, 8640000, "86400"),
 };
@@ -84,6 +87,13 @@ static const struct key pool_keys[] = {
     POOL_KEY("grace", KIND_SECONDS, grace, 0, POLICY_SECONDS_MAX, "0"),
     POOL_KEY("time_min", KIND_MINUTES, time_min, 1, POLICY_SECONDS_MAX / 60, "15"),
     POOL_KEY("wake", KIND_YES_NO, wake, 0, 0, "no"),
+};
+
+/* The values of reclaim that name a cloud. */
+static const char *const clouds[] = {
+    [CONF_CLOUD_NONE] = "none",       [CONF_CLOUD_AWS] = "aws",
+    [CONF_CLOUD_GCP] = "gcp",         [CONF_CLOUD_AZURE] = "azure",
+    [CONF_CLOUD_ALIBABA] = "alibaba", [CONF_CLOUD_TENCENT] = "tencent",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -121,10 +131,11 @@ void conf_destroy(struct conf *conf)
     free(conf->snapshot_dir);
     free(conf->munge_socket);
     free(conf->shapes_file);
-    free(conf->reclaim_program);
-    free(conf->reclaim_url);
-    free(conf->reclaim_header);
-    free(conf->reclaim_answer);
+    free(conf->reclaim.endpoint);
+    free(conf->reclaim.program);
+    free(conf->reclaim.url);
+    free(conf->reclaim.header);
+    free(conf->reclaim.answer);
     policy_clear(&conf->defaults);
     free(conf);
 }
@@ -223,6 +234,25 @@ static int set_yes_no(bool *flag, const char *value, struct error *err)
     return 0;
 }
 
+static int set_reclaim(struct conf_reclaim *reclaim, const char *value, struct error *err)
+{
+    for (size_t i = 0; i < COUNT(clouds); i++) {
+        if (strcmp(value, clouds[i]) == 0) {
+            reclaim->cloud = (enum conf_cloud)i;
+            return 0;
+        }
+    }
+    reclaim->named = true;
+    if (value[0] == '/')
+        return set_path(&reclaim->program, value, err);
+    if (strncmp(value, "http", 4) == 0)
+        return set_url(&reclaim->url, value, err);
+    return error_set(err,
+                     "'%s' is not allowed; write none, aws, gcp, azure, alibaba, tencent, "
+                     "the absolute path of a program, or http://…",
+                     error_value(value).text);
+}
+
 static int set_value(const struct key *key, void *field, const char *value, struct error *err)
 {
     switch (key->kind) {
@@ -250,6 +280,8 @@ static int set_value(const struct key *key, void *field, const char *value, stru
         return set_text(field, value, err);
     case KIND_YES_NO:
         return set_yes_no(field, value, err);
+    case KIND_RECLAIM:
+        return set_reclaim(field, value, err);
     }
     return error_set(err, "no such kind of key");
 }
@@ -320,7 +352,7 @@ static size_t find_key(const struct section *section, const char *name)
 static int unknown_key(const struct parser *parser, const char *name, struct error *err)
 {
     const struct section *site = &parser->site;
-    char names[512];
+    char names[1024];
 
     if (parser->current != site && find_key(site, name) < site->count)
         return error_set(
@@ -465,6 +497,32 @@ static unsigned int line_of(const struct parser *parser, const char *key)
     return parser->site.lines[find_key(&parser->site, key)];
 }
 
+/* Keys beside reclaim that would do nothing, or say the same again. */
+static int check_reclaim(const struct parser *parser, const char *name, struct error *err)
+{
+    const struct conf_reclaim *reclaim = &parser->conf->reclaim;
+    static const char *const others[] = {"reclaim_program", "reclaim_url", "reclaim_header",
+                                         "reclaim_answer"};
+    /* A header and an answer belong to an address, whichever key has named it. */
+    size_t refused = reclaim->named && reclaim->url != NULL ? 2 : COUNT(others);
+
+    if (line_of(parser, "reclaim_endpoint") != 0 &&
+        (reclaim->named || line_of(parser, "reclaim") == 0))
+        return error_set(err,
+                         "%s:%u: reclaim_endpoint: it is the address of the service of a cloud; "
+                         "write reclaim = aws, gcp, azure, alibaba or tencent as well",
+                         error_path(name).text, line_of(parser, "reclaim_endpoint"));
+    if (!reclaim->named && reclaim->cloud == CONF_CLOUD_NONE)
+        return 0;
+    for (size_t i = 0; i < refused; i++) {
+        if (line_of(parser, others[i]) != 0)
+            return error_set(err, "%s:%u: %s: reclaim is set already in line %u; leave one out",
+                             error_path(name).text, line_of(parser, others[i]), others[i],
+                             line_of(parser, "reclaim"));
+    }
+    return 0;
+}
+
 /* Names and limits that fit only once the whole file is read. */
 static int finish(struct parser *parser, const char *name, struct error *err)
 {
@@ -472,6 +530,8 @@ static int finish(struct parser *parser, const char *name, struct error *err)
     struct policy *defaults = &conf->defaults;
     char names[256];
 
+    if (check_reclaim(parser, name, err) < 0)
+        return -1;
     for (int i = 0; i < conf->pool_count; i++) {
         if (conf->pools[i].partition == NULL &&
             set_text(&conf->pools[i].partition, conf->pools[i].name, err) < 0)

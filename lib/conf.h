@@ -27,6 +27,31 @@ struct pool {
     bool wake;
 };
 
+/* Who tells that a node is about to be taken away. */
+enum conf_cloud {
+    CONF_CLOUD_NONE,
+    CONF_CLOUD_AWS,
+    CONF_CLOUD_GCP,
+    CONF_CLOUD_AZURE,
+    CONF_CLOUD_ALIBABA,
+    CONF_CLOUD_TENCENT,
+};
+
+struct conf_reclaim {
+    enum conf_cloud cloud;
+    /* Another address for the metadata service of that cloud. NULL: the cloud's own. */
+    char *endpoint;
+    /* A program and an address of the site. NULL: there is none. */
+    char *program, *url;
+    /* The key reclaim names one of these, not only the key of its own. */
+    bool named;
+    /* NULL: the request for url has no header of its own. */
+    char *header;
+    /* The answer from url contains this text when the node is about to be taken away. NULL: each
+     * answer with status 200 says so. */
+    char *answer;
+};
+
 struct conf {
     /* The file that was looked for, and whether it was there; NULL: conf_parse has made this. */
     char *path;
@@ -54,13 +79,7 @@ struct conf {
     char *munge_socket;
     /* NULL: beside elastic.conf (conf_file_shapes). */
     char *shapes_file;
-    /* These tell that a node is about to be taken away. NULL: nobody tells it. */
-    char *reclaim_program, *reclaim_url;
-    /* NULL: the request has no header of its own. */
-    char *reclaim_header;
-    /* The answer contains this text when the node is about to be taken away. NULL: each answer with
-     * status 200 says so. */
-    char *reclaim_answer;
+    struct conf_reclaim reclaim;
     /* All values that have a default are set. Without the key grace, the grace time is at most
      * max_grace. The pools are those of default_pool, else the first pool, else none. */
     struct policy defaults;

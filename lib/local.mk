@@ -48,6 +48,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/machine_json.c \
     lib/nearest.c \
     lib/nearest.h \
+    lib/notice.c \
+    lib/notice.h \
     lib/notices.c \
     lib/notices.h \
     lib/number.c \

@@ -159,6 +159,7 @@ static void decide_submit(const struct plan_input *in, struct plan_output *out)
 {
     int have = plan_count_nodes(in, out), most = most_nodes(in);
     int pending = 0, room = 0, wanted;
+    bool at_once = in->taken > 0 || plan_needs_nodes(in, out);
     double when = in->now;
 
     for (int i = 0; i < in->extension_count; i++)
@@ -176,10 +177,16 @@ static void decide_submit(const struct plan_input *in, struct plan_output *out)
         wanted = (room + 1) / 2;
     if (wanted < 1)
         wanted = 1;
-    out->submit = nodes_for(in, have, most, wanted, &out->submit_increments);
-    if (in->setbacks.last >= 0 && !plan_needs_nodes(in, out))
+    /* What is asked for at once is not more than what is taken, if that makes an allowed size. */
+    if (in->taken > 0)
+        out->submit = nodes_for(in, have, at_most(most, have + in->taken), SIZES_NODES_MAX,
+                                &out->submit_increments);
+    if (out->submit == 0)
+        out->submit = nodes_for(in, have, most, in->taken > 0 ? 1 : wanted,
+                                &out->submit_increments);
+    if (in->setbacks.last >= 0 && !at_once)
         when = later(when, in->setbacks.last + setbacks_pause(&in->setbacks, in->grow_delay));
-    if (in->generation_since >= 0 && !plan_needs_nodes(in, out))
+    if (in->generation_since >= 0 && !at_once)
         when = later(when, in->generation_since + in->snooze);
     out->submit_delay = when - in->now;
 }

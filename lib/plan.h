@@ -68,6 +68,8 @@ struct plan_input {
     double generation_since; /* start of the current generation */
     struct setbacks setbacks;
     double stands_since; /* no world has trained since then; < 0: one does, or none has been */
+    /* Nodes that a cloud takes, in whose place others are asked for without a delay. */
+    int taken;
     /* Increments of the last extension asked for; 0 after that request stalled. */
     int last_increments;
     bool no_pool;             /* nowhere to grow */

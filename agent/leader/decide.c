@@ -92,6 +92,7 @@ static struct plan_input describe(struct leader *leader, const struct plan_membe
         .generation_since = change_since(leader->change),
         .setbacks = planning_setbacks(leader),
         .stands_since = change_stands_since(leader->change),
+        .taken = exclude_taken(leader),
         .last_increments = planning_last_increments(leader),
         .no_pool = extensions_pool(leader) == NULL,
         .submit_error = extensions_refusal(leader)[0] != '\0' ? extensions_refusal(leader) : NULL,
@@ -148,10 +149,12 @@ static void change_extensions(struct leader *leader, const struct plan_output *o
         slurm_look_base(leader) == NULL || change_generation(leader->change) == 0 ||
         change_stopping(leader->change))
         return;
-    if (now >= submit_after(leader))
+    if (now >= submit_after(leader)) {
         submit_extension(leader, out);
-    else
+        exclude_replaced(leader, out->submit);
+    } else {
         planning_later(leader, submit_after(leader) - now);
+    }
 }
 
 void decide_now(uv_timer_t *timer)

@@ -17,12 +17,17 @@
 #include "agent/leader/post.h"
 #include "agent/leader/roster.h"
 #include "common/log.h"
+#include "lib/json_get.h"
 #include "lib/recovery.h"
 #include "lib/sizes.h"
 #include "lib/text.h"
 
+#define LEFT_LEAST 1.0 /* seconds, for what has no time left: 0 is not known */
+
 struct exclude {
     struct recovery *recovery;
+    /* Nodes that a cloud takes, in whose place no others have been asked for yet. */
+    int taken;
 };
 
 static bool is_there(const struct leader_member *m)
@@ -162,14 +167,47 @@ void exclude_noticed(struct leader *leader, struct leader_member *m, json_object
         m->noticed = leader_now(leader);
 }
 
+/* Nodes that go with this one: all of its extension, which goes back as a whole. */
+static int nodes_with(struct leader *leader, const struct leader_member *m)
+{
+    const struct extension *ext = extensions_find(leader, m->part->job);
+
+    if (m->part->base || ext == NULL)
+        return 1;
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->part->job == m->part->job &&
+            roster_at(leader, i)->part->reclaimed)
+            return 0;
+    return ext->nodes;
+}
+
 void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_object *msg)
 {
-    (void)msg;
+    double left = json_get_double(msg, "left", -1);
+    char when[32] = "";
+
     if (m->part->reclaimed)
         return;
     exclude_lost(leader, m); /* do not come back to it */
-    log_info("job %u: %s is about to be taken away", leader->options->job, m->part->node);
-    post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_RECLAIMED, .member = m->id});
+    if (left >= 0)
+        snprintf(when, sizeof(when), " in %.0f s", left);
+    log_info("job %u: %s is about to be taken away%s", leader->options->job, m->part->node, when);
+    leader->exclude->taken += nodes_with(leader, m);
+    post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_RECLAIMED,
+                                           .member = m->id,
+                                           .grace = left > LEFT_LEAST ? left
+                                                    : left >= 0       ? LEFT_LEAST
+                                                                      : 0});
+}
+
+int exclude_taken(const struct leader *leader)
+{
+    return leader->exclude->taken;
+}
+
+void exclude_replaced(struct leader *leader, int nodes)
+{
+    leader->exclude->taken -= nodes < leader->exclude->taken ? nodes : leader->exclude->taken;
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */

@@ -39,6 +39,10 @@ void exclude_unwell(struct leader *leader, char *const *nodes, const bool *unwel
 void exclude_noticed(struct leader *leader, struct leader_member *m, json_object *msg);
 /* "reclaim": the cloud takes the node away in a moment. */
 void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_object *msg);
+/* Nodes that clouds take, in whose place others are to be asked for at once. */
+int exclude_taken(const struct leader *leader);
+/* So many have been asked for. */
+void exclude_replaced(struct leader *leader, int nodes);
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 

@@ -66,7 +66,8 @@ void members_lose(struct leader *leader, struct leader_member *member, const cha
         snprintf(reason, sizeof(reason), "node %s lost", member->part->node);
         gone.text = reason;
         exclude_lost(leader, member);
-        planning_setback(leader);
+        if (!member->part->reclaimed)
+            planning_setback(leader);
     }
     lease_member_lost(leader, member);
     pmix_relay_member_gone(leader, member);

@@ -139,8 +139,9 @@ struct member {
         int port, fd;
     } reserved; /* MASTER_PORT of the next group that starts */
 
-    bool reclaimed; /* the node is about to be taken away */
-    bool noticed;   /* … may be drained, and the leader has not been told */
+    bool reclaimed;      /* the node is about to be taken away */
+    double reclaimed_at; /* … then; < 0: not known */
+    bool noticed;        /* a node may be drained, and the leader has not been told */
     /* Nobody needs the files in the run directory: other nodes have them, or the job is over. */
     bool orderly;
     bool welcomed, leaving, ending, finished;

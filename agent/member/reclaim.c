@@ -4,53 +4,50 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <time.h>
 
-#include <curl/curl.h>
-
+#include "agent/member/http.h"
 #include "common/log.h"
+#include "lib/notice.h"
 
 #define INTERVAL_MS   5000
-#define CONNECT_MS    1000
-#define ANSWER_MS     3000
-#define ANSWER_MAX    16384 /* bytes */
-#define PROGRAM_TURNS 2     /* a program that runs for this many intervals is ended */
+#define PROGRAM_TURNS 2 /* a program that runs for this many intervals is ended */
 
 struct reclaim {
     uv_loop_t *loop;
     const struct conf *conf;
-    void (*notice)(const char *from, void *arg);
+    void (*notice)(const char *from, double left, void *arg);
     void (*closed)(void *arg);
     void *arg;
-    uv_timer_t timer;
+    uv_timer_t timer; /* of the program */
     uv_process_t program;
-    uv_work_t request;
-    bool running;    /* the program */
-    int turns;       /* intervals for which the program has been running */
-    bool requesting; /* in libuv's thread */
-    bool found;      /* by the request */
+    bool running;     /* the program */
+    int turns;        /* intervals for which the program has been running */
+    uv_timer_t pause; /* before the next request */
+    struct http *http;
+    struct notice known;
     bool said;
-    bool timer_open;
-    char answer[ANSWER_MAX + 1];
-    size_t answer_bytes;
+    int open; /* the timers, http */
 };
 
 static void free_if_over(struct reclaim *r)
 {
-    if (r->closed == NULL || r->timer_open || r->running || r->requesting)
+    if (r->closed == NULL || r->running || r->open > 0)
         return;
     r->closed(r->arg);
     free(r);
 }
 
-static void say(struct reclaim *r, const char *from)
+static void say(struct reclaim *r, const char *from, double left)
 {
     if (r->said || r->closed != NULL)
         return;
     r->said = true;
     uv_timer_stop(&r->timer);
-    r->notice(from, r->arg);
+    uv_timer_stop(&r->pause);
+    r->notice(from, left, r->arg);
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */
@@ -68,7 +65,7 @@ static void on_program_exit(uv_process_t *process, int64_t status, int term_sign
     struct reclaim *r = process->data;
 
     if (status == 0 && term_signal == 0)
-        say(r, "reclaim_program");
+        say(r, "reclaim_program", -1);
     uv_close((uv_handle_t *)process, on_program_closed);
 }
 
@@ -78,9 +75,10 @@ static void kill_program(const struct reclaim *r)
     kill(-uv_process_get_pid(&r->program), SIGKILL);
 }
 
-static void run_program(struct reclaim *r)
+static void run_program(uv_timer_t *timer)
 {
-    char *args[] = {r->conf->reclaim_program, NULL};
+    struct reclaim *r = timer->data;
+    char *args[] = {r->conf->reclaim.program, NULL};
     uv_process_options_t options = {
         .file = args[0], .args = args, .exit_cb = on_program_exit, .flags = UV_PROCESS_DETACHED};
     int rc;
@@ -100,110 +98,101 @@ static void run_program(struct reclaim *r)
     uv_close((uv_handle_t *)&r->program, on_program_closed);
 }
 
-/* ---- the address ----------------------------------------------------------------------------- */
+/* ---- the service ----------------------------------------------------------------------------- */
 
-static size_t on_data(char *data, size_t size, size_t count, void *arg)
+/* Services name the moment by this clock. */
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_REALTIME, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void answered(const struct http_answer *given, void *arg)
 {
     struct reclaim *r = arg;
-    size_t bytes = size * count, room = ANSWER_MAX - r->answer_bytes;
+    const struct notice_answer answer = {
+        .status = given->status, .text = given->text, .length = given->length, .etag = given->etag};
+    struct notice_outcome outcome;
 
-    if (bytes > room)
-        return 0; /* too long for an answer to us */
-    memcpy(r->answer + r->answer_bytes, data, bytes);
-    r->answer_bytes += bytes;
-    return bytes;
+    notice_answered(&r->known, now(), &answer, &outcome);
+    if (outcome.word[0] != '\0')
+        log_info("%s", outcome.word);
+    if (outcome.comes)
+        say(r, notice_source(&r->conf->reclaim), outcome.left);
+    else if (r->closed == NULL && !r->said)
+        uv_timer_start(&r->pause, r->pause.timer_cb, (uint64_t)(outcome.pause * 1000), 0);
 }
 
-/* In libuv's thread. */
-static bool ask(struct reclaim *r, CURL *curl)
+static void ask(uv_timer_t *timer)
 {
-    const struct conf *conf = r->conf;
-    struct curl_slist *headers = conf->reclaim_header != NULL
-                                     ? curl_slist_append(NULL, conf->reclaim_header)
-                                     : NULL;
-    long status = 0;
-    CURLcode rc;
+    struct reclaim *r = timer->data;
+    struct notice_request next;
+    struct http_request request;
+    char *url;
 
-    r->answer_bytes = 0;
-    curl_easy_setopt(curl, CURLOPT_URL, conf->reclaim_url);
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_NOPROXY, "*"); /* the address is one of the node itself */
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)ANSWER_MS);
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_data);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, r);
-    rc = curl_easy_perform(curl);
-    if (rc == CURLE_OK)
-        curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    curl_slist_free_all(headers);
-    r->answer[r->answer_bytes] = '\0';
-    return rc == CURLE_OK && status == 200 &&
-           (conf->reclaim_answer == NULL || strstr(r->answer, conf->reclaim_answer) != NULL);
-}
-
-static void request_work(uv_work_t *work)
-{
-    struct reclaim *r = work->data;
-    CURL *curl = curl_easy_init();
-
-    r->found = curl != NULL && ask(r, curl);
-    curl_easy_cleanup(curl);
-}
-
-static void request_done(uv_work_t *work, int status)
-{
-    struct reclaim *r = work->data;
-
-    r->requesting = false;
-    if (status == 0 && r->found)
-        say(r, "reclaim_url");
-    free_if_over(r);
+    notice_next(&r->known, now(), &next);
+    request = (struct http_request){
+        .put = next.put, .header = next.header, .timeout = next.timeout};
+    if (asprintf(&url, "%s%s", next.endpoint, next.path) < 0)
+        url = NULL;
+    request.url = url;
+    if (url == NULL || http_ask(r->http, &request) < 0)
+        uv_timer_start(&r->pause, ask, INTERVAL_MS, 0);
+    free(url);
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-static void on_timer(uv_timer_t *timer)
-{
-    struct reclaim *r = timer->data;
-
-    if (r->conf->reclaim_program != NULL)
-        run_program(r);
-    if (r->conf->reclaim_url != NULL && !r->requesting) {
-        r->request.data = r;
-        r->requesting = uv_queue_work(r->loop, &r->request, request_work, request_done) == 0;
-    }
-}
-
 struct reclaim *reclaim_create(uv_loop_t *loop, const struct conf *conf,
-                               void (*notice)(const char *from, void *arg), void *arg)
+                               void (*notice)(const char *from, double left, void *arg), void *arg)
 {
+    bool asks = notice_is_asked(&conf->reclaim);
     struct reclaim *r;
 
-    if (conf->reclaim_program == NULL && conf->reclaim_url == NULL)
+    if (conf->reclaim.program == NULL && !asks)
         return NULL;
     r = calloc(1, sizeof(*r));
     if (r == NULL)
         return NULL;
+    if (asks) {
+        r->http = http_create(loop, NOTICE_ANSWER_MAX, answered, r);
+        if (r->http == NULL) {
+            free(r);
+            return NULL;
+        }
+    }
     r->loop = loop;
     r->conf = conf;
     r->notice = notice;
     r->arg = arg;
-    curl_global_init(CURL_GLOBAL_DEFAULT);
+    r->open = asks ? 3 : 2;
+    notice_init(&r->known, &conf->reclaim);
     uv_timer_init(loop, &r->timer);
-    r->timer.data = r;
-    r->timer_open = true;
-    uv_timer_start(&r->timer, on_timer, 0, INTERVAL_MS);
+    uv_timer_init(loop, &r->pause);
+    r->timer.data = r->pause.data = r;
+    if (conf->reclaim.program != NULL)
+        uv_timer_start(&r->timer, run_program, 0, INTERVAL_MS);
+    if (asks)
+        uv_timer_start(&r->pause, ask, 0, 0);
     return r;
+}
+
+static void piece_gone(struct reclaim *r)
+{
+    r->open--;
+    free_if_over(r);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
 {
-    struct reclaim *r = handle->data;
+    piece_gone(handle->data);
+}
 
-    r->timer_open = false;
-    free_if_over(r);
+static void on_http_closed(void *arg)
+{
+    piece_gone(arg);
 }
 
 void reclaim_destroy(struct reclaim *r, void (*closed)(void *arg))
@@ -211,5 +200,8 @@ void reclaim_destroy(struct reclaim *r, void (*closed)(void *arg))
     r->closed = closed;
     if (r->running && uv_is_active((uv_handle_t *)&r->program))
         kill_program(r);
+    if (r->http != NULL)
+        http_destroy(r->http, on_http_closed);
     uv_close((uv_handle_t *)&r->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&r->pause, on_timer_closed);
 }

@@ -14,6 +14,7 @@ FUZZ_TARGETS = \
     tests/fuzz/fuzz_json \
     tests/fuzz/fuzz_leader \
     tests/fuzz/fuzz_link \
+    tests/fuzz/fuzz_notice \
     tests/fuzz/fuzz_options \
     tests/fuzz/fuzz_policy \
     tests/fuzz/fuzz_shapes \
@@ -48,6 +49,9 @@ tests_fuzz_fuzz_link_SOURCES = tests/fuzz/fuzz_link.c tests/fuzz/quiet.c
 tests_fuzz_fuzz_link_CPPFLAGS = $(FUZZ_CPPFLAGS) $(LIBUV_CFLAGS) $(MUNGE_CFLAGS)
 tests_fuzz_fuzz_link_LDADD = common/libelasticcommon.la $(FUZZ_LIBS) $(LIBUV_LIBS) $(SODIUM_LIBS) \
     $(JSONC_LIBS)
+tests_fuzz_fuzz_notice_SOURCES = tests/fuzz/fuzz_notice.c
+tests_fuzz_fuzz_notice_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_notice_LDADD = $(FUZZ_LIBS)
 tests_fuzz_fuzz_options_SOURCES = tests/fuzz/fuzz_options.c tests/fuzz/quiet.c agent/options.c agent/pattern.c
 tests_fuzz_fuzz_options_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_options_LDADD = cmd/libselastic.la common/libelasticcommon.la $(FUZZ_LIBS)

@@ -174,9 +174,9 @@ static void set_drained(struct node *node, bool drained)
         clock_in(NOTICED, NULL, notice, node);
 }
 
-static void whole_node(struct node *node, const char *verb)
+static void whole_node(struct node *node, const char *verb, const char *seconds)
 {
-    if (is_one_of(verb, "crash freeze cut squat"))
+    if (is_one_of(verb, "crash freeze cut squat") || seconds != NULL)
         hurt(node);
     if (strcmp(verb, "crash") == 0)
         node_crash(node);
@@ -191,7 +191,7 @@ static void whole_node(struct node *node, const char *verb)
     else if (strcmp(verb, "heal") == 0)
         node_cut(node, 0);
     else if (strcmp(verb, "reclaim") == 0)
-        node_reclaim(node);
+        node_reclaim(node, seconds != NULL ? atoi(seconds) : 0);
     else if (strcmp(verb, "squat") == 0)
         node->squatted = true;
     else
@@ -285,7 +285,7 @@ static bool do_words(char **words)
         return false;
     node = node_of(words[1]);
     if (node != NULL)
-        whole_node(node, words[0]);
+        whole_node(node, words[0], words[2]);
     return true;
 }
 

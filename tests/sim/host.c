@@ -402,14 +402,27 @@ void node_cut(struct node *node, int island)
 static void notice(void *arg)
 {
     struct host *host = arg;
+    uint64_t at = host->node->taken_at;
 
     if (host->notice != NULL)
-        host->notice("the scenario", host->notice_arg);
+        host->notice("the scenario", at > 0 ? (double)(at - clock_now()) / SECOND : -1,
+                     host->notice_arg);
 }
 
-void node_reclaim(struct node *node)
+static void take(void *arg)
+{
+    struct node *node = arg;
+
+    if (node->up && node->taken_at == clock_now())
+        node_crash(node);
+}
+
+void node_reclaim(struct node *node, int left)
 {
     trace("%-5s node is about to be taken away", node->name);
+    node->taken_at = left > 0 ? clock_now() + (uint64_t)left * SECOND : 0;
+    if (left > 0)
+        clock_at(node->taken_at, NULL, take, node);
     for (struct host *host = node->hosts; host != NULL; host = host->next_on_node)
         if (host->notice != NULL)
             clock_in(0, host, notice, host);

@@ -228,7 +228,7 @@ void store_server_destroy(struct store_server *server, void (*gone)(void *arg), 
 }
 
 struct reclaim *reclaim_create(uv_loop_t *loop, const struct conf *conf,
-                               void (*notice)(const char *from, void *arg), void *arg)
+                               void (*notice)(const char *from, double left, void *arg), void *arg)
 {
     struct host *host = host_of_loop(loop);
 

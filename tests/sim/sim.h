@@ -80,6 +80,7 @@ struct node {
     bool drained, down;   /* in Slurm: by the admin, because it does not answer */
     struct job *job;      /* whose it is in Slurm */
     uint64_t taken_until; /* by a rigid job; 0: not */
+    uint64_t taken_at;    /* the cloud takes it then; 0: it has not said so */
     bool squatted;        /* another user listens on the next MASTER_PORT */
     struct host *hosts;   /* that run there, or have */
     struct workers *sets; /* of workers */
@@ -105,7 +106,8 @@ struct host {
     struct agent *agent;
     struct agent_options *agent_options;
     struct agent_handover *handover; /* kept by the process that watches it; NULL: none */
-    void (*notice)(const char *from, void *arg); /* its node is reclaimed */
+    /* Its node is reclaimed. */
+    void (*notice)(const char *from, double left, void *arg);
     void *notice_arg;
     struct link *links;
     int term; /* that it leads; -1: it has not led */
@@ -135,7 +137,8 @@ void node_crash(struct node *node);
 void node_return(struct node *node);
 void node_freeze(struct node *node, bool frozen);
 void node_cut(struct node *node, int island);
-void node_reclaim(struct node *node);
+/* left: seconds until the cloud takes the node; 0: it names no moment, and does not take it. */
+void node_reclaim(struct node *node, int left);
 
 /* ---- kernel.c: files, logs, terms ------------------------------------------------------------ */
 

@@ -36,6 +36,7 @@ EXTRA_DIST += \
     tests/system/live.py \
     tests/system/live_faults.py \
     tests/system/main_path.bats \
+    tests/system/metadata.py \
     tests/system/mpi.bats \
     tests/system/mpi/collectives.c \
     tests/system/mpi/collectives.py \
@@ -52,6 +53,7 @@ EXTRA_DIST += \
     tests/system/pmix_requests.bats \
     tests/system/qos.bats \
     tests/system/queue.bats \
+    tests/system/reclaim.bats \
     tests/system/restarts.bats \
     tests/system/takeover.bash \
     tests/system/takeover.bats \

@@ -123,6 +123,10 @@ UNIT_TESTS += tests/unit/test_hang
 tests_unit_test_hang_SOURCES = tests/unit/test_hang.c
 tests_unit_test_hang_LDADD = $(UNIT_LIBS) -lm
 
+UNIT_TESTS += tests/unit/test_notice
+tests_unit_test_notice_SOURCES = tests/unit/test_notice.c
+tests_unit_test_notice_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_gather
 tests_unit_test_gather_SOURCES = tests/unit/test_gather.c
 tests_unit_test_gather_LDADD = $(UNIT_LIBS)

@@ -408,6 +408,43 @@ static void test_called_while_draining(void **state)
     job_end(&job);
 }
 
+/* A cloud takes a node: workers that leave have only the time until then, less a moment. */
+static void test_taken_while_draining(void **state)
+{
+    static const struct {
+        double left, most; /* seconds */
+    } table[] = {{30, 28}, {1, 1}, {10000, 600}, {0, 600}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(table); i++) {
+        struct job job;
+        struct change_fact taken;
+
+        begin_trained(&job, "2:4", CHANGE_RESTART);
+        job_join(&job, false);
+        job_plan(&job);
+        job_hold(&job, 9);
+        job_leave(&job);
+        job_start(&job);
+        job_pass(&job, 100);
+        taken = job_fact(&job, CHANGE_FACT_RECLAIMED, 3);
+        taken.grace = table[i].left;
+        job_feed(&job, &taken);
+        job.target = 2;
+        job_plan(&job);
+        job_hold(&job, 20);
+        in_phase(&job, "DRAINING");
+        assert_true(change_deadline(job.change) <= job.now + table[i].most);
+        assert_true(change_deadline(job.change) > job.now + table[i].most - 1);
+        /* Another node, which goes sooner. */
+        taken = job_fact(&job, CHANGE_FACT_RECLAIMED, 2);
+        taken.grace = 5;
+        job_feed(&job, &taken);
+        assert_true(change_deadline(job.change) <= job.now + 3);
+        job_end(&job);
+    }
+}
+
 /* ---- live mode ------------------------------------------------------------------------------- */
 
 static void test_live_grow(void **state)
@@ -969,6 +1006,7 @@ int main(void)
         cmocka_unit_test(test_all_end_and_an_agent_dies),
         cmocka_unit_test(test_lost_node_is_replaced),
         cmocka_unit_test(test_called_while_draining),
+        cmocka_unit_test(test_taken_while_draining),
         cmocka_unit_test(test_held_without_lease),
         cmocka_unit_test(test_all_end_while_held),
         cmocka_unit_test(test_live_grow),

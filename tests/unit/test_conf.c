@@ -48,10 +48,10 @@ static void assert_builtin(const struct conf *conf)
     assert_builtin_values(conf);
     assert_null(conf->munge_socket);
     assert_null(conf->shapes_file);
-    assert_null(conf->reclaim_program);
-    assert_null(conf->reclaim_url);
-    assert_null(conf->reclaim_header);
-    assert_null(conf->reclaim_answer);
+    assert_null(conf->reclaim.program);
+    assert_null(conf->reclaim.url);
+    assert_null(conf->reclaim.header);
+    assert_null(conf->reclaim.answer);
     assert_int_equal(conf->defaults.pool_count, 0);
     assert_int_equal(conf->pool_count, 0);
 }
@@ -136,10 +136,10 @@ static void test_everything(void **state)
     assert_int_equal(conf->drain_look, 5);
     assert_int_equal(conf->epilog_flush, 0);
     assert_int_equal(conf->snapshot_keep, 60);
-    assert_string_equal(conf->reclaim_program, "/sbin/notice");
-    assert_string_equal(conf->reclaim_url, "https://meta/data?x=1");
-    assert_string_equal(conf->reclaim_header, "Metadata-Flavor: Google");
-    assert_string_equal(conf->reclaim_answer, "TRUE");
+    assert_string_equal(conf->reclaim.program, "/sbin/notice");
+    assert_string_equal(conf->reclaim.url, "https://meta/data?x=1");
+    assert_string_equal(conf->reclaim.header, "Metadata-Flavor: Google");
+    assert_string_equal(conf->reclaim.answer, "TRUE");
     assert_string_equal(conf->state_dir, "/scratch/%u/a#b/%j%%");
     assert_string_equal(conf->snapshot_dir, "/run/with blank");
     assert_string_equal(conf->munge_socket, "/run/munge/m.2");
@@ -183,9 +183,35 @@ static void test_derived_defaults(void **state)
     conf_destroy(conf);
 }
 
+/* A cloud, a program or an address: of one kind each. */
+static void test_reclaim(void **state)
+{
+    struct conf *conf = parse("reclaim = azure\nreclaim_endpoint = http://127.0.0.1:80\n");
+
+    (void)state;
+    assert_int_equal(conf->reclaim.cloud, CONF_CLOUD_AZURE);
+    assert_string_equal(conf->reclaim.endpoint, "http://127.0.0.1:80");
+    assert_null(conf->reclaim.program);
+    assert_null(conf->reclaim.url);
+    conf_destroy(conf);
+    conf = parse("reclaim = /sbin/notice\n");
+    assert_int_equal(conf->reclaim.cloud, CONF_CLOUD_NONE);
+    assert_string_equal(conf->reclaim.program, "/sbin/notice");
+    conf_destroy(conf);
+    /* Switched off, the keys may stay. */
+    conf = parse("reclaim = none\nreclaim_endpoint = http://a/\nreclaim_url = http://b/\n");
+    assert_string_equal(conf->reclaim.url, "http://b/");
+    conf_destroy(conf);
+    conf = parse("reclaim = https://meta/\nreclaim_header = A: b\nreclaim_answer = TRUE\n");
+    assert_string_equal(conf->reclaim.url, "https://meta/");
+    assert_string_equal(conf->reclaim.answer, "TRUE");
+    conf_destroy(conf);
+}
+
 #define SITE_KEYS                                                                                  \
     "max_pending, max_nodes, max_grace, port_range, heartbeat_timeout, newcomer_timeout, "         \
-    "node_backoff, drain_look, state_dir, snapshot_dir, munge_socket, shapes, reclaim_program, "   \
+    "node_backoff, drain_look, state_dir, snapshot_dir, munge_socket, shapes, reclaim, "           \
+    "reclaim_endpoint, reclaim_program, "                                                          \
     "reclaim_url, "                                                                                \
     "reclaim_header, reclaim_answer, epilog_flush, snapshot_keep, grace, grow_delay, snooze, "     \
     "fault_wait, hang_wait, max_restarts, grow, requeue, default_pool"
@@ -280,6 +306,22 @@ static void test_bad_files(void **state)
                                  "write one that begins with /"},
         {"munge_socket = ~/m\n", "elastic.conf:1: munge_socket: '~/m' is not an absolute path; "
                                  "write one that begins with /"},
+        /* Notices of clouds. */
+        {"reclaim = AWS\n",
+         "elastic.conf:1: reclaim: 'AWS' is not allowed; write none, aws, gcp, azure, alibaba, "
+         "tencent, the absolute path of a program, or http://…"},
+        {"reclaim = httpd\n", "elastic.conf:1: reclaim: 'httpd' is not an address; write "
+                              "http://… or https://…"},
+        {"reclaim = aws\nreclaim_endpoint = localhost:80\n",
+         "elastic.conf:2: reclaim_endpoint: 'localhost:80' is not an address; write http://… or "
+         "https://…"},
+        {"reclaim_endpoint = http://a\nreclaim = /sbin/notice\n",
+         "elastic.conf:1: reclaim_endpoint: it is the address of the service of a cloud; write "
+         "reclaim = aws, gcp, azure, alibaba or tencent as well"},
+        {"reclaim = http://a/\nreclaim_url = http://b/\n",
+         "elastic.conf:2: reclaim_url: reclaim is set already in line 1; leave one out"},
+        {"reclaim_header = A: b\nreclaim = aws\n",
+         "elastic.conf:1: reclaim_header: reclaim is set already in line 2; leave one out"},
         /* Pools. */
         {"[queue a]\n", "elastic.conf:1: unknown section '[queue a]'; write [pool NAME]"},
         {"[pool a\n", "elastic.conf:1: unknown section '[pool a'; write [pool NAME]"},
@@ -520,11 +562,11 @@ static void test_random_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_builtin_values),     cmocka_unit_test(test_everything),
-        cmocka_unit_test(test_derived_defaults),   cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_nul_and_long_lines), cmocka_unit_test(test_example),
-        cmocka_unit_test(test_check_policy),       cmocka_unit_test(test_expand),
-        cmocka_unit_test(test_random_files),
+        cmocka_unit_test(test_builtin_values),   cmocka_unit_test(test_everything),
+        cmocka_unit_test(test_derived_defaults), cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_reclaim),          cmocka_unit_test(test_nul_and_long_lines),
+        cmocka_unit_test(test_example),          cmocka_unit_test(test_check_policy),
+        cmocka_unit_test(test_expand),           cmocka_unit_test(test_random_files),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -135,6 +135,12 @@ static void test_leaving_is_urgent(void **state)
     assert_true(out.submit > 0);
     assert_true(out.submit_delay == 400); /* the longer of grow-delay and snooze */
     plan_clear(&out);
+    /* In the place of a node that a cloud takes, another one is asked for at once. */
+    s.in.taken = 1;
+    out = scene_decide(&s);
+    assert_int_equal(out.submit, 1);
+    assert_true(out.submit_delay <= 0);
+    plan_clear(&out);
 }
 
 static void test_a_lost_base_node_is_replaced(void **state)

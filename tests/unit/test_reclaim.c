@@ -17,6 +17,8 @@
 struct server {
     uv_tcp_t listener;
     const char *answer; /* NULL: none */
+    const char *token;  /* the answer to PUT */
+    int puts;
     char request[1024];
     size_t bytes;
 };
@@ -27,6 +29,7 @@ struct scene {
     struct server server;
     struct conf *conf;
     const char *notice; /* NULL: none came */
+    double left;
     bool closed;
 };
 
@@ -48,6 +51,7 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 {
     struct scene *s = stream->data;
     uv_buf_t answer;
+    const char *text = s->server.answer;
 
     (void)buf;
     if (got < 0) {
@@ -56,9 +60,13 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     }
     s->server.bytes += (size_t)got;
     s->server.request[s->server.bytes] = '\0';
-    if (s->server.answer == NULL || strstr(s->server.request, "\r\n\r\n") == NULL)
+    if (text == NULL || strstr(s->server.request, "\r\n\r\n") == NULL)
         return;
-    answer = uv_buf_init((char *)s->server.answer, (unsigned)strlen(s->server.answer));
+    if (strncmp(s->server.request, "PUT ", 4) == 0) {
+        s->server.puts++;
+        text = s->server.token;
+    }
+    answer = uv_buf_init((char *)text, (unsigned)strlen(text));
     uv_try_write(stream, &answer, 1);
     uv_close((uv_handle_t *)stream, on_closed);
 }
@@ -71,6 +79,7 @@ static void on_connection(uv_stream_t *listener, int status)
     assert_non_null(client);
     uv_tcp_init(listener->loop, client);
     client->data = listener->data;
+    ((struct scene *)listener->data)->server.bytes = 0;
     uv_accept(listener, (uv_stream_t *)client);
     uv_read_start((uv_stream_t *)client, on_alloc, on_read);
 }
@@ -80,12 +89,13 @@ static void on_timeout(uv_timer_t *timer)
     uv_stop(timer->loop);
 }
 
-static void on_notice(const char *from, void *arg)
+static void on_notice(const char *from, double left, void *arg)
 {
     struct scene *s = arg;
 
     assert_null(s->notice);
     s->notice = from;
+    s->left = left;
     uv_stop(&s->loop);
 }
 
@@ -114,7 +124,17 @@ static void scene_begin(struct scene *s)
     uv_tcp_getsockname(&s->server.listener, (struct sockaddr *)&address, &bytes);
     s->conf = conf_create();
     snprintf(url, sizeof(url), "http://127.0.0.1:%d/notice?a=b", ntohs(address.sin_port));
-    s->conf->reclaim_url = strdup(url);
+    s->conf->reclaim.url = strdup(url);
+}
+
+/* … which speaks as the service of that cloud. */
+static void scene_cloud(struct scene *s, enum conf_cloud cloud)
+{
+    scene_begin(s);
+    s->conf->reclaim.cloud = cloud;
+    s->conf->reclaim.endpoint = s->conf->reclaim.url;
+    *strstr(s->conf->reclaim.endpoint, "/notice") = '\0';
+    s->conf->reclaim.url = NULL;
 }
 
 /* What came of it within that time; then all is stopped, which must not take longer than an
@@ -161,11 +181,68 @@ static void test_address(void **state)
 
         scene_begin(&s);
         s.server.answer = table[i].answer;
-        s.conf->reclaim_answer = table[i].wanted != NULL ? strdup(table[i].wanted) : NULL;
+        s.conf->reclaim.answer = table[i].wanted != NULL ? strdup(table[i].wanted) : NULL;
         scene_run(&s, table[i].notice ? PATIENCE_MS : SILENCE_MS,
                   table[i].notice ? "reclaim_url" : NULL);
         assert_non_null(strstr(s.server.request, "GET /notice?a=b HTTP/1.1\r\n"));
     }
+}
+
+/* A token is fetched first, and sent along. */
+static void test_token(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_cloud(&s, CONF_CLOUD_AWS);
+    s.server.token = OK("secret==");
+    s.server.answer = OK("{\"action\": \"terminate\", \"time\": \"soon\"}");
+    scene_run(&s, PATIENCE_MS, "aws");
+    assert_true(s.left == 120);
+    assert_int_equal(s.server.puts, 1);
+    assert_non_null(strstr(s.server.request, "GET /latest/meta-data/spot/instance-action HTTP"));
+    assert_non_null(strstr(s.server.request, "\r\nX-aws-ec2-metadata-token: secret==\r\n"));
+}
+
+/* A token that is never accepted is renewed once, and then after a pause. */
+static void test_token_is_refused(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_cloud(&s, CONF_CLOUD_ALIBABA);
+    s.server.token = OK("secret");
+    s.server.answer = "HTTP/1.1 401 Unauthorized\r\nConnection: close\r\n\r\n";
+    scene_run(&s, SILENCE_MS, NULL);
+    assert_int_equal(s.server.puts, 2);
+}
+
+static void test_etag(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_cloud(&s, CONF_CLOUD_GCP);
+    s.server.answer = "HTTP/1.1 200 OK\r\nETag: 0a1b\r\nConnection: close\r\n\r\nFALSE";
+    scene_run(&s, SILENCE_MS, NULL);
+    assert_non_null(strstr(s.server.request, "&last_etag=0a1b HTTP"));
+
+    scene_cloud(&s, CONF_CLOUD_GCP);
+    s.server.answer = OK("TRUE\n");
+    scene_run(&s, PATIENCE_MS, "gcp");
+    assert_true(s.left == 30);
+}
+
+/* Nobody is sent elsewhere. */
+static void test_redirection(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_begin(&s);
+    s.server.answer = "HTTP/1.1 302 Found\r\nLocation: /other\r\nConnection: close\r\n\r\nTRUE";
+    scene_run(&s, SILENCE_MS, NULL);
+    assert_null(strstr(s.server.request, "/other"));
 }
 
 static void test_header(void **state)
@@ -175,7 +252,7 @@ static void test_header(void **state)
     (void)state;
     scene_begin(&s);
     s.server.answer = OK("TRUE");
-    s.conf->reclaim_header = strdup("Metadata-Flavor: Google");
+    s.conf->reclaim.header = strdup("Metadata-Flavor: Google");
     scene_run(&s, PATIENCE_MS, "reclaim_url");
     assert_non_null(strstr(s.server.request, "\r\nMetadata-Flavor: Google\r\n"));
 }
@@ -189,8 +266,8 @@ static void test_an_address_that_does_not_answer(void **state)
     scene_run(&s, SILENCE_MS, NULL);
 
     scene_begin(&s);
-    free(s.conf->reclaim_url);
-    s.conf->reclaim_url = strdup("http://127.0.0.1:1/");
+    free(s.conf->reclaim.url);
+    s.conf->reclaim.url = strdup("http://127.0.0.1:1/");
     scene_run(&s, SILENCE_MS, NULL);
 }
 
@@ -235,9 +312,9 @@ static void test_program(void **state)
         char *path = program(table[i].content);
 
         scene_begin(&s);
-        free(s.conf->reclaim_url);
-        s.conf->reclaim_url = NULL;
-        s.conf->reclaim_program = strdup(path);
+        free(s.conf->reclaim.url);
+        s.conf->reclaim.url = NULL;
+        s.conf->reclaim.program = strdup(path);
         scene_run(&s, table[i].notice ? PATIENCE_MS : SILENCE_MS,
                   table[i].notice ? "reclaim_program" : NULL);
         unlink(path);
@@ -256,9 +333,9 @@ static void test_a_program_that_forks(void **state)
 
     (void)state;
     scene_begin(&s);
-    free(s.conf->reclaim_url);
-    s.conf->reclaim_url = NULL;
-    s.conf->reclaim_program = strdup(path);
+    free(s.conf->reclaim.url);
+    s.conf->reclaim.url = NULL;
+    s.conf->reclaim.program = strdup(path);
     scene_run(&s, SILENCE_MS, NULL);
     snprintf(name, sizeof(name), "%s.child", path);
     file = fopen(name, "r");
@@ -289,6 +366,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_address),
+        cmocka_unit_test(test_token),
+        cmocka_unit_test(test_token_is_refused),
+        cmocka_unit_test(test_etag),
+        cmocka_unit_test(test_redirection),
         cmocka_unit_test(test_header),
         cmocka_unit_test(test_an_address_that_does_not_answer),
         cmocka_unit_test(test_an_answer_that_has_no_end),
@@ -297,6 +378,9 @@ int main(void)
         cmocka_unit_test(test_nothing_to_ask),
     };
 
+    /* No proxy is used. */
+    setenv("http_proxy", "http://127.0.0.1:1", 1);
+    setenv("ALL_PROXY", "http://127.0.0.1:1", 1);
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("reclaim", tests, NULL, NULL);
 }
