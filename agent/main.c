@@ -37,7 +37,7 @@
 #include "common/files.h"
 #include "common/log.h"
 #include "common/slurm_client.h"
-#include "lib/notices.h"
+#include "lib/drain_notices.h"
 
 #define BASE_CONNECT_MS      60000   /* how long agents of the base wait for the leader */
 #define EXTENSION_CONNECT_MS 10000   /* an extension whose base is gone gives its nodes back */
@@ -365,7 +365,7 @@ static int run_loop(struct run *run)
     run->term.data = run->interrupt.data = run->notice.data = run;
     uv_signal_start(&run->term, on_signal, SIGTERM);
     uv_signal_start(&run->interrupt, on_signal, SIGINT);
-    uv_signal_start(&run->notice, on_notice, NOTICES_SIGNAL);
+    uv_signal_start(&run->notice, on_notice, DRAIN_NOTICES_SIGNAL);
     if (run->place.in_step)
         program_signals_start(&run->program_signals, &run->loop, on_program_signal, run);
     if (start(run, &err) != 0) {

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "agent/program_signals.h"
-#include "lib/notices.h"
+#include "lib/drain_notices.h"
 
 #define STARTS_MAX 4   /* of agents that live for less than … */
 #define LONG_LIFE  600 /* seconds */
@@ -32,7 +32,7 @@ static void take(int number, const siginfo_t *info, pid_t agent,
 
     told_to_end = told_to_end || ends;
     if (agent > 0 && info->si_pid != agent &&
-        (ends || number == NOTICES_SIGNAL || program_signal(number)))
+        (ends || number == DRAIN_NOTICES_SIGNAL || program_signal(number)))
         kill(agent, number); /* not reaped yet, so the pid is its own */
     /* The signal also comes when only the parent's thread that has started this process ends. */
     if (getppid() != stepd) {

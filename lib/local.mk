@@ -50,8 +50,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/nearest.h \
     lib/notice.c \
     lib/notice.h \
-    lib/notices.c \
-    lib/notices.h \
+    lib/drain_notices.c \
+    lib/drain_notices.h \
     lib/number.c \
     lib/number.h \
     lib/pci.c \

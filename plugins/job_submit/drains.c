@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "lib/admission.h"
-#include "lib/notices.h"
+#include "lib/drain_notices.h"
 
 /* The loader binds data, unlike functions, when it loads the plugin. Weak symbols cannot fail. */
 #pragma weak job_list
@@ -20,7 +20,7 @@
 #pragma weak slurmctld_config
 
 struct drains {
-    struct notices notices;
+    struct drain_notices notices;
     bitstr_t *drained; /* of each node, when that was last seen; NULL: not yet */
     time_t configured; /* then */
     time_t updated;    /* last_node_update then */
@@ -62,7 +62,7 @@ static int add_if_concerned(void *item, void *arg)
     if (IS_JOB_RUNNING(record) && record->node_bitmap &&
         bit_size(record->node_bitmap) == bit_size(concerned->changed) &&
         bit_overlap_any(record->node_bitmap, concerned->changed) && is_elastic(record))
-        notices_add(&concerned->drains->notices, record->job_id, concerned->drains->now);
+        drain_notices_add(&concerned->drains->notices, record->job_id, concerned->drains->now);
     return 0;
 }
 
@@ -125,7 +125,7 @@ static void tell(uint32_t job_id)
     lock_slurmctld(write);
     record = is_ending() ? NULL : find_job_record(job_id);
     if (record && is_elastic(record))
-        job_signal(record, NOTICES_SIGNAL, KILL_STEPS_ONLY | KILL_NO_SIBS, 0, false);
+        job_signal(record, DRAIN_NOTICES_SIGNAL, KILL_STEPS_ONLY | KILL_NO_SIBS, 0, false);
     unlock_slurmctld(write);
     verbose("job_submit/elastic: job %u is told that one of its nodes is drained, or no longer",
             job_id);
@@ -138,7 +138,7 @@ void drains_look(struct drains *drains, double now)
     drains->now = now;
     if (last_node_update != drains->updated || !drains->settled)
         find_concerned(drains);
-    while (!is_ending() && (job = notices_next(&drains->notices, now)))
+    while (!is_ending() && (job = drain_notices_next(&drains->notices, now)))
         tell(job);
 }
 
@@ -152,6 +152,6 @@ void drains_destroy(struct drains *drains)
     if (!drains)
         return;
     FREE_NULL_BITMAP(drains->drained);
-    notices_clear(&drains->notices);
+    drain_notices_clear(&drains->notices);
     free(drains);
 }

@@ -26,8 +26,8 @@ plugins_job_submit_job_submit_elastic_la_SOURCES = \
     lib/conf.c \
     lib/error.c \
     lib/json_text.c \
-    lib/notices.c \
-    lib/notices.h \
+    lib/drain_notices.c \
+    lib/drain_notices.h \
     lib/number.c \
     lib/policy.c \
     lib/policy_json.c \

@@ -125,7 +125,7 @@ struct node *node_named(const char *name);
 struct host *host_start(struct node *node, struct job *job, int nodeid,
                         struct agent_handover *handover);
 void host_signal(struct host *host); /* SIGTERM */
-void host_notice(struct host *host); /* NOTICES_SIGNAL */
+void host_notice(struct host *host); /* DRAIN_NOTICES_SIGNAL */
 void host_kill(struct host *host);   /* SIGKILL: a base's agent is started again */
 void host_stop(struct host *host);
 void host_continue(struct host *host);

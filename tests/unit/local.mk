@@ -226,9 +226,9 @@ tests_unit_test_plan_drop_LDADD = $(UNIT_LIBS)
 tests_unit_test_setbacks_SOURCES = tests/unit/test_setbacks.c
 tests_unit_test_setbacks_LDADD = $(UNIT_LIBS)
 
-UNIT_TESTS += tests/unit/test_notices
-tests_unit_test_notices_SOURCES = tests/unit/test_notices.c
-tests_unit_test_notices_LDADD = $(UNIT_LIBS)
+UNIT_TESTS += tests/unit/test_drain_notices
+tests_unit_test_drain_notices_SOURCES = tests/unit/test_drain_notices.c
+tests_unit_test_drain_notices_LDADD = $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_publish
 tests_unit_test_publish_SOURCES = tests/unit/test_publish.c

@@ -2,7 +2,7 @@
 /* plugins/job_submit/drains.c with a slurmctld that counts what is locked, and for what. */
 #include "plugins/slurmctld.h"
 
-#include "lib/notices.h"
+#include "lib/drain_notices.h"
 #include "plugins/job_submit/drains.h"
 
 #include "tests/unit/support.h"
@@ -51,7 +51,7 @@ int job_signal(job_record_t *record, uint16_t number, uint16_t flags, uid_t uid,
 {
     assert_true(locked);
     assert_int_equal(held.job, WRITE_LOCK);
-    assert_int_equal(number, NOTICES_SIGNAL);
+    assert_int_equal(number, DRAIN_NOTICES_SIGNAL);
     assert_true((flags & KILL_STEPS_ONLY) != 0);
     assert_false(preempt);
     assert_int_equal(uid, 0);

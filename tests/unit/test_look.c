@@ -309,7 +309,7 @@ static void test_list_of_nodes(void **state)
     assert_int_equal(played.lists, 1);
 }
 
-static void test_notices(void **state)
+static void test_drain_notices(void **state)
 {
     static const struct {
         const char *what;
@@ -381,7 +381,7 @@ int main(void)
         cmocka_unit_test(test_thousand_leaders),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_list_of_nodes),
-        cmocka_unit_test(test_notices),
+        cmocka_unit_test(test_drain_notices),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 #include "tests/unit/support.h"
 
 #include "agent/supervise.h"
-#include "lib/notices.h"
+#include "lib/drain_notices.h"
 
 #define LIMIT 20 /* seconds for each process, which ends by SIGALRM else */
 
@@ -141,7 +141,7 @@ static void count(int number)
 static void hear_of_slurms_signals(struct agent_handover *agent_handover)
 {
     static const int passed[] = {SIGUSR1, SIGHUP,         SIGQUIT, SIGUSR2, SIGURG,
-                                 SIGXCPU, NOTICES_SIGNAL, SIGINT,  SIGTERM};
+                                 SIGXCPU, DRAIN_NOTICES_SIGNAL, SIGINT,  SIGTERM};
     static const int kept[] = {SIGCONT, SIGTSTP}; /* SIGALRM ends the test */
     pid_t parent = getppid();
     pid_t stranger;
@@ -165,7 +165,7 @@ static void hear_of_slurms_signals(struct agent_handover *agent_handover)
     while (waitpid(stranger, &status, 0) < 0)
         continue;
     while (!got[SIGTERM] || !got[SIGUSR1] || !got[SIGHUP] || !got[SIGQUIT] || !got[SIGURG] ||
-           !got[SIGXCPU] || !got[SIGINT] || !got[NOTICES_SIGNAL])
+           !got[SIGXCPU] || !got[SIGINT] || !got[DRAIN_NOTICES_SIGNAL])
         usleep(1000);
     if (got[SIGUSR2] || got[SIGCONT] || got[SIGTSTP] || getppid() != parent)
         _exit(97);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* lib/notices: which job is told when that one of its nodes has changed. */
-#include "lib/notices.h"
+/* lib/drain_notices: which job is told when that one of its nodes has changed. */
+#include "lib/drain_notices.h"
 #include "tests/unit/support.h"
 
 #define NONE 0
@@ -25,14 +25,14 @@ static void test_each_job_is_told_once_in_a_while(void **state)
         {204, {9}, {NONE}},
         {206.5, {NONE}, {7, 9}},
     };
-    struct notices notices = {0};
+    struct drain_notices notices = {0};
 
     (void)state;
     for (size_t row = 0; row < sizeof(table) / sizeof(table[0]); row++) {
         for (int i = 0; i < 3 && table[row].adds[i] != NONE; i++)
-            notices_add(&notices, table[row].adds[i], table[row].now);
+            drain_notices_add(&notices, table[row].adds[i], table[row].now);
         for (int i = 0; i < 3; i++) {
-            uint32_t job = notices_next(&notices, table[row].now);
+            uint32_t job = drain_notices_next(&notices, table[row].now);
 
             if (job != table[row].told[i])
                 fail_msg("row %zu: job %u is told, not %u", row, job, table[row].told[i]);
@@ -40,36 +40,36 @@ static void test_each_job_is_told_once_in_a_while(void **state)
                 break;
         }
     }
-    notices_clear(&notices);
+    drain_notices_clear(&notices);
 }
 
 static void test_many_jobs_are_spread_out(void **state)
 {
-    struct notices notices = {0};
+    struct drain_notices notices = {0};
     int told[1001] = {0};
     double now = 50;
 
     (void)state;
     for (uint32_t job = 1; job <= 1000; job++)
-        notices_add(&notices, job, now);
+        drain_notices_add(&notices, job, now);
     for (int second = 0; second < 25; second++, now += 1) {
         uint32_t job;
         int count = 0;
 
-        for (; (job = notices_next(&notices, now)) != NONE; count++)
+        for (; (job = drain_notices_next(&notices, now)) != NONE; count++)
             told[job]++;
-        assert_int_equal(count, NOTICES_MOST);
+        assert_int_equal(count, DRAIN_NOTICES_MOST);
     }
     for (uint32_t job = 1; job <= 1000; job++)
         assert_int_equal(told[job], 1);
-    assert_int_equal(notices_next(&notices, now), NONE);
+    assert_int_equal(drain_notices_next(&notices, now), NONE);
     /* Those that were told long ago are not remembered. */
-    assert_int_equal(notices_next(&notices, now + NOTICES_PAUSE), NONE);
+    assert_int_equal(drain_notices_next(&notices, now + DRAIN_NOTICES_PAUSE), NONE);
     assert_int_equal(notices.count, 0);
     /* The clock has been set back: nobody waits for it. */
-    notices_add(&notices, 7, 1);
-    assert_int_equal(notices_next(&notices, 1), 7);
-    notices_clear(&notices);
+    drain_notices_add(&notices, 7, 1);
+    assert_int_equal(drain_notices_next(&notices, 1), 7);
+    drain_notices_clear(&notices);
 }
 
 int main(void)

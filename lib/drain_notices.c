@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* When a job is told that one of its nodes has changed (notices.h). */
-#include "lib/notices.h"
+/* When a job is told that one of its nodes has changed (drain_notices.h). */
+#include "lib/drain_notices.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_quiet(const struct notice *notice, double now)
+static bool is_quiet(const struct drain_notice *notice, double now)
 {
-    return notice->told < 0 || now - notice->told >= NOTICES_PAUSE;
+    return notice->told < 0 || now - notice->told >= DRAIN_NOTICES_PAUSE;
 }
 
 /* Those that need not be remembered any more. */
-static void forget(struct notices *notices, double now)
+static void forget(struct drain_notices *notices, double now)
 {
     int kept = 0;
 
@@ -21,7 +21,7 @@ static void forget(struct notices *notices, double now)
     notices->count = kept;
 }
 
-static struct notice *find(struct notices *notices, uint32_t job)
+static struct drain_notice *find(struct drain_notices *notices, uint32_t job)
 {
     for (int i = 0; i < notices->count; i++)
         if (notices->list[i].job == job)
@@ -29,24 +29,24 @@ static struct notice *find(struct notices *notices, uint32_t job)
     return NULL;
 }
 
-static struct notice *append(struct notices *notices, uint32_t job)
+static struct drain_notice *append(struct drain_notices *notices, uint32_t job)
 {
     if (notices->count == notices->room) {
         int room = notices->room > 0 ? 2 * notices->room : 16;
-        struct notice *grown = realloc(notices->list, (size_t)room * sizeof(*grown));
+        struct drain_notice *grown = realloc(notices->list, (size_t)room * sizeof(*grown));
 
         if (grown == NULL)
             return NULL;
         notices->list = grown;
         notices->room = room;
     }
-    notices->list[notices->count] = (struct notice){.job = job, .told = -1};
+    notices->list[notices->count] = (struct drain_notice){.job = job, .told = -1};
     return &notices->list[notices->count++];
 }
 
-void notices_add(struct notices *notices, uint32_t job, double now)
+void drain_notices_add(struct drain_notices *notices, uint32_t job, double now)
 {
-    struct notice *notice = find(notices, job);
+    struct drain_notice *notice = find(notices, job);
 
     if (notice == NULL)
         notice = append(notices, job);
@@ -56,19 +56,19 @@ void notices_add(struct notices *notices, uint32_t job, double now)
     notice->since = now;
 }
 
-uint32_t notices_next(struct notices *notices, double now)
+uint32_t drain_notices_next(struct drain_notices *notices, double now)
 {
-    struct notice *first = NULL;
+    struct drain_notice *first = NULL;
 
-    if (now - notices->window >= NOTICES_WINDOW || now < notices->window) {
+    if (now - notices->window >= DRAIN_NOTICES_WINDOW || now < notices->window) {
         notices->window = now;
         notices->sent = 0;
         forget(notices, now);
     }
-    if (notices->sent >= NOTICES_MOST)
+    if (notices->sent >= DRAIN_NOTICES_MOST)
         return 0;
     for (int i = 0; i < notices->count; i++) {
-        struct notice *notice = &notices->list[i];
+        struct drain_notice *notice = &notices->list[i];
 
         if (notice->due && is_quiet(notice, now) && (first == NULL || notice->since < first->since))
             first = notice;
@@ -81,7 +81,7 @@ uint32_t notices_next(struct notices *notices, double now)
     return first->job;
 }
 
-void notices_clear(struct notices *notices)
+void drain_notices_clear(struct drain_notices *notices)
 {
     free(notices->list);
     memset(notices, 0, sizeof(*notices));
