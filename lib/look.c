@@ -9,8 +9,8 @@
 #define SOON    1.0  /* the first look at a new phase of a job */
 #define SLOWEST 20.0 /* seconds between two looks at a job that starts or leaves */
 #define LONG    30.0 /* seconds after which a change takes long */
-/* Seconds between two looks at a job whose nodes power up; with several, at any of them. A preempted one
- * holds its nodes until it is cancelled: Slurm signals nobody, and forgets the grace time. */
+/* Seconds between two looks at jobs whose nodes power up. A preempted one holds its nodes until it
+ * is cancelled: Slurm signals nobody, and forgets the grace time. */
 #define BOOTING     5.0
 #define FAILED      2.0 /* seconds after the first look without an answer */
 #define FAILED_MAX  60.0
@@ -84,7 +84,7 @@ static double change_due(const struct look *look, const struct look_input *in, i
     double known = job->seen - job->since; /* how old the phase was at the last look */
     double pause = job->phase == LOOK_IS_PENDING ? within(known * 0.6, 5, LOOK_WAIT)
                    : job->phase == LOOK_IS_BOOTING
-                       ? within(known / 3, 1, within(BOOTING * count_booting(in), 0, LOOK_WAIT))
+                       ? within(known / 3, 1, BOOTING * count_booting(in))
                        : within(known / 3, 1, SLOWEST);
 
     if (job->phase == LOOK_IS_SETTLED)

@@ -72,7 +72,7 @@ static json_object *members_json(struct leader *leader)
 
 static json_object *extensions_json(struct leader *leader)
 {
-    static const char *const states[] = {"pending",  "pending", "powering up",
+    static const char *const states[] = {"pending",  "pending", "booting",
                                          "starting", "joined",  "leaving"};
     json_object *array = json_object_new_array();
 

@@ -146,13 +146,16 @@ static void growth_failed(struct leader *leader, const struct extension *ext,
         planning_taken_back(leader, ext->asked);
 }
 
-/* What Slurm has begun with its nodes. */
+/* How far Slurm is with its nodes. Where they do not power up, Slurm may put the job back into the
+ * queue (requeue_on_resume_failure). */
 static void note_start(struct leader *leader, struct extension *ext, const struct job_info *info)
 {
-    if (ext->state > PLAN_BOOTING || info->state == JOB_KIND_PENDING)
+    if (ext->state > PLAN_BOOTING)
         return;
     extensions_set_state(leader, ext,
-                         info->state == JOB_KIND_BOOTING ? PLAN_BOOTING : PLAN_STARTING);
+                         info->state == JOB_KIND_PENDING   ? PLAN_PENDING
+                         : info->state == JOB_KIND_BOOTING ? PLAN_BOOTING
+                                                           : PLAN_STARTING);
 }
 
 /* What Slurm says of one extension. Returns false when it is over and forgotten. */

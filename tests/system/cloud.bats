@@ -99,6 +99,20 @@ reason_is() {
     wait_for 10 job_ended "$id"
 }
 
+@test "down leaves nothing of nodes that boot, also if nobody is there any more who boots them" {
+    other=$TB_HOME/other
+    "$TESTBED" up --dir "$other" --stock --nodes 1 --cloud 2
+    eval "$("$TESTBED" env --dir "$other")"
+    salloc --quiet --no-shell -p cloud -N2 &
+    wait_for 20 says "$other/log/cloud.out" 'n3 boots'
+    daemon=$(sed -n 's/^cloud \([0-9]*\) .*/\1/p' "$other/run/pids")
+    wait_for 20 says "$other/run/pids" '^slurmd.n2 '
+    kill -KILL "$daemon"
+    "$TESTBED" down --dir "$other"
+    [ ! -e "$other" ]
+    [ -z "$(processes_of "$other")" ]
+}
+
 @test "zone refuses what makes no sense" {
     run -1 "$TESTBED" zone --dir "$TB_DIR" nowhere
     [[ $output == *"want one of spot slow"* ]]

@@ -44,7 +44,7 @@ static json_object *list_of(json_object *object, const char *key)
 static enum plan_extension_state state_of(json_object *extension)
 {
     static const char *const names[] = {[PLAN_PENDING] = "pending",
-                                        [PLAN_BOOTING] = "powering up",
+                                        [PLAN_BOOTING] = "booting",
                                         [PLAN_STARTING] = "starting",
                                         [PLAN_JOINED] = "joined"};
 
