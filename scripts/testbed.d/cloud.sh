@@ -5,7 +5,7 @@
 # Not empty: "ZONE:FIRST:LAST …", the numbers of each zone's nodes.
 CLOUD=
 # Seconds without a job after which Slurm powers a node down, and until it may be powered up again.
-SUSPEND_TIME=5 SUSPEND_TIMEOUT=2
+SUSPEND_TIME=2 SUSPEND_TIMEOUT=1
 # The partition of all cloud nodes that displaces jobs of the zones.
 OWNERS=owners
 
