@@ -96,7 +96,7 @@ reason_is() {
     wait_for 10 slurmds_are 2
     reason_is spot '(Code:InstanceReclaimed)'
     zone spot trace="$TB_WORK/trace.json" speed=100
-    wait_for 10 slurmds_are 1
+    wait_for 10 says "$TB_DIR/log/cloud.out" 'InstanceReclaimed.* no more than 1 nodes'
     wait_for 10 job_ended "$id"
 }
 
