@@ -96,8 +96,9 @@ reason_is() {
     wait_for 10 slurmds_are 2
     reason_is spot '(Code:InstanceReclaimed)'
     zone spot trace="$TB_WORK/trace.json" speed=100
-    wait_for 10 says "$TB_DIR/log/cloud.out" 'InstanceReclaimed.* no more than 1 nodes'
     wait_for 10 job_ended "$id"
+    submit -p spot -N2 --no-requeue --wrap true
+    wait_for 20 says "$TB_DIR/log/cloud.out" 'no more than 1 nodes'
 }
 
 @test "down leaves nothing of nodes that boot, also if nobody is there any more who boots them" {
