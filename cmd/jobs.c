@@ -34,8 +34,9 @@ static bool marked(const struct job_info *info)
 
 static bool alive(const struct job_info *info)
 {
-    return info->state == JOB_KIND_PENDING || info->state == JOB_KIND_STARTING ||
-           info->state == JOB_KIND_RUNNING || info->state == JOB_KIND_SUSPENDED;
+    return info->state == JOB_KIND_PENDING || info->state == JOB_KIND_BOOTING ||
+           info->state == JOB_KIND_STARTING || info->state == JOB_KIND_RUNNING ||
+           info->state == JOB_KIND_SUSPENDED;
 }
 
 static int by_id(const void *a, const void *b)

@@ -91,6 +91,7 @@ static enum query_result refuse_state(const struct job_info *info, struct error 
         error_set(err, "job %u has not started yet (%s, %s)", info->id, info->state_name,
                   info->reason[0] ? info->reason : "no reason given");
         return QUERY_NOT_THERE;
+    case JOB_KIND_BOOTING:
     case JOB_KIND_STARTING:
         error_set(err, "job %u is just starting (%s); try again when it runs", info->id,
                   info->state_name);

@@ -18,6 +18,7 @@
 enum job_state_kind {
     JOB_KIND_UNKNOWN, /* Slurm does not know the job (any more) */
     JOB_KIND_PENDING,
+    JOB_KIND_BOOTING,  /* its nodes power up */
     JOB_KIND_STARTING, /* configuring */
     JOB_KIND_RUNNING,
     JOB_KIND_SUSPENDED,
@@ -75,9 +76,13 @@ int slurm_client_job(uint32_t job_id, struct job_info **info, struct error *err)
  * job_info_free_list. */
 int slurm_client_jobs(uid_t uid, struct job_info **list, int *count, struct error *err);
 
-/* The longest time that a job may have in a partition, in minutes. UINT32_MAX: there is no limit,
- * or no such partition. */
-int slurm_client_partition_limit(const char *partition, uint32_t *minutes, struct error *err);
+/* What a partition lets its jobs have. */
+struct slurm_limits {
+    uint32_t minutes;      /* for a job; UINT32_MAX: no limit, or no such partition */
+    uint32_t boot_seconds; /* for a node to power up (ResumeTimeout); 0: no limit */
+};
+
+int slurm_client_limits(const char *partition, struct slurm_limits *limits, struct error *err);
 
 /* Expand a hostlist expression into a NULL-terminated array of new strings, to be freed with the
  * array. The array is empty if the expression is none. NULL: out of memory. Never blocks. */

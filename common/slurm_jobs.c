@@ -23,7 +23,9 @@ static enum job_state_kind state_kind(uint32_t state)
     case JOB_PENDING:
         return JOB_KIND_PENDING;
     case JOB_RUNNING:
-        return state & JOB_CONFIGURING ? JOB_KIND_STARTING : JOB_KIND_RUNNING;
+        return !(state & JOB_CONFIGURING)  ? JOB_KIND_RUNNING
+               : state & JOB_POWER_UP_NODE ? JOB_KIND_BOOTING
+                                           : JOB_KIND_STARTING;
     case JOB_SUSPENDED:
         return JOB_KIND_SUSPENDED;
     default:

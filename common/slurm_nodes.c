@@ -318,18 +318,36 @@ static int load_idle(struct idle *known, const char *name, bool planned, struct 
     return known->count;
 }
 
-int slurm_client_partition_limit(const char *partition, uint32_t *minutes, struct error *err)
+/* ResumeTimeout of slurm.conf, asked for once; between slurm_client_enter() and
+ * slurm_client_leave(). */
+static uint32_t site_boot_seconds(void)
+{
+    static uint16_t seconds = NO_VAL16;
+    slurm_conf_t *conf = NULL;
+
+    if (seconds == NO_VAL16 && slurm_load_ctl_conf(0, &conf) == SLURM_SUCCESS) {
+        seconds = conf->resume_timeout;
+        slurm_free_ctl_conf(conf);
+    }
+    return seconds == NO_VAL16 || seconds == INFINITE16 ? 0 : seconds;
+}
+
+int slurm_client_limits(const char *partition, struct slurm_limits *limits, struct error *err)
 {
     const partition_info_msg_t *partitions;
     const partition_info_t *found;
     bool changed;
 
-    *minutes = UINT32_MAX;
+    *limits = (struct slurm_limits){.minutes = UINT32_MAX};
     slurm_client_enter();
     partitions = load_partitions(&changed, err);
     found = partitions != NULL ? find_partition(partitions, partition) : NULL;
     if (found != NULL && found->max_time != INFINITE && found->max_time != NO_VAL)
-        *minutes = found->max_time;
+        limits->minutes = found->max_time;
+    if (found != NULL && found->resume_timeout == NO_VAL16)
+        limits->boot_seconds = site_boot_seconds();
+    else if (found != NULL && found->resume_timeout != INFINITE16)
+        limits->boot_seconds = found->resume_timeout;
     slurm_client_leave();
     return partitions != NULL ? 0 : -1;
 }

@@ -5,11 +5,14 @@
 #include <math.h>
 #include <string.h>
 
-#define GAP         0.5  /* seconds between two looks, whatever changes */
-#define SOON        1.0  /* the first look at a new phase of a job */
-#define SLOWEST     20.0 /* seconds between two looks at a job that starts or leaves */
-#define LONG        30.0 /* seconds after which a change takes long */
-#define FAILED      2.0  /* seconds after the first look without an answer */
+#define GAP     0.5  /* seconds between two looks, whatever changes */
+#define SOON    1.0  /* the first look at a new phase of a job */
+#define SLOWEST 20.0 /* seconds between two looks at a job that starts or leaves */
+#define LONG    30.0 /* seconds after which a change takes long */
+/* Seconds between two looks at jobs whose nodes power up. A preempted one holds its nodes until it
+ * is cancelled: Slurm signals nobody, and forgets the grace time. */
+#define BOOTING     5.0
+#define FAILED      2.0 /* seconds after the first look without an answer */
 #define FAILED_MAX  60.0
 #define RELAX_FIRST 20.0 /* seconds between two attempts to be content with less time */
 #define RELAX_PAUSE 30.0 /* … where no nodes were idle, and more and more */
@@ -63,21 +66,34 @@ static double next_check(const struct look_job *job)
 
 static bool takes_long(const struct look_job *job)
 {
-    return job->phase != LOOK_IS_SETTLED && job->seen - job->since >= LONG;
+    return job->phase != LOOK_IS_SETTLED && job->phase != LOOK_IS_BOOTING &&
+           job->seen - job->since >= LONG;
+}
+
+static int count_booting(const struct look_input *in)
+{
+    int count = 0;
+
+    for (int i = 0; i < in->job_count; i++)
+        count += in->jobs[i].phase == LOOK_IS_BOOTING;
+    return count;
 }
 
 /* When this job is to be asked for because it changes. INFINITY: it does not. */
-static double change_due(const struct look *look, const struct look_job *job, uint32_t index)
+static double change_due(const struct look *look, const struct look_input *in, int index)
 {
+    const struct look_job *job = &in->jobs[index];
     double known = job->seen - job->since; /* how old the phase was at the last look */
     double pause = job->phase == LOOK_IS_PENDING ? within(known * 0.6, 5, LOOK_WAIT)
-                                                 : within(known / 3, 1, SLOWEST);
+                   : job->phase == LOOK_IS_BOOTING
+                       ? within(known / 3, 1, BOOTING * count_booting(in))
+                       : within(known / 3, 1, SLOWEST);
 
     if (job->phase == LOOK_IS_SETTLED)
         return INFINITY;
     if (known < 0)
         return job->since + SOON;
-    return job->seen + pause * pace(look) * jitter(look, index);
+    return job->seen + pause * pace(look) * jitter(look, (uint32_t)index);
 }
 
 static void add_job(struct look_output *out, int index)
@@ -101,7 +117,7 @@ static void look_at_changes(const struct look *look, const struct look_input *in
 
     for (int i = 0; i < in->job_count; i++) {
         const struct look_job *job = &in->jobs[i];
-        double check = next_check(job), due = change_due(look, job, (uint32_t)i);
+        double check = next_check(job), due = change_due(look, in, i);
         bool waits = takes_long(job);
 
         if (i == 0 && job->seen < 0)

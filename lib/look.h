@@ -31,6 +31,7 @@
 enum look_phase {
     LOOK_IS_SETTLED,
     LOOK_IS_PENDING,
+    LOOK_IS_BOOTING, /* its nodes power up, for minutes */
     LOOK_IS_STARTING,
     LOOK_IS_LEAVING, /* nobody of it is there any more */
 };

@@ -240,8 +240,7 @@ static bool any_come(const struct plan_input *in, const struct plan_output *out)
     for (int i = 0; i < in->extension_count; i++) {
         const struct plan_extension *ext = &in->extensions[i];
 
-        if ((plan_is_waiting(ext) || ext->state == PLAN_STARTING) &&
-            !plan_is_cancelled(out, ext->job))
+        if (ext->state < PLAN_JOINED && !plan_is_cancelled(out, ext->job))
             return true;
         /* When it has left, another extension can be asked for. */
         if (ext->state == PLAN_LEAVING && ext->counted && !in->no_pool && in->submit_error == NULL)
@@ -320,6 +319,9 @@ static void explain_more(const struct plan_input *in, struct plan_output *out)
     else if (in->no_pool)
         snprintf(buf, size,
                  "no pool to grow into: name one with --elastic-pool or in elastic.conf");
+    else if (first != NULL && first->state == PLAN_BOOTING)
+        snprintf(buf, size, "extension job %u (%s) is powering up, %.0f s", first->job,
+                 count_nodes_text(first->nodes).text, in->now - first->since);
     else if (first != NULL && first->state == PLAN_STARTING)
         snprintf(buf, size, "extension job %u (%s) has started, its agents are joining", first->job,
                  count_nodes_text(first->nodes).text);
@@ -344,7 +346,7 @@ static void explain_more(const struct plan_input *in, struct plan_output *out)
     else
         snprintf(buf, size, "the next extension is about to be submitted");
     if (in->failure != NULL && out->size < in->target &&
-        (first == NULL || first->state != PLAN_STARTING)) {
+        (first == NULL || (first->state != PLAN_BOOTING && first->state != PLAN_STARTING))) {
         size_t len = strlen(buf);
 
         snprintf(buf + len, size - len, "; %s", in->failure);

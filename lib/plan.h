@@ -16,6 +16,7 @@
 enum plan_extension_state {
     PLAN_SUBMITTING, /* sbatch runs */
     PLAN_PENDING,
+    PLAN_BOOTING,  /* it has its nodes, and Slurm powers them up */
     PLAN_STARTING, /* running in Slurm, not all its agents have joined */
     PLAN_JOINED,
     PLAN_LEAVING, /* preempted, released or cancelled: does not count any more */
@@ -76,6 +77,7 @@ struct plan_input {
     const char *submit_error; /* why the last sbatch failed; NULL: it did not */
     const char *failure;      /* why the last extension could not join; NULL: it could */
     double retry_at;          /* no extension is submitted before */
+    double boot_limit;        /* seconds that Slurm gives a node to power up; 0: not known */
     const struct plan_member *members;
     int member_count;
     const struct plan_extension *extensions;
@@ -89,7 +91,9 @@ struct plan_input {
 /* An extension of several increments that is eligible and still pending after this time is asked
  * for again, with fewer increments. */
 #define PLAN_STALE 10.0
-/* An extension whose agents have not all joined after this time has failed. */
+/* An extension whose agents have not all joined after this time has failed. It counts from when its
+ * nodes are up. While they power up Slurm fails the extension in time; if it has not done so, this
+ * long after its limit, the leader does. */
 #define PLAN_JOIN_LIMIT 60.0
 /* A job that stands still for so long asks for any node, also for those that it leaves out. */
 #define PLAN_ANYWHERE 10.0

@@ -267,11 +267,15 @@ static void drop_failed(const struct plan_input *in, struct plan_output *out)
     for (int i = 0; i < in->extension_count; i++) {
         const struct plan_extension *ext = &in->extensions[i];
 
-        if (ext->state == PLAN_STARTING) {
-            if (in->now - ext->since >= PLAN_JOIN_LIMIT)
+        if (ext->state == PLAN_STARTING || (ext->state == PLAN_BOOTING && in->boot_limit > 0)) {
+            double until = ext->since + PLAN_JOIN_LIMIT;
+
+            if (ext->state == PLAN_BOOTING)
+                until += in->boot_limit;
+            if (in->now >= until)
                 cancel(out, ext->job, true);
             else
-                plan_wake_at(in, out, ext->since + PLAN_JOIN_LIMIT);
+                plan_wake_at(in, out, until);
         }
         if (ext->state == PLAN_PENDING && !plan_is_cancelled(out, ext->job) &&
             in->base_nodes + ext->nodes > sizes_next(in->sizes, in->base_nodes)) {

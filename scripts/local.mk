@@ -30,6 +30,7 @@ EXTRA_DIST += \
     scripts/setup \
     scripts/soak \
     scripts/testbed \
+    scripts/testbed.d/cloud.sh \
     scripts/testbed.d/commands.sh \
     scripts/testbed.d/common.sh \
     scripts/testbed.d/config.sh \

@@ -72,7 +72,8 @@ static json_object *members_json(struct leader *leader)
 
 static json_object *extensions_json(struct leader *leader)
 {
-    static const char *const states[] = {"pending", "pending", "starting", "joined", "leaving"};
+    static const char *const states[] = {"pending",  "pending", "booting",
+                                         "starting", "joined",  "leaving"};
     json_object *array = json_object_new_array();
 
     for (int i = 0; i < extensions_count(leader); i++) {

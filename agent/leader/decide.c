@@ -98,6 +98,7 @@ static struct plan_input describe(struct leader *leader, const struct plan_membe
         .submit_error = extensions_refusal(leader)[0] != '\0' ? extensions_refusal(leader) : NULL,
         .failure = extensions_failure(leader),
         .retry_at = submit_after(leader),
+        .boot_limit = slurm_look_boot_limit(leader),
         .members = members,
         .member_count = roster_count(leader),
         .extensions = extensions,

@@ -182,7 +182,7 @@ void extensions_joined(struct leader *leader, struct leader_member *member)
         ext->pool = extensions_pool(leader);
     }
     ext->stirred = leader_now(leader);
-    if (ext->state == PLAN_PENDING || ext->state == PLAN_SUBMITTING)
+    if (ext->state < PLAN_STARTING)
         extensions_set_state(leader, ext, PLAN_STARTING);
     if (extensions_members(leader, member->part->job) > ext->nodes)
         ext->nodes = extensions_members(leader, member->part->job);

@@ -20,7 +20,7 @@ struct slurm_look {
     struct look look;
     struct job_info *base; /* Slurm's view of the base job; NULL until the first answer */
     double base_seen, base_check;
-    uint32_t pool_limit;      /* minutes that the pool's partition allows */
+    struct slurm_limits pool; /* of the pool's partition */
     double limit_seen;        /* when; 0: not yet */
     bool looking, list, idle; /* idle: enough nodes were seen to be, at the last relax() */
     unsigned turn;            /* questions for one node */
@@ -41,7 +41,7 @@ struct look_work {
     bool idle;
     bool ask_limit;  /* of the pool's partition … */
     bool limit_seen; /* … and Slurm has answered: */
-    uint32_t pool_limit;
+    struct slurm_limits pool;
 };
 
 /* ---- in a thread ----------------------------------------------------------------------------- */
@@ -99,7 +99,7 @@ static void look_at_pool(struct look_work *work)
 {
     struct error err = {""};
 
-    work->limit_seen = slurm_client_partition_limit(work->view.pool, &work->pool_limit, &err) == 0;
+    work->limit_seen = slurm_client_limits(work->view.pool, &work->pool, &err) == 0;
     work->questions++;
     if (!work->limit_seen)
         log_debug("Slurm: %s", err.text);
@@ -172,7 +172,7 @@ static void look_done(void *arg)
     if (work->view.relax.job != 0)
         own->idle = work->idle;
     if (work->limit_seen) {
-        own->pool_limit = work->pool_limit;
+        own->pool = work->pool;
         own->limit_seen = now;
     }
     if (work->view.ok && work->view.due.nodes == LOOK_ALL_NODES) {
@@ -249,7 +249,12 @@ int slurm_look_turn(struct leader *leader, int count)
 
 uint32_t slurm_look_pool_limit(const struct leader *leader)
 {
-    return leader->slurm_look->pool_limit;
+    return leader->slurm_look->pool.minutes;
+}
+
+double slurm_look_boot_limit(const struct leader *leader)
+{
+    return leader->slurm_look->pool.boot_seconds;
 }
 
 struct job_info *slurm_look_find(struct slurm_view *view, uint32_t job)
@@ -310,7 +315,7 @@ struct slurm_look *slurm_look_create(const struct leader_options *options)
     if (look == NULL)
         return NULL;
     look->look.seed = options->job * 31 + options->restarts;
-    look->pool_limit = UINT32_MAX;
+    look->pool.minutes = UINT32_MAX;
     look->base_seen = look->drain_looked = look->notice_looked = LOOK_NEVER;
     /* Only a first leader whose job has never been there finds nothing of its own in the queue. */
     look->list = options->restarts > 0 || options->term > 0 || report_last_generation(options) > 0;

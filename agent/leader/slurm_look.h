@@ -62,6 +62,8 @@ int slurm_look_turn(struct leader *leader, int count);
 
 /* Minutes that the partition of the pool lets a job have, UINT32_MAX: any. */
 uint32_t slurm_look_pool_limit(const struct leader *leader);
+/* Seconds that Slurm gives a node of it to power up, 0: any, or not known. */
+double slurm_look_boot_limit(const struct leader *leader);
 /* NULL: Slurm does not know that job. */
 struct job_info *slurm_look_find(struct slurm_view *view, uint32_t job);
 /* The base job; NULL until Slurm has answered for the first time. */

@@ -146,6 +146,18 @@ static void growth_failed(struct leader *leader, const struct extension *ext,
         planning_taken_back(leader, ext->asked);
 }
 
+/* How far Slurm is with its nodes. Where they do not power up, Slurm may put the job back into the
+ * queue (requeue_on_resume_failure). */
+static void note_start(struct leader *leader, struct extension *ext, const struct job_info *info)
+{
+    if (ext->state > PLAN_BOOTING)
+        return;
+    extensions_set_state(leader, ext,
+                         info->state == JOB_KIND_PENDING   ? PLAN_PENDING
+                         : info->state == JOB_KIND_BOOTING ? PLAN_BOOTING
+                                                           : PLAN_STARTING);
+}
+
 /* What Slurm says of one extension. Returns false when it is over and forgotten. */
 static bool update_extension(struct leader *leader, struct extension *ext, struct job_info *info)
 {
@@ -154,9 +166,7 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
         note_times(leader, ext, info);
         make_leave(leader, ext, info);
         snprintf(ext->reason, sizeof(ext->reason), "%s", info->reason);
-        if (ext->state == PLAN_PENDING &&
-            (info->state == JOB_KIND_RUNNING || info->state == JOB_KIND_STARTING))
-            extensions_set_state(leader, ext, PLAN_STARTING);
+        note_start(leader, ext, info);
         if (ext->state == PLAN_STARTING && info->num_nodes > 0 && info->num_nodes != ext->nodes &&
             info->state == JOB_KIND_RUNNING &&
             extensions_members(leader, ext->job) <= info->num_nodes) {
@@ -173,7 +183,7 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
     }
     if (extensions_members(leader, ext->job) > 0)
         return true; /* its agents are about to notice */
-    if (ext->state == PLAN_PENDING || ext->state == PLAN_STARTING)
+    if (ext->state < PLAN_JOINED)
         growth_failed(leader, ext, info);
     return false;
 }
@@ -218,10 +228,11 @@ static void adopt(struct leader *leader, struct slurm_view *view)
                          false); /* it would look for the leader before this one */
             continue;
         }
-        ext = extensions_add(leader, info->id, info->num_nodes,
-                             info->state == JOB_KIND_PENDING ? PLAN_PENDING : PLAN_STARTING);
-        if (ext != NULL)
-            ext->pool = extensions_pool(leader);
+        ext = extensions_add(leader, info->id, info->num_nodes, PLAN_PENDING);
+        if (ext == NULL)
+            continue;
+        ext->pool = extensions_pool(leader);
+        note_start(leader, ext, info);
     }
 }
 
@@ -293,6 +304,8 @@ static enum look_phase phase_of(const struct leader *leader, const struct extens
     switch (ext->state) {
     case PLAN_PENDING:
         return LOOK_IS_PENDING;
+    case PLAN_BOOTING:
+        return LOOK_IS_BOOTING;
     case PLAN_STARTING:
         return LOOK_IS_STARTING;
     case PLAN_LEAVING: /* as long as its agents are there, Slurm has nothing to say */

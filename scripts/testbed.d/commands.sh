@@ -107,10 +107,11 @@ start_slurm() {
     local i
     start_controller
     wait_until 15 controller_answers || fail "slurmctld does not answer" slurmctld.out
-    for ((i = 1; i <= opt_nodes; i++)); do
+    for ((i = 1; i <= opt_static; i++)); do
         start_node "n$i"
     done
     wait_until 30 nodes_idle || fail_nodes
+    start_cloud
 }
 
 controller_answers() {
@@ -119,7 +120,7 @@ controller_answers() {
 }
 
 nodes_idle() {
-    [[ $(slurm sinfo -h -p batch -o '%D %T' 2>/dev/null) == "$opt_nodes idle" ]]
+    [[ $(slurm sinfo -h -p batch -o '%D %T' 2>/dev/null) == "$opt_static idle" ]]
 }
 
 # Shows the log of the first node that did not come.
@@ -161,7 +162,7 @@ command_up() {
     start_slurm
     unlock_ports
     trap - EXIT INT TERM HUP
-    say "up in $(elapsed "$began") s: $NODES nodes idle; jobs by $SUBMITTER; eval" \
+    say "up in $(elapsed "$began") s: $opt_static nodes idle${CLOUD:+, $((NODES - opt_static)) powered down}; jobs by $SUBMITTER; eval" \
         "\"\$(scripts/testbed env --dir $DIR)\""
 }
 
@@ -190,6 +191,7 @@ remove_cluster() {
     set +e
     # shellcheck disable=SC1091
     [[ ! -e $DIR/run/testbed ]] || . "$DIR/run/testbed"
+    stop_cloud
     cancel_jobs
     signal_daemons TERM
     wait_until 3 no_daemon_alive || signal_daemons KILL

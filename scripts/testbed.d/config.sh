@@ -145,16 +145,19 @@ shapes_file() {
 }
 
 nodes_conf() {
-    local i gres=
+    local i state gres=
     if ((opt_gpus)); then
         printf 'GresTypes=gpu\n'
         gres=" Gres=gpu:$opt_gpus"
     fi
     for ((i = 1; i <= opt_nodes; i++)); do
+        zone_of "$i"
+        state=${ZONE:+CLOUD Feature=$ZONE}
+        state=${state:-UNKNOWN}
         printf 'NodeName=n%d NodeHostname=%s NodeAddr=%s Port=%d Sockets=1' "$i" \
             "$(node_host "$i")" "$(node_address "$i")" "$(node_port "$i")"
-        printf ' CoresPerSocket=%d ThreadsPerCore=1 RealMemory=%d%s State=UNKNOWN\n' "$opt_cpus" \
-            $((opt_cpus * 1000)) "$gres"
+        printf ' CoresPerSocket=%d ThreadsPerCore=1 RealMemory=%d%s State=%s\n' "$opt_cpus" \
+            $((opt_cpus * 1000)) "$gres" "$state"
     done
 }
 
@@ -212,12 +215,14 @@ UnkillableStepTimeout=60
 $(preemption_conf)
 $(accounting_conf)
 $(plugins_conf)
+$(cloud_conf)
 $(nodes_conf)
-PartitionName=DEFAULT Nodes=ALL State=UP MaxTime=INFINITE DefaultTime=60
+PartitionName=DEFAULT Nodes=$(node_range 1 "$opt_static") State=UP MaxTime=INFINITE DefaultTime=60
 PartitionName=batch Default=YES PriorityTier=10 PreemptMode=OFF
 PartitionName=whole OverSubscribe=EXCLUSIVE PriorityTier=10 PreemptMode=OFF
 PartitionName=elastic PriorityTier=1 PreemptMode=CANCEL GraceTime=$opt_grace
 PartitionName=spare PriorityTier=2 PreemptMode=CANCEL GraceTime=$opt_grace
+$(cloud_partitions)
 CONF
 }
 
@@ -236,6 +241,7 @@ write_configuration() {
         shapes_file >"$DIR/etc/elastic-shapes.json"
     fi
     isolation_files
+    cloud_files
     slurm_conf >"$CONF"
 }
 
@@ -255,7 +261,7 @@ default_pool = elastic
 CONF
     # Nothing in slurmctld tells jobs that a node is drained.
     [[ -n $JOB_SUBMIT_DIR ]] || printf 'drain_look = 5\n'
-    for pool in elastic spare; do
+    for pool in elastic spare $(zone_names); do
         printf '\n[pool %s]\npartition = %s\n' "$pool" "$pool"
         [[ $opt_dbd == no ]] || printf 'qos = elastic\n'
         printf 'grace = %d\ntime_min = 1\n' "$opt_grace"

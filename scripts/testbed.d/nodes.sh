@@ -111,7 +111,7 @@ node_cpus() {
     hwloc-distrib --taskset "$NODES" | sed -n "${1#n}p"
 }
 
-# start_node NODE: its slurmd. With a namespace it has its own host name, and finds those of the
+# start_node NODE [OPTION]...: its slurmd. With a namespace it has its own host name, and finds those of the
 # others in its /etc/hosts.
 start_node() {
     local -a within=()
@@ -127,7 +127,7 @@ start_node() {
         within+=("${WITHIN[@]}")
     fi
     [[ ! $OWN_CPUS ]] || within=(taskset "$(node_cpus "$1")" "${within[@]}")
-    start_daemon "slurmd.$1" "${within[@]}" slurmd -D -N "$1" -f "$CONF"
+    start_daemon "slurmd.$1" "${within[@]}" slurmd -D -N "$1" -f "$CONF" "${@:2}"
 }
 
 # node_processes NODE: prints the pids of all that is on the node: those that have its log open (slurmd
@@ -211,13 +211,17 @@ command_mend() {
 }
 
 # As a power failure: what is in its memory is gone, and without a word if it has a network of its own.
+crash_node() {
+    [[ ! $NETWORK ]] || set_link "$1" down
+    kill_node "$1"
+    wait_until 5 remove_groups "$1" || die "the cgroups of $1 cannot be removed"
+    rm -rf --one-file-system -- "$DIR/snapshots/elastic-"*"-$1"
+}
+
 command_crash() {
     read_record
     known_node
-    [[ ! $NETWORK ]] || set_link "$opt_node" down
-    kill_node "$opt_node"
-    wait_until 5 remove_groups "$opt_node" || die "the cgroups of $opt_node cannot be removed"
-    rm -rf --one-file-system -- "$DIR/snapshots/elastic-"*"-$opt_node"
+    crash_node "$opt_node"
     say "$opt_node has crashed"
 }
 
@@ -225,13 +229,18 @@ slurmd_listens() {
     (exec 3<>"/dev/tcp/$(node_address "$1")/$(node_port "$1")") 2>/dev/null
 }
 
+# boot_node NODE [OPTION]...
+boot_node() {
+    ! daemon_alive "slurmd.$1" || die "$1 is running"
+    sed -i "/^slurmd.$1 /d" "$PIDS"
+    [[ ! $NETWORK ]] || set_link "$1" up
+    start_node "$@"
+}
+
 command_boot() {
     read_record
     known_node
-    ! daemon_alive "slurmd.$opt_node" || die "$opt_node is running"
-    sed -i "/^slurmd.$opt_node /d" "$PIDS"
-    [[ ! $NETWORK ]] || set_link "$opt_node" up
-    start_node "$opt_node"
+    boot_node "$opt_node"
     wait_until 15 slurmd_listens "${opt_node#n}" || fail "$opt_node does not start" "slurmd.$opt_node.out"
     say "$opt_node is started"
 }

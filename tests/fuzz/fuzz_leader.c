@@ -254,11 +254,11 @@ int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t ui
     return 0;
 }
 
-int slurm_client_partition_limit(const char *partition, uint32_t *minutes, struct error *err)
+int slurm_client_limits(const char *partition, struct slurm_limits *limits, struct error *err)
 {
     (void)partition;
     (void)err;
-    *minutes = 30;
+    *limits = (struct slurm_limits){.minutes = 30, .boot_seconds = 60};
     return 0;
 }
 

@@ -8,6 +8,7 @@
  *   reserve 720 300             in 720 s a rigid job has all idle nodes, for 300 s
  *   slow srun 20                a setting: extensions are slow at prolog, srun, agent or
  *                               network (nobody answers them)
+ *   boot 90                     a setting: the nodes of extensions power up, for so long
  *   wait WHAT within 60         until it holds, as in holds(): size 4, step 20, state first RUNNING
  *   expect WHAT                 it holds now
  *   ask show                    of the leader, as selastic does; "wait shown TEXT" is why the job
@@ -280,6 +281,7 @@ static bool set_up(char **words, struct setup_job *j)
         {"save", NULL, &j->training.save},
         {"leave", NULL, &j->training.leave},
         {"limit", NULL, &j->limit},
+        {"boot", NULL, &s->slurm.boot_time},
         {"submitted", NULL, &j->submitted},
         {"priority", &j->priority, NULL},
         {"down-after", &s->slurm.down_after, NULL},

@@ -170,6 +170,7 @@ struct job {
     char *excluded, *comment, *leader;
     uint64_t limit, least_limit; /* … that is accepted; 0: none */
     uint64_t submitted, begins, started, preempted, ends, killed_at, ended_at;
+    bool booting;    /* its nodes power up */
     bool srun;       /* lives */
     bool requeues;   /* when its tasks have ended */
     const char *why; /* it is ENDING */
@@ -188,12 +189,15 @@ enum slurm_slow {
     SLOW_NETWORK, /* its agent runs, and nobody answers it */
 };
 
+#define SLURM_RESUME_TIMEOUT 300 /* seconds for a node to power up */
+
 struct slurm_options {
     int grace;      /* seconds */
     int down_after; /* seconds until a node without slurmd is down */
     bool submit_fails;
     enum slurm_slow slow;
     uint64_t slow_time;
+    uint64_t boot_time; /* of the nodes of each extension; 0: they are up */
 };
 
 void slurm_begin(const struct slurm_options *options);

@@ -133,6 +133,48 @@ static bool fits_in_time(struct job *job)
 
 static void end_job(struct job *job, const char *state_name);
 
+static void start_tasks(struct job *job)
+{
+    for (int i = 0; i < job->count; i++) {
+        job->handovers[i].starts = 1;
+        host_start(job->nodes[i], job, i, job->base ? &job->handovers[i] : NULL);
+    }
+}
+
+/* Slurm forgets the grace time of a job that is preempted meanwhile. */
+static void booted(void *arg)
+{
+    struct job *job = arg;
+
+    if (!job->booting)
+        return;
+    job->booting = false;
+    job->preempted = 0;
+    trace("slurm job %u: its nodes are up", job->id);
+    job->state_name = "RUNNING";
+    job->started = clock_now();
+    slurm_limit(job, job->limit);
+    start_tasks(job);
+}
+
+static void boot_fails(void *arg)
+{
+    struct job *job = arg;
+
+    if (job->booting)
+        end_job(job, "NODE_FAIL");
+}
+
+static void boot(struct job *job)
+{
+    job->booting = true;
+    job->state_name = "CONFIGURING";
+    if (options.boot_time <= SLURM_RESUME_TIMEOUT * SECOND)
+        clock_in(options.boot_time, NULL, booted, job);
+    else
+        clock_in(SLURM_RESUME_TIMEOUT * SECOND, NULL, boot_fails, job);
+}
+
 static void start_job(struct job *job, struct node **nodes)
 {
     job->nodes = nodes;
@@ -155,10 +197,10 @@ static void start_job(struct job *job, struct node **nodes)
         end_job(job, "FAILED");
         return;
     }
-    for (int i = 0; i < job->count; i++) {
-        job->handovers[i].starts = 1;
-        host_start(nodes[i], job, i, job->base ? &job->handovers[i] : NULL);
-    }
+    if (!job->base && options.boot_time > 0)
+        boot(job);
+    else
+        start_tasks(job);
 }
 
 struct job *slurm_base(struct training *training, int wanted, int first_node)
@@ -381,6 +423,7 @@ static void end_job(struct job *job, const char *state_name)
         start_over(job);
         return;
     }
+    job->booting = false;
     job->state = SLURM_ENDED;
     job->state_name = state_name;
     job->ended_at = clock_now();
@@ -468,7 +511,7 @@ static void grace_over(void *arg)
         clock_in(SECOND, NULL, grace_over, job);
         return;
     }
-    if (job->state == SLURM_RUNNING) {
+    if (job->state == SLURM_RUNNING && job->preempted != 0 && !job->booting) {
         if (!job->excused && !job->training->hung)
             violation("job %u was still there when its grace time was over", job->id);
         end_job(job, "PREEMPTED");
@@ -522,7 +565,10 @@ void slurm_cancel(struct job *job)
     if (job->state != SLURM_RUNNING)
         return;
     job->excused = true;
-    end_in_order(job, "CANCELLED");
+    if (job->booting)
+        end_job(job, job->preempted != 0 ? "PREEMPTED" : "CANCELLED");
+    else
+        end_in_order(job, "CANCELLED");
 }
 
 void slurm_requeue(struct job *job)

@@ -58,7 +58,7 @@ static enum job_state_kind kind_of(const struct job *job)
                                                 [SLURM_ENDING] = JOB_KIND_ENDING,
                                                 [SLURM_ENDED] = JOB_KIND_ENDED};
 
-    return kinds[job->state];
+    return job->booting ? JOB_KIND_BOOTING : kinds[job->state];
 }
 
 static time_t unix_of(uint64_t when)
@@ -228,10 +228,10 @@ int slurm_client_cancel_extensions(uint32_t base, uint32_t restarts, uid_t uid, 
     return count;
 }
 
-int slurm_client_partition_limit(const char *partition, uint32_t *minutes, struct error *err)
+int slurm_client_limits(const char *partition, struct slurm_limits *limits, struct error *err)
 {
     (void)partition;
-    *minutes = UINT32_MAX;
+    *limits = (struct slurm_limits){.minutes = UINT32_MAX, .boot_seconds = SLURM_RESUME_TIMEOUT};
     return question(true, err) ? -1 : 0;
 }
 

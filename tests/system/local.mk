@@ -5,6 +5,7 @@ EXTRA_DIST += \
     tests/system/arithmetic.bats \
     tests/system/arithmetic.py \
     tests/system/bad_input.bats \
+    tests/system/cloud.bats \
     tests/system/digits.bats \
     tests/system/early.py \
     tests/system/early_start.bats \

@@ -20,10 +20,10 @@ static int say(const struct error *err)
 static const char *kind_name(enum job_state_kind kind)
 {
     static const char *const names[] = {
-        [JOB_KIND_UNKNOWN] = "unknown",     [JOB_KIND_PENDING] = "pending",
-        [JOB_KIND_STARTING] = "starting",   [JOB_KIND_RUNNING] = "running",
-        [JOB_KIND_SUSPENDED] = "suspended", [JOB_KIND_ENDING] = "ending",
-        [JOB_KIND_ENDED] = "ended",
+        [JOB_KIND_UNKNOWN] = "unknown", [JOB_KIND_PENDING] = "pending",
+        [JOB_KIND_BOOTING] = "booting", [JOB_KIND_STARTING] = "starting",
+        [JOB_KIND_RUNNING] = "running", [JOB_KIND_SUSPENDED] = "suspended",
+        [JOB_KIND_ENDING] = "ending",   [JOB_KIND_ENDED] = "ended",
     };
 
     return names[kind];

@@ -80,6 +80,8 @@ static void test_budgets(void **state)
         {"eight pending", 8, 4, LOOK_IS_PENDING, 0.001, false, 60, 150, 5},
         {"pending, and less time would do", 2, 4, LOOK_IS_PENDING, 0.001, true, 40, 180, 6},
         {"starting", 1, 4, LOOK_IS_STARTING, 0.001, false, 30, 150, 5},
+        {"one powers up", 1, 4, LOOK_IS_BOOTING, 0.001, false, 25, 500, 18},
+        {"thirty power up", 30, 4, LOOK_IS_BOOTING, 0.001, false, 600, 600, 45},
         {"thirty leave", 30, 4, LOOK_IS_LEAVING, 0.001, false, 700, 150, 5},
         {"slurmctld is slow", 8, 4, LOOK_IS_PENDING, 2, false, 24, 20, 2},
     };

@@ -88,8 +88,14 @@ static void test_growth_waits_for_those_about_to_join(void **state)
     scene_add_members(&s, 10, 1, false);
     s.members[2].joined = s.in.now - 1;
     scene_add_extension(&s, 10, 1, PLAN_JOINED, 1);
-    scene_add_extension(&s, 11, 2, PLAN_STARTING, 1);
+    scene_add_extension(&s, 11, 2, PLAN_BOOTING, 1); /* for minutes */
     scene_add_extension(&s, 12, 1, PLAN_PENDING, 30);
+    out = scene_decide(&s);
+    assert_int_equal(out.size, 3);
+    assert_true(out.change);
+    plan_clear(&out);
+
+    s.extensions[1].state = PLAN_STARTING;
     out = scene_decide(&s);
     assert_int_equal(out.size, 3);
     assert_false(out.change);
@@ -454,6 +460,11 @@ static void test_why_not_more(void **state)
     out = scene_decide(&s);
     assert_non_null(strstr(out.why_not_more, "Resources"));
     assert_non_null(strstr(out.why_not_more, "job 10"));
+    plan_clear(&out);
+    s.extensions[0].state = PLAN_BOOTING;
+    s.extensions[0].since = s.in.now - 45;
+    out = scene_decide(&s);
+    assert_non_null(strstr(out.why_not_more, "extension job 10 (1 node) is powering up, 45 s"));
     plan_clear(&out);
     s.in.target = 2;
     out = scene_decide(&s);

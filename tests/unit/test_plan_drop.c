@@ -469,6 +469,41 @@ static void test_below_min_as_few_as_possible_are_asked_for(void **state)
     plan_clear(&out);
 }
 
+/* Agents have a minute to join. It begins when the nodes of their extension are up. */
+static void test_who_has_not_joined_in_time_has_failed(void **state)
+{
+    static const struct {
+        enum plan_extension_state state;
+        double boot_limit, age;
+        /* what follows */
+        bool failed;
+        double wake; /* 0: nothing is to be looked at for this */
+    } table[] = {
+        {PLAN_STARTING, 0, 59, false, 1},   {PLAN_STARTING, 0, 60, true, 0},
+        {PLAN_STARTING, 300, 60, true, 0},  {PLAN_BOOTING, 300, 100, false, 260},
+        {PLAN_BOOTING, 300, 359, false, 1}, {PLAN_BOOTING, 300, 360, true, 0},
+        {PLAN_BOOTING, 0, 9000, false, 0}, /* Slurm gives it any time */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct scene s;
+        struct plan_output out;
+
+        scene_init(&s, "2:3");
+        scene_add_members(&s, 1, 2, true);
+        s.in.generation_since = 0;
+        s.in.boot_limit = table[i].boot_limit;
+        scene_add_extension(&s, 10, 1, table[i].state, table[i].age);
+        out = scene_decide(&s);
+        if (out.cancel_count != table[i].failed || out.cancel_failed[0] != table[i].failed)
+            fail_msg("row %zu: cancelled %d", i, out.cancel_count);
+        if (!table[i].failed && out.wake != table[i].wake)
+            fail_msg("row %zu: looks again in %g s", i, out.wake);
+        plan_clear(&out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -485,6 +520,7 @@ int main(void)
         cmocka_unit_test(test_nothing_else_goes_for_one_that_ends),
         cmocka_unit_test(test_any_node_is_better_than_none),
         cmocka_unit_test(test_below_min_as_few_as_possible_are_asked_for),
+        cmocka_unit_test(test_who_has_not_joined_in_time_has_failed),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

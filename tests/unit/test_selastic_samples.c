@@ -43,8 +43,10 @@ static json_object *list_of(json_object *object, const char *key)
 
 static enum plan_extension_state state_of(json_object *extension)
 {
-    static const char *const names[] = {
-        [PLAN_PENDING] = "pending", [PLAN_STARTING] = "starting", [PLAN_JOINED] = "joined"};
+    static const char *const names[] = {[PLAN_PENDING] = "pending",
+                                        [PLAN_BOOTING] = "booting",
+                                        [PLAN_STARTING] = "starting",
+                                        [PLAN_JOINED] = "joined"};
 
     for (int i = PLAN_PENDING; i <= PLAN_JOINED; i++)
         if (strcmp(json_get_string(extension, "state"), names[i]) == 0)

@@ -1,0 +1,167 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Nodes that Slurm powers up and down (scripts/testbed up --cloud), and elastic jobs that grow onto them.
+
+# Slurm 22.05 may take half a minute to see that the nodes of a batch job are up.
+export BATS_TEST_TIMEOUT=200
+
+load helpers
+load elastic
+
+setup_file() {
+    testbed_up --nodes 1 --cloud spot=3,slow=1 --resume-timeout 8
+    cp "$TREE/tests/system/steps.py" "$TB_WORK/"
+    zone spot boot=1 pause=1
+    zone slow failure=slow pause=1
+}
+
+teardown_file() {
+    testbed_down
+}
+
+setup() {
+    zone spot capacity=3 boot=1 trace=none
+}
+
+teardown() {
+    cancel_all
+}
+
+zone() {
+    "$TESTBED" zone --dir "$TB_DIR" "$@"
+}
+
+# Those that are powered down are hidden.
+cloud_nodes() {
+    on_testbed sinfo -h -N -p "$1" -o '%N %T %E'
+}
+
+all_off() {
+    [[ -z $(cloud_nodes owners) ]]
+}
+
+slurmds() {
+    "$TESTBED" status --dir "$TB_DIR" | grep -cE "^slurmd.n[2-5] .* running" || true
+}
+
+no_cloud_slurmd() {
+    [[ $(slurmds) == 0 ]]
+}
+
+# salloc, other than batch jobs, sees at once that its nodes are up.
+allocate() {
+    as_user salloc --quiet --wait-all-nodes=1 "$@"
+}
+
+reason_is() {
+    cloud_nodes "$1" | grep -qF "$2"
+}
+
+@test "a rigid job boots its nodes, and Slurm powers them down afterwards" {
+    all_off # to begin with
+    run -0 allocate -p spot -N2 scontrol show hostnames
+    [ "${#lines[@]}" -eq 2 ]
+    [ "$(slurmds)" -eq 2 ]
+    wait_for 20 all_off
+    wait_for 10 no_cloud_slurmd
+}
+
+@test "a zone without room fails at once, with the reason of the cloud, and can be used again" {
+    wait_for 40 all_off
+    zone spot capacity=1
+    id=$(submit -p spot -N2 --no-requeue --wrap true)
+    wait_for 10 job_is "$id" NODE_FAIL
+    reason_is spot '(Code:InsufficientInstanceCapacity)'
+    zone spot capacity=2
+    wait_for 30 all_off
+    run -0 allocate -p spot -N2 true
+}
+
+@test "a node that never boots fails the job after ResumeTimeout" {
+    zone slow capacity=0
+    id=$(submit -p slow -N1 --no-requeue --wrap true)
+    wait_for 10 job_is "$id" CONFIGURING RUNNING
+    wait_for 30 job_is "$id" NODE_FAIL
+    [ "$(slurmds)" -eq 0 ]
+    zone slow capacity=1
+}
+
+@test "capacity that falls ends nodes, by hand and by a trace" {
+    printf '{"metadata": {"gap_seconds": 300}, "data": [1, 1, 1]}' >"$TB_WORK/trace.json"
+    wait_for 40 all_off
+    id=$(submit -p spot -N3 --no-requeue --wrap 'sleep 300')
+    slurmds_are() { [[ $(slurmds) == "$1" ]]; }
+    wait_for 20 slurmds_are 3
+    zone spot capacity=2
+    wait_for 10 slurmds_are 2
+    reason_is spot '(Code:InstanceReclaimed)'
+    zone spot trace="$TB_WORK/trace.json" speed=100
+    wait_for 10 job_ended "$id"
+    submit -p spot -N2 --no-requeue --wrap true
+    wait_for 20 says "$TB_DIR/log/cloud.out" 'no more than 1 nodes'
+}
+
+@test "down leaves nothing of nodes that boot, also if nobody is there any more who boots them" {
+    other=$TB_HOME/other
+    "$TESTBED" up --dir "$other" --stock --nodes 1 --cloud 2
+    eval "$("$TESTBED" env --dir "$other")"
+    salloc --quiet --no-shell -p cloud -N2 &
+    wait_for 20 says "$other/log/cloud.out" 'n3 boots'
+    daemon=$(sed -n 's/^cloud \([0-9]*\) .*/\1/p' "$other/run/pids")
+    wait_for 20 says "$other/run/pids" '^slurmd.n2 '
+    kill -KILL "$daemon"
+    "$TESTBED" down --dir "$other"
+    [ ! -e "$other" ]
+    [ -z "$(processes_of "$other")" ]
+}
+
+@test "what makes no sense is refused" {
+    for zones in 0 spot=x batch=1 spot=1,spot=2 ''; do
+        run -1 "$TESTBED" up --dir "$TB_HOME/other" --cloud "$zones"
+        [[ ${#lines[@]} -eq 1 && $output == "testbed: --cloud"* ]]
+        [ ! -e "$TB_HOME/other" ]
+    done
+    run -1 "$TESTBED" zone --dir "$TB_DIR" nowhere
+    [[ $output == *"want one of spot slow"* ]]
+    run -1 "$TESTBED" zone --dir "$TB_DIR" spot capacity=many
+    [[ $output == *"capacity=N"* ]]
+    run -1 "$TESTBED" zone --dir "$TB_DIR" spot trace=/nonexistent
+    [[ $output == *"not a file with gap_seconds"* ]]
+}
+
+says_of_growth() {
+    as_user selastic show "$1" 2>/dev/null | grep -qE "$2"
+}
+
+extension_of() {
+    on_testbed squeue -h -p spot -o %A | head -n 1
+}
+
+extends() {
+    [[ -n $(extension_of) ]]
+}
+
+@test "an elastic job grows onto a node that boots for nearly ResumeTimeout, and says so" {
+    wait_for 40 all_off
+    zone spot boot=6
+    id=$(train 1:2 100000 0.2 -- -p batch --elastic-pool=spot)
+    wait_for 20 says_of_growth "$id" 'extension job [0-9]+ \(1 node\) is powering up, [0-9]+ s'
+    first=$(extension_of)
+    wait_for 60 size_is "$id" 2
+    [ "$(extension_of)" = "$first" ]
+    enough "$id"
+}
+
+@test "an extension that is preempted while its node boots is cancelled at once" {
+    wait_for 40 all_off
+    zone spot boot=7
+    id=$(train 1:2 100000 0.2 -- -p batch --elastic-pool=spot)
+    wait_for 20 extends
+    first=$(extension_of)
+    wait_for 5 job_is "$first" CONFIGURING RUNNING
+    high=$(submit -p owners -w "$(job_nodes "$first")" --exclusive --wrap true)
+    wait_for 4 job_ended "$first" # before it could start
+    [ -z "$(job_processes "$first")" ]
+    as_user scancel "$high"
+    enough "$id"
+}
