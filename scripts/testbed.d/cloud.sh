@@ -216,7 +216,9 @@ count_zone() {
     for ((i = FIRST; i <= LAST; i++)); do
         [[ ${POWER[n$i]:-off} =~ ^(booting|running)$ ]] || continue
         USED=$((USED + 1))
-        [[ $NEWEST ]] && ((TURN[n$i] < TURN[$NEWEST])) || NEWEST=n$i
+        if [[ -z $NEWEST || ${TURN[n$i]} -ge ${TURN[$NEWEST]} ]]; then
+            NEWEST=n$i
+        fi
     done
 }
 

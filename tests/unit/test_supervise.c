@@ -140,8 +140,8 @@ static void count(int number)
  * the agent or for its workers, and stays. Signals of the agent's own do not come back. */
 static void hear_of_slurms_signals(struct agent_handover *agent_handover)
 {
-    static const int passed[] = {SIGUSR1, SIGHUP,         SIGQUIT, SIGUSR2, SIGURG,
-                                 SIGXCPU, DRAIN_NOTICES_SIGNAL, SIGINT,  SIGTERM};
+    static const int passed[] = {
+        SIGUSR1, SIGHUP, SIGQUIT, SIGUSR2, SIGURG, SIGXCPU, DRAIN_NOTICES_SIGNAL, SIGINT, SIGTERM};
     static const int kept[] = {SIGCONT, SIGTSTP}; /* SIGALRM ends the test */
     pid_t parent = getppid();
     pid_t stranger;
