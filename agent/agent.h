@@ -31,8 +31,8 @@ int agent_lead(struct agent *agent, const struct leader_options *options, struct
 int agent_join(struct agent *agent, struct error *err);
 /* Slurm or the user has told this process to end. */
 void agent_leave(struct agent *agent, const char *reason);
-/* job_submit/elastic says that a node of this job is drained, or no longer (lib/drain_notices.h). NULL:
- * there is no agent yet. */
+/* job_submit/elastic says that a node of this job is drained, or no longer (lib/drain_notices.h).
+ * NULL: there is no agent yet. */
 void agent_notice(struct agent *agent);
 /* Slurm or the user has sent a signal that is for the training program. */
 void agent_pass_signal(struct agent *agent, int number);

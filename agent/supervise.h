@@ -37,8 +37,8 @@ struct agent_handover {
 struct agent_handover *supervise(double pause);
 
 /* The slurmstepd of the agent's step. Its SIGTERM is for the agent only. The process in between
- * hands its SIGTERM and SIGINT, notices (lib/drain_notices.h) and signals for the training program on
- * to the agent. */
+ * hands its SIGTERM and SIGINT, notices (lib/drain_notices.h) and signals for the training program
+ * on to the agent. */
 pid_t supervise_stepd(void);
 
 /* Does slurmstepd not watch this agent any more? spoiled: srun has heard of a task that was

@@ -2,8 +2,8 @@
 /* When job_submit/elastic tells a job that the state of one of its nodes has changed.
  *
  * Each notice costs slurmctld a signal to the job's nodes, and a question of the job's leader. So
- * changes that come together are one notice, a job gets one in DRAIN_NOTICES_PAUSE seconds at most, and
- * notices to many jobs are spread out. Pure: time is a parameter, in seconds. */
+ * changes that come together are one notice, a job gets one in DRAIN_NOTICES_PAUSE seconds at most,
+ * and notices to many jobs are spread out. Pure: time is a parameter, in seconds. */
 #ifndef ELASTIC_DRAIN_NOTICES_H
 #define ELASTIC_DRAIN_NOTICES_H
 

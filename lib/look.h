@@ -62,8 +62,8 @@ struct look_input {
     int node_count; /* of members */
     /* Seconds between two looks at the list of all nodes, instead of one node in turn; 0: none. */
     double drain_look, drain_looked;
-    /* So many members have been told that a node of theirs has changed (lib/drain_notices.h), the first
-     * of them then. When nodes were last asked for because of that; LOOK_NEVER. */
+    /* So many members have been told that a node of theirs has changed (lib/drain_notices.h), the
+     * first of them then. When nodes were last asked for because of that; LOOK_NEVER. */
     int noticed_count;
     double noticed, notice_looked;
     bool list; /* all jobs of the user are to be asked for */
