@@ -98,7 +98,7 @@ const char *fault_target(const char *word)
 
 /* ---- what happens ---------------------------------------------------------------------------- */
 
-static void hurt(struct node *node)
+void fault_hurt(struct node *node)
 {
     for (struct host *host = node->hosts; host != NULL; host = host->next_on_node)
         host->job->training->faults++;
@@ -117,7 +117,7 @@ static void worker(struct node *node, const char *verb, const char *code, bool n
     /* Before the first step of its life a worker may take any time. */
     if (strcmp(verb, "hang") == 0 && set->slowest == 0)
         return;
-    hurt(node);
+    fault_hurt(node);
     if (strcmp(verb, "kill") == 0)
         workers_crash(set, SIGKILL, 0);
     else if (strcmp(verb, "stop") == 0)
@@ -138,7 +138,7 @@ static void agent(struct node *node, const char *verb)
         host_continue(host);
         return;
     }
-    hurt(node);
+    fault_hurt(node);
     if (strcmp(verb, "kill") == 0)
         host_kill(host);
     else
@@ -177,7 +177,7 @@ static void set_drained(struct node *node, bool drained)
 static void whole_node(struct node *node, const char *verb, const char *seconds)
 {
     if (is_one_of(verb, "crash freeze cut squat") || seconds != NULL)
-        hurt(node);
+        fault_hurt(node);
     if (strcmp(verb, "crash") == 0)
         node_crash(node);
     else if (strcmp(verb, "return") == 0)

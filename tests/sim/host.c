@@ -413,8 +413,10 @@ static void take(void *arg)
 {
     struct node *node = arg;
 
-    if (node->up && node->taken_at == clock_now())
-        node_crash(node);
+    if (!node->up || node->taken_at != clock_now())
+        return;
+    fault_hurt(node); /* another job may be there by now */
+    node_crash(node);
 }
 
 void node_reclaim(struct node *node, int left)

@@ -370,6 +370,8 @@ void invariants_end(void);  /* all bases have ended, and the time to clean up is
 
 /* ---- faults.c: what can happen --------------------------------------------------------------- */
 
+/* What is on this node may fail from now on. */
+void fault_hurt(struct node *node);
 /* One line of a scenario or a history that does something. False with the reason in text: it
  * cannot be understood. */
 bool fault_do(const char *line, char *text, size_t size);
