@@ -144,6 +144,15 @@ shapes_file() {
     printf '}}\n'
 }
 
+# Nodes of the partitions that are no zone. ALL where it can be: then nodes may come and go.
+static_nodes() {
+    if ((opt_static == opt_nodes)); then
+        echo ALL
+    else
+        node_range 1 "$opt_static"
+    fi
+}
+
 nodes_conf() {
     local i state gres=
     if ((opt_gpus)); then
@@ -217,7 +226,7 @@ $(accounting_conf)
 $(plugins_conf)
 $(cloud_conf)
 $(nodes_conf)
-PartitionName=DEFAULT Nodes=$(node_range 1 "$opt_static") State=UP MaxTime=INFINITE DefaultTime=60
+PartitionName=DEFAULT Nodes=$(static_nodes) State=UP MaxTime=INFINITE DefaultTime=60
 PartitionName=batch Default=YES PriorityTier=10 PreemptMode=OFF
 PartitionName=whole OverSubscribe=EXCLUSIVE PriorityTier=10 PreemptMode=OFF
 PartitionName=elastic PriorityTier=1 PreemptMode=CANCEL GraceTime=$opt_grace
