@@ -4,7 +4,8 @@
  * Slurm tells neither the job nor the node. So each job's leader would have to ask, and each
  * question costs slurmctld. This is inside slurmctld, and looks without a question: at nothing if
  * no node has changed, else once over the nodes, and over the jobs if a node is drained that was
- * not, or the other way round. Jobs that run there get DRAIN_NOTICES_SIGNAL; lib/drain_notices.h says when.
+ * not, or the other way round. Jobs that run there get DRAIN_NOTICES_SIGNAL;
+ * lib/drain_notices.h says when.
  *
  * Each signal is sent under a lock of its own. Only steps of elastic jobs and of extensions get
  * it. */
