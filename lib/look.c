@@ -5,10 +5,11 @@
 #include <math.h>
 #include <string.h>
 
-#define GAP     0.5  /* seconds between two looks, whatever changes */
-#define SOON    1.0  /* the first look at a new phase of a job */
-#define SLOWEST 20.0 /* seconds between two looks at a job that starts or leaves */
-#define LONG    30.0 /* seconds after which a change takes long */
+#define GAP        0.5  /* seconds between two looks, whatever changes */
+#define GAP_URGENT 0.05 /* … when Slurm takes something back */
+#define SOON       1.0  /* the first look at a new phase of a job */
+#define SLOWEST    20.0 /* seconds between two looks at a job that starts or leaves */
+#define LONG       30.0 /* seconds after which a change takes long */
 /* Seconds between two looks at jobs whose nodes power up. A preempted one holds its nodes until it
  * is cancelled: Slurm signals nobody, and forgets the grace time. */
 #define BOOTING     5.0
@@ -218,10 +219,21 @@ static double after_failures(const struct look *look)
     return look->last + within(pause, FAILED, FAILED_MAX) * jitter(look, UINT32_MAX - 4);
 }
 
+/* Has Slurm taken something back since the last look? What it says why is wanted before the next
+ * world is formed. */
+static bool is_urgent(const struct look *look, const struct look_input *in)
+{
+    for (int i = 0; i < in->job_count; i++)
+        if (in->jobs[i].checks[0] > look->last && in->jobs[i].checks[0] <= in->now)
+            return true;
+    return false;
+}
+
 void look_next(const struct look *look, const struct look_input *in, struct look_output *out)
 {
+    double gap = is_urgent(look, in) ? GAP_URGENT : GAP;
     double earliest = look->failures > 0 ? after_failures(look)
-                      : look->count > 0  ? look->last + GAP * pace(look)
+                      : look->count > 0  ? look->last + gap * pace(look)
                                          : in->now;
 
     memset(out, 0, sizeof(*out));
