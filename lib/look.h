@@ -40,7 +40,8 @@ struct look_job {
     enum look_phase phase;
     double since; /* of the phase, or of the latest event in it */
     double seen;  /* when Slurm has last answered; LOOK_NEVER */
-    /* What is known has to be from after each of these moments, once it has come. 0: unused. */
+    /* What is known has to be from after each of these moments, once it has come. 0: unused. The
+     * first one is urgent: only a moment lies between the look before and this one. */
     double checks[LOOK_CHECKS];
 };
 

@@ -29,6 +29,14 @@ static void output_ready(void *arg)
         member_pause_output(m, false);
 }
 
+/* A leader, the first or another one, knows this member: it is told what it cannot know. */
+static void welcomed(struct member *m, json_object *msg)
+{
+    member_join_welcomed(m, msg);
+    member_reclaim_welcomed(m);
+    member_notice_welcomed(m);
+}
+
 static void handle_welcome(struct member *m, json_object *msg)
 {
     int64_t mask, min, max, restarts;
@@ -39,9 +47,7 @@ static void handle_welcome(struct member *m, json_object *msg)
 
     if (m->welcomed) {
         /* From another leader, which knows no more than the first did. */
-        member_join_welcomed(m, msg);
-        member_reclaim_welcomed(m);
-        member_notice_welcomed(m);
+        welcomed(m, msg);
         return;
     }
     m->job.argv = json_get_strings(msg, "argv", 65536);
@@ -73,9 +79,7 @@ static void handle_welcome(struct member *m, json_object *msg)
     if (json_get_bool(msg, "pmix", false) && m->pmix.server == NULL)
         member_pmix_begin(m);
     m->welcomed = true;
-    member_join_welcomed(m, msg);
-    member_reclaim_welcomed(m);
-    member_notice_welcomed(m);
+    welcomed(m, msg);
 }
 
 /* The record for the next leader. */

@@ -166,6 +166,33 @@ static void test_checks(void **state)
     assert_int_equal(out.jobs[0], 1);
 }
 
+/* Slurm takes an extension back just after a look: why it does is wanted before the next world. */
+static void test_the_first_check_is_urgent(void **state)
+{
+    struct look look = {.seed = 3};
+    struct look_job jobs[2] = {job(LOOK_IS_SETTLED, START), job(LOOK_IS_SETTLED, START)};
+    struct look_input in = input(jobs, 2, 2);
+    struct look_output out;
+
+    (void)state;
+    jobs[1].seen = START;
+    play(&look, &in, jobs, START, START + 300, 0.001);
+    jobs[1].checks[1] = START + 301;
+    in.now = START + 301;
+    look_next(&look, &in, &out);
+    assert_int_equal(out.job_count, 1);
+    jobs[1].seen = START + 301.01;
+    look_asked(&look, &out, START + 301.01, 1, 0.001, true);
+    jobs[1].checks[1] = START + 301.1;
+    in.now = START + 301.1;
+    look_next(&look, &in, &out);
+    assert_true(out.at > in.now);
+    jobs[1].checks[0] = START + 301.1;
+    look_next(&look, &in, &out);
+    assert_int_equal(out.job_count, 1);
+    assert_int_equal(out.jobs[0], 1);
+}
+
 /* The next question about a job whose phase is so old, after so many seconds at most. */
 static void test_changes_are_seen_soon(void **state)
 {
@@ -378,6 +405,7 @@ int main(void)
         cmocka_unit_test(test_budgets),
         cmocka_unit_test(test_rest_is_for_nodes_and_jobs),
         cmocka_unit_test(test_checks),
+        cmocka_unit_test(test_the_first_check_is_urgent),
         cmocka_unit_test(test_changes_are_seen_soon),
         cmocka_unit_test(test_leaders_do_not_ask_together),
         cmocka_unit_test(test_thousand_leaders),
