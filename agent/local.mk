@@ -70,12 +70,16 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/heritage.h \
     agent/leader/inherit.c \
     agent/leader/inherit.h \
+    agent/leader/job_pools.c \
+    agent/leader/job_pools.h \
     agent/leader/leader.c \
     agent/leader/leader.h \
     agent/leader/leader_internal.c \
     agent/leader/leader_internal.h \
     agent/leader/lease.c \
     agent/leader/lease.h \
+    agent/leader/market.c \
+    agent/leader/market.h \
     agent/leader/members.c \
     agent/leader/members.h \
     agent/leader/messages.c \

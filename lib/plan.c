@@ -155,18 +155,34 @@ static int most_nodes(const struct plan_input *in)
     return at_most(most, in->target);
 }
 
-static void decide_submit(const struct plan_input *in, struct plan_output *out)
+/* Requests to that pool that wait. */
+static int count_waiting(const struct plan_input *in, const struct plan_output *out,
+                         const struct plan_pool *pool)
 {
-    int have = plan_count_nodes(in, out), most = most_nodes(in);
-    int pending = 0, room = 0, wanted;
-    bool at_once = in->taken > 0 || plan_needs_nodes(in, out);
+    int count = 0;
+
+    for (int i = 0; i < in->extension_count; i++) {
+        const struct plan_extension *ext = &in->extensions[i];
+
+        count += plan_is_waiting(ext) && !plan_is_cancelled(out, ext->job) &&
+                 (ext->pool == NULL || strcmp(ext->pool, pool->name) == 0);
+    }
+    return count;
+}
+
+/* Ask one pool, if it has room for an increment. */
+static void ask_pool(const struct plan_input *in, struct plan_output *out,
+                     const struct plan_pool *pool)
+{
+    int have = plan_count_nodes(in, out) - in->surplus, most = most_nodes(in);
+    int room = 0, wanted;
+    bool at_once = in->taken > 0 || pool->at_once || plan_needs_nodes(in, out);
     double when = in->now;
 
-    for (int i = 0; i < in->extension_count; i++)
-        pending += plan_is_waiting(&in->extensions[i]) &&
-                   !plan_is_cancelled(out, in->extensions[i].job);
-    if (in->no_pool || pending >= in->max_pending || have >= in->target)
+    if (count_waiting(in, out, pool) >= in->max_pending)
         return;
+    if (most - have > pool->room)
+        most = have + pool->room;
     nodes_for(in, have, most, SIZES_NODES_MAX, &room);
     if (room == 0)
         return;
@@ -175,10 +191,10 @@ static void decide_submit(const struct plan_input *in, struct plan_output *out)
     wanted = in->last_increments * 2;
     if (wanted > (room + 1) / 2)
         wanted = (room + 1) / 2;
-    if (wanted < 1)
+    if (wanted < 1 || pool->singly)
         wanted = 1;
     /* What is asked for at once is not more than what is taken, if that makes an allowed size. */
-    if (in->taken > 0)
+    if (in->taken > 0 && !pool->singly)
         out->submit = nodes_for(in, have, at_most(most, have + in->taken), SIZES_NODES_MAX,
                                 &out->submit_increments);
     if (out->submit == 0)
@@ -189,6 +205,18 @@ static void decide_submit(const struct plan_input *in, struct plan_output *out)
     if (in->generation_since >= 0 && !at_once)
         when = later(when, in->generation_since + in->snooze);
     out->submit_delay = when - in->now;
+}
+
+static void decide_submit(const struct plan_input *in, struct plan_output *out)
+{
+    if (in->no_pool || plan_count_nodes(in, out) - in->surplus >= in->target)
+        return;
+    for (out->pool = 0; out->pool < in->pool_count; out->pool++) {
+        ask_pool(in, out, &in->pools[out->pool]);
+        if (out->submit > 0)
+            return;
+    }
+    out->pool = 0;
 }
 
 /* Should growth wait a moment for extensions that are about to join? */
@@ -338,6 +366,8 @@ static void explain_more(const struct plan_input *in, struct plan_output *out)
     else if (first != NULL && first->state == PLAN_SUBMITTING)
         snprintf(buf, size, "an extension of %s is being submitted",
                  count_nodes_text(first->nodes).text);
+    else if (in->no_room != NULL)
+        snprintf(buf, size, "%s", in->no_room);
     else if (in->retry_at > in->now)
         snprintf(buf, size, "the next extension will be submitted in %.0f s",
                  in->retry_at - in->now);

@@ -29,13 +29,24 @@ struct plan_extension {
     double since;  /* when the extension entered the state */
     double begin;  /* not eligible before; 0: at once */
     double leaves; /* has to go then because of its time limit; 0: not before the base */
-    /* One of its nodes cannot be used, and Slurm takes back all of its nodes or none. */
+    /* It goes back as soon as the state allows: one of its nodes cannot be used, and Slurm takes
+     * back all of its nodes or none. Or others are better (lib/pools). */
     bool unwanted;
+    bool withdrawn;    /* while it is pending: the request is to be taken back */
+    double boot_limit; /* seconds that Slurm gives its nodes to power up; 0: any */
     /* PLAN_LEAVING: Slurm still counts its nodes against MAX. */
     bool counted;
     bool excludes; /* nodes that were left out when it was asked for */
     const char *pool;
     const char *reason; /* Slurm's word for why the extension is pending; may be NULL */
+};
+
+/* Where an extension may be asked for. */
+struct plan_pool {
+    const char *name;
+    int room;     /* nodes that may be asked for now */
+    bool singly;  /* one increment an extension: its nodes come or go one by one */
+    bool at_once; /* neither a grow delay nor a snooze holds for it */
 };
 
 struct plan_member {
@@ -73,11 +84,15 @@ struct plan_input {
     int taken;
     /* Increments of the last extension asked for; 0 after that request stalled. */
     int last_increments;
-    bool no_pool;             /* nowhere to grow */
+    bool no_pool; /* nowhere to grow */
+    /* Those that may be asked now, best first. */
+    const struct plan_pool *pools;
+    int pool_count;
+    const char *no_room;      /* why there are none; NULL: there are, or it is not to be said */
+    int surplus;              /* so many nodes beyond the target take the place of others */
     const char *submit_error; /* why the last sbatch failed; NULL: it did not */
     const char *failure;      /* why the last extension could not join; NULL: it could */
     double retry_at;          /* no extension is submitted before */
-    double boot_limit;        /* seconds that Slurm gives a node to power up; 0: not known */
     const struct plan_member *members;
     int member_count;
     const struct plan_extension *extensions;
@@ -118,6 +133,7 @@ struct plan_output {
     bool change;   /* the world differs from the current one and should be formed now */
     bool urgent;   /* a member leaves or is lost, so the change cannot wait */
     int submit;    /* nodes of a new extension, 0: none */
+    int pool;      /* … of this one of the pools */
     int submit_increments;
     double submit_delay; /* seconds from now until the extension may begin, 0: at once */
     bool anywhere;       /* … also on nodes that are left out */

@@ -176,7 +176,7 @@ static int drop_running(const struct plan_input *in, struct plan_output *out, in
 /* Drop extensions so that the job holds no more than its target: waiting extensions first. */
 static void drop_excess(const struct plan_input *in, struct plan_output *out, int have, int keep)
 {
-    int excess = have - in->target;
+    int excess = have - in->target - in->surplus;
 
     for (int i = in->extension_count - 1; i >= 0 && excess > 0; i--) {
         const struct plan_extension *ext = &in->extensions[i];
@@ -253,7 +253,8 @@ static void drop_outdated(const struct plan_input *in, struct plan_output *out)
 
         if (ext->state != PLAN_PENDING)
             continue;
-        if ((ext->excludes && out->anywhere) || (missing > 0 && ext->nodes > missing) ||
+        if (ext->withdrawn || (ext->excludes && out->anywhere) ||
+            (missing > 0 && ext->nodes > missing) ||
             (plan_needs_nodes(in, out) ? ext->begin > in->now
                                        : pauses && ext->begin < pause_ends - PLAN_SETTLE))
             cancel(out, ext->job, false);
@@ -267,11 +268,11 @@ static void drop_failed(const struct plan_input *in, struct plan_output *out)
     for (int i = 0; i < in->extension_count; i++) {
         const struct plan_extension *ext = &in->extensions[i];
 
-        if (ext->state == PLAN_STARTING || (ext->state == PLAN_BOOTING && in->boot_limit > 0)) {
+        if (ext->state == PLAN_STARTING || (ext->state == PLAN_BOOTING && ext->boot_limit > 0)) {
             double until = ext->since + PLAN_JOIN_LIMIT;
 
             if (ext->state == PLAN_BOOTING)
-                until += in->boot_limit;
+                until += ext->boot_limit;
             if (in->now >= until)
                 cancel(out, ext->job, true);
             else

@@ -68,6 +68,17 @@ bool slurm_words_unsure(const char *text)
     return false;
 }
 
+bool slurm_words_blocks(const char *reason)
+{
+    static const char *const begins[] = {"Partition", "Assoc", "QOS", "MaxPoweredNodes",
+                                         "ReqNodeNotAvail", "BadConstraints", "InvalidQOS"};
+
+    for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+        if (strncmp(reason, begins[i], strlen(begins[i])) == 0)
+            return true;
+    return false;
+}
+
 const char *slurm_words_end(const char *state, bool preempted, bool overdue)
 {
     static const char *const words[][2] = {

@@ -17,6 +17,8 @@ bool slurm_words_unsure(const char *text);
 
 /* Why an extension goes, as the end of a sentence: "cancelled". state: Slurm's word for the state
  * without flags such as COMPLETING. overdue: its end has come. NULL: nothing is known. */
+/* Is it a reason for waiting that may last, whatever nodes become free? */
+bool slurm_words_blocks(const char *reason);
 const char *slurm_words_end(const char *state, bool preempted, bool overdue);
 
 /* The value of NAME=VALUE among the words of a line, as scontrol prints them: a new string. NULL:

@@ -7,6 +7,7 @@
 
 #include "agent/leader/allocation.h"
 #include "agent/leader/extensions.h"
+#include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/pmix_world.h"
@@ -77,7 +78,7 @@ static struct request_situation situation(const struct leader *leader, char **he
         .size = change_world(leader->change) != NULL ? change_world(leader->change)->node_count : 0,
         .settled = change_phase(leader->change) == CHANGE_RUNNING && has_begun(leader),
         .held = held,
-        .deaf = extensions_pool(leader) == NULL
+        .deaf = job_pools_count(leader) == 0
                     ? "this job has no pool that its extensions could come from"
                     : NULL,
     };
@@ -249,15 +250,16 @@ static int check_whole_jobs(const struct leader *leader, char *const *names, str
     return 0;
 }
 
-/* Growth comes from one pool: a program that names another pool shall not get nodes of this one. */
+/* The leader chooses the pool: a program that names one shall not get nodes of another one. */
 static int check_pool(const struct leader *leader, const char *name, struct error *err)
 {
-    const struct pool *pool = extensions_pool(leader);
+    const int count = job_pools_count(leader);
+    const char *only = count > 0 ? job_pools_at(leader, 0)->pool->name : "nowhere";
 
-    if (name == NULL || (pool != NULL && strcmp(pool->name, name) == 0))
+    if (name == NULL || (count == 1 && strcmp(only, name) == 0))
         return 0;
     error_set(err, "pool %s: extensions of this job come from %s", error_value(name).text,
-              pool != NULL ? pool->name : "nowhere");
+              count > 1 ? "several pools, of which the leader chooses" : only);
     return REQUEST_NOT_AVAILABLE;
 }
 

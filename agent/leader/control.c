@@ -8,6 +8,7 @@
 #include "agent/leader/control.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/extensions.h"
+#include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/planning.h"
@@ -241,7 +242,7 @@ static json_object *resize(struct leader *leader, json_object *msg)
     if (nodes < 0 || !sizes_allowed(sizes, (int)nodes))
         return answer("error", "%lld nodes: allowed are %s", (long long)nodes, text);
     allocation_set_user_target(leader, (int)nodes);
-    extensions_retry_now(leader);
+    job_pools_retry_now(leader);
     if (nodes > old)
         planning_forget_setback(leader); /* the user wants them now */
     if (size != nodes)

@@ -13,8 +13,10 @@
 #include "agent/leader/exclude.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/heritage.h"
+#include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/market.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/post.h"
 #include "agent/leader/requeue.h"
@@ -57,7 +59,9 @@ static struct plan_extension describe_extension(const struct leader *leader,
         .since = ext->since,
         .begin = ext->begin,
         .leaves = ext->leaves,
-        .unwanted = ext->unwanted,
+        .unwanted = ext->unwanted || ext->returns,
+        .withdrawn = ext->withdrawn,
+        .boot_limit = job_pools_boot_limit(leader, ext->pool),
         .counted = !extensions_excused(leader, ext),
         .excludes = ext->excludes_until > 0,
         .pool = ext->pool != NULL ? ext->pool->name : NULL,
@@ -94,17 +98,17 @@ static struct plan_input describe(struct leader *leader, const struct plan_membe
         .stands_since = change_stands_since(leader->change),
         .taken = exclude_taken(leader),
         .last_increments = planning_last_increments(leader),
-        .no_pool = extensions_pool(leader) == NULL,
+        .no_pool = job_pools_count(leader) == 0,
         .submit_error = extensions_refusal(leader)[0] != '\0' ? extensions_refusal(leader) : NULL,
         .failure = extensions_failure(leader),
         .retry_at = submit_after(leader),
-        .boot_limit = slurm_look_boot_limit(leader),
         .members = members,
         .member_count = roster_count(leader),
         .extensions = extensions,
         .extension_count = extensions_count(leader),
     };
 
+    market_describe(leader, &in);
     in.before_loss = change_nodes_before_loss(leader->change, &in.replace_until);
     return in;
 }
@@ -140,12 +144,28 @@ bool decide_may_act(void *leader)
 
 /* ---- carrying out ---------------------------------------------------------------------------- */
 
+/* An extension whose agents have not joined in time fails its pool. Is there another one? */
+static bool another_is_asked(struct leader *leader, uint32_t job)
+{
+    const struct extension *ext = extensions_find(leader, job);
+    char why[96];
+
+    if (ext == NULL || (ext->state != PLAN_BOOTING && ext->state != PLAN_STARTING) ||
+        !job_pools_has_other(leader, ext->pool))
+        return false;
+    snprintf(why, sizeof(why), "the agents of extension job %u have not joined in time", job);
+    extensions_failed(leader, ext->pool, why);
+    return true;
+}
+
 static void change_extensions(struct leader *leader, const struct plan_output *out)
 {
     double now = leader_now(leader);
 
     for (int i = 0; i < out->cancel_count; i++)
-        extensions_cancel(leader, out->cancel[i], out->cancel_failed[i], "no longer needed");
+        extensions_cancel(leader, out->cancel[i],
+                          out->cancel_failed[i] && !another_is_asked(leader, out->cancel[i]),
+                          "no longer needed");
     if (out->submit == 0 || submit_submitting(leader) || scancel_busy(leader) ||
         slurm_look_base(leader) == NULL || change_generation(leader->change) == 0 ||
         change_stopping(leader->change))
@@ -171,6 +191,7 @@ void decide_now(uv_timer_t *timer)
     allocation_update(leader);
     exclude_watch(leader);
     requeue_watch(leader);
+    market_decide(leader);
     if (change_is_ending(leader->change) || decide_plan(leader, false, &out) != 0)
         return;
     snprintf(leader->why_size, sizeof(leader->why_size), "%s", out.why_size);

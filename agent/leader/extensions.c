@@ -5,23 +5,19 @@
 #include <string.h>
 
 #include "agent/leader/extensions.h"
+#include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/post.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/scancel.h"
 #include "common/log.h"
-#include "lib/retry.h"
-
-#define FAILED_PAUSE     4.0
-#define FAILED_PAUSE_MAX 3600.0
 
 struct extensions {
     struct extension *list;
     int count;
     char refusal[256]; /* what sbatch has said last; "": nothing, or it went well */
     char failure[160]; /* of the latest extension, before it could join; "": it could */
-    struct retry retry;
 };
 
 int extensions_count(const struct leader *leader)
@@ -70,11 +66,12 @@ void extensions_drop(struct leader *leader, struct extension *ext)
     memmove(ext, ext + 1, (size_t)(end - ext) * sizeof(*ext));
 }
 
-static void joined(struct leader *leader)
+static void joined(struct leader *leader, const struct extension *ext)
 {
+    if (ext->started > 0)
+        job_pools_joined(leader, ext->pool, leader_now(leader) - ext->started);
     extensions_set_refusal(leader, ""); /* whatever sbatch has said of it */
     leader->extensions->failure[0] = '\0';
-    retry_reset(&leader->extensions->retry);
 }
 
 void extensions_set_state(struct leader *leader, struct extension *ext,
@@ -84,8 +81,10 @@ void extensions_set_state(struct leader *leader, struct extension *ext,
         return;
     ext->state = state;
     ext->since = ext->stirred = leader_now(leader);
+    if (ext->started == 0 && (state == PLAN_BOOTING || state == PLAN_STARTING))
+        ext->started = ext->since;
     if (state == PLAN_JOINED)
-        joined(leader);
+        joined(leader, ext);
 }
 
 void extensions_set_refusal(struct leader *leader, const char *why)
@@ -98,33 +97,15 @@ const char *extensions_refusal(const struct leader *leader)
     return leader->extensions->refusal;
 }
 
-void extensions_failed(struct leader *leader, const char *why)
+void extensions_failed(struct leader *leader, const struct pool *pool, const char *why)
 {
     snprintf(leader->extensions->failure, sizeof(leader->extensions->failure), "%s", why);
-    retry_failed(&leader->extensions->retry, leader_now(leader));
-}
-
-void extensions_retry_now(struct leader *leader)
-{
-    retry_reset(&leader->extensions->retry);
-}
-
-double extensions_retry_at(const struct leader *leader)
-{
-    return leader->extensions->retry.after;
+    job_pools_failed(leader, pool, why);
 }
 
 const char *extensions_failure(const struct leader *leader)
 {
     return leader->extensions->failure[0] != '\0' ? leader->extensions->failure : NULL;
-}
-
-const struct pool *extensions_pool(const struct leader *leader)
-{
-    const struct policy *policy = leader->options->policy;
-
-    /* Only the first of the user's pools is asked so far. */
-    return policy->pool_count > 0 ? conf_pool(leader->options->conf, policy->pools[0]) : NULL;
 }
 
 /* Is it about to leave because of its time limit? */
@@ -172,6 +153,7 @@ int extensions_members(const struct leader *leader, uint32_t job)
 void extensions_joined(struct leader *leader, struct leader_member *member)
 {
     struct extension *ext = extensions_find(leader, member->part->job);
+    const struct extension *submitted;
 
     if (ext == NULL) {
         /* The answer of sbatch has not reached the leader: the extension's first agent was faster,
@@ -179,7 +161,8 @@ void extensions_joined(struct leader *leader, struct leader_member *member)
         ext = extensions_add(leader, member->part->job, 1, PLAN_STARTING);
         if (ext == NULL)
             return;
-        ext->pool = extensions_pool(leader);
+        submitted = extensions_find(leader, 0);
+        ext->pool = submitted != NULL ? submitted->pool : NULL;
     }
     ext->stirred = leader_now(leader);
     if (ext->state < PLAN_STARTING)
@@ -276,11 +259,7 @@ void extensions_cancel_all(struct leader *leader)
 
 struct extensions *extensions_create(void)
 {
-    struct extensions *extensions = calloc(1, sizeof(*extensions));
-
-    if (extensions != NULL)
-        extensions->retry = (struct retry){.first = FAILED_PAUSE, .max = FAILED_PAUSE_MAX};
-    return extensions;
+    return calloc(1, sizeof(struct extensions));
 }
 
 void extensions_destroy(struct extensions *extensions)

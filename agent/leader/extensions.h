@@ -24,6 +24,8 @@ struct extension {
     double seen;                   /* when Slurm has last said what it is; LOOK_NEVER */
     double look;                   /* Slurm is to be asked (again) from then on; 0: not for this */
     double leaves;                 /* because of its time limit; 0: not before the base */
+    double started;                /* when it got its nodes; 0: not yet, or not known */
+    bool returns, withdrawn;       /* it, or the request, makes way for another pool's */
     bool unwanted;                 /* since one of its nodes cannot be used (plan.h) */
     bool preempted;                /* as Slurm has said last */
     double excludes_until;         /* one of the nodes that it stays off is no longer left out */
@@ -53,17 +55,11 @@ void extensions_set_state(struct leader *leader, struct extension *ext,
 /* Why the latest sbatch was refused; "" if it was not, or that is no longer true. */
 void extensions_set_refusal(struct leader *leader, const char *why);
 const char *extensions_refusal(const struct leader *leader);
-/* One has ended before it could join: why, for users. The next is asked for after a pause that
- * doubles each time, until one joins. */
-void extensions_failed(struct leader *leader, const char *why);
-/* The pause is over: a user asks. */
-void extensions_retry_now(struct leader *leader);
-/* No extension is to be asked for before (leader_now). */
-double extensions_retry_at(const struct leader *leader);
+/* An extension of that pool has ended before it could join: why, for users. The pool gets a
+ * pause. */
+void extensions_failed(struct leader *leader, const struct pool *pool, const char *why);
 /* Why the latest extension could not join. NULL: it could. */
 const char *extensions_failure(const struct leader *leader);
-/* The pool that extensions come from. NULL: the job has none. */
-const struct pool *extensions_pool(const struct leader *leader);
 
 /* ---- their members --------------------------------------------------------------------------- */
 

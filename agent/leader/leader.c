@@ -8,8 +8,10 @@
 #include "agent/leader/extensions.h"
 #include "agent/leader/hang_watch.h"
 #include "agent/leader/heritage.h"
+#include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/market.h"
 #include "agent/leader/members.h"
 #include "agent/leader/messages.h"
 #include "agent/leader/operators.h"
@@ -71,12 +73,14 @@ static void destroy_parts(struct leader *leader)
     hang_watch_destroy(leader->hang_watch);
     report_destroy(leader->report);
     submit_destroy(leader->submit);
+    market_destroy(leader->market);
     heritage_destroy(leader->heritage);
     allocation_destroy(leader->allocation);
     exclude_destroy(leader->exclude);
     extensions_destroy(leader->extensions);
     scancel_destroy(leader->scancel);
     slurm_look_destroy(leader->slurm_look);
+    job_pools_destroy(leader->job_pools);
     lease_destroy(leader->lease);
     post_destroy(leader->post);
     planning_destroy(leader->planning);
@@ -130,13 +134,15 @@ static int create_parts(struct leader *leader, struct error *err)
     if ((leader->roster = roster_create()) == NULL ||
         (leader->planning = planning_create()) == NULL || (leader->post = post_create()) == NULL ||
         (leader->lease = lease_create(options)) == NULL ||
+        (leader->job_pools = job_pools_create(options)) == NULL ||
         (leader->slurm_look = slurm_look_create(options)) == NULL ||
         (leader->scancel = scancel_create()) == NULL ||
         (leader->extensions = extensions_create()) == NULL ||
         (leader->exclude = exclude_create(options)) == NULL ||
         (leader->allocation = allocation_create(options)) == NULL ||
         (leader->heritage = heritage_create()) == NULL ||
-        (leader->submit = submit_create()) == NULL || (leader->report = report_create()) == NULL ||
+        (leader->market = market_create()) == NULL || (leader->submit = submit_create()) == NULL ||
+        (leader->report = report_create()) == NULL ||
         (leader->hang_watch = hang_watch_create()) == NULL ||
         (leader->pmix_publish = pmix_publish_create()) == NULL ||
         (leader->world_store = world_store_create()) == NULL ||

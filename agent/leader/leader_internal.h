@@ -42,11 +42,13 @@ struct leader {
     struct planning *planning;
     struct post *post;
     struct leader_lease *lease;
+    struct job_pools *job_pools;
     struct slurm_look *slurm_look;
     struct scancel *scancel;
     struct extensions *extensions;
     struct exclude *exclude;
     struct allocation *allocation;
+    struct market *market;
     struct heritage *heritage;
     struct submit *submit;
     struct report *report;

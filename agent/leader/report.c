@@ -29,6 +29,9 @@ struct generation_record {
     char **nodes;
 };
 
+/* Of so many of the latest changes report_pause() tells the longest. */
+#define PAUSES 8
+
 /* What the program has reported of its progress, of the node with the lowest ranks that reports.
  * Kept over a change, until the new world reports. */
 struct progress {
@@ -38,7 +41,8 @@ struct progress {
     char unit[EVENT_UNIT_BYTES];
     int64_t first_done; /* at first_at (leader_now), the first report of this generation */
     double first_at;
-    double at; /* Unix time */
+    double at;    /* Unix time */
+    double heard; /* the same, leader_now */
 };
 
 struct report {
@@ -233,6 +237,16 @@ json_object *report_history_json(const struct leader *leader)
     return array;
 }
 
+double report_pause(const struct leader *leader)
+{
+    double longest = -1;
+
+    for (int i = leader->report->history_count - 1, n = 0; i >= 0 && n < PAUSES; i--, n++)
+        if (leader->report->history[i].pause > longest)
+            longest = leader->report->history[i].pause;
+    return longest;
+}
+
 double report_since(const struct leader *leader)
 {
     const struct generation_record *r = last_record(leader);
@@ -308,6 +322,19 @@ void report_progress(struct leader *leader, const struct leader_member *m, json_
     p->total = total;
     snprintf(p->unit, sizeof(p->unit), "%s", unit);
     p->at = unix_now();
+    p->heard = leader_now(leader);
+}
+
+bool report_work(const struct leader *leader, double *done, double *total, double *at)
+{
+    const struct progress *p = &leader->report->progress;
+
+    if (p->generation == 0)
+        return false;
+    *done = (double)p->done;
+    *total = (double)p->total;
+    *at = p->heard;
+    return true;
 }
 
 /* The rate is that of the present world: another has another. */

@@ -40,5 +40,10 @@ void report_failure(const char *node, const struct change_fact *exited, json_obj
 json_object *report_history_json(const struct leader *leader);
 json_object *report_progress_json(const struct leader *leader);
 double report_since(const struct leader *leader);
+/* The work that the program has reported: units done, in all (0: not known), and when (leader_now).
+ * False: it has reported nothing. */
+bool report_work(const struct leader *leader, double *done, double *total, double *at);
+/* Seconds that the longest of the latest changes took; < 0: none has been measured. */
+double report_pause(const struct leader *leader);
 
 #endif

@@ -7,21 +7,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/report.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
 
 #define BASE_OLD 10.0 /* seconds */
-#define LIMIT_AGAIN                                                                                \
-    600.0 /* seconds for which the limit of the pool's partition is taken as known */
 
 struct slurm_look {
     struct look look;
     struct job_info *base; /* Slurm's view of the base job; NULL until the first answer */
     double base_seen, base_check;
-    struct slurm_limits pool; /* of the pool's partition */
-    double limit_seen;        /* when; 0: not yet */
     bool looking, list, idle; /* idle: enough nodes were seen to be, at the last relax() */
     unsigned turn;            /* questions for one node */
     double drain_looked;      /* at all nodes */
@@ -39,9 +36,8 @@ struct look_work {
     unsigned members;
     int questions;
     bool idle;
-    bool ask_limit;  /* of the pool's partition … */
-    bool limit_seen; /* … and Slurm has answered: */
-    struct slurm_limits pool;
+    bool limits_seen; /* of the pool's partition: */
+    struct slurm_limits limits;
 };
 
 /* ---- in a thread ----------------------------------------------------------------------------- */
@@ -99,9 +95,9 @@ static void look_at_pool(struct look_work *work)
 {
     struct error err = {""};
 
-    work->limit_seen = slurm_client_limits(work->view.pool, &work->pool, &err) == 0;
+    work->limits_seen = slurm_client_limits(work->view.pool->partition, &work->limits, &err) == 0;
     work->questions++;
-    if (!work->limit_seen)
+    if (!work->limits_seen)
         log_debug("Slurm: %s", err.text);
 }
 
@@ -143,7 +139,7 @@ static void look_work(void *arg)
         log_debug("Slurm: %s", err.text);
     if (view->ok && view->relax.job != 0)
         relax(work);
-    if (view->ok && work->ask_limit)
+    if (view->ok && view->pool != NULL)
         look_at_pool(work);
     if (view->ok && view->nodes != NULL)
         look_at_nodes(work);
@@ -171,10 +167,8 @@ static void look_done(void *arg)
                work->view.ok);
     if (work->view.relax.job != 0)
         own->idle = work->idle;
-    if (work->limit_seen) {
-        own->pool = work->pool;
-        own->limit_seen = now;
-    }
+    if (work->limits_seen)
+        job_pools_limits(leader, work->view.pool, &work->limits);
     if (work->view.ok && work->view.due.nodes == LOOK_ALL_NODES) {
         own->drain_looked = now;
         own->nodes_as_of = work->nodes_as_of;
@@ -197,8 +191,6 @@ void slurm_look_begin(struct leader *leader, const struct slurm_view *view, slur
         return;
     }
     *work = (struct look_work){.leader = leader, .uid = getuid(), .view = *view, .done = done};
-    work->ask_limit = view->pool != NULL &&
-                      (own->limit_seen == 0 || leader_now(leader) - own->limit_seen >= LIMIT_AGAIN);
     work->members = roster_arrivals(leader);
     if (own->nodes_members == work->members)
         work->nodes_as_of = own->nodes_as_of;
@@ -246,16 +238,6 @@ int slurm_look_turn(struct leader *leader, int count)
 }
 
 /* ---- what Slurm has said --------------------------------------------------------------------- */
-
-uint32_t slurm_look_pool_limit(const struct leader *leader)
-{
-    return leader->slurm_look->pool.minutes;
-}
-
-double slurm_look_boot_limit(const struct leader *leader)
-{
-    return leader->slurm_look->pool.boot_seconds;
-}
 
 struct job_info *slurm_look_find(struct slurm_view *view, uint32_t job)
 {
@@ -315,7 +297,6 @@ struct slurm_look *slurm_look_create(const struct leader_options *options)
     if (look == NULL)
         return NULL;
     look->look.seed = options->job * 31 + options->restarts;
-    look->pool.minutes = UINT32_MAX;
     look->base_seen = look->drain_looked = look->notice_looked = LOOK_NEVER;
     /* Only a first leader whose job has never been there finds nothing of its own in the queue. */
     look->list = options->restarts > 0 || options->term > 0 || report_last_generation(options) > 0;

@@ -12,6 +12,7 @@
 struct job_info;
 struct leader;
 struct leader_options;
+struct pool;
 struct slurm_look;
 
 /* What is asked, and what Slurm says. */
@@ -25,8 +26,8 @@ struct slurm_view {
     } relax;
     uint32_t jobs[LOOK_JOBS_MAX]; /* that are asked for, if not all of the user are */
     int job_count;
-    char **nodes;     /* of members; NULL: not asked for */
-    const char *pool; /* the partition of extensions, whose limit is wanted; NULL: it is not */
+    char **nodes;            /* of members; NULL: not asked for */
+    const struct pool *pool; /* the limits of its partition are wanted; NULL: they are not */
     struct look_output due;
     double began;
     bool submitting; /* was something being submitted when the look began? */
@@ -60,10 +61,6 @@ void slurm_look_listed(struct leader *leader);
 /* The member whose node is to be asked for is the one of that number, of so many. */
 int slurm_look_turn(struct leader *leader, int count);
 
-/* Minutes that the partition of the pool lets a job have, UINT32_MAX: any. */
-uint32_t slurm_look_pool_limit(const struct leader *leader);
-/* Seconds that Slurm gives a node of it to power up, 0: any, or not known. */
-double slurm_look_boot_limit(const struct leader *leader);
 /* NULL: Slurm does not know that job. */
 struct job_info *slurm_look_find(struct slurm_view *view, uint32_t job);
 /* The base job; NULL until Slurm has answered for the first time. */

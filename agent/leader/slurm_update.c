@@ -8,6 +8,7 @@
 #include "agent/leader/allocation.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/extensions.h"
+#include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/post.h"
@@ -140,8 +141,10 @@ static void growth_failed(struct leader *leader, const struct extension *ext,
              why ? info->reason : "");
     log_info("job %u: %s", leader->options->job, text);
     allocation_growth_failed(leader, text);
-    if (cannot_start(info))
-        extensions_failed(leader, text);
+    /* Where nodes fail, another pool is asked at once. */
+    if (cannot_start(info) || (info != NULL && strcmp(info->base_state, "NODE_FAIL") == 0 &&
+                               job_pools_has_other(leader, ext->pool)))
+        extensions_failed(leader, ext->pool, text);
     else
         planning_taken_back(leader, ext->asked);
 }
@@ -152,10 +155,27 @@ static void note_start(struct leader *leader, struct extension *ext, const struc
 {
     if (ext->state > PLAN_BOOTING)
         return;
+    if (ext->state == PLAN_BOOTING && info->state == JOB_KIND_PENDING) {
+        ext->started = 0;
+        job_pools_failed(leader, ext->pool, "its nodes did not power up");
+    }
     extensions_set_state(leader, ext,
                          info->state == JOB_KIND_PENDING   ? PLAN_PENDING
                          : info->state == JOB_KIND_BOOTING ? PLAN_BOOTING
                                                            : PLAN_STARTING);
+}
+
+/* What stops it may stop it for long. Another pool is asked, if there is one. */
+static void note_wait(struct leader *leader, const struct extension *ext)
+{
+    struct job_pool *own = job_pools_of(leader, ext->pool);
+    char why[96];
+
+    if (ext->state != PLAN_PENDING || own == NULL || !slurm_words_blocks(ext->reason) ||
+        job_pools_pause_until(own) > leader_now(leader) || !job_pools_has_other(leader, ext->pool))
+        return;
+    snprintf(why, sizeof(why), "extension job %u waits: %s", ext->job, ext->reason);
+    job_pools_failed(leader, ext->pool, why);
 }
 
 /* What Slurm says of one extension. Returns false when it is over and forgotten. */
@@ -166,7 +186,10 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
         note_times(leader, ext, info);
         make_leave(leader, ext, info);
         snprintf(ext->reason, sizeof(ext->reason), "%s", info->reason);
+        if (ext->pool == NULL)
+            ext->pool = job_pools_find(leader, info->partition, info->qos);
         note_start(leader, ext, info);
+        note_wait(leader, ext);
         if (ext->state == PLAN_STARTING && info->num_nodes > 0 && info->num_nodes != ext->nodes &&
             info->state == JOB_KIND_RUNNING &&
             extensions_members(leader, ext->job) <= info->num_nodes) {
@@ -231,7 +254,7 @@ static void adopt(struct leader *leader, struct slurm_view *view)
         ext = extensions_add(leader, info->id, info->num_nodes, PLAN_PENDING);
         if (ext == NULL)
             continue;
-        ext->pool = extensions_pool(leader);
+        ext->pool = job_pools_find(leader, info->partition, info->qos);
         note_start(leader, ext, info);
     }
 }
@@ -383,15 +406,14 @@ static char **nodes_to_ask(struct leader *leader, enum look_nodes which)
     return nodes;
 }
 
-/* Its limit is for extensions that are asked for: at rest nobody needs it. */
-static const char *partition_to_ask(const struct leader *leader)
+/* Limits are for extensions that are asked for: at rest nobody needs them. */
+static const struct pool *pool_to_ask(const struct leader *leader)
 {
-    const struct pool *pool = extensions_pool(leader);
     bool wanted = slurm_look_base(leader) == NULL;
 
     for (int i = 0; i < extensions_count(leader); i++)
         wanted = wanted || extensions_at(leader, i)->state == PLAN_PENDING;
-    return wanted && pool != NULL ? pool->partition : NULL;
+    return wanted ? job_pools_without_limits(leader) : NULL;
 }
 
 /* The base is the first, the extensions follow in their order. */
@@ -475,6 +497,6 @@ void slurm_update_poll(struct leader *leader)
     if (view.due.relax)
         choose_relaxed(leader, relaxed, &view);
     view.nodes = nodes_to_ask(leader, view.due.nodes);
-    view.pool = partition_to_ask(leader);
+    view.pool = pool_to_ask(leader);
     slurm_look_begin(leader, &view, update);
 }

@@ -11,24 +11,24 @@
 #include "agent/leader/exclude.h"
 #include "agent/leader/extension_argv.h"
 #include "agent/leader/extensions.h"
+#include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/market.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/slurm_look.h"
 #include "agent/leader/submit.h"
 #include "common/log.h"
-#include "lib/retry.h"
 #include "lib/slurm_words.h"
 
-#define SUBMIT_LIMIT_MS    60000 /* for sbatch, which retries while slurmctld restarts */
-#define SUBMIT_BACKOFF_MAX 60.0
-#define SUBMIT_BACKOFF     2.0
-#define MINUTES_MIN        1 /* no extension for less */
+#define SUBMIT_LIMIT_MS 60000 /* for sbatch, which retries while slurmctld restarts */
+#define PUT_OFF         60.0
+#define MINUTES_MIN     1 /* no extension for less */
 
 struct submit {
     struct submission *submission; /* a running sbatch; NULL: none */
     int count;                     /* submissions so far */
-    struct retry retry;            /* after a refusal */
+    double after;                  /* no sbatch before, whatever the pool; 0: it may be */
 };
 
 struct submission {
@@ -71,7 +71,8 @@ static void submission_result(struct submission *s)
         if (ext != NULL)
             ext->pool = s->pool;
         extensions_set_refusal(leader, "");
-        retry_reset(&leader->submit->retry);
+        leader->submit->after = 0;
+        job_pools_accepted(leader, s->pool);
         planning_note_increments(leader, s->increments);
         if (change_is_ending(leader->change) || change_stopping(leader->change))
             extensions_cancel(leader, (uint32_t)job, false, "the job is ending");
@@ -90,7 +91,7 @@ static void submission_result(struct submission *s)
             log_info("job %u: an extension of %d node%s was refused: %s", leader->options->job,
                      s->nodes, s->nodes == 1 ? "" : "s", why);
         extensions_set_refusal(leader, why);
-        retry_failed(&leader->submit->retry, leader_now(leader));
+        job_pools_refused(leader, s->pool, why);
         planning_note_increments(leader, 0);
     }
     planning_later(leader, 0);
@@ -217,7 +218,7 @@ static char **used_nodes(struct leader *leader)
 static void put_off(struct leader *leader, const char *why)
 {
     extensions_set_refusal(leader, why);
-    leader->submit->retry.after = leader_now(leader) + SUBMIT_BACKOFF_MAX;
+    leader->submit->after = leader_now(leader) + PUT_OFF;
 }
 
 static bool base_ends_soon(struct leader *leader)
@@ -268,7 +269,7 @@ void submit_extension(struct leader *leader, const struct plan_output *plan)
     s->leader = leader;
     s->nodes = nodes;
     s->increments = increments;
-    s->pool = extensions_pool(leader);
+    s->pool = market_pool(leader, plan->pool);
     ext->pool = s->pool;
     if (delay > 0)
         ext->begin = leader_now(leader) + delay;
@@ -277,7 +278,7 @@ void submit_extension(struct leader *leader, const struct plan_output *plan)
     used = used_nodes(leader);
     avoid = plan->anywhere ? NULL : exclude_list(leader, &ext->excludes_until);
     argv = extension_argv(leader->options, slurm_look_base(leader), s->pool, nodes, delay,
-                          time(NULL), slurm_look_pool_limit(leader), used, avoid);
+                          time(NULL), job_pools_minutes(leader, s->pool), used, avoid);
     env = extension_environment(leader);
     submission_spawn(s, argv, env);
     free(used);
@@ -290,11 +291,7 @@ void submit_extension(struct leader *leader, const struct plan_output *plan)
 
 struct submit *submit_create(void)
 {
-    struct submit *submit = calloc(1, sizeof(*submit));
-
-    if (submit != NULL)
-        submit->retry = (struct retry){.first = SUBMIT_BACKOFF, .max = SUBMIT_BACKOFF_MAX};
-    return submit;
+    return calloc(1, sizeof(struct submit));
 }
 
 void submit_destroy(struct submit *submit)
@@ -314,7 +311,5 @@ int submit_count(const struct leader *leader)
 
 double submit_after(const struct leader *leader)
 {
-    double refused = leader->submit->retry.after, failed = extensions_retry_at(leader);
-
-    return refused > failed ? refused : failed;
+    return leader->submit->after;
 }

@@ -42,6 +42,7 @@ static int make_plan(void *arg, bool only_warm, struct plan_output *out)
     struct plan_extension extensions[JOB_MEMBERS_MAX];
     int count = job_member_count(job), there = 0;
     bool any = change_any_stateful(job->change);
+    static const struct plan_pool pool = {.name = "elastic", .room = SIZES_NODES_MAX};
     struct plan_input in = {.now = job->now,
                             .sizes = &job->policy.sizes,
                             .base_nodes = job->options.base_nodes,
@@ -50,6 +51,8 @@ static int make_plan(void *arg, bool only_warm, struct plan_output *out)
                             .generation_since = change_since(job->change),
                             .setbacks.last = -1,
                             .stands_since = -1,
+                            .pools = &pool,
+                            .pool_count = 1,
                             .members = members,
                             .extensions = extensions};
 

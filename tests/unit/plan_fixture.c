@@ -18,6 +18,7 @@ void scene_init(struct scene *s, const char *sizes)
 {
     memset(s, 0, sizeof(*s));
     s->sizes = parse(sizes);
+    s->pool = (struct plan_pool){.name = "elastic", .room = SIZES_NODES_MAX};
     s->in = (struct plan_input){
         .now = 1000,
         .sizes = &s->sizes,
@@ -28,6 +29,8 @@ void scene_init(struct scene *s, const char *sizes)
         .generation_since = -1,
         .setbacks.last = -1,
         .stands_since = -1,
+        .pools = &s->pool,
+        .pool_count = 1,
         .members = s->members,
         .extensions = s->extensions,
     };

@@ -13,6 +13,7 @@ struct scene {
     struct sizes sizes;
     struct plan_member members[SCENE_NODES_MAX];
     struct plan_extension extensions[SCENE_EXTENSIONS_MAX];
+    struct plan_pool pool; /* "elastic", with room for any number of nodes */
     struct plan_input in;
     int next_id;
 };

@@ -771,10 +771,142 @@ static void test_random_histories_of_states(void **state)
     assert_true(exchanges > 4000);
 }
 
+/* Which pool is asked, and for how many nodes: the first one with room for an increment. */
+static void test_pools_are_asked_in_order(void **state)
+{
+    static const struct {
+        const char *sizes;
+        int room[2];       /* of spot and demand */
+        bool singly;       /* demand */
+        int waiting[2];    /* requests of one node */
+        int surplus, last; /* increments of the last request */
+        /* what follows */
+        int submit, pool;
+    } table[] = {
+        {"2:20", {18, 18}, false, {0, 0}, 0, 1, 2, 0},
+        {"2:20", {1, 18}, false, {0, 0}, 0, 1, 1, 0},
+        {"2:20", {0, 18}, false, {0, 0}, 0, 1, 2, 1}, /* the next one */
+        {"2:20", {0, 18}, true, {0, 0}, 0, 4, 1, 1},
+        {"2:20", {0, 0}, false, {0, 0}, 0, 1, 0, 0},
+        {"2:20", {16, 18}, false, {2, 0}, 0, 4, 8, 1}, /* max_pending is that of a pool */
+        {"2:20", {16, 18}, false, {2, 2}, 0, 4, 0, 0},
+        {"2:18:4", {3, 4}, false, {0, 0}, 0, 1, 4, 1}, /* no allowed size with three */
+        {"2:4", {9, 0}, false, {2, 0}, 0, 1, 0, 0},    /* enough are on their way */
+        {"2:4", {9, 0}, false, {1, 1}, 1, 1, 1, 0},    /* in the place of a node that works */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        const struct plan_pool pools[] = {
+            {.name = "spot", .room = table[i].room[0]},
+            {.name = "demand", .room = table[i].room[1], .singly = table[i].singly}};
+        struct scene s;
+        struct plan_output out;
+
+        scene_init(&s, table[i].sizes);
+        scene_add_members(&s, 1, 2, true);
+        s.in.pools = pools;
+        s.in.pool_count = 2;
+        s.in.surplus = table[i].surplus;
+        s.in.last_increments = table[i].last;
+        for (uint32_t k = 0; k < 2; k++)
+            for (int n = 0; n < table[i].waiting[k]; n++)
+                scene_add_extension(&s, 10 * (k + 1) + (uint32_t)n, 1, PLAN_PENDING, 1)->pool =
+                    pools[k].name;
+        out = scene_decide(&s);
+        if (out.submit != table[i].submit || out.pool != table[i].pool)
+            fail_msg("row %zu: asks pool %d for %d", i, out.pool, out.submit);
+        plan_clear(&out);
+    }
+}
+
+/* After a setback the job waits, but not for a pool that is asked in the place of another one. */
+static void test_pool_that_is_asked_at_once(void **state)
+{
+    struct plan_pool pool = {.name = "demand", .room = 8};
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    scene_init(&s, "2:10");
+    scene_add_members(&s, 1, 2, true);
+    s.in.pools = &pool;
+    s.in.setbacks.last = s.in.now;
+    out = scene_decide(&s);
+    assert_true(out.submit_delay == 60);
+    plan_clear(&out);
+    pool.at_once = true;
+    out = scene_decide(&s);
+    assert_int_equal(out.submit, 1);
+    assert_true(out.submit_delay == 0);
+    plan_clear(&out);
+}
+
+/* A job of MAX nodes takes a newcomer in the place of an on-demand node: first both are there, then
+ * the other one goes, in one change of worlds. */
+static void test_join_then_switch(void **state)
+{
+    struct scene s;
+    struct plan_extension *demand;
+    struct plan_output out;
+
+    (void)state;
+    scene_init(&s, "1:2");
+    s.in.generation_since = 0;
+    scene_add_members(&s, 1, 1, true);
+    scene_add_members(&s, 10, 1, true);
+    s.members[0].has_state = s.members[1].has_state = true;
+    demand = scene_add_extension(&s, 10, 1, PLAN_JOINED, 100);
+    scene_add_extension(&s, 11, 1, PLAN_STARTING, 3);
+
+    /* Without a surplus it would be one too many. */
+    out = scene_decide(&s);
+    assert_true(out.cancel_count > 0);
+    plan_clear(&out);
+    s.in.surplus = 1;
+    out = scene_decide(&s);
+    assert_int_equal(out.cancel_count, 0);
+    assert_int_equal(out.submit, 0);
+    assert_false(out.change);
+    plan_clear(&out);
+
+    s.extensions[1].state = PLAN_JOINED;
+    scene_add_members(&s, 11, 1, false);
+    s.in.surplus = 0;
+    demand->unwanted = true;
+    out = scene_decide(&s);
+    assert_true(out.change);
+    assert_int_equal(out.size, 2);
+    assert_int_equal(out.order[1], 3);
+    assert_int_equal(out.submit, 0);
+    plan_clear(&out);
+}
+
+static void test_request_is_withdrawn(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    scene_init(&s, "2:4");
+    scene_add_members(&s, 1, 2, true);
+    scene_add_extension(&s, 10, 1, PLAN_PENDING, 3)->withdrawn = true;
+    scene_add_extension(&s, 11, 1, PLAN_PENDING, 3);
+    out = scene_decide(&s);
+    assert_int_equal(out.cancel_count, 1);
+    assert_int_equal(out.cancel[0], 10);
+    assert_false(out.cancel_failed[0]);
+    plan_clear(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_start),
+        cmocka_unit_test(test_pools_are_asked_in_order),
+        cmocka_unit_test(test_pool_that_is_asked_at_once),
+        cmocka_unit_test(test_join_then_switch),
+        cmocka_unit_test(test_request_is_withdrawn),
         cmocka_unit_test(test_sequence_of_requests),
         cmocka_unit_test(test_max_pending),
         cmocka_unit_test(test_growth_waits_for_those_about_to_join),

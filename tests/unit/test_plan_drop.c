@@ -493,8 +493,8 @@ static void test_who_has_not_joined_in_time_has_failed(void **state)
         scene_init(&s, "2:3");
         scene_add_members(&s, 1, 2, true);
         s.in.generation_since = 0;
-        s.in.boot_limit = table[i].boot_limit;
-        scene_add_extension(&s, 10, 1, table[i].state, table[i].age);
+        scene_add_extension(&s, 10, 1, table[i].state, table[i].age)->boot_limit =
+            table[i].boot_limit;
         out = scene_decide(&s);
         if (out.cancel_count != table[i].failed || out.cancel_failed[0] != table[i].failed)
             fail_msg("row %zu: cancelled %d", i, out.cancel_count);

@@ -9,6 +9,8 @@
 #define NOW      1700000150.0
 #define LIST_MAX 16
 
+static const struct plan_pool any_pool = {.name = "elastic", .room = SIZES_NODES_MAX};
+
 static const char *const states[] = {"state-growing.json", "state-shrunk.json"};
 
 static json_object *read_sample(const char *name)
@@ -67,6 +69,8 @@ static void plan_of(json_object *state, struct plan_output *out)
                             .target = number(state, "target"),
                             .setbacks.last = -1,
                             .stands_since = -1,
+                            .pools = &any_pool,
+                            .pool_count = 1,
                             .members = member,
                             .extensions = extension};
 
@@ -153,6 +157,8 @@ static void test_list(void **unused)
                             .target = 8,
                             .setbacks.last = -1,
                             .stands_since = -1,
+                            .pools = &any_pool,
+                            .pool_count = 1,
                             .members = member,
                             .member_count = COUNT(member),
                             .extensions = &extension,

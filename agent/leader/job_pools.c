@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The pools that the job may take nodes from (job_pools.h). */
+#include "agent/leader/job_pools.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/leader/leader_internal.h"
+#include "lib/pools.h"
+
+/* Pauses of a job that has no other pool: it has nothing to lose by asking. */
+#define REFUSED     2.0
+#define REFUSED_MAX 60.0
+#define FAILED      4.0
+#define FAILED_MAX  3600.0
+/* Seconds for which the limits of a partition are taken as known. */
+#define LIMITS_AGAIN 600.0
+
+struct job_pools {
+    struct job_pool list[POLICY_POOLS_MAX];
+    int count;
+};
+
+int job_pools_count(const struct leader *leader)
+{
+    return leader->job_pools->count;
+}
+
+struct job_pool *job_pools_at(const struct leader *leader, int i)
+{
+    return &leader->job_pools->list[i];
+}
+
+struct job_pool *job_pools_of(const struct leader *leader, const struct pool *pool)
+{
+    for (int i = 0; i < leader->job_pools->count; i++)
+        if (leader->job_pools->list[i].pool == pool)
+            return &leader->job_pools->list[i];
+    return NULL;
+}
+
+const struct pool *job_pools_find(const struct leader *leader, const char *partition,
+                                  const char *qos)
+{
+    for (int i = 0; partition != NULL && i < leader->job_pools->count; i++) {
+        const struct pool *pool = leader->job_pools->list[i].pool;
+
+        if (strcmp(pool->partition, partition) == 0 &&
+            (pool->qos == NULL || qos == NULL || strcmp(pool->qos, qos) == 0))
+            return pool;
+    }
+    return NULL;
+}
+
+/* ---- what they have been like ---------------------------------------------------------------- */
+
+void job_pools_joined(struct leader *leader, const struct pool *pool, double seconds)
+{
+    struct job_pool *own = job_pools_of(leader, pool);
+
+    if (own == NULL)
+        return;
+    own->boot = pools_boot(own->boot, seconds);
+    own->why[0] = '\0';
+    retry_reset(&own->refused);
+    retry_reset(&own->failed);
+}
+
+void job_pools_accepted(struct leader *leader, const struct pool *pool)
+{
+    struct job_pool *own = job_pools_of(leader, pool);
+
+    if (own != NULL)
+        retry_reset(&own->refused);
+}
+
+void job_pools_refused(struct leader *leader, const struct pool *pool, const char *why)
+{
+    struct job_pool *own = job_pools_of(leader, pool);
+
+    if (own == NULL)
+        return;
+    snprintf(own->why, sizeof(own->why), "%s", why);
+    retry_failed(&own->refused, leader_now(leader));
+}
+
+void job_pools_failed(struct leader *leader, const struct pool *pool, const char *why)
+{
+    struct job_pool *own = job_pools_of(leader, pool);
+
+    if (own == NULL)
+        return;
+    snprintf(own->why, sizeof(own->why), "%s", why);
+    retry_failed(&own->failed, leader_now(leader));
+}
+
+const struct pool *job_pools_without_limits(const struct leader *leader)
+{
+    for (int i = 0; i < leader->job_pools->count; i++) {
+        const struct job_pool *own = &leader->job_pools->list[i];
+
+        if (own->limits_seen == 0 || leader_now(leader) - own->limits_seen >= LIMITS_AGAIN)
+            return own->pool;
+    }
+    return NULL;
+}
+
+void job_pools_limits(struct leader *leader, const struct pool *pool,
+                      const struct slurm_limits *limits)
+{
+    struct job_pool *own = job_pools_of(leader, pool);
+
+    if (own == NULL)
+        return;
+    own->limits = *limits;
+    own->limits_seen = leader_now(leader);
+}
+
+uint32_t job_pools_minutes(const struct leader *leader, const struct pool *pool)
+{
+    const struct job_pool *own = job_pools_of(leader, pool);
+
+    return own != NULL ? own->limits.minutes : UINT32_MAX;
+}
+
+double job_pools_boot_limit(const struct leader *leader, const struct pool *pool)
+{
+    const struct job_pool *own = job_pools_of(leader, pool);
+
+    return own != NULL ? own->limits.boot_seconds : 0;
+}
+
+void job_pools_retry_now(struct leader *leader)
+{
+    for (int i = 0; i < leader->job_pools->count; i++) {
+        retry_reset(&leader->job_pools->list[i].refused);
+        retry_reset(&leader->job_pools->list[i].failed);
+    }
+}
+
+double job_pools_pause_until(const struct job_pool *pool)
+{
+    return pool->refused.after > pool->failed.after ? pool->refused.after : pool->failed.after;
+}
+
+bool job_pools_any_paused(const struct leader *leader)
+{
+    for (int i = 0; i < leader->job_pools->count; i++)
+        if (job_pools_pause_until(&leader->job_pools->list[i]) > leader_now(leader))
+            return true;
+    return false;
+}
+
+bool job_pools_has_other(const struct leader *leader, const struct pool *pool)
+{
+    for (int i = 0; i < leader->job_pools->count; i++) {
+        const struct job_pool *other = &leader->job_pools->list[i];
+
+        if (other->pool != pool && job_pools_pause_until(other) <= leader_now(leader))
+            return true;
+    }
+    return false;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct job_pools *job_pools_create(const struct leader_options *options)
+{
+    const struct policy *policy = options->policy;
+    struct job_pools *pools = calloc(1, sizeof(*pools));
+
+    if (pools == NULL)
+        return NULL;
+    for (int i = 0; i < policy->pool_count; i++) {
+        const struct pool *pool = conf_pool(options->conf, policy->pools[i]);
+        struct job_pool *own = &pools->list[pools->count];
+
+        if (pool == NULL)
+            continue;
+        *own = (struct job_pool){.pool = pool, .limits.minutes = UINT32_MAX};
+        own->refused = own->failed = pools_backoff();
+        if (policy->pool_count == 1) {
+            own->refused = (struct retry){.first = REFUSED, .max = REFUSED_MAX};
+            own->failed = (struct retry){.first = FAILED, .max = FAILED_MAX};
+        }
+        pools->count++;
+    }
+    return pools;
+}
+
+void job_pools_destroy(struct job_pools *pools)
+{
+    free(pools);
+}

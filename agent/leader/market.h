@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which of the job's pools are asked for nodes, and which extensions make way for others: the facts
+ * for lib/pools, and what follows from its answer. */
+#ifndef ELASTIC_AGENT_LEADER_MARKET_H
+#define ELASTIC_AGENT_LEADER_MARKET_H
+
+#include <json-c/json.h>
+
+#include "lib/plan.h"
+
+struct leader;
+struct market;
+
+/* NULL: out of memory. */
+struct market *market_create(void);
+void market_destroy(struct market *market);
+
+/* Ask lib/pools, before a plan is made. Extensions are marked: returns, withdrawn. */
+void market_decide(struct leader *leader);
+/* … what it said, as the plan wants to know it. The pointers are good until it is asked again. */
+void market_describe(const struct leader *leader, struct plan_input *in);
+/* The pool of that number in plan_input.pools. */
+const struct pool *market_pool(const struct leader *leader, int i);
+
+/* For selastic: each pool with its nodes, and what it is asked for. */
+json_object *market_json(const struct leader *leader);
+
+#endif
