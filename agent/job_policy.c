@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/conf_file.h"
 
@@ -17,15 +16,9 @@ static int invent_pools(struct conf *conf, struct policy *policy, struct error *
         return 0;
     if (policy->pool_count == 0 && (own == NULL || policy_set(policy, "pool", own, err) != 0))
         return 0;
-    conf->pools = calloc((size_t)policy->pool_count, sizeof(*conf->pools));
-    if (conf->pools == NULL)
-        return error_set(err, "out of memory");
-    conf->pool_count = policy->pool_count;
-    for (int i = 0; i < conf->pool_count; i++) {
-        snprintf(conf->pools[i].name, sizeof(conf->pools[i].name), "%s", policy->pools[i]);
-        conf->pools[i].partition = strdup(policy->pools[i]);
-        conf->pools[i].time_min = 15;
-    }
+    for (int i = 0; i < policy->pool_count; i++)
+        if (conf_add_pool(conf, policy->pools[i], err) == NULL)
+            return -1;
     return 0;
 }
 

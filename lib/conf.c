@@ -14,86 +14,71 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/number.h"
+#include "lib/conf_value.h"
 #include "lib/text.h"
-
-#define BLANKS " \t"
-
-enum kind {
-    KIND_NUMBER,  /* int, min..max */
-    KIND_SECONDS, /* the same, and messages say "of seconds" */
-    KIND_MINUTES,
-    KIND_POLICY,     /* a default of a job option, in struct policy */
-    KIND_PORTS,      /* port_first and the int behind it */
-    KIND_PATH,       /* char *, absolute */
-    KIND_PATTERN,    /* char *, absolute after expansion */
-    KIND_WORD,       /* char *, one name */
-    KIND_EXPRESSION, /* char *, no blanks */
-    KIND_URL,        /* char *, http or https */
-    KIND_TEXT,       /* char * */
-    KIND_YES_NO,     /* bool */
-    KIND_RECLAIM,    /* struct conf_reclaim: a cloud, a program or an address */
-};
-
-struct key {
-    const char *name;
-    enum kind kind;
-    /* Of the field in struct conf or struct pool. */
-    size_t offset;
-    int min, max;
-    /* What holds without the key, as it would be written. NULL: nothing. */
-    const char *builtin;
-    /* Of KIND_POLICY: the row of the table of job options. */
-    const struct policy_option *option;
-};
 
 #define SITE_KEY(name, kind, field, min, max, builtin)                                             \
     {                                                                                              \
-        name, kind, offsetof(struct conf, field), min, max, builtin, NULL                          \
+        name, kind, offsetof(struct conf, field), min, max, builtin, NULL, NULL                    \
+    }
+#define SITE_CHOICE(name, field, words)                                                            \
+    {                                                                                              \
+        name, CONF_KIND_CHOICE, offsetof(struct conf, field), 0, 0, NULL, NULL, words              \
     }
 #define POOL_KEY(name, kind, field, min, max, builtin)                                             \
     {                                                                                              \
-        name, kind, offsetof(struct pool, field), min, max, builtin, NULL                          \
+        name, kind, offsetof(struct pool, field), min, max, builtin, NULL, NULL                    \
     }
 
+static const char *const advices[] = {
+    [CONF_ADVICE_IGNORE] = "ignore", [CONF_ADVICE_REPLACE] = "replace", NULL};
+static const char *const drains[] = {[CONF_DRAIN_NONE] = "none",
+                                     [CONF_DRAIN_DRAIN] = "drain",
+                                     [CONF_DRAIN_POWER_DOWN] = "power_down",
+                                     NULL};
+
 /* Keys that are no defaults of job options: those come from the table of lib/policy.h. */
-static const struct key site_keys[] = {
-    SITE_KEY("max_pending", KIND_NUMBER, max_pending, 1, 1000, "2"),
-    SITE_KEY("max_nodes", KIND_NUMBER, max_nodes, 0, SIZES_NODES_MAX, "0"),
-    SITE_KEY("max_grace", KIND_SECONDS, max_grace, 0, POLICY_SECONDS_MAX, "0"),
-    SITE_KEY("port_range", KIND_PORTS, port_first, 1024, 65535, "23000-27999"),
-    SITE_KEY("heartbeat_timeout", KIND_SECONDS, heartbeat_timeout, 1, 3600, "2"),
-    SITE_KEY("newcomer_timeout", KIND_SECONDS, newcomer_timeout, 1, 86400, "60"),
-    SITE_KEY("node_backoff", KIND_SECONDS, node_backoff, 0, 86400, "60"),
-    SITE_KEY("drain_look", KIND_SECONDS, drain_look, 0, 3600, "0"),
-    SITE_KEY("state_dir", KIND_PATTERN, state_dir, 0, 0, "%h/.slurm-elastic/%c-%j"),
-    SITE_KEY("snapshot_dir", KIND_PATH, snapshot_dir, 0, 0, "/run/slurm-elastic"),
-    SITE_KEY("munge_socket", KIND_PATH, munge_socket, 0, 0, NULL),
-    SITE_KEY("shapes", KIND_PATH, shapes_file, 0, 0, NULL),
-    SITE_KEY("reclaim", KIND_RECLAIM, reclaim, 0, 0, "none"),
-    SITE_KEY("reclaim_endpoint", KIND_URL, reclaim.endpoint, 0, 0, NULL),
-    SITE_KEY("reclaim_program", KIND_PATH, reclaim.program, 0, 0, NULL),
-    SITE_KEY("reclaim_url", KIND_URL, reclaim.url, 0, 0, NULL),
-    SITE_KEY("reclaim_header", KIND_TEXT, reclaim.header, 0, 0, NULL),
-    SITE_KEY("reclaim_answer", KIND_TEXT, reclaim.answer, 0, 0, NULL),
-    SITE_KEY("epilog_flush", KIND_SECONDS, epilog_flush, 0, 3600, "20"),
-    SITE_KEY("snapshot_keep", KIND_SECONDS, snapshot_keep, 60, 8640000, "86400"),
+static const struct conf_key site_keys[] = {
+    SITE_KEY("max_pending", CONF_KIND_NUMBER, max_pending, 1, 1000, "2"),
+    SITE_KEY("max_nodes", CONF_KIND_NUMBER, max_nodes, 0, SIZES_NODES_MAX, "0"),
+    SITE_KEY("max_grace", CONF_KIND_SECONDS, max_grace, 0, POLICY_SECONDS_MAX, "0"),
+    SITE_KEY("port_range", CONF_KIND_PORTS, port_first, 1024, 65535, "23000-27999"),
+    SITE_KEY("heartbeat_timeout", CONF_KIND_SECONDS, heartbeat_timeout, 1, 3600, "2"),
+    SITE_KEY("newcomer_timeout", CONF_KIND_SECONDS, newcomer_timeout, 1, 86400, "60"),
+    SITE_KEY("node_backoff", CONF_KIND_SECONDS, node_backoff, 0, 86400, "60"),
+    SITE_KEY("drain_look", CONF_KIND_SECONDS, drain_look, 0, 3600, "0"),
+    SITE_KEY("state_dir", CONF_KIND_PATTERN, state_dir, 0, 0, "%h/.slurm-elastic/%c-%j"),
+    SITE_KEY("snapshot_dir", CONF_KIND_PATH, snapshot_dir, 0, 0, "/run/slurm-elastic"),
+    SITE_KEY("munge_socket", CONF_KIND_PATH, munge_socket, 0, 0, NULL),
+    SITE_KEY("shapes", CONF_KIND_PATH, shapes_file, 0, 0, NULL),
+    SITE_KEY("reclaim", CONF_KIND_RECLAIM, reclaim, 0, 0, "none"),
+    SITE_KEY("reclaim_endpoint", CONF_KIND_URL, reclaim.endpoint, 0, 0, NULL),
+    SITE_KEY("reclaim_program", CONF_KIND_PATH, reclaim.program, 0, 0, NULL),
+    SITE_KEY("reclaim_url", CONF_KIND_URL, reclaim.url, 0, 0, NULL),
+    SITE_KEY("reclaim_header", CONF_KIND_TEXT, reclaim.header, 0, 0, NULL),
+    SITE_KEY("reclaim_answer", CONF_KIND_TEXT, reclaim.answer, 0, 0, NULL),
+    SITE_CHOICE("reclaim_advice", reclaim.advice, advices),
+    SITE_CHOICE("reclaim_drain", reclaim.drain, drains),
+    SITE_KEY("prices", CONF_KIND_PATH, prices, 0, 0, NULL),
+    SITE_KEY("pool_backoff", CONF_KIND_SPAN, pool_backoff_first, 1, 86400, "60-600"),
+    SITE_KEY("epilog_flush", CONF_KIND_SECONDS, epilog_flush, 0, 3600, "20"),
+    SITE_KEY("snapshot_keep", CONF_KIND_SECONDS, snapshot_keep, 60, 8640000, "86400"),
 };
 
-static const struct key pool_keys[] = {
-    POOL_KEY("partition", KIND_WORD, partition, 0, 0, NULL),
-    POOL_KEY("qos", KIND_WORD, qos, 0, 0, NULL),
-    POOL_KEY("constraint", KIND_EXPRESSION, constraint, 0, 0, NULL),
-    POOL_KEY("grace", KIND_SECONDS, grace, 0, POLICY_SECONDS_MAX, "0"),
-    POOL_KEY("time_min", KIND_MINUTES, time_min, 1, POLICY_SECONDS_MAX / 60, "15"),
-    POOL_KEY("wake", KIND_YES_NO, wake, 0, 0, "no"),
-};
-
-/* The values of reclaim that name a cloud. */
-static const char *const clouds[] = {
-    [CONF_CLOUD_NONE] = "none",       [CONF_CLOUD_AWS] = "aws",
-    [CONF_CLOUD_GCP] = "gcp",         [CONF_CLOUD_AZURE] = "azure",
-    [CONF_CLOUD_ALIBABA] = "alibaba", [CONF_CLOUD_TENCENT] = "tencent",
+static const struct conf_key pool_keys[] = {
+    POOL_KEY("partition", CONF_KIND_WORD, partition, 0, 0, NULL),
+    POOL_KEY("qos", CONF_KIND_WORD, qos, 0, 0, NULL),
+    POOL_KEY("constraint", CONF_KIND_EXPRESSION, constraint, 0, 0, NULL),
+    POOL_KEY("grace", CONF_KIND_SECONDS, grace, 0, POLICY_SECONDS_MAX, "0"),
+    POOL_KEY("time_min", CONF_KIND_MINUTES, time_min, 1, POLICY_SECONDS_MAX / 60, "15"),
+    POOL_KEY("max_time", CONF_KIND_MINUTES, max_time, 0, POLICY_SECONDS_MAX / 60, "0"),
+    POOL_KEY("wake", CONF_KIND_YES_NO, wake, 0, 0, "no"),
+    POOL_KEY("fallback", CONF_KIND_YES_NO, fallback, 0, 0, "no"),
+    POOL_KEY("reclaim", CONF_KIND_YES_NO, reclaim, 0, 0, NULL),
+    POOL_KEY("price", CONF_KIND_AMOUNT, price, 0, 0, NULL),
+    POOL_KEY("max_nodes", CONF_KIND_NUMBER, max_nodes, 0, SIZES_NODES_MAX, "0"),
+    POOL_KEY("max_resume", CONF_KIND_NUMBER, max_resume, 1, SIZES_NODES_MAX, "8"),
+    POOL_KEY("zone", CONF_KIND_WORD, zone, 0, 0, NULL),
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -102,7 +87,7 @@ static const char *const clouds[] = {
 /* The keys of one kind of section, where their values go, and the lines that have set them (0: none
  * yet). */
 struct section {
-    struct key keys[KEYS_MAX];
+    struct conf_key keys[KEYS_MAX];
     size_t count;
     char *base;
     unsigned int lines[KEYS_MAX];
@@ -124,6 +109,7 @@ void conf_destroy(struct conf *conf)
         free(conf->pools[i].partition);
         free(conf->pools[i].qos);
         free(conf->pools[i].constraint);
+        free(conf->pools[i].zone);
     }
     free(conf->pools);
     free(conf->path);
@@ -131,6 +117,7 @@ void conf_destroy(struct conf *conf)
     free(conf->snapshot_dir);
     free(conf->munge_socket);
     free(conf->shapes_file);
+    free(conf->prices);
     free(conf->reclaim.endpoint);
     free(conf->reclaim.program);
     free(conf->reclaim.url);
@@ -140,158 +127,12 @@ void conf_destroy(struct conf *conf)
     free(conf);
 }
 
-static int set_number(int *number, const struct key *key, const char *value, const char *unit,
-                      struct error *err)
-{
-    if (number_parse(value, strlen(value), key->min, key->max, number) == 0)
-        return 0;
-    return error_set(err, "'%s' is not a number%s; allowed are whole numbers from %d to %d",
-                     error_value(value).text, unit, key->min, key->max);
-}
-
-static int set_ports(int ports[2], const struct key *key, const char *value, struct error *err)
-{
-    const char *dash = strchr(value, '-');
-    int first, last;
-
-    if (dash == NULL ||
-        number_parse(value, (size_t)(dash - value), key->min, key->max, &first) < 0 ||
-        number_parse(dash + 1, strlen(dash + 1), key->min, key->max, &last) < 0 ||
-        last - first + 1 < CONF_PORTS_MIN)
-        return error_set(
-            err,
-            "'%s' is not a range of ports; write FIRST-LAST with %d <= FIRST, LAST <= %d "
-            "and at least %d ports, such as 23000-27999",
-            error_value(value).text, key->min, key->max, CONF_PORTS_MIN);
-    ports[0] = first;
-    ports[1] = last;
-    return 0;
-}
-
-static int set_text(char **text, const char *value, struct error *err)
-{
-    char *copy = strdup(value);
-
-    if (copy == NULL)
-        return error_set(err, "out of memory");
-    free(*text);
-    *text = copy;
-    return 0;
-}
-
-static int set_word(char **text, const char *value, const char *refused, struct error *err)
-{
-    if (value[strcspn(value, refused)] != '\0' || value[0] == '-')
-        return error_set(err, "'%s' is not allowed; write it without %s, and no '-' first",
-                         error_value(value).text,
-                         strchr(refused, ',') != NULL ? "blanks and commas" : "blanks");
-    return set_text(text, value, err);
-}
-
-static int set_path(char **text, const char *value, struct error *err)
-{
-    if (value[0] != '/')
-        return error_set(err, "'%s' is not an absolute path; write one that begins with /",
-                         error_value(value).text);
-    return set_text(text, value, err);
-}
-
-static int set_url(char **text, const char *value, struct error *err)
-{
-    if (strncmp(value, "http://", 7) != 0 && strncmp(value, "https://", 8) != 0)
-        return error_set(err, "'%s' is not an address; write http://… or https://…",
-                         error_value(value).text);
-    return set_word(text, value, BLANKS, err);
-}
-
-static int set_pattern(char **text, const char *value, struct error *err)
-{
-    const char *known =
-        "write an absolute path, in which %h is the user's home, %u the user, %j the job id, "
-        "%c the cluster's name and %% a percent sign";
-    bool has_job = false;
-
-    if (value[0] != '/' && strncmp(value, "%h", 2) != 0)
-        return error_set(err, "'%s' does not begin with / or %%h; %s", error_value(value).text,
-                         known);
-    for (const char *at = strchr(value, '%'); at != NULL; at = strchr(at + 2, '%')) {
-        if (at[1] == '\0' || strchr("hujc%", at[1]) == NULL)
-            return error_set(err, "'%s' has a %% that means nothing; %s", error_value(value).text,
-                             known);
-        has_job = has_job || at[1] == 'j';
-    }
-    if (!has_job)
-        return error_set(err, "'%s' has no %%j, so that two jobs would share it; %s",
-                         error_value(value).text, known);
-    return set_text(text, value, err);
-}
-
-static int set_yes_no(bool *flag, const char *value, struct error *err)
-{
-    if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
-        return error_set(err, "'%s' is not allowed; write yes or no", error_value(value).text);
-    *flag = strcmp(value, "yes") == 0;
-    return 0;
-}
-
-static int set_reclaim(struct conf_reclaim *reclaim, const char *value, struct error *err)
-{
-    for (size_t i = 0; i < COUNT(clouds); i++) {
-        if (strcmp(value, clouds[i]) == 0) {
-            reclaim->cloud = (enum conf_cloud)i;
-            return 0;
-        }
-    }
-    reclaim->named = true;
-    if (value[0] == '/')
-        return set_path(&reclaim->program, value, err);
-    if (strncmp(value, "http", 4) == 0)
-        return set_url(&reclaim->url, value, err);
-    return error_set(err,
-                     "'%s' is not allowed; write none, aws, gcp, azure, alibaba, tencent, "
-                     "the absolute path of a program, or http://…",
-                     error_value(value).text);
-}
-
-static int set_value(const struct key *key, void *field, const char *value, struct error *err)
-{
-    switch (key->kind) {
-    case KIND_NUMBER:
-        return set_number(field, key, value, "", err);
-    case KIND_SECONDS:
-        return set_number(field, key, value, " of seconds", err);
-    case KIND_MINUTES:
-        return set_number(field, key, value, " of minutes", err);
-    case KIND_POLICY:
-        return policy_option_set(field, key->option, value, err);
-    case KIND_PORTS:
-        return set_ports(field, key, value, err);
-    case KIND_PATH:
-        return set_path(field, value, err);
-    case KIND_PATTERN:
-        return set_pattern(field, value, err);
-    case KIND_WORD:
-        return set_word(field, value, BLANKS ",", err);
-    case KIND_EXPRESSION:
-        return set_word(field, value, BLANKS, err);
-    case KIND_URL:
-        return set_url(field, value, err);
-    case KIND_TEXT:
-        return set_text(field, value, err);
-    case KIND_YES_NO:
-        return set_yes_no(field, value, err);
-    case KIND_RECLAIM:
-        return set_reclaim(field, value, err);
-    }
-    return error_set(err, "no such kind of key");
-}
-
 /* Give the fields at base what holds without their keys. */
-static int set_builtins(const struct key *keys, size_t count, char *base, struct error *err)
+static int set_builtins(const struct conf_key *keys, size_t count, char *base, struct error *err)
 {
     for (size_t i = 0; i < count; i++) {
         if (keys[i].builtin != NULL &&
-            set_value(&keys[i], base + keys[i].offset, keys[i].builtin, err) < 0)
+            conf_value_set(&keys[i], base + keys[i].offset, keys[i].builtin, err) < 0)
             return -1;
     }
     return 0;
@@ -311,7 +152,7 @@ struct conf *conf_create(void)
     return NULL;
 }
 
-static void add_keys(struct section *section, const struct key *keys, size_t count)
+static void add_keys(struct section *section, const struct conf_key *keys, size_t count)
 {
     memcpy(section->keys + section->count, keys, count * sizeof(*keys));
     section->count += count;
@@ -322,9 +163,9 @@ static void add_option_keys(struct section *section)
 {
     for (const struct policy_option *option = policy_options; option->json != NULL; option++) {
         if (option->conf != NULL)
-            section->keys[section->count++] = (struct key){
+            section->keys[section->count++] = (struct conf_key){
                 .name = option->conf,
-                .kind = KIND_POLICY,
+                .kind = CONF_KIND_POLICY,
                 .offset = offsetof(struct conf, defaults),
                 .option = option,
             };
@@ -373,9 +214,9 @@ static char *trim(char *text)
 {
     size_t len;
 
-    text += strspn(text, BLANKS);
+    text += strspn(text, CONF_BLANKS);
     len = strlen(text);
-    while (len > 0 && strchr(BLANKS, text[len - 1]) != NULL)
+    while (len > 0 && strchr(CONF_BLANKS, text[len - 1]) != NULL)
         text[--len] = '\0';
     return text;
 }
@@ -403,10 +244,43 @@ static int parse_assignment(struct parser *parser, char *text, unsigned int line
     if (value[0] == '\0')
         return error_set(err, "%s has no value; write one, or leave the line out for the default",
                          name);
-    if (set_value(&section->keys[index], section->base + section->keys[index].offset, value, err) <
-        0)
+    if (conf_value_set(&section->keys[index], section->base + section->keys[index].offset, value,
+                       err) < 0)
         return error_prefix(err, "%s", name);
     return 0;
+}
+
+struct pool *conf_add_pool(struct conf *conf, const char *name, struct error *err)
+{
+    struct pool *pool = realloc(conf->pools, ((size_t)conf->pool_count + 1) * sizeof(*pool));
+
+    if (pool == NULL) {
+        error_set(err, "out of memory");
+        return NULL;
+    }
+    conf->pools = pool;
+    pool += conf->pool_count++;
+    *pool = (struct pool){.price = -1};
+    text_append(pool->name, sizeof(pool->name), "%s", name);
+    if (set_builtins(pool_keys, COUNT(pool_keys), (char *)pool, err) < 0 ||
+        conf_value_set_text(&pool->partition, name, err) < 0)
+        return NULL;
+    return pool;
+}
+
+static bool has_notices(const struct conf_reclaim *reclaim)
+{
+    return reclaim->cloud != CONF_CLOUD_NONE || reclaim->program != NULL || reclaim->url != NULL;
+}
+
+/* What follows from all the keys of a pool, and from those of the site, which stand above it. */
+static void finish_pool(struct parser *parser)
+{
+    struct section *section = &parser->pool;
+    struct pool *pool = (struct pool *)(void *)section->base;
+
+    if (pool != NULL && section->lines[find_key(section, "reclaim")] == 0)
+        pool->reclaim = has_notices(&parser->conf->reclaim) && !pool->fallback;
 }
 
 static int parse_section(struct parser *parser, char *text, struct error *err)
@@ -417,7 +291,7 @@ static int parse_section(struct parser *parser, char *text, struct error *err)
     const char *name;
 
     if (text[len - 1] != ']' || strncmp(text + 1, "pool", 4) != 0 ||
-        strchr(BLANKS, text[5]) == NULL || text[5] == '\0')
+        strchr(CONF_BLANKS, text[5]) == NULL || text[5] == '\0')
         return error_set(err, "unknown section '%s'; write [pool NAME]", error_value(text).text);
     text[len - 1] = '\0';
     name = trim(text + 5);
@@ -425,17 +299,14 @@ static int parse_section(struct parser *parser, char *text, struct error *err)
         return -1;
     if (conf_pool(conf, name) != NULL)
         return error_set(err, "pool '%s' is there already; give each pool one section", name);
-    pool = realloc(conf->pools, ((size_t)conf->pool_count + 1) * sizeof(*pool));
+    finish_pool(parser);
+    pool = conf_add_pool(conf, name, err);
     if (pool == NULL)
-        return error_set(err, "out of memory");
-    conf->pools = pool;
-    pool += conf->pool_count++;
-    memset(pool, 0, sizeof(*pool));
-    text_append(pool->name, sizeof(pool->name), "%s", name);
+        return -1;
     parser->pool.base = (char *)pool;
     memset(parser->pool.lines, 0, sizeof(parser->pool.lines));
     parser->current = &parser->pool;
-    return set_builtins(pool_keys, COUNT(pool_keys), parser->pool.base, err);
+    return 0;
 }
 
 static int parse_line(struct parser *parser, char *text, unsigned int line, struct error *err)
@@ -443,7 +314,7 @@ static int parse_line(struct parser *parser, char *text, unsigned int line, stru
     char *comment = strchr(text, '#');
 
     /* A '#' inside a word belongs to it. */
-    while (comment != NULL && comment > text && strchr(BLANKS, comment[-1]) == NULL)
+    while (comment != NULL && comment > text && strchr(CONF_BLANKS, comment[-1]) == NULL)
         comment = strchr(comment + 1, '#');
     if (comment != NULL)
         *comment = '\0';
@@ -530,13 +401,9 @@ static int finish(struct parser *parser, const char *name, struct error *err)
     struct policy *defaults = &conf->defaults;
     char names[256];
 
+    finish_pool(parser);
     if (check_reclaim(parser, name, err) < 0)
         return -1;
-    for (int i = 0; i < conf->pool_count; i++) {
-        if (conf->pools[i].partition == NULL &&
-            set_text(&conf->pools[i].partition, conf->pools[i].name, err) < 0)
-            return -1;
-    }
     for (int i = 0; i < defaults->pool_count; i++) {
         if (conf_pool(conf, defaults->pools[i]) == NULL)
             return error_set(

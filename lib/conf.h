@@ -24,7 +24,22 @@ struct pool {
     int grace;
     /* Minutes. */
     int time_min;
+    /* Minutes that an extension lives at most; 0: no limit. */
+    int max_time;
+    /* Its nodes may be powered up. */
     bool wake;
+    /* Used when the other pools do not give enough (on-demand). */
+    bool fallback;
+    /* A cloud may take its nodes away after a notice. */
+    bool reclaim;
+    /* Of a node and hour; -1: not known. */
+    double price;
+    /* Nodes that one job has of it; 0: as many as its MAX. */
+    int max_nodes;
+    /* Nodes of one job that power up at once. */
+    int max_resume;
+    /* NULL: none. */
+    char *zone;
 };
 
 /* Who tells that a node is about to be taken away. */
@@ -37,8 +52,23 @@ enum conf_cloud {
     CONF_CLOUD_TENCENT,
 };
 
+/* What follows from a cloud's advice to replace a node. */
+enum conf_advice {
+    CONF_ADVICE_IGNORE,
+    CONF_ADVICE_REPLACE,
+};
+
+/* What the epilog does with a node that is about to be taken away. */
+enum conf_drain {
+    CONF_DRAIN_NONE,
+    CONF_DRAIN_DRAIN,
+    CONF_DRAIN_POWER_DOWN,
+};
+
 struct conf_reclaim {
     enum conf_cloud cloud;
+    enum conf_advice advice;
+    enum conf_drain drain;
     /* Another address for the metadata service of that cloud. NULL: the cloud's own. */
     char *endpoint;
     /* A program and an address of the site. NULL: there is none. */
@@ -80,6 +110,10 @@ struct conf {
     /* NULL: beside elastic.conf (conf_file_shapes). */
     char *shapes_file;
     struct conf_reclaim reclaim;
+    /* The file with prices of pools (lib/prices.h). NULL: none. */
+    char *prices;
+    /* Seconds: the first and the longest pause of a pool that has failed. */
+    int pool_backoff_first, pool_backoff_max;
     /* All values that have a default are set. Without the key grace, the grace time is at most
      * max_grace. The pools are those of default_pool, else the first pool, else none. */
     struct policy defaults;
@@ -96,6 +130,10 @@ void conf_destroy(struct conf *conf); /* accepts NULL */
 struct conf *conf_parse(const char *name, const char *text, size_t len, struct error *err);
 
 const struct pool *conf_pool(const struct conf *conf, const char *name); /* NULL: unknown */
+
+/* A new pool at the end of conf->pools, with the built-in values; its partition is that of its
+ * name. NULL with err set if out of memory. */
+struct pool *conf_add_pool(struct conf *conf, const char *name, struct error *err);
 
 /* "a, b": the names of all pools, for messages. Returns buf. */
 char *conf_pool_names(const struct conf *conf, char *buf, size_t size);

@@ -4,7 +4,7 @@
 #define ELASTIC_ERROR_H
 
 struct error {
-    char text[640];
+    char text[768];
 };
 
 /* Format a message into err, which may be NULL. Always returns -1, so that a failure is one

@@ -9,6 +9,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/admission.h \
     lib/admitted.c \
     lib/admitted.h \
+    lib/amount.c \
+    lib/amount.h \
     lib/change.c \
     lib/change.h \
     lib/change_abort.c \
@@ -23,6 +25,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/change_takeover.c \
     lib/conf.c \
     lib/conf.h \
+    lib/conf_value.c \
+    lib/conf_value.h \
     lib/cover.c \
     lib/cover.h \
     lib/error.c \
@@ -108,6 +112,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/text.h \
     lib/tree_order.c \
     lib/tree_order.h \
+    lib/when.c \
+    lib/when.h \
     lib/world.c \
     lib/world.h \
     lib/world_env.c \

@@ -3,13 +3,16 @@
 #include "lib/policy.h"
 
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "lib/amount.h"
 #include "lib/number.h"
 #include "lib/text.h"
+#include "lib/when.h"
 
 #define SIGNAL_MAX 64
 #define POOL_FORM  "write NAME or NAME,NAME without blanks"
@@ -40,6 +43,17 @@ static int int_value(const struct policy *policy, const struct policy_option *op
     return *(const int *)(const void *)((const char *)policy + option->offset);
 }
 
+/* … and of a kind that is a double. */
+static double *double_of(struct policy *policy, const struct policy_option *option)
+{
+    return (double *)(void *)((char *)policy + option->offset);
+}
+
+static double double_value(const struct policy *policy, const struct policy_option *option)
+{
+    return *(const double *)(const void *)((const char *)policy + option->offset);
+}
+
 bool policy_option_is_set(const struct policy *policy, const struct policy_option *option)
 {
     switch (option->kind) {
@@ -51,7 +65,11 @@ bool policy_option_is_set(const struct policy *policy, const struct policy_optio
         return policy->pool_count > 0;
     case POLICY_KIND_SCALE_CONFIG:
         return policy->scale_config != NULL;
+    case POLICY_KIND_AMOUNT:
+    case POLICY_KIND_TIME:
+        return double_value(policy, option) > 0;
     case POLICY_KIND_NUMBER:
+    case POLICY_KIND_NUMBER_OR_WORD:
     case POLICY_KIND_SIGNAL:
     case POLICY_KIND_WORD:
     case POLICY_KIND_WORDS:
@@ -81,7 +99,12 @@ static void copy(struct policy *to, const struct policy *from, const struct poli
     case POLICY_KIND_SCALE_CONFIG:
         to->scale_config = json_object_get(from->scale_config);
         return;
+    case POLICY_KIND_AMOUNT:
+    case POLICY_KIND_TIME:
+        *double_of(to, option) = double_value(from, option);
+        return;
     case POLICY_KIND_NUMBER:
+    case POLICY_KIND_NUMBER_OR_WORD:
     case POLICY_KIND_SIGNAL:
     case POLICY_KIND_WORD:
     case POLICY_KIND_WORDS:
@@ -96,18 +119,31 @@ static void put_number(struct policy *policy, const struct policy_option *option
     switch (option->kind) {
     case POLICY_KIND_SIZES:
     case POLICY_KIND_POOLS:
+    case POLICY_KIND_AMOUNT:
+    case POLICY_KIND_TIME:
     case POLICY_KIND_SCALE_CONFIG:
         return;
     case POLICY_KIND_RESTARTS:
         policy->restarts = (struct budget){.restarts = number};
         return;
     case POLICY_KIND_NUMBER:
+    case POLICY_KIND_NUMBER_OR_WORD:
     case POLICY_KIND_SIGNAL:
     case POLICY_KIND_WORD:
     case POLICY_KIND_WORDS:
         break;
     }
     *int_of(policy, option) = number;
+}
+
+int policy_check_deadline(const struct policy *policy, double now, struct error *err)
+{
+    char text[WHEN_TEXT_MAX];
+
+    if (policy->deadline <= 0 || policy->deadline > now)
+        return 0;
+    when_format((int64_t)policy->deadline, text, sizeof(text));
+    return error_set(err, "--elastic-deadline=%s has passed already; name a time to come", text);
 }
 
 /* ---- layers ---------------------------------------------------------------------------------- */
@@ -121,8 +157,11 @@ void policy_init(struct policy *policy)
 
 void policy_clear(struct policy *policy)
 {
+    double now = policy->now;
+
     json_object_put(policy->scale_config);
     policy_init(policy);
+    policy->now = now;
 }
 
 void policy_merge(struct policy *policy, const struct policy *lower)
@@ -227,6 +266,46 @@ static int set_word(int *index, const struct policy_option *option, const char *
     if (found < 0)
         return word_error(option, value, err);
     *index = found;
+    return 0;
+}
+
+static int set_number_or_word(int *number, const struct policy_option *option, const char *value,
+                              struct error *err)
+{
+    int found = find_word(option, value, strlen(value));
+
+    if (found < 0)
+        return number_parse(value, strlen(value), option->min, option->max, number) == 0
+                   ? 0
+                   : word_error(option, value, err);
+    *number = -2 - found;
+    return 0;
+}
+
+/* Nothing at all would be the value "not set". */
+static int set_amount(double *amount, const char *value, struct error *err)
+{
+    double number;
+
+    if (amount_parse(value, strlen(value), &number) < 0)
+        return error_set(err, "'%s' is not an amount up to %d; " AMOUNT_FORM,
+                         error_value(value).text, AMOUNT_MAX);
+    if (number <= 0)
+        return error_set(err,
+                         "'%s' allows nothing; write an amount greater than 0, or leave the "
+                         "option out",
+                         error_value(value).text);
+    *amount = number;
+    return 0;
+}
+
+static int set_time(double *moment, const char *value, double now, struct error *err)
+{
+    int64_t when;
+
+    if (when_parse(value, (int64_t)now, &when, err) < 0)
+        return -1;
+    *moment = (double)when;
     return 0;
 }
 
@@ -350,6 +429,12 @@ int policy_option_set(struct policy *policy, const struct policy_option *option,
         return set_words(int_of(policy, option), option, value, err);
     case POLICY_KIND_POOLS:
         return replace_pools(policy, value, err);
+    case POLICY_KIND_NUMBER_OR_WORD:
+        return set_number_or_word(int_of(policy, option), option, value, err);
+    case POLICY_KIND_AMOUNT:
+        return set_amount(double_of(policy, option), value, err);
+    case POLICY_KIND_TIME:
+        return set_time(double_of(policy, option), value, policy->now, err);
     case POLICY_KIND_SCALE_CONFIG:
         break;
     }
@@ -425,6 +510,14 @@ static void write_words(FILE *out, const struct policy_option *option, int bits)
     }
 }
 
+static void write_number_or_word(FILE *out, const struct policy_option *option, int value)
+{
+    if (value < POLICY_UNSET)
+        fputs(option->words[-2 - value], out);
+    else
+        fprintf(out, "%d", value);
+}
+
 static void write_value(FILE *out, const struct policy *policy, const struct policy_option *option)
 {
     char text[SIZES_TEXT_MAX];
@@ -451,6 +544,15 @@ static void write_value(FILE *out, const struct policy *policy, const struct pol
     case POLICY_KIND_POOLS:
         for (int i = 0; i < policy->pool_count; i++)
             fprintf(out, "%s%s", i > 0 ? "," : "", policy->pools[i]);
+        break;
+    case POLICY_KIND_NUMBER_OR_WORD:
+        write_number_or_word(out, option, int_value(policy, option));
+        break;
+    case POLICY_KIND_AMOUNT:
+        fputs(amount_format(double_value(policy, option), text, sizeof(text)), out);
+        break;
+    case POLICY_KIND_TIME:
+        fputs(when_format((int64_t)double_value(policy, option), text, sizeof(text)), out);
         break;
     case POLICY_KIND_SCALE_CONFIG:
         fputs(json_object_to_json_string_ext(policy->scale_config, JSON_C_TO_STRING_PLAIN), out);

@@ -19,14 +19,17 @@
 /* An entry of scale_config travels as one environment variable, and exec allows 128 KiB for it. */
 #define POLICY_SCALE_TEXT_MAX 65536 /* bytes */
 
-#define POLICY_UNSET         (-1)
-#define POLICY_POOLS_MAX     16
-#define POLICY_POOL_NAME_MAX 63
-#define POLICY_FILE_MAX      (1024 * 1024) /* bytes of a policy file */
-#define POLICY_SECONDS_MAX   31536000      /* a year: largest time that an option takes */
-#define POLICY_SCALE_MAX     10000000      /* largest world size in scale_config */
-#define POLICY_OPTIONS_MAX   32            /* rows of the table, with the one that ends it */
-#define POLICY_WORDS_MAX     8             /* words of one option */
+#define POLICY_UNSET (-1)
+/* Of fallback, beside seconds: the word at index i is -2 - i. */
+#define POLICY_FALLBACK_NEVER    (-2)
+#define POLICY_FALLBACK_DEADLINE (-3)
+#define POLICY_POOLS_MAX         16
+#define POLICY_POOL_NAME_MAX     63
+#define POLICY_FILE_MAX          (1024 * 1024) /* bytes of a policy file */
+#define POLICY_SECONDS_MAX       31536000      /* a year: largest time that an option takes */
+#define POLICY_SCALE_MAX         10000000      /* largest world size in scale_config */
+#define POLICY_OPTIONS_MAX       32            /* rows of the table, with the one that ends it */
+#define POLICY_WORDS_MAX         8             /* words of one option */
 
 enum policy_grow {
     /* To MAX, whenever there are nodes. */
@@ -43,15 +46,34 @@ enum policy_requeue {
     POLICY_REQUEUE_FAULT = 2,
 };
 
+/* May an extension power nodes up? */
+enum policy_wake {
+    POLICY_WAKE_NO,
+    /* Where the pool allows it. */
+    POLICY_WAKE_YES,
+};
+
+/* What follows when a node is taken away. */
+enum policy_reclaim {
+    /* Its successor is asked for at once. */
+    POLICY_RECLAIM_REPLACE,
+    /* The job waits for grow_delay, as after any other loss. */
+    POLICY_RECLAIM_SHRINK,
+};
+
 /* How the value of an option is read and kept. */
 enum policy_kind {
-    POLICY_KIND_SIZES,        /* struct sizes: MIN:MAX[:STEP] or N,N,N */
-    POLICY_KIND_NUMBER,       /* int: a whole number from min to max */
-    POLICY_KIND_RESTARTS,     /* struct budget: N or N/SECONDS */
-    POLICY_KIND_SIGNAL,       /* int: a signal by its name or number, or "none" */
-    POLICY_KIND_WORD,         /* int: the index of one of words */
-    POLICY_KIND_WORDS,        /* int: bit 1 << i for words[i]; text with commas, or "none" */
-    POLICY_KIND_POOLS,        /* names with commas; in JSON also a list */
+    POLICY_KIND_SIZES,    /* struct sizes: MIN:MAX[:STEP] or N,N,N */
+    POLICY_KIND_NUMBER,   /* int: a whole number from min to max */
+    POLICY_KIND_RESTARTS, /* struct budget: N or N/SECONDS */
+    POLICY_KIND_SIGNAL,   /* int: a signal by its name or number, or "none" */
+    POLICY_KIND_WORD,     /* int: the index of one of words */
+    POLICY_KIND_WORDS,    /* int: bit 1 << i for words[i]; text with commas, or "none" */
+    POLICY_KIND_POOLS,    /* names with commas; in JSON also a list */
+    /* int: a whole number from min to max, or -2 - i for words[i] */
+    POLICY_KIND_NUMBER_OR_WORD,
+    POLICY_KIND_AMOUNT,       /* double: an amount of money */
+    POLICY_KIND_TIME,         /* double: a moment, in seconds since the epoch (lib/when.h) */
     POLICY_KIND_SCALE_CONFIG, /* JSON object: world size in decimal → object */
 };
 
@@ -76,11 +98,12 @@ struct policy_option {
     const char *unit;
     /* The unit behind a value in `selastic show`: "s". NULL: none. */
     const char *symbol;
-    /* What holds when nobody says anything. Sizes, pools and scale_config have no default. */
+    /* What holds when nobody says anything. POLICY_UNSET: it stays open. Sizes, pools, amounts,
+     * moments and scale_config have no default. */
     int builtin;
     /* Limits of a number. */
     int min, max;
-    /* Words of POLICY_KIND_WORD and POLICY_KIND_WORDS, up to the first NULL. */
+    /* Words of POLICY_KIND_WORD, _WORDS and _NUMBER_OR_WORD, up to the first NULL. */
     const char *words[POLICY_WORDS_MAX];
     /* Allowed values where min and max do not tell them. Messages put "write " before it. */
     const char *allowed;
@@ -103,12 +126,20 @@ struct policy {
     /* Not set: pool_count is 0. */
     char pools[POLICY_POOLS_MAX][POLICY_POOL_NAME_MAX + 1];
     int pool_count;
+    /* Seconds since the epoch; the job should be done then. Not set: 0. */
+    double deadline;
+    /* Most money for the job, and for one node and hour. Not set: 0. */
+    double budget;
+    double max_price;
     /* Owned. Not set: NULL. */
     json_object *scale_config;
+    /* No option: the moment from which moments such as now+60hours count. 0: not known, and those
+     * are refused. */
+    double now;
 };
 
 void policy_init(struct policy *policy);
-void policy_clear(struct policy *policy);
+void policy_clear(struct policy *policy); /* keeps now */
 
 /* The row of an option, by its name with or without "elastic-" before it ("elastic-grace",
  * "grace"; the sizes are "elastic"). NULL if there is none. */
@@ -148,6 +179,9 @@ int policy_parse_json(struct policy *policy, const char *text, size_t len, struc
 /* The policy as a new JSON object with the keys of a policy file, without what is not set. The
  * caller frees it with json_object_put. */
 json_object *policy_to_json(const struct policy *policy);
+
+/* A job that begins now cannot have a deadline before that. Returns -1 with the message. */
+int policy_check_deadline(const struct policy *policy, double now, struct error *err);
 
 /* Fill each value that is not set in policy from lower (copying). */
 void policy_merge(struct policy *policy, const struct policy *lower);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/amount.h"
 #include "lib/json_text.h"
 #include "lib/number.h"
 #include "lib/text.h"
@@ -71,6 +72,15 @@ static int read_number(struct policy *policy, const struct policy_option *option
         return error_set(err, "%lld is out of range; allowed are whole numbers%s%s from %d to %d",
                          (long long)number, of, unit, option->min, option->max);
     return read_digits(policy, option, number, err);
+}
+
+/* An amount as a number is one also with a fraction. */
+static int read_amount(struct policy *policy, const struct policy_option *option,
+                       json_object *value, struct error *err)
+{
+    if (json_object_is_type(value, json_type_double) || json_object_is_type(value, json_type_int))
+        return policy_option_set(policy, option, json_object_to_json_string(value), err);
+    return read_text(policy, option, value, err);
 }
 
 static int read_text_or_number(struct policy *policy, const struct policy_option *option,
@@ -155,7 +165,10 @@ static int read_value(struct policy *policy, const struct policy_option *option,
         return read_number(policy, option, value, err);
     case POLICY_KIND_RESTARTS:
     case POLICY_KIND_SIGNAL:
+    case POLICY_KIND_NUMBER_OR_WORD:
         return read_text_or_number(policy, option, value, err);
+    case POLICY_KIND_AMOUNT:
+        return read_amount(policy, option, value, err);
     case POLICY_KIND_POOLS:
         return read_pools(policy, option, value, err);
     case POLICY_KIND_SCALE_CONFIG:
@@ -163,6 +176,7 @@ static int read_value(struct policy *policy, const struct policy_option *option,
     case POLICY_KIND_SIZES:
     case POLICY_KIND_WORD:
     case POLICY_KIND_WORDS:
+    case POLICY_KIND_TIME:
         break;
     }
     return read_text(policy, option, value, err);
@@ -190,6 +204,7 @@ int policy_parse_json(struct policy *policy, const char *text, size_t len, struc
     if (root == NULL)
         return -1;
     policy_init(&parsed);
+    parsed.now = policy->now;
     json_object_object_foreach (root, key, value) {
         rc = read_member(&parsed, key, value, err);
         if (rc < 0) {
@@ -219,17 +234,22 @@ static json_object *pools_to_json(const struct policy *policy)
     return pools;
 }
 
-/* A value is a number in JSON where its text is one: 600, but "3/3600" and "USR1". */
+/* A value is a number in JSON where its text is one: 600 and 12.5, but "3/3600" and "USR1". */
 static json_object *text_to_json(const struct policy *policy, const struct policy_option *option)
 {
     char *text = policy_option_text(policy, option);
     json_object *value = NULL;
+    double amount;
     int number;
 
-    if (text != NULL)
-        value = number_parse(text, strlen(text), 0, INT_MAX, &number) == 0
-                    ? json_object_new_int(number)
-                    : json_object_new_string(text);
+    if (text == NULL)
+        return NULL;
+    if (number_parse(text, strlen(text), 0, INT_MAX, &number) == 0)
+        value = json_object_new_int(number);
+    else if (option->kind == POLICY_KIND_AMOUNT && amount_parse(text, strlen(text), &amount) == 0)
+        value = json_object_new_double_s(amount, text);
+    else
+        value = json_object_new_string(text);
     free(text);
     return value;
 }

@@ -156,6 +156,77 @@ POLICY_OTHER(pools,
     .allowed = "\"a,b\" or [\"a\", \"b\"]",
     .help = "where more nodes may come from, in this order")
 
+POLICY_OTHER(deadline,
+    .option = "elastic-deadline",
+    .environment = "ELASTIC_DEADLINE",
+    .json = "deadline",
+    .label = "deadline",
+    .argument = "TIME",
+    .kind = POLICY_KIND_TIME,
+    .allowed = WHEN_FORM,
+    .help = "when the job should be done: 2026-12-01T08:00, 16:00, now+60hours")
+
+POLICY_INT(fallback,
+    .option = "elastic-fallback",
+    .environment = "ELASTIC_FALLBACK",
+    .json = "fallback",
+    .label = "fallback",
+    .argument = "WHEN",
+    .kind = POLICY_KIND_NUMBER_OR_WORD,
+    .unit = "seconds",
+    .symbol = "s",
+    .builtin = POLICY_UNSET,
+    .max = POLICY_SECONDS_MAX,
+    .words = {"never", "deadline"},
+    .allowed = "never, deadline or whole seconds from 0 to 31536000",
+    .help = "when fallback pools are used: never, deadline, or S seconds after a loss")
+
+POLICY_OTHER(budget,
+    .option = "elastic-budget",
+    .environment = "ELASTIC_BUDGET",
+    .json = "budget",
+    .label = "budget",
+    .argument = "AMOUNT",
+    .kind = POLICY_KIND_AMOUNT,
+    .allowed = "an amount greater than 0",
+    .help = "the most that the nodes of the job may cost")
+
+POLICY_OTHER(max_price,
+    .option = "elastic-max-price",
+    .environment = "ELASTIC_MAX_PRICE",
+    .json = "max_price",
+    .label = "max price",
+    .argument = "P",
+    .kind = POLICY_KIND_AMOUNT,
+    .allowed = "an amount greater than 0",
+    .help = "the most that a node may cost in an hour")
+
+/* Of enum policy_wake. */
+POLICY_INT(wake,
+    .option = "elastic-wake",
+    .environment = "ELASTIC_WAKE",
+    .json = "wake",
+    .label = "wake",
+    .argument = "yes|no",
+    .kind = POLICY_KIND_WORD,
+    .builtin = POLICY_WAKE_YES,
+    .words = {[POLICY_WAKE_NO] = "no", [POLICY_WAKE_YES] = "yes"},
+    .allowed = "yes or no",
+    .help = "may the job power nodes up, in pools that allow it: yes or no")
+
+/* Of enum policy_reclaim. */
+POLICY_INT(reclaim,
+    .option = "elastic-reclaim",
+    .environment = "ELASTIC_RECLAIM",
+    .json = "reclaim",
+    .label = "reclaim",
+    .argument = "MODE",
+    .kind = POLICY_KIND_WORD,
+    .builtin = POLICY_RECLAIM_REPLACE,
+    .words = {[POLICY_RECLAIM_REPLACE] = "replace", [POLICY_RECLAIM_SHRINK] = "shrink"},
+    .allowed = "replace or shrink",
+    .help = "replace: ask at once for the successor of a node that is taken away; shrink: not")
+
 POLICY_OTHER(scale_config,
     .environment = "ELASTIC_POLICY",
     .json = "scale_config",

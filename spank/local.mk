@@ -6,7 +6,9 @@ slurmplugin_LTLIBRARIES += spank/spank_elastic.la
 spank_spank_elastic_la_SOURCES = \
     common/conf_file.c \
     common/files.c \
+    lib/amount.c \
     lib/conf.c \
+    lib/conf_value.c \
     lib/error.c \
     lib/json_text.c \
     lib/number.c \
@@ -15,6 +17,7 @@ spank_spank_elastic_la_SOURCES = \
     lib/recovery.c \
     lib/sizes.c \
     lib/text.c \
+    lib/when.c \
     lib/world_names.c \
     spank/client.c \
     spank/client.h \

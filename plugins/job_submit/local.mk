@@ -23,7 +23,9 @@ plugins_job_submit_job_submit_elastic_la_SOURCES = \
     lib/admission.h \
     lib/admitted.c \
     lib/admitted.h \
+    lib/amount.c \
     lib/conf.c \
+    lib/conf_value.c \
     lib/error.c \
     lib/json_text.c \
     lib/drain_notices.c \
@@ -34,6 +36,7 @@ plugins_job_submit_job_submit_elastic_la_SOURCES = \
     lib/recovery.c \
     lib/sizes.c \
     lib/text.c \
+    lib/when.c \
     plugins/job_submit/base_job.c \
     plugins/job_submit/base_job.h \
     plugins/job_submit/drains.c \

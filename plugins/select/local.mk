@@ -25,7 +25,9 @@ plugins_select_select_elastic_cons_tres_la_SOURCES = \
     common/conf_file.c \
     common/files.c \
     lib/admission.c \
+    lib/amount.c \
     lib/conf.c \
+    lib/conf_value.c \
     lib/cover.c \
     lib/error.c \
     lib/json_get.c \
@@ -40,6 +42,7 @@ plugins_select_select_elastic_cons_tres_la_SOURCES = \
     lib/sizes.c \
     lib/switch_tree.c \
     lib/text.c \
+    lib/when.c \
     lib/world.c \
     lib/world_list.c \
     plugins/select/cluster.c \

@@ -43,7 +43,7 @@ static inline void assert_one_line(const char *text)
 {
     assert_string_not_equal(text, "");
     assert_null(strpbrk(text, "\r\n\033"));
-    assert_true(strlen(text) < 500);
+    assert_true(strlen(text) < 640);
 }
 
 #endif

@@ -28,6 +28,10 @@ static void assert_builtin_values(const struct conf *conf)
     assert_int_equal(conf->newcomer_timeout, 60);
     assert_int_equal(conf->node_backoff, 60);
     assert_int_equal(conf->drain_look, 0);
+    assert_int_equal(conf->pool_backoff_first, 60);
+    assert_int_equal(conf->pool_backoff_max, 600);
+    assert_int_equal(conf->reclaim.advice, CONF_ADVICE_IGNORE);
+    assert_int_equal(conf->reclaim.drain, CONF_DRAIN_NONE);
     assert_int_equal(conf->epilog_flush, 20);
     assert_int_equal(conf->snapshot_keep, 86400);
     assert_string_equal(conf->state_dir, "%h/.slurm-elastic/%c-%j");
@@ -41,6 +45,10 @@ static void assert_builtin_values(const struct conf *conf)
     assert_int_equal(conf->defaults.signal, 0);
     assert_int_equal(conf->defaults.grow, POLICY_GROW_AUTO);
     assert_int_equal(conf->defaults.requeue, 0);
+    assert_true(conf->defaults.deadline == 0);
+    assert_int_equal(conf->defaults.fallback, POLICY_UNSET);
+    assert_int_equal(conf->defaults.wake, POLICY_WAKE_YES);
+    assert_int_equal(conf->defaults.reclaim, POLICY_RECLAIM_REPLACE);
 }
 
 static void assert_builtin(const struct conf *conf)
@@ -52,6 +60,7 @@ static void assert_builtin(const struct conf *conf)
     assert_null(conf->reclaim.url);
     assert_null(conf->reclaim.header);
     assert_null(conf->reclaim.answer);
+    assert_null(conf->prices);
     assert_int_equal(conf->defaults.pool_count, 0);
     assert_int_equal(conf->pool_count, 0);
 }
@@ -69,6 +78,20 @@ static void test_builtin_values(void **state)
         assert_builtin(conf);
         conf_destroy(conf);
     }
+}
+
+static void assert_builtin_pool(const struct pool *pool)
+{
+    assert_string_equal(pool->partition, pool->name);
+    assert_null(pool->qos);
+    assert_null(pool->zone);
+    assert_int_equal(pool->time_min, 15);
+    assert_int_equal(pool->max_time, 0);
+    assert_false(pool->wake);
+    assert_false(pool->fallback);
+    assert_int_equal(pool->max_nodes, 0);
+    assert_int_equal(pool->max_resume, 8);
+    assert_true(pool->price == -1);
 }
 
 static void test_everything(void **state)
@@ -99,6 +122,10 @@ static void test_everything(void **state)
                               "reclaim_url = https://meta/data?x=1\n"
                               "reclaim_header = Metadata-Flavor: Google  # so they say\n"
                               "reclaim_answer = TRUE\n"
+                              "reclaim_advice = replace\n"
+                              "reclaim_drain = power_down\n"
+                              "prices = /var/lib/prices\n"
+                              "pool_backoff = 5-5\n"
                               "epilog_flush = 0\n"
                               "snapshot_keep = 60\n"
                               "\n"
@@ -110,6 +137,13 @@ static void test_everything(void **state)
                               "constraint = [rack1|rack2]&a100*2\n"
                               "grace = 120\n"
                               "time_min = 5\n"
+                              "max_time = 240\n"
+                              "fallback = yes\n"
+                              "reclaim = yes\n"
+                              "price = 0.35\n"
+                              "max_nodes = 12\n"
+                              "max_resume = 3\n"
+                              "zone = us-east-2b\n"
                               "wake = yes"); /* no line break at the end */
     char names[32], cut[8];
 
@@ -134,6 +168,11 @@ static void test_everything(void **state)
     assert_int_equal(conf->newcomer_timeout, 600);
     assert_int_equal(conf->node_backoff, 0);
     assert_int_equal(conf->drain_look, 5);
+    assert_int_equal(conf->reclaim.advice, CONF_ADVICE_REPLACE);
+    assert_int_equal(conf->reclaim.drain, CONF_DRAIN_POWER_DOWN);
+    assert_string_equal(conf->prices, "/var/lib/prices");
+    assert_int_equal(conf->pool_backoff_first, 5);
+    assert_int_equal(conf->pool_backoff_max, 5);
     assert_int_equal(conf->epilog_flush, 0);
     assert_int_equal(conf->snapshot_keep, 60);
     assert_string_equal(conf->reclaim.program, "/sbin/notice");
@@ -155,13 +194,20 @@ static void test_everything(void **state)
     assert_null(conf->pools[0].constraint);
     assert_int_equal(conf->pools[0].grace, 0);
     assert_int_equal(conf->pools[0].time_min, 15);
-    assert_false(conf->pools[0].wake);
+    assert_builtin_pool(&conf->pools[0]);
     assert_string_equal(conf->pools[1].partition, "cloud");
     assert_string_equal(conf->pools[1].qos, "low");
     assert_string_equal(conf->pools[1].constraint, "[rack1|rack2]&a100*2");
     assert_int_equal(conf->pools[1].grace, 120);
     assert_int_equal(conf->pools[1].time_min, 5);
     assert_true(conf->pools[1].wake);
+    assert_int_equal(conf->pools[1].max_time, 240);
+    assert_true(conf->pools[1].fallback);
+    assert_true(conf->pools[1].reclaim);
+    assert_near(conf->pools[1].price, 0.35, 1e-9);
+    assert_int_equal(conf->pools[1].max_nodes, 12);
+    assert_int_equal(conf->pools[1].max_resume, 3);
+    assert_string_equal(conf->pools[1].zone, "us-east-2b");
     conf_destroy(conf);
 }
 
@@ -208,14 +254,58 @@ static void test_reclaim(void **state)
     conf_destroy(conf);
 }
 
+/* Where the site has notices of a cloud, they are about pools that are no fallback. */
+static void test_pools_that_are_reclaimed(void **state)
+{
+    static const char pools[] = "[pool spot]\n[pool owned]\nreclaim = no\n[pool on-demand]\n"
+                                "fallback = yes\n[pool odd]\nreclaim = yes\nfallback = yes\n"
+                                "[pool last]\nfallback = no\n";
+    static const struct {
+        const char *site;
+        bool reclaim[5];
+    } cases[] = {
+        {"", {false, false, false, true, false}},
+        {"reclaim = none\n", {false, false, false, true, false}},
+        {"reclaim = gcp\n", {true, false, false, true, true}},
+        {"reclaim = /sbin/notice\n", {true, false, false, true, true}},
+        {"reclaim_url = http://a/\n", {true, false, false, true, true}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[512] = "";
+        struct conf *conf = parse(text_append(text, sizeof(text), "%s%s", cases[i].site, pools));
+
+        for (int pool = 0; pool < 5; pool++)
+            assert_int_equal(conf->pools[pool].reclaim, cases[i].reclaim[pool]);
+        conf_destroy(conf);
+    }
+}
+
+/* As elasticrun invents pools where there is no elastic.conf. */
+static void test_added_pool(void **state)
+{
+    struct conf *conf = conf_create();
+    struct pool *pool = conf_add_pool(conf, "normal", NULL);
+
+    (void)state;
+    assert_string_equal(pool->name, "normal");
+    assert_builtin_pool(pool);
+    assert_ptr_equal(conf_pool(conf, "normal"), pool);
+    conf_destroy(conf);
+}
+
 #define SITE_KEYS                                                                                  \
     "max_pending, max_nodes, max_grace, port_range, heartbeat_timeout, newcomer_timeout, "         \
     "node_backoff, drain_look, state_dir, snapshot_dir, munge_socket, shapes, reclaim, "           \
     "reclaim_endpoint, reclaim_program, "                                                          \
     "reclaim_url, "                                                                                \
-    "reclaim_header, reclaim_answer, epilog_flush, snapshot_keep, grace, grow_delay, snooze, "     \
+    "reclaim_header, reclaim_answer, reclaim_advice, reclaim_drain, prices, pool_backoff, "        \
+    "epilog_flush, snapshot_keep, grace, grow_delay, snooze, "                                     \
     "fault_wait, hang_wait, max_restarts, grow, requeue, default_pool"
-#define POOL_KEYS "partition, qos, constraint, grace, time_min, wake"
+#define POOL_KEYS                                                                                  \
+    "partition, qos, constraint, grace, time_min, max_time, wake, fallback, reclaim, price, "      \
+    "max_nodes, max_resume, zone"
 #define PATTERN                                                                                    \
     "write an absolute path, in which %h is the user's home, %u the user, %j the job id, %c the "  \
     "cluster's "                                                                                   \
@@ -224,6 +314,12 @@ static void test_reclaim(void **state)
     "is not a range of ports; write FIRST-LAST with 1024 <= FIRST, LAST <= 65535 and at least 16 " \
     "ports, "                                                                                      \
     "such as 23000-27999"
+#define SPAN                                                                                       \
+    "is not FIRST-MOST; write two numbers of seconds from 1 to 86400, the smaller one first, "     \
+    "such as 60-600"
+#define AMOUNT                                                                                     \
+    "is not an amount from 0 to 1000000000; write a number such as 12 or 0.35, with at most 6 "    \
+    "digits behind the point"
 #define POOL_NAME                                                                                  \
     "write NAME or NAME,NAME without blanks, with 1 to 63 letters, digits and _ - . + in a name, " \
     "a letter, "                                                                                   \
@@ -335,13 +431,35 @@ static void test_bad_files(void **state)
         {"[pool a,b]\n", "elastic.conf:1: 'a,b' is not a pool's name; " POOL_NAME},
         {"[pool a]\n[pool b]\n[pool a]\n",
          "elastic.conf:3: pool 'a' is there already; give each pool one section"},
-        {"[pool a]\nmax_nodes = 5\n",
-         "elastic.conf:2: 'max_nodes' is no key of a pool; move it above the first [pool "
+        {"[pool a]\nmax_grace = 5\n",
+         "elastic.conf:2: 'max_grace' is no key of a pool; move it above the first [pool "
          "NAME]. Keys of a pool: " POOL_KEYS},
         {"wake = yes\n", "elastic.conf:1: 'wake' is a key of a pool; move it under its [pool "
                          "NAME]. Keys of the site: " SITE_KEYS},
-        {"[pool a]\nprice = 3\n",
-         "elastic.conf:2: unknown key 'price'; known keys of a pool: " POOL_KEYS},
+        {"[pool a]\ncost = 3\n",
+         "elastic.conf:2: unknown key 'cost'; known keys of a pool: " POOL_KEYS},
+        {"[pool a]\nprice = -1\n", "elastic.conf:2: price: '-1' " AMOUNT},
+        {"[pool a]\nprice = 1,5\n", "elastic.conf:2: price: '1,5' " AMOUNT},
+        {"[pool a]\nprice = 3 EUR\n", "elastic.conf:2: price: '3 EUR' " AMOUNT},
+        {"[pool a]\nfallback = deadline\n",
+         "elastic.conf:2: fallback: 'deadline' is not allowed; write yes or no"},
+        {"[pool a]\nmax_resume = 0\n", "elastic.conf:2: max_resume: '0' is not a number; allowed "
+                                       "are whole numbers from 1 to 65533"},
+        {"[pool a]\nzone = a b\n", "elastic.conf:2: zone: 'a b' is not allowed; write it without "
+                                   "blanks and commas, and no '-' first"},
+        {"[pool a]\nprices = /p\n",
+         "elastic.conf:2: 'prices' is no key of a pool; move it above the first [pool NAME]. Keys "
+         "of a pool: " POOL_KEYS},
+        {"reclaim_advice = yes\n",
+         "elastic.conf:1: reclaim_advice: 'yes' is not allowed; write ignore or replace"},
+        {"reclaim_drain = \"none\"\n", "elastic.conf:1: reclaim_drain: '\"none\"' is not allowed; "
+                                       "write none, drain or power_down"},
+        {"prices = prices.txt\n", "elastic.conf:1: prices: 'prices.txt' is not an absolute path; "
+                                  "write one that begins with /"},
+        {"pool_backoff = 60\n", "elastic.conf:1: pool_backoff: '60' " SPAN},
+        {"pool_backoff = 600-60\n", "elastic.conf:1: pool_backoff: '600-60' " SPAN},
+        {"pool_backoff = 0-60\n", "elastic.conf:1: pool_backoff: '0-60' " SPAN},
+        {"pool_backoff = 60-86401\n", "elastic.conf:1: pool_backoff: '60-86401' " SPAN},
         {"[pool a]\nwake = true\n", "elastic.conf:2: wake: 'true' is not allowed; write yes or no"},
         {"[pool a]\ntime_min = 0\n",
          "elastic.conf:2: time_min: '0' is not a number of minutes; allowed are whole "
@@ -562,11 +680,18 @@ static void test_random_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_builtin_values),   cmocka_unit_test(test_everything),
-        cmocka_unit_test(test_derived_defaults), cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_reclaim),          cmocka_unit_test(test_nul_and_long_lines),
-        cmocka_unit_test(test_example),          cmocka_unit_test(test_check_policy),
-        cmocka_unit_test(test_expand),           cmocka_unit_test(test_random_files),
+        cmocka_unit_test(test_builtin_values),
+        cmocka_unit_test(test_everything),
+        cmocka_unit_test(test_derived_defaults),
+        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_pools_that_are_reclaimed),
+        cmocka_unit_test(test_added_pool),
+        cmocka_unit_test(test_reclaim),
+        cmocka_unit_test(test_nul_and_long_lines),
+        cmocka_unit_test(test_example),
+        cmocka_unit_test(test_check_policy),
+        cmocka_unit_test(test_expand),
+        cmocka_unit_test(test_random_files),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -21,19 +21,19 @@ static void parse_good(struct policy *policy, const char *text)
 }
 
 /* The policy as plain JSON text, in buf. */
-static const char *describe(const struct policy *policy, char buf[512])
+static const char *describe(const struct policy *policy, char buf[1024])
 {
     json_object *obj = policy_to_json(policy);
 
     buf[0] = '\0';
-    text_append(buf, 512, "%s", json_object_to_json_string_ext(obj, JSON_C_TO_STRING_PLAIN));
+    text_append(buf, 1024, "%s", json_object_to_json_string_ext(obj, JSON_C_TO_STRING_PLAIN));
     json_object_put(obj);
     return buf;
 }
 
 static void assert_policy(const struct policy *policy, const char *expected)
 {
-    char buf[512];
+    char buf[1024];
 
     assert_string_equal(describe(policy, buf), expected);
 }
@@ -147,7 +147,10 @@ static void test_options(void **state)
         {"fault-wait", "7"},        {"hang-wait", "900"},
         {"max-restarts", "5/3600"}, {"pool", "a,b-1"},
         {"signal", "USR1"},         {"grow", "ask"},
-        {"requeue", "fault,limit"},
+        {"requeue", "fault,limit"}, {"deadline", "2026-12-01T08:00+01:00"},
+        {"fallback", "300"},        {"budget", "1200.50"},
+        {"max-price", "0.000001"},  {"wake", "no"},
+        {"reclaim", "shrink"},
     };
 
     policy_init(&policy);
@@ -161,7 +164,15 @@ static void test_options(void **state)
         &policy,
         "{\"nodes\":\"2:8:2\",\"grace\":120,\"grow_delay\":0,\"snooze\":31536000,\"fault_wait\":7,"
         "\"hang_wait\":900,\"max_restarts\":\"5\\/3600\",\"signal\":\"USR1\",\"grow\":\"ask\","
-        "\"requeue\":\"limit,fault\",\"pool\":[\"a\",\"b-1\"]}");
+        "\"requeue\":\"limit,fault\",\"pool\":[\"a\",\"b-1\"],"
+        "\"deadline\":\"2026-12-01T07:00:00Z\",\"fallback\":300,\"budget\":1200.5,"
+        "\"max_price\":0.000001,\"wake\":\"no\",\"reclaim\":\"shrink\"}");
+    assert_true(policy.deadline == 1796108400);
+    assert_true(policy.budget == 1200.5);
+    assert_near(policy.max_price, 1e-6, 1e-12);
+    assert_int_equal(policy.fallback, 300);
+    assert_int_equal(policy.wake, POLICY_WAKE_NO);
+    assert_int_equal(policy.reclaim, POLICY_RECLAIM_SHRINK);
     assert_int_equal(policy.signal, SIGUSR1);
     assert_int_equal(policy.grow, POLICY_GROW_ASK);
     policy_clear(&policy);
@@ -175,6 +186,14 @@ static void test_options(void **state)
 #define SIGNALS                                                                                    \
     "write a name such as USR1 or SIGTERM, a number from 1 to 64, or none; KILL and STOP cannot "  \
     "be caught"
+#define FALLBACK "is not allowed; write never, deadline or whole seconds from 0 to 31536000"
+#define AMOUNT                                                                                     \
+    "is not an amount up to 1000000000; write a number such as 12 or 0.35, with at most 6 digits " \
+    "behind the point"
+#define NOTHING "allows nothing; write an amount greater than 0, or leave the option out"
+#define TIME                                                                                       \
+    "is not a time; write a time such as 2026-12-01T08:00, 16:00, 12/01, \"tomorrow 8:00\" or "    \
+    "now+60hours"
 #define POOLS "write NAME or NAME,NAME without blanks"
 #define LETTERS                                                                                    \
     POOLS ", with 1 to 63 letters, digits and _ - . + in a name, a letter, digit or _ first"
@@ -247,6 +266,27 @@ static void test_bad_options(void **state)
         {"pool", "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17",
          "--elastic-pool=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17: more than 16 pools; name at "
          "most so many"},
+        {"deadline", "", "--elastic-deadline=: '' " TIME},
+        {"deadline", "60", "--elastic-deadline=60: '60' " TIME},
+        {"deadline", "2026-02-30",
+         "--elastic-deadline=2026-02-30: '2026-02-30': month 2 of 2026 has no day 30"},
+        {"deadline", "now+60hours",
+         "--elastic-deadline=now+60hours: 'now+60hours' depends on when it is read; write a whole "
+         "date, such as 2026-12-01T08:00"},
+        {"fallback", "", "--elastic-fallback=: '' " FALLBACK},
+        {"fallback", "-2", "--elastic-fallback=-2: '-2' " FALLBACK},
+        {"fallback", "always", "--elastic-fallback=always: 'always' " FALLBACK},
+        {"fallback", "31536001", "--elastic-fallback=31536001: '31536001' " FALLBACK},
+        {"budget", "", "--elastic-budget=: '' " AMOUNT},
+        {"budget", "-5", "--elastic-budget=-5: '-5' " AMOUNT},
+        {"budget", "1e3", "--elastic-budget=1e3: '1e3' " AMOUNT},
+        {"budget", "0", "--elastic-budget=0: '0' " NOTHING},
+        {"max-price", "0.000", "--elastic-max-price=0.000: '0.000' " NOTHING},
+        {"max-price", "-0.1", "--elastic-max-price=-0.1: '-0.1' " AMOUNT},
+        {"max-price", "0.1234567", "--elastic-max-price=0.1234567: '0.1234567' " AMOUNT},
+        {"wake", "true", "--elastic-wake=true: 'true' is not allowed; write yes or no"},
+        {"reclaim", "none",
+         "--elastic-reclaim=none: 'none' is not allowed; write replace or shrink"},
         {"colour", "red", "--elastic-colour=red: there is no option of this name"},
     };
     struct policy policy;
@@ -339,11 +379,72 @@ static void test_file(void **state)
 
 #define KNOWN                                                                                      \
     "unknown key; known keys: nodes, grace, grow_delay, snooze, fault_wait, hang_wait, "           \
-    "max_restarts, signal, grow, requeue, pool, scale_config"
+    "max_restarts, signal, grow, requeue, pool, deadline, fallback, budget, max_price, wake, "     \
+    "reclaim, scale_config"
 #define WHOLE  "write a whole number of seconds from 0 to 31536000"
 #define OBJECT "write {\"key\": value, ...}"
 #define NODES  "write a string such as \"2:8\", \"2:8:2\" or \"2,4,8\""
 #define LIST   "write \"a,b\" or [\"a\", \"b\"]"
+
+/* What is relative is fixed when it is read, and its text is the same for every reader. */
+static void test_deadline(void **state)
+{
+    struct policy policy, again, none;
+    struct error err = {""};
+    char *text;
+
+    (void)state;
+    policy_init(&policy);
+    policy_init(&again);
+    policy_init(&none);
+    policy.now = 1764575999.75;
+    assert_int_equal(policy_set(&policy, "deadline", "now+60hours", &err), 0);
+    assert_true(policy.deadline == 1764575999 + 60 * 3600);
+    text = policy_option_text(&policy, policy_find("deadline"));
+    assert_string_equal(text, "2025-12-03T19:59:59Z");
+    assert_int_equal(policy_set(&again, "deadline", text, &err), 0);
+    assert_true(again.deadline == policy.deadline);
+    free(text);
+    /* Files are read at the same moment, and merged values stay. */
+    policy_clear(&policy);
+    parse_good(&policy, "{\"deadline\": \"now+1minutes\"}");
+    assert_true(policy.deadline == 1764575999 + 60);
+    policy_merge(&again, &policy);
+    assert_true(again.deadline == 1764575999 + 60 * 3600);
+    policy_merge(&none, &policy);
+    assert_true(none.deadline == 1764575999 + 60);
+
+    assert_int_equal(policy_check_deadline(&none, none.deadline - 1, &err), 0);
+    assert_int_equal(policy_check_deadline(&none, none.deadline, &err), -1);
+    assert_string_equal(err.text, "--elastic-deadline=2025-12-01T08:00:59Z has passed already; "
+                                  "name a time to come");
+    policy_clear(&none);
+    assert_int_equal(policy_check_deadline(&none, 1e10, &err), 0);
+}
+
+static void test_fallback(void **state)
+{
+    static const struct {
+        const char *text;
+        int value;
+    } cases[] = {{"never", POLICY_FALLBACK_NEVER},
+                 {"deadline", POLICY_FALLBACK_DEADLINE},
+                 {"0", 0},
+                 {"31536000", POLICY_SECONDS_MAX}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct policy policy;
+        char *text;
+
+        policy_init(&policy);
+        assert_int_equal(policy_set(&policy, "fallback", cases[i].text, NULL), 0);
+        assert_int_equal(policy.fallback, cases[i].value);
+        text = policy_option_text(&policy, policy_find("fallback"));
+        assert_string_equal(text, cases[i].text);
+        free(text);
+    }
+}
 
 static void test_bad_files(void **state)
 {
@@ -431,6 +532,20 @@ static void test_bad_files(void **state)
         {"{\"signal\": 4294967306}", "\"signal\": '4294967306' is not a signal; " SIGNALS},
         {"{\"signal\": 0}", "\"signal\": '0' is not a signal; " SIGNALS},
         {"{\"signal\": false}", "\"signal\": true or false is not allowed here; " SIGNALS},
+        {"{\"deadline\": 1796108400}", "\"deadline\": a number is not allowed here; write a time "
+                                       "such as 2026-12-01T08:00, 16:00, "
+                                       "12/01, \"tomorrow 8:00\" or now+60hours"},
+        {"{\"deadline\": \"soon\"}", "\"deadline\": 'soon': 'soon' " TIME},
+        {"{\"fallback\": 1.5}",
+         "\"fallback\": a number with a fraction is not allowed here; write never, deadline or "
+         "whole seconds from 0 to 31536000"},
+        {"{\"fallback\": -3}", "\"fallback\": '-3' " FALLBACK},
+        {"{\"budget\": -0.5}", "\"budget\": '-0.5' " AMOUNT},
+        {"{\"budget\": 1e3}", "\"budget\": '1e3' " AMOUNT},
+        {"{\"budget\": null}",
+         "\"budget\": null is not allowed here; write an amount greater than 0"},
+        {"{\"max_price\": 0}", "\"max_price\": '0' " NOTHING},
+        {"{\"wake\": false}", "\"wake\": true or false is not allowed here; write yes or no"},
         {"{\"pool\": 3}", "\"pool\": a number is not allowed here; " LIST},
         {"{\"pool\": []}", "\"pool\": the list is empty; name a pool, or leave the key out"},
         {"{\"pool\": \"\"}", "\"pool\": '': a pool's name is missing; " POOLS},
@@ -597,19 +712,21 @@ static void test_layers(void **state)
                   "{\"nodes\":\"2:4\",\"grace\":0,\"grow_delay\":60,\"snooze\":5,\"fault_wait\":30,"
                   "\"hang_wait\":0,\"max_restarts\":3,"
                   "\"signal\":\"none\",\"grow\":\"auto\",\"requeue\":\"none\",\"pool\":[\"p\"],"
+                  "\"wake\":\"yes\",\"reclaim\":\"replace\","
                   "\"scale_config\":{\"2\":{}}}");
     policy_clear(&line);
     policy_defaults(&line);
     assert_policy(&line, "{\"grace\":600,\"grow_delay\":60,\"snooze\":0,\"fault_wait\":30,\"hang_"
                          "wait\":0,\"max_restarts\":3,"
-                         "\"signal\":\"none\",\"grow\":\"auto\",\"requeue\":\"none\"}");
+                         "\"signal\":\"none\",\"grow\":\"auto\",\"requeue\":\"none\","
+                         "\"wake\":\"yes\",\"reclaim\":\"replace\"}");
 }
 
 /* What policy_to_json writes is a policy file that says the same. */
 static void assert_round_trip(const struct policy *policy)
 {
     struct policy again;
-    char first[512], second[512];
+    char first[1024], second[1024];
 
     policy_init(&again);
     parse_good(&again, describe(policy, first));
@@ -711,6 +828,8 @@ int main(void)
         cmocka_unit_test(test_bad_options),
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_a_failed_option_leaves_the_old_value),
+        cmocka_unit_test(test_deadline),
+        cmocka_unit_test(test_fallback),
         cmocka_unit_test(test_file),
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_nul_in_a_file),
