@@ -78,8 +78,9 @@ int slurm_client_jobs(uid_t uid, struct job_info **list, int *count, struct erro
 
 /* What a partition lets its jobs have. */
 struct slurm_limits {
-    uint32_t minutes;      /* for a job; UINT32_MAX: no limit, or no such partition */
-    uint32_t boot_seconds; /* for a node to power up (ResumeTimeout); 0: no limit */
+    uint32_t minutes;         /* for a job; UINT32_MAX: no limit, or no such partition */
+    uint32_t boot_seconds;    /* for a node to power up (ResumeTimeout); 0: no limit */
+    uint32_t suspend_seconds; /* that an idle node stays up (SuspendTime); 0: for ever */
 };
 
 int slurm_client_limits(const char *partition, struct slurm_limits *limits, struct error *err);

@@ -96,6 +96,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/snapshot.h \
     lib/speed.c \
     lib/speed.h \
+    lib/ledger.c \
+    lib/ledger.h \
     lib/spending.c \
     lib/spending.h \
     lib/store.c \

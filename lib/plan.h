@@ -34,6 +34,7 @@ struct plan_extension {
     bool unwanted;
     bool withdrawn;    /* while it is pending: the request is to be taken back */
     double boot_limit; /* seconds that Slurm gives its nodes to power up; 0: any */
+    double lead;       /* seconds until a replacement would work; PLAN_REPLACE at least counts */
     /* PLAN_LEAVING: Slurm still counts its nodes against MAX. */
     bool counted;
     bool excludes; /* nodes that were left out when it was asked for */

@@ -17,11 +17,11 @@ static void cancel(struct plan_output *out, uint32_t job, bool failed)
 /* When another extension is to replace this one because its time runs out; 0: never. */
 static double ending_since(const struct plan_extension *ext)
 {
-    double ahead = (ext->leaves - ext->since) / 4;
+    double ahead = (ext->leaves - ext->since) / 4, lead = later(PLAN_REPLACE, ext->lead);
 
     if (ext->leaves <= 0 || ext->state != PLAN_JOINED)
         return 0;
-    return ext->leaves - (ahead < PLAN_REPLACE ? ahead : PLAN_REPLACE);
+    return ext->leaves - (ahead < lead ? ahead : lead);
 }
 
 bool plan_is_ending(const struct plan_input *in, const struct plan_extension *ext)

@@ -7,7 +7,7 @@
 
 #define HOUR 3600.0
 
-static const struct spending_pool *find(const struct spending *spending, const char *name)
+const struct spending_pool *spending_find(const struct spending *spending, const char *name)
 {
     for (int i = 0; i < spending->count; i++)
         if (strcmp(spending->pools[i].name, name) == 0)
@@ -33,7 +33,7 @@ void spending_run(struct spending *spending, double now)
 int spending_set(struct spending *spending, double now, const char *name, int nodes, double price,
                  double suspend)
 {
-    struct spending_pool *pool = (struct spending_pool *)find(spending, name);
+    struct spending_pool *pool = (struct spending_pool *)spending_find(spending, name);
 
     if (pool == NULL && (spending->count == SPENDING_MAX || strlen(name) > SPENDING_NAME_MAX))
         return -1;
@@ -75,7 +75,7 @@ double spending_per_hour(const struct spending *spending)
 
 double spending_hours(const struct spending *spending, const char *name)
 {
-    const struct spending_pool *pool = find(spending, name);
+    const struct spending_pool *pool = spending_find(spending, name);
 
     return pool == NULL ? 0 : (pool->node_seconds + pool->tail_seconds) / HOUR;
 }

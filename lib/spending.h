@@ -34,6 +34,9 @@ struct spending {
 int spending_set(struct spending *spending, double now, const char *name, int nodes, double price,
                  double suspend);
 
+/* NULL: the pool is not known. */
+const struct spending_pool *spending_find(const struct spending *spending, const char *name);
+
 /* Account for the time until now. */
 void spending_run(struct spending *spending, double now);
 

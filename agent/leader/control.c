@@ -10,6 +10,7 @@
 #include "agent/leader/extensions.h"
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/market.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/post.h"
@@ -163,6 +164,9 @@ static json_object *state_json(struct leader *leader)
     json_object_object_add(msg, "restarts", json_object_new_int(change_faults(leader->change)));
     json_object_object_add(msg, "members", members_json(leader));
     json_object_object_add(msg, "extensions", extensions_json(leader));
+    json_object_object_add(msg, "pools", market_pools_json(leader));
+    json_object_object_add(msg, "cost", market_cost_json(leader));
+    json_object_object_add(msg, "deadline", market_deadline_json(leader));
     json_object_object_add(msg, "why_size", json_object_new_string(leader->why_size));
     if (change_next(leader->change)->world != NULL)
         json_object_object_add(

@@ -11,6 +11,7 @@
 
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/market.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/members.h"
 #include "agent/leader/pmix_publish.h"
@@ -68,6 +69,7 @@ void end_begin(struct leader *leader, int code)
     srun_end(leader);
     leader_look_at_end(leader, (int)(CLOSE_LIMIT * 1000) + 1);
     report_end(leader);
+    market_end(leader);
     extensions_cancel_all(leader);
     if (!requeue_instead(leader, requeue_answered))
         dismiss(leader);

@@ -61,7 +61,7 @@ void job_pools_joined(struct leader *leader, const struct pool *pool, double sec
 
     if (own == NULL)
         return;
-    own->boot = pools_boot(own->boot, seconds);
+    own->boot = seconds;
     own->why[0] = '\0';
     retry_reset(&own->refused);
     retry_reset(&own->failed);
@@ -121,7 +121,11 @@ uint32_t job_pools_minutes(const struct leader *leader, const struct pool *pool)
 {
     const struct job_pool *own = job_pools_of(leader, pool);
 
-    return own != NULL ? own->limits.minutes : UINT32_MAX;
+    uint32_t minutes = own != NULL ? own->limits.minutes : UINT32_MAX;
+
+    if (own != NULL && own->pool->max_time > 0 && (uint32_t)own->pool->max_time < minutes)
+        minutes = (uint32_t)own->pool->max_time;
+    return minutes;
 }
 
 double job_pools_boot_limit(const struct leader *leader, const struct pool *pool)
@@ -178,7 +182,7 @@ struct job_pools *job_pools_create(const struct leader_options *options)
 
         if (pool == NULL)
             continue;
-        *own = (struct job_pool){.pool = pool, .limits.minutes = UINT32_MAX};
+        *own = (struct job_pool){.pool = pool, .limits.minutes = UINT32_MAX, .boot = -1};
         own->refused = own->failed = pools_backoff();
         if (policy->pool_count == 1) {
             own->refused = (struct retry){.first = REFUSED, .max = REFUSED_MAX};

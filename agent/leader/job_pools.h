@@ -19,7 +19,7 @@ struct job_pool {
     struct retry refused; /* by sbatch */
     struct retry failed;  /* extensions that ended before they could join */
     char why[256];        /* the latest of both, for users; "": neither since one has joined */
-    double boot;          /* estimate: seconds from its nodes to joined; 0: not known */
+    double boot;          /* seconds from nodes to joined, just measured; < 0: no */
     struct slurm_limits limits; /* of its partition */
     double limits_seen;         /* when Slurm has said them (leader_now); 0: not yet */
 };

@@ -2,6 +2,7 @@
 /* Which pools are asked (market.h). */
 #include "agent/leader/market.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,17 +16,27 @@
 #include "agent/leader/planning.h"
 #include "agent/leader/report.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/slurm_look.h"
+#include "common/files.h"
 #include "common/log.h"
-#include "lib/pools.h"
+#include "lib/ledger.h"
 
 /* Seconds that a change takes until one has been measured. */
 #define PAUSE_LIVE    2.0
 #define PAUSE_RESTART 60.0
 
+/* Seconds between two copies of the ledger in the state directory, if nothing else is new. */
+#define SAVE_EVERY 60.0
+/* A replacement is asked for so many boots before an extension's time is over, and a bit. */
+#define LEAD_BOOTS 1.5
+#define LEAD_MORE  60.0
+
 struct market {
+    struct ledger ledger;
     struct pools_output out;
-    struct pools_memory memory;
-    struct speed speed;
+    bool loaded;     /* the ledger, from the state directory, if it was there */
+    double saved;    /* the ledger, when; < 0: it has changed since */
+    double deadline; /* on the leader's clock, at the last decision; 0: none */
     struct {
         int generation;
         double done, at;
@@ -80,11 +91,68 @@ static void count_extension(const struct leader *leader, const struct extension 
     }
 }
 
+bool market_wakes(const struct leader *leader, const struct pool *pool)
+{
+    return pool->wake && leader->options->policy->wake != POLICY_WAKE_NO;
+}
+
+static void learn_boots(struct leader *leader)
+{
+    struct ledger *ledger = &leader->market->ledger;
+
+    for (int i = 0; i < job_pools_count(leader); i++) {
+        struct job_pool *own = job_pools_at(leader, i);
+        const char *name = own->pool->name;
+
+        if (own->boot >= 0)
+            ledger_set_boot(ledger, name, pools_boot(ledger_boot(ledger, name), own->boot));
+        own->boot = -1;
+    }
+}
+
+/* Until a boot has been seen, half of what Slurm allows. */
+static double boot_of(const struct leader *leader, const struct job_pool *own)
+{
+    double known = ledger_boot(&leader->market->ledger, own->pool->name);
+
+    if (known > 0)
+        return known;
+    return market_wakes(leader, own->pool) ? own->limits.boot_seconds / 2.0 : 0;
+}
+
+double market_lead(const struct leader *leader, const struct pool *pool)
+{
+    const struct job_pool *own = job_pools_of(leader, pool);
+
+    return own != NULL ? LEAD_BOOTS * boot_of(leader, own) + LEAD_MORE : 0;
+}
+
+/* The site's pool in that partition, whether the job may use it or not. */
+static const struct pool *pool_in(const struct conf *conf, const char *partition)
+{
+    for (int i = 0; partition != NULL && i < conf->pool_count; i++)
+        if (strcmp(conf->pools[i].partition, partition) == 0)
+            return &conf->pools[i];
+    return NULL;
+}
+
+static double price_of(const struct pool *pool)
+{
+    return pool != NULL && pool->price > 0 ? pool->price : 0;
+}
+
 static struct pools_pool describe_pool(const struct leader *leader, const struct job_pool *own)
 {
+    bool wakes = market_wakes(leader, own->pool);
     struct pools_pool pool = {
         .name = own->pool->name,
-        .boot = own->boot,
+        .price = price_of(own->pool),
+        .fallback = own->pool->fallback,
+        .wake = wakes,
+        .max_nodes = own->pool->max_nodes,
+        .max_resume = wakes ? own->pool->max_resume : 0,
+        .boot = boot_of(leader, own),
+        .suspend = wakes ? own->limits.suspend_seconds : 0,
         .pause_until = job_pools_pause_until(own),
     };
 
@@ -105,8 +173,8 @@ static void measure(struct leader *leader, double *done, double *total)
         return;
     if (own->sample.generation == change_generation(leader->change) && *done > own->sample.done &&
         at > own->sample.at)
-        speed_add(&own->speed, change_world(leader->change)->node_count, *done - own->sample.done,
-                  at - own->sample.at);
+        speed_add(&own->ledger.speed, change_world(leader->change)->node_count,
+                  *done - own->sample.done, at - own->sample.at);
     own->sample.generation = change_generation(leader->change);
     own->sample.done = *done;
     own->sample.at = at;
@@ -212,38 +280,159 @@ static void list_asks(struct leader *leader, const struct pools_input *in)
     }
 }
 
-void market_decide(struct leader *leader)
+/* ---- the ledger ------------------------------------------------------------------------------ */
+
+/* Accounts for the nodes that the job has now. */
+static void account(struct leader *leader, const struct pools_input *in)
+{
+    struct spending *spending = &leader->market->ledger.spending;
+    bool changed = false;
+
+    if (spending->count == 0)
+        spending->at = in->now;
+    for (int i = -1; i < in->pool_count; i++) {
+        const struct pools_pool *pool = i < 0 ? NULL : &in->pools[i];
+        const char *name = pool != NULL ? pool->name : LEDGER_BASE;
+        double price = pool != NULL ? pool->price : in->base_price;
+        int nodes = pool != NULL ? pool->ready + pool->booting : leader->options->base_nodes;
+        const struct spending_pool *known = spending_find(spending, name);
+
+        if (known != NULL && known->nodes == nodes && !(known->price < price) &&
+            !(known->price > price))
+            continue;
+        spending_set(spending, in->now, name, nodes, price, pool != NULL ? pool->suspend : 0);
+        changed = true;
+    }
+    spending_run(spending, in->now);
+    if (changed)
+        leader->market->saved = -1;
+}
+
+/* A job without prices and without work that is reported has nothing to keep. */
+static bool keeps_ledger(const struct leader *leader)
+{
+    const struct ledger *ledger = &leader->market->ledger;
+    bool costs = false;
+
+    for (int i = 0; i < ledger->spending.count; i++)
+        costs = costs || ledger->spending.pools[i].price > 0 || ledger->spending.pools[i].cost > 0;
+    return costs || ledger->memory.exhausted || leader->options->policy->deadline > 0;
+}
+
+static void save(struct leader *leader)
+{
+    struct market *own = leader->market;
+    double now = leader_now(leader);
+
+    if ((own->saved >= 0 && now - own->saved < SAVE_EVERY) || !keeps_ledger(leader))
+        return;
+    own->saved = now;
+    report_write(leader, LEDGER_FILE, ledger_text(&own->ledger, now, unix_now()));
+}
+
+static void load(struct leader *leader)
+{
+    const struct leader_options *o = leader->options;
+    struct error err = {""};
+    char path[PATH_MAX], *text;
+    size_t len;
+
+    snprintf(path, sizeof(path), "%s/%s", o->state_dir, LEDGER_FILE);
+    text = file_read(path, LEDGER_FILE_MAX, &len, &err);
+    if (text == NULL)
+        return; /* a job has none at first */
+    if (ledger_parse(&leader->market->ledger, text, len, leader_now(leader), unix_now(),
+                     o->term > 0, &err) != 0)
+        log_error("job %u: %s: %s; the costs of the job so far are not known", o->job, path,
+                  err.text);
+    free(text);
+}
+
+/* ---- the decision ---------------------------------------------------------------------------- */
+
+static double deadline_of(const struct leader *leader)
+{
+    double deadline = leader->options->policy->deadline;
+
+    return deadline > 0 ? leader_now(leader) + deadline - unix_now() : 0;
+}
+
+static void set_fallback(const struct leader *leader, struct pools_input *in)
+{
+    int fallback = leader->options->policy->fallback;
+
+    if (fallback == POLICY_UNSET)
+        fallback = in->deadline > 0 ? POLICY_FALLBACK_DEADLINE : POLICY_FALLBACK_NEVER;
+    in->mode = fallback == POLICY_FALLBACK_NEVER      ? POOLS_NEVER
+               : fallback == POLICY_FALLBACK_DEADLINE ? POOLS_DEADLINE
+                                                      : POOLS_AFTER;
+    in->after = fallback >= 0 ? fallback : 0;
+}
+
+static struct pools_input describe(struct leader *leader, struct pools_pool *pools)
 {
     struct market *own = leader->market;
     const struct policy *policy = leader->options->policy;
-    struct pools_pool pools[POOLS_MAX];
+    const struct job_info *base = slurm_look_base(leader);
+    const struct pool *base_pool = base != NULL ? pool_in(leader->options->conf, base->partition)
+                                                : NULL;
     struct pools_input in = {
         .now = leader_now(leader),
         .sizes = &policy->sizes,
         .target = allocation_target(leader),
         .base_nodes = leader->options->base_nodes - exclude_base_lost(leader),
-        .base_safe = true,
-        .speed = &own->speed,
+        .base_safe = base_pool == NULL || !base_pool->reclaim,
+        .base_price = price_of(base_pool),
+        .deadline = deadline_of(leader),
+        .speed = &own->ledger.speed,
         .pause = pause_of_change(leader),
-        .changed = -1,
+        .max_price = policy->max_price,
+        .budget = policy->budget,
         .pools = pools,
         .pool_count = job_pools_count(leader),
     };
-    int total = in.base_nodes;
 
+    set_fallback(leader, &in);
+    in.changed = in.deadline > 0 ? change_since(leader->change) : -1;
     measure(leader, &in.done, &in.total);
     for (int i = 0; i < in.pool_count; i++)
         pools[i] = describe_pool(leader, job_pools_at(leader, i));
-    pools_decide(&in, &own->memory, &own->out);
-    own->memory = own->out.memory;
+    return in;
+}
+
+void market_decide(struct leader *leader)
+{
+    struct market *own = leader->market;
+    struct pools_pool pools[POOLS_MAX];
+    struct pools_input in;
+    int total;
+
+    if (!own->loaded)
+        load(leader);
+    own->loaded = true;
+    learn_boots(leader);
+    in = describe(leader, pools);
+    total = in.base_nodes;
+    account(leader, &in);
+    in.spent = spending_cost(&own->ledger.spending);
+    pools_decide(&in, &own->ledger.memory, &own->out);
+    own->ledger.memory = own->out.memory;
+    own->deadline = in.deadline;
     mark(leader, &own->out);
     list_asks(leader, &in);
     explain(leader, &in);
     for (int i = 0; i < in.pool_count; i++)
         total += own->out.targets[i].nodes;
     own->surplus = total > in.target ? total - in.target : 0;
+    save(leader);
     if (own->out.wake > 0)
         planning_later(leader, own->out.wake);
+}
+
+void market_end(struct leader *leader)
+{
+    leader->market->saved = -1;
+    save(leader);
 }
 
 void market_describe(const struct leader *leader, struct plan_input *in)
@@ -263,11 +452,100 @@ const struct pool *market_pool(const struct leader *leader, int i)
     return leader->market->asked[i];
 }
 
+/* ---- for selastic ---------------------------------------------------------------------------- */
+
+static json_object *pool_json(struct leader *leader, int i)
+{
+    const struct market *own = leader->market;
+    const struct job_pool *job_pool = job_pools_at(leader, i);
+    const struct pool *pool = job_pool->pool;
+    struct pools_pool now = describe_pool(leader, job_pool);
+    double pause = job_pools_pause_until(job_pool) - leader_now(leader);
+    json_object *obj = json_object_new_object();
+
+    json_object_object_add(obj, "pool", json_object_new_string(pool->name));
+    json_object_object_add(obj, "fallback", json_object_new_boolean(pool->fallback));
+    json_object_object_add(obj, "zone",
+                           pool->zone != NULL ? json_object_new_string(pool->zone) : NULL);
+    json_object_object_add(obj, "price",
+                           pool->price >= 0 ? json_object_new_double(pool->price) : NULL);
+    json_object_object_add(obj, "ready", json_object_new_int(now.ready));
+    json_object_object_add(obj, "booting", json_object_new_int(now.booting));
+    json_object_object_add(obj, "pending", json_object_new_int(now.pending));
+    json_object_object_add(obj, "boot", now.boot > 0 ? json_object_new_double(now.boot) : NULL);
+    json_object_object_add(obj, "why",
+                           json_object_new_string(pools_words(own->out.targets[i].why)));
+    json_object_object_add(obj, "paused_until",
+                           pause > 0 ? json_object_new_double(unix_now() + pause) : NULL);
+    json_object_object_add(obj, "failure",
+                           job_pool->why[0] != '\0' ? json_object_new_string(job_pool->why) : NULL);
+    json_object_object_add(
+        obj, "node_hours",
+        json_object_new_double(spending_hours(&own->ledger.spending, pool->name)));
+    return obj;
+}
+
+json_object *market_pools_json(struct leader *leader)
+{
+    json_object *array = json_object_new_array();
+
+    for (int i = 0; i < job_pools_count(leader); i++)
+        json_object_array_add(array, pool_json(leader, i));
+    return array;
+}
+
+json_object *market_cost_json(struct leader *leader)
+{
+    struct market *own = leader->market;
+    const struct policy *policy = leader->options->policy;
+    double per_hour = spending_per_hour(&own->ledger.spending), cost, left;
+    json_object *obj;
+
+    spending_run(&own->ledger.spending, leader_now(leader));
+    cost = spending_cost(&own->ledger.spending);
+    if (cost <= 0 && per_hour <= 0)
+        return NULL; /* nobody has said what nodes cost */
+    left = own->out.end - leader_now(leader);
+    obj = json_object_new_object();
+    json_object_object_add(obj, "so_far", json_object_new_double(cost));
+    json_object_object_add(obj, "per_hour", json_object_new_double(per_hour));
+    json_object_object_add(
+        obj, "expected",
+        own->out.end >= 0 ? json_object_new_double(cost + per_hour * fmax(left, 0) / 3600) : NULL);
+    json_object_object_add(obj, "budget",
+                           policy->budget > 0 ? json_object_new_double(policy->budget) : NULL);
+    return obj;
+}
+
+json_object *market_deadline_json(const struct leader *leader)
+{
+    const struct market *own = leader->market;
+    double now = leader_now(leader);
+    json_object *obj;
+
+    if (own->deadline <= 0)
+        return NULL;
+    obj = json_object_new_object();
+    json_object_object_add(obj, "time", json_object_new_double(leader->options->policy->deadline));
+    json_object_object_add(
+        obj, "expected",
+        own->out.end >= 0 ? json_object_new_double(unix_now() + own->out.end - now) : NULL);
+    json_object_object_add(
+        obj, "in_time",
+        own->out.end >= 0 ? json_object_new_boolean(own->out.end <= own->deadline) : NULL);
+    json_object_object_add(obj, "why", json_object_new_string(pools_words(own->out.why)));
+    return obj;
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 struct market *market_create(void)
 {
-    return calloc(1, sizeof(struct market));
+    struct market *market = calloc(1, sizeof(*market));
+
+    if (market != NULL)
+        market->saved = -1;
+    return market;
 }
 
 void market_destroy(struct market *market)

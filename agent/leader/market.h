@@ -10,6 +10,7 @@
 
 struct leader;
 struct market;
+struct pool;
 
 /* NULL: out of memory. */
 struct market *market_create(void);
@@ -22,7 +23,18 @@ void market_describe(const struct leader *leader, struct plan_input *in);
 /* The pool of that number in plan_input.pools. */
 const struct pool *market_pool(const struct leader *leader, int i);
 
-/* For selastic: each pool with its nodes, and what it is asked for. */
-json_object *market_json(const struct leader *leader);
+/* May its nodes be powered up for this job? */
+bool market_wakes(const struct leader *leader, const struct pool *pool);
+/* Seconds that a replacement for an extension of that pool is asked for ahead. */
+double market_lead(const struct leader *leader, const struct pool *pool);
+/* The job is over: what it has cost is written down. */
+void market_end(struct leader *leader);
+
+/* For selastic: each pool with its nodes and what it is asked for, as a new array; what the job
+ * costs, and its deadline, as new objects. NULL: nobody has said what nodes cost, or there is no
+ * deadline. */
+json_object *market_pools_json(struct leader *leader);
+json_object *market_cost_json(struct leader *leader);
+json_object *market_deadline_json(const struct leader *leader);
 
 #endif

@@ -65,7 +65,7 @@ static void note_written(struct leader *leader, int rc, const struct error *err)
     leader->report->unwritable = rc != 0;
 }
 
-static int write_file(struct leader *leader, const char *name, char *text, mode_t mode)
+static void write_file(struct leader *leader, const char *name, char *text, mode_t mode)
 {
     char path[PATH_MAX];
     struct error err = {"out of memory"};
@@ -76,7 +76,11 @@ static int write_file(struct leader *leader, const char *name, char *text, mode_
         rc = file_replace(path, text, strlen(text), mode, &err);
     note_written(leader, rc, &err);
     free(text);
-    return rc;
+}
+
+void report_write(struct leader *leader, const char *name, char *text)
+{
+    write_file(leader, name, text, 0600);
 }
 
 static void append_history(struct leader *leader, json_object *line)

@@ -28,6 +28,8 @@ void report_generation(struct leader *leader, double pause_from);
  * known, so that all that is known is when its workers were ready. */
 void report_stepping(struct leader *leader, bool aware);
 void report_end(struct leader *leader);
+/* A file of the state directory, with mode 0600. text is freed; NULL: memory was not there. */
+void report_write(struct leader *leader, const char *name, char *text);
 
 /* A member's beat says what its program has reported of its progress. */
 void report_progress(struct leader *leader, const struct leader_member *m, json_object *beat);

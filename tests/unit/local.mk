@@ -97,7 +97,9 @@ noinst_HEADERS += tests/unit/cloud.h
 tests_unit_test_pools_SOURCES = tests/unit/test_pools.c tests/unit/cloud.c
 tests_unit_test_pools_LDADD = $(UNIT_LIBS)
 
-UNIT_TESTS += tests/unit/test_speed tests/unit/test_spending
+UNIT_TESTS += tests/unit/test_ledger tests/unit/test_speed tests/unit/test_spending
+tests_unit_test_ledger_SOURCES = tests/unit/test_ledger.c
+tests_unit_test_ledger_LDADD = $(UNIT_LIBS)
 tests_unit_test_speed_SOURCES = tests/unit/test_speed.c
 tests_unit_test_speed_LDADD = $(UNIT_LIBS)
 tests_unit_test_spending_SOURCES = tests/unit/test_spending.c

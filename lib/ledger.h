@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the policy of pools has learnt of a job, and what the job has cost. It outlives a leader and
+ * a run of the job in a file of the state directory.
+ *
+ * Pure: the text of the file goes in and out. Times inside are on the leader's clock, which is
+ * another one for the next leader; the file has them in Unix time. */
+#ifndef ELASTIC_LEDGER_H
+#define ELASTIC_LEDGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lib/error.h"
+#include "lib/policy.h"
+#include "lib/pools.h"
+#include "lib/spending.h"
+
+#define LEDGER_FILE     "pools.json"
+#define LEDGER_FILE_MAX 65536 /* bytes */
+/* The nodes of the base in struct spending: no pool can have that name. */
+#define LEDGER_BASE "(base)"
+
+struct ledger_boot {
+    char name[POLICY_POOL_NAME_MAX + 1];
+    double seconds;
+};
+
+/* All zero: a new job. */
+struct ledger {
+    struct spending spending;
+    struct speed speed;
+    struct pools_memory memory;
+    struct ledger_boot boots[POOLS_MAX]; /* estimates, of each pool of which a node has joined */
+    int boot_count;
+};
+
+/* The estimate for a pool; 0: there is none. */
+double ledger_boot(const struct ledger *ledger, const char *pool);
+void ledger_set_boot(struct ledger *ledger, const char *pool, double seconds);
+
+/* now: on the leader's clock; unix_now: the same moment. A new string, NULL when out of memory. */
+char *ledger_text(const struct ledger *ledger, double now, double unix_now);
+
+/* Returns -1 with ledger unchanged where the text is no ledger. goes_on: the nodes of the leader
+ * before are still there, and have cost something meanwhile; else this is another run of the job,
+ * which begins with the base only. */
+int ledger_parse(struct ledger *ledger, const char *text, size_t len, double now, double unix_now,
+                 bool goes_on, struct error *err);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* lib/ledger: what outlives a leader, and files that are no ledger. */
+#include "tests/unit/support.h"
+
+#include "lib/ledger.h"
+
+#define UNIX_TIME 1.7e9
+
+/* A job at second 1000 of its leader's clock: one node of the base, two of spot. */
+static struct ledger example(void)
+{
+    struct ledger ledger = {
+        .memory = {
+            .spot = 2, .before_loss = 3, .below = true, .below_since = 900, .exhausted = true}};
+
+    spending_set(&ledger.spending, 100, LEDGER_BASE, 1, 3, 0);
+    spending_set(&ledger.spending, 100, "spot", 2, 1, 60);
+    spending_run(&ledger.spending, 1000);
+    speed_add(&ledger.speed, 3, 30, 10);
+    speed_add(&ledger.speed, 1, 12, 10);
+    ledger_set_boot(&ledger, "spot", 90);
+    ledger_set_boot(&ledger, "demand", 40);
+    ledger_set_boot(&ledger, "spot", 95);
+    return ledger;
+}
+
+static void test_takeover(void **state)
+{
+    struct ledger before = example(), after = {0};
+    char *text = ledger_text(&before, 1010, UNIX_TIME);
+    struct error err = {""};
+
+    (void)state;
+    assert_non_null(text);
+    /* Five seconds later, on the clock of another node. */
+    assert_int_equal(ledger_parse(&after, text, strlen(text), 7, UNIX_TIME + 5, true, &err), 0);
+    spending_run(&before.spending, 1015);
+    assert_near(spending_cost(&after.spending), spending_cost(&before.spending), 1e-6);
+    assert_near(spending_hours(&after.spending, "spot"), 2 * 915 / 3600.0, 1e-6);
+    assert_near(after.spending.at, 7, 1e-9);
+    assert_near(speed_at(&after.speed, 3), 3, 1e-9);
+    assert_near(speed_at(&after.speed, 1), 1.2, 1e-9);
+    assert_near(ledger_boot(&after, "spot"), 95, 1e-9);
+    assert_near(ledger_boot(&after, "demand"), 40, 1e-9);
+    assert_near(ledger_boot(&after, "other"), 0, 0);
+    assert_int_equal(after.memory.before_loss, 3);
+    assert_true(after.memory.below && after.memory.exhausted);
+    assert_near(after.memory.below_since, 7 - 110, 1e-6);
+    free(text);
+}
+
+static void test_requeue(void **state)
+{
+    struct ledger before = example(), after = {0};
+    char *text = ledger_text(&before, 1000, UNIX_TIME);
+    struct error err = {""};
+
+    (void)state;
+    assert_int_equal(ledger_parse(&after, text, strlen(text), 50, UNIX_TIME + 9000, false, &err),
+                     0);
+    assert_near(spending_cost(&after.spending), spending_cost(&before.spending), 1e-6);
+    assert_near(spending_per_hour(&after.spending), 0, 0);
+    spending_run(&after.spending, 5000);
+    assert_near(spending_cost(&after.spending), spending_cost(&before.spending), 1e-6);
+    assert_true(after.memory.exhausted);
+    assert_false(after.memory.below);
+    assert_int_equal(after.memory.before_loss, 0);
+    free(text);
+}
+
+/* The clock of the machine was set back in between: nothing is paid back. */
+static void test_time_that_goes_back(void **state)
+{
+    struct ledger before = example(), after = {0};
+    char *text = ledger_text(&before, 1000, UNIX_TIME);
+    struct error err = {""};
+
+    (void)state;
+    assert_int_equal(ledger_parse(&after, text, strlen(text), 50, UNIX_TIME - 9000, true, &err), 0);
+    assert_near(spending_cost(&after.spending), spending_cost(&before.spending), 1e-6);
+    free(text);
+}
+
+static void test_what_is_no_ledger(void **state)
+{
+    static const char *const texts[] = {
+        "",
+        "[]",
+        "{}",
+        "{\"version\":2,\"time\":1}",
+        "{\"version\":1,\"time\":1,\"spending\":[],\"speed\":[],\"boots\":{}}",
+        "{\"version\":1,\"time\":-1,\"spending\":[],\"speed\":[],\"boots\":{},"
+        "\"memory\":{\"spot\":0,\"before_loss\":0}}",
+        "{\"version\":1,\"time\":1,\"spending\":[{\"pool\":\"a\",\"nodes\":-1,\"price\":0,"
+        "\"suspend\":0,\"node_seconds\":0,\"tail_seconds\":0,\"cost\":0}],\"speed\":[],"
+        "\"boots\":{},\"memory\":{\"spot\":0,\"before_loss\":0}}",
+        "{\"version\":1,\"time\":1,\"spending\":[{\"pool\":\"a\",\"nodes\":1,\"price\":1e300,"
+        "\"suspend\":0,\"node_seconds\":0,\"tail_seconds\":0,\"cost\":0}],\"speed\":[],"
+        "\"boots\":{},\"memory\":{\"spot\":0,\"before_loss\":0}}",
+        "{\"version\":1,\"time\":1,\"spending\":[],\"speed\":[7],\"boots\":{},"
+        "\"memory\":{\"spot\":0,\"before_loss\":0}}",
+        "{\"version\":1,\"time\":1,\"spending\":[],\"speed\":[],\"boots\":{\"../x\":1},"
+        "\"memory\":{\"spot\":0,\"before_loss\":0}}",
+        "{\"version\":1,\"time\":1,\"spending\":[],\"speed\":[],\"boots\":{\"x\":\"1\"},"
+        "\"memory\":{\"spot\":0,\"before_loss\":0}}",
+        "{\"version\":1,\"time\":1,\"spending\":[],\"speed\":[],\"boots\":{},"
+        "\"memory\":{\"spot\":0,\"before_loss\":0}} {}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        struct ledger ledger = example(), same = example();
+        struct error err = {""};
+
+        if (ledger_parse(&ledger, texts[i], strlen(texts[i]), 0, UNIX_TIME, true, &err) == 0)
+            fail_msg("taken: %s", texts[i]);
+        assert_string_not_equal(err.text, "");
+        assert_memory_equal(&ledger, &same, sizeof(ledger));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_takeover),
+        cmocka_unit_test(test_requeue),
+        cmocka_unit_test(test_time_that_goes_back),
+        cmocka_unit_test(test_what_is_no_ledger),
+    };
+
+    return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);
+}
