@@ -318,18 +318,27 @@ static int load_idle(struct idle *known, const char *name, bool planned, struct 
     return known->count;
 }
 
-/* ResumeTimeout of slurm.conf, asked for once; between slurm_client_enter() and
+/* What slurm.conf says of power, asked for once; between slurm_client_enter() and
  * slurm_client_leave(). */
-static uint32_t site_boot_seconds(void)
+struct site_power {
+    uint32_t boot_seconds, suspend_seconds;
+    bool known;
+};
+
+static const struct site_power *site_power(void)
 {
-    static uint16_t seconds = NO_VAL16;
+    static struct site_power site;
     slurm_conf_t *conf = NULL;
 
-    if (seconds == NO_VAL16 && slurm_load_ctl_conf(0, &conf) == SLURM_SUCCESS) {
-        seconds = conf->resume_timeout;
+    if (!site.known && slurm_load_ctl_conf(0, &conf) == SLURM_SUCCESS) {
+        site.known = true;
+        if (conf->resume_timeout < NO_VAL16)
+            site.boot_seconds = conf->resume_timeout;
+        if (conf->suspend_time < NO_VAL)
+            site.suspend_seconds = conf->suspend_time;
         slurm_free_ctl_conf(conf);
     }
-    return seconds == NO_VAL16 || seconds == INFINITE16 ? 0 : seconds;
+    return &site;
 }
 
 int slurm_client_limits(const char *partition, struct slurm_limits *limits, struct error *err)
@@ -345,9 +354,13 @@ int slurm_client_limits(const char *partition, struct slurm_limits *limits, stru
     if (found != NULL && found->max_time != INFINITE && found->max_time != NO_VAL)
         limits->minutes = found->max_time;
     if (found != NULL && found->resume_timeout == NO_VAL16)
-        limits->boot_seconds = site_boot_seconds();
+        limits->boot_seconds = site_power()->boot_seconds;
     else if (found != NULL && found->resume_timeout != INFINITE16)
         limits->boot_seconds = found->resume_timeout;
+    if (found != NULL && found->suspend_time == NO_VAL)
+        limits->suspend_seconds = site_power()->suspend_seconds;
+    else if (found != NULL && found->suspend_time < NO_VAL)
+        limits->suspend_seconds = found->suspend_time;
     slurm_client_leave();
     return partitions != NULL ? 0 : -1;
 }
