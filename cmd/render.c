@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cmd/shape.h"
 #include "cmd/terminal_text.h"
@@ -207,7 +208,151 @@ static void ranks_cell(struct table *table, json_object *member)
     table_cell(table, text);
 }
 
-static void put_members(FILE *out, json_object *state, int width)
+/* "3.98" */
+static const char *money(double amount, char *buf, size_t size)
+{
+    snprintf(buf, size, amount < 1e15 ? "%.2f" : "%.3g", amount);
+    return buf;
+}
+
+/* "12.30 so far, 3.98 an hour, 40.10 expected, budget 50.00" */
+static void put_cost(FILE *out, json_object *state, int width)
+{
+    static const struct {
+        const char *key, *before, *behind;
+    } parts[] = {{"so_far", "", " so far"},
+                 {"per_hour", ", ", " an hour"},
+                 {"expected", ", ", " expected at the end"},
+                 {"budget", ", budget ", ""}};
+    json_object *cost = NULL;
+    char text[256] = "", amount[32];
+    size_t len = 0;
+    if (!json_object_object_get_ex(state, "cost", &cost) || cost == NULL)
+        return;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+        double value = field_double(cost, parts[i].key);
+        if (value >= 0)
+            len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s%s", parts[i].before,
+                                    money(value, amount, sizeof(amount)), parts[i].behind);
+    }
+    put_line(out, "Cost", text, width);
+}
+
+/* "2026-12-01T08:00:00, expected end 07:10:00: in time (spot nodes are enough)" */
+static void put_deadline(FILE *out, json_object *state, const struct render_options *options)
+{
+    json_object *deadline = NULL;
+    char text[512], clock[32], end[32];
+    if (!json_object_object_get_ex(state, "deadline", &deadline) || deadline == NULL)
+        return;
+    double expected = field_double(deadline, "expected");
+    const char *why = json_get_string(deadline, "why");
+    size_t len = (size_t)snprintf(
+        text, sizeof(text), "%s",
+        text_clock(field_double(deadline, "time"), options->now, clock, sizeof(clock)));
+    if (expected > 0)
+        len += (size_t)snprintf(text + len, sizeof(text) - len, ", expected end %s: %s",
+                                text_clock(expected, options->now, end, sizeof(end)),
+                                json_get_bool(deadline, "in_time", true) ? "in time" : "late");
+    if (why != NULL)
+        snprintf(text + len, sizeof(text) - len, " (%.200s)", why);
+    put_line(out, "Deadline", text, options->width);
+}
+
+/* What the node is about, and for how long yet. */
+static void member_state_cell(struct table *table, json_object *member,
+                              const struct render_options *options)
+{
+    double left = field_double(member, "taken") - (double)options->now;
+    const char *said = json_get_string(member, "state");
+    char text[96], lasting[48];
+    if (!(left >= 0) || said == NULL) {
+        table_cell(table, said);
+        return;
+    }
+    snprintf(text, sizeof(text), "%.40s, taken in %s", said,
+             text_duration(left, lasting, sizeof(lasting)));
+    table_cell(table, text);
+}
+
+/* A node that powers up may do so for minutes. */
+static void extension_state_cell(struct table *table, json_object *extension,
+                                 const struct render_options *options)
+{
+    double since = field_double(extension, "since");
+    const char *said = json_get_string(extension, "state");
+    char text[96], lasting[48];
+    if (said == NULL || strcmp(said, "booting") != 0 || !(since > 0)) {
+        table_cell(table, said);
+        return;
+    }
+    snprintf(text, sizeof(text), "powering up, %s",
+             text_duration((double)options->now - since, lasting, sizeof(lasting)));
+    table_cell(table, text);
+}
+
+/* Whether it is asked for nodes, or why not. */
+static void pool_state_cell(struct table *table, json_object *pool,
+                            const struct render_options *options)
+{
+    double until = field_double(pool, "paused_until");
+    const char *failure = json_get_string(pool, "failure");
+    char text[400], clock[32];
+    if (!(until > (double)options->now)) {
+        text_cell(table, pool, "why");
+        return;
+    }
+    snprintf(text, sizeof(text), "paused until %s%s%.250s",
+             text_clock(until, options->now, clock, sizeof(clock)), failure != NULL ? ": " : "",
+             failure != NULL ? failure : "");
+    table_cell(table, text);
+}
+
+static void amount_cell(struct table *table, json_object *object, const char *key)
+{
+    double value = field_double(object, key);
+    char text[32];
+    table_cell(table, value >= 0 ? money(value, text, sizeof(text)) : NULL);
+}
+
+/* Of a job with one pool and no prices everything is in the other tables. */
+static bool pools_matter(json_object *state)
+{
+    json_object *pools = field_array(state, "pools");
+    if (field_count(state, "pools") != 1)
+        return field_count(state, "pools") > 1;
+    json_object *pool = json_object_array_get_idx(pools, 0);
+    return field_double(pool, "price") >= 0 || field_double(pool, "paused_until") > 0;
+}
+
+static void put_pools(FILE *out, json_object *state, const struct render_options *options)
+{
+    static const struct table_column columns[] = {
+        {"POOL", TABLE_LEFT},        {"ZONE", TABLE_LEFT},     {"PRICE", TABLE_RIGHT},
+        {"READY", TABLE_RIGHT},      {"BOOTING", TABLE_RIGHT}, {"PENDING", TABLE_RIGHT},
+        {"NODE-HOURS", TABLE_RIGHT}, {"STATE", TABLE_LEFT},
+    };
+    json_object *pools = field_array(state, "pools");
+    if (!pools_matter(state))
+        return;
+    struct table *table = table_create(columns, sizeof(columns) / sizeof(*columns));
+    for (size_t i = 0; i < json_object_array_length(pools); i++) {
+        json_object *pool = json_object_array_get_idx(pools, i);
+        text_cell(table, pool, "pool");
+        text_cell(table, pool, "zone");
+        amount_cell(table, pool, "price");
+        number_cell(table, pool, "ready");
+        number_cell(table, pool, "booting");
+        number_cell(table, pool, "pending");
+        amount_cell(table, pool, "node_hours");
+        pool_state_cell(table, pool, options);
+    }
+    fputc('\n', out);
+    table_print(table, out, options->width);
+    table_destroy(table);
+}
+
+static void put_members(FILE *out, json_object *state, const struct render_options *options)
 {
     static const struct table_column columns[] = {
         {"NODE", TABLE_LEFT},  {"JOB", TABLE_RIGHT},     {"ROLE", TABLE_LEFT},
@@ -227,10 +372,10 @@ static void put_members(FILE *out, json_object *state, int width)
         text_cell(table, member, "pool");
         number_cell(table, member, "slots");
         ranks_cell(table, member);
-        text_cell(table, member, "state");
+        member_state_cell(table, member, options);
     }
     fputc('\n', out);
-    table_print(table, out, width);
+    table_print(table, out, options->width);
     table_destroy(table);
 }
 
@@ -252,7 +397,7 @@ static void put_extensions(FILE *out, json_object *state, const struct render_op
         number_cell(table, extension, "job");
         number_cell(table, extension, "nodes");
         text_cell(table, extension, "pool");
-        text_cell(table, extension, "state");
+        extension_state_cell(table, extension, options);
         /* A time that has passed tells nothing: from then on the reason is shown. */
         table_cell(table, begin > (double)options->now
                               ? text_clock(begin, options->now, clock, sizeof(clock))
@@ -287,6 +432,8 @@ char *render_state(json_object *state, const struct render_options *options)
     put_generation(out, state, options);
     put_line(out, "Why this size", json_get_string(state, "why_size"), options->width);
     put_line(out, "Why not more", json_get_string(state, "why_not_more"), options->width);
+    put_deadline(out, state, options);
+    put_cost(out, state, options->width);
     put_line(out, "Newcomers", json_get_string(state, "newcomers"), options->width);
     put_leader(out, state, options->width);
     put_line(out, "Left out", json_get_string(state, "left_out"), options->width);
@@ -296,8 +443,9 @@ char *render_state(json_object *state, const struct render_options *options)
     put_line(out, "Checkpoints", json_get_string(state, "checkpoint_dir"), options->width);
     put_line(out, "PMIx", json_get_string(state, "pmix"), options->width);
     put_line(out, "elastic.conf", json_get_string(state, "conf"), options->width);
-    put_members(out, state, options->width);
+    put_members(out, state, options);
     put_extensions(out, state, options);
+    put_pools(out, state, options);
     fclose(out);
     return text_need(text);
 }

@@ -16,6 +16,7 @@
 enum kind {
     KIND_INT,     /* integer */
     KIND_NUMBER,  /* finite, integer or not */
+    KIND_BOOL,    /* true, false */
     KIND_TEXT,    /* string */
     KIND_TEXTS,   /* array of strings */
     KIND_OBJECT,  /* object of a shape */
@@ -30,15 +31,35 @@ struct shape {
 };
 
 static const struct shape member_shape[] = {
-    {"node", KIND_TEXT, NULL},  {"job", KIND_INT, NULL},   {"role", KIND_TEXT, NULL},
-    {"pool", KIND_TEXT, NULL},  {"slots", KIND_INT, NULL}, {"first_rank", KIND_INT, NULL},
-    {"state", KIND_TEXT, NULL}, {NULL, KIND_INT, NULL},
+    {"node", KIND_TEXT, NULL},  {"job", KIND_INT, NULL},      {"role", KIND_TEXT, NULL},
+    {"pool", KIND_TEXT, NULL},  {"slots", KIND_INT, NULL},    {"first_rank", KIND_INT, NULL},
+    {"state", KIND_TEXT, NULL}, {"taken", KIND_NUMBER, NULL}, {NULL, KIND_INT, NULL},
 };
 
 static const struct shape extension_shape[] = {
-    {"job", KIND_INT, NULL},    {"nodes", KIND_INT, NULL},   {"pool", KIND_TEXT, NULL},
-    {"state", KIND_TEXT, NULL}, {"reason", KIND_TEXT, NULL}, {"begin", KIND_NUMBER, NULL},
+    {"job", KIND_INT, NULL},      {"nodes", KIND_INT, NULL},   {"pool", KIND_TEXT, NULL},
+    {"state", KIND_TEXT, NULL},   {"reason", KIND_TEXT, NULL}, {"begin", KIND_NUMBER, NULL},
+    {"since", KIND_NUMBER, NULL}, {NULL, KIND_INT, NULL},
+};
+
+static const struct shape pool_shape[] = {
+    {"pool", KIND_TEXT, NULL},    {"fallback", KIND_BOOL, NULL},
+    {"zone", KIND_TEXT, NULL},    {"price", KIND_NUMBER, NULL},
+    {"ready", KIND_INT, NULL},    {"booting", KIND_INT, NULL},
+    {"pending", KIND_INT, NULL},  {"boot", KIND_NUMBER, NULL},
+    {"why", KIND_TEXT, NULL},     {"paused_until", KIND_NUMBER, NULL},
+    {"failure", KIND_TEXT, NULL}, {"node_hours", KIND_NUMBER, NULL},
     {NULL, KIND_INT, NULL},
+};
+
+static const struct shape cost_shape[] = {
+    {"so_far", KIND_NUMBER, NULL}, {"per_hour", KIND_NUMBER, NULL}, {"expected", KIND_NUMBER, NULL},
+    {"budget", KIND_NUMBER, NULL}, {NULL, KIND_INT, NULL},
+};
+
+static const struct shape deadline_shape[] = {
+    {"time", KIND_NUMBER, NULL}, {"expected", KIND_NUMBER, NULL}, {"in_time", KIND_BOOL, NULL},
+    {"why", KIND_TEXT, NULL},    {NULL, KIND_INT, NULL},
 };
 
 static const struct shape progress_shape[] = {
@@ -65,6 +86,9 @@ static const struct shape state_shape[] = {
     {"restarts", KIND_INT, NULL},
     {"members", KIND_OBJECTS, member_shape},
     {"extensions", KIND_OBJECTS, extension_shape},
+    {"pools", KIND_OBJECTS, pool_shape},
+    {"cost", KIND_OBJECT, cost_shape},
+    {"deadline", KIND_OBJECT, deadline_shape},
     {"why_size", KIND_TEXT, NULL},
     {"why_not_more", KIND_TEXT, NULL},
     {"next_world", KIND_TEXT, NULL},
@@ -202,6 +226,10 @@ static json_object *copy_field(const struct shape *field, json_object *value)
         return json_object_is_type(value, json_type_int) ? copy_number(value) : NULL;
     case KIND_NUMBER:
         return copy_number(value);
+    case KIND_BOOL:
+        return json_object_is_type(value, json_type_boolean)
+                   ? text_need(json_object_new_boolean(json_object_get_boolean(value)))
+                   : NULL;
     case KIND_TEXT:
         return copy_text(value);
     case KIND_OBJECT:

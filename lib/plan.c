@@ -293,8 +293,10 @@ static void explain_size(const struct plan_input *in, struct plan_output *out, i
                  usable, in->sizes->min);
     else if (current > 0 && out->size > current)
         snprintf(out->why_size, sizeof(out->why_size),
-                 "%d nodes; %d more have joined and take part in the next generation", current,
-                 out->size - current);
+                 out->size - current == 1
+                     ? "%d nodes; %d more has joined and takes part in the next generation"
+                     : "%d nodes; %d more have joined and take part in the next generation",
+                 current, out->size - current);
     else if (out->retained_nodes > 0)
         snprintf(out->why_size, sizeof(out->why_size),
                  "%d nodes; %d go%s back when others have the state", out->size,

@@ -66,6 +66,11 @@ static json_object *members_json(struct leader *leader)
                         : -1));
             json_object_object_add(obj, "state",
                                    json_object_new_string(member_state(leader, m, ext)));
+            json_object_object_add(
+                obj, "taken",
+                m->part->taken > 0
+                    ? json_object_new_double(unix_now() + m->part->taken - leader_now(leader))
+                    : NULL);
             json_object_array_add(array, obj);
         }
     }
@@ -92,6 +97,8 @@ static json_object *extensions_json(struct leader *leader)
         json_object_object_add(obj, "state", json_object_new_string(states[ext->state]));
         json_object_object_add(obj, "reason", json_object_new_string(ext->reason));
         json_object_object_add(obj, "begin", json_object_new_double(begin));
+        json_object_object_add(
+            obj, "since", json_object_new_double(unix_now() + ext->since - leader_now(leader)));
         json_object_array_add(array, obj);
     }
     return array;

@@ -165,7 +165,7 @@ cluster() { on_testbed scontrol show config | sed -n 's/^ClusterName *= *//p'; }
     job=$(lead good answer)
     run -0 as_user selastic show "$job"
     [[ ${lines[0]} == "Job 12.0 (train) of ada: running, 4 nodes, 8 workers" ]]
-    [[ $output == *"Why not more     the next extension (1 node) becomes eligible in 10 s"* ]]
+    [[ $output == *"Why not more     extension job 17 (1 node) is powering up, 45 s"* ]]
     wait_for 10 says "$TB_WORK/$job.out" '^\{"t":"show"\}$'
     as_user selastic show "$job" --json >"$TB_HOME/show.json"
     diff "$TB_HOME/show.json" <(cat "$TREE/tests/unit/selastic/state-growing.out.json" && echo)

@@ -96,7 +96,7 @@ static void plan_of(json_object *state, struct plan_output *out)
             .job = (uint32_t)number(said, "job"),
             .nodes = number(said, "nodes"),
             .state = state_of(said),
-            .since = NOW,
+            .since = json_get_double(said, "since", NOW),
             .begin = json_get_double(said, "begin", 0),
             .pool = json_get_string(said, "pool"),
             .reason = json_get_string(said, "reason")};
