@@ -25,6 +25,7 @@ lib_libelasticcore_la_SOURCES = \
     lib/change_takeover.c \
     lib/conf.c \
     lib/conf.h \
+    lib/conf_check.c \
     lib/conf_value.c \
     lib/conf_value.h \
     lib/cover.c \
