@@ -75,6 +75,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/policy_options.h \
     lib/pools.c \
     lib/pools.h \
+    lib/prices.c \
+    lib/prices.h \
     lib/promotion.c \
     lib/promotion.h \
     lib/publish.c \
