@@ -522,8 +522,9 @@ static bool set_strings(const struct admission_request *request, const struct ad
            join_features(&changes->features, base->features, pool->constraint);
 }
 
-/* At most the time that the base has left, and max_time of the pool. The leader, not this function, uses time_min of the
- * pool: the backfill of Slurm 22.05 gives a job with --time-min no more than that time. */
+/* At most the time that the base has left, and max_time of the pool. The leader, not this function,
+ * uses time_min of the pool: the backfill of Slurm 22.05 gives a job with --time-min no more than
+ * that time. */
 static int set_times(const struct admission_request *request, const struct admission_job *base,
                      const struct pool *pool, struct admission_changes *changes, struct error *err)
 {
