@@ -54,6 +54,8 @@ int job_policy_build(struct policy *policy, const struct options *options, struc
     int rc = -1;
 
     policy_init(&lower);
+    /* An agent that is started again has the same deadline. */
+    policy->now = lower.now = options->policy.now;
     policy_merge(policy, &options->policy);
     if (policy_from_environment(policy, true, err) != 0 || merge_scale_config(policy, err) != 0)
         goto done;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "agent/pattern.h"
 #include "common/log.h"
@@ -332,6 +333,7 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
 
     memset(o, 0, sizeof(*o));
     policy_init(&o->policy);
+    o->policy.now = (double)time(NULL);
     o->bind = o->early_start = o->pmix = true;
     o->mode = MODE_AUTO;
     list_options(list);

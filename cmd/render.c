@@ -180,7 +180,7 @@ static void put_policy(FILE *out, json_object *state, int width)
             continue;
         fprintf(line, "%s%s ", separator, option->label);
         put_policy_value(line, value);
-        if (option->symbol != NULL)
+        if (option->symbol != NULL && json_object_is_type(value, json_type_int))
             fprintf(line, " %s", option->symbol);
         separator = ", ";
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/number.h"
+#include "lib/text.h"
 
 #define OPTION_EXTEND "elastic-extend"
 
@@ -109,6 +110,7 @@ void admission_changes_clear(struct admission_changes *changes)
     free(changes->qos);
     free(changes->features);
     free(changes->excluded);
+    free(changes->warning);
     changes_init(changes);
 }
 
@@ -237,10 +239,24 @@ static int set_base(const struct admission_request *request, const struct policy
     return 0;
 }
 
+static int set_warning(const struct conf *conf, const struct admission_request *request,
+                       const struct policy *policy, struct admission_changes *changes,
+                       struct error *err)
+{
+    struct error warnings;
+
+    conf_warn_policy(conf, policy, request->partitions, request->features, &warnings);
+    if (warnings.text[0] != '\0' && (changes->warning = strdup(warnings.text)) == NULL)
+        return no_memory(changes, err);
+    return 0;
+}
+
 static int decide_base(const struct conf *conf, const struct admission_request *request,
                        struct policy *policy, struct admission_changes *changes, struct error *err)
 {
-    if (read_policy(&request->env, policy, err) < 0 || conf_check_policy(conf, policy, err) < 0)
+    policy->now = request->now;
+    if (read_policy(&request->env, policy, err) < 0 || conf_check_policy(conf, policy, err) < 0 ||
+        policy_check_deadline(policy, request->now, err) < 0)
         return -1;
     changes->refusal = ADMISSION_REFUSE_KIND;
     if (check_kind(request, "--elastic", err) < 0)
@@ -248,7 +264,12 @@ static int decide_base(const struct conf *conf, const struct admission_request *
     changes->refusal = ADMISSION_REFUSE_NODES;
     if (check_base_nodes(request, &policy->sizes, err) < 0)
         return -1;
-    return set_base(request, policy, changes, err);
+    if (set_warning(conf, request, policy, changes, err) < 0 ||
+        set_base(request, policy, changes, err) < 0) {
+        free(changes->warning);
+        return -1;
+    }
+    return 0;
 }
 
 int admission_base(const struct conf *conf, const struct admission_request *request,
@@ -365,34 +386,13 @@ static int base_nodes(const struct admission_request *request, const struct admi
     return request->base_left > least ? request->base_left : least;
 }
 
-static int check_size(const struct admission_request *request, const struct admission_job *base,
-                      const struct admission_siblings *siblings, int *nodes, struct error *err)
-{
-    int low = request->min_nodes, high = request->max_nodes;
-    struct sizes sizes;
-
-    *nodes = low != ADMISSION_UNSET ? low : high != ADMISSION_UNSET ? high : 1;
-    if (*nodes < 1 || (high != ADMISSION_UNSET && high != *nodes))
-        return error_set(err, "--nodes=%d-%d; an extension needs a fixed number of nodes", *nodes,
-                         high);
-    if (admission_sizes(&base->env, &sizes, err) < 0)
-        return error_prefix(err, "job %u", base->id);
-    if (siblings->node_count + base_nodes(request, base) + *nodes > sizes.max)
-        return error_set(err,
-                         "%d more nodes are too many; job %u has %d, its extensions have or wait "
-                         "for %lld, and its MAX is %d",
-                         *nodes, base->id, base_nodes(request, base),
-                         (long long)siblings->node_count, sizes.max);
-    return 0;
-}
-
 /* The pool that the extension names, else the first one of the base, else the default of the site.
  * *pool is NULL with 0 returned: there is none. */
-static int find_pool(const struct conf *conf, const struct admission_request *request,
+static int find_pool(const struct conf *conf, const struct admission_env *env,
                      const struct admission_job *base, const struct pool **pool, struct error *err)
 {
     const struct policy_option *pools = policy_find("pool");
-    const char *name = option_text(&request->env, pools->option);
+    const char *name = option_text(env, pools->option);
     struct policy policy;
     int rc = 0;
 
@@ -412,6 +412,55 @@ static int find_pool(const struct conf *conf, const struct admission_request *re
         *pool = policy.pool_count > 0 ? conf_pool(conf, policy.pools[0]) : &conf->pools[0];
     policy_clear(&policy);
     return rc;
+}
+
+bool admission_is_fallback(const struct conf *conf, const struct admission_env *env,
+                           const struct admission_job *base)
+{
+    const struct pool *pool;
+
+    return find_pool(conf, env, base, &pool, NULL) == 0 && pool && pool->fallback;
+}
+
+/* MAX, and so many nodes more as the extension may replace: it joins first, then the nodes of a
+ * fallback pool leave. The limit of the site holds in any case. */
+static int64_t most_nodes(const struct conf *conf, const struct admission_siblings *siblings,
+                          const struct pool *pool, int max)
+{
+    int64_t most = max;
+
+    if (pool && !pool->fallback)
+        most += siblings->fallback_count;
+    return conf->max_nodes > 0 && most > conf->max_nodes && max <= conf->max_nodes ? conf->max_nodes
+                                                                                   : most;
+}
+
+static int check_size(const struct conf *conf, const struct admission_request *request,
+                      const struct admission_job *base, const struct admission_siblings *siblings,
+                      const struct pool *pool, int *nodes, struct error *err)
+{
+    int low = request->min_nodes, high = request->max_nodes;
+    struct sizes sizes;
+    char more[64] = "";
+    int64_t most;
+
+    *nodes = low != ADMISSION_UNSET ? low : high != ADMISSION_UNSET ? high : 1;
+    if (*nodes < 1 || (high != ADMISSION_UNSET && high != *nodes))
+        return error_set(err, "--nodes=%d-%d; an extension needs a fixed number of nodes", *nodes,
+                         high);
+    if (admission_sizes(&base->env, &sizes, err) < 0)
+        return error_prefix(err, "job %u", base->id);
+    most = most_nodes(conf, siblings, pool, sizes.max);
+    if (siblings->node_count + base_nodes(request, base) + *nodes <= most)
+        return 0;
+    if (most > sizes.max)
+        text_append(more, sizeof(more), " (%lld until nodes of fallback pools leave)",
+                    (long long)most);
+    return error_set(err,
+                     "%d more nodes are too many; job %u has %d, its extensions have or wait for "
+                     "%lld, and its MAX is %d%s",
+                     *nodes, base->id, base_nodes(request, base), (long long)siblings->node_count,
+                     sizes.max, more);
 }
 
 /* *copy = text, unless that is NULL. */
@@ -473,16 +522,19 @@ static bool set_strings(const struct admission_request *request, const struct ad
            join_features(&changes->features, base->features, pool->constraint);
 }
 
-/* At most the time that the base has left. The leader, not this function, uses time_min of the
- * pool: the backfill of Slurm 22.05 gives a job with --time-min no more than that time. */
+/* At most the time that the base has left, and max_time of the pool. The leader, not this function,
+ * uses time_min of the pool: the backfill of Slurm 22.05 gives a job with --time-min no more than
+ * that time. */
 static int set_times(const struct admission_request *request, const struct admission_job *base,
-                     struct admission_changes *changes, struct error *err)
+                     const struct pool *pool, struct admission_changes *changes, struct error *err)
 {
     int limit = request->time_limit, least = request->time_min;
 
     if (base->minutes_left != ADMISSION_UNLIMITED &&
         (limit == ADMISSION_UNSET || limit > base->minutes_left))
         limit = base->minutes_left;
+    if (pool && pool->max_time > 0 && (limit == ADMISSION_UNSET || limit > pool->max_time))
+        limit = pool->max_time;
     if (limit != ADMISSION_UNSET && limit < 1) {
         changes->refusal = ADMISSION_REFUSE_JOB;
         return error_set(err, "job %u ends within a minute", base->id);
@@ -516,14 +568,16 @@ static int decide_extension(const struct conf *conf, const struct admission_requ
     /* elasticrun --elastic in a job that was not submitted as elastic: only its leader has MAX. */
     if (base->role != ADMISSION_BASE)
         return 0;
+    if (find_pool(conf, &request->env, base, &pool, err) < 0) {
+        changes->refusal = ADMISSION_REFUSE_VALUE;
+        return -1;
+    }
     changes->refusal = ADMISSION_REFUSE_NODES;
-    if (check_size(request, base, siblings, &nodes, err) < 0)
+    if (check_size(conf, request, base, siblings, pool, &nodes, err) < 0)
         return name_option(request, base, err);
     changes->refusal = ADMISSION_REFUSE_VALUE;
-    if (check_marker(request, base, err) < 0 || set_times(request, base, changes, err) < 0)
+    if (check_marker(request, base, err) < 0 || set_times(request, base, pool, changes, err) < 0)
         return name_option(request, base, err);
-    if (find_pool(conf, request, base, &pool, err) < 0)
-        return -1;
     changes->min_nodes = changes->max_nodes = nodes;
     changes->requeue = 0;
     return set_strings(request, base, siblings, pool, changes) ? 0 : no_memory(changes, err);

@@ -75,6 +75,10 @@ struct admission_request {
      * all nodes that Slurm counts. */
     int base_left;
     const char *comment, *admin_comment, *excluded;
+    /* Of the base: its partitions with commas, and its features. */
+    const char *partitions, *features;
+    /* Seconds since the epoch. */
+    double now;
     /* The most nodes that any of its partitions lets a job have; ADMISSION_UNSET: not known. */
     int partition_nodes;
     /* The name of that partition, for the message. */
@@ -103,6 +107,8 @@ struct admission_job {
  * count: by preemption, or because its time runs out. */
 struct admission_siblings {
     int64_t node_count;
+    /* Of these, nodes of extensions that run in pools with fallback. */
+    int64_t fallback_count;
     /* Nodes of the extensions that run. NULL: none. */
     const char *nodes;
 };
@@ -129,6 +135,8 @@ struct admission_changes {
     int kill_on_node_fail, requeue;
     int time_limit, time_min;
     char *admin_comment, *name, *partition, *qos, *features, *excluded;
+    /* One line for the user of a job that is accepted. NULL: there is nothing to say. */
+    char *warning;
 };
 
 void admission_changes_clear(struct admission_changes *changes);
@@ -137,6 +145,10 @@ void admission_changes_clear(struct admission_changes *changes);
  * changes->refusal and err set, and nothing to clear. */
 int admission_base(const struct conf *conf, const struct admission_request *request,
                    struct admission_changes *changes, struct error *err);
+
+/* Is an extension with this environment in a pool with fallback? */
+bool admission_is_fallback(const struct conf *conf, const struct admission_env *env,
+                           const struct admission_job *base);
 
 /* Decide on an extension of base, as admission_base. The extension is known by the option or by its
  * comment alone. In the second case, the base may not be elastic for Slurm; then the extension is

@@ -463,31 +463,6 @@ char *conf_pool_names(const struct conf *conf, char *buf, size_t size)
     return buf;
 }
 
-int conf_check_policy(const struct conf *conf, const struct policy *policy, struct error *err)
-{
-    char text[256];
-
-    if (conf->max_nodes > 0 && policy->sizes.max > conf->max_nodes) {
-        sizes_format(&policy->sizes, text, sizeof(text));
-        return error_set(
-            err,
-            "--elastic=%s: MAX %d is larger than the %d nodes that this site allows an elastic job "
-            "(max_nodes in elastic.conf)",
-            error_value(text).text, policy->sizes.max, conf->max_nodes);
-    }
-    if (conf->max_grace > 0 && policy->grace > conf->max_grace)
-        return error_set(
-            err,
-            "--elastic-grace=%d: this site allows at most %d seconds (max_grace in elastic.conf)",
-            policy->grace, conf->max_grace);
-    for (int i = 0; i < policy->pool_count && conf->pool_count > 0; i++) {
-        if (conf_pool(conf, policy->pools[i]) == NULL)
-            return error_set(err, "--elastic-pool=%s: unknown pool; pools of this site: %s",
-                             policy->pools[i], conf_pool_names(conf, text, sizeof(text)));
-    }
-    return 0;
-}
-
 /* What %LETTER stands for, NULL if for nothing. */
 static const char *replacement(char letter, const char *const values[4])
 {

@@ -143,6 +143,11 @@ char *conf_pool_names(const struct conf *conf, char *buf, size_t size);
  * option, value and limit. */
 int conf_check_policy(const struct conf *conf, const struct policy *policy, struct error *err);
 
+/* What a user may not have meant, in one line; warnings->text is empty where there is nothing.
+ * partitions (with commas) and features are those of the base job; NULL: not known. */
+void conf_warn_policy(const struct conf *conf, const struct policy *policy, const char *partitions,
+                      const char *features, struct error *warnings);
+
 /* Expand %h %u %j %c in a pattern into a new string; "%%" is a percent sign. Any other % stays as
  * it is. NULL if out of memory. */
 char *conf_expand(const char *pattern, const char *home, const char *user, const char *job,

@@ -25,6 +25,7 @@ lib_libelasticcore_la_SOURCES = \
     lib/change_takeover.c \
     lib/conf.c \
     lib/conf.h \
+    lib/conf_check.c \
     lib/conf_value.c \
     lib/conf_value.h \
     lib/cover.c \
@@ -74,6 +75,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/policy_options.h \
     lib/pools.c \
     lib/pools.h \
+    lib/prices.c \
+    lib/prices.h \
     lib/promotion.c \
     lib/promotion.h \
     lib/publish.c \

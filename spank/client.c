@@ -158,6 +158,7 @@ static int merge_file(struct policy *policy, const char *path, struct error *err
     int rc;
 
     policy_init(&file);
+    file.now = policy->now;
     rc = policy_file_load(path, &file, err);
     if (rc == 0)
         policy_merge(policy, &file);
@@ -218,7 +219,9 @@ static int send_base(spank_t sp, const struct options *options, struct error *er
             "sbatch or salloc",
             options->some, error_value(job_id).text);
     policy_init(&policy);
+    policy.now = options->policy.now;
     if (merge_layers(&policy, options, err) == 0 && check_site(&policy, err) == 0 &&
+        policy_check_deadline(&policy, policy.now, err) == 0 &&
         send_policy(sp, &policy, err) == 0)
         rc = 0;
     policy_clear(&policy);

@@ -8,6 +8,7 @@ spank_spank_elastic_la_SOURCES = \
     common/files.c \
     lib/amount.c \
     lib/conf.c \
+    lib/conf_check.c \
     lib/conf_value.c \
     lib/error.c \
     lib/json_text.c \

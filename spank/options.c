@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/number.h"
@@ -137,6 +138,7 @@ int options_register(spank_t sp)
     const struct policy_option *option;
 
     policy_init(&given.policy);
+    given.policy.now = (double)time(NULL);
     for (int number = 0; (option = option_at(number)); number++) {
         if (register_option(sp, option, number) != ESPANK_SUCCESS)
             return ESPANK_ERROR;

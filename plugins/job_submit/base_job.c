@@ -85,6 +85,7 @@ void base_job_find(uint32_t job_id, time_t now, struct admission_job *job)
 }
 
 struct sibling_search {
+    const struct conf *conf;
     const struct admission_job *base;
     struct admission_siblings *siblings;
     struct admitted *admitted;
@@ -115,6 +116,15 @@ static bool is_sibling(const job_record_t *record)
            record->preempt_time == 0 && admission_role(&env) != ADMISSION_BASE;
 }
 
+static void count_running(const job_record_t *record, struct sibling_search *search)
+{
+    struct admission_env env = {record->spank_job_env, record->spank_job_env_size};
+
+    search->siblings->node_count += record->node_cnt;
+    if (admission_is_fallback(search->conf, &env, search->base))
+        search->siblings->fallback_count += record->node_cnt;
+}
+
 static int add_sibling(void *item, void *arg)
 {
     const job_record_t *record = item;
@@ -131,7 +141,7 @@ static int add_sibling(void *item, void *arg)
         return 0;
     }
     if (!ends_soon(record, search->base))
-        search->siblings->node_count += record->node_cnt;
+        count_running(record, search);
     if (!record->nodes || asprintf(&nodes, "%s%s%s", search->nodes ? search->nodes : "",
                                    search->nodes ? "," : "", record->nodes) < 0)
         return 0;
@@ -140,10 +150,11 @@ static int add_sibling(void *item, void *arg)
     return 0;
 }
 
-void base_job_siblings(const struct admission_job *base, struct admitted *admitted, int64_t now,
-                       struct admission_siblings *siblings)
+void base_job_siblings(const struct conf *conf, const struct admission_job *base,
+                       struct admitted *admitted, int64_t now, struct admission_siblings *siblings)
 {
-    struct sibling_search search = {.base = base, .siblings = siblings, .admitted = admitted};
+    struct sibling_search search = {
+        .conf = conf, .base = base, .siblings = siblings, .admitted = admitted};
 
     *siblings = (struct admission_siblings){0};
     snprintf(search.marker, sizeof(search.marker), "elastic-extension-of=%u.%u", base->id,

@@ -24,8 +24,8 @@ void base_job_read(struct job_record *record, time_t now, struct admission_job *
 
 /* The extensions of this run of base, with those in admitted that are no jobs yet; admitted forgets
  * those that are. now: in microseconds. siblings->nodes is a string to free with free(). */
-void base_job_siblings(const struct admission_job *base, struct admitted *admitted, int64_t now,
-                       struct admission_siblings *siblings);
+void base_job_siblings(const struct conf *conf, const struct admission_job *base,
+                       struct admitted *admitted, int64_t now, struct admission_siblings *siblings);
 
 /* Is there a partition of that name? */
 bool base_job_partition_exists(const char *name);

@@ -25,6 +25,7 @@ plugins_job_submit_job_submit_elastic_la_SOURCES = \
     lib/admitted.h \
     lib/amount.c \
     lib/conf.c \
+    lib/conf_check.c \
     lib/conf_value.c \
     lib/error.c \
     lib/json_text.c \

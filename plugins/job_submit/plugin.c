@@ -102,6 +102,9 @@ static void read_request(const job_desc_msg_t *desc, struct admission_request *r
         .comment = desc->comment,
         .admin_comment = desc->admin_comment,
         .excluded = desc->exc_nodes,
+        .partitions = desc->partition,
+        .features = desc->features,
+        .now = (double)time(NULL),
         .partition_nodes = ADMISSION_UNSET,
     };
 }
@@ -200,18 +203,19 @@ static int error_code(enum admission_refusal refusal)
     return EINVAL;
 }
 
-static void tell_user(const struct error *err, char **err_msg)
+/* Slurm's commands show this also where the job is accepted. */
+static void tell_user(const char *text, char **err_msg)
 {
     if (!err_msg)
         return;
     xfree(*err_msg);
-    *err_msg = xstrdup_printf("elastic: %s", err->text);
+    *err_msg = xstrdup_printf("elastic: %s", text);
 }
 
 static int refuse(const job_desc_msg_t *desc, int code, const struct error *err, char **err_msg)
 {
     info("job_submit/elastic: refused a job of uid %u: %s", desc->user_id, err->text);
-    tell_user(err, err_msg);
+    tell_user(err->text, err_msg);
     return code;
 }
 
@@ -225,6 +229,8 @@ static int decide_base(const struct conf *conf, const job_desc_msg_t *desc,
     if (desc->partition || !desc->reservation)
         request.partition_nodes = base_job_partition_nodes(desc->partition,
                                                            &request.partition_name);
+    if (!request.partitions)
+        request.partitions = request.partition_name;
     return admission_base(conf, &request, changes, err);
 }
 
@@ -265,7 +271,7 @@ static int decide_extension(const struct conf *conf, job_desc_msg_t *desc,
                       ? admission_base_of(&request.env)
                       : admission_marked_base(request.comment),
                   time(NULL), &base);
-    base_job_siblings(&base, &admitted, microseconds(), &siblings);
+    base_job_siblings(conf, &base, &admitted, microseconds(), &siblings);
     rc = admission_extension(conf, &request, &base, &siblings, changes, err);
     if (rc == 0) {
         remember(desc, &base, changes);
@@ -320,6 +326,8 @@ static int decide(job_desc_msg_t *desc, enum admission_role role, char **err_msg
     if (rc < 0)
         return refuse(desc, error_code(changes.refusal), &err, err_msg);
     apply(desc, &changes);
+    if (changes.warning)
+        tell_user(changes.warning, err_msg);
     admission_changes_clear(&changes);
     return SLURM_SUCCESS;
 }
@@ -390,6 +398,6 @@ int job_modify(job_desc_msg_t *desc, struct job_record *record,
     if (admission_update(&update, &err) == 0)
         return SLURM_SUCCESS;
     info("job_submit/elastic: refused a change of job %u: %s", job.id, err.text);
-    tell_user(&err, ERROR_TEXT(err_msg));
+    tell_user(err.text, ERROR_TEXT(err_msg));
     return ESLURM_NOT_SUPPORTED;
 }

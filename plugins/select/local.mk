@@ -27,6 +27,7 @@ plugins_select_select_elastic_cons_tres_la_SOURCES = \
     lib/admission.c \
     lib/amount.c \
     lib/conf.c \
+    lib/conf_check.c \
     lib/conf_value.c \
     lib/cover.c \
     lib/error.c \

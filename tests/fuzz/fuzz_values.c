@@ -7,6 +7,21 @@
 
 #define LINES_MAX 32
 
+/* What is written of a value means that value. */
+static void check_text(const struct policy *policy, const struct policy_option *option)
+{
+    char *text = policy_option_text(policy, option), *again;
+    struct policy read;
+
+    policy_init(&read);
+    MUST(policy_option_set(&read, option, text, NULL) == 0);
+    again = policy_option_text(&read, option);
+    MUST(strcmp(text, again) == 0);
+    free(text);
+    free(again);
+    policy_clear(&read);
+}
+
 static void set(struct policy *policy, const char *name, const char *value)
 {
     char *before = write_policy(policy), *after;
@@ -14,6 +29,7 @@ static void set(struct policy *policy, const char *name, const char *value)
 
     if (policy_set(policy, name, value, &err) == 0) {
         MUST(policy_option_is_set(policy, policy_find(name)));
+        check_text(policy, policy_find(name));
     } else {
         fuzz_check_refusal(&err);
         after = write_policy(policy);
@@ -30,6 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct policy policy;
 
     policy_init(&policy);
+    policy.now = 1796108400; /* for now+60hours */
     for (int i = 0; i < count; i++) {
         char *value = strchr(lines[i], '=');
 

@@ -50,7 +50,9 @@ SLURM_WAIT=0'
         as_user "$command" --help >"$BATS_TEST_TMPDIR/all"
         grep -A40 '^Options provided by plugins' "$BATS_TEST_TMPDIR/all" >"$BATS_TEST_TMPDIR/help"
         for option in elastic elastic-grace elastic-grow-delay elastic-snooze elastic-fault-wait \
-            elastic-hang-wait elastic-max-restarts elastic-pool elastic-signal elastic-grow elastic-requeue elastic-config elastic-extend; do
+            elastic-hang-wait elastic-max-restarts elastic-pool elastic-deadline elastic-fallback \
+            elastic-budget elastic-max-price elastic-wake elastic-reclaim elastic-signal \
+            elastic-grow elastic-requeue elastic-config elastic-extend; do
             # A long one has its explanation on the next line.
             tr '\n' ' ' <"$BATS_TEST_TMPDIR/help" | grep -qE " +--$option=[A-Z,.]+ +\[elastic\] "
         done
@@ -71,6 +73,11 @@ SLURM_WAIT=0'
                 --wrap true
         done
     done
+    for value in deadline=soon fallback=always budget=-1 max-price=0 wake=maybe reclaim=none; do
+        refused "--elastic-$value: " sbatch --elastic=1:2 --elastic-$value --wrap true
+    done
+    refused '--elastic-deadline=2020-12-01T07:00:00Z has passed already' \
+        TZ=CET-1 sbatch --elastic=1:2 --elastic-deadline=2020-12-01T08:00 --wrap true
     refused 'pools of this site: elastic, spare' sbatch --elastic=1:2 --elastic-pool=elastic,moon \
         --wrap true
     refused '--elastic-pool=a b' sbatch --elastic=1:2 '--elastic-pool=a b' --wrap true
@@ -130,20 +137,28 @@ JOB
 @test "a script of an elastic job finds its policy, and srun finds what it needs" {
     run environment_of --elastic=2:4:2 --elastic-grace=7 --elastic-grow-delay=8 --elastic-snooze=9 \
         --elastic-fault-wait=10 --elastic-hang-wait=11 --elastic-max-restarts=4/60 \
-        --elastic-pool=spare,elastic --elastic-signal=SIGUSR1 --elastic-grow=ask --elastic-requeue=limit,fault
+        --elastic-pool=spare,elastic --elastic-signal=SIGUSR1 --elastic-grow=ask --elastic-requeue=limit,fault \
+        --elastic-deadline=2096-12-01T08:00-05:00 --elastic-fallback=never --elastic-budget=12.50 \
+        --elastic-max-price=2 --elastic-wake=no --elastic-reclaim=shrink
     [[ $output =~ ELASTIC_SPANK=([0-9.]+) ]]
-    [ "$output" = "ELASTIC_FAULT_WAIT=10
+    [ "$output" = "ELASTIC_BUDGET=12.5
+ELASTIC_DEADLINE=2096-12-01T13:00:00Z
+ELASTIC_FALLBACK=never
+ELASTIC_FAULT_WAIT=10
 ELASTIC_GRACE=7
 ELASTIC_GROW=ask
 ELASTIC_GROW_DELAY=8
 ELASTIC_HANG_WAIT=11
+ELASTIC_MAX_PRICE=2
 ELASTIC_MAX_RESTARTS=4/60
 ELASTIC_POOL=spare,elastic
+ELASTIC_RECLAIM=shrink
 ELASTIC_REQUEUE=limit,fault
 ELASTIC_SIGNAL=USR1
 ELASTIC_SIZES=2:4:2
 ELASTIC_SNOOZE=9
 ELASTIC_SPANK=${BASH_REMATCH[1]}
+ELASTIC_WAKE=no
 $srun_inputs" ]
 }
 

@@ -234,6 +234,36 @@ CONF
     extend_refused '--nodes=1-2; an extension needs a fixed number' "$base" -N1-2
 }
 
+@test "what replaces nodes of a fallback pool may exceed MAX; warnings are shown" {
+    site_conf <<'CONF'
+[pool elastic]
+max_time = 20
+reclaim = yes
+[pool spare]
+fallback = yes
+CONF
+    base=$(base --elastic=1:2)
+    dear=$(extend "$base" -H --elastic-pool=spare -N1)
+    extend_refused '1 more nodes are too many' "$base" --elastic-pool=elastic -N1
+    as_user scontrol release "$dear"
+    wait_for 20 job_is "$dear" RUNNING
+    extend_refused '1 more nodes are too many' "$base" --elastic-pool=spare -N1
+    [[ $output != *'fallback pools'* ]]
+    spot=$(extend "$base" -H --elastic-pool=elastic -N1)
+    has "$spot" TimeLimit 00:20:00
+    extend_refused '1 more nodes are too many' "$base" --elastic-pool=elastic -N1
+    [[ $output == *'(3 until nodes of fallback pools leave)'* ]]
+    as_user scancel "$dear"
+    wait_for 20 job_ended "$dear"
+    extend_refused '1 more nodes are too many' "$base" --elastic-pool=elastic -N1
+
+    run as_user sbatch -H --elastic=1:2 -p elastic --wrap true
+    echo "$output"
+    [[ $status == 0 && $output == *'elastic: warning: the nodes of the base job may be taken'* ]]
+    run as_user sbatch -H --elastic=1:2 --wrap true
+    [[ $status == 0 && $output != *warning* ]]
+}
+
 # at_once COUNT COMMAND...: starts that many of the command at the same time, and waits for all.
 at_once() {
     local count=$1 pids=() pid

@@ -105,9 +105,11 @@ tests_unit_test_speed_LDADD = $(UNIT_LIBS)
 tests_unit_test_spending_SOURCES = tests/unit/test_spending.c
 tests_unit_test_spending_LDADD = $(UNIT_LIBS)
 
-UNIT_TESTS += tests/unit/test_amount tests/unit/test_when
+UNIT_TESTS += tests/unit/test_amount tests/unit/test_prices tests/unit/test_when
 tests_unit_test_amount_SOURCES = tests/unit/test_amount.c
 tests_unit_test_amount_LDADD = $(UNIT_LIBS)
+tests_unit_test_prices_SOURCES = tests/unit/test_prices.c
+tests_unit_test_prices_LDADD = $(UNIT_LIBS)
 tests_unit_test_when_SOURCES = tests/unit/test_when.c
 tests_unit_test_when_LDADD = $(UNIT_LIBS)
 

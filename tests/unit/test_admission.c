@@ -453,6 +453,94 @@ static void without_pools_every_name_may_be_a_partition(void **state)
     conf_destroy(conf);
 }
 
+/* Relative to when slurmctld reads it, where the client did not fix it. */
+static void a_deadline_that_has_passed_is_refused(void **state)
+{
+    static const struct {
+        const char *entry, *said;
+    } rows[] = {
+        {"ELASTIC_DEADLINE=2026-12-01T07:00:01Z", NULL},
+        {"ELASTIC_DEADLINE=2026-12-01T07:00:00Z",
+         "--elastic-deadline=2026-12-01T07:00:00Z has passed already; name a time to come"},
+        {"_SLURM_SPANK_OPTION_elastic_elastic_deadline=now+1", NULL},
+        {"_SLURM_SPANK_OPTION_elastic_elastic_deadline=now",
+         "--elastic-deadline=2026-12-01T07:00:00Z has passed already; name a time to come"},
+    };
+    struct conf *conf = parse_conf(conf_text);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *env[ENV_MAX] = {ELASTIC "2:8", rows[i].entry};
+        struct admission_request request = request_of(env);
+        struct admission_changes changes;
+        struct error err = {""};
+        int rc;
+
+        request.now = 1796108400;
+        rc = admission_base(conf, &request, &changes, &err);
+        assert_int_equal(rc, rows[i].said ? -1 : 0);
+        if (rc == 0)
+            admission_changes_clear(&changes);
+        else
+            assert_string_equal(err.text, rows[i].said);
+    }
+    conf_destroy(conf);
+}
+
+#define TAKEN                                                                                      \
+    "the nodes of the base job may be taken away, and the job ends or waits with them: partition " \
+    "low is that of pool spot; submit the base to another partition"
+#define NO_WAKE     "--elastic-wake=yes has no effect: no pool of the job has wake = yes"
+#define NO_FALLBACK "--elastic-fallback has no effect: no pool of the job has fallback = yes"
+
+static void what_a_user_may_not_have_meant_is_said(void **state)
+{
+    static const char pools[] = "reclaim = aws\n[pool spot]\npartition = low\n"
+                                "[pool on-demand]\npartition = high\nfallback = yes\nwake = yes\n"
+                                "[pool some]\npartition = mixed\nconstraint = spot\n";
+    static const struct {
+        const char *env[ENV_MAX];
+        const char *partitions, *features, *warning;
+    } rows[] = {
+        {{ELASTIC "2:8"}, "high", NULL, NULL},
+        {{ELASTIC "2:8"}, NULL, NULL, NULL},
+        {{ELASTIC "2:8"}, "low", NULL, "warning: " TAKEN},
+        {{ELASTIC "2:8"}, "high,low", "a100", "warning: " TAKEN},
+        {{ELASTIC "2:8"}, "lower,slow,lo", NULL, NULL},
+        {{ELASTIC "2:8"}, "mixed", NULL, NULL},
+        {{ELASTIC "2:8"}, "mixed", "owned", NULL},
+        {{ELASTIC "2:8", "ELASTIC_WAKE=yes"}, "high", NULL, "warning: " NO_WAKE},
+        {{ELASTIC "2:8", "ELASTIC_WAKE=no"}, "high", NULL, NULL},
+        {{ELASTIC "2:8", "ELASTIC_WAKE=yes", "ELASTIC_POOL=spot,on-demand"}, "high", NULL, NULL},
+        {{ELASTIC "2:8", "ELASTIC_FALLBACK=never"}, "high", NULL, NULL},
+        {{ELASTIC "2:8", "ELASTIC_FALLBACK=60"}, "high", NULL, "warning: " NO_FALLBACK},
+        {{ELASTIC "2:8", "ELASTIC_FALLBACK=deadline", "ELASTIC_POOL=on-demand"},
+         "high",
+         NULL,
+         NULL},
+        {{ELASTIC "2:8", "ELASTIC_WAKE=yes", "ELASTIC_FALLBACK=deadline"},
+         "low",
+         NULL,
+         "warning: " NO_WAKE "; " NO_FALLBACK "; " TAKEN},
+    };
+    struct conf *conf = parse_conf(pools);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct admission_request request = request_of(rows[i].env);
+        struct admission_changes changes;
+        struct error err = {""};
+
+        request.partitions = rows[i].partitions;
+        request.features = rows[i].features;
+        if (admission_base(conf, &request, &changes, &err) < 0)
+            fail_msg("row %zu: %s", i, err.text);
+        assert_text(changes.warning, rows[i].warning);
+        admission_changes_clear(&changes);
+    }
+    conf_destroy(conf);
+}
+
 /* ---- extensions ------------------------------------------------------------------------------ */
 
 static const char *const base_env[ENV_MAX] = {"SPANK_" ELASTIC "2:8", "SPANK_ELASTIC_SIZES=2:8"};
@@ -695,6 +783,144 @@ static void another_takes_the_place_of_a_lost_base_node(void **state)
     conf_destroy(conf);
 }
 
+/* Join, then leave: what takes the place of fallback nodes may exceed MAX until they leave. */
+static void fallback_nodes_are_replaced_beyond_max(void **state)
+{
+    static const char pools[] = "[pool spot]\n[pool on-demand]\nfallback = yes\n";
+    static const struct {
+        const char *site, *pool;
+        int64_t siblings, fallback; /* nodes that all siblings have; of these, in fallback pools */
+        int asked;
+        bool fits;
+    } rows[] = {
+        /* The base has 2 of at most 8. */
+        {"", POOL "spot", 6, 0, 1, false},
+        {"", POOL "spot", 6, 2, 1, true},
+        {"", POOL "spot", 6, 2, 2, true},
+        {"", POOL "spot", 6, 2, 3, false},
+        {"", POOL "spot", 8, 2, 1, false}, /* the replacements are there, and nobody has left */
+        {"", POOL "spot", 7, 2, 1, true},
+        {"", POOL "on-demand", 6, 2, 1, false},
+        {"", POOL "on-demand", 5, 2, 1, true},
+        {"", NULL, 6, 2, 2, true}, /* the first pool of the site */
+        {"max_nodes = 9\n", POOL "spot", 6, 2, 1, true},
+        {"max_nodes = 9\n", POOL "spot", 6, 2, 2, false},
+        {"max_nodes = 8\n", POOL "spot", 6, 2, 1, false},
+        {"max_nodes = 8\n", POOL "spot", 5, 2, 1, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *env[ENV_MAX] = {EXTEND "12", rows[i].pool};
+        char text[256];
+        struct admission_request request = extension_of(env, rows[i].asked);
+        struct admission_job base = running_base();
+        struct admission_siblings siblings = {.node_count = rows[i].siblings,
+                                              .fallback_count = rows[i].fallback};
+        struct admission_changes changes;
+        struct error err = {""};
+        struct conf *conf;
+        int rc;
+
+        snprintf(text, sizeof(text), "%s%s", rows[i].site, pools);
+        conf = parse_conf(text);
+        rc = admission_extension(conf, &request, &base, &siblings, &changes, &err);
+        if (rc != (rows[i].fits ? 0 : -1))
+            fail_msg("row %zu: %d %s", i, rc, err.text);
+        if (rc == 0)
+            admission_changes_clear(&changes);
+        conf_destroy(conf);
+    }
+}
+
+static void it_says_how_many_nodes_are_too_many_for_a_while(void **state)
+{
+    static const char *const env[ENV_MAX] = {EXTEND "12", POOL "spot"};
+    struct conf *conf = parse_conf("[pool spot]\n[pool on-demand]\nfallback = yes\n");
+    struct admission_request request = extension_of(env, 3);
+    struct admission_job base = running_base();
+    struct admission_siblings siblings = {.node_count = 6, .fallback_count = 2};
+    struct admission_changes changes;
+    struct error err = {""};
+
+    (void)state;
+    assert_int_equal(admission_extension(conf, &request, &base, &siblings, &changes, &err), -1);
+    assert_string_equal(
+        err.text, "--elastic-extend=12: 3 more nodes are too many; job 12 has 2, its extensions "
+                  "have or wait for 6, and its MAX is 8 (10 until nodes of fallback pools leave)");
+    conf_destroy(conf);
+}
+
+static void whether_an_extension_is_a_fallback_its_pool_decides(void **state)
+{
+    static const struct {
+        const char *conf, *env[ENV_MAX], *base[ENV_MAX];
+        bool fallback;
+    } rows[] = {
+        {"[pool spot]\n[pool dear]\nfallback = yes\n", {POOL "dear"}, {ELASTIC "2:8"}, true},
+        {"[pool spot]\n[pool dear]\nfallback = yes\n", {POOL "spot"}, {ELASTIC "2:8"}, false},
+        {"[pool spot]\n[pool dear]\nfallback = yes\n", {NULL}, {ELASTIC "2:8"}, false},
+        {"[pool spot]\n[pool dear]\nfallback = yes\n",
+         {"SPANK_" POOL "dear"},
+         {ELASTIC "2:8"},
+         true},
+        {"[pool spot]\n[pool dear]\nfallback = yes\n", {NULL}, {"ELASTIC_POOL=dear"}, true},
+        {"[pool spot]\n[pool dear]\nfallback = yes\n", {POOL "gone"}, {ELASTIC "2:8"}, false},
+        {"", {POOL "dear"}, {ELASTIC "2:8"}, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct conf *conf = parse_conf(rows[i].conf);
+        struct admission_job base = running_base();
+        struct admission_env env = env_of(rows[i].env);
+
+        base.env = env_of(rows[i].base);
+        assert_int_equal(admission_is_fallback(conf, &env, &base), rows[i].fallback);
+        conf_destroy(conf);
+    }
+}
+
+static void an_extension_lives_no_longer_than_its_pool_says(void **state)
+{
+    static const struct {
+        int left, limit, least; /* of the base, and asked for */
+        const char *pool;
+        int want_limit, want_least;
+    } rows[] = {
+        {90, ADMISSION_UNSET, ADMISSION_UNSET, POOL "short", 30, ADMISSION_UNSET},
+        {20, ADMISSION_UNSET, ADMISSION_UNSET, POOL "short", 20, ADMISSION_UNSET},
+        {90, 25, 5, POOL "short", 25, 5},
+        {90, 60, 45, POOL "short", 30, 30},
+        {ADMISSION_UNLIMITED, ADMISSION_UNLIMITED, ADMISSION_UNSET, POOL "short", 30,
+         ADMISSION_UNSET},
+        {ADMISSION_UNLIMITED, ADMISSION_UNSET, ADMISSION_UNSET, POOL "short", 30, ADMISSION_UNSET},
+        {ADMISSION_UNLIMITED, ADMISSION_UNSET, ADMISSION_UNSET, POOL "long", ADMISSION_UNSET,
+         ADMISSION_UNSET},
+    };
+    struct conf *conf = parse_conf("[pool short]\nmax_time = 30\n[pool long]\n");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *env[ENV_MAX] = {EXTEND "12", rows[i].pool};
+        struct admission_request request = extension_of(env, 1);
+        struct admission_job base = running_base();
+        struct admission_siblings siblings = {0};
+        struct admission_changes changes;
+        struct error err = {""};
+
+        base.minutes_left = rows[i].left;
+        request.time_limit = rows[i].limit;
+        request.time_min = rows[i].least;
+        if (admission_extension(conf, &request, &base, &siblings, &changes, &err) < 0)
+            fail_msg("row %zu: %s", i, err.text);
+        assert_int_equal(changes.time_limit, rows[i].want_limit);
+        assert_int_equal(changes.time_min, rows[i].want_least);
+        admission_changes_clear(&changes);
+    }
+    conf_destroy(conf);
+}
+
 static void bad_extensions_are_each_told_why(void **state)
 {
     static const char *const good_env[ENV_MAX] = {EXTEND "12"};
@@ -912,6 +1138,12 @@ int main(void)
         cmocka_unit_test(another_takes_the_place_of_a_lost_base_node),
         cmocka_unit_test(bad_extensions_are_each_told_why),
         cmocka_unit_test(an_extension_may_be_known_by_its_comment_alone),
+        cmocka_unit_test(a_deadline_that_has_passed_is_refused),
+        cmocka_unit_test(what_a_user_may_not_have_meant_is_said),
+        cmocka_unit_test(fallback_nodes_are_replaced_beyond_max),
+        cmocka_unit_test(it_says_how_many_nodes_are_too_many_for_a_while),
+        cmocka_unit_test(whether_an_extension_is_a_fallback_its_pool_decides),
+        cmocka_unit_test(an_extension_lives_no_longer_than_its_pool_says),
         cmocka_unit_test(siblings_that_own_their_nodes_need_not_be_excluded),
         cmocka_unit_test(a_base_that_lost_a_node_may_be_extended_up_to_max),
         cmocka_unit_test(an_extension_asks_for_no_more_time_than_its_pool_has),

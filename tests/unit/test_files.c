@@ -538,7 +538,9 @@ static void test_policy_load(void **state)
     assert_no_policy(
         "bad.json",
         "policy file bad.json: \"gracious\": unknown key; known keys: nodes, grace, grow_delay, "
-        "snooze, fault_wait, hang_wait, max_restarts, signal, grow, requeue, pool, scale_config");
+        "snooze, fault_wait, hang_wait, max_restarts, signal, grow, requeue, pool, deadline, "
+        "fallback, "
+        "budget, max_price, wake, reclaim, scale_config");
     put("empty.json", "");
     assert_no_policy("empty.json",
                      "policy file empty.json: there is nothing in it; write {\"key\": value, ...}");
@@ -608,12 +610,51 @@ static void test_environment(void **state)
         "65533");
 }
 
+/* A value for an option that has no default. */
+static const char *some_value(const struct policy_option *option)
+{
+    switch (option->kind) {
+    case POLICY_KIND_SIZES:
+        return "2:8";
+    case POLICY_KIND_TIME:
+        return "2026-12-01T07:00:00Z";
+    case POLICY_KIND_AMOUNT:
+        return "12.5";
+    case POLICY_KIND_NUMBER_OR_WORD:
+        return option->words[0];
+    default:
+        return "a";
+    }
+}
+
+/* A deadline counts from the moment that the caller gives. */
+static void test_relative_deadline(void **state)
+{
+    struct policy policy;
+    struct error err = {""};
+
+    (void)state;
+    put("deadline.json", "{\"deadline\": \"now+2hours\"}");
+    policy_init(&policy);
+    assert_int_equal(policy_file_load("deadline.json", &policy, &err), -1);
+    assert_non_null(strstr(err.text, "depends on when it is read"));
+    policy.now = 1796108400;
+    assert_int_equal(policy_file_load("deadline.json", &policy, &err), 0);
+    assert_true(policy.deadline == 1796108400 + 7200);
+    policy_clear(&policy);
+    setenv("ELASTIC_DEADLINE", "now+1hours", 1);
+    assert_int_equal(policy_from_environment(&policy, true, &err), 0);
+    assert_true(policy.deadline == 1796108400 + 3600);
+    unsetenv("ELASTIC_DEADLINE");
+    policy_clear(&policy);
+}
+
 /* Each option of the table has its variable. */
 static void test_environment_of_the_table(void **state)
 {
     for (const struct policy_option *o = policy_options; o->json != NULL; o++) {
         char *text = policy_option_default(o), *read;
-        const char *value = text != NULL ? text : o->kind == POLICY_KIND_SIZES ? "2:8" : "a";
+        const char *value = text != NULL ? text : some_value(o);
         struct policy policy;
 
         if (o->option == NULL)
@@ -696,6 +737,7 @@ int main(void)
         cmocka_unit_test(test_shapes_path),
         cmocka_unit_test(test_conf_load),
         cmocka_unit_test(test_policy_load),
+        cmocka_unit_test(test_relative_deadline),
         cmocka_unit_test(test_environment_of_the_table),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_log),

@@ -165,7 +165,7 @@ static void test_zones(void **state)
         const char *zone, *utc;
     } cases[] = {
         {"UTC", "2026-07-01T08:00:00Z"},
-        {"XXX-5:45", "2026-07-01T02:15:00Z"},
+        {"NPT-5:45", "2026-07-01T02:15:00Z"},
         {"EST5EDT,M3.2.0,M11.1.0", "2026-07-01T12:00:00Z"},
         {"AEST-10AEDT,M10.1.0,M4.1.0/3", "2026-06-30T22:00:00Z"},
         {"IST-1GMT0,M10.5.0,M3.5.0/1", "2026-07-01T07:00:00Z"}, /* winter counts as the saving */
@@ -288,7 +288,7 @@ static void test_without_now(void **state)
 /* What is written means the same in each zone. */
 static void test_round_trip(void **state)
 {
-    static const char *const zones[] = {BERLIN, "UTC", "XXX-5:45", "EST5EDT,M3.2.0,M11.1.0"};
+    static const char *const zones[] = {BERLIN, "UTC", "NPT-5:45", "EST5EDT,M3.2.0,M11.1.0"};
     uint64_t random = 3;
 
     (void)state;
