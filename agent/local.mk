@@ -96,6 +96,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/pmix_world.h \
     agent/leader/post.c \
     agent/leader/post.h \
+    agent/leader/price_list.c \
+    agent/leader/price_list.h \
     agent/leader/promote.c \
     agent/leader/promote.h \
     agent/leader/report.c \

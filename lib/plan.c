@@ -277,6 +277,19 @@ static bool any_come(const struct plan_input *in, const struct plan_output *out)
     return false;
 }
 
+/* "1 node", "3 nodes". */
+struct count_text {
+    char text[24];
+};
+
+static struct count_text count_nodes_text(int nodes)
+{
+    struct count_text text;
+
+    snprintf(text.text, sizeof(text.text), "%d node%s", nodes, nodes == 1 ? "" : "s");
+    return text;
+}
+
 static void explain_size(const struct plan_input *in, struct plan_output *out, int current,
                          int usable)
 {
@@ -302,26 +315,14 @@ static void explain_size(const struct plan_input *in, struct plan_output *out, i
                  "%d nodes; %d go%s back when others have the state", out->size,
                  out->retained_nodes, out->retained_nodes == 1 ? "es" : "");
     else if (out->size == usable)
-        snprintf(out->why_size, sizeof(out->why_size), "%d nodes: all that the job has", out->size);
+        snprintf(out->why_size, sizeof(out->why_size), "%s: all that the job has",
+                 count_nodes_text(out->size).text);
     else if (out->size == in->target)
         snprintf(out->why_size, sizeof(out->why_size),
                  "%d of %d nodes: held at %d, as was asked for", out->size, usable, in->target);
     else
         snprintf(out->why_size, sizeof(out->why_size),
                  "%d of %d nodes: the largest allowed size (%s)", out->size, usable, text);
-}
-
-/* "1 node", "3 nodes". */
-struct count_text {
-    char text[24];
-};
-
-static struct count_text count_nodes_text(int nodes)
-{
-    struct count_text text;
-
-    snprintf(text.text, sizeof(text.text), "%d node%s", nodes, nodes == 1 ? "" : "s");
-    return text;
 }
 
 static void explain_more(const struct plan_input *in, struct plan_output *out)

@@ -289,20 +289,24 @@ static void note_loss(const struct facts *f, struct pools_memory *memory)
     memory->spot = f->spot;
 }
 
-/* As many on-demand nodes as spot nodes were lost and have not come back. */
+/* As many on-demand nodes as spot nodes were lost and have not come back. Those that work stay until
+ * spot nodes work. */
 static int for_lost(struct facts *f, const struct pools_memory *memory)
 {
     double since = f->in->now - memory->below_since;
-    int lost = memory->before_loss - f->spot - f->spot_comes;
+    int missing = memory->before_loss - f->spot, lost = missing - f->spot_comes;
+    int stay = at_most(f->demand, missing);
 
-    if (!memory->below || lost <= 0)
+    if (!memory->below || missing <= 0)
         return 0;
+    if (lost <= 0)
+        return stay;
     if (since < f->in->after) {
         wake_in(f, f->in->after - since);
-        return at_most(f->demand_there, lost);
+        return at_most(f->demand_there, missing);
     }
     f->out->why = POOLS_SUPPLEMENT;
-    return lost;
+    return at_least(lost, stay);
 }
 
 /* ---- money ----------------------------------------------------------------------------------- */

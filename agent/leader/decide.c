@@ -163,10 +163,16 @@ static void change_extensions(struct leader *leader, const struct plan_output *o
 {
     double now = leader_now(leader);
 
-    for (int i = 0; i < out->cancel_count; i++)
+    for (int i = 0; i < out->cancel_count; i++) {
+        const struct extension *ext = extensions_find(leader, out->cancel[i]);
+
+        if (ext != NULL && ext->returns)
+            post_reason(leader, "extension job %u is given back: %s", ext->job,
+                        market_why(leader, ext->pool));
         extensions_cancel(leader, out->cancel[i],
                           out->cancel_failed[i] && !another_is_asked(leader, out->cancel[i]),
                           "no longer needed");
+    }
     if (out->submit == 0 || submit_submitting(leader) || scancel_busy(leader) ||
         slurm_look_base(leader) == NULL || change_generation(leader->change) == 0 ||
         change_stopping(leader->change))

@@ -12,6 +12,7 @@
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/market.h"
+#include "agent/leader/price_list.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/members.h"
 #include "agent/leader/pmix_publish.h"
@@ -110,7 +111,7 @@ static const char *what_is_left(const struct leader *leader)
     if (srun_busy(leader) && since < 2 * CLOSE_LIMIT)
         return "srun to be told of lost nodes";
     if ((!scancel_cleaned(leader) || submit_submitting(leader) || scancel_busy(leader) ||
-         slurm_look_busy(leader)) &&
+         slurm_look_busy(leader) || price_list_busy(leader)) &&
         since < 4 * CLOSE_LIMIT)
         return "Slurm to answer about extensions";
     return NULL;

@@ -183,7 +183,8 @@ struct job_pools *job_pools_create(const struct leader_options *options)
         if (pool == NULL)
             continue;
         *own = (struct job_pool){.pool = pool, .limits.minutes = UINT32_MAX, .boot = -1};
-        own->refused = own->failed = pools_backoff();
+        own->refused = own->failed = (struct retry){.first = options->conf->pool_backoff_first,
+                                                    .max = options->conf->pool_backoff_max};
         if (policy->pool_count == 1) {
             own->refused = (struct retry){.first = REFUSED, .max = REFUSED_MAX};
             own->failed = (struct retry){.first = FAILED, .max = FAILED_MAX};

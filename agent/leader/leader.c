@@ -17,6 +17,7 @@
 #include "agent/leader/operators.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/pmix_publish.h"
+#include "agent/leader/price_list.h"
 #include "agent/leader/pmix_relay.h"
 #include "agent/leader/post.h"
 #include "agent/leader/report.h"
@@ -74,6 +75,7 @@ static void destroy_parts(struct leader *leader)
     report_destroy(leader->report);
     submit_destroy(leader->submit);
     market_destroy(leader->market);
+    price_list_destroy(leader->price_list);
     heritage_destroy(leader->heritage);
     allocation_destroy(leader->allocation);
     exclude_destroy(leader->exclude);
@@ -141,6 +143,7 @@ static int create_parts(struct leader *leader, struct error *err)
         (leader->exclude = exclude_create(options)) == NULL ||
         (leader->allocation = allocation_create(options)) == NULL ||
         (leader->heritage = heritage_create()) == NULL ||
+        (leader->price_list = price_list_create()) == NULL ||
         (leader->market = market_create()) == NULL || (leader->submit = submit_create()) == NULL ||
         (leader->report = report_create()) == NULL ||
         (leader->hang_watch = hang_watch_create()) == NULL ||

@@ -48,6 +48,7 @@ struct leader {
     struct extensions *extensions;
     struct exclude *exclude;
     struct allocation *allocation;
+    struct price_list *price_list;
     struct market *market;
     struct heritage *heritage;
     struct submit *submit;

@@ -14,6 +14,7 @@
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/planning.h"
+#include "agent/leader/price_list.h"
 #include "agent/leader/report.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/slurm_look.h"
@@ -136,9 +137,17 @@ static const struct pool *pool_in(const struct conf *conf, const char *partition
     return NULL;
 }
 
-static double price_of(const struct pool *pool)
+static double price_of(const struct leader *leader, const struct pool *pool)
 {
-    return pool != NULL && pool->price > 0 ? pool->price : 0;
+    double price = price_list_of(leader, pool);
+
+    return price > 0 ? price : 0;
+}
+
+/* The smaller of two limits of which 0 is none. */
+static int least(int a, int b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
 static struct pools_pool describe_pool(const struct leader *leader, const struct job_pool *own)
@@ -146,7 +155,7 @@ static struct pools_pool describe_pool(const struct leader *leader, const struct
     bool wakes = market_wakes(leader, own->pool);
     struct pools_pool pool = {
         .name = own->pool->name,
-        .price = price_of(own->pool),
+        .price = price_of(leader, own->pool),
         .fallback = own->pool->fallback,
         .wake = wakes,
         .max_nodes = own->pool->max_nodes,
@@ -159,6 +168,9 @@ static struct pools_pool describe_pool(const struct leader *leader, const struct
     for (int i = 0; i < extensions_count(leader); i++)
         if (extensions_at(leader, i)->pool == own->pool)
             count_extension(leader, extensions_at(leader, i), &pool);
+    if (price_list_nodes(leader, own->pool) >= 0)
+        pool.max_nodes = least(pool.max_nodes,
+                               pool.ready + pool.booting + price_list_nodes(leader, own->pool));
     return pool;
 }
 
@@ -382,7 +394,7 @@ static struct pools_input describe(struct leader *leader, struct pools_pool *poo
         .target = allocation_target(leader),
         .base_nodes = leader->options->base_nodes - exclude_base_lost(leader),
         .base_safe = base_pool == NULL || !base_pool->reclaim,
-        .base_price = price_of(base_pool),
+        .base_price = price_of(leader, base_pool),
         .deadline = deadline_of(leader),
         .speed = &own->ledger.speed,
         .pause = pause_of_change(leader),
@@ -410,6 +422,7 @@ void market_decide(struct leader *leader)
     if (!own->loaded)
         load(leader);
     own->loaded = true;
+    price_list_watch(leader);
     learn_boots(leader);
     in = describe(leader, pools);
     total = in.base_nodes;
@@ -433,6 +446,19 @@ void market_end(struct leader *leader)
 {
     leader->market->saved = -1;
     save(leader);
+}
+
+const char *market_why(const struct leader *leader, const struct pool *pool)
+{
+    const struct pools_output *out = &leader->market->out;
+    const struct job_pool *own = job_pools_of(leader, pool);
+    enum pools_why why = own != NULL ? out->targets[own - job_pools_at(leader, 0)].why
+                                     : POOLS_ENOUGH;
+
+    if (out->why == POOLS_BUDGET)
+        why = POOLS_BUDGET;
+    return why == POOLS_PRICE || why == POOLS_BUDGET ? pools_words(why)
+                                                     : "others are there in its place";
 }
 
 void market_describe(const struct leader *leader, struct plan_input *in)
@@ -461,14 +487,14 @@ static json_object *pool_json(struct leader *leader, int i)
     const struct pool *pool = job_pool->pool;
     struct pools_pool now = describe_pool(leader, job_pool);
     double pause = job_pools_pause_until(job_pool) - leader_now(leader);
+    double price = price_list_of(leader, pool);
     json_object *obj = json_object_new_object();
 
     json_object_object_add(obj, "pool", json_object_new_string(pool->name));
     json_object_object_add(obj, "fallback", json_object_new_boolean(pool->fallback));
     json_object_object_add(obj, "zone",
                            pool->zone != NULL ? json_object_new_string(pool->zone) : NULL);
-    json_object_object_add(obj, "price",
-                           pool->price >= 0 ? json_object_new_double(pool->price) : NULL);
+    json_object_object_add(obj, "price", price >= 0 ? json_object_new_double(price) : NULL);
     json_object_object_add(obj, "ready", json_object_new_int(now.ready));
     json_object_object_add(obj, "booting", json_object_new_int(now.booting));
     json_object_object_add(obj, "pending", json_object_new_int(now.pending));
