@@ -9,6 +9,7 @@
 
 #include "cmd/shape.h"
 #include "cmd/terminal_text.h"
+#include "lib/json_get.h"
 #include "lib/json_text.h"
 
 #define LINE_MAX_BYTES (1024 * 1024)
@@ -46,7 +47,17 @@ static bool add_number(json_object *generation, json_object *line, const char *k
     return true;
 }
 
-/* False when the line is neither a generation nor the pause or end of a generation. */
+/* … and a reason. */
+static bool add_reason(json_object *generation, json_object *line)
+{
+    const char *reason = json_get_string(line, "reason");
+    if (reason == NULL)
+        return false;
+    json_object_object_add(generation, "reason", text_need(json_object_new_string(reason)));
+    return true;
+}
+
+/* False when the line is neither a generation nor the pause, reason or end of a generation. */
 static bool take_line(json_object *generations, json_object *line)
 {
     json_object *generation = shape_generation(line);
@@ -56,7 +67,8 @@ static bool take_line(json_object *generations, json_object *line)
     }
     generation = find_generation(generations, field_int(line, "generation", -1));
     return generation != NULL &&
-           (add_number(generation, line, "pause") || add_number(generation, line, "until"));
+           (add_number(generation, line, "pause") || add_number(generation, line, "until") ||
+            add_reason(generation, line));
 }
 
 json_object *history_file_parse(uint32_t job, const char *text, size_t len, int *skipped)

@@ -436,7 +436,7 @@ static void leaving(struct change *c, struct change_member *m, const struct chan
             release(c, m, m->notice == CHANGE_CALLED ? "not in use" : fact->text);
     } else if (m->notice == CHANGE_CALLED && !change_is_on_its_way(m)) {
         c->leaving_job = m->job;
-        set_next_reason(c, "extension job %u has to leave", m->job);
+        set_next_reason(c, CHANGE_LEAVING_TEXT, m->job);
     }
     next_again(c);
     decide(c, 0);

@@ -349,6 +349,8 @@ const char *change_newcomer_error(const struct change *change); /* "": none was 
 const char *change_next_reason(const struct change *change);
 /* The last extension job that Slurm has taken since the last change; 0: none. */
 uint32_t change_leaving_job(const struct change *change);
+/* The reason of a change for an extension, as long as nobody knows why it leaves. */
+#define CHANGE_LEAVING_TEXT "extension job %u has to leave"
 /* Has a first step been made on all nodes? Where a process says that it is at work, the next one
  * may not have begun. */
 bool change_all_stepping(const struct change *change);

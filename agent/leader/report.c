@@ -210,6 +210,29 @@ void report_stepping(struct leader *leader, bool aware)
     append_history(leader, line);
 }
 
+void report_left(struct leader *leader, uint32_t job, const char *why)
+{
+    char unknown[64], text[256];
+
+    snprintf(unknown, sizeof(unknown), CHANGE_LEAVING_TEXT, job);
+    for (int i = leader->report->history_count - 1; i >= 0; i--) {
+        struct generation_record *r = &leader->report->history[i];
+        json_object *line;
+
+        if (r->reason == NULL || strcmp(r->reason, unknown) != 0)
+            continue;
+        snprintf(text, sizeof(text), "extension job %u %s", job, why);
+        free(r->reason);
+        r->reason = strdup(text);
+        log_info("job %u: generation %d: %s", leader->options->job, r->generation, text);
+        line = json_object_new_object();
+        json_object_object_add(line, "generation", json_object_new_int(r->generation));
+        json_object_object_add(line, "reason", json_object_new_string(text));
+        append_history(leader, line);
+        return;
+    }
+}
+
 void report_end(struct leader *leader)
 {
     struct generation_record *r = last_record(leader);

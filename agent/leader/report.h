@@ -4,6 +4,7 @@
 #define ELASTIC_AGENT_LEADER_REPORT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <json-c/json.h>
 
@@ -27,6 +28,8 @@ void report_generation(struct leader *leader, double pause_from);
 /* The first step of the generation has been made; not aware: by a script of whose steps nothing is
  * known, so that all that is known is when its workers were ready. */
 void report_stepping(struct leader *leader, bool aware);
+/* Why that extension has left, if a world has begun without it before anybody knew. */
+void report_left(struct leader *leader, uint32_t job, const char *why);
 void report_end(struct leader *leader);
 /* A file of the state directory, with mode 0600. text is freed; NULL: memory was not there. */
 void report_write(struct leader *leader, const char *name, char *text);

@@ -12,6 +12,7 @@
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/post.h"
+#include "agent/leader/report.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/scancel.h"
 #include "agent/leader/slurm_look.h"
@@ -75,12 +76,14 @@ static void explain_leaving(struct leader *leader, const struct extension *ext,
 {
     const char *why;
 
-    if (ext->job != change_leaving_job(leader->change) || info == NULL)
+    if (info == NULL)
         return;
     why = slurm_words_end(info->base_state, info->preempt_time != 0,
                           info->end > 0 && info->end <= time(NULL) + 1);
-    if (why != NULL)
+    if (why != NULL && ext->job == change_leaving_job(leader->change))
         post_reason(leader, "extension job %u %s", ext->job, why);
+    else if (why != NULL)
+        report_left(leader, ext->job, why);
 }
 
 /* Its time limit, when the base goes on for longer. Of a preempted extension Slurm tells the end of

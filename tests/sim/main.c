@@ -29,8 +29,8 @@
 /* Histories of `make check`, and those of two faults within one change. With --enable-sanitizers
  * each takes several times as long. */
 #ifdef __SANITIZE_ADDRESS__
-#define CHECKED       1500
-#define CHECKED_PAIRS 500
+#define CHECKED       300
+#define CHECKED_PAIRS 100
 #else
 #define CHECKED       20000
 #define CHECKED_PAIRS 4000

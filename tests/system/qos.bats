@@ -38,7 +38,9 @@ teardown() { cancel_all; }
     wait_for 60 job_is "$rival" COMPLETED
     wait_for 60 size_is "$job" 4
     goes_on "$job"
-    [[ $(history_json "$job" | json_value '[g["reason"] for g in s["generations"] if g["kind"] == "shrink"]') == *preempted* ]]
+    reasons=$(history_json "$job" | json_value '[g["reason"] for g in s["generations"] if g["kind"] == "shrink"]')
+    echo "it shrank: $reasons"
+    [[ $reasons == *preempted* ]]
     an_operator_may_look "$job"
     as_user scancel "$job"
     wait_for 30 nothing_is_left_of "$job"

@@ -322,7 +322,7 @@ scancel_and_wait() {
     write_history "$job"
     wait_for 20 job_is "$job" COMPLETED
     run --separate-stderr -0 as_user selastic history "$job" --json
-    [[ $stderr == "selastic: "*"skipped 7 lines that cannot be read"* ]]
+    [[ $stderr == "selastic: "*"skipped 8 lines that cannot be read"* ]]
     /usr/bin/python3 -c '
 import json, sys
 generations = json.load(sys.stdin)["generations"]

@@ -196,7 +196,7 @@ static void test_history_file(void **unused)
     char *json = shape_serialize(history, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
     free(text);
     json_object_put(history);
-    assert_int_equal(skipped, 7);
+    assert_int_equal(skipped, 8);
     assert_golden(json, "history.jsonl.out.json");
 }
 
