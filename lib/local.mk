@@ -46,6 +46,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/machine.c \
     lib/machine.h \
     lib/machine_json.c \
+    lib/names.c \
+    lib/names.h \
     lib/nearest.c \
     lib/nearest.h \
     lib/notice.c \
@@ -86,6 +88,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/shapes.h \
     lib/sizes.c \
     lib/sizes.h \
+    lib/sleepers.c \
+    lib/sleepers.h \
     lib/slurm_words.c \
     lib/slurm_words.h \
     lib/snapshot.c \
@@ -108,6 +112,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/text.h \
     lib/tree_order.c \
     lib/tree_order.h \
+    lib/wake.c \
+    lib/wake.h \
     lib/world.c \
     lib/world.h \
     lib/world_env.c \

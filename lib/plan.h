@@ -74,6 +74,7 @@ struct plan_input {
     /* Increments of the last extension asked for; 0 after that request stalled. */
     int last_increments;
     bool no_pool;             /* nowhere to grow */
+    const char *held;         /* why none is submitted at all for now; NULL */
     const char *submit_error; /* why the last sbatch failed; NULL: it did not */
     const char *failure;      /* why the last extension could not join; NULL: it could */
     double retry_at;          /* no extension is submitted before */

@@ -15,6 +15,7 @@
 #include "agent/leader/heritage.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/no_wake.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/post.h"
 #include "agent/leader/requeue.h"
@@ -95,6 +96,7 @@ static struct plan_input describe(struct leader *leader, const struct plan_membe
         .taken = exclude_taken(leader),
         .last_increments = planning_last_increments(leader),
         .no_pool = extensions_pool(leader) == NULL,
+        .held = no_wake_why(leader),
         .submit_error = extensions_refusal(leader)[0] != '\0' ? extensions_refusal(leader) : NULL,
         .failure = extensions_failure(leader),
         .retry_at = submit_after(leader),
@@ -152,7 +154,8 @@ static void change_extensions(struct leader *leader, const struct plan_output *o
         return;
     if (now >= submit_after(leader)) {
         submit_extension(leader, out);
-        exclude_replaced(leader, out->submit);
+        if (submit_submitting(leader))
+            exclude_replaced(leader, out->submit);
     } else {
         planning_later(leader, submit_after(leader) - now);
     }

@@ -12,6 +12,7 @@
 #include "agent/leader/scancel.h"
 #include "common/log.h"
 #include "lib/retry.h"
+#include "lib/text.h"
 
 #define FAILED_PAUSE     4.0
 #define FAILED_PAUSE_MAX 3600.0
@@ -67,6 +68,7 @@ void extensions_drop(struct leader *leader, struct extension *ext)
 {
     struct extension *end = leader->extensions->list + --leader->extensions->count;
 
+    strings_free(ext->asleep);
     memmove(ext, ext + 1, (size_t)(end - ext) * sizeof(*ext));
 }
 
@@ -287,6 +289,8 @@ void extensions_destroy(struct extensions *extensions)
 {
     if (extensions == NULL)
         return;
+    for (int i = 0; i < extensions->count; i++)
+        strings_free(extensions->list[i].asleep);
     free(extensions->list);
     free(extensions);
 }
