@@ -9,7 +9,7 @@
 #include "lib/text.h"
 
 #define FRESH      5.0   /* seconds for which a list is good enough to submit an extension */
-#define NONE_FRESH 600.0 /* … for which it is known that there is nothing to stay off */
+#define NONE_FRESH 600.0 /* … after which is asked again whether there is anything to stay off */
 
 struct sleepers {
     int count;
@@ -81,15 +81,15 @@ static int explain(struct sleepers_pool *pool, const struct sleepers_request *re
 int sleepers_limit(struct sleepers_pool *pool, const struct sleepers_request *request, double now)
 {
     double fresh = pool->state == SLEEPERS_NONE ? NONE_FRESH : FRESH;
+    bool is_old = pool->seen == 0 || now > pool->seen + fresh;
     int left, nodes = request->nodes;
 
     if (now < pool->again)
         return 0;
-    if (pool->seen == 0 || now > pool->seen + fresh) {
-        if (pool->wanted <= pool->seen)
-            pool->wanted = now;
+    if (is_old && pool->wanted <= pool->seen)
+        pool->wanted = now;
+    if (is_old && pool->state != SLEEPERS_NONE)
         return 0;
-    }
     if (pool->state == SLEEPERS_UNKNOWN) {
         snprintf(pool->why, sizeof(pool->why),
                  "pool %s: wake=no, and it is not known which nodes are powered down: %s",

@@ -148,6 +148,13 @@ static bool is_watched(const struct extension *ext)
     return ext->state == PLAN_PENDING && ext->pool != NULL && !is_allowed(ext->pool);
 }
 
+/* The first look of a leader has this question as well: the first extension need not wait for it. */
+static bool is_first(const struct leader *leader, const struct pool *pool)
+{
+    return pool != NULL && slurm_look_base(leader) == NULL && !is_allowed(pool) &&
+           slurm_look_sleepers(leader, pool)->seen == 0;
+}
+
 /* The pool that an extension waits for; else the one with pending extensions that was asked for
  * first. */
 static const struct pool *pool_to_ask(const struct leader *leader, bool *wanted)
@@ -155,7 +162,9 @@ static const struct pool *pool_to_ask(const struct leader *leader, bool *wanted)
     const struct conf *conf = leader->options->conf;
     const struct pool *oldest = NULL;
 
-    *wanted = false;
+    *wanted = is_first(leader, extensions_pool(leader));
+    if (*wanted)
+        return extensions_pool(leader);
     for (int i = 0; i < conf->pool_count; i++) {
         const struct sleepers_pool *own = slurm_look_sleepers(leader, &conf->pools[i]);
 
@@ -183,7 +192,7 @@ void no_wake_describe(const struct leader *leader, struct look_input *in)
 
     if (pool == NULL)
         return;
-    in->power_wanted = wanted ? slurm_look_sleepers(leader, pool)->wanted : 0;
+    in->power_wanted = wanted ? leader_now(leader) : 0;
     in->power_pending = !wanted;
     in->power_looked = slurm_look_sleepers(leader, pool)->seen;
 }

@@ -245,10 +245,10 @@ int slurm_client_power(const char *partition, bool obeyed, struct slurm_power *p
     (void)partition;
     power->up = power->asleep = NULL;
     power->saves = slurm_saves_power() && !(obeyed && slurm_places());
+    if (!power->saves) /* the configuration is known */
+        return fails(err) ? -1 : 0;
     if (question(true, err))
         return -1;
-    if (!power->saves)
-        return 0;
     power->up = calloc((size_t)node_count() + 1, sizeof(char *));
     power->asleep = calloc((size_t)node_count() + 1, sizeof(char *));
     MUST(power->up != NULL && power->asleep != NULL);
