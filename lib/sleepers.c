@@ -97,7 +97,7 @@ int sleepers_limit(struct sleepers_pool *pool, const struct sleepers_request *re
         return refuse(pool, now);
     }
     if (pool->state == SLEEPERS_LISTED) {
-        left = names_count_without(pool->up, request->others);
+        left = names_count_without(pool->up, request->others) - request->coming;
         if (left < nodes)
             nodes = sizes_floor(request->sizes, request->have + (left > 0 ? left : 0)) -
                     request->have;

@@ -49,6 +49,7 @@ struct sleepers_request {
     const char *name; /* of the pool */
     int nodes;        /* wanted */
     int have;         /* what the job has, and what is on its way */
+    int coming;       /* on its way, to this pool: they will be some of those that are up */
     const struct sizes *sizes;
     char *const *others; /* nodes that it has, or excludes anyway */
 };

@@ -65,6 +65,20 @@ static int count_nodes(struct leader *leader)
     return count;
 }
 
+/* Nodes of the pool that are on their way. */
+static int count_coming(const struct leader *leader, const struct pool *pool)
+{
+    int count = 0;
+
+    for (int i = 0; i < extensions_count(leader); i++) {
+        const struct extension *ext = extensions_at(leader, i);
+
+        if (ext->pool == pool && ext->state < PLAN_JOINED)
+            count += ext->nodes - extensions_members(leader, ext->job);
+    }
+    return count;
+}
+
 int no_wake_nodes(struct leader *leader, const struct pool *pool, int nodes, bool anywhere)
 {
     struct sleepers_pool *own = slurm_look_sleepers(leader, pool);
@@ -84,6 +98,7 @@ int no_wake_nodes(struct leader *leader, const struct pool *pool, int nodes, boo
                                      .name = pool->name,
                                      .nodes = nodes,
                                      .have = count_nodes(leader),
+                                     .coming = count_coming(leader, pool),
                                      .sizes = &leader->options->policy->sizes,
                                      .others = all,
                                  },

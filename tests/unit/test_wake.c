@@ -128,6 +128,12 @@ static void test_slurm_is_asked_before(void **state)
     assert_string_equal(pool->why, "");
     answer(pool, (char *[]){n1, n2, NULL}, (char *[]){n3, NULL}, 12);
     assert_int_equal(sleepers_limit(pool, &asked, 12), 1);
+    /* Another one waits for that node already. */
+    asked.coming = 1;
+    assert_int_equal(sleepers_limit(pool, &asked, 13), 0);
+    assert_near(pool->again, 13 + SLEEPERS_AGAIN, 1e-9);
+    asked.coming = 0;
+    pool->again = 0;
     /* Old again. */
     assert_int_equal(sleepers_limit(pool, &asked, 30), 0);
     assert_near(pool->wanted, 30, 1e-9);
