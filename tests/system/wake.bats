@@ -8,23 +8,16 @@ load helpers
 load elastic
 load select
 
-setup_file() {
-    # A real node is up for long enough.
-    testbed_up --nodes 1 --cloud spot=3 --select
+# up OPTION...: each test has a testbed of its own, since they differ in the plugins of all daemons.
+up() {
+    testbed_up --nodes 1 --cloud spot=3 "$@"
     sed -i '/^\[pool spot\]/,$s/^wake = yes/wake = no/' "$TB_DIR/etc/elastic.conf"
-    on_testbed scontrol reconfigure
-    on_testbed scontrol setdebug debug
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
     install -m 0755 "${top_builddir:-$TREE/build}/tests/system/slurm_client_probe" "$TB_WORK/probe"
     "$TESTBED" zone --dir "$TB_DIR" spot boot=0 pause=1
 }
 
-teardown_file() { testbed_down; }
-
-teardown() { cancel_all; }
-
-# set_slurm SED-EXPRESSION...: in slurm.conf.
-set_slurm() { sed -i "${@/#/-e}" "$TB_DIR/etc/slurm.conf"; }
+teardown() { testbed_down; }
 
 # Those that are powered down are hidden, or idle~.
 all_off() { ! on_testbed sinfo -h -N -p owners -o %T | grep -qv '~'; }
@@ -50,26 +43,31 @@ has_what_is_up() {
     wait_for 20 size_is "$id" 2
 }
 
+power() { as_user "$TB_WORK/probe" power spot obeyed; }
+
 @test "with select/elastic_cons_tres: extensions wait for nodes that are up" {
+    up --select
+    on_testbed scontrol reconfigure # elastic.conf is another one
+    on_testbed scontrol setdebug debug
     begin
     # Slurm's plugin sees to it: the leader has not asked.
-    run -0 as_user "$TB_WORK/probe" power spot obeyed
+    run -0 power
     [ "${lines[0]}" = saves=0 ]
     has_what_is_up
     wait_for 10 has_pending_extension "$id"
-    seen=$(log | grep -c 'keeps off')
-    wait_for 30 keeps_off $((seen + 2))
+    wait_for 30 keeps_off $(($(log | grep -c 'keeps off') + 2))
     [ "$(boots)" -eq "$booted" ]
     enough "$id"
 }
 
-@test "without a plugin in slurmctld: extensions exclude nodes that are hidden" {
-    set_slurm '/^JobSubmitPlugins=/d' 's,^SelectType=.*,SelectType=select/cons_tres,'
-    restart
+@test "without a plugin in slurmctld: extensions exclude nodes, hidden or not" {
+    up
+    sed -i '/^JobSubmitPlugins=/d' "$TB_DIR/etc/slurm.conf"
+    on_testbed scontrol reconfigure
     begin
     extension=$(extensions_of "$id")
     [ "$(job_field "$extension" ExcNodeList)" = 'n[3-4]' ]
-    run -0 as_user "$TB_WORK/probe" power spot obeyed
+    run -0 power
     [ "$output" = $'saves=1\nup=n2\nasleep=n[3-4]' ]
     as_user "$TB_WORK/probe" stay-off "$extension" n1,n3 n4
     [ "$(job_field "$extension" ExcNodeList)" = 'n[1,3]' ]
@@ -78,16 +76,12 @@ has_what_is_up() {
     has_what_is_up
     wait_for 20 says_of_growth "$id" 'pool spot: all its other nodes are powered down and wake=no'
     [ "$(extensions_of "$id")" = "$extension" ]
-    [ "$(boots)" -eq "$booted" ]
     enough "$id"
-}
-
-@test "the same where everybody sees them, and nobody is left" {
-    set_slurm '/^JobSubmitPlugins=/d' 's,^SelectType=.*,SelectType=select/cons_tres,' '1aPrivateData=cloud'
-    restart
     wait_for 20 all_off
-    booted=$(boots)
-    run -0 as_user "$TB_WORK/probe" power spot obeyed
+    # Everybody sees them.
+    sed -i '1aPrivateData=cloud' "$TB_DIR/etc/slurm.conf"
+    on_testbed scontrol reconfigure
+    run -0 power
     [ "$output" = $'saves=1\nup=\nasleep=n[2-4]' ]
     id=$(train 1:3 100000 0.2 -- -p batch --elastic-pool=spot)
     wait_for 20 says_of_growth "$id" 'pool spot: all its other nodes are powered down and wake=no'
