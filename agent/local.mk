@@ -94,6 +94,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/pmix_relay.h \
     agent/leader/pmix_world.c \
     agent/leader/pmix_world.h \
+    agent/leader/power_look.c \
+    agent/leader/power_look.h \
     agent/leader/post.c \
     agent/leader/post.h \
     agent/leader/price_list.c \
@@ -106,6 +108,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/requeue.h \
     agent/leader/roster.c \
     agent/leader/roster.h \
+    agent/leader/no_wake.c \
+    agent/leader/no_wake.h \
     agent/leader/operators.c \
     agent/leader/operators.h \
     agent/leader/scancel.c \

@@ -124,6 +124,25 @@ int slurm_client_set_time_min(uint32_t job_id, uint32_t minutes, struct error *e
 int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t uid,
                                    struct error *err);
 
+/* Which nodes of a partition are powered up. */
+struct slurm_power {
+    bool saves; /* a job that starts can make Slurm power nodes up; else there are no lists */
+    time_t as_of; /* what the caller's lists are from, by Slurm's clock; 0: there are none */
+    /* NULL-terminated, the caller's (strings_free). asleep: all that are not up, or not for long,
+     * also those that Slurm hides. Both NULL: no node has changed since as_of. */
+    char **up, **asleep;
+};
+
+/* obeyed: select/elastic_cons_tres keeps these extensions off such nodes, where the site has it, as
+ * if no node were ever powered up. power->as_of is set by the caller. */
+int slurm_client_power(const char *partition, bool obeyed, struct slurm_power *power,
+                       struct error *err);
+/* A pending job of this user is to stay off some nodes (--exclude), and no longer off others. Other
+ * nodes that it excludes stay so. A job that is not pending stays as it is. Both are
+ * NULL-terminated. */
+int slurm_client_stay_off(uint32_t job_id, char *const *nodes, char *const *no_longer,
+                          struct error *err);
+
 /* A node as Slurm has it configured, and whether a job could have one more CPU of it now. */
 struct slurm_node {
     char *name;

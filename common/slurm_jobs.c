@@ -10,6 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/names.h"
+#include "lib/text.h"
+
 /* A job that is just changing its state cannot be cancelled for a moment. */
 #define CANCEL_TRIES 5
 
@@ -388,6 +391,54 @@ int slurm_client_set_time_min(uint32_t job_id, uint32_t minutes, struct error *e
         result = error_set(err, "Slurm cannot set TimeMin=%u of job %u: %s", minutes, job_id,
                            slurm_strerror(errno));
     slurm_client_leave();
+    return result;
+}
+
+/* What the job is to exclude then: a new text. NULL: out of memory. */
+static char *excluded_then(const struct job_info *info, char *const *nodes, char *const *no_longer)
+{
+    char **now = slurm_client_expand(info->excluded);
+    char **kept = now != NULL ? names_without(now, no_longer) : NULL;
+    char **then = kept != NULL ? names_with(kept, nodes) : NULL;
+    char *text = then != NULL ? slurm_client_compress(then, names_count(then)) : NULL;
+
+    strings_free(now);
+    strings_free(kept);
+    strings_free(then);
+    return text;
+}
+
+static int set_excluded(uint32_t job_id, char *text, struct error *err)
+{
+    job_desc_msg_t change;
+    int result = 0;
+
+    slurm_init_job_desc_msg(&change);
+    SLURM_COMPAT_SET_JOB(&change, job_id);
+    change.exc_nodes = text;
+    slurm_client_enter();
+    if (slurm_update_job(&change) != SLURM_SUCCESS)
+        result = error_set(err, "Slurm cannot set ExcNodeList=%.100s of job %u: %s", text, job_id,
+                           slurm_strerror(errno));
+    slurm_client_leave();
+    return result;
+}
+
+int slurm_client_stay_off(uint32_t job_id, char *const *nodes, char *const *no_longer,
+                          struct error *err)
+{
+    struct job_info *info;
+    char *text;
+    int result = 0;
+
+    if (slurm_client_job(job_id, &info, err) != 0)
+        return -1;
+    if (info != NULL && info->state == JOB_KIND_PENDING) {
+        text = excluded_then(info, nodes, no_longer);
+        result = text != NULL ? set_excluded(job_id, text, err) : error_set(err, "out of memory");
+        free(text);
+    }
+    job_info_free(info);
     return result;
 }
 

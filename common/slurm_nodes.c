@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/names.h"
 #include "lib/text.h"
 
 /* Flags of a node that can take a job now. Every other flag says that the node cannot, also a flag
@@ -14,7 +15,13 @@
 #define NODE_FLAGS_USABLE ((uint32_t)(NODE_STATE_CLOUD | NODE_STATE_DYNAMIC_NORM))
 #define RANGES_MAX        ((size_t)1 << 26) /* bytes of the names of all nodes */
 
-#define PARTITIONS_KEPT 60 /* seconds */
+#define PARTITIONS_KEPT 60  /* seconds */
+#define CONF_KEPT       600 /* seconds */
+
+/* A node that is not up, or not for long. */
+#define NODE_FLAGS_ASLEEP                                                                          \
+    ((uint32_t)(NODE_STATE_POWERED_DOWN | NODE_STATE_POWERING_DOWN | NODE_STATE_POWER_DOWN |       \
+                NODE_STATE_POWERING_UP | NODE_STATE_POWER_UP))
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
@@ -318,27 +325,48 @@ static int load_idle(struct idle *known, const char *name, bool planned, struct 
     return known->count;
 }
 
-/* What slurm.conf says of power, asked for once; between slurm_client_enter() and
+/* What slurm.conf says of power, asked for now and then; between slurm_client_enter() and
  * slurm_client_leave(). */
 struct site_power {
-    uint32_t boot_seconds, suspend_seconds;
-    bool known;
+    uint32_t boot_seconds;    /* ResumeTimeout; 0: no limit */
+    uint32_t suspend_seconds; /* SuspendTime; 0: nodes stay up */
+    bool saves;               /* Slurm powers nodes down, and up for jobs */
+    bool obeys;               /* select/elastic_cons_tres obeys the pools' key `wake` */
 };
 
-static const struct site_power *site_power(void)
+static const struct site_power *load_site_power(struct error *err)
 {
-    static struct site_power site;
+    static struct site_power kept;
+    static time_t asked; /* 0: never */
     slurm_conf_t *conf = NULL;
+    time_t now = time(NULL);
 
-    if (!site.known && slurm_load_ctl_conf(0, &conf) == SLURM_SUCCESS) {
-        site.known = true;
-        if (conf->resume_timeout < NO_VAL16)
-            site.boot_seconds = conf->resume_timeout;
-        if (conf->suspend_time < NO_VAL)
-            site.suspend_seconds = conf->suspend_time;
-        slurm_free_ctl_conf(conf);
+    if (asked != 0 && now >= asked && now - asked < CONF_KEPT)
+        return &kept;
+    if (slurm_load_ctl_conf(0, &conf) != SLURM_SUCCESS) {
+        slurm_client_failed(err, "tell its configuration");
+        return asked != 0 ? &kept : NULL;
     }
-    return &site;
+    asked = now;
+    kept = (struct site_power){
+        .boot_seconds = conf->resume_timeout == NO_VAL16 || conf->resume_timeout == INFINITE16
+                            ? 0
+                            : conf->resume_timeout,
+        .suspend_seconds = conf->suspend_time < NO_VAL ? conf->suspend_time : 0,
+        .saves = conf->resume_program != NULL && conf->resume_program[0] != '\0',
+        .obeys = conf->select_type != NULL &&
+                 strcmp(conf->select_type, "select/elastic_cons_tres") == 0,
+    };
+    slurm_free_ctl_conf(conf);
+    return &kept;
+}
+
+static struct site_power site_power(void)
+{
+    struct error err;
+    const struct site_power *site = load_site_power(&err);
+
+    return site != NULL ? *site : (struct site_power){0};
 }
 
 int slurm_client_limits(const char *partition, struct slurm_limits *limits, struct error *err)
@@ -354,11 +382,11 @@ int slurm_client_limits(const char *partition, struct slurm_limits *limits, stru
     if (found != NULL && found->max_time != INFINITE && found->max_time != NO_VAL)
         limits->minutes = found->max_time;
     if (found != NULL && found->resume_timeout == NO_VAL16)
-        limits->boot_seconds = site_power()->boot_seconds;
+        limits->boot_seconds = site_power().boot_seconds;
     else if (found != NULL && found->resume_timeout != INFINITE16)
         limits->boot_seconds = found->resume_timeout;
     if (found != NULL && found->suspend_time == NO_VAL)
-        limits->suspend_seconds = site_power()->suspend_seconds;
+        limits->suspend_seconds = site_power().suspend_seconds;
     else if (found != NULL && found->suspend_time < NO_VAL)
         limits->suspend_seconds = found->suspend_time;
     slurm_client_leave();
@@ -374,6 +402,89 @@ int slurm_client_idle_nodes(const char *partition, bool planned, struct error *e
     count = load_idle(&known, partition, planned, err);
     slurm_client_leave();
     return count;
+}
+
+/* ---- nodes that are powered down ------------------------------------------------------------- */
+
+/* The names of a partition's nodes that are up. NULL: out of memory. */
+static char **names_up(const partition_info_t *partition, const node_info_msg_t *nodes)
+{
+    char **names = calloc((size_t)nodes->record_count + 1, sizeof(*names));
+    int count = 0;
+
+    if (names == NULL || partition->node_inx == NULL)
+        return names;
+    for (const int32_t *pair = partition->node_inx; pair[0] >= 0; pair += 2) {
+        for (int32_t i = pair[0]; i <= pair[1] && i < (int32_t)nodes->record_count; i++) {
+            const node_info_t *node = &nodes->node_array[i];
+
+            if (node->name == NULL || (node->node_state & NODE_FLAGS_ASLEEP) != 0)
+                continue;
+            if ((names[count++] = strdup(node->name)) == NULL) {
+                strings_free(names);
+                return NULL;
+            }
+        }
+    }
+    return names;
+}
+
+static int list_power(const partition_info_t *partition, const node_info_msg_t *nodes,
+                      struct slurm_power *power, struct error *err)
+{
+    char **all = slurm_client_expand(partition->nodes);
+
+    power->up = names_up(partition, nodes);
+    power->asleep = all != NULL && power->up != NULL ? names_without(all, power->up) : NULL;
+    strings_free(all);
+    if (power->asleep != NULL)
+        return 0;
+    strings_free(power->up);
+    power->up = NULL;
+    return error_set(err, "out of memory");
+}
+
+static int load_power(const char *name, bool obeyed, struct slurm_power *power, struct error *err)
+{
+    const struct site_power *site = load_site_power(err);
+    const partition_info_msg_t *partitions;
+    const partition_info_t *partition;
+    node_info_msg_t *nodes = NULL;
+    bool changed;
+    int rc;
+
+    if (site == NULL)
+        return -1;
+    power->saves = site->saves && !(obeyed && site->obeys);
+    if (!power->saves)
+        return 0;
+    if ((partitions = load_partitions(&changed, err)) == NULL)
+        return -1;
+    if ((partition = find_partition(partitions, name)) == NULL)
+        return error_set(err, "Slurm has no partition '%s'", name);
+    if (power->as_of < partitions->last_update)
+        power->as_of = 0;
+    if (slurm_load_node(power->as_of, &nodes, QUERY_FLAGS) != SLURM_SUCCESS)
+        return power->as_of > 0 && errno == SLURM_NO_CHANGE_IN_DATA
+                   ? 0
+                   : slurm_client_failed(err, "list the nodes");
+    power->as_of = nodes->last_update;
+    rc = list_power(partition, nodes, power, err);
+    slurm_free_node_info_msg(nodes);
+    return rc;
+}
+
+int slurm_client_power(const char *partition, bool obeyed, struct slurm_power *power,
+                       struct error *err)
+{
+    int rc;
+
+    power->saves = false;
+    power->up = power->asleep = NULL;
+    slurm_client_enter();
+    rc = load_power(partition, obeyed, power, err);
+    slurm_client_leave();
+    return rc;
 }
 
 /* ---- hardware -------------------------------------------------------------------------------- */

@@ -71,6 +71,11 @@ uint32_t admission_base_of(const struct admission_env *env)
     return (uint32_t)id;
 }
 
+const char *admission_pool_of(const struct admission_env *env)
+{
+    return option_text(env, policy_find("pool")->option);
+}
+
 int admission_sizes(const struct admission_env *env, struct sizes *sizes, struct error *err)
 {
     struct policy policy;
@@ -392,7 +397,7 @@ static int find_pool(const struct conf *conf, const struct admission_env *env,
                      const struct admission_job *base, const struct pool **pool, struct error *err)
 {
     const struct policy_option *pools = policy_find("pool");
-    const char *name = option_text(env, pools->option);
+    const char *name = admission_pool_of(env);
     struct policy policy;
     int rc = 0;
 

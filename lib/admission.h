@@ -41,6 +41,10 @@ enum admission_role admission_role(const struct admission_env *env);
 /* The base that an extension names, 0 if that is not the id of a job. */
 uint32_t admission_base_of(const struct admission_env *env);
 
+/* The pool that an extension names; the text may be a list, for one that no leader has submitted.
+ * NULL: none. */
+const char *admission_pool_of(const struct admission_env *env);
+
 /* Does this comment mark an extension ("elastic-extension-of=JOBID.RESTARTS")? Of which job? The
  * second function returns 0 if JOBID is not the id of a job. An extension that comes without the
  * option --elastic-extend is known by its comment alone. */

@@ -51,6 +51,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/machine.c \
     lib/machine.h \
     lib/machine_json.c \
+    lib/names.c \
+    lib/names.h \
     lib/nearest.c \
     lib/nearest.h \
     lib/notice.c \
@@ -93,6 +95,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/shapes.h \
     lib/sizes.c \
     lib/sizes.h \
+    lib/sleepers.c \
+    lib/sleepers.h \
     lib/slurm_words.c \
     lib/slurm_words.h \
     lib/snapshot.c \
@@ -117,6 +121,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/text.h \
     lib/tree_order.c \
     lib/tree_order.h \
+    lib/wake.c \
+    lib/wake.h \
     lib/when.c \
     lib/when.h \
     lib/world.c \

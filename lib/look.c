@@ -18,6 +18,7 @@
 #define RELAX_FIRST 20.0 /* seconds between two attempts to be content with less time */
 #define RELAX_PAUSE 30.0 /* … where no nodes were idle, and more and more */
 #define RELAX_MAX   180.0
+#define POWER       30.0 /* seconds between two looks at which nodes are powered down */
 #define GATHER      0.3 /* seconds in which all agents of a job have got their signal */
 #define NOTICED     5.0 /* seconds between two looks because of notices */
 #define GOOD        0.2 /* seconds for an answer of a slurmctld that has time */
@@ -209,6 +210,18 @@ static void look_at_time(const struct look *look, const struct look_input *in,
     out->relax = at <= in->now;
 }
 
+static void look_at_power(const struct look *look, const struct look_input *in,
+                          struct look_output *out)
+{
+    double pause = POWER * pace(look) * (jitter(look, UINT32_MAX - 5) + LOOK_JITTER);
+    double at = in->power_wanted > in->power_looked ? in->power_wanted : in->power_looked + pause;
+
+    if (in->power_wanted <= in->power_looked && !in->power_pending)
+        return;
+    later(out, at);
+    out->power = at <= in->now;
+}
+
 /* A slurmctld that has just come back is not to be asked by everybody for everything. */
 static double after_failures(const struct look *look)
 {
@@ -254,6 +267,7 @@ void look_next(const struct look *look, const struct look_input *in, struct look
     look_at_all_nodes(look, in, out);
     look_at_noticed(look, in, out);
     look_at_time(look, in, out);
+    look_at_power(look, in, out);
     look_at_rest(look, in, out);
 }
 

@@ -73,6 +73,12 @@ struct look_input {
      * time. */
     double relax_since, relaxed;
     bool relax_idle;
+    /* Which nodes of a pool are powered down (lib/sleepers.h). An extension has waited for the answer
+     * since then; 0: none does. One is pending that stays off them. When that was last asked; 0:
+     * never. */
+    double power_wanted;
+    bool power_pending;
+    double power_looked;
 };
 
 enum look_nodes { LOOK_NO_NODE, LOOK_NODE_IN_TURN, LOOK_NOTICED_NODES, LOOK_ALL_NODES };
@@ -82,7 +88,7 @@ struct look_output {
     int jobs[LOOK_JOBS_MAX]; /* indices */
     int job_count;
     enum look_nodes nodes;
-    bool list, relax;
+    bool list, relax, power;
     bool rest, waited; /* for look_asked() */
 };
 

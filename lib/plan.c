@@ -263,7 +263,7 @@ bool plan_is_chosen(const struct plan_output *out, int id)
  * could, but as a rule it is left out for a while. */
 static bool any_come(const struct plan_input *in, const struct plan_output *out)
 {
-    if (out->submit > 0 && in->submit_error == NULL)
+    if (out->submit > 0 && in->submit_error == NULL && in->held == NULL)
         return true;
     for (int i = 0; i < in->extension_count; i++) {
         const struct plan_extension *ext = &in->extensions[i];
@@ -364,6 +364,8 @@ static void explain_more(const struct plan_input *in, struct plan_output *out)
         snprintf(buf, size, "extension job %u (%s, pool %s) is pending: %s", first->job,
                  count_nodes_text(first->nodes).text, first->pool != NULL ? first->pool : "?",
                  first->reason != NULL ? first->reason : "just submitted");
+    else if (in->held != NULL)
+        snprintf(buf, size, "%s", in->held);
     else if (in->submit_error != NULL)
         snprintf(buf, size, "sbatch refused the last extension: %s", in->submit_error);
     else if (first != NULL && first->state == PLAN_SUBMITTING)

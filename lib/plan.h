@@ -85,7 +85,8 @@ struct plan_input {
     int taken;
     /* Increments of the last extension asked for; 0 after that request stalled. */
     int last_increments;
-    bool no_pool; /* nowhere to grow */
+    bool no_pool;     /* nowhere to grow */
+    const char *held; /* why none is submitted at all for now; NULL */
     /* Those that may be asked now, best first. */
     const struct plan_pool *pools;
     int pool_count;

@@ -179,7 +179,8 @@ static void change_extensions(struct leader *leader, const struct plan_output *o
         return;
     if (now >= submit_after(leader)) {
         submit_extension(leader, out);
-        exclude_replaced(leader, out->submit);
+        if (submit_submitting(leader))
+            exclude_replaced(leader, out->submit);
     } else {
         planning_later(leader, submit_after(leader) - now);
     }

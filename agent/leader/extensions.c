@@ -63,6 +63,7 @@ void extensions_drop(struct leader *leader, struct extension *ext)
 {
     struct extension *end = leader->extensions->list + --leader->extensions->count;
 
+    strings_free(ext->asleep);
     memmove(ext, ext + 1, (size_t)(end - ext) * sizeof(*ext));
 }
 
@@ -266,6 +267,8 @@ void extensions_destroy(struct extensions *extensions)
 {
     if (extensions == NULL)
         return;
+    for (int i = 0; i < extensions->count; i++)
+        strings_free(extensions->list[i].asleep);
     free(extensions->list);
     free(extensions);
 }

@@ -32,6 +32,7 @@ struct extension {
     double relaxed;                /* when Slurm was last allowed to start it for a shorter time */
     uint32_t time_limit, time_min; /* minutes, as last seen; 0: not seen, no time_min */
     const struct pool *pool;       /* NULL: adopted, unknown */
+    char **asleep; /* nodes that it stays off only because they are powered down; NULL: none */
     char reason[64];
 };
 

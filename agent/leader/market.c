@@ -13,6 +13,7 @@
 #include "agent/leader/extensions.h"
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/no_wake.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/price_list.h"
 #include "agent/leader/report.h"
@@ -21,6 +22,7 @@
 #include "common/files.h"
 #include "common/log.h"
 #include "lib/ledger.h"
+#include "lib/wake.h"
 
 /* Seconds that a change takes until one has been measured. */
 #define PAUSE_LIVE    2.0
@@ -92,9 +94,10 @@ static void count_extension(const struct leader *leader, const struct extension 
     }
 }
 
-bool market_wakes(const struct leader *leader, const struct pool *pool)
+/* May its nodes be powered up for this job? */
+static bool wakes(const struct leader *leader, const struct pool *pool)
 {
-    return pool->wake && leader->options->policy->wake != POLICY_WAKE_NO;
+    return wake_allowed(pool, leader->options->policy->wake);
 }
 
 static void learn_boots(struct leader *leader)
@@ -118,7 +121,7 @@ static double boot_of(const struct leader *leader, const struct job_pool *own)
 
     if (known > 0)
         return known;
-    return market_wakes(leader, own->pool) ? own->limits.boot_seconds / 2.0 : 0;
+    return wakes(leader, own->pool) ? own->limits.boot_seconds / 2.0 : 0;
 }
 
 double market_lead(const struct leader *leader, const struct pool *pool)
@@ -152,17 +155,17 @@ static int least(int a, int b)
 
 static struct pools_pool describe_pool(const struct leader *leader, const struct job_pool *own)
 {
-    bool wakes = market_wakes(leader, own->pool);
+    bool may_wake = wakes(leader, own->pool);
     struct pools_pool pool = {
         .name = own->pool->name,
         .price = price_of(leader, own->pool),
         .fallback = own->pool->fallback,
-        .wake = wakes,
+        .wake = may_wake,
         .max_nodes = own->pool->max_nodes,
-        .max_resume = wakes ? own->pool->max_resume : 0,
+        .max_resume = may_wake ? own->pool->max_resume : 0,
         .boot = boot_of(leader, own),
-        .suspend = wakes ? own->limits.suspend_seconds : 0,
-        .pause_until = job_pools_pause_until(own),
+        .suspend = may_wake ? own->limits.suspend_seconds : 0,
+        .pause_until = fmax(job_pools_pause_until(own), no_wake_until(leader, own->pool)),
     };
 
     for (int i = 0; i < extensions_count(leader); i++)
@@ -461,6 +464,19 @@ const char *market_why(const struct leader *leader, const struct pool *pool)
                                                      : "others are there in its place";
 }
 
+/* Why the pool that is next cannot be asked. */
+static const char *held(const struct leader *leader)
+{
+    const struct market *own = leader->market;
+    const char *why = NULL;
+
+    if (own->ask_count > 0)
+        return no_wake_why(leader, own->asked[0]);
+    for (int i = 0; why == NULL && i < job_pools_count(leader); i++)
+        why = no_wake_why(leader, job_pools_at(leader, i)->pool);
+    return why;
+}
+
 void market_describe(const struct leader *leader, struct plan_input *in)
 {
     const struct market *own = leader->market;
@@ -469,6 +485,7 @@ void market_describe(const struct leader *leader, struct plan_input *in)
     in->pool_count = own->ask_count;
     in->no_room = own->no_room[0] != '\0' ? own->no_room : NULL;
     in->surplus = own->surplus;
+    in->held = held(leader);
     if (own->retry_at > in->retry_at)
         in->retry_at = own->retry_at;
 }

@@ -25,8 +25,6 @@ const struct pool *market_pool(const struct leader *leader, int i);
 
 /* Why an extension of that pool is given back. */
 const char *market_why(const struct leader *leader, const struct pool *pool);
-/* May its nodes be powered up for this job? */
-bool market_wakes(const struct leader *leader, const struct pool *pool);
 /* Seconds that a replacement for an extension of that pool is asked for ahead. */
 double market_lead(const struct leader *leader, const struct pool *pool);
 /* The job is over: what it has cost is written down. */

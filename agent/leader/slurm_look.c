@@ -9,9 +9,11 @@
 
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/power_look.h"
 #include "agent/leader/report.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
+#include "lib/sleepers.h"
 
 #define BASE_OLD 10.0 /* seconds */
 
@@ -19,6 +21,7 @@ struct slurm_look {
     struct look look;
     struct job_info *base; /* Slurm's view of the base job; NULL until the first answer */
     double base_seen, base_check;
+    struct sleepers *sleepers;
     bool looking, list, idle; /* idle: enough nodes were seen to be, at the last relax() */
     unsigned turn;            /* questions for one node */
     double drain_looked;      /* at all nodes */
@@ -143,6 +146,10 @@ static void look_work(void *arg)
         look_at_pool(work);
     if (view->ok && view->nodes != NULL)
         look_at_nodes(work);
+    if (view->ok && view->power != NULL) {
+        power_look_ask(view->power);
+        work->questions += view->power->questions;
+    }
 }
 
 /* ---- in the loop ----------------------------------------------------------------------------- */
@@ -152,7 +159,22 @@ static void free_look(struct look_work *work)
     job_info_free_list(work->view.list, work->view.count);
     strings_free(work->view.nodes);
     free(work->view.unwell);
+    power_look_destroy(work->view.power);
     free(work);
+}
+
+/* The lists are kept. */
+static void take_power(struct leader *leader, struct power_look *look)
+{
+    struct slurm_power *power = &look->power;
+
+    sleepers_take(slurm_look_sleepers(leader, look->pool),
+                  !look->known    ? SLEEPERS_UNKNOWN
+                  : !power->saves ? SLEEPERS_NONE
+                                  : SLEEPERS_LISTED,
+                  look->known ? power->as_of : 0, power->up, power->asleep, look->err.text,
+                  leader_now(leader));
+    power->up = power->asleep = NULL;
 }
 
 static void look_done(void *arg)
@@ -176,6 +198,8 @@ static void look_done(void *arg)
     }
     if (work->view.ok && slurm_look_covers_notices(&work->view))
         own->notice_looked = now;
+    if (work->view.ok && work->view.power != NULL)
+        take_power(leader, work->view.power);
     work->done(leader, &work->view);
     free_look(work);
     leader_look_at_end(leader, 0);
@@ -188,6 +212,7 @@ void slurm_look_begin(struct leader *leader, const struct slurm_view *view, slur
 
     if (work == NULL) {
         strings_free(view->nodes);
+        power_look_destroy(view->power);
         return;
     }
     *work = (struct look_work){.leader = leader, .uid = getuid(), .view = *view, .done = done};
@@ -238,6 +263,11 @@ int slurm_look_turn(struct leader *leader, int count)
 }
 
 /* ---- what Slurm has said --------------------------------------------------------------------- */
+
+struct sleepers_pool *slurm_look_sleepers(const struct leader *leader, const struct pool *pool)
+{
+    return sleepers_of(leader->slurm_look->sleepers, (int)(pool - leader->options->conf->pools));
+}
 
 struct job_info *slurm_look_find(struct slurm_view *view, uint32_t job)
 {
@@ -296,6 +326,11 @@ struct slurm_look *slurm_look_create(const struct leader_options *options)
 
     if (look == NULL)
         return NULL;
+    look->sleepers = sleepers_create(options->conf->pool_count);
+    if (look->sleepers == NULL) {
+        free(look);
+        return NULL;
+    }
     look->look.seed = options->job * 31 + options->restarts;
     look->base_seen = look->drain_looked = look->notice_looked = LOOK_NEVER;
     /* Only a first leader whose job has never been there finds nothing of its own in the queue. */
@@ -308,5 +343,6 @@ void slurm_look_destroy(struct slurm_look *look)
     if (look == NULL)
         return;
     job_info_free(look->base);
+    sleepers_destroy(look->sleepers);
     free(look);
 }

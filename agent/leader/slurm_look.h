@@ -13,6 +13,8 @@ struct job_info;
 struct leader;
 struct leader_options;
 struct pool;
+struct power_look;
+struct sleepers_pool;
 struct slurm_look;
 
 /* What is asked, and what Slurm says. */
@@ -26,8 +28,9 @@ struct slurm_view {
     } relax;
     uint32_t jobs[LOOK_JOBS_MAX]; /* that are asked for, if not all of the user are */
     int job_count;
-    char **nodes;            /* of members; NULL: not asked for */
-    const struct pool *pool; /* the limits of its partition are wanted; NULL: they are not */
+    char **nodes;             /* of members; NULL: not asked for */
+    const struct pool *pool;  /* the limits of its partition are wanted; NULL: they are not */
+    struct power_look *power; /* NULL: not asked for */
     struct look_output due;
     double began;
     bool submitting; /* was something being submitted when the look began? */
@@ -45,7 +48,7 @@ typedef void slurm_look_done(struct leader *leader, struct slurm_view *view);
 struct slurm_look *slurm_look_create(const struct leader_options *options);
 void slurm_look_destroy(struct slurm_look *look);
 
-/* Look, one at a time. view->nodes is freed with the answer, after done(). */
+/* Look, one at a time. view->nodes and view->power are freed with the answer, after done(). */
 void slurm_look_begin(struct leader *leader, const struct slurm_view *view, slurm_look_done *done);
 /* Is it about all nodes of which a member had been told something when it began? */
 bool slurm_look_covers_notices(const struct slurm_view *view);
@@ -61,6 +64,8 @@ void slurm_look_listed(struct leader *leader);
 /* The member whose node is to be asked for is the one of that number, of so many. */
 int slurm_look_turn(struct leader *leader, int count);
 
+/* What Slurm has said of a pool of the site: which nodes are powered down. */
+struct sleepers_pool *slurm_look_sleepers(const struct leader *leader, const struct pool *pool);
 /* NULL: Slurm does not know that job. */
 struct job_info *slurm_look_find(struct slurm_view *view, uint32_t job);
 /* The base job; NULL until Slurm has answered for the first time. */

@@ -10,6 +10,7 @@
 #include "agent/leader/extensions.h"
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/no_wake.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/post.h"
 #include "agent/leader/report.h"
@@ -193,6 +194,9 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
             ext->pool = job_pools_find(leader, info->partition, info->qos);
         note_start(leader, ext, info);
         note_wait(leader, ext);
+        if (ext->state == PLAN_BOOTING && no_wake_forbids(leader, ext))
+            extensions_cancel(leader, ext->job, true,
+                              "its nodes would have to power up, and its pool has wake=no");
         if (ext->state == PLAN_STARTING && info->num_nodes > 0 && info->num_nodes != ext->nodes &&
             info->state == JOB_KIND_RUNNING &&
             extensions_members(leader, ext->job) <= info->num_nodes) {
@@ -318,6 +322,8 @@ static void update(struct leader *leader, struct slurm_view *view)
     slurm_look_take_base(leader, view);
     if (view->unwell != NULL)
         exclude_unwell(leader, view->nodes, view->unwell);
+    if (view->power != NULL)
+        no_wake_answered(leader, view->power);
     if (slurm_look_covers_notices(view))
         forget_notices(leader, view->began);
     planning_later(leader, 0);
@@ -471,6 +477,7 @@ static struct look_output what_is_due(struct leader *leader, const struct extens
     struct look_output out;
 
     add_notices(leader, &in);
+    no_wake_describe(leader, &in);
     if (relaxed != NULL) {
         in.relax_since = (relaxed->begin > relaxed->since ? relaxed->begin : relaxed->since) +
                          RELAX_AFTER;
@@ -501,5 +508,6 @@ void slurm_update_poll(struct leader *leader)
         choose_relaxed(leader, relaxed, &view);
     view.nodes = nodes_to_ask(leader, view.due.nodes);
     view.pool = pool_to_ask(leader);
+    view.power = view.due.power ? no_wake_question(leader) : NULL;
     slurm_look_begin(leader, &view, update);
 }

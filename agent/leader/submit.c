@@ -14,6 +14,7 @@
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/market.h"
+#include "agent/leader/no_wake.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/slurm_look.h"
@@ -252,13 +253,17 @@ static bool is_contained(struct leader *leader)
 
 void submit_extension(struct leader *leader, const struct plan_output *plan)
 {
-    const int nodes = plan->submit, increments = plan->submit_increments;
+    const int increments = plan->submit_increments;
+    int nodes;
     const double delay = plan->submit_delay;
     struct submission *s;
     struct extension *ext;
     char **argv, **env, **used, *avoid;
 
     if (is_contained(leader) || base_ends_soon(leader))
+        return;
+    nodes = no_wake_nodes(leader, market_pool(leader, plan->pool), plan->submit, plan->anywhere);
+    if (nodes == 0)
         return;
     s = calloc(1, sizeof(*s));
     ext = s != NULL ? extensions_add(leader, 0, nodes, PLAN_SUBMITTING) : NULL;
@@ -277,6 +282,7 @@ void submit_extension(struct leader *leader, const struct plan_output *plan)
     leader->submit->count++;
     used = used_nodes(leader);
     avoid = plan->anywhere ? NULL : exclude_list(leader, &ext->excludes_until);
+    avoid = no_wake_exclude(leader, ext, avoid);
     argv = extension_argv(leader->options, slurm_look_base(leader), s->pool, nodes, delay,
                           time(NULL), job_pools_minutes(leader, s->pool), used, avoid);
     env = extension_environment(leader);

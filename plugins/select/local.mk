@@ -9,6 +9,8 @@ EXTRA_DIST += \
     plugins/select/jobs.c \
     plugins/select/jobs.h \
     plugins/select/plugin.c \
+    plugins/select/power.c \
+    plugins/select/power.h \
     plugins/select/preempt.c \
     plugins/select/preempt.h \
     plugins/select/stock.c \
@@ -43,6 +45,7 @@ plugins_select_select_elastic_cons_tres_la_SOURCES = \
     lib/sizes.c \
     lib/switch_tree.c \
     lib/text.c \
+    lib/wake.c \
     lib/when.c \
     lib/world.c \
     lib/world_list.c \
@@ -52,6 +55,8 @@ plugins_select_select_elastic_cons_tres_la_SOURCES = \
     plugins/select/jobs.c \
     plugins/select/jobs.h \
     plugins/select/plugin.c \
+    plugins/select/power.c \
+    plugins/select/power.h \
     plugins/select/preempt.c \
     plugins/select/preempt.h \
     plugins/select/stock.c \

@@ -14,6 +14,7 @@
 
 #include "plugins/select/cluster.h"
 #include "plugins/select/jobs.h"
+#include "plugins/select/power.h"
 #include "plugins/select/preempt.h"
 #include "plugins/select/stock.h"
 #include "plugins/select/waiting.h"
@@ -47,6 +48,7 @@ int fini(void)
 {
     cluster_forget();
     jobs_forget();
+    power_forget();
     waiting_forget();
     stock_unload();
     return SLURM_SUCCESS;
@@ -60,6 +62,7 @@ int select_p_node_init(void)
 
     info(NAME ": places elastic jobs, and chooses which of them leave for others");
     cluster_read();
+    power_read();
     return rc;
 }
 
@@ -231,6 +234,7 @@ static void find_tiers(const struct request *request, const struct placement_map
      * does so itself. */
     for (int i = 0; usable != NULL && idle != NULL && i < map->node_count; i++)
         if (usable[i] && (node_record_table_ptr[i] == NULL ||
+                          power_is_asleep(node_record_table_ptr[i]) ||
                           node_record_table_ptr[i]->sched_weight >> LAST_RESORT_BIT))
             usable[i] = idle[i] = false;
     if (usable != NULL && idle != NULL && kind == PLACEMENT_BASE)
@@ -351,6 +355,9 @@ int select_p_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, ui
     const struct placement_map *map;
     int rc;
 
+    /* Not where it is only tested whether the job could ever run: it would be refused. */
+    if (kind == PLACEMENT_EXTENSION && mode != SELECT_MODE_TEST_ONLY)
+        power_keep_off(job, nodes);
     if ((kind == PLACEMENT_RIGID && candidates == NULL) || job->details == NULL || min_nodes == 0 ||
         (mode != SELECT_MODE_RUN_NOW && mode != SELECT_MODE_WILL_RUN) || is_about_later(&request))
         return stock.job_test(job, nodes, min_nodes, max_nodes, req_nodes, mode, candidates,

@@ -274,5 +274,6 @@ CONF
         printf '\n[pool %s]\npartition = %s\n' "$pool" "$pool"
         [[ $opt_dbd == no ]] || printf 'qos = elastic\n'
         printf 'grace = %d\ntime_min = 1\n' "$opt_grace"
+        ! zone_range "$pool" || printf 'wake = yes\n'
     done
 }

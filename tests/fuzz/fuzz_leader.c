@@ -262,6 +262,35 @@ int slurm_client_limits(const char *partition, struct slurm_limits *limits, stru
     return 0;
 }
 
+/* Of each kind of answer some. */
+int slurm_client_power(const char *partition, bool obeyed, struct slurm_power *power,
+                       struct error *err)
+{
+    static unsigned turn;
+
+    (void)partition;
+    (void)obeyed;
+    power->saves = ++turn % 3 == 0;
+    power->up = power->asleep = NULL;
+    if (turn % 3 == 1)
+        return error_set(err, "nobody tells");
+    if (power->saves) {
+        power->up = slurm_client_expand("n1,n2,n3");
+        power->asleep = slurm_client_expand("n4,n5");
+    }
+    return 0;
+}
+
+int slurm_client_stay_off(uint32_t job_id, char *const *nodes, char *const *no_longer,
+                          struct error *err)
+{
+    (void)job_id;
+    (void)nodes;
+    (void)no_longer;
+    (void)err;
+    return 0;
+}
+
 int slurm_client_idle_nodes(const char *partition, bool planned, struct error *err)
 {
     (void)partition;

@@ -170,8 +170,17 @@ static void set_drained(struct node *node, bool drained)
     if (node->drained == drained)
         return;
     node->drained = drained;
+    if (!drained)
+        slurm_try_soon();
     if (setup_now->notices)
         clock_in(NOTICED, NULL, notice, node);
+}
+
+/* By Slurm, for whatever reason: idle for long, another job. */
+static void node_power(struct node *node, bool up)
+{
+    node->asleep = !up;
+    slurm_try_soon();
 }
 
 static void whole_node(struct node *node, const char *verb, const char *seconds)
@@ -194,6 +203,8 @@ static void whole_node(struct node *node, const char *verb, const char *seconds)
         node_reclaim(node, seconds != NULL ? atoi(seconds) : 0);
     else if (strcmp(verb, "squat") == 0)
         node->squatted = true;
+    else if (is_one_of(verb, "doze wake"))
+        node_power(node, strcmp(verb, "wake") == 0);
     else
         set_drained(node, strcmp(verb, "drain") == 0);
 }
@@ -281,7 +292,7 @@ static bool do_words(char **words)
             agent(node, words[0]);
         return true;
     }
-    if (!is_one_of(words[0], "crash return freeze thaw cut heal reclaim squat drain resume"))
+    if (!is_one_of(words[0], "crash return freeze thaw cut heal reclaim squat drain resume doze wake"))
         return false;
     node = node_of(words[1]);
     if (node != NULL)

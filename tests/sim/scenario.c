@@ -9,6 +9,9 @@
  *   slow srun 20                a setting: extensions are slow at prolog, srun, agent or
  *                               network (nobody answers them)
  *   boot 90                     a setting: the nodes of extensions power up, for so long
+ *   asleep 2                    a setting: the last two nodes are powered down (doze n5, wake n5)
+ *   placed 1                    a setting: Slurm has select/elastic_cons_tres
+ *   expect woken 0              extensions have made Slurm power up no node
  *   wait WHAT within 60         until it holds, as in holds(): size 4, step 20, state first RUNNING
  *   expect WHAT                 it holds now
  *   ask show                    of the leader, as selastic does; "wait shown TEXT" is why the job
@@ -179,6 +182,8 @@ static bool holds(char **words)
         return count_sent(words[1]) == atoi(words[2]);
     if (strcmp(words[0], "extensions") == 0) /* ever: at most */
         return count_extensions() <= number;
+    if (strcmp(words[0], "woken") == 0)
+        return slurm_woken() == number;
     if (strcmp(words[0], "started") == 0)
         return t->started == number;
     if (strcmp(words[0], "repeated") == 0)
@@ -282,6 +287,8 @@ static bool set_up(char **words, struct setup_job *j)
         {"leave", NULL, &j->training.leave},
         {"limit", NULL, &j->limit},
         {"boot", NULL, &s->slurm.boot_time},
+        {"asleep", &s->slurm.asleep, NULL},
+        {"placed", &s->slurm.placed, NULL},
         {"submitted", NULL, &j->submitted},
         {"priority", &j->priority, NULL},
         {"down-after", &s->slurm.down_after, NULL},

@@ -78,6 +78,7 @@ struct node {
     bool up, frozen;      /* frozen: all processes on it are stopped */
     int island;           /* nodes of different ones do not reach each other */
     bool drained, down;   /* in Slurm: by the admin, because it does not answer */
+    bool asleep;          /* powered down by Slurm */
     struct job *job;      /* whose it is in Slurm */
     uint64_t taken_until; /* by a rigid job; 0: not */
     uint64_t taken_at;    /* the cloud takes it then; 0: it has not said so */
@@ -198,6 +199,8 @@ struct slurm_options {
     enum slurm_slow slow;
     uint64_t slow_time;
     uint64_t boot_time; /* of the nodes of each extension; 0: they are up */
+    int asleep;         /* the last nodes, so many, are powered down */
+    int placed;         /* select/elastic_cons_tres keeps extensions off them */
 };
 
 void slurm_begin(const struct slurm_options *options);
@@ -216,6 +219,9 @@ void slurm_reserve(uint64_t from, uint64_t time);
 void slurm_forget(struct job *job); /* slurmctld has no record of it any more */
 void slurm_complete(struct job *job, int code);
 int slurm_idle(void); /* nodes */
+int slurm_woken(void); /* nodes that extensions have powered up, ever */
+bool slurm_saves_power(void);
+bool slurm_places(void);
 void slurm_down(bool down);
 bool slurm_answers(const struct node *from);
 void slurm_host_ended(struct host *host);

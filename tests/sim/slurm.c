@@ -15,6 +15,7 @@
 static struct job *jobs;
 static struct slurm_options options;
 static bool is_down, pass_due;
+static int woken;
 static uint64_t reserved_from; /* no job may last beyond */
 bool slurm_refuses, slurm_breaks;
 
@@ -26,6 +27,24 @@ void slurm_begin(const struct slurm_options *wanted)
     options = *wanted;
     is_down = pass_due = slurm_refuses = slurm_breaks = false;
     reserved_from = NEVER;
+    woken = 0;
+    for (int i = 0; i < options.asleep; i++)
+        node_at(node_count() - 1 - i)->asleep = true;
+}
+
+int slurm_woken(void)
+{
+    return woken;
+}
+
+bool slurm_saves_power(void)
+{
+    return options.asleep > 0;
+}
+
+bool slurm_places(void)
+{
+    return options.placed > 0;
 }
 
 struct job *slurm_jobs(void)
@@ -175,6 +194,21 @@ static void boot(struct job *job)
         clock_in(SLURM_RESUME_TIMEOUT * SECOND, NULL, boot_fails, job);
 }
 
+/* Do its nodes have to power up? */
+static bool power_up(struct job *job)
+{
+    int count = 0;
+
+    for (int i = 0; i < job->count; i++) {
+        count += job->nodes[i]->asleep;
+        job->nodes[i]->asleep = false;
+    }
+    woken += count;
+    if (count > 0)
+        trace("slurm job %u powers up %d node%s", job->id, count, count == 1 ? "" : "s");
+    return !job->base && options.boot_time > 0 && (options.asleep == 0 || count > 0);
+}
+
 static void start_job(struct job *job, struct node **nodes)
 {
     job->nodes = nodes;
@@ -197,7 +231,7 @@ static void start_job(struct job *job, struct node **nodes)
         end_job(job, "FAILED");
         return;
     }
-    if (!job->base && options.boot_time > 0)
+    if (power_up(job))
         boot(job);
     else
         start_tasks(job);
@@ -275,9 +309,10 @@ static void try_start(struct job *job)
     int found = 0;
 
     MUST(nodes != NULL);
-    for (int i = 0; i < node_count() && found < job->wanted; i++)
-        if (is_free(node_at(i), job))
-            nodes[found++] = node_at(i);
+    for (int asleep = 0; asleep <= !(options.placed && !job->base); asleep++)
+        for (int i = 0; i < node_count() && found < job->wanted; i++)
+            if (node_at(i)->asleep == asleep && is_free(node_at(i), job))
+                nodes[found++] = node_at(i);
     if (found == job->wanted && fits_in_time(job)) {
         start_job(job, nodes);
         return;
@@ -348,7 +383,7 @@ int slurm_idle(void)
     int count = 0;
 
     for (int i = 0; i < node_count(); i++)
-        count += is_free(node_at(i), &nobody);
+        count += !node_at(i)->asleep && is_free(node_at(i), &nobody);
     return count;
 }
 

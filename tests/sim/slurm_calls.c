@@ -5,6 +5,8 @@
 
 #include "common/slurm_client.h"
 #include "common/slurm_queue.h"
+#include "lib/names.h"
+#include "lib/text.h"
 #include "tests/sim/sim.h"
 
 #define TIMEOUT   (10 * SECOND) /* MessageTimeout */
@@ -235,6 +237,55 @@ int slurm_client_limits(const char *partition, struct slurm_limits *limits, stru
     return question(true, err) ? -1 : 0;
 }
 
+int slurm_client_power(const char *partition, bool obeyed, struct slurm_power *power,
+                       struct error *err)
+{
+    int up = 0, asleep = 0;
+
+    (void)partition;
+    power->up = power->asleep = NULL;
+    power->saves = slurm_saves_power() && !(obeyed && slurm_places());
+    if (!power->saves) /* the configuration is known */
+        return fails(err) ? -1 : 0;
+    if (question(true, err))
+        return -1;
+    power->up = calloc((size_t)node_count() + 1, sizeof(char *));
+    power->asleep = calloc((size_t)node_count() + 1, sizeof(char *));
+    MUST(power->up != NULL && power->asleep != NULL);
+    for (int i = 0; i < node_count(); i++) {
+        char *name = strdup(node_at(i)->name);
+
+        if (node_at(i)->asleep)
+            power->asleep[asleep++] = name;
+        else
+            power->up[up++] = name;
+    }
+    return 0;
+}
+
+int slurm_client_stay_off(uint32_t id, char *const *nodes, char *const *no_longer,
+                          struct error *err)
+{
+    struct job *job = slurm_job(id);
+    char **now, **kept, **then;
+
+    if (question(false, err))
+        return -1;
+    if (job == NULL || job->state != SLURM_PENDING)
+        return 0;
+    now = slurm_client_expand(job->excluded != NULL ? job->excluded : "");
+    kept = names_without(now, no_longer);
+    then = names_with(kept, nodes);
+    free(job->excluded);
+    job->excluded = slurm_client_compress(then, names_count(then));
+    trace("%-5s has job %u stay off %s", host_name(host_now), id, job->excluded);
+    strings_free(now);
+    strings_free(kept);
+    strings_free(then);
+    slurm_try_soon();
+    return 0;
+}
+
 int slurm_client_idle_nodes(const char *partition, bool planned, struct error *err)
 {
     (void)partition;
@@ -424,6 +475,22 @@ static void end_child(struct child *child)
     clock_in(chance_between(0, 5 * MS), child->host, give_exit, child);
 }
 
+/* Slurm refuses a job that could not even start if all nodes were free. */
+static bool has_nodes(const struct child *child)
+{
+    char **excluded = slurm_client_expand(child->exclude != NULL ? child->exclude : "");
+    char **all = calloc((size_t)node_count() + 1, sizeof(char *));
+    int left;
+
+    MUST(excluded != NULL && all != NULL);
+    for (int i = 0; i < node_count(); i++)
+        all[i] = node_at(i)->name;
+    left = names_count_without(all, excluded);
+    free(all);
+    strings_free(excluded);
+    return left >= child->nodes;
+}
+
 static void sbatch(void *arg)
 {
     struct child *child = arg;
@@ -440,6 +507,12 @@ static void sbatch(void *arg)
         child->status = 1;
         snprintf(child->text, sizeof(child->text),
                  "sbatch: error: Batch job submission failed: refused\n");
+    } else if (!has_nodes(child)) {
+        child->refused = true;
+        child->status = 1;
+        snprintf(child->text, sizeof(child->text),
+                 "sbatch: error: Batch job submission failed: Requested node configuration is not "
+                 "available\n");
     } else {
         struct job *job = slurm_submit(child->base, child->nodes, child->exclude, child->leader,
                                        child->comment, clock_now() + child->delay, child->limit);

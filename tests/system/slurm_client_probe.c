@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "common/slurm_client.h"
+#include "lib/names.h"
+#include "lib/text.h"
 
 #define THREADS          8
 #define CALLS_PER_THREAD 25
@@ -202,6 +204,39 @@ static int set_time_min(char **args)
     return 0;
 }
 
+static void print_list(const char *name, char **names)
+{
+    char *text = slurm_client_compress(names, names_count(names));
+
+    print_text(name, text);
+    free(text);
+    strings_free(names);
+}
+
+static int power(char **args)
+{
+    struct slurm_power power = {0};
+    struct error err;
+
+    if (slurm_client_power(args[0], strcmp(args[1], "obeyed") == 0, &power, &err) != 0)
+        return say(&err);
+    print_number("saves", power.saves);
+    print_list("up", power.up);
+    print_list("asleep", power.asleep);
+    return 0;
+}
+
+static int stay_off(char **args)
+{
+    char **nodes = slurm_client_expand(args[1]), **no_longer = slurm_client_expand(args[2]);
+    struct error err;
+    int rc = slurm_client_stay_off((uint32_t)strtoul(args[0], NULL, 10), nodes, no_longer, &err);
+
+    strings_free(nodes);
+    strings_free(no_longer);
+    return rc == 0 ? 0 : say(&err);
+}
+
 static void *ask_often(void *arg)
 {
     uint32_t id = *(uint32_t *)arg;
@@ -258,6 +293,8 @@ int main(int argc, char **argv)
         {"idle", 1, idle},
         {"idle-or-planned", 1, idle_or_planned},
         {"set-time-min", 2, set_time_min},
+        {"power", 2, power},
+        {"stay-off", 3, stay_off},
         {"threads", 1, threads},
     };
 

@@ -60,6 +60,14 @@ tests_unit_test_change_table_SOURCES = tests/unit/test_change_table.c
 tests_unit_test_change_table_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_change_table_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 
+UNIT_TESTS += tests/unit/test_names
+tests_unit_test_names_SOURCES = tests/unit/test_names.c
+tests_unit_test_names_LDADD = $(UNIT_LIBS)
+
+UNIT_TESTS += tests/unit/test_wake
+tests_unit_test_wake_SOURCES = tests/unit/test_wake.c
+tests_unit_test_wake_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_look
 tests_unit_test_look_SOURCES = tests/unit/test_look.c
 tests_unit_test_look_LDADD = $(UNIT_LIBS)

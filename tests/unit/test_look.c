@@ -118,6 +118,55 @@ static void test_budgets(void **state)
         }
 }
 
+/* Which nodes are powered down: soon where an extension is to be submitted; while one waits in the
+ * queue, each 30 s at most. */
+static void test_power(void **state)
+{
+    static const struct {
+        double seconds; /* of an answer */
+        int least, most;
+    } rows[] = {{0.001, 12, 20}, {2, 1, 4}};
+
+    (void)state;
+    for (size_t row = 0; row < COUNT(rows); row++)
+        for (uint32_t seed = 1; seed <= 20; seed++) {
+            struct look look = {.seed = seed};
+            struct look_job jobs[1] = {job(LOOK_IS_SETTLED, START)};
+            struct look_input in = input(jobs, 1, 4);
+            int asked = 0;
+
+            play(&look, &in, jobs, START, START + 100, rows[row].seconds);
+            in.power_wanted = START + 100;
+            for (double now = START + 100, last = 0; now < START + 700; now += 1) {
+                struct look_output out;
+
+                in.now = now;
+                look_next(&look, &in, &out);
+                if (out.at > now)
+                    continue;
+                if (out.job_count > 0)
+                    jobs[0].seen = now;
+                if (out.power) {
+                    if (asked++ == 0)
+                        assert_true(now <= START + 108);
+                    else if (now - last < 30)
+                        fail_msg("again after %g s", now - last);
+                    in.power_looked = last = now;
+                    in.power_pending = true;
+                }
+                look_asked(&look, &out, now, 1, rows[row].seconds, true);
+            }
+            assert_in_range(asked, rows[row].least, rows[row].most);
+            in.power_pending = false;
+            for (in.now = START + 700; in.now < START + 800; in.now += 1) {
+                struct look_output out;
+
+                look_next(&look, &in, &out);
+                assert_false(out.power);
+            }
+        }
+}
+
 static void test_rest_is_for_nodes_and_jobs(void **state)
 {
     struct look look = {.seed = 7};
@@ -403,6 +452,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_power),
         cmocka_unit_test(test_rest_is_for_nodes_and_jobs),
         cmocka_unit_test(test_checks),
         cmocka_unit_test(test_the_first_check_is_urgent),

@@ -456,6 +456,10 @@ static void test_why_not_more(void **state)
     out = scene_decide(&s);
     assert_non_null(strstr(out.why_not_more, "Invalid qos specification"));
     plan_clear(&out);
+    s.in.held = "pool spot: all its other nodes are powered down and wake=no";
+    out = scene_decide(&s);
+    assert_string_equal(out.why_not_more, s.in.held); /* nothing about sbatch */
+    plan_clear(&out);
     scene_add_extension(&s, 10, 1, PLAN_PENDING, 5)->reason = "Resources";
     out = scene_decide(&s);
     assert_non_null(strstr(out.why_not_more, "Resources"));
