@@ -33,6 +33,8 @@ enum kind {
     KIND_TEXT,       /* char * */
     KIND_YES_NO,     /* bool */
     KIND_RECLAIM,    /* struct conf_reclaim: a cloud, a program or an address */
+    KIND_ADVICE,     /* enum conf_advice */
+    KIND_DRAIN,      /* enum conf_drain */
 };
 
 struct key {
@@ -76,6 +78,8 @@ static const struct key site_keys[] = {
     SITE_KEY("reclaim_url", KIND_URL, reclaim.url, 0, 0, NULL),
     SITE_KEY("reclaim_header", KIND_TEXT, reclaim.header, 0, 0, NULL),
     SITE_KEY("reclaim_answer", KIND_TEXT, reclaim.answer, 0, 0, NULL),
+    SITE_KEY("reclaim_advice", KIND_ADVICE, reclaim.advice, 0, 0, "ignore"),
+    SITE_KEY("reclaim_drain", KIND_DRAIN, reclaim.drain, 0, 0, "none"),
     SITE_KEY("epilog_flush", KIND_SECONDS, epilog_flush, 0, 3600, "20"),
     SITE_KEY("snapshot_keep", KIND_SECONDS, snapshot_keep, 60, 8640000, "86400"),
 };
@@ -253,6 +257,29 @@ static int set_reclaim(struct conf_reclaim *reclaim, const char *value, struct e
                      error_value(value).text);
 }
 
+static int set_advice(enum conf_advice *advice, const char *value, struct error *err)
+{
+    if (strcmp(value, "ignore") != 0 && strcmp(value, "replace") != 0)
+        return error_set(err, "'%s' is not allowed; write ignore or replace",
+                         error_value(value).text);
+    *advice = strcmp(value, "replace") == 0 ? CONF_ADVICE_REPLACE : CONF_ADVICE_IGNORE;
+    return 0;
+}
+
+static int set_drain(enum conf_drain *drain, const char *value, struct error *err)
+{
+    if (strcmp(value, "none") == 0)
+        *drain = CONF_DRAIN_NONE;
+    else if (strcmp(value, "drain") == 0)
+        *drain = CONF_DRAIN_DRAIN;
+    else if (strcmp(value, "power_down") == 0)
+        *drain = CONF_DRAIN_POWER_DOWN;
+    else
+        return error_set(err, "'%s' is not allowed; write none, drain or power_down",
+                         error_value(value).text);
+    return 0;
+}
+
 static int set_value(const struct key *key, void *field, const char *value, struct error *err)
 {
     switch (key->kind) {
@@ -282,6 +309,10 @@ static int set_value(const struct key *key, void *field, const char *value, stru
         return set_yes_no(field, value, err);
     case KIND_RECLAIM:
         return set_reclaim(field, value, err);
+    case KIND_ADVICE:
+        return set_advice(field, value, err);
+    case KIND_DRAIN:
+        return set_drain(field, value, err);
     }
     return error_set(err, "no such kind of key");
 }
@@ -497,7 +528,33 @@ static unsigned int line_of(const struct parser *parser, const char *key)
     return parser->site.lines[find_key(&parser->site, key)];
 }
 
-/* Keys beside reclaim that would do nothing, or say the same again. */
+/* Keys beside reclaim that do nothing without it. */
+static int check_reclaim_effects(const struct parser *parser, const char *name, struct error *err)
+{
+    const struct conf_reclaim *reclaim = &parser->conf->reclaim;
+    bool switched = line_of(parser, "reclaim") != 0; /* off, perhaps: the keys may stay */
+
+    if (line_of(parser, "reclaim_endpoint") != 0 && (reclaim->named || !switched))
+        return error_set(err,
+                         "%s:%u: reclaim_endpoint: it is the address of the service of a cloud; "
+                         "write reclaim = aws, gcp, azure, alibaba or tencent as well",
+                         error_path(name).text, line_of(parser, "reclaim_endpoint"));
+    if (reclaim->advice == CONF_ADVICE_REPLACE &&
+        (reclaim->named || !switched || reclaim->cloud > CONF_CLOUD_GCP))
+        return error_set(err,
+                         "%s:%u: reclaim_advice: only aws and gcp give advice; write reclaim = aws "
+                         "or gcp as well, or reclaim_advice = ignore",
+                         error_path(name).text, line_of(parser, "reclaim_advice"));
+    if (reclaim->drain != CONF_DRAIN_NONE && !switched && reclaim->program == NULL &&
+        reclaim->url == NULL)
+        return error_set(err,
+                         "%s:%u: reclaim_drain: nobody says that a node is about to be taken away; "
+                         "write reclaim as well",
+                         error_path(name).text, line_of(parser, "reclaim_drain"));
+    return 0;
+}
+
+/* Keys beside reclaim that say the same again. */
 static int check_reclaim(const struct parser *parser, const char *name, struct error *err)
 {
     const struct conf_reclaim *reclaim = &parser->conf->reclaim;
@@ -506,12 +563,8 @@ static int check_reclaim(const struct parser *parser, const char *name, struct e
     /* A header and an answer belong to an address, whichever key has named it. */
     size_t refused = reclaim->named && reclaim->url != NULL ? 2 : COUNT(others);
 
-    if (line_of(parser, "reclaim_endpoint") != 0 &&
-        (reclaim->named || line_of(parser, "reclaim") == 0))
-        return error_set(err,
-                         "%s:%u: reclaim_endpoint: it is the address of the service of a cloud; "
-                         "write reclaim = aws, gcp, azure, alibaba or tencent as well",
-                         error_path(name).text, line_of(parser, "reclaim_endpoint"));
+    if (check_reclaim_effects(parser, name, err) < 0)
+        return -1;
     if (!reclaim->named && reclaim->cloud == CONF_CLOUD_NONE)
         return 0;
     for (size_t i = 0; i < refused; i++) {

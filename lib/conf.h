@@ -37,8 +37,23 @@ enum conf_cloud {
     CONF_CLOUD_TENCENT,
 };
 
+/* What follows when the cloud only advises to replace a node. */
+enum conf_advice {
+    CONF_ADVICE_IGNORE,
+    CONF_ADVICE_REPLACE,
+};
+
+/* What the epilog does with a node that is about to be taken away. */
+enum conf_drain {
+    CONF_DRAIN_NONE,
+    CONF_DRAIN_DRAIN,
+    CONF_DRAIN_POWER_DOWN,
+};
+
 struct conf_reclaim {
     enum conf_cloud cloud;
+    enum conf_advice advice;
+    enum conf_drain drain;
     /* Another address for the metadata service of that cloud. NULL: the cloud's own. */
     char *endpoint;
     /* A program and an address of the site. NULL: there is none. */

@@ -52,6 +52,8 @@ static void assert_builtin(const struct conf *conf)
     assert_null(conf->reclaim.url);
     assert_null(conf->reclaim.header);
     assert_null(conf->reclaim.answer);
+    assert_int_equal(conf->reclaim.advice, CONF_ADVICE_IGNORE);
+    assert_int_equal(conf->reclaim.drain, CONF_DRAIN_NONE);
     assert_int_equal(conf->defaults.pool_count, 0);
     assert_int_equal(conf->pool_count, 0);
 }
@@ -206,6 +208,13 @@ static void test_reclaim(void **state)
     assert_string_equal(conf->reclaim.url, "https://meta/");
     assert_string_equal(conf->reclaim.answer, "TRUE");
     conf_destroy(conf);
+    conf = parse("reclaim = gcp\nreclaim_advice = replace\nreclaim_drain = power_down\n");
+    assert_int_equal(conf->reclaim.advice, CONF_ADVICE_REPLACE);
+    assert_int_equal(conf->reclaim.drain, CONF_DRAIN_POWER_DOWN);
+    conf_destroy(conf);
+    conf = parse("reclaim = none\nreclaim_advice = replace\nreclaim_drain = drain\n");
+    assert_int_equal(conf->reclaim.drain, CONF_DRAIN_DRAIN);
+    conf_destroy(conf);
 }
 
 #define SITE_KEYS                                                                                  \
@@ -213,7 +222,8 @@ static void test_reclaim(void **state)
     "node_backoff, drain_look, state_dir, snapshot_dir, munge_socket, shapes, reclaim, "           \
     "reclaim_endpoint, reclaim_program, "                                                          \
     "reclaim_url, "                                                                                \
-    "reclaim_header, reclaim_answer, epilog_flush, snapshot_keep, grace, grow_delay, snooze, "     \
+    "reclaim_header, reclaim_answer, reclaim_advice, reclaim_drain, epilog_flush, "                \
+    "snapshot_keep, grace, grow_delay, snooze, "                                                   \
     "fault_wait, hang_wait, max_restarts, grow, requeue, default_pool"
 #define POOL_KEYS "partition, qos, constraint, grace, time_min, wake"
 #define PATTERN                                                                                    \
@@ -320,6 +330,19 @@ static void test_bad_files(void **state)
          "reclaim = aws, gcp, azure, alibaba or tencent as well"},
         {"reclaim = http://a/\nreclaim_url = http://b/\n",
          "elastic.conf:2: reclaim_url: reclaim is set already in line 1; leave one out"},
+        {"reclaim_advice = yes\n",
+         "elastic.conf:1: reclaim_advice: 'yes' is not allowed; write ignore or replace"},
+        {"reclaim = azure\nreclaim_advice = replace\n",
+         "elastic.conf:2: reclaim_advice: only aws and gcp give advice; write reclaim = aws or gcp "
+         "as well, or reclaim_advice = ignore"},
+        {"reclaim_advice = replace\n",
+         "elastic.conf:1: reclaim_advice: only aws and gcp give advice; write reclaim = aws or gcp "
+         "as well, or reclaim_advice = ignore"},
+        {"reclaim_drain = yes\n",
+         "elastic.conf:1: reclaim_drain: 'yes' is not allowed; write none, drain or power_down"},
+        {"reclaim_drain = drain\n",
+         "elastic.conf:1: reclaim_drain: nobody says that a node is about to be taken away; write "
+         "reclaim as well"},
         {"reclaim_header = A: b\nreclaim = aws\n",
          "elastic.conf:1: reclaim_header: reclaim is set already in line 2; leave one out"},
         /* Pools. */
