@@ -28,6 +28,8 @@ struct exclude {
     struct recovery *recovery;
     /* Nodes that a cloud takes, in whose place no others have been asked for yet. */
     int taken;
+    /* That nobody announces the end of nodes, or gives advice, has been said. */
+    bool silence_said[2];
 };
 
 static bool is_there(const struct leader_member *m)
@@ -198,6 +200,37 @@ void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_obje
                                            .grace = left > LEFT_LEAST ? left
                                                     : left >= 0       ? LEFT_LEAST
                                                                       : 0});
+}
+
+void exclude_advised(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    (void)msg;
+    if (m->advised)
+        return;
+    m->advised = true;
+    log_info("job %u: its cloud advises to replace %s", leader->options->job, m->part->node);
+}
+
+void exclude_describe_advised(const struct leader *leader, char *text, size_t size)
+{
+    text[0] = '\0';
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
+
+        if (is_there(m) && m->advised && !m->part->reclaimed)
+            text_append(text, size, "%s%s", text[0] != '\0' ? ", " : "", m->part->node);
+    }
+}
+
+void exclude_silence(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    const char *why = json_get_string(msg, "why");
+    bool *said = &leader->exclude->silence_said[json_get_bool(msg, "advice", false)];
+
+    if (why == NULL || *said)
+        return;
+    *said = true;
+    log_info("job %u: %s: %.300s", leader->options->job, m->part->node, why);
 }
 
 int exclude_taken(const struct leader *leader)
