@@ -38,7 +38,6 @@ static void on_silence(const char *why, bool of_advice, void *arg)
 {
     struct member *m = arg;
 
-    log_debug("%s: %s", m->options->node, why);
     free(m->taken.silence[of_advice]);
     m->taken.silence[of_advice] = strdup(why);
     member_reclaim_welcomed(m);
