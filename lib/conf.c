@@ -545,11 +545,12 @@ static int check_reclaim_effects(const struct parser *parser, const char *name, 
                          "%s:%u: reclaim_advice: only aws and gcp give advice; write reclaim = aws "
                          "or gcp as well, or reclaim_advice = ignore",
                          error_path(name).text, line_of(parser, "reclaim_advice"));
-    if (reclaim->drain != CONF_DRAIN_NONE && !switched && reclaim->program == NULL &&
-        reclaim->url == NULL)
+    if (reclaim->drain != CONF_DRAIN_NONE && reclaim->url == NULL &&
+        (!switched || reclaim->program != NULL))
         return error_set(err,
-                         "%s:%u: reclaim_drain: nobody says that a node is about to be taken away; "
-                         "write reclaim as well",
+                         "%s:%u: reclaim_drain: the epilog asks a cloud or an address, and runs no "
+                         "program; write reclaim = aws, gcp, azure, alibaba, tencent or http://… "
+                         "as well",
                          error_path(name).text, line_of(parser, "reclaim_drain"));
     return 0;
 }

@@ -341,8 +341,11 @@ static void test_bad_files(void **state)
         {"reclaim_drain = yes\n",
          "elastic.conf:1: reclaim_drain: 'yes' is not allowed; write none, drain or power_down"},
         {"reclaim_drain = drain\n",
-         "elastic.conf:1: reclaim_drain: nobody says that a node is about to be taken away; write "
-         "reclaim as well"},
+         "elastic.conf:1: reclaim_drain: the epilog asks a cloud or an address, and runs no "
+         "program; write reclaim = aws, gcp, azure, alibaba, tencent or http://… as well"},
+        {"reclaim = /sbin/notice\nreclaim_drain = drain\n",
+         "elastic.conf:2: reclaim_drain: the epilog asks a cloud or an address, and runs no "
+         "program; write reclaim = aws, gcp, azure, alibaba, tencent or http://… as well"},
         {"reclaim_header = A: b\nreclaim = aws\n",
          "elastic.conf:1: reclaim_header: reclaim is set already in line 2; leave one out"},
         /* Pools. */
