@@ -22,6 +22,7 @@
 #include "lib/sizes.h"
 #include "lib/text.h"
 
+#define SAVE_AT    0.5 /* of the time that a node has left; the rest is for workers to save in */
 #define LEFT_LEAST 1.0 /* seconds, for what has no time left: 0 is not known */
 
 struct exclude {
@@ -53,9 +54,16 @@ static bool enough_without(const struct leader *leader)
     return sizes_floor(&leader->options->policy->sizes, left) > 0;
 }
 
+/* A job that cannot do without a node that is taken trains on there, since another may come in time,
+ * but saves before. Live workers on other nodes have the state. */
+static bool has_to_go(const struct leader *leader, const struct leader_member *m)
+{
+    return m->goes_by > 0 && leader_now(leader) >= m->goes_by && !m->part->live;
+}
+
 bool exclude_member(const struct leader *leader, const struct leader_member *m)
 {
-    return is_suspect(leader, m) && enough_without(leader);
+    return is_suspect(leader, m) && (enough_without(leader) || has_to_go(leader, m));
 }
 
 int exclude_base_lost(const struct leader *leader)
@@ -130,6 +138,9 @@ void exclude_watch(struct leader *leader)
 
     if (next > 0)
         planning_later(leader, next);
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->goes_by > leader_now(leader))
+            planning_later(leader, roster_at(leader, i)->goes_by - leader_now(leader));
     forgive(leader);
     give_back(leader);
 }
@@ -195,6 +206,8 @@ void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_obje
         snprintf(when, sizeof(when), " in %.0f s", left);
     log_info("job %u: %s is about to be taken away%s", leader->options->job, m->part->node, when);
     leader->exclude->taken += nodes_with(leader, m);
+    if (left > 0)
+        m->goes_by = leader_now(leader) + left * SAVE_AT;
     post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_RECLAIMED,
                                            .member = m->id,
                                            .grace = left > LEFT_LEAST ? left
