@@ -437,6 +437,7 @@ char *render_state(json_object *state, const struct render_options *options)
     put_line(out, "Newcomers", json_get_string(state, "newcomers"), options->width);
     put_leader(out, state, options->width);
     put_line(out, "Left out", json_get_string(state, "left_out"), options->width);
+    put_line(out, "To be replaced", json_get_string(state, "advised"), options->width);
     put_line(out, "Next", json_get_string(state, "next_world"), options->width);
     put_policy(out, state, options->width);
     put_line(out, "State directory", json_get_string(state, "state_dir"), options->width);

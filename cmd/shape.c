@@ -99,6 +99,7 @@ static const struct shape state_shape[] = {
     {"conf", KIND_TEXT, NULL},
     {"newcomers", KIND_TEXT, NULL},
     {"left_out", KIND_TEXT, NULL},
+    {"advised", KIND_TEXT, NULL},
     {"leader", KIND_TEXT, NULL},
     {"term", KIND_INT, NULL},
     {NULL, KIND_INT, NULL},

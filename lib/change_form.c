@@ -12,6 +12,25 @@
 
 /* ---- what the change is called --------------------------------------------------------------- */
 
+/* Why nodes leave may have been said while an earlier change was under way, and has gone with it. */
+static bool describe_leavers(struct change *c)
+{
+    FOR_MEMBERS (c, m) {
+        if (m->place < 0)
+            continue;
+        if (m->reclaimed)
+            snprintf(c->reason, sizeof(c->reason), "%s is about to be taken away", m->node);
+        else if (m->notice == CHANGE_CALLED)
+            snprintf(c->reason, sizeof(c->reason), "extension job %u has to leave", m->job);
+        else if (!m->there)
+            snprintf(c->reason, sizeof(c->reason), "node %s lost", m->node);
+        else
+            continue;
+        return true;
+    }
+    return false;
+}
+
 void describe(struct change *c, int size)
 {
     int newcomers = 0, current = c->world != NULL ? c->world->node_count : 0;
@@ -32,6 +51,11 @@ void describe(struct change *c, int size)
         snprintf(c->reason, sizeof(c->reason), "the job starts");
     else if (c->next_reason[0] != '\0')
         snprintf(c->reason, sizeof(c->reason), "%s", c->next_reason);
+    else if (size <= current && describe_leavers(c))
+        return;
+    else if (size < current)
+        snprintf(c->reason, sizeof(c->reason), "%d node%s left out", current - size,
+                 current - size == 1 ? "" : "s");
     else
         snprintf(c->reason, sizeof(c->reason), "%d node%s joined", newcomers,
                  newcomers == 1 ? "" : "s");

@@ -368,7 +368,34 @@ static unsigned int line_of(const struct parser *parser, const char *key)
     return parser->site.lines[find_key(&parser->site, key)];
 }
 
-/* Keys beside reclaim that would do nothing, or say the same again. */
+/* Keys beside reclaim that do nothing without it. */
+static int check_reclaim_effects(const struct parser *parser, const char *name, struct error *err)
+{
+    const struct conf_reclaim *reclaim = &parser->conf->reclaim;
+    bool switched = line_of(parser, "reclaim") != 0; /* off, perhaps: the keys may stay */
+
+    if (line_of(parser, "reclaim_endpoint") != 0 && (reclaim->named || !switched))
+        return error_set(err,
+                         "%s:%u: reclaim_endpoint: it is the address of the service of a cloud; "
+                         "write reclaim = aws, gcp, azure, alibaba or tencent as well",
+                         error_path(name).text, line_of(parser, "reclaim_endpoint"));
+    if (reclaim->advice == CONF_ADVICE_REPLACE &&
+        (reclaim->named || !switched || reclaim->cloud > CONF_CLOUD_GCP))
+        return error_set(err,
+                         "%s:%u: reclaim_advice: only aws and gcp give advice; write reclaim = aws "
+                         "or gcp as well, or reclaim_advice = ignore",
+                         error_path(name).text, line_of(parser, "reclaim_advice"));
+    if (reclaim->drain != CONF_DRAIN_NONE && reclaim->url == NULL &&
+        (!switched || reclaim->program != NULL))
+        return error_set(err,
+                         "%s:%u: reclaim_drain: the epilog asks a cloud or an address, and runs no "
+                         "program; write reclaim = aws, gcp, azure, alibaba, tencent or http://… "
+                         "as well",
+                         error_path(name).text, line_of(parser, "reclaim_drain"));
+    return 0;
+}
+
+/* Keys beside reclaim that say the same again. */
 static int check_reclaim(const struct parser *parser, const char *name, struct error *err)
 {
     const struct conf_reclaim *reclaim = &parser->conf->reclaim;
@@ -377,12 +404,8 @@ static int check_reclaim(const struct parser *parser, const char *name, struct e
     /* A header and an answer belong to an address, whichever key has named it. */
     size_t refused = reclaim->named && reclaim->url != NULL ? 2 : COUNT(others);
 
-    if (line_of(parser, "reclaim_endpoint") != 0 &&
-        (reclaim->named || line_of(parser, "reclaim") == 0))
-        return error_set(err,
-                         "%s:%u: reclaim_endpoint: it is the address of the service of a cloud; "
-                         "write reclaim = aws, gcp, azure, alibaba or tencent as well",
-                         error_path(name).text, line_of(parser, "reclaim_endpoint"));
+    if (check_reclaim_effects(parser, name, err) < 0)
+        return -1;
     if (!reclaim->named && reclaim->cloud == CONF_CLOUD_NONE)
         return 0;
     for (size_t i = 0; i < refused; i++) {

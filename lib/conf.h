@@ -52,7 +52,7 @@ enum conf_cloud {
     CONF_CLOUD_TENCENT,
 };
 
-/* What follows from a cloud's advice to replace a node. */
+/* What follows when the cloud only advises to replace a node. */
 enum conf_advice {
     CONF_ADVICE_IGNORE,
     CONF_ADVICE_REPLACE,

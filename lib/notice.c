@@ -17,6 +17,7 @@
 #define ANSWER_LIMIT  3.0   /* seconds */
 #define SLOW_LIMIT    125.0 /* Azure: the first request starts the service, in up to two minutes */
 #define LONG_POLL     60    /* GCP answers after that time if nothing changes */
+#define LEAST_POLL    1.0   /* one that has answered sooner with nothing new does not wait */
 #define TOKEN_SECONDS 21600 /* the longest that AWS and Alibaba give */
 #define TEXT_OF(n)    #n
 #define SECONDS_OF(n) TEXT_OF(n)
@@ -25,6 +26,7 @@
 #define SILENT_MAX    3       /* requests without an answer before a word is said */
 #define BELIEVABLE    86400.0 /* a moment that is further away is none */
 #define STALE         3600.0  /* a machine that is there so long after its end was started again */
+#define ADVICE_LIFE   86400.0 /* what was likely soon so long ago is as likely as for other nodes */
 #define TOKEN_PATH    "/latest/api/token"
 #define AZURE_NAME    "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
 
@@ -50,6 +52,9 @@ struct service {
     bool none_is_404;
     struct reading (*read)(const struct notice *notice, const char *text, size_t length,
                            double now);
+    /* NULL: it gives no advice. */
+    const char *advice_path;
+    struct reading (*read_advice)(const char *text, size_t length, double now);
 };
 
 /* ---- moments --------------------------------------------------------------------------------- */
@@ -273,6 +278,38 @@ static struct reading read_site(const struct notice *notice, const char *text, s
         wanted == NULL || memmem(text, length, wanted, strlen(wanted)) != NULL ? COMES : QUIET, -1};
 }
 
+/* ---- advice ---------------------------------------------------------------------------------- */
+
+/* {"noticeTime": "2026-11-22T08:22:00Z"}: when the advice was given. */
+static struct reading advice_of_aws(const char *text, size_t length, double now)
+{
+    json_object *object = json_text_parse(text, length, NULL);
+    const char *moment = object != NULL ? json_get_string(object, "noticeTime") : NULL;
+    struct reading reading = {UNCLEAR, -1};
+    double when;
+
+    if (moment != NULL && notice_time(moment, &when) && when <= now + BELIEVABLE)
+        reading.verdict = when >= now - ADVICE_LIFE ? COMES : QUIET;
+    json_object_put(object);
+    return reading;
+}
+
+/* Machines with GPUs cannot be moved: they are stopped, about an hour after this answer. That is no
+ * notice: the service names no moment, and a node that is left at once would stand idle so long. */
+static struct reading advice_of_gcp(const char *text, size_t length, double now)
+{
+    char buf[64];
+    const char *word = word_of(text, length, buf, sizeof(buf));
+
+    (void)now;
+    if (word == NULL)
+        return (struct reading){UNCLEAR, -1};
+    if (strcmp(word, "NONE") == 0 || strcmp(word, "MIGRATE_ON_HOST_MAINTENANCE") == 0)
+        return (struct reading){QUIET, -1};
+    return (struct reading){
+        strcmp(word, "TERMINATE_ON_HOST_MAINTENANCE") == 0 ? COMES : UNCLEAR, -1};
+}
+
 /* ---- services -------------------------------------------------------------------------------- */
 
 static const struct service services[] = {
@@ -288,14 +325,18 @@ static const struct service services[] = {
                         .lead = 120,
                         .pause = PAUSE,
                         .none_is_404 = true,
-                        .read = read_aws},
+                        .read = read_aws,
+                        .advice_path = "/latest/meta-data/events/recommendations/rebalance",
+                        .read_advice = advice_of_aws},
     [CONF_CLOUD_GCP] = {.name = "gcp",
                         .endpoint = "http://169.254.169.254",
                         .path = "/computeMetadata/v1/instance/preempted",
                         .header = "Metadata-Flavor: Google",
                         .lead = 30,
                         .pause = 1,
-                        .read = read_gcp},
+                        .read = read_gcp,
+                        .advice_path = "/computeMetadata/v1/instance/maintenance-event",
+                        .read_advice = advice_of_gcp},
     [CONF_CLOUD_AZURE] = {.name = "azure",
                           .endpoint = "http://169.254.169.254",
                           .path = "/metadata/scheduledevents?api-version=2020-07-01",
@@ -352,6 +393,11 @@ static bool wants_name(const struct notice *notice)
     return notice->conf->cloud == CONF_CLOUD_AZURE && notice->name[0] == '\0';
 }
 
+static bool wants_advice(const struct notice *notice)
+{
+    return notice->advice.turn && !wants_token(notice) && !wants_name(notice);
+}
+
 void notice_next(struct notice *notice, double now, struct notice_request *request)
 {
     const struct conf_reclaim *conf = notice->conf;
@@ -359,6 +405,7 @@ void notice_next(struct notice *notice, double now, struct notice_request *reque
 
     if (now >= notice->token_ends - TOKEN_MARGIN)
         notice->token[0] = '\0';
+    notice->polled = -1;
     *request = (struct notice_request){
         .endpoint = conf->endpoint != NULL ? conf->endpoint : service->endpoint,
         .path = service->path,
@@ -375,6 +422,9 @@ void notice_next(struct notice *notice, double now, struct notice_request *reque
         request->header = service->token_ttl;
     } else if (wants_name(notice)) {
         request->path = AZURE_NAME;
+    } else if (wants_advice(notice)) {
+        request->path = service->advice_path;
+        request->header = service->token_ttl != NULL ? notice->token : service->header;
     } else if (service->token_ttl != NULL) {
         request->header = notice->token;
     } else if (conf->cloud == CONF_CLOUD_AZURE && !notice->asked) {
@@ -385,6 +435,7 @@ void notice_next(struct notice *notice, double now, struct notice_request *reque
                  "%s?wait_for_change=true&timeout_sec=%d&last_etag=%s", service->path, LONG_POLL,
                  notice->etag);
         request->path = notice->path;
+        notice->polled = now;
         request->timeout = LONG_POLL + ANSWER_LIMIT;
     }
 }
@@ -450,25 +501,33 @@ static struct reading read_answer(struct notice *notice, double now,
         return keep_token(notice, now, word_of(answer->text, answer->length, buf, sizeof(buf)));
     if (wants_name(notice))
         return keep_name(notice, word_of(answer->text, answer->length, buf, sizeof(buf)));
+    if (wants_advice(notice))
+        return service->read_advice(answer->text, answer->length, now);
     notice->asked = true;
     keep_etag(notice, answer->etag);
     return service->read(notice, answer->text, answer->length, now);
 }
 
-static void say_once(struct notice *notice, enum verdict verdict, int status, char *word,
-                     size_t size)
+static void say_once(struct notice *notice, enum verdict verdict, int status, bool of_advice,
+                     struct notice_outcome *outcome)
 {
     const struct service *service = service_of(notice->conf);
     const char *address = notice->conf->cloud == CONF_CLOUD_NONE ? notice->conf->url
                           : notice->conf->endpoint != NULL       ? notice->conf->endpoint
                                                                  : service->endpoint;
+    char *word = outcome->word;
+    const size_t size = sizeof(outcome->word);
 
     notice->silent = verdict == SILENT ? notice->silent + 1 : 0;
-    if (notice->told || verdict == QUIET || verdict == COMES || verdict == TOKEN ||
-        (verdict == SILENT && notice->silent < SILENT_MAX))
+    if ((notice->told && !of_advice) || verdict == QUIET || verdict == COMES || verdict == TOKEN ||
+        (verdict == SILENT && (notice->told || notice->silent < SILENT_MAX)))
         return;
-    notice->told = true;
-    text_append(word, size, "nobody will say when this node is taken away (reclaim): ");
+    of_advice = of_advice && verdict != SILENT; /* it does not answer at all */
+    notice->told = notice->told || !of_advice;
+    outcome->of_advice = of_advice;
+    text_append(word, size, "%s",
+                of_advice ? "nobody will advise to replace this node (reclaim_advice): "
+                          : "nobody will say when this node is taken away (reclaim): ");
     if (verdict == REFUSED)
         text_append(word, size, "%s at %s refuses, with HTTP status %d", service->name,
                     error_value(address).text, status);
@@ -480,25 +539,59 @@ static void say_once(struct notice *notice, enum verdict verdict, int status, ch
                     error_value(address).text);
 }
 
+/* The pause after a question that was answered in order. */
+static double pause_of(const struct notice *notice, double now)
+{
+    bool waits = notice->polled < 0 || now >= notice->polled + LEAST_POLL;
+
+    return notice->etag[0] != '\0' && waits ? 0 : service_of(notice->conf)->pause;
+}
+
+static void advice_answered(struct notice *notice, double now, enum verdict verdict,
+                            struct notice_outcome *outcome)
+{
+    outcome->advised = verdict == COMES;
+    notice->advice.over = verdict == COMES || verdict == REFUSED || verdict == UNCLEAR;
+    notice->advice.turn = verdict == TOKEN;
+    outcome->pause = verdict == TOKEN ? 0 : verdict == SILENT ? PAUSE : pause_of(notice, now);
+}
+
+/* Advice is asked for after each answer that is no notice. */
+static void question_answered(struct notice *notice, double now, const struct reading *reading,
+                              struct notice_outcome *outcome)
+{
+    const struct service *service = service_of(notice->conf);
+
+    outcome->comes = reading->verdict == COMES;
+    outcome->stays = reading->verdict == QUIET;
+    if (outcome->comes)
+        outcome->left = reading->left >= 0 ? reading->left : service->lead;
+    if (!outcome->stays) {
+        notice->etag[0] = '\0';
+        return;
+    }
+    notice->advice.turn = notice->conf->advice == CONF_ADVICE_REPLACE && !notice->advice.over &&
+                          service->read_advice != NULL;
+    outcome->pause = notice->advice.turn ? 0 : pause_of(notice, now);
+}
+
 void notice_answered(struct notice *notice, double now, const struct notice_answer *answer,
                      struct notice_outcome *outcome)
 {
-    const struct service *service = service_of(notice->conf);
-    bool asks_for_more = wants_token(notice) || wants_name(notice);
+    bool asks_for_more = wants_token(notice) || wants_name(notice), advice = wants_advice(notice);
     struct reading reading = read_answer(notice, now, answer);
 
     *outcome = (struct notice_outcome){.left = -1, .pause = PAUSE};
-    say_once(notice, reading.verdict, answer->status, outcome->word, sizeof(outcome->word));
-    if (reading.verdict == COMES) {
-        outcome->comes = true;
-        outcome->left = reading.left >= 0 ? reading.left : service->lead;
-    } else if (reading.verdict == TOKEN) {
+    say_once(notice, reading.verdict, answer->status, advice, outcome);
+    if (asks_for_more)
+        outcome->pause = reading.verdict == QUIET ? 0 : PAUSE;
+    else if (advice)
+        advice_answered(notice, now, reading.verdict, outcome);
+    else
+        question_answered(notice, now, &reading, outcome);
+    if (reading.verdict == TOKEN) {
         notice->token[0] = '\0';
         outcome->pause = 0;
-    } else if (reading.verdict == QUIET) {
-        outcome->pause = asks_for_more || notice->etag[0] != '\0' ? 0 : service->pause;
-    } else {
-        notice->etag[0] = '\0';
     }
     if (!asks_for_more)
         notice->renews = reading.verdict == TOKEN;

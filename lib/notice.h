@@ -2,11 +2,15 @@
 /* Notices of clouds that take a node away: what their metadata services are asked, and what the
  * answers mean.
  *
+ * Advice to replace a node is asked for as well, where conf says so. It is no notice: the cloud may
+ * leave the node there, and says nothing of when it will be taken.
+ *
  * Pure: notice_next() says what to ask, notice_answered() takes the answer. Times are seconds since
  * 1970, because services name the moment.
  *
- * Sources: AWS spot-instance-termination-notices and IMDSv2; GCP create-use-spot; Azure scheduled
- * events 2020-07-01; Alibaba Cloud create-a-preemptible-instance; Tencent Cloud 213/32487. */
+ * Sources: AWS spot-instance-termination-notices, rebalance-recommendations and IMDSv2; GCP
+ * create-use-spot and gpu-host-maintenance; Azure scheduled events 2020-07-01; Alibaba Cloud
+ * create-a-preemptible-instance; Tencent Cloud 213/32487. */
 #ifndef ELASTIC_NOTICE_H
 #define ELASTIC_NOTICE_H
 
@@ -41,15 +45,23 @@ struct notice {
     bool renews; /* the last answer has refused a token */
     bool asked;  /* the service has answered once */
     char name[256], etag[64], path[512];
+    double polled; /* since when the service may wait with its answer; < 0: it may not */
     int silent; /* requests in a row without an answer */
     bool told;  /* that the service is of no use */
+    struct {
+        bool turn; /* the next request asks for it */
+        bool over; /* it has been given, or never will be */
+    } advice;
 };
 
 struct notice_outcome {
     bool comes;     /* the node will be taken away */
     double left;    /* … in so many seconds; < 0: not known */
+    bool stays;     /* the service has just said that nobody takes the node */
+    bool advised;   /* the node had better be replaced. Said once */
     double pause;   /* seconds until the next request */
     char word[320]; /* for the log: the service is of no use. Said once; "": nothing to say */
+    bool of_advice; /* … for advice */
 };
 
 /* Does conf name a service? Else there is nothing to ask. */

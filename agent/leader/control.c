@@ -184,6 +184,8 @@ static json_object *state_json(struct leader *leader)
                            json_object_new_string(change_newcomer_error(leader->change)));
     exclude_describe(leader, left_out, sizeof(left_out));
     json_object_object_add(msg, "left_out", json_object_new_string(left_out));
+    exclude_describe_advised(leader, left_out, sizeof(left_out));
+    json_object_object_add(msg, "advised", json_object_new_string(left_out));
     json_object_object_add(msg, "leader", json_object_new_string(o->node));
     json_object_object_add(msg, "term", json_object_new_int(lease_term(leader)));
     json_object_object_add(msg, "policy", policy_to_json(o->policy));

@@ -22,12 +22,15 @@
 #include "lib/sizes.h"
 #include "lib/text.h"
 
+#define SAVE_AT    0.5 /* of the time that a node has left; the rest is for workers to save in */
 #define LEFT_LEAST 1.0 /* seconds, for what has no time left: 0 is not known */
 
 struct exclude {
     struct recovery *recovery;
     /* Nodes that a cloud takes, in whose place no others have been asked for yet. */
     int taken;
+    /* That nobody announces the end of nodes, or gives advice, has been said. */
+    bool silence_said[2];
 };
 
 static bool is_there(const struct leader_member *m)
@@ -51,9 +54,16 @@ static bool enough_without(const struct leader *leader)
     return sizes_floor(&leader->options->policy->sizes, left) > 0;
 }
 
+/* A job that cannot do without a node that is taken trains on there, since another may come in time,
+ * but saves before. Live workers on other nodes have the state. */
+static bool has_to_go(const struct leader *leader, const struct leader_member *m)
+{
+    return m->goes_by > 0 && leader_now(leader) >= m->goes_by && !m->part->live;
+}
+
 bool exclude_member(const struct leader *leader, const struct leader_member *m)
 {
-    return is_suspect(leader, m) && enough_without(leader);
+    return is_suspect(leader, m) && (enough_without(leader) || has_to_go(leader, m));
 }
 
 int exclude_base_lost(const struct leader *leader)
@@ -128,6 +138,9 @@ void exclude_watch(struct leader *leader)
 
     if (next > 0)
         planning_later(leader, next);
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->goes_by > leader_now(leader))
+            planning_later(leader, roster_at(leader, i)->goes_by - leader_now(leader));
     forgive(leader);
     give_back(leader);
 }
@@ -193,11 +206,44 @@ void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_obje
         snprintf(when, sizeof(when), " in %.0f s", left);
     log_info("job %u: %s is about to be taken away%s", leader->options->job, m->part->node, when);
     leader->exclude->taken += nodes_with(leader, m);
+    if (left > 0)
+        m->goes_by = leader_now(leader) + left * SAVE_AT;
     post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_RECLAIMED,
                                            .member = m->id,
                                            .grace = left > LEFT_LEAST ? left
                                                     : left >= 0       ? LEFT_LEAST
                                                                       : 0});
+}
+
+void exclude_advised(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    (void)msg;
+    if (m->advised)
+        return;
+    m->advised = true;
+    log_info("job %u: its cloud advises to replace %s", leader->options->job, m->part->node);
+}
+
+void exclude_describe_advised(const struct leader *leader, char *text, size_t size)
+{
+    text[0] = '\0';
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
+
+        if (is_there(m) && m->advised && !m->part->reclaimed)
+            text_append(text, size, "%s%s", text[0] != '\0' ? ", " : "", m->part->node);
+    }
+}
+
+void exclude_silence(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    const char *why = json_get_string(msg, "why");
+    bool *said = &leader->exclude->silence_said[json_get_bool(msg, "advice", false)];
+
+    if (why == NULL || *said)
+        return;
+    *said = true;
+    log_info("job %u: %s: %.300s", leader->options->job, m->part->node, why);
 }
 
 int exclude_taken(const struct leader *leader)

@@ -39,6 +39,12 @@ void exclude_unwell(struct leader *leader, char *const *nodes, const bool *unwel
 void exclude_noticed(struct leader *leader, struct leader_member *m, json_object *msg);
 /* "reclaim": the cloud takes the node away in a moment. */
 void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_object *msg);
+/* "advice": its cloud advises to replace the node. Nothing follows yet but a word. */
+void exclude_advised(struct leader *leader, struct leader_member *m, json_object *msg);
+/* Which nodes: "" if none. */
+void exclude_describe_advised(const struct leader *leader, char *text, size_t size);
+/* "silence": nobody will say that the node is about to be taken away. */
+void exclude_silence(struct leader *leader, struct leader_member *m, json_object *msg);
 /* Nodes that clouds take, in whose place others are to be asked for at once. */
 int exclude_taken(const struct leader *leader);
 /* So many have been asked for. */

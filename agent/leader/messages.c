@@ -61,6 +61,8 @@ static const struct message table[] = {
     {"listen",     MEMBER,  ANY,        .member = lease_listens},
     {"notice",     MEMBER,  ANY,        .member = exclude_noticed},
     {"reclaim",    MEMBER,  ANY,        .member = exclude_reclaimed},
+    {"advice",     MEMBER,  ANY,        .member = exclude_advised},
+    {"silence",    MEMBER,  ANY,        .member = exclude_silence},
     {"unwatched",  MEMBER,  ANY,        .member = srun_unwatched},
     {"end",        MEMBER,  ANY,        .member = facts_end},
     /* the next world */

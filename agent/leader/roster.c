@@ -60,6 +60,19 @@ bool roster_is_own(const struct leader *leader, const struct leader_member *m)
     return m->part->base && m->part->nodeid == leader->options->nodeid;
 }
 
+int roster_advised(const struct leader *leader, uint32_t job)
+{
+    int count = 0;
+
+    for (int i = 0; i < leader->roster->count; i++) {
+        const struct leader_member *m = leader->roster->members[i];
+
+        count += m->part->job == job && m->advised && m->link != NULL && !m->part->released &&
+                 !m->part->reclaimed && !change_is_left(m->part);
+    }
+    return count;
+}
+
 /* ---- the list -------------------------------------------------------------------------------- */
 
 struct leader_member *roster_add(struct leader *leader, struct link *link)

@@ -29,6 +29,8 @@ struct leader_member {
     double joined, last_heard;
     bool unwell;    /* Slurm takes its node out of service: drained, down */
     double noticed; /* it has been told that its node, or another of its job, may be; 0: no */
+    bool advised;   /* its cloud advises to replace its node */
+    double goes_by; /* its cloud takes the node: saved by then, at the latest; 0: not known */
     uint64_t step;  /* last heard */
     int64_t pid;    /* of its agent */
     double seen;    /* the newest time of ours that it has sent back */
@@ -50,6 +52,8 @@ struct leader_member *roster_at(const struct leader *leader, int i);
 /* NULL: there is none. */
 struct leader_member *roster_by_id(const struct leader *leader, int id);
 struct leader_member *roster_by_link(const struct leader *leader, const struct link *link);
+/* Nodes of that job that are there, and that their cloud advises to replace. */
+int roster_advised(const struct leader *leader, uint32_t job);
 /* Is it the member in the leader's own process? */
 bool roster_is_own(const struct leader *leader, const struct leader_member *m);
 

@@ -139,9 +139,13 @@ struct member {
         int port, fd;
     } reserved; /* MASTER_PORT of the next group that starts */
 
-    bool reclaimed;      /* the node is about to be taken away */
-    double reclaimed_at; /* … then; < 0: not known */
-    bool noticed;        /* a node may be drained, and the leader has not been told */
+    struct {
+        bool comes;       /* the node is about to be taken away */
+        double at;        /* … then; < 0: not known */
+        bool advised;     /* the cloud advises to replace it */
+        char *silence[2]; /* why nobody will say so, or give advice; NULL: the leader knows */
+    } taken;
+    bool noticed; /* a node may be drained, and the leader has not been told */
     /* Nobody needs the files in the run directory: other nodes have them, or the job is over. */
     bool orderly;
     bool welcomed, leaving, ending, finished;
@@ -213,7 +217,7 @@ void member_pmix_end(struct member *m);
  * there is nothing to flush. */
 bool flush_snapshot(struct member *m, int started);
 
-/* member_reclaim.c: the node is about to be taken away */
+/* member_reclaim.c: the node is about to be taken away, or had better be replaced */
 void member_reclaim_begin(struct member *m);
 /* Tell the leader now, if it has not been told. */
 void member_reclaim_welcomed(struct member *m);

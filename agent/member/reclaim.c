@@ -18,7 +18,7 @@
 struct reclaim {
     uv_loop_t *loop;
     const struct conf *conf;
-    void (*notice)(const char *from, double left, void *arg);
+    const struct reclaim_handlers *handlers;
     void (*closed)(void *arg);
     void *arg;
     uv_timer_t timer; /* of the program */
@@ -47,7 +47,7 @@ static void say(struct reclaim *r, const char *from, double left)
     r->said = true;
     uv_timer_stop(&r->timer);
     uv_timer_stop(&r->pause);
-    r->notice(from, left, r->arg);
+    r->handlers->notice(from, left, r->arg);
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */
@@ -118,7 +118,9 @@ static void answered(const struct http_answer *given, void *arg)
 
     notice_answered(&r->known, now(), &answer, &outcome);
     if (outcome.word[0] != '\0')
-        log_info("%s", outcome.word);
+        r->handlers->silence(outcome.word, outcome.of_advice, r->arg);
+    if (outcome.advised)
+        r->handlers->advice(notice_source(&r->conf->reclaim), r->arg);
     if (outcome.comes)
         say(r, notice_source(&r->conf->reclaim), outcome.left);
     else if (r->closed == NULL && !r->said)
@@ -146,7 +148,7 @@ static void ask(uv_timer_t *timer)
 /* ---- both ------------------------------------------------------------------------------------ */
 
 struct reclaim *reclaim_create(uv_loop_t *loop, const struct conf *conf,
-                               void (*notice)(const char *from, double left, void *arg), void *arg)
+                               const struct reclaim_handlers *handlers, void *arg)
 {
     bool asks = notice_is_asked(&conf->reclaim);
     struct reclaim *r;
@@ -165,7 +167,7 @@ struct reclaim *reclaim_create(uv_loop_t *loop, const struct conf *conf,
     }
     r->loop = loop;
     r->conf = conf;
-    r->notice = notice;
+    r->handlers = handlers;
     r->arg = arg;
     r->open = asks ? 3 : 2;
     notice_init(&r->known, &conf->reclaim);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Fuzz target: answers of the metadata services of clouds. The first byte is the service. An answer
- * is a digit for the status, a byte for its length, its text, and a line for the ETag. */
+/* Fuzz target: answers of the metadata services of clouds. The first byte is the service, and
+ * whether it is asked for advice. An answer is a digit for the status, a byte for its length, its
+ * text, and a line for the ETag. */
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/notice.h"
@@ -26,10 +27,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = fuzz_text(data, size), *at = text + 1, *end = text + size;
     struct notice notice;
     double now = 1474309787; /* just before the moment in Azure's example */
-    int words = 0;
+    int words = 0, advised = 0;
 
-    if (size > 0)
+    if (size > 0) {
         conf.cloud = (enum conf_cloud)((unsigned char)text[0] % (CONF_CLOUD_TENCENT + 1));
+        conf.advice = (unsigned char)text[0] >= 128 ? CONF_ADVICE_REPLACE : CONF_ADVICE_IGNORE;
+    }
     notice_init(&notice, &conf);
     while (end - at >= 2) {
         struct notice_answer answer = {.status = statuses[(unsigned char)at[0] % 10]};
@@ -49,7 +52,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         notice_answered(&notice, now, &answer, &outcome);
         check_line(outcome.word);
         words += outcome.word[0] != '\0';
-        MUST(words <= 1 && outcome.pause >= 0);
+        advised += outcome.advised;
+        MUST(words <= (conf.advice == CONF_ADVICE_REPLACE ? 2 : 1) && outcome.pause >= 0);
+        MUST(advised <= (conf.advice == CONF_ADVICE_REPLACE ? 1 : 0));
+        MUST(!outcome.comes || (!outcome.advised && !outcome.stays));
         MUST(outcome.left == -1 || (outcome.comes && outcome.left >= 0 && outcome.left <= 86400));
         now += 1 + outcome.pause;
     }

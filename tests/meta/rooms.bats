@@ -22,6 +22,7 @@ agent/member     agent/[^/]+$|agent/workers/|common/|lib/
 agent/workers    agent/[^/]+$|client/event_page\.h|common/|lib/
 pmix             common/|lib/|config\.h
 flush            common/|lib/|config\.h
+notice           agent/member/http\.h|common/|lib/
 cmd              common/|lib/|config\.h
 spank            common/|lib/|config\.h
 plugins          config\.h|src/

@@ -201,6 +201,10 @@ static void whole_node(struct node *node, const char *verb, const char *seconds)
         node_cut(node, 0);
     else if (strcmp(verb, "reclaim") == 0)
         node_reclaim(node, seconds != NULL ? atoi(seconds) : 0);
+    else if (strcmp(verb, "advise") == 0)
+        node_advise(node);
+    else if (strcmp(verb, "mute") == 0)
+        node_mute(node);
     else if (strcmp(verb, "squat") == 0)
         node->squatted = true;
     else if (is_one_of(verb, "doze wake"))
@@ -292,7 +296,8 @@ static bool do_words(char **words)
             agent(node, words[0]);
         return true;
     }
-    if (!is_one_of(words[0], "crash return freeze thaw cut heal reclaim squat drain resume doze wake"))
+    if (!is_one_of(words[0], "crash return freeze thaw cut heal reclaim advise mute squat drain "
+                             "resume doze wake"))
         return false;
     node = node_of(words[1]);
     if (node != NULL)

@@ -51,6 +51,8 @@ static const struct fault faults[] = {
     {"drain any", "resume @", 50, 300, 4, false},
     {"reclaim extension", NULL, 0, 0, 2, false},
     {"reclaim extension 30", "return @", 310, 600, 2, false},
+    {"advise extension", NULL, 0, 0, 1, false},
+    {"reclaim base 30", "return @", 310, 600, 3, true},
     {"slurm down", "slurm up", 20, 400, 5, false},
     {"slurm refuses", "slurm accepts", 20, 200, 3, false},
     {"kill agent base", NULL, 0, 0, 5, true},

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "agent/agent.h"
+#include "agent/member/reclaim.h"
 #include "common/link.h"
 #include "tests/sim/sim.h"
 
@@ -404,9 +405,33 @@ static void notice(void *arg)
     struct host *host = arg;
     uint64_t at = host->node->taken_at;
 
-    if (host->notice != NULL)
-        host->notice("the scenario", at > 0 ? (double)(at - clock_now()) / SECOND : -1,
-                     host->notice_arg);
+    if (host->reclaim != NULL)
+        host->reclaim->notice("the scenario", at > 0 ? (double)(at - clock_now()) / SECOND : -1,
+                              host->reclaim_arg);
+}
+
+static void advice(void *arg)
+{
+    struct host *host = arg;
+
+    if (host->reclaim != NULL)
+        host->reclaim->advice("the scenario", host->reclaim_arg);
+}
+
+static void silence(void *arg)
+{
+    struct host *host = arg;
+
+    if (host->reclaim != NULL)
+        host->reclaim->silence("nobody will say (reclaim)", false, host->reclaim_arg);
+}
+
+/* Its metadata service has something to tell each agent there. */
+static void tell(struct node *node, void (*told)(void *arg))
+{
+    for (struct host *host = node->hosts; host != NULL; host = host->next_on_node)
+        if (host->reclaim != NULL)
+            clock_in(0, host, told, host);
 }
 
 static void take(void *arg)
@@ -425,7 +450,17 @@ void node_reclaim(struct node *node, int left)
     node->taken_at = left > 0 ? clock_now() + (uint64_t)left * SECOND : 0;
     if (left > 0)
         clock_at(node->taken_at, NULL, take, node);
-    for (struct host *host = node->hosts; host != NULL; host = host->next_on_node)
-        if (host->notice != NULL)
-            clock_in(0, host, notice, host);
+    tell(node, notice);
+}
+
+void node_advise(struct node *node)
+{
+    trace("%-5s node had better be replaced", node->name);
+    tell(node, advice);
+}
+
+void node_mute(struct node *node)
+{
+    trace("%-5s node has no metadata service", node->name);
+    tell(node, silence);
 }

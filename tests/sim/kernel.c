@@ -228,13 +228,13 @@ void store_server_destroy(struct store_server *server, void (*gone)(void *arg), 
 }
 
 struct reclaim *reclaim_create(uv_loop_t *loop, const struct conf *conf,
-                               void (*notice)(const char *from, double left, void *arg), void *arg)
+                               const struct reclaim_handlers *handlers, void *arg)
 {
     struct host *host = host_of_loop(loop);
 
     (void)conf;
-    host->notice = notice;
-    host->notice_arg = arg;
+    host->reclaim = handlers;
+    host->reclaim_arg = arg;
     return (struct reclaim *)host;
 }
 
@@ -242,8 +242,8 @@ void reclaim_destroy(struct reclaim *reclaim, void (*closed)(void *arg))
 {
     struct host *host = (struct host *)reclaim;
 
-    host->notice = NULL;
-    clock_goodbye(closed, host->notice_arg);
+    host->reclaim = NULL;
+    clock_goodbye(closed, host->reclaim_arg);
 }
 
 /* ---- the shared file system ------------------------------------------------------------------ */

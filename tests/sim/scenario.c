@@ -18,6 +18,7 @@
  *                               does not grow
  *   expect asked 6 60           slurmctld was asked 6 times at most in the last 60 s; listed: for
  *                               lists of nodes, partitions or all of a user's jobs
+ *   expect once TEXT            the log has it once, and "said TEXT" once or more
  *   unsent TYPE FROM TO         no such message has been sent since the last wait began
  *   second …                    about a second job, like the first one but for its own settings
  *   may                         anything may follow
@@ -80,14 +81,22 @@ static void on_said(const char *line)
 }
 
 /* A word of a scenario has no space: "_" stands for one. */
-static bool contains(const char *text, const char *word)
+static int count_in(const char *text, const char *word)
 {
     char copy[128];
+    int count = 0;
 
     snprintf(copy, sizeof(copy), "%s", word);
     for (char *at = copy; (at = strchr(at, '_')) != NULL;)
         *at = ' ';
-    return strstr(text, copy) != NULL;
+    for (; (text = strstr(text, copy)) != NULL; text++)
+        count++;
+    return count;
+}
+
+static bool contains(const char *text, const char *word)
+{
+    return count_in(text, word) > 0;
 }
 
 static bool was_sent(char **words)
@@ -166,6 +175,8 @@ static bool holds(char **words)
         return contains(it.history, words[1]);
     if (strcmp(words[0], "said") == 0 && words[1] != NULL)
         return contains(it.said, words[1]);
+    if (strcmp(words[0], "once") == 0 && words[1] != NULL)
+        return count_in(it.said, words[1]) == 1;
     if (strcmp(words[0], "shown") == 0 && words[1] != NULL) /* why the job does not grow */
         return contains(it.shown, words[1]);
     if (strcmp(words[0], "worlds") == 0 && words[1] != NULL)

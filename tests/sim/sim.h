@@ -107,9 +107,8 @@ struct host {
     struct agent *agent;
     struct agent_options *agent_options;
     struct agent_handover *handover; /* kept by the process that watches it; NULL: none */
-    /* Its node is reclaimed. */
-    void (*notice)(const char *from, double left, void *arg);
-    void *notice_arg;
+    const struct reclaim_handlers *reclaim; /* NULL: it does not ask */
+    void *reclaim_arg;
     struct link *links;
     int term; /* that it leads; -1: it has not led */
     bool reclaim_asked;
@@ -140,6 +139,10 @@ void node_freeze(struct node *node, bool frozen);
 void node_cut(struct node *node, int island);
 /* left: seconds until the cloud takes the node; 0: it names no moment, and does not take it. */
 void node_reclaim(struct node *node, int left);
+/* Its cloud advises to replace it. */
+void node_advise(struct node *node);
+/* Nobody will say so. */
+void node_mute(struct node *node);
 
 /* ---- kernel.c: files, logs, terms ------------------------------------------------------------ */
 

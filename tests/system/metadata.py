@@ -3,8 +3,9 @@
 
 python3 metadata.py DIR serves on a free port of 127.0.0.1 and writes it to DIR/port. DIR/NODE
 holds the seconds that the node has left when the notice is written. It is an event of Azure for all
-machines, as in a scale set. When DIR/expired is new, all tokens so far have expired. DIR/log has a
-line for each request: node, method, path, status.
+machines, as in a scale set. While there is DIR/NODE.advice, the cloud advises to replace the node.
+While there is DIR/hangs, no answer comes to its end. When DIR/expired is new, all tokens so far have
+expired. DIR/log has a line for each request: node, method, path, status.
 """
 
 import datetime
@@ -18,11 +19,12 @@ import time
 UTC = datetime.timezone.utc
 DIRECTORY = sys.argv[1]
 LONG_POLL_TURN = 0.05  # seconds
+PROGRAMS = ("elasticrun\n", "elastic-notice\n")
 tokens = {}  # token: when it was made
 
 
 def node_of(port):
-    """The node whose agent has this port: a cloud knows it by its address."""
+    """The node whose agent, or epilog, has this port: a cloud knows it by its address."""
     inode = None
     with open("/proc/net/tcp") as table:
         for line in table:
@@ -32,7 +34,7 @@ def node_of(port):
     for process in glob.glob("/proc/[0-9]*"):
         try:
             with open(f"{process}/comm") as comm, open(f"{process}/environ") as environ:
-                if comm.read() != "elasticrun\n":
+                if comm.read() not in PROGRAMS:
                     continue
                 if f"socket:[{inode}]" not in map(os.readlink, glob.glob(f"{process}/fd/*")):
                     continue
@@ -51,6 +53,10 @@ def end_of(node):
             return os.path.getmtime(file.name) + float(file.read())
     except (OSError, ValueError):
         return None
+
+
+def is_advised(node):
+    return os.path.exists(f"{DIRECTORY}/{node}.advice")
 
 
 def moment(seconds, pattern, zone=UTC):
@@ -108,9 +114,32 @@ class Service(http.server.BaseHTTPRequestHandler):
         else:
             self.answer(200, text(end))
 
-    def gcp(self, query):
+    def rebalance(self):
+        if not self.has_token("X-aws-ec2-metadata-token"):
+            self.answer(401)
+        elif is_advised(self.node):
+            self.answer(200, f'{{"noticeTime": "{moment(time.time(), "%Y-%m-%dT%H:%M:%SZ")}"}}')
+        else:
+            self.answer(404, "<html>404 - Not Found</html>")
+
+    def google(self, text, etag):
+        """Clients take nobody for Google's service who does not say so."""
+        self.answer(200, text, **{"ETag": etag, "Metadata-Flavor": "Google"})
+
+    def drip(self):
+        self.send_response(200)
+        self.end_headers()
+        while os.path.exists(f"{DIRECTORY}/hangs"):
+            self.wfile.write(b" ")
+            time.sleep(0.1)
+
+    def gcp(self, path, query):
         if self.headers.get("Metadata-Flavor") != "Google":
             self.answer(403)
+            return
+        if path == "maintenance-event":
+            advised = is_advised(self.node)
+            self.google("TERMINATE_ON_HOST_MAINTENANCE" if advised else "NONE", f"{advised:016x}")
             return
         known = dict(pair.split("=") for pair in query.split("&") if "=" in pair)
         until = time.time() + float(known.get("timeout_sec", 0))
@@ -118,7 +147,7 @@ class Service(http.server.BaseHTTPRequestHandler):
         while known.get("last_etag") == etag and time.time() < until:
             time.sleep(LONG_POLL_TURN)
             etag = f"{end_of(self.node) is not None:016x}"
-        self.answer(200, "TRUE" if int(etag, 16) else "FALSE", ETag=etag)
+        self.google("TRUE" if int(etag, 16) else "FALSE", etag)
 
     def azure(self):
         events = [
@@ -132,7 +161,10 @@ class Service(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         path, _, query = self.path.partition("?")
-        if path == "/latest/meta-data/spot/instance-action":
+        google = "/computeMetadata/v1/instance/"
+        if os.path.exists(f"{DIRECTORY}/hangs"):
+            self.drip()
+        elif path == "/latest/meta-data/spot/instance-action":
             self.spot(
                 "X-aws-ec2-metadata-token",
                 lambda end: (
@@ -144,6 +176,8 @@ class Service(http.server.BaseHTTPRequestHandler):
         elif path == "/latest/meta-data/spot/termination-time":
             china = datetime.timezone(datetime.timedelta(hours=8))
             self.spot(None, lambda end: moment(end, "%Y-%m-%d %H:%M:%S", china))
+        elif path == "/latest/meta-data/events/recommendations/rebalance":
+            self.rebalance()
         elif path == "/latest/meta-data/iam/security-credentials/" and self.has_token(
             "X-aws-ec2-metadata-token"
         ):
@@ -156,8 +190,8 @@ class Service(http.server.BaseHTTPRequestHandler):
                 '{"Code": "Success", "AccessKeyId": "a", "SecretAccessKey": "b", "Token": "c", '
                 '"Expiration": "2099-01-01T00:00:00Z"}',
             )
-        elif path == "/computeMetadata/v1/instance/preempted":
-            self.gcp(query)
+        elif path in (google + "preempted", google + "maintenance-event"):
+            self.gcp(path[len(google) :], query)
         elif self.headers.get("Metadata") != "true":
             self.answer(400 if path.startswith("/metadata/") else 404)
         elif path == "/metadata/instance/compute/name":

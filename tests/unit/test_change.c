@@ -445,6 +445,47 @@ static void test_taken_while_draining(void **state)
     }
 }
 
+/* Nodes go one after the other, and the reason of the second one has come before the first has gone:
+ * it is told all the same. A node that goes for another reason that nobody remembers has not joined,
+ * either. */
+static void test_reasons_of_nodes_that_go(void **state)
+{
+    struct job job;
+    struct change_fact taken;
+
+    (void)state;
+    begin_trained(&job, "2:5", CHANGE_RESTART);
+    for (int i = 0; i < 3; i++)
+        job_join(&job, false);
+    job_plan(&job);
+    job_hold(&job, 9);
+    job_leave(&job);
+    job_start(&job);
+    job_pass(&job, 100);
+    taken = job_fact(&job, CHANGE_FACT_RECLAIMED, 5);
+    job_feed(&job, &taken);
+    job.target = 4;
+    job_plan(&job);
+    taken = job_fact(&job, CHANGE_FACT_RECLAIMED, 4);
+    job_feed(&job, &taken);
+    job_hold(&job, 20);
+    job_leave(&job);
+    job_start(&job);
+    assert_int_equal(change_world(job.change)->node_count, 4);
+    job_pass(&job, 100);
+    for (job.target = 3; job.target >= 2; job.target--) {
+        job_plan(&job);
+        job_hold(&job, 30);
+        job_leave(&job);
+        job_start(&job);
+        assert_string_equal(change_world(job.change)->kind, "shrink");
+        assert_string_equal(change_world(job.change)->reason,
+                            job.target == 3 ? "n4 is about to be taken away" : "1 node left out");
+        job_pass(&job, 100);
+    }
+    job_end(&job);
+}
+
 /* ---- live mode ------------------------------------------------------------------------------- */
 
 static void test_live_grow(void **state)
@@ -1007,6 +1048,7 @@ int main(void)
         cmocka_unit_test(test_lost_node_is_replaced),
         cmocka_unit_test(test_called_while_draining),
         cmocka_unit_test(test_taken_while_draining),
+        cmocka_unit_test(test_reasons_of_nodes_that_go),
         cmocka_unit_test(test_held_without_lease),
         cmocka_unit_test(test_all_end_while_held),
         cmocka_unit_test(test_live_grow),

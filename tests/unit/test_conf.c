@@ -61,6 +61,8 @@ static void assert_builtin(const struct conf *conf)
     assert_null(conf->reclaim.header);
     assert_null(conf->reclaim.answer);
     assert_null(conf->prices);
+    assert_int_equal(conf->reclaim.advice, CONF_ADVICE_IGNORE);
+    assert_int_equal(conf->reclaim.drain, CONF_DRAIN_NONE);
     assert_int_equal(conf->defaults.pool_count, 0);
     assert_int_equal(conf->pool_count, 0);
 }
@@ -252,6 +254,13 @@ static void test_reclaim(void **state)
     assert_string_equal(conf->reclaim.url, "https://meta/");
     assert_string_equal(conf->reclaim.answer, "TRUE");
     conf_destroy(conf);
+    conf = parse("reclaim = gcp\nreclaim_advice = replace\nreclaim_drain = power_down\n");
+    assert_int_equal(conf->reclaim.advice, CONF_ADVICE_REPLACE);
+    assert_int_equal(conf->reclaim.drain, CONF_DRAIN_POWER_DOWN);
+    conf_destroy(conf);
+    conf = parse("reclaim = none\nreclaim_advice = replace\nreclaim_drain = drain\n");
+    assert_int_equal(conf->reclaim.drain, CONF_DRAIN_DRAIN);
+    conf_destroy(conf);
 }
 
 /* Where the site has notices of a cloud, they are about pools that are no fallback. */
@@ -416,6 +425,22 @@ static void test_bad_files(void **state)
          "reclaim = aws, gcp, azure, alibaba or tencent as well"},
         {"reclaim = http://a/\nreclaim_url = http://b/\n",
          "elastic.conf:2: reclaim_url: reclaim is set already in line 1; leave one out"},
+        {"reclaim_advice = yes\n",
+         "elastic.conf:1: reclaim_advice: 'yes' is not allowed; write ignore or replace"},
+        {"reclaim = azure\nreclaim_advice = replace\n",
+         "elastic.conf:2: reclaim_advice: only aws and gcp give advice; write reclaim = aws or gcp "
+         "as well, or reclaim_advice = ignore"},
+        {"reclaim_advice = replace\n",
+         "elastic.conf:1: reclaim_advice: only aws and gcp give advice; write reclaim = aws or gcp "
+         "as well, or reclaim_advice = ignore"},
+        {"reclaim_drain = yes\n",
+         "elastic.conf:1: reclaim_drain: 'yes' is not allowed; write none, drain or power_down"},
+        {"reclaim_drain = drain\n",
+         "elastic.conf:1: reclaim_drain: the epilog asks a cloud or an address, and runs no "
+         "program; write reclaim = aws, gcp, azure, alibaba, tencent or http://… as well"},
+        {"reclaim = /sbin/notice\nreclaim_drain = drain\n",
+         "elastic.conf:2: reclaim_drain: the epilog asks a cloud or an address, and runs no "
+         "program; write reclaim = aws, gcp, azure, alibaba, tencent or http://… as well"},
         {"reclaim_header = A: b\nreclaim = aws\n",
          "elastic.conf:1: reclaim_header: reclaim is set already in line 2; leave one out"},
         /* Pools. */

@@ -251,8 +251,162 @@ static void test_long_poll(void **state)
     asks(&notice, NOW, false, PREEMPTED, "Metadata-Flavor: Google");
     given.etag = "2";
     notice_answered(&notice, NOW, &given, &outcome);
+    assert_true(outcome.pause == 0);
+    /* A service that does not wait is not asked without a pause. */
+    notice_next(&notice, NOW, &request);
+    notice_answered(&notice, NOW + 0.01, &given, &outcome);
+    assert_true(outcome.pause == 1);
+    notice_next(&notice, NOW + 1, &request);
+    notice_answered(&notice, NOW + 61, &given, &outcome);
+    assert_true(outcome.pause == 0);
     assert_true(answer(&notice, NOW, 0, "").pause == 5);
     asks(&notice, NOW, false, PREEMPTED, "Metadata-Flavor: Google");
+}
+
+#define ADVICE "http://169.254.169.254/latest/meta-data/events/recommendations/rebalance"
+
+/* Advice is asked for after each answer that is no notice, until it has been given. */
+static void test_advice_is_asked_for(void **state)
+{
+    struct conf_reclaim conf = {.cloud = CONF_CLOUD_AWS, .advice = CONF_ADVICE_REPLACE};
+    struct notice notice = begin(&conf);
+    struct notice_outcome outcome;
+
+    (void)state;
+    asks(&notice, NOW, false, ACTION, "X-aws-ec2-metadata-token: vm_1");
+    outcome = answer(&notice, NOW, 404, "");
+    assert_true(outcome.stays);
+    assert_true(outcome.pause == 0);
+    asks(&notice, NOW, false, ADVICE, "X-aws-ec2-metadata-token: vm_1");
+    outcome = answer(&notice, NOW, 404, "");
+    assert_false(outcome.stays || outcome.advised || outcome.comes);
+    assert_true(outcome.pause == 5);
+    answer(&notice, NOW, 404, "");
+    /* With a new token, if it has to be. */
+    assert_true(answer(&notice, NOW, 401, "").pause == 0);
+    asks(&notice, NOW, true, TOKENS, "X-aws-ec2-metadata-token-ttl-seconds: 21600");
+    answer(&notice, NOW, 200, "second");
+    asks(&notice, NOW, false, ADVICE, "X-aws-ec2-metadata-token: second");
+    outcome = answer(&notice, NOW, 200, "{\"noticeTime\": \"2016-09-19T18:20:00Z\"}");
+    assert_true(outcome.advised);
+    assert_false(outcome.comes || outcome.stays);
+    assert_true(outcome.pause == 5);
+    /* Then only a notice is left to be said. */
+    for (int i = 0; i < 3; i++) {
+        asks(&notice, NOW, false, ACTION, "X-aws-ec2-metadata-token: second");
+        outcome = answer(&notice, NOW, 404, "");
+        assert_true(outcome.stays);
+        assert_false(outcome.advised);
+        assert_true(outcome.pause == 5);
+    }
+    outcome = answer(&notice, NOW, 200, "{\"action\": \"stop\"}");
+    assert_true(outcome.comes);
+    /* Nobody asks for it unless the site does, nor where there is none. */
+    conf.advice = CONF_ADVICE_IGNORE;
+    notice = begin(&conf);
+    assert_true(answer(&notice, NOW, 404, "").pause == 5);
+    asks(&notice, NOW, false, ACTION, "X-aws-ec2-metadata-token: vm_1");
+    conf = (struct conf_reclaim){.cloud = CONF_CLOUD_TENCENT, .advice = CONF_ADVICE_REPLACE};
+    notice = begin(&conf);
+    assert_true(answer(&notice, NOW, 404, "").pause == 5);
+    asks(&notice, NOW, false, "http://metadata.tencentyun.com/latest/meta-data/spot/termination-time",
+         NULL);
+}
+
+/* GCP: between two long questions. */
+static void test_advice_and_long_poll(void **state)
+{
+    struct conf_reclaim conf = {
+        .cloud = CONF_CLOUD_GCP, .endpoint = "http://e:80", .advice = CONF_ADVICE_REPLACE};
+    const struct notice_answer stays = {.status = 200, .text = "FALSE", .length = 5, .etag = "1"};
+    const struct notice_answer none = {.status = 200, .text = "NONE", .length = 4, .etag = "2"};
+    struct notice_request request;
+    struct notice_outcome outcome;
+    struct notice notice;
+    double now = NOW;
+
+    (void)state;
+    notice_init(&notice, &conf);
+    for (int i = 0; i < 3; i++, now += 60) {
+        notice_next(&notice, now, &request);
+        notice_answered(&notice, now + 60, &stays, &outcome);
+        assert_true(outcome.pause == 0);
+        asks(&notice, now, false, "http://e:80/computeMetadata/v1/instance/maintenance-event",
+             "Metadata-Flavor: Google");
+        notice_answered(&notice, now, &none, &outcome);
+        assert_true(outcome.pause == 0);
+        asks(&notice, now, false, PREEMPTED "?wait_for_change=true&timeout_sec=60&last_etag=1",
+             "Metadata-Flavor: Google");
+    }
+}
+
+#define ADVISED 1.0
+
+static void test_advice(void **state)
+{
+    static const struct {
+        enum conf_cloud cloud;
+        int status;
+        const char *text;
+        double means; /* ADVISED, QUIET, or REFUSE: none, and a word */
+    } table[] = {
+        {CONF_CLOUD_AWS, 200, "{\"noticeTime\":\"2016-09-19T18:29:17Z\"}", ADVISED},
+        {CONF_CLOUD_AWS, 200, "{\"noticeTime\":\"2016-09-18T19:29:17Z\", \"x\": 1}", ADVISED},
+        {CONF_CLOUD_AWS, 200, "{\"noticeTime\":\"2016-09-19T18:31:17Z\"}", ADVISED},
+        {CONF_CLOUD_AWS, 404, "", QUIET},
+        {CONF_CLOUD_AWS, 0, "", QUIET},
+        {CONF_CLOUD_AWS, 500, "", QUIET},
+        /* Long ago, and far away. */
+        {CONF_CLOUD_AWS, 200, "{\"noticeTime\":\"2016-09-17T18:29:17Z\"}", QUIET},
+        {CONF_CLOUD_AWS, 200, "{\"noticeTime\":\"1970-01-01T00:00:00Z\"}", QUIET},
+        {CONF_CLOUD_AWS, 200, "{\"noticeTime\":\"9999-09-19T18:31:17Z\"}", REFUSE},
+        /* No advice, whatever it is. */
+        {CONF_CLOUD_AWS, 200, "{\"noticeTime\":\"soon\"}", REFUSE},
+        {CONF_CLOUD_AWS, 200, "{\"noticeTime\":1474309757}", REFUSE},
+        {CONF_CLOUD_AWS, 200, "{\"noticeTime\":null}", REFUSE},
+        {CONF_CLOUD_AWS, 200, "{\"noticeTime\":[\"2016-09-19T18:31:17Z\"]}", REFUSE},
+        {CONF_CLOUD_AWS, 200, "{}", REFUSE},
+        {CONF_CLOUD_AWS, 200, "[]", REFUSE},
+        {CONF_CLOUD_AWS, 200, "7", REFUSE},
+        {CONF_CLOUD_AWS, 200, "", REFUSE},
+        {CONF_CLOUD_AWS, 200, "<html>log in</html>", REFUSE},
+        {CONF_CLOUD_AWS, 302, "", REFUSE},
+        {CONF_CLOUD_AWS, 400, "", REFUSE},
+        {CONF_CLOUD_GCP, 200, "NONE", QUIET},
+        {CONF_CLOUD_GCP, 200, "MIGRATE_ON_HOST_MAINTENANCE", QUIET},
+        {CONF_CLOUD_GCP, 200, "TERMINATE_ON_HOST_MAINTENANCE\n", ADVISED},
+        {CONF_CLOUD_GCP, 200, "terminate_on_host_maintenance", REFUSE},
+        {CONF_CLOUD_GCP, 200, "TERMINATE_ON_HOST_MAINTENANCETERMINATE_ON_HOST_MAINTENANCE", REFUSE},
+        {CONF_CLOUD_GCP, 200, "", REFUSE},
+        {CONF_CLOUD_GCP, 403, "", REFUSE},
+        {CONF_CLOUD_GCP, 404, "", REFUSE},
+        {CONF_CLOUD_GCP, 503, "", QUIET},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(table); i++) {
+        struct conf_reclaim conf = {.cloud = table[i].cloud, .advice = CONF_ADVICE_REPLACE};
+        bool aws = table[i].cloud == CONF_CLOUD_AWS;
+        struct notice notice = begin(&conf);
+        struct notice_outcome outcome = answer(&notice, NOW, aws ? 404 : 200, aws ? "" : "FALSE");
+
+        assert_true(outcome.stays);
+        outcome = answer(&notice, NOW, table[i].status, table[i].text);
+        if (outcome.comes || outcome.advised != (table[i].means == ADVISED) ||
+            (outcome.word[0] != '\0') != (table[i].means == REFUSE) || outcome.pause < 1)
+            fail_msg("%s: %d, '%s', %f", table[i].text, outcome.advised, outcome.word,
+                     outcome.pause);
+        assert_int_equal(outcome.of_advice, table[i].means == REFUSE);
+        /* It is not asked for again, unless there may be some later. Notices are. */
+        outcome = answer(&notice, NOW, aws ? 404 : 200, aws ? "" : "FALSE");
+        assert_int_equal(outcome.pause == 0, table[i].means == QUIET);
+        if (outcome.pause == 0)
+            answer(&notice, NOW, aws ? 404 : 200, aws ? "" : "NONE");
+        outcome = answer(&notice, NOW, 403, "");
+        outcome = aws ? answer(&notice, NOW, 403, "") : outcome;
+        assert_string_not_equal(outcome.word, "");
+        assert_false(outcome.of_advice);
+    }
 }
 
 /* The first question to Azure may take two minutes. */
@@ -324,7 +478,8 @@ int main(void)
         cmocka_unit_test(test_answers), cmocka_unit_test(test_moments),
         cmocka_unit_test(test_tokens),  cmocka_unit_test(test_long_poll),
         cmocka_unit_test(test_azure),   cmocka_unit_test(test_nobody),
-        cmocka_unit_test(test_site),
+        cmocka_unit_test(test_site),    cmocka_unit_test(test_advice_is_asked_for),
+        cmocka_unit_test(test_advice),  cmocka_unit_test(test_advice_and_long_poll),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

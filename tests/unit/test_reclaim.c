@@ -18,7 +18,8 @@ struct server {
     uv_tcp_t listener;
     const char *answer; /* NULL: none */
     const char *token;  /* the answer to PUT */
-    int puts;
+    const char *advice; /* the answer to a question for it; NULL: as to others */
+    int puts, advices;
     char request[1024];
     size_t bytes;
 };
@@ -30,6 +31,7 @@ struct scene {
     struct conf *conf;
     const char *notice; /* NULL: none came */
     double left;
+    int advised, silent, no_advice;
     bool closed;
 };
 
@@ -65,6 +67,9 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     if (strncmp(s->server.request, "PUT ", 4) == 0) {
         s->server.puts++;
         text = s->server.token;
+    } else if (strstr(s->server.request, "/recommendations/") != NULL) {
+        s->server.advices++;
+        text = s->server.advice != NULL ? s->server.advice : text;
     }
     answer = uv_buf_init((char *)text, (unsigned)strlen(text));
     uv_try_write(stream, &answer, 1);
@@ -98,6 +103,25 @@ static void on_notice(const char *from, double left, void *arg)
     s->left = left;
     uv_stop(&s->loop);
 }
+
+static void on_advice(const char *from, void *arg)
+{
+    struct scene *s = arg;
+
+    assert_string_equal(from, "aws");
+    s->advised++;
+}
+
+static void on_silence(const char *why, bool of_advice, void *arg)
+{
+    struct scene *s = arg;
+
+    assert_non_null(strstr(why, of_advice ? "reclaim_advice" : "reclaim"));
+    s->silent += !of_advice;
+    s->no_advice += of_advice;
+}
+
+static const struct reclaim_handlers handlers = {on_notice, on_advice, on_silence};
 
 static void on_gone(void *arg)
 {
@@ -141,7 +165,7 @@ static void scene_cloud(struct scene *s, enum conf_cloud cloud)
  * answer may. */
 static void scene_run(struct scene *s, uint64_t ms, const char *expected)
 {
-    struct reclaim *r = reclaim_create(&s->loop, s->conf, on_notice, s);
+    struct reclaim *r = reclaim_create(&s->loop, s->conf, &handlers, s);
 
     assert_non_null(r);
     uv_timer_start(&s->timer, on_timeout, ms, 0);
@@ -204,6 +228,45 @@ static void test_token(void **state)
     assert_non_null(strstr(s.server.request, "\r\nX-aws-ec2-metadata-token: secret==\r\n"));
 }
 
+/* It is asked for only where the site wants it, and said once. What is no advice is none. */
+static void test_advice(void **state)
+{
+    static char given[160], endless[100000];
+    const time_t now = time(NULL);
+    const struct {
+        const char *answer;
+        int advised, silent;
+    } table[] = {
+        {given, 1, 0},
+        {NOT_FOUND, 0, 0},
+        {"HTTP/1.1 302 Found\r\nLocation: /other\r\nConnection: close\r\n\r\n", 0, 1},
+        {OK("{\"noticeTime\": true}"), 0, 1},
+        {OK("\x01\xff"), 0, 1},
+        {"garbage", 0, 0},
+        {endless, 0, 0},
+    };
+
+    (void)state;
+    strftime(given, sizeof(given), OK("{\"noticeTime\": \"%Y-%m-%dT%H:%M:%SZ\"}"), gmtime(&now));
+    memset(endless, 'x', sizeof(endless) - 1);
+    memcpy(endless, OK("{"), strlen(OK("{")));
+    for (size_t i = 0; i < COUNT(table) + 1; i++) {
+        struct scene s;
+
+        scene_cloud(&s, CONF_CLOUD_AWS);
+        s.server.token = OK("secret==");
+        s.server.answer = NOT_FOUND;
+        s.server.advice = table[i % COUNT(table)].answer;
+        s.conf->reclaim.advice = i < COUNT(table) ? CONF_ADVICE_REPLACE : CONF_ADVICE_IGNORE;
+        scene_run(&s, SILENCE_MS, NULL);
+        assert_int_equal(s.server.advices, i < COUNT(table));
+        assert_int_equal(s.advised, i < COUNT(table) ? table[i].advised : 0);
+        assert_int_equal(s.no_advice, i < COUNT(table) ? table[i].silent : 0);
+        assert_int_equal(s.silent, 0);
+        assert_null(strstr(s.server.request, "/other"));
+    }
+}
+
 /* A token that is never accepted is renewed once, and then after a pause. */
 static void test_token_is_refused(void **state)
 {
@@ -215,6 +278,7 @@ static void test_token_is_refused(void **state)
     s.server.answer = "HTTP/1.1 401 Unauthorized\r\nConnection: close\r\n\r\n";
     scene_run(&s, SILENCE_MS, NULL);
     assert_int_equal(s.server.puts, 2);
+    assert_int_equal(s.silent, 1);
 }
 
 static void test_etag(void **state)
@@ -357,7 +421,7 @@ static void test_nothing_to_ask(void **state)
 
     (void)state;
     uv_loop_init(&loop);
-    assert_null(reclaim_create(&loop, conf, on_notice, NULL));
+    assert_null(reclaim_create(&loop, conf, &handlers, NULL));
     assert_int_equal(uv_loop_close(&loop), 0);
     conf_destroy(conf);
 }
@@ -367,6 +431,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_address),
         cmocka_unit_test(test_token),
+        cmocka_unit_test(test_advice),
         cmocka_unit_test(test_token_is_refused),
         cmocka_unit_test(test_etag),
         cmocka_unit_test(test_redirection),

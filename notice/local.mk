@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# notice/: elastic-notice, which the epilog starts. It has no part in Slurm.
+pkglibexec_PROGRAMS += notice/elastic-notice
+notice_elastic_notice_SOURCES = \
+    agent/member/http.c \
+    agent/member/http.h \
+    common/conf_file.c \
+    common/conf_file.h \
+    common/files.c \
+    common/files.h \
+    notice/main.c
+notice_elastic_notice_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS)
+notice_elastic_notice_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+notice_elastic_notice_LDFLAGS = $(PROGRAM_LDFLAGS)
+notice_elastic_notice_LDADD = lib/libelasticcore.la $(JSONC_LIBS) $(LIBUV_LIBS) $(CURL_LIBS)
+
+EXTRA_DIST += notice/README.md
