@@ -222,6 +222,7 @@ void exclude_advised(struct leader *leader, struct leader_member *m, json_object
         return;
     m->advised = true;
     log_info("job %u: its cloud advises to replace %s", leader->options->job, m->part->node);
+    planning_later(leader, 0);
 }
 
 void exclude_describe_advised(const struct leader *leader, char *text, size_t size)

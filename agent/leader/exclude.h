@@ -39,7 +39,8 @@ void exclude_unwell(struct leader *leader, char *const *nodes, const bool *unwel
 void exclude_noticed(struct leader *leader, struct leader_member *m, json_object *msg);
 /* "reclaim": the cloud takes the node away in a moment. */
 void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_object *msg);
-/* "advice": its cloud advises to replace the node. Nothing follows yet but a word. */
+/* "advice": its cloud advises to replace the node. Another node is asked for
+ * first (market.h). */
 void exclude_advised(struct leader *leader, struct leader_member *m, json_object *msg);
 /* Which nodes: "" if none. */
 void exclude_describe_advised(const struct leader *leader, char *text, size_t size);

@@ -66,6 +66,13 @@ static int reclaimed_nodes(const struct leader *leader, uint32_t job)
     return count;
 }
 
+/* Extensions go whole. */
+static bool is_advised(const struct leader *leader, const struct extension *ext)
+{
+    return leader->options->policy->reclaim != POLICY_RECLAIM_SHRINK &&
+           roster_advised(leader, ext->job) == ext->nodes;
+}
+
 static void count_extension(const struct leader *leader, const struct extension *ext,
                             struct pools_pool *pool)
 {
@@ -84,6 +91,8 @@ static void count_extension(const struct leader *leader, const struct extension 
         break;
     case PLAN_JOINED:
         pool->ready += ext->nodes;
+        if (is_advised(leader, ext))
+            pool->advised += ext->nodes;
         /* What goes in any case is as good as taken. */
         pool->noticed += extensions_to_go((struct leader *)leader, ext->job)
                              ? ext->nodes
@@ -219,34 +228,36 @@ static void withdraw(struct leader *leader, const struct pool *pool, int nodes)
     }
 }
 
-/* Extensions that go back whole: advised ones first, then the newest. */
-static void give_back(struct leader *leader, const struct pool *pool, int nodes)
+/* Extensions that go back whole, the newest first. Returns how many nodes are left of `nodes`. */
+static int give_back(struct leader *leader, const struct pool *pool, int nodes, bool advised)
 {
     for (int i = extensions_count(leader) - 1; i >= 0 && nodes > 0; i--) {
         struct extension *ext = extensions_at(leader, i);
 
-        if (ext->pool != pool || ext->state != PLAN_JOINED || ext->nodes > nodes ||
-            extensions_to_go(leader, ext->job))
+        if (ext->pool != pool || ext->state != PLAN_JOINED || ext->nodes > nodes || ext->returns ||
+            extensions_to_go(leader, ext->job) || (advised && !is_advised(leader, ext)))
             continue;
         ext->returns = true;
         nodes -= ext->nodes;
     }
+    return nodes;
 }
 
 static void mark(struct leader *leader, const struct pools_output *out)
 {
     for (int i = 0; i < extensions_count(leader); i++)
         extensions_at(leader, i)->returns = extensions_at(leader, i)->withdrawn = false;
-    /* Of one pool the plan itself knows best which extensions are too many. */
-    if (job_pools_count(leader) < 2)
-        return;
     for (int i = 0; i < job_pools_count(leader); i++) {
         const struct pool *pool = job_pools_at(leader, i)->pool;
+        int nodes = give_back(leader, pool, out->targets[i].give_back, true);
 
+        /* Of one pool the plan itself knows best which extensions are too many. */
+        if (job_pools_count(leader) < 2)
+            continue;
         if (out->targets[i].gives_up)
             job_pools_failed(leader, pool, "its nodes do not come, another pool is asked");
         withdraw(leader, pool, out->targets[i].cancel);
-        give_back(leader, pool, out->targets[i].give_back);
+        give_back(leader, pool, nodes, false);
     }
 }
 
@@ -273,6 +284,12 @@ static void explain(struct leader *leader, const struct pools_input *in)
         own->retry_at = first;
 }
 
+/* Advice is about one node. */
+static bool is_replaced_singly(const struct leader *leader, const struct pool *pool)
+{
+    return pool->reclaim && leader->options->conf->reclaim.advice == CONF_ADVICE_REPLACE;
+}
+
 /* The pools that have room, best first. */
 static void list_asks(struct leader *leader, const struct pools_input *in)
 {
@@ -282,14 +299,15 @@ static void list_asks(struct leader *leader, const struct pools_input *in)
     for (int k = in->pool_count - 1; k >= 0; k--) {
         int i = own->out.order[k];
         const struct pools_pool *pool = &in->pools[i];
+        const struct pool *asked = job_pools_at(leader, i)->pool;
 
         if (own->out.targets[i].ask == 0)
             continue;
-        own->asked[own->ask_count] = job_pools_at(leader, i)->pool;
+        own->asked[own->ask_count] = asked;
         own->asks[own->ask_count++] = (struct plan_pool){
             .name = pool->name,
             .room = own->out.targets[i].ask,
-            .singly = pool->fallback || pool->wake,
+            .singly = pool->fallback || pool->wake || is_replaced_singly(leader, asked),
             .at_once = pool->fallback || job_pools_any_paused(leader),
         };
     }
