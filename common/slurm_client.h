@@ -50,7 +50,7 @@ struct job_info {
     enum job_state_kind state;
     char state_name[32];    /* Slurm's word: RUNNING, PREEMPTED, … */
     const char *base_state; /* … without flags: CANCELLED, and not COMPLETING */
-    char reason[64];        /* why it is pending; of an extension: why it has ended. Slurm's word */
+    char reason[160];       /* why it is pending; of an extension: why it has ended. Slurm's word */
     char *name, *partition, *qos, *account, *reservation, *features, *comment, *admin_comment;
     char *nodes; /* hostlist expression, NULL when none */
     char *excluded;
@@ -126,7 +126,7 @@ int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t ui
 
 /* Which nodes of a partition are powered up. */
 struct slurm_power {
-    bool saves; /* a job that starts can make Slurm power nodes up; else there are no lists */
+    bool saves;   /* a job that starts can make Slurm power nodes up; else there are no lists */
     time_t as_of; /* what the caller's lists are from, by Slurm's clock; 0: there are none */
     /* NULL-terminated, the caller's (strings_free). asleep: all that are not up, or not for long,
      * also those that Slurm hides. Both NULL: no node has changed since as_of. */
@@ -179,6 +179,11 @@ int slurm_client_site(uid_t *slurm_user, char **cluster, struct error *err);
  * answers by itself. Where PrivateData has "users" it tells nobody of others: then, and without
  * accounting, nobody is an operator. */
 int slurm_client_is_operator(uid_t uid, bool *is_operator, struct error *err);
+
+/* What somebody, such as the daemon of a cloud, has told Slurm of a node that is out of service. The
+ * first text of the nodes of this hostlist expression, "" if there is none. Returns how many nodes
+ * Slurm was asked for. */
+int slurm_client_node_reason(const char *nodes, char *text, size_t size);
 
 /* For each of the nodes (NULL-terminated): is Slurm taking it out of service, as drained, down or
  * failing? unwell has one element for each node. A node that Slurm does not know counts as well.

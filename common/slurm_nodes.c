@@ -2,6 +2,7 @@
 /* Nodes of Slurm, and lists of their names (slurm_client.h). */
 #include "common/slurm_private.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 
 #define PARTITIONS_KEPT 60  /* seconds */
 #define CONF_KEPT       600 /* seconds */
+#define REASONS_MOST    4   /* nodes that Slurm is asked for, of one job that has failed */
 
 /* A node that is not up, or not for long. */
 #define NODE_FLAGS_ASLEEP                                                                          \
@@ -122,6 +124,31 @@ int slurm_client_unwell(char *const *nodes, bool *unwell, struct error *err)
     }
     slurm_client_leave();
     return rc;
+}
+
+int slurm_client_node_reason(const char *nodes, char *text, size_t size)
+{
+    char **names = slurm_client_expand(nodes);
+    int count = 0;
+
+    text[0] = '\0';
+    slurm_client_enter();
+    for (; names != NULL && names[count] != NULL && count < REASONS_MOST && text[0] == '\0';
+         count++) {
+        node_info_msg_t *msg = NULL;
+
+        if (slurm_load_node_single(&msg, names[count], QUERY_FLAGS) != SLURM_SUCCESS)
+            continue;
+        if (msg->record_count > 0 && msg->node_array[0].reason != NULL)
+            snprintf(text, size, "%s", msg->node_array[0].reason);
+        slurm_free_node_info_msg(msg);
+    }
+    slurm_client_leave();
+    strings_free(names);
+    for (char *at = text; *at != '\0'; at++)
+        if (iscntrl((unsigned char)*at))
+            *at = ' ';
+    return count;
 }
 
 /* ---- all nodes ------------------------------------------------------------------------------- */

@@ -23,6 +23,8 @@ void market_describe(const struct leader *leader, struct plan_input *in);
 /* The pool of that number in plan_input.pools. */
 const struct pool *market_pool(const struct leader *leader, int i);
 
+/* Nodes beyond what the job is to have, in place of others that are given back then. */
+int market_surplus(const struct leader *leader);
 /* Why an extension of that pool is given back. */
 const char *market_why(const struct leader *leader, const struct pool *pool);
 /* Seconds that a replacement for an extension of that pool is asked for ahead. */

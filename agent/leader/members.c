@@ -12,6 +12,7 @@
 #include "agent/leader/hang_watch.h"
 #include "agent/leader/heritage.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/market.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/members.h"
 #include "agent/leader/planning.h"
@@ -95,7 +96,8 @@ static struct leader_member *member_on(const struct leader *leader, const char *
     return NULL;
 }
 
-/* Is there no place for one more node of an extension? */
+/* Is there no place for one more node of an extension? A node that takes the place of another one
+ * joins first. */
 static bool is_full(struct leader *leader)
 {
     int nodes = leader->options->base_nodes - exclude_base_lost(leader);
@@ -104,7 +106,7 @@ static bool is_full(struct leader *leader)
         nodes += roster_at(leader, i)->link != NULL && !roster_at(leader, i)->part->base &&
                  !change_is_left(roster_at(leader, i)->part) &&
                  !extensions_to_go(leader, roster_at(leader, i)->part->job);
-    return nodes + 1 > leader->options->policy->sizes.max;
+    return nodes + 1 > leader->options->policy->sizes.max + market_surplus(leader);
 }
 
 /* Returns 0: welcome, or -1 with the reason why not. */

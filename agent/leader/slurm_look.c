@@ -13,6 +13,7 @@
 #include "agent/leader/report.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
+#include "lib/admission.h"
 #include "lib/sleepers.h"
 
 #define BASE_OLD 10.0 /* seconds */
@@ -131,6 +132,22 @@ static int look_at_jobs(struct look_work *work, struct error *err)
     return 0;
 }
 
+/* What is known of the node counts more than Slurm's "NodeDown". */
+static void explain_failures(struct look_work *work)
+{
+    for (int i = 0; i < work->view.count; i++) {
+        struct job_info *info = &work->view.list[i];
+        char reason[sizeof(info->reason)];
+
+        if (info->nodes == NULL || !admission_is_marked(info->comment) ||
+            strcmp(info->base_state, "NODE_FAIL") != 0)
+            continue;
+        work->questions += slurm_client_node_reason(info->nodes, reason, sizeof(reason));
+        if (reason[0] != '\0')
+            memcpy(info->reason, reason, sizeof(reason));
+    }
+}
+
 static void look_work(void *arg)
 {
     struct look_work *work = arg;
@@ -140,6 +157,8 @@ static void look_work(void *arg)
     view->ok = look_at_jobs(work, &err) == 0;
     if (!view->ok)
         log_debug("Slurm: %s", err.text);
+    if (view->ok)
+        explain_failures(work);
     if (view->ok && view->relax.job != 0)
         relax(work);
     if (view->ok && view->pool != NULL)

@@ -133,6 +133,14 @@ static bool cannot_start(const struct job_info *info)
                             strcmp(info->state_name, "CANCELLED") != 0);
 }
 
+/* The cloud of a pool may have no room for a while. Where nodes fail, another pool is asked at once. */
+static bool nodes_failed(struct leader *leader, const struct extension *ext,
+                         const struct job_info *info)
+{
+    return info != NULL && strcmp(info->base_state, "NODE_FAIL") == 0 && ext->pool != NULL &&
+           (ext->pool->wake || job_pools_has_other(leader, ext->pool));
+}
+
 /* It has ended before it could join. */
 static void growth_failed(struct leader *leader, const struct extension *ext,
                           const struct job_info *info)
@@ -145,9 +153,7 @@ static void growth_failed(struct leader *leader, const struct extension *ext,
              why ? info->reason : "");
     log_info("job %u: %s", leader->options->job, text);
     allocation_growth_failed(leader, text);
-    /* Where nodes fail, another pool is asked at once. */
-    if (cannot_start(info) || (info != NULL && strcmp(info->base_state, "NODE_FAIL") == 0 &&
-                               job_pools_has_other(leader, ext->pool)))
+    if (cannot_start(info) || nodes_failed(leader, ext, info))
         extensions_failed(leader, ext->pool, text);
     else
         planning_taken_back(leader, ext->asked);

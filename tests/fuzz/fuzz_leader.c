@@ -221,6 +221,14 @@ int slurm_client_complete(uint32_t job_id, int code, struct error *err)
     return 0;
 }
 
+int slurm_client_node_reason(const char *nodes, char *text, size_t size)
+{
+    (void)nodes;
+    if (size > 0)
+        text[0] = '\0';
+    return 1;
+}
+
 int slurm_client_unwell(char *const *nodes, bool *unwell, struct error *err)
 {
     (void)err;

@@ -172,6 +172,14 @@ static void find_unwell(char *const *nodes, bool *unwell)
     }
 }
 
+int slurm_client_node_reason(const char *nodes, char *text, size_t size)
+{
+    (void)nodes;
+    if (size > 0)
+        text[0] = '\0';
+    return 1;
+}
+
 int slurm_client_unwell(char *const *nodes, bool *unwell, struct error *err)
 {
     for (int i = 0; nodes[i] != NULL; i++)

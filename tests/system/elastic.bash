@@ -2,13 +2,13 @@
 # Helpers of the system tests that run elastic jobs. Load after helpers.
 # shellcheck shell=bash
 
-# train SIZES STEPS STEP_SECONDS [unaware] [-- SBATCH-OPTION...]: submits tests/system/steps.py; prints the job id. Its logs
+# train SIZES STEPS STEP_SECONDS [unaware | samples] [-- SBATCH-OPTION...]: submits tests/system/steps.py; prints the job id. Its logs
 # are in TB_WORK/log-JOB, its output in TB_WORK/JOB.out.
 train() {
     local sizes=$1 steps=$2 seconds=$3 mode=
     shift 3
-    if [[ ${1:-} == unaware ]]; then
-        mode=unaware
+    if [[ ${1:-} == unaware || ${1:-} == samples ]]; then
+        mode=$1
         shift
     fi
     [[ ${1:-} != -- ]] || shift

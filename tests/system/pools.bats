@@ -1,0 +1,163 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Jobs with several pools: spot nodes in two zones that fail and have no room, and on-demand nodes.
+# Time limit: 600 s
+
+# shellcheck disable=SC2034
+BATS_TEST_TIMEOUT=300
+load helpers
+load elastic
+
+# Two nodes are always there. GPUs need root.
+setup_file() {
+    local -a gpus=()
+    ((UID)) || gpus=(--gpus-per-node 1)
+    testbed_up --nodes 2 --cloud zone_a=8,zone_b=1,demand=2 --resume-timeout 12 "${gpus[@]}"
+    cp "$TREE/tests/system/steps.py" "$TB_WORK/"
+    sed -i -e "s|^node_backoff = .*|&\npool_backoff = 3-6\nprices = $TB_DIR/prices|" \
+        -e '/^\[pool zone_/a reclaim = yes\nprice = 0.92' \
+        -e '/^\[pool demand/a fallback = yes\nprice = 3.06' "$TB_DIR/etc/elastic.conf"
+}
+
+teardown_file() { testbed_down; }
+
+setup() {
+    zone zone_a capacity=8 boot=1 pause=3 failure=fast
+    zone zone_b capacity=0 boot=1 pause=1 failure=fast
+    zone demand capacity=2 boot=1 pause=1
+    printf 'zone_b 1.20\n' >"$TB_DIR/prices"
+    chmod 0644 "$TB_DIR/prices"
+    wait_for 40 all_off
+}
+
+teardown() {
+    [[ $BATS_TEST_COMPLETED ]] || tail -n 60 "$TB_WORK/$job.out"
+    cancel_all
+}
+
+zone() { "$TESTBED" zone --dir "$TB_DIR" "$@"; }
+
+# Nodes that are powered down are hidden.
+all_off() { [[ -z $(on_testbed sinfo -h -N -p owners -o %N) ]]; }
+
+# grow SIZES POOLS OPTION...: a job on one node.
+grow() { train "$1" 100000 0.1 -- -p batch --elastic-pool="$2" "${@:3}"; }
+
+# pool_says JOB POOL EXPRESSION: p is what selastic shows of the pool.
+pool_value() {
+    show_json "$1" | json_value "(lambda p: $3)(next(p for p in s['pools'] if p['pool'] == '$2'))" 2>/dev/null
+}
+
+pool_says() { [[ $(pool_value "$@") == True ]]; }
+
+has_of() { pool_says "$1" "$2" "p['ready'] == $3"; }
+
+# The extension jobs of a pool, newest first, with their end and the time at which they were submitted.
+extensions_in() { on_testbed squeue -h -t all -p "$1" -S -i -o '%A %T %e %V'; }
+
+costs_more_than() { show_json "$1" | json_value "s['cost']['so_far'] > $2" 2>/dev/null | grep -qx True; }
+
+cost_of() { show_json "$1" | json_value "s['cost']['so_far']"; }
+
+@test "a reclaimed node's place is held, filled from another pool, and goes back to spot" {
+    zone zone_a capacity=2
+    gpus=()
+    ((UID)) || gpus=(--gpus-per-node=1)
+    job=$(grow 1:3 zone_a,demand --elastic-fallback=4 "${gpus[@]}")
+    wait_for 60 size_is "$job" 3
+    has_of "$job" zone_a 2
+    zone zone_a capacity=1
+    wait_for 30 size_is "$job" 2
+    job_is "$job" RUNNING
+    # The place is held: it is asked for again, and the cloud's own words are shown.
+    wait_for 20 pool_says "$job" zone_a "'InsufficientInstanceCapacity' in p['failure'] and p['paused_until'] > 0"
+    wait_for 40 size_is "$job" 3
+    has_of "$job" demand 1
+    job_is "$job" RUNNING
+    as_user selastic show "$job"
+    # A spot node joins before the on-demand node goes.
+    before=$(generation_of "$job")
+    zone zone_a capacity=3
+    wait_for 60 has_of "$job" zone_a 2
+    wait_for 60 has_of "$job" demand 0
+    wait_for 30 size_is "$job" 3
+    [[ $(history_json "$job" | json_value "min(g['size'] for g in s['generations'] if g['generation'] >= $before)") == 3 ]]
+    costs_more_than "$job" 0
+    enough "$job"
+    steps_were_made_once "$job"
+    as_user selastic history "$job"
+}
+
+@test "a zone without room, and one whose nodes never come: the next pool is asked at once" {
+    zone zone_b capacity=1
+    for failure in fast slow; do
+        zone zone_a capacity=0 failure="$failure"
+        job=$(grow 1:2 zone_a,zone_b)
+        wait_for 120 size_is "$job" 2
+        has_of "$job" zone_b 1
+        pool_says "$job" zone_a "p['booting'] == 0 and p['pending'] == 0 and len(p['failure']) > 9"
+        pool_value "$job" zone_a "p['failure']"
+        if [[ $failure == fast ]]; then
+            pool_says "$job" zone_a "'InsufficientInstanceCapacity' in p['failure']"
+        fi
+        as_user selastic show "$job"
+        failed=$(extensions_in zone_a | tail -n 1)
+        next=$(extensions_in zone_b | tail -n 1)
+        echo "failed: $failed, next: $next"
+        read -r _ _ ended _ <<<"$failed"
+        read -r _ _ _ asked <<<"$next"
+        # Slurm's times have whole seconds.
+        (($(date -d "$asked" +%s) - $(date -d "$ended" +%s) <= 3))
+        enough "$job"
+        wait_for 40 all_off
+    done
+}
+
+@test "no more nodes boot at once than max_resume, though eight are missing" {
+    sed -i '/^\[pool zone_a/a max_resume = 2' "$TB_DIR/etc/elastic.conf"
+    zone zone_a boot=2
+    : >"$TB_DIR/log/cloud.out"
+    job=$(grow 1:9 zone_a)
+    most=0
+    until size_is "$job" 6; do
+        now=$(on_testbed squeue -h -p zone_a -t CF -o %D | paste -sd+ | bc)
+        ((${now:-0} <= most)) || most=$now
+        sleep 0.2
+    done
+    enough "$job"
+    sed -i '/^max_resume = 2/d' "$TB_DIR/etc/elastic.conf"
+    echo "at once: $most"
+    ((most <= 2))
+}
+
+@test "late by spot nodes alone: on-demand nodes come in time, and go when spot nodes are back" {
+    zone zone_a capacity=0
+    job=$(train 1:3 7500 0.1 samples -- -p batch --elastic-pool=zone_a,demand --elastic-deadline=now+10minutes)
+    wait_for 90 has_of "$job" demand 2
+    as_user selastic show "$job"
+    show_json "$job" | json_value 's["deadline"]["in_time"]' | grep -qx True
+    zone zone_a capacity=3
+    wait_for 90 has_of "$job" zone_a 2
+    wait_for 60 has_of "$job" demand 0
+    as_user selastic show "$job"
+    as_user scancel "$job"
+}
+
+@test "a budget that is used up leaves MIN nodes, and a new leader knows what has been spent" {
+    zone zone_a capacity=1
+    job=$(grow 1:2 zone_a --elastic-budget=400)
+    wait_for 60 has_of "$job" zone_a 1
+    # 1 a second.
+    printf 'zone_a 3600\n' >"$TB_DIR/prices"
+    wait_for 60 costs_more_than "$job" 5
+    spent=$(cost_of "$job")
+    leader=$(agent_of "$job" "$(show_json "$job" | json_value 's["leader"]')")
+    on_testbed scontrol requeue "$job"
+    wait_for 60 starts_again "$job"
+    wait_for 60 costs_more_than "$job" "$spent"
+    printf 'zone_a 36000\n' >"$TB_DIR/prices"
+    wait_for 60 pool_says "$job" zone_a "p['ready'] == 0 and p['why'] == 'the budget is used up'"
+    size_is "$job" 1
+    as_user selastic show "$job"
+    enough "$job"
+}
