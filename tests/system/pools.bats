@@ -14,12 +14,20 @@ setup_file() {
     ((UID)) || gpus=(--gpus-per-node 1)
     testbed_up --nodes 2 --cloud zone_a=8,zone_b=1,demand=2 --resume-timeout 12 "${gpus[@]}"
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
-    sed -i -e "s|^node_backoff = .*|&\npool_backoff = 3-6\nprices = $TB_DIR/prices|" \
+    export CLOUD=$TB_HOME/cloud
+    mkdir "$CLOUD"
+    python3 "$TREE/tests/system/metadata.py" "$CLOUD" 3>&- >"$CLOUD/said" 2>&1 &
+    export CLOUD_PID=$!
+    wait_for 10 test -e "$CLOUD/port"
+    sed -i -e "s|^node_backoff = .*|&\nreclaim = gcp\nreclaim_endpoint = http://127.0.0.1:$(<"$CLOUD/port")\npool_backoff = 3-6\nprices = $TB_DIR/prices|" \
         -e '/^\[pool zone_/a reclaim = yes\nprice = 0.92' \
         -e '/^\[pool demand/a fallback = yes\nprice = 3.06' "$TB_DIR/etc/elastic.conf"
 }
 
-teardown_file() { testbed_down; }
+teardown_file() {
+    kill "$CLOUD_PID"
+    testbed_down
+}
 
 setup() {
     zone zone_a capacity=8 boot=1 pause=3 failure=fast
@@ -33,6 +41,14 @@ setup() {
 teardown() {
     [[ $BATS_TEST_COMPLETED ]] || tail -n 60 "$TB_WORK/$job.out"
     cancel_all
+}
+
+# reclaim NODE: the zone has one node less: it says so, and takes the node 5 s later.
+reclaim() {
+    echo 5 >"$CLOUD/new"
+    mv "$CLOUD/new" "$CLOUD/$1"
+    sleep 5
+    rm "$CLOUD/$1"
 }
 
 zone() { "$TESTBED" zone --dir "$TB_DIR" "$@"; }
@@ -66,6 +82,8 @@ cost_of() { show_json "$1" | json_value "s['cost']['so_far']"; }
     job=$(grow 1:3 zone_a,demand --elastic-fallback=4 "${gpus[@]}")
     wait_for 60 size_is "$job" 3
     has_of "$job" zone_a 2
+    newest=$(extensions_in zone_a | head -n 1)
+    reclaim "$(job_field "${newest%% *}" NodeList)"
     zone zone_a capacity=1
     wait_for 30 size_is "$job" 2
     job_is "$job" RUNNING
