@@ -137,7 +137,7 @@ cost_of() { show_json "$1" | json_value "s['cost']['so_far']"; }
     : >"$TB_DIR/log/cloud.out"
     job=$(grow 1:9 zone_a)
     most=0
-    until size_is "$job" 6; do
+    until size_is "$job" 5; do
         now=$(on_testbed squeue -h -p zone_a -t CF -o %D | paste -sd+ | bc)
         ((${now:-0} <= most)) || most=$now
         sleep 0.2
