@@ -35,6 +35,7 @@ nobase_dist_doc_DATA += \
     doc/run/history.jsonl \
     doc/user/containers.md \
     doc/user/mpi.md \
+    doc/user/pools.md \
     doc/user/script.md \
     doc/user/tutorial.md \
     doc/user/watching.md

@@ -10,6 +10,13 @@ dist_container_SCRIPTS = \
     examples/container/bubblewrap.sh \
     examples/container/job.sh
 
+deadlinedir = $(examplesdir)/deadline
+dist_deadline_DATA = \
+    examples/deadline/README.md \
+    examples/deadline/train.py
+dist_deadline_SCRIPTS = \
+    examples/deadline/job.sh
+
 digitsdir = $(examplesdir)/digits
 dist_digits_DATA = \
     examples/digits/README.md \

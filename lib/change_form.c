@@ -12,7 +12,7 @@
 
 /* ---- what the change is called --------------------------------------------------------------- */
 
-/* Why nodes leave may have been said while an earlier change was under way, and has gone with it. */
+/* Why nodes leave may have been said while an earlier change was under way, and gone with it. */
 static bool describe_leavers(struct change *c)
 {
     FOR_MEMBERS (c, m) {

@@ -73,9 +73,9 @@ struct look_input {
      * time. */
     double relax_since, relaxed;
     bool relax_idle;
-    /* Which nodes of a pool are powered down (lib/sleepers.h). An extension has waited for the answer
-     * since then; 0: none does. One is pending that stays off them. When that was last asked; 0:
-     * never. */
+    /* Which nodes of a pool are powered down (lib/sleepers.h). An extension has waited for the
+     * answer since then; 0: none does. One is pending that stays off them. When that was last
+     * asked; 0: never. */
     double power_wanted;
     bool power_pending;
     double power_looked;

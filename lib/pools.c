@@ -289,8 +289,8 @@ static void note_loss(const struct facts *f, struct pools_memory *memory)
     memory->spot = f->spot;
 }
 
-/* As many on-demand nodes as spot nodes were lost and have not come back. Those that work stay until
- * spot nodes work. */
+/* As many on-demand nodes as spot nodes were lost and have not come back. Those that work stay
+ * until spot nodes work. */
 static int for_lost(struct facts *f, const struct pools_memory *memory)
 {
     double since = f->in->now - memory->below_since;

@@ -40,8 +40,8 @@ void sleepers_destroy(struct sleepers *sleepers);
 /* The pool of that number. */
 struct sleepers_pool *sleepers_of(const struct sleepers *sleepers, int number);
 
-/* Slurm has answered. up and asleep belong to the pool then; both NULL with SLEEPERS_LISTED: they are
- * as they were. problem: NULL unless it is not known. */
+/* Slurm has answered. up and asleep belong to the pool then; both NULL with SLEEPERS_LISTED: they
+ * are as they were. problem: NULL unless it is not known. */
 void sleepers_take(struct sleepers_pool *pool, enum sleepers_state state, time_t as_of, char **up,
                    char **asleep, const char *problem, double now);
 

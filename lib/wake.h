@@ -8,8 +8,8 @@
 #include "lib/conf.h"
 #include "lib/policy.h"
 
-/* May an extension in that pool (NULL: not known) make Slurm power nodes up? Only the site can allow
- * it (pool key `wake`). A user can always do without. */
+/* May an extension in that pool (NULL: not known) make Slurm power nodes up? Only the site can
+ * allow it (pool key `wake`). A user can always do without. */
 bool wake_allowed(const struct pool *pool, enum policy_wake user);
 
 /* The pool that an extension belongs to, as slurmctld can know it: by the name that the extension

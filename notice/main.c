@@ -25,8 +25,8 @@ enum { STATUS_COMES = 0, STATUS_STAYS = 1, STATUS_USAGE = 2 };
 static const char help[] =
     "Usage: elastic-notice FILE\n"
     "\n"
-    "Asks the service that reclaim in the elastic.conf FILE names whether this node is about to be\n"
-    "taken away. The epilog starts it, as root.\n"
+    "Asks the service that reclaim in the elastic.conf FILE names whether this node is about to\n"
+    "be taken away. The epilog starts it, as root.\n"
     "\n"
     "Exit status: 0 the node is about to be taken away; 1 it is not, or nobody has said so within\n"
     "two seconds; 2 wrong usage, or FILE cannot be read.\n";

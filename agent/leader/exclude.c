@@ -54,8 +54,8 @@ static bool enough_without(const struct leader *leader)
     return sizes_floor(&leader->options->policy->sizes, left) > 0;
 }
 
-/* A job that cannot do without a node that is taken trains on there, since another may come in time,
- * but saves before. Live workers on other nodes have the state. */
+/* A job that cannot do without a node that is taken trains on there, since another may come in
+ * time, but saves before. Live workers on other nodes have the state. */
 static bool has_to_go(const struct leader *leader, const struct leader_member *m)
 {
     return m->goes_by > 0 && leader_now(leader) >= m->goes_by && !m->part->live;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The pools that the job may take nodes from, in the user's order: what each has been like so far. */
+/* The pools that the job may take nodes from, in the user's order, and what each has been like. */
 #ifndef ELASTIC_AGENT_LEADER_JOB_POOLS_H
 #define ELASTIC_AGENT_LEADER_JOB_POOLS_H
 
@@ -40,7 +40,8 @@ const struct pool *job_pools_find(const struct leader *leader, const char *parti
 /* An extension has joined, so long after it had its nodes. */
 void job_pools_joined(struct leader *leader, const struct pool *pool, double seconds);
 /* sbatch takes an extension, or refuses it, or the extension has ended before it could join: why,
- * for users. The pool is asked again after a pause that doubles each time, until an extension of it joins. */
+ * for users. The pool is asked again after a pause. It doubles each time, until an extension of it
+ * joins. */
 void job_pools_accepted(struct leader *leader, const struct pool *pool);
 void job_pools_refused(struct leader *leader, const struct pool *pool, const char *why);
 void job_pools_failed(struct leader *leader, const struct pool *pool, const char *why);

@@ -168,7 +168,7 @@ static bool is_watched(const struct leader *leader, const struct extension *ext)
     return ext->state == PLAN_PENDING && ext->pool != NULL && !is_allowed(leader, ext->pool);
 }
 
-/* The first look of a leader has this question as well: the first extension need not wait for it. */
+/* The first look of a leader has this question, too: the first extension need not wait for it. */
 static bool is_first(const struct leader *leader, const struct pool *pool)
 {
     return slurm_look_base(leader) == NULL && !is_allowed(leader, pool) &&

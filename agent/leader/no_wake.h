@@ -11,12 +11,12 @@ struct look_input;
 struct pool;
 struct power_look;
 
-/* For how many of these nodes an extension may be submitted into the pool now. 0: for none, or Slurm
- * has to be asked first; a plan is made when that has another answer. anywhere: also on nodes that
- * are left out for a while. */
+/* For how many of these nodes an extension may be submitted into the pool now. 0: for none, or
+ * Slurm has to be asked first; a plan is made when that has another answer. anywhere: also on nodes
+ * that are left out for a while. */
 int no_wake_nodes(struct leader *leader, const struct pool *pool, int nodes, bool anywhere);
-/* What this extension of ext->pool is to exclude, with `avoid`, a comma list or NULL, which is freed.
- * A new text, or NULL for nothing. */
+/* What this extension of ext->pool is to exclude, with `avoid`, a comma list or NULL, which is
+ * freed. A new text, or NULL for nothing. */
 char *no_wake_exclude(struct leader *leader, struct extension *ext, char *avoid);
 /* Why none is submitted into that pool of the site. NULL: for no reason of this kind. */
 const char *no_wake_why(const struct leader *leader, const struct pool *pool);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A node that is about to be taken away, or that had better be replaced (reclaim.h).
  *
- * The leader is told. It forms a world without a node that is taken away. Advice changes nothing
- * yet. Each leader is told anew, but for a service that is of no use: that one leader has said. */
+ * The leader is told. It forms a world without a node that is taken away, and replaces a node first
+ * that its cloud advises to replace. Each leader is told anew, but for a service that is of no use:
+ * that one leader has said. */
 #include "agent/member/member_internal.h"
 #include "agent/member/reclaim.h"
 #include "common/log.h"

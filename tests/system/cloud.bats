@@ -165,3 +165,15 @@ extends() {
     as_user scancel "$high"
     enough "$id"
 }
+
+@test "the example with a deadline says how much of its work is done" {
+    as_user python3 -c 'import torch' 2>/dev/null || skip "PyTorch is not installed"
+    cp "$TREE"/examples/deadline/* "$TB_WORK/"
+    # No node boots for it: the pool has the node of the base only.
+    id=$(submit -p batch -t 5 --elastic-pool=elastic --chdir="$TB_WORK" "$TB_WORK/job.sh" --sample-time=0.001)
+    wait_for 30 says_of_growth "$id" 'Progress +[0-9]+ of 320 steps'
+    says_of_growth "$id" 'Deadline +[0-9]'
+    wait_for 60 job_is "$id" COMPLETED
+    says "$TB_WORK/$id.out" '^steps=320 weight='
+    grep -q '"pool":"(base)"' "$TB_DIR"/jobs/*-"$id"/pools.json
+}

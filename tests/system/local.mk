@@ -81,7 +81,8 @@ EXTRA_DIST += \
     tests/system/stranger.py \
     tests/system/submit.bats \
     tests/system/testbed.bats \
-    tests/system/topology.bats
+    tests/system/topology.bats \
+    tests/system/wake.bats
 
 check_PROGRAMS += tests/system/fake_leader
 tests_system_fake_leader_SOURCES = tests/system/fake_leader.c

@@ -4,8 +4,8 @@
 python3 metadata.py DIR serves on a free port of 127.0.0.1 and writes it to DIR/port. DIR/NODE
 holds the seconds that the node has left when the notice is written. It is an event of Azure for all
 machines, as in a scale set. While there is DIR/NODE.advice, the cloud advises to replace the node.
-While there is DIR/hangs, no answer comes to its end. When DIR/expired is new, all tokens so far have
-expired. DIR/log has a line for each request: node, method, path, status.
+While there is DIR/hangs, no answer comes to its end. When DIR/expired is new, all tokens so far
+have expired. DIR/log has a line for each request: node, method, path, status.
 """
 
 import datetime

@@ -445,9 +445,9 @@ static void test_taken_while_draining(void **state)
     }
 }
 
-/* Nodes go one after the other, and the reason of the second one has come before the first has gone:
- * it is told all the same. A node that goes for another reason that nobody remembers has not joined,
- * either. */
+/* Nodes go one after the other, and the reason of the second one has come before the first has
+ * gone: it is told all the same. A node that goes for another reason that nobody remembers has not
+ * joined, either. */
 static void test_reasons_of_nodes_that_go(void **state)
 {
     struct job job;

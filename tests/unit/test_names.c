@@ -19,7 +19,8 @@ static void assert_names(char **names, char *const *expected)
 static void test_without_and_with(void **state)
 {
     static char n1[] = "n1", n2[] = "n2", n10[] = "n10", x[] = "x";
-    char *const some[] = {n10, n2, n1, NULL}, *const others[] = {x, n2, NULL}, *const none[] = {NULL};
+    char *const some[] = {n10, n2, n1, NULL}, *const others[] = {x, n2, NULL};
+    char *const none[] = {NULL};
 
     (void)state;
     assert_names(names_without(some, others), (char *[]){n10, n1, NULL});

@@ -309,8 +309,8 @@ static void test_advice_is_asked_for(void **state)
     conf = (struct conf_reclaim){.cloud = CONF_CLOUD_TENCENT, .advice = CONF_ADVICE_REPLACE};
     notice = begin(&conf);
     assert_true(answer(&notice, NOW, 404, "").pause == 5);
-    asks(&notice, NOW, false, "http://metadata.tencentyun.com/latest/meta-data/spot/termination-time",
-         NULL);
+    asks(&notice, NOW, false,
+         "http://metadata.tencentyun.com/latest/meta-data/spot/termination-time", NULL);
 }
 
 /* GCP: between two long questions. */
