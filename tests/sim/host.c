@@ -442,6 +442,7 @@ static void take(void *arg)
         return;
     fault_hurt(node); /* another job may be there by now */
     node_crash(node);
+    cloud_taken(node);
 }
 
 void node_reclaim(struct node *node, int left)

@@ -78,11 +78,13 @@ static void fill(const struct job *job, struct job_info *info)
     snprintf(info->state_name, sizeof(info->state_name), "%s", job->state_name);
     info->base_state = job->state_name;
     snprintf(info->reason, sizeof(info->reason), "%s",
-             job->state == SLURM_PENDING              ? "Resources"
+             job->state == SLURM_PENDING && cloud_held(job->partition) != NULL
+                 ? cloud_held(job->partition)
+             : job->state == SLURM_PENDING            ? "Resources"
              : strcmp(job->state_name, "FAILED") == 0 ? "NonZeroExitCode"
                                                       : "None");
     info->name = strdup("train");
-    info->partition = strdup(job->base ? "batch" : "elastic");
+    info->partition = strdup(job->partition);
     info->comment = job->comment != NULL ? strdup(job->comment) : NULL;
     info->nodes = job->count > 0 ? strdup(job->nodes[0]->name) : NULL;
     info->num_nodes = job->wanted;
@@ -232,8 +234,9 @@ int slurm_client_cancel_extensions(uint32_t base, uint32_t restarts, uid_t uid, 
 
 int slurm_client_limits(const char *partition, struct slurm_limits *limits, struct error *err)
 {
-    (void)partition;
     *limits = (struct slurm_limits){.minutes = UINT32_MAX, .boot_seconds = SLURM_RESUME_TIMEOUT};
+    if (cloud_boots(partition))
+        limits->suspend_seconds = CLOUD_SUSPEND;
     return question(true, err) ? -1 : 0;
 }
 
@@ -242,9 +245,8 @@ int slurm_client_power(const char *partition, bool obeyed, struct slurm_power *p
 {
     int up = 0, asleep = 0;
 
-    (void)partition;
     power->up = power->asleep = NULL;
-    power->saves = slurm_saves_power() && !(obeyed && slurm_places());
+    power->saves = slurm_saves_power(partition) && !(obeyed && slurm_places());
     if (!power->saves) /* the configuration is known */
         return fails(err) ? -1 : 0;
     if (question(true, err))
@@ -253,8 +255,11 @@ int slurm_client_power(const char *partition, bool obeyed, struct slurm_power *p
     power->asleep = calloc((size_t)node_count() + 1, sizeof(char *));
     MUST(power->up != NULL && power->asleep != NULL);
     for (int i = 0; i < node_count(); i++) {
-        char *name = strdup(node_at(i)->name);
+        char *name;
 
+        if (!cloud_serves(node_at(i), partition))
+            continue;
+        name = strdup(node_at(i)->name);
         if (node_at(i)->asleep)
             power->asleep[asleep++] = name;
         else
@@ -288,9 +293,8 @@ int slurm_client_stay_off(uint32_t id, char *const *nodes, char *const *no_longe
 
 int slurm_client_idle_nodes(const char *partition, bool planned, struct error *err)
 {
-    (void)partition;
     (void)planned;
-    return question(true, err) ? -1 : slurm_idle();
+    return question(true, err) ? -1 : slurm_idle(partition);
 }
 
 /* ---- the queue of calls ---------------------------------------------------------------------- */
@@ -418,10 +422,10 @@ struct child {
     int nodes;
     uint64_t delay, since, limit;
     uint32_t restarts;
-    char *exclude, *leader, *comment;
+    char *partition, *exclude, *leader, *comment;
     struct job *base;
     /* how it ends */
-    char text[128];
+    char text[256];
     bool refused;
     int status, signal;
 };
@@ -480,15 +484,24 @@ static bool has_nodes(const struct child *child)
 {
     char **excluded = slurm_client_expand(child->exclude != NULL ? child->exclude : "");
     char **all = calloc((size_t)node_count() + 1, sizeof(char *));
-    int left;
+    int left, count = 0;
 
     MUST(excluded != NULL && all != NULL);
     for (int i = 0; i < node_count(); i++)
-        all[i] = node_at(i)->name;
+        if (cloud_serves(node_at(i), child->partition))
+            all[count++] = node_at(i)->name;
     left = names_count_without(all, excluded);
     free(all);
     strings_free(excluded);
     return left >= child->nodes;
+}
+
+static void refuse(struct child *child, const char *why)
+{
+    child->refused = true;
+    child->status = 1;
+    snprintf(child->text, sizeof(child->text), "sbatch: error: Batch job submission failed: %s\n",
+             why);
 }
 
 static void sbatch(void *arg)
@@ -503,19 +516,21 @@ static void sbatch(void *arg)
     }
     if (slurm_refuses || child->base == NULL || child->base->state != SLURM_RUNNING ||
         child->base->restarts != child->restarts) {
-        child->refused = true;
-        child->status = 1;
-        snprintf(child->text, sizeof(child->text),
-                 "sbatch: error: Batch job submission failed: refused\n");
+        refuse(child, "refused");
+    } else if (cloud_refusal(child->partition) != NULL) {
+        refuse(child, cloud_refusal(child->partition));
     } else if (!has_nodes(child)) {
-        child->refused = true;
-        child->status = 1;
-        snprintf(child->text, sizeof(child->text),
-                 "sbatch: error: Batch job submission failed: Requested node configuration is not "
-                 "available\n");
+        refuse(child, "Requested node configuration is not available");
     } else {
-        struct job *job = slurm_submit(child->base, child->nodes, child->exclude, child->leader,
-                                       child->comment, clock_now() + child->delay, child->limit);
+        struct job *job = slurm_submit(
+            &(struct slurm_request){.base = child->base,
+                                    .nodes = child->nodes,
+                                    .partition = child->partition,
+                                    .exclude = child->exclude,
+                                    .leader = child->leader,
+                                    .comment = child->comment,
+                                    .begins = clock_now() + child->delay,
+                                    .limit = child->limit});
 
         snprintf(child->text, sizeof(child->text), "%u\n", job->id);
     }
@@ -534,12 +549,14 @@ static void begin_sbatch(struct child *child, const uv_process_options_t *option
 {
     const char *nodes = value_of(options->args, "--nodes="),
                *begin = value_of(options->args, "--begin=now+"),
+               *partition = value_of(options->args, "--partition="),
                *exclude = value_of(options->args, "--exclude="),
                *limit = value_of(options->args, "--time="),
                *comment = value_of(options->args, "--comment="),
                *leader = value_of(options->env, "ELASTIC_LEADER=");
 
-    MUST(nodes != NULL && comment != NULL && leader != NULL);
+    MUST(nodes != NULL && partition != NULL && comment != NULL && leader != NULL);
+    child->partition = strdup(partition);
     child->nodes = atoi(nodes);
     child->delay = begin != NULL ? (uint64_t)atoi(begin) * SECOND : 0;
     child->exclude = exclude != NULL ? strdup(exclude) : NULL;
