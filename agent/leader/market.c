@@ -508,6 +508,11 @@ void market_describe(const struct leader *leader, struct plan_input *in)
         in->retry_at = own->retry_at;
 }
 
+int market_surplus(const struct leader *leader)
+{
+    return leader->market->surplus;
+}
+
 const struct pool *market_pool(const struct leader *leader, int i)
 {
     return leader->market->asked[i];

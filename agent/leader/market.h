@@ -20,6 +20,8 @@ void market_destroy(struct market *market);
 void market_decide(struct leader *leader);
 /* … what it said, as the plan wants to know it. The pointers are good until it is asked again. */
 void market_describe(const struct leader *leader, struct plan_input *in);
+/* So many nodes beyond MAX may join: others go when they have. */
+int market_surplus(const struct leader *leader);
 /* The pool of that number in plan_input.pools. */
 const struct pool *market_pool(const struct leader *leader, int i);
 

@@ -13,6 +13,7 @@
 #include "agent/leader/heritage.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/market.h"
 #include "agent/leader/members.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/pmix_relay.h"
@@ -104,7 +105,7 @@ static bool is_full(struct leader *leader)
         nodes += roster_at(leader, i)->link != NULL && !roster_at(leader, i)->part->base &&
                  !change_is_left(roster_at(leader, i)->part) &&
                  !extensions_to_go(leader, roster_at(leader, i)->part->job);
-    return nodes + 1 > leader->options->policy->sizes.max;
+    return nodes + 1 > leader->options->policy->sizes.max + market_surplus(leader);
 }
 
 /* Returns 0: welcome, or -1 with the reason why not. */
