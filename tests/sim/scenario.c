@@ -24,6 +24,7 @@
  *   expect has spot 2           the job has two of its nodes; "asks spot 1": one request waits
  *   expect costs 95 105         "ask show" tells 95 to 105 % of what its extensions have cost;
  *                               cost 1 2: which is 1 to 2
+ *   expect before 2000          it is not 2000 s since the start
  *   watch, expect least 4       no world has been smaller since
  *   expect woken 0              extensions have made Slurm power up no node
  *   wait WHAT within 60         until it holds, as in holds(): size 4, step 20, state first RUNNING
@@ -229,6 +230,8 @@ static bool holds(char **words)
         return count_in_pool(words[1], false) == atoi(words[2]);
     if (strcmp(words[0], "asks") == 0 && words[1] != NULL && words[2] != NULL)
         return count_in_pool(words[1], true) == atoi(words[2]);
+    if (strcmp(words[0], "before") == 0) /* so many seconds after the start */
+        return clock_now() < (1000 + (uint64_t)number) * SECOND;
     if (strcmp(words[0], "least") == 0)
         return t->least >= number;
     if (strcmp(words[0], "worlds") == 0 && words[1] != NULL)
