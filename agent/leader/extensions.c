@@ -83,8 +83,10 @@ void extensions_set_state(struct leader *leader, struct extension *ext,
         return;
     ext->state = state;
     ext->since = ext->stirred = leader_now(leader);
-    if (ext->started == 0 && (state == PLAN_BOOTING || state == PLAN_STARTING))
+    if (ext->started == 0 && (state == PLAN_BOOTING || state == PLAN_STARTING)) {
         ext->started = ext->since;
+        job_pools_has_nodes(leader, ext->pool);
+    }
     if (state == PLAN_JOINED)
         joined(leader, ext);
 }

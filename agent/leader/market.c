@@ -165,7 +165,7 @@ static int least(int a, int b)
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-static struct pools_pool describe_pool(const struct leader *leader, const struct job_pool *own)
+static struct pools_pool describe_pool(const struct leader *leader, struct job_pool *own)
 {
     bool may_wake = wakes(leader, own->pool);
     struct pools_pool pool = {
@@ -183,6 +183,8 @@ static struct pools_pool describe_pool(const struct leader *leader, const struct
     for (int i = 0; i < extensions_count(leader); i++)
         if (extensions_at(leader, i)->pool == own->pool)
             count_extension(leader, extensions_at(leader, i), &pool);
+    if (pool.pending > 0)
+        pool.pending_since = job_pools_waits((struct leader *)leader, own, pool.pending_since);
     if (price_list_nodes(leader, own->pool) >= 0)
         pool.max_nodes = least(pool.max_nodes,
                                pool.ready + pool.booting + price_list_nodes(leader, own->pool));
@@ -531,7 +533,7 @@ const struct pool *market_pool(const struct leader *leader, int i)
 static json_object *pool_json(struct leader *leader, int i)
 {
     const struct market *own = leader->market;
-    const struct job_pool *job_pool = job_pools_at(leader, i);
+    struct job_pool *job_pool = job_pools_at(leader, i);
     const struct pool *pool = job_pool->pool;
     struct pools_pool now = describe_pool(leader, job_pool);
     double pause = job_pools_pause_until(job_pool) - leader_now(leader);
