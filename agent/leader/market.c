@@ -475,6 +475,10 @@ void market_decide(struct leader *leader)
 
 void market_end(struct leader *leader)
 {
+    struct spending *spending = &leader->market->ledger.spending;
+
+    spending_run(spending, leader_now(leader));
+    spending_give_back(spending);
     leader->market->saved = -1;
     save(leader);
 }

@@ -71,6 +71,7 @@ static void note_state(json_object *msg)
     snprintf(it.state, sizeof(it.state), "%s",
              json_object_to_json_string_ext(msg, JSON_C_TO_STRING_PLAIN));
     it.cost = 0;
+    trace("job %u: its extensions have cost %g", it.subject->base->id, it.subject->cost);
     if (json_object_object_get_ex(msg, "cost", &cost) &&
         json_object_object_get_ex(cost, "so_far", &cost))
         it.cost = json_object_get_double(cost);
