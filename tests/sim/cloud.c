@@ -126,16 +126,18 @@ static void take_back(int pool, int lead)
     }
 }
 
-static void change(struct setup_pool *pool, char **words)
+static void change(struct setup_pool *pool, bool running, char **words)
 {
     const char *value = words[2] != NULL ? words[2] : "";
 
+    if (strcmp(words[0], "boot") == 0 && running && pool->boot == 0)
+        return; /* it has no power saving */
     if (strcmp(words[0], "boot") == 0)
         pool->boot = (uint64_t)(atof(value) * (double)SECOND);
     else if (strcmp(words[0], "asleep") == 0)
         pool->asleep = atoi(value);
     else if (strcmp(words[0], "capacity") == 0)
-        pool->capacity = strcmp(value, "any") == 0 ? -1 : atoi(value);
+        pool->capacity = value[0] >= '0' && value[0] <= '9' ? atoi(value) : -1;
     else if (strcmp(words[0], "lacks") == 0)
         pool->fails_fast = strcmp(value, "fast") == 0;
     else if (strcmp(words[0], "refuse") == 0)
@@ -157,7 +159,7 @@ bool cloud_do(struct setup_pool *list, int count, char **words)
         known = known || strcmp(words[0], verbs[k]) == 0;
     if (i < 0 || !known)
         return false;
-    change(list != NULL ? &list[i] : &pools[i], words);
+    change(list != NULL ? &list[i] : &pools[i], list == NULL, words);
     if (list != NULL)
         return true;
     if (strcmp(words[0], "capacity") == 0 && words[3] != NULL)
@@ -221,6 +223,7 @@ static void power_down(struct node *node)
 {
     node->asleep = true;
     node->up_at = node->taken_at = 0;
+    node->noticed = false;
     node->since = clock_now();
 }
 

@@ -15,7 +15,7 @@
  *                               elastic.conf; site KEY=VALUE is a key before all pools. "nodes" are
  *                               those of the base's partition
  *   boot spot 90                … whose nodes are powered down, and power up in 90 s. Also later, as:
- *   capacity spot 1 30          its cloud has one node ("any"), and takes the others in 30 s; what it
+ *   capacity spot 1 30          its cloud has one node ("all": any), and takes the others in 30 s; what it
  *                               lacks ("lacks spot fast") fails at once, else after ResumeTimeout
  *   refuse spot WHY, block spot WHY   sbatch does; Slurm lets its extensions wait. "refuse spot": no
  *   price spot 3                in the file of the site ("site prices=/prices")

@@ -84,7 +84,8 @@ struct node {
     uint64_t since;       /* idle, or asleep, since then */
     struct job *job;      /* whose it is in Slurm */
     uint64_t taken_until; /* by a rigid job; 0: not */
-    uint64_t taken_at;    /* the cloud takes it then; 0: it has not said so */
+    uint64_t taken_at;    /* the cloud takes it then; 0: it has not said when */
+    bool noticed;         /* it is about to */
     bool squatted;        /* another user listens on the next MASTER_PORT */
     struct host *hosts;   /* that run there, or have */
     struct workers *sets; /* of workers */
@@ -456,6 +457,7 @@ int scenario_run(const char *path, uint64_t seed, char *why, size_t size);
 /* Run a random history. Seeds from there on are those of pairs of faults within one change: so
  * many there are. */
 #define PAIRS_FROM (UINT64_C(1) << 40)
+#define POOLS_FROM (UINT64_C(1) << 41) /* … with pools */
 int history_run(uint64_t seed, char *why, size_t size);
 
 /* What many agents cost: prints one row. */

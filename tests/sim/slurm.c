@@ -460,15 +460,23 @@ static void kill_tasks(struct job *job)
 /* The base's epilog looks after stragglers: extensions that something has happened to. */
 static void epilog(void *arg)
 {
-    for (struct job *job = jobs; job != NULL; job = job->next)
-        if (job->of == arg && job->excused)
+    for (struct job *job = jobs; job != NULL; job = job->next) {
+        if (job->of != arg)
+            continue;
+        if (job->excused)
             slurm_cancel(job);
+    }
+    if (is_down)
+        clock_in(SECOND, NULL, epilog, arg);
 }
 
 static void free_nodes(struct job *job)
 {
     kill_tasks(job);
     invariants_node_free(job);
+    /* Its leader could cancel nothing. */
+    for (struct job *other = jobs; other != NULL; other = other->next)
+        other->excused = other->excused || (is_down && other->of == job);
     if (job->base)
         clock_in(chance_between(100 * MS, 2 * SECOND), NULL, epilog, job);
     for (int i = 0; i < job->count; i++)
