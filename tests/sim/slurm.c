@@ -474,9 +474,6 @@ static void free_nodes(struct job *job)
 {
     kill_tasks(job);
     invariants_node_free(job);
-    /* Its leader could cancel nothing. */
-    for (struct job *other = jobs; other != NULL; other = other->next)
-        other->excused = other->excused || (is_down && other->of == job);
     if (job->base)
         clock_in(chance_between(100 * MS, 2 * SECOND), NULL, epilog, job);
     for (int i = 0; i < job->count; i++)

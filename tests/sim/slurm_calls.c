@@ -135,8 +135,11 @@ int slurm_client_cancel(uint32_t id, struct error *err)
 {
     struct job *job = slurm_job(id);
 
-    if (question(false, err))
+    if (question(false, err)) {
+        if (job != NULL)
+            job->excused = true; /* the epilog of its base looks after it */
         return -1;
+    }
     if (job != NULL)
         slurm_cancel(job);
     return 0;
