@@ -347,7 +347,7 @@ static void draw_pool(struct setup_pool *pool, const char *name)
 {
     *pool = (struct setup_pool){.nodes = 1 + (int)chance(4), .capacity = -1, .price = -1};
     snprintf(pool->name, sizeof(pool->name), "%s", name);
-    add_key(pool, "price", 1 + chance(3));
+    add_key(pool, "price", 30 * (1 + chance(3)));
     add_key(pool, "max_resume", 1 + chance(3));
     add_flag(pool, "fallback", strcmp(name, "demand") == 0 ? 90 : 0);
     add_flag(pool, "wake", 70);
@@ -381,7 +381,7 @@ static void draw_policy(struct setup_job *j)
     if (chance_percent(20))
         add_option(j, "budget", 1);
     if (chance_percent(20))
-        add_option(j, "max-price", 2);
+        add_option(j, "max-price", 60);
     if (chance_percent(15))
         snprintf(j->options[j->option_count++], 64, "wake=no");
     if (chance_percent(15))
@@ -393,7 +393,7 @@ static const char *const cloud_faults[][3] = {
     {"capacity", " 0 30", " all"}, {"capacity", " 1 5", " all"},
     {"capacity", " 0", " 2 30"},   {"capacity", " all", NULL},
     {"refuse", " no_such_qos", ""}, {"block", " QOSMaxNodePerUserLimit", ""},
-    {"boot", " 20", " 5"},         {"price", " 5", " 1"},
+    {"boot", " 20", " 5"},         {"price", " 150", " 30"},
     {"lacks", " fast", NULL},
 };
 
@@ -408,11 +408,11 @@ static void plan_cloud(struct planned *p, const char *pool)
     p->undo_after = chance_between(SECOND, 100 * SECOND);
 }
 
-/* Losses of the base are for other histories: here they would only make jobs wait. */
 static void draw_pools(struct setup *s)
 {
     static const char *const names[] = {"spot-a", "demand", "spot-b"};
     int count = 1 + (int)chance(4);
+    bool lost_base = chance_percent(60);
 
     s->job_count = 1;
     s->nodes = s->jobs[0].base + (int)chance(3);
@@ -428,8 +428,11 @@ static void draw_pools(struct setup *s)
     for (int i = 0; i < count; i++)
         plan_cloud(&planned[planned_count++], names[chance((uint32_t)s->pool_count)]);
     for (int i = (int)chance(3); i > 0; i--) {
-        draw_when(&planned[planned_count]);
-        plan_fault(&planned[planned_count++], draw_fault(false));
+        struct planned *p = &planned[planned_count++];
+
+        draw_when(p);
+        plan_fault(p, draw_fault(s->jobs[0].base > 1 && !lost_base));
+        lost_base = lost_base || p->base;
     }
 }
 
@@ -493,6 +496,9 @@ int history_run(uint64_t seed, char *why, size_t size)
             clock_in(planned[i].delay, NULL, happen, &planned[i]);
         /* The nodes that could replace a lost one of the base go to the other job. */
         trainings[0].may_fail |= training_count > 1 && planned[i].base && !planned[i].second;
+        /* Or no pool has some. */
+        if (setup.pool_count > 0 && planned[i].base)
+            trainings[0].may_fail = trainings[0].may_wait = true;
     }
     setup_finish(LIMIT);
     snprintf(why, size, "%s", violation_text());
