@@ -189,6 +189,16 @@ const char *cloud_held(const char *partition)
     return pool != NULL && pool->held[0] != '\0' ? pool->held : NULL;
 }
 
+bool cloud_replaces(const char *partition, const char *other)
+{
+    const struct pool *pool = conf_pool(setup_conf, partition),
+                      *replaced = conf_pool(setup_conf, other);
+
+    return pool != NULL && replaced != NULL && !pool->fallback &&
+           (replaced->fallback ||
+            (replaced->reclaim && setup_conf->reclaim.advice == CONF_ADVICE_REPLACE));
+}
+
 bool cloud_boots(const char *partition)
 {
     const struct setup_pool *pool = pool_in(partition);

@@ -26,6 +26,7 @@
  *                               cost 1 2: which is 1 to 2
  *   expect before 2000          it is not 2000 s since the start
  *   watch, expect least 4       no world has been smaller since
+ *   admission 1                 a setting: job_submit/elastic holds MAX
  *   expect woken 0              extensions have made Slurm power up no node
  *   wait WHAT within 60         until it holds, as in holds(): size 4, step 20, state first RUNNING
  *   expect WHAT                 it holds now
@@ -366,6 +367,7 @@ static bool set_up(char **words, struct setup_job *j)
         {"max-pending", &s->max_pending, NULL},
         {"drain-look", &s->drain_look, NULL},
         {"notices", &s->notices, NULL},
+        {"admission", &s->admission, NULL},
         {"newcomer-timeout", &s->newcomer_timeout, NULL},
         {"step", NULL, &j->training.step},
         {"exec", NULL, &j->training.exec},

@@ -277,6 +277,8 @@ bool cloud_serves(const struct node *node, const char *partition);
 /* NULL: it takes and starts jobs. */
 const char *cloud_refusal(const char *partition);
 const char *cloud_held(const char *partition);
+/* May an extension join a job at MAX, since nodes of that other partition go then? */
+bool cloud_replaces(const char *partition, const char *other);
 bool cloud_saves_power(const char *partition);
 bool cloud_boots(const char *partition);
 void cloud_power_up(struct node *node);
@@ -482,7 +484,8 @@ struct setup {
     struct setup_job jobs[TRAININGS_MAX];
     int job_count;
     int heartbeat, newcomer_timeout, max_pending, drain_look;
-    int notices; /* slurmctld has job_submit/elastic */
+    int notices; /* slurmctld has job_submit/elastic … */
+    int admission; /* … which holds MAX */
     bool files_everywhere;
     struct network_options network;
     struct slurm_options slurm;

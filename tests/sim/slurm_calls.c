@@ -11,6 +11,8 @@
 
 #define TIMEOUT   (10 * SECOND) /* MessageTimeout */
 #define ASKED_MAX 4096
+/* Seconds before the end of an extension in which job_submit/elastic accepts its successor. */
+#define SUCCESSION (SLURM_RESUME_TIMEOUT * 3 / 2 + 90)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
@@ -422,7 +424,7 @@ struct child {
     struct host *host;
     bool ended;
     /* of sbatch */
-    int nodes;
+    int nodes, base_left;
     uint64_t delay, since, limit;
     uint32_t restarts;
     char *partition, *exclude, *leader, *comment;
@@ -499,6 +501,28 @@ static bool has_nodes(const struct child *child)
     return left >= child->nodes;
 }
 
+/* As job_submit/elastic counts: what leaves soon does not count, and nodes that may be replaced leave
+ * when another one has joined. */
+static bool is_admitted(const struct child *child)
+{
+    const struct job *base = child->base;
+    int count = child->base_left > 0 ? child->base_left : base->count;
+    int most = base->training->policy->sizes.max;
+
+    for (const struct job *job = slurm_jobs(); job != NULL; job = job->next) {
+        if (job->of != base || job->of_restarts != base->restarts || job->preempted != 0)
+            continue;
+        if (job->state == SLURM_PENDING)
+            count += job->wanted;
+        if (job->state != SLURM_RUNNING ||
+            (job->ends < clock_now() + SUCCESSION * SECOND && job->ends < base->ends))
+            continue;
+        count += job->count;
+        most += cloud_replaces(child->partition, job->partition) ? job->count : 0;
+    }
+    return count + child->nodes <= most;
+}
+
 static void refuse(struct child *child, const char *why)
 {
     child->refused = true;
@@ -520,6 +544,8 @@ static void sbatch(void *arg)
     if (slurm_refuses || child->base == NULL || child->base->state != SLURM_RUNNING ||
         child->base->restarts != child->restarts) {
         refuse(child, "refused");
+    } else if (setup_now->admission && !is_admitted(child)) {
+        refuse(child, "too many nodes for MAX");
     } else if (cloud_refusal(child->partition) != NULL) {
         refuse(child, cloud_refusal(child->partition));
     } else if (!has_nodes(child)) {
@@ -556,11 +582,13 @@ static void begin_sbatch(struct child *child, const uv_process_options_t *option
                *exclude = value_of(options->args, "--exclude="),
                *limit = value_of(options->args, "--time="),
                *comment = value_of(options->args, "--comment="),
+               *left = value_of(options->env, "ELASTIC_BASE_LEFT="),
                *leader = value_of(options->env, "ELASTIC_LEADER=");
 
     MUST(nodes != NULL && partition != NULL && comment != NULL && leader != NULL);
     child->partition = strdup(partition);
     child->nodes = atoi(nodes);
+    child->base_left = left != NULL ? atoi(left) : 0;
     child->delay = begin != NULL ? (uint64_t)atoi(begin) * SECOND : 0;
     child->exclude = exclude != NULL ? strdup(exclude) : NULL;
     child->leader = strdup(leader);
