@@ -419,23 +419,25 @@ static int find_pool(const struct conf *conf, const struct admission_env *env,
     return rc;
 }
 
-bool admission_is_fallback(const struct conf *conf, const struct admission_env *env,
+bool admission_is_replaced(const struct conf *conf, const struct admission_env *env,
                            const struct admission_job *base)
 {
     const struct pool *pool;
 
-    return find_pool(conf, env, base, &pool, NULL) == 0 && pool && pool->fallback;
+    return find_pool(conf, env, base, &pool, NULL) == 0 && pool &&
+           (pool->fallback ||
+            (pool->reclaim && conf->reclaim.advice == CONF_ADVICE_REPLACE));
 }
 
-/* MAX, and so many nodes more as the extension may replace: it joins first, then the nodes of a
- * fallback pool leave. The limit of the site holds in any case. */
+/* MAX, and so many nodes more as the extension may replace: it joins first, then the others
+ * leave. The limit of the site holds in any case. */
 static int64_t most_nodes(const struct conf *conf, const struct admission_siblings *siblings,
                           const struct pool *pool, int max)
 {
     int64_t most = max;
 
     if (pool && !pool->fallback)
-        most += siblings->fallback_count;
+        most += siblings->replaced_count;
     return conf->max_nodes > 0 && most > conf->max_nodes && max <= conf->max_nodes ? conf->max_nodes
                                                                                    : most;
 }
@@ -459,7 +461,7 @@ static int check_size(const struct conf *conf, const struct admission_request *r
     if (siblings->node_count + base_nodes(request, base) + *nodes <= most)
         return 0;
     if (most > sizes.max)
-        text_append(more, sizeof(more), " (%lld until nodes of fallback pools leave)",
+        text_append(more, sizeof(more), " (%lld until replaced nodes leave)",
                     (long long)most);
     return error_set(err,
                      "%d more nodes are too many; job %u has %d, its extensions have or wait for "

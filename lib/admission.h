@@ -111,8 +111,8 @@ struct admission_job {
  * count: by preemption, or because its time runs out. */
 struct admission_siblings {
     int64_t node_count;
-    /* Of these, nodes of extensions that run in pools with fallback. */
-    int64_t fallback_count;
+    /* Of these, nodes of extensions that run and that others may replace. */
+    int64_t replaced_count;
     /* Nodes of the extensions that run. NULL: none. */
     const char *nodes;
 };
@@ -150,8 +150,9 @@ void admission_changes_clear(struct admission_changes *changes);
 int admission_base(const struct conf *conf, const struct admission_request *request,
                    struct admission_changes *changes, struct error *err);
 
-/* Is an extension with this environment in a pool with fallback? */
-bool admission_is_fallback(const struct conf *conf, const struct admission_env *env,
+/* May others replace an extension with this environment, and join before it leaves? Where its pool is
+ * a fallback, or where its cloud advises to replace its nodes. */
+bool admission_is_replaced(const struct conf *conf, const struct admission_env *env,
                            const struct admission_job *base);
 
 /* Decide on an extension of base, as admission_base. The extension is known by the option or by its

@@ -225,8 +225,7 @@ static void begin_anew(struct ledger *ledger, double now)
 {
     bool exhausted = ledger->memory.exhausted;
 
-    for (int i = 0; i < ledger->spending.count; i++)
-        ledger->spending.pools[i].nodes = 0;
+    spending_give_back(&ledger->spending);
     ledger->spending.at = now;
     ledger->memory = (struct pools_memory){.exhausted = exhausted};
 }

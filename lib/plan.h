@@ -117,7 +117,8 @@ struct plan_input {
 /* Joined nodes that no allowed size can use go back to Slurm after this time. */
 #define PLAN_PARK_LIMIT 30.0
 /* An extension that has to leave because of its time limit is replaced: another extension is asked
- * for this long before, or after three quarters of its time. */
+ * for this long before, or after three quarters of its time. Where nodes take longer to come, as
+ * long before as they take, but not in the first half of its time. */
 #define PLAN_REPLACE 120.0
 
 /* A world that takes newcomers in keeps this many members that have the state, if it can: then the
@@ -152,6 +153,10 @@ struct plan_output {
     char why_size[200];
     char why_not_more[400];
 };
+
+/* When a replacement is asked for an extension that has joined at `since` and leaves then; lead is
+ * that of struct plan_extension. 0: never. */
+double plan_replace_at(double since, double leaves, double lead);
 
 /* Decide. Returns -1 only when out of memory; the output is valid (and to be cleared) after 0. */
 int plan_decide(const struct plan_input *input, struct plan_output *output);

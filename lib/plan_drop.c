@@ -14,14 +14,21 @@ static void cancel(struct plan_output *out, uint32_t job, bool failed)
     out->cancel_failed[out->cancel_count++] = failed;
 }
 
+double plan_replace_at(double since, double leaves, double lead)
+{
+    double time = leaves - since, ahead = time / 4 < PLAN_REPLACE ? time / 4 : PLAN_REPLACE;
+
+    if (leaves <= 0)
+        return 0;
+    if (lead > PLAN_REPLACE)
+        ahead = lead < time / 2 ? lead : time / 2;
+    return leaves - ahead;
+}
+
 /* When another extension is to replace this one because its time runs out; 0: never. */
 static double ending_since(const struct plan_extension *ext)
 {
-    double ahead = (ext->leaves - ext->since) / 4, lead = later(PLAN_REPLACE, ext->lead);
-
-    if (ext->leaves <= 0 || ext->state != PLAN_JOINED)
-        return 0;
-    return ext->leaves - (ahead < lead ? ahead : lead);
+    return ext->state == PLAN_JOINED ? plan_replace_at(ext->since, ext->leaves, ext->lead) : 0;
 }
 
 bool plan_is_ending(const struct plan_input *in, const struct plan_extension *ext)

@@ -53,6 +53,12 @@ static bool paused(const struct pools_input *in, const struct pools_pool *pool)
     return pool->pause_until > in->now;
 }
 
+/* Do requests that wait not count, since their pool has failed? */
+static bool forgets(const struct pools_input *in, const struct pools_pool *pool)
+{
+    return paused(in, pool) && !pool->refuses;
+}
+
 static int limit_of(const struct pools_pool *pool)
 {
     return pool->max_nodes > 0 ? pool->max_nodes : SIZES_NODES_MAX;
@@ -334,7 +340,7 @@ static double money_left(const struct facts *f, double *per_second, double *aske
         /* A node that boots cannot be given back before it has booted. */
         left -= nodes * pool->suspend + pool->booting * pool->price / HOUR * pool->boot;
         *per_second += nodes;
-        if (!too_dear(in, pool) && !paused(in, pool))
+        if (!too_dear(in, pool) && !forgets(in, pool))
             *asked += pool->pending * cost_of_new(f, pool);
     }
     return left;
@@ -393,7 +399,7 @@ static int counted(const struct facts *f, const struct pools_pool *pool)
     if (too_dear(f->in, pool))
         return nodes;
     nodes += staying(pool);
-    return paused(f->in, pool) ? nodes : nodes + pool->pending;
+    return forgets(f->in, pool) ? nodes : nodes + pool->pending;
 }
 
 /* How many more nodes a pool may be asked for, and what stops it. */

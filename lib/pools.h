@@ -33,6 +33,7 @@ struct pools_pool {
     double boot;    /* estimate: from CONFIGURING to joined */
     double suspend; /* a node costs for so long after it has been given back */
     double pause_until;
+    bool refuses; /* … since it takes no more requests: those that it has taken may come */
     /* Extension nodes that the job has. */
     int ready;            /* joined */
     int noticed;          /* … of these: about to be taken */

@@ -55,6 +55,15 @@ int spending_set(struct spending *spending, double now, const char *name, int no
     return 0;
 }
 
+void spending_give_back(struct spending *spending)
+{
+    for (int i = 0; i < spending->count; i++) {
+        const struct spending_pool *pool = &spending->pools[i];
+
+        spending_set(spending, spending->at, pool->name, 0, pool->price, pool->suspend);
+    }
+}
+
 double spending_cost(const struct spending *spending)
 {
     double cost = 0;

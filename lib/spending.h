@@ -37,6 +37,9 @@ int spending_set(struct spending *spending, double now, const char *name, int no
 /* NULL: the pool is not known. */
 const struct spending_pool *spending_find(const struct spending *spending, const char *name);
 
+/* All nodes are given back, at spending.at. */
+void spending_give_back(struct spending *spending);
+
 /* Account for the time until now. */
 void spending_run(struct spending *spending, double now);
 

@@ -7,6 +7,7 @@
 #include "agent/leader/extensions.h"
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/market.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/post.h"
 #include "agent/leader/roster.h"
@@ -82,8 +83,10 @@ void extensions_set_state(struct leader *leader, struct extension *ext,
         return;
     ext->state = state;
     ext->since = ext->stirred = leader_now(leader);
-    if (ext->started == 0 && (state == PLAN_BOOTING || state == PLAN_STARTING))
+    if (ext->started == 0 && (state == PLAN_BOOTING || state == PLAN_STARTING)) {
         ext->started = ext->since;
+        job_pools_has_nodes(leader, ext->pool);
+    }
     if (state == PLAN_JOINED)
         joined(leader, ext);
 }
@@ -109,13 +112,18 @@ const char *extensions_failure(const struct leader *leader)
     return leader->extensions->failure[0] != '\0' ? leader->extensions->failure : NULL;
 }
 
+double extensions_replace_at(const struct leader *leader, const struct extension *ext)
+{
+    return plan_replace_at(ext->since, ext->leaves, market_lead(leader, ext->pool));
+}
+
 /* Is it about to leave because of its time limit? */
 static bool is_near_limit(struct leader *leader, uint32_t job)
 {
     struct extension *ext = extensions_find(leader, job);
 
     return ext != NULL && ext->state == PLAN_JOINED && ext->leaves > 0 &&
-           leader_now(leader) >= ext->leaves - PLAN_REPLACE;
+           leader_now(leader) >= extensions_replace_at(leader, ext);
 }
 
 bool extensions_excused(const struct leader *leader, const struct extension *ext)

@@ -80,6 +80,8 @@ void extensions_make_leave(struct leader *leader, uint32_t job, enum change_noti
 void extensions_cancel_all(struct leader *leader);
 /* Does it no longer count against MAX? As job_submit/elastic counts. */
 bool extensions_excused(const struct leader *leader, const struct extension *ext);
+/* When another is asked for in the place of one whose time runs out; 0: never. */
+double extensions_replace_at(const struct leader *leader, const struct extension *ext);
 /* Is it about to leave, because of its time limit or as soon as it can? Another may take its
  * place then. */
 bool extensions_to_go(struct leader *leader, uint32_t job);

@@ -16,6 +16,8 @@
 #define FAILED_MAX  3600.0
 /* Seconds for which the limits of a partition are taken as known. */
 #define LIMITS_AGAIN 600.0
+/* Seconds after which a request is another one. */
+#define PUT_ANEW 10.0
 
 struct job_pools {
     struct job_pool list[POLICY_POOLS_MAX];
@@ -85,6 +87,24 @@ void job_pools_refused(struct leader *leader, const struct pool *pool, const cha
     retry_failed(&own->refused, leader_now(leader));
 }
 
+double job_pools_waits(struct leader *leader, struct job_pool *own, double since)
+{
+    double now = leader_now(leader);
+
+    if (own->waits <= 0 || now > own->waited + PUT_ANEW || since < own->waits)
+        own->waits = since;
+    own->waited = now;
+    return own->waits;
+}
+
+void job_pools_has_nodes(struct leader *leader, const struct pool *pool)
+{
+    struct job_pool *own = job_pools_of(leader, pool);
+
+    if (own != NULL)
+        own->waits = 0;
+}
+
 void job_pools_failed(struct leader *leader, const struct pool *pool, const char *why)
 {
     struct job_pool *own = job_pools_of(leader, pool);
@@ -92,6 +112,7 @@ void job_pools_failed(struct leader *leader, const struct pool *pool, const char
     if (own == NULL)
         return;
     snprintf(own->why, sizeof(own->why), "%s", why);
+    own->waits = 0;
     retry_failed(&own->failed, leader_now(leader));
 }
 

@@ -19,6 +19,7 @@ struct job_pool {
     struct retry refused; /* by sbatch */
     struct retry failed;  /* extensions that ended before they could join */
     char why[256];        /* the latest of both, for users; "": neither since one has joined */
+    double waits, waited; /* its requests have waited since, and until; 0: they do not */
     double boot;          /* seconds from nodes to joined, just measured; < 0: no */
     struct slurm_limits limits; /* of its partition */
     double limits_seen;         /* when Slurm has said them (leader_now); 0: not yet */
@@ -54,6 +55,10 @@ uint32_t job_pools_minutes(const struct leader *leader, const struct pool *pool)
 /* Seconds that Slurm gives its nodes to power up, 0: any, or not known. */
 double job_pools_boot_limit(const struct leader *leader, const struct pool *pool);
 
+/* Since when its nodes do not come: `since` is that of the oldest request. One that is put anew goes
+ * on waiting. An extension of it has its nodes: they come. */
+double job_pools_waits(struct leader *leader, struct job_pool *own, double since);
+void job_pools_has_nodes(struct leader *leader, const struct pool *pool);
 /* The pauses are over: a user asks. */
 void job_pools_retry_now(struct leader *leader);
 /* It is not to be asked before (leader_now). */

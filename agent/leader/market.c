@@ -28,6 +28,9 @@
 #define PAUSE_LIVE    2.0
 #define PAUSE_RESTART 60.0
 
+/* Reports of its work from which the speed of a world is known. */
+#define MEASURED_REPORTS 5
+
 /* Seconds between two copies of the ledger in the state directory, if nothing else is new. */
 #define SAVE_EVERY 60.0
 /* A replacement is asked for so many boots before an extension's time is over, and a bit. */
@@ -40,10 +43,10 @@ struct market {
     bool loaded;     /* the ledger, from the state directory, if it was there */
     double saved;    /* the ledger, when; < 0: it has changed since */
     double deadline; /* on the leader's clock, at the last decision; 0: none */
-    struct {
-        int generation;
-        double done, at;
-    } sample; /* of the work, at the last look */
+    struct sample {
+        int generation, reports; /* since then */
+        double done, at, heard;
+    } sample; /* of the work, when it was measured last */
     struct plan_pool asks[POLICY_POOLS_MAX];
     const struct pool *asked[POLICY_POOLS_MAX]; /* the same */
     int ask_count, surplus;
@@ -162,7 +165,7 @@ static int least(int a, int b)
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-static struct pools_pool describe_pool(const struct leader *leader, const struct job_pool *own)
+static struct pools_pool describe_pool(const struct leader *leader, struct job_pool *own)
 {
     bool may_wake = wakes(leader, own->pool);
     struct pools_pool pool = {
@@ -175,33 +178,41 @@ static struct pools_pool describe_pool(const struct leader *leader, const struct
         .boot = boot_of(leader, own),
         .suspend = may_wake ? own->limits.suspend_seconds : 0,
         .pause_until = fmax(job_pools_pause_until(own), no_wake_until(leader, own->pool)),
+        .refuses = own->failed.after <= leader_now(leader) &&
+                   no_wake_until(leader, own->pool) <= leader_now(leader),
     };
 
     for (int i = 0; i < extensions_count(leader); i++)
         if (extensions_at(leader, i)->pool == own->pool)
             count_extension(leader, extensions_at(leader, i), &pool);
+    if (pool.pending > 0)
+        pool.pending_since = job_pools_waits((struct leader *)leader, own, pool.pending_since);
     if (price_list_nodes(leader, own->pool) >= 0)
         pool.max_nodes = least(pool.max_nodes,
                                pool.ready + pool.booting + price_list_nodes(leader, own->pool));
     return pool;
 }
 
-/* How much has been done since the last look, by how many nodes. */
+/* How much has been done since the last measurement, by how many nodes. A program reports whole
+ * steps: what a world does from one report to the next is chance. */
 static void measure(struct leader *leader, double *done, double *total)
 {
     struct market *own = leader->market;
+    int generation = change_generation(leader->change);
     double at;
 
     *done = *total = 0;
     if (!report_work(leader, done, total, &at))
         return;
-    if (own->sample.generation == change_generation(leader->change) && *done > own->sample.done &&
-        at > own->sample.at)
+    if (own->sample.generation == generation && *done >= own->sample.done) {
+        own->sample.reports += at > own->sample.heard;
+        own->sample.heard = at;
+        if (own->sample.reports < MEASURED_REPORTS)
+            return;
         speed_add(&own->ledger.speed, change_world(leader->change)->node_count,
                   *done - own->sample.done, at - own->sample.at);
-    own->sample.generation = change_generation(leader->change);
-    own->sample.done = *done;
-    own->sample.at = at;
+    }
+    own->sample = (struct sample){.generation = generation, .done = *done, .at = at, .heard = at};
 }
 
 static double pause_of_change(const struct leader *leader)
@@ -251,8 +262,9 @@ static void mark(struct leader *leader, const struct pools_output *out)
         const struct pool *pool = job_pools_at(leader, i)->pool;
         int nodes = give_back(leader, pool, out->targets[i].give_back, true);
 
-        /* Of one pool the plan itself knows best which extensions are too many. */
-        if (job_pools_count(leader) < 2)
+        /* Of one pool the plan itself knows best which extensions are too many, but for money. */
+        if (job_pools_count(leader) < 2 && !out->memory.exhausted &&
+            out->targets[i].why != POOLS_PRICE)
             continue;
         if (out->targets[i].gives_up)
             job_pools_failed(leader, pool, "its nodes do not come, another pool is asked");
@@ -465,6 +477,10 @@ void market_decide(struct leader *leader)
 
 void market_end(struct leader *leader)
 {
+    struct spending *spending = &leader->market->ledger.spending;
+
+    spending_run(spending, leader_now(leader));
+    spending_give_back(spending);
     leader->market->saved = -1;
     save(leader);
 }
@@ -523,7 +539,7 @@ const struct pool *market_pool(const struct leader *leader, int i)
 static json_object *pool_json(struct leader *leader, int i)
 {
     const struct market *own = leader->market;
-    const struct job_pool *job_pool = job_pools_at(leader, i);
+    struct job_pool *job_pool = job_pools_at(leader, i);
     const struct pool *pool = job_pool->pool;
     struct pools_pool now = describe_pool(leader, job_pool);
     double pause = job_pools_pause_until(job_pool) - leader_now(leader);

@@ -260,8 +260,9 @@ static void adopt(struct leader *leader, struct slurm_view *view)
             extensions_find(leader, info->id) != NULL)
             continue;
         if (leader->options->term > 0 && info->state == JOB_KIND_PENDING) {
-            scancel_jobs(leader, &info->id, 1,
-                         false); /* it would look for the leader before this one */
+            /* It would look for the leader before this one. */
+            if (slurm_look_base(leader) != NULL)
+                scancel_jobs(leader, &info->id, 1, false);
             continue;
         }
         ext = extensions_add(leader, info->id, info->num_nodes, PLAN_PENDING);
@@ -320,6 +321,8 @@ static void update(struct leader *leader, struct slurm_view *view)
     update_extensions(leader, view);
     if (view->due.list && slurm_look_base(leader) == NULL) {
         cancel_leftovers(leader, view);
+        if (leader->options->term > 0)
+            adopt(leader, view); /* before more are asked for */
     } else if (view->due.list && !view->submitting && !submit_submitting(leader) &&
                view->submissions == submit_count(leader)) {
         adopt(leader, view);
@@ -366,8 +369,8 @@ static struct look_job describe_extension(const struct leader *leader, const str
     if (ext->state == PLAN_JOINED)
         job.checks[1] = ext->stirred + 1;
     if (ext->state == PLAN_JOINED && ext->leaves > 0)
-        job.checks[2] = job.seen < ext->leaves - PLAN_REPLACE - CHECK_BEFORE
-                            ? ext->leaves - PLAN_REPLACE - CHECK_BEFORE
+        job.checks[2] = job.seen < extensions_replace_at(leader, ext) - CHECK_BEFORE
+                            ? extensions_replace_at(leader, ext) - CHECK_BEFORE
                             : ext->leaves - CHECK_LAST;
     return job;
 }

@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Seconds before the end of an extension in which its successor is accepted. */
-#define SUCCESSION 180
+/* Seconds before the end of an extension in which its successor is accepted: so many, or those in
+ * which its nodes power up, half as many more, and some. */
+#define SUCCESSION      180
+#define SUCCESSION_MORE 90
 
 /* The loader binds data, unlike functions, when it loads the plugin. Weak symbols cannot fail. */
 #pragma weak acct_db_conn
@@ -93,12 +95,22 @@ struct sibling_search {
     char *nodes;
 };
 
+static int succession(const part_record_t *part)
+{
+    int boot = part && part->resume_timeout != NO_VAL16 ? part->resume_timeout
+                                                        : slurm_conf.resume_timeout;
+
+    if (boot == INFINITE16 || boot == NO_VAL16)
+        boot = 0;
+    return MAX(SUCCESSION, boot + boot / 2 + SUCCESSION_MORE);
+}
+
 /* A leader asks for a successor before the time of an extension runs out. */
 static bool ends_soon(const job_record_t *record, const struct admission_job *base)
 {
     time_t left = record->end_time - time(NULL);
 
-    return !IS_JOB_PENDING(record) && left < SUCCESSION &&
+    return !IS_JOB_PENDING(record) && left < succession(record->part_ptr) &&
            (base->minutes_left == ADMISSION_UNLIMITED || left + 60 < base->minutes_left * 60);
 }
 
@@ -121,8 +133,8 @@ static void count_running(const job_record_t *record, struct sibling_search *sea
     struct admission_env env = {record->spank_job_env, record->spank_job_env_size};
 
     search->siblings->node_count += record->node_cnt;
-    if (admission_is_fallback(search->conf, &env, search->base))
-        search->siblings->fallback_count += record->node_cnt;
+    if (admission_is_replaced(search->conf, &env, search->base))
+        search->siblings->replaced_count += record->node_cnt;
 }
 
 static int add_sibling(void *item, void *arg)

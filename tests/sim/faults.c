@@ -180,6 +180,7 @@ static void set_drained(struct node *node, bool drained)
 static void node_power(struct node *node, bool up)
 {
     node->asleep = !up;
+    node->since = clock_now();
     slurm_try_soon();
 }
 
@@ -270,6 +271,8 @@ static bool do_words(char **words)
 
     if (words[0] == NULL || words[1] == NULL)
         return false;
+    if (cloud_do(NULL, 0, words))
+        return true;
     if (strcmp(words[0], "slurm") == 0 && is_one_of(words[1], "down up")) {
         slurm_down(strcmp(words[1], "down") == 0);
         return true;

@@ -329,10 +329,121 @@ static void draw_setup(struct setup *s)
         draw_second(s);
 }
 
+/* ---- pools ----------------------------------------------------------------------------------- */
+
+static void add_key(struct setup_pool *pool, const char *name, uint32_t value)
+{
+    snprintf(pool->keys + strlen(pool->keys), sizeof(pool->keys) - strlen(pool->keys), "%s = %u\n",
+             name, value);
+}
+
+static void add_flag(struct setup_pool *pool, const char *name, uint32_t percent)
+{
+    snprintf(pool->keys + strlen(pool->keys), sizeof(pool->keys) - strlen(pool->keys), "%s = %s\n",
+             name, chance_percent(percent) ? "yes" : "no");
+}
+
+static void draw_pool(struct setup_pool *pool, const char *name)
+{
+    *pool = (struct setup_pool){.nodes = 1 + (int)chance(4), .capacity = -1, .price = -1};
+    snprintf(pool->name, sizeof(pool->name), "%s", name);
+    add_key(pool, "price", 30 * (1 + chance(3)));
+    add_key(pool, "max_resume", 1 + chance(3));
+    add_flag(pool, "fallback", strcmp(name, "demand") == 0 ? 90 : 0);
+    add_flag(pool, "wake", 70);
+    add_flag(pool, "reclaim", strcmp(name, "demand") == 0 ? 0 : 80);
+    if (chance_percent(30))
+        add_key(pool, "max_nodes", 1 + chance(3));
+    if (chance_percent(15))
+        add_key(pool, "max_time", 1 + chance(3));
+    if (chance_percent(70))
+        pool->boot = chance_between(SECOND, 25 * SECOND);
+    else
+        pool->asleep = (int)chance((uint32_t)pool->nodes + 1);
+    if (chance_percent(30))
+        pool->capacity = (int)chance(3);
+    pool->fails_fast = chance_percent(60);
+}
+
+static void draw_policy(struct setup_job *j)
+{
+    j->training.works = chance_percent(60);
+    if (j->training.works)
+        j->training.total *= 2 + chance(4);
+    switch (chance(4)) {
+    case 0:
+        add_option(j, "fallback", chance(20));
+        break;
+    case 1:
+        snprintf(j->options[j->option_count++], 64, "deadline=now+%useconds", 30 + chance(300));
+        break;
+    }
+    if (chance_percent(20))
+        add_option(j, "budget", 1);
+    if (chance_percent(20))
+        add_option(j, "max-price", 60);
+    if (chance_percent(15))
+        snprintf(j->options[j->option_count++], 64, "wake=no");
+    if (chance_percent(15))
+        snprintf(j->options[j->option_count++], 64, "reclaim=shrink");
+}
+
+/* What happens to a pool: verb and words, and the words that undo it; NULL: nothing does. */
+static const char *const cloud_faults[][3] = {
+    {"capacity", " 0 30", " all"}, {"capacity", " 1 5", " all"},
+    {"capacity", " 0", " 2 30"},   {"capacity", " all", NULL},
+    {"refuse", " no_such_qos", ""}, {"block", " QOSMaxNodePerUserLimit", ""},
+    {"boot", " 20", " 5"},         {"price", " 150", " 30"},
+    {"lacks", " fast", NULL},
+};
+
+static void plan_cloud(struct planned *p, const char *pool)
+{
+    const char *const *fault = cloud_faults[chance(sizeof(cloud_faults) / sizeof(cloud_faults[0]))];
+
+    draw_when(p);
+    snprintf(p->line, sizeof(p->line), "%s %s%s", fault[0], pool, fault[1]);
+    if (fault[2] != NULL)
+        snprintf(p->undo, sizeof(p->undo), "%s %s%s", fault[0], pool, fault[2]);
+    p->undo_after = chance_between(SECOND, 100 * SECOND);
+}
+
+static void draw_pools(struct setup *s)
+{
+    static const char *const names[] = {"spot-a", "demand", "spot-b"};
+    int count = 1 + (int)chance(4);
+    bool lost_base = chance_percent(60);
+
+    s->job_count = 1;
+    s->nodes = s->jobs[0].base + (int)chance(3);
+    s->pool_count = 2 + (int)chance(2);
+    snprintf(s->site, sizeof(s->site),
+             "reclaim=aws\nreclaim_advice=%s\npool_backoff=%u-%u\nprices=/prices\n",
+             chance_percent(60) ? "replace" : "ignore", 2 + chance(8), 10 + chance(20));
+    for (int i = 0; i < s->pool_count; i++)
+        draw_pool(&s->pools[i], names[i]);
+    draw_policy(&s->jobs[0]);
+    memset(planned, 0, sizeof(planned));
+    planned_count = 0;
+    for (int i = 0; i < count; i++)
+        plan_cloud(&planned[planned_count++], names[chance((uint32_t)s->pool_count)]);
+    for (int i = (int)chance(3); i > 0; i--) {
+        struct planned *p = &planned[planned_count++];
+
+        draw_when(p);
+        plan_fault(p, draw_fault(s->jobs[0].base > 1 && !lost_base));
+        lost_base = lost_base || p->base;
+    }
+}
+
 static void draw_all(struct setup *s)
 {
     clock_begin(seed_now);
     draw_setup(s);
+    if (seed_now >= POOLS_FROM) {
+        draw_pools(s);
+        return;
+    }
     if (seed_now < PAIRS_FROM) {
         draw_plan(s);
         return;
@@ -353,6 +464,12 @@ static void say_setup(const struct setup *s)
               (unsigned long long)seed_now, s->nodes, j->base, j->sizes, j->mode,
               (long long)j->training.total, (unsigned long long)(j->training.step / MS));
     }
+    for (int i = 0; i < s->pool_count; i++)
+        trace("pool %s: %d nodes, boot %.1f s, capacity %d, asleep %d, %s", s->pools[i].name,
+              s->pools[i].nodes, (double)s->pools[i].boot / (double)SECOND, s->pools[i].capacity,
+              s->pools[i].asleep, s->pools[i].keys);
+    for (int i = 0; i < s->jobs[0].option_count && s->pool_count > 0; i++)
+        trace("option %s", s->jobs[0].options[i]);
     for (int i = 0; i < planned_count; i++)
         trace("planned: %s%s, %.3f s after %s %d; %s", planned[i].second ? "second " : "",
               planned[i].line, (double)planned[i].delay / (double)SECOND,
@@ -379,6 +496,9 @@ int history_run(uint64_t seed, char *why, size_t size)
             clock_in(planned[i].delay, NULL, happen, &planned[i]);
         /* The nodes that could replace a lost one of the base go to the other job. */
         trainings[0].may_fail |= training_count > 1 && planned[i].base && !planned[i].second;
+        /* Or no pool has some. */
+        if (setup.pool_count > 0 && planned[i].base)
+            trainings[0].may_fail = trainings[0].may_wait = true;
     }
     setup_finish(LIMIT);
     snprintf(why, size, "%s", violation_text());

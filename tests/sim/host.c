@@ -442,11 +442,13 @@ static void take(void *arg)
         return;
     fault_hurt(node); /* another job may be there by now */
     node_crash(node);
+    cloud_taken(node);
 }
 
 void node_reclaim(struct node *node, int left)
 {
     trace("%-5s node is about to be taken away", node->name);
+    node->noticed = true;
     node->taken_at = left > 0 ? clock_now() + (uint64_t)left * SECOND : 0;
     if (left > 0)
         clock_at(node->taken_at, NULL, take, node);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What must hold at every event, seen from outside: messages, workers, Slurm. */
 #include "lib/json_get.h"
+#include "lib/ledger.h"
 #include "lib/sizes.h"
+#include "lib/wake.h"
 #include "tests/sim/sim.h"
 
 #define LEFT_BEHIND (15 * SECOND)
@@ -153,6 +155,8 @@ void invariants_formed(struct training *t, int generation, const char *kind, int
     t->newest_at = clock_now();
     t->made = 0;
     t->size = nodes;
+    if (nodes < t->least)
+        t->least = nodes;
     snprintf(t->worlds + strlen(t->worlds), sizeof(t->worlds) - strlen(t->worlds), "%s%d",
              t->worlds[0] != '\0' ? "," : "", nodes);
     t->progress = clock_now();
@@ -210,6 +214,68 @@ void invariants_node_free(struct job *job)
         violation("job %u has left %.1f s after it was asked to, a step takes %.1f s", job->id,
                   (double)(clock_now() - job->preempted) / (double)SECOND,
                   (double)t->step / (double)SECOND);
+}
+
+/* ---- pools ----------------------------------------------------------------------------------- */
+
+#define RACE (40 * SECOND) /* until a leader has heard that a node was powered down */
+
+static int count_asleep(const struct job *job, bool lately)
+{
+    int count = 0;
+
+    for (int i = 0; i < job->count; i++)
+        count += job->nodes[i]->asleep &&
+                 (lately || clock_now() > job->nodes[i]->since + RACE || job->submitted > job->nodes[i]->since + SECOND);
+    return count;
+}
+
+/* Nodes of a pool that the job has, and that nobody has asked back. The successor of one whose time is
+ * limited comes before its end. */
+static int count_nodes(const struct job *job, int pool)
+{
+    int count = 0;
+
+    for (const struct job *other = slurm_jobs(); other != NULL; other = other->next)
+        for (int i = 0; i < other->count; i++)
+            count += other->of == job->of && other->state == SLURM_RUNNING && other->limit == 0 &&
+                     other->preempted == 0 && other->nodes[i]->pool == pool &&
+                     other->nodes[i]->up && other->nodes[i]->island == 0 &&
+                     !other->nodes[i]->noticed;
+    return count;
+}
+
+void invariants_job_starts(const struct job *job)
+{
+    const struct pool *pool = job->base ? NULL : conf_pool(setup_conf, job->partition);
+    int number = job->nodes[0]->pool, asleep = count_asleep(job, true), booting;
+
+    if (cloud_pools() == 0 || pool == NULL)
+        return;
+    booting = slurm_booting(job->training, number) + asleep;
+    if (!wake_allowed(pool, job->training->policy->wake) && count_asleep(job, false) > 0)
+        violation("job %u powers up nodes of pool %s", job->id, pool->name);
+    if (asleep > 0 && booting > pool->max_resume)
+        violation("%d nodes of pool %s power up for job %u", booting, pool->name, job->of->id);
+    /* Slurm has nodes that are lost for the job for longer. */
+    if (job->training->faults == 0 && pool->max_nodes > 0 &&
+        count_nodes(job, number) > pool->max_nodes)
+        violation("job %u has %d nodes of pool %s", job->of->id, count_nodes(job, number),
+                  pool->name);
+}
+
+void invariants_cost(struct training *t)
+{
+    struct ledger ledger = {0};
+    struct error err = {""};
+    double cost;
+
+    if (ledger_parse(&ledger, t->ledger, strlen(t->ledger), 0, 0, true, &err) != 0)
+        violation("pools.json: %s", err.text);
+    cost = spending_cost(&ledger.spending);
+    if (cost < t->told - 1e-9)
+        violation("job %u has cost %g, and %g before", t->base->id, cost, t->told);
+    t->told = cost;
 }
 
 /* ---- what has to go on, and to end ----------------------------------------------------------- */

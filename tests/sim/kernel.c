@@ -17,6 +17,7 @@
 #include "common/memory.h"
 #include "common/tcp_sockets.h"
 #include "lib/json_get.h"
+#include "lib/ledger.h"
 #include "tests/sim/sim.h"
 
 #define TERMS_MAX 256
@@ -248,17 +249,30 @@ void reclaim_destroy(struct reclaim *reclaim, void (*closed)(void *arg))
 
 /* ---- the shared file system ------------------------------------------------------------------ */
 
+/* NULL: nobody reads it here. */
+static char **file_of(const char *path)
+{
+    struct training *training = host_now->job->training;
+
+    return strstr(path, "generation.json") != NULL ? &training->world_file
+           : strstr(path, LEDGER_FILE) != NULL     ? &training->ledger
+                                                   : NULL;
+}
+
 int file_replace(const char *path, const void *data, size_t len, mode_t mode, struct error *err)
 {
-    char **file = &host_now->job->training->world_file;
+    struct training *training = host_now->job->training;
+    char **file = file_of(path);
 
     (void)mode;
     if (!has_files(host_now->node))
         return error_set(err, "%s: Input/output error", path);
-    if (strstr(path, "generation.json") == NULL)
+    if (file == NULL)
         return 0;
     free(*file);
     *file = strndup(data, len);
+    if (file == &training->ledger)
+        invariants_cost(training);
     return 0;
 }
 
@@ -274,10 +288,14 @@ int file_append(const char *path, const char *line, struct error *err)
 
 char *file_read(const char *path, size_t max, size_t *len, struct error *err)
 {
-    const char *file = host_now->job->training->world_file;
+    char **own = file_of(path);
+    const char *file = setup_conf->prices != NULL && strcmp(path, setup_conf->prices) == 0
+                           ? cloud_prices()
+                       : own != NULL ? *own
+                                     : NULL;
 
     (void)max;
-    if (strstr(path, "generation.json") == NULL || file == NULL) {
+    if (file == NULL) {
         error_set(err, "%s: No such file or directory", path);
         return NULL;
     }

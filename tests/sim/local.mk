@@ -5,6 +5,7 @@ check_PROGRAMS += tests/sim/simulate
 tests_sim_simulate_SOURCES = \
     tests/sim/clock.c \
     tests/sim/clock.h \
+    tests/sim/cloud.c \
     tests/sim/faults.c \
     tests/sim/history.c \
     tests/sim/host.c \

@@ -31,9 +31,11 @@
 #ifdef __SANITIZE_ADDRESS__
 #define CHECKED       300
 #define CHECKED_PAIRS 100
+#define CHECKED_POOLS 100
 #else
-#define CHECKED       20000
+#define CHECKED       17000
 #define CHECKED_PAIRS 4000
+#define CHECKED_POOLS 4000
 #endif
 #define BATCH     100  /* histories of one process */
 #define REPORTED  2000 /* … of one line of TAP */
@@ -332,6 +334,10 @@ int main(int argc, char **argv)
         for (uint64_t pair = 0, next; pair < CHECKED_PAIRS; pair = next - PAIRS_FROM)
             next = run_histories(PAIRS_FROM + pair,
                                  CHECKED_PAIRS - pair < REPORTED ? CHECKED_PAIRS - pair : REPORTED,
+                                 seconds_now() + 1e9);
+        for (uint64_t at = 0, next; at < CHECKED_POOLS; at = next - POOLS_FROM)
+            next = run_histories(POOLS_FROM + at,
+                                 CHECKED_POOLS - at < REPORTED ? CHECKED_POOLS - at : REPORTED,
                                  seconds_now() + 1e9);
         count = CHECKED;
     }

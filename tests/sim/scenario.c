@@ -11,6 +11,22 @@
  *   boot 90                     a setting: the nodes of extensions power up, for so long
  *   asleep 2                    a setting: the last two nodes are powered down (doze n5, wake n5)
  *   placed 1                    a setting: Slurm has select/elastic_cons_tres
+ *   pool spot 3 price=1 …       a setting: a pool with three nodes of its own, and keys of
+ *                               elastic.conf; site KEY=VALUE is a key before all pools. "nodes" are
+ *                               those of the base's partition
+ *   boot spot 90                … whose nodes are powered down, and power up in 90 s. Also later, as:
+ *   capacity spot 1 30          its cloud has one node ("all": any), and takes the others in 30 s; what it
+ *                               lacks ("lacks spot fast") fails at once, else after ResumeTimeout
+ *   refuse spot WHY, block spot WHY   sbatch does; Slurm lets its extensions wait. "refuse spot": no
+ *   price spot 3                in the file of the site ("site prices=/prices")
+ *   works yes                   a setting: the program reports its work, and a step of N nodes takes
+ *                               an Nth of its time
+ *   expect has spot 2           the job has two of its nodes; "asks spot 1": one request waits
+ *   expect costs 95 105         "ask show" tells 95 to 105 % of what its extensions have cost;
+ *                               cost 1 2: which is 1 to 2
+ *   expect before 2000          it is not 2000 s since the start
+ *   watch, expect least 4       no world has been smaller since
+ *   admission 1                 a setting: job_submit/elastic holds MAX
  *   expect woken 0              extensions have made Slurm power up no node
  *   wait WHAT within 60         until it holds, as in holds(): size 4, step 20, state first RUNNING
  *   expect WHAT                 it holds now
@@ -41,11 +57,26 @@ static struct {
     bool started, ended;
     struct sent sent[SENT_MAX]; /* since the last wait began */
     int sent_count;
-    char history[16384], said[65536], shown[512];
+    double cost; /* that the leader has told */
+    char history[65536], said[262144], shown[512], state[65536];
     struct training *subject; /* of the line */
 } it;
 
 /* ---- what is seen ---------------------------------------------------------------------------- */
+
+static void note_state(json_object *msg)
+{
+    json_object *cost = NULL;
+
+    snprintf(it.shown, sizeof(it.shown), "%s", json_get_string(msg, "why_not_more"));
+    snprintf(it.state, sizeof(it.state), "%s",
+             json_object_to_json_string_ext(msg, JSON_C_TO_STRING_PLAIN));
+    it.cost = 0;
+    trace("job %u: its extensions have cost %g", it.subject->base->id, it.subject->cost);
+    if (json_object_object_get_ex(msg, "cost", &cost) &&
+        json_object_object_get_ex(cost, "so_far", &cost))
+        it.cost = json_object_get_double(cost);
+}
 
 static void on_message(const struct host *from, const struct host *to, const char *type,
                        json_object *msg)
@@ -56,7 +87,7 @@ static void on_message(const struct host *from, const struct host *to, const cha
     if (strcmp(type, "beat") == 0)
         return;
     if (strcmp(type, "state") == 0)
-        snprintf(it.shown, sizeof(it.shown), "%s", json_get_string(msg, "why_not_more"));
+        note_state(msg);
     trace("%-5s -> %-5s %s", host_name(from), host_name(to),
           json_object_to_json_string_ext(msg, JSON_C_TO_STRING_PLAIN));
     snprintf(sent->type, sizeof(sent->type), "%s", type);
@@ -130,6 +161,18 @@ static int count_pending(void)
     return count;
 }
 
+/* Nodes of that pool that the job has, or extensions that wait for some. */
+static int count_in_pool(const char *pool, bool waits)
+{
+    int count = 0;
+
+    for (const struct job *job = slurm_jobs(); job != NULL; job = job->next)
+        if (!job->base && job->training == it.subject && strcmp(job->partition, pool) == 0)
+            count += waits ? job->state == SLURM_PENDING
+                           : (job->state == SLURM_RUNNING) * job->count;
+    return count;
+}
+
 static int count_extensions(void)
 {
     int count = 0;
@@ -179,6 +222,20 @@ static bool holds(char **words)
         return count_in(it.said, words[1]) == 1;
     if (strcmp(words[0], "shown") == 0 && words[1] != NULL) /* why the job does not grow */
         return contains(it.shown, words[1]);
+    if (strcmp(words[0], "stated") == 0 && words[1] != NULL) /* all that it shows */
+        return contains(it.state, words[1]);
+    if (strcmp(words[0], "costs") == 0 && words[1] != NULL && words[2] != NULL) /* percent */
+        return 100 * it.cost >= number * t->cost && 100 * it.cost <= atof(words[2]) * t->cost;
+    if (strcmp(words[0], "cost") == 0 && words[1] != NULL && words[2] != NULL)
+        return t->cost >= atof(words[1]) && t->cost <= atof(words[2]);
+    if (strcmp(words[0], "has") == 0 && words[1] != NULL && words[2] != NULL)
+        return count_in_pool(words[1], false) == atoi(words[2]);
+    if (strcmp(words[0], "asks") == 0 && words[1] != NULL && words[2] != NULL)
+        return count_in_pool(words[1], true) == atoi(words[2]);
+    if (strcmp(words[0], "before") == 0) /* so many seconds after the start */
+        return clock_now() < (1000 + (uint64_t)number) * SECOND;
+    if (strcmp(words[0], "least") == 0)
+        return t->least >= number;
     if (strcmp(words[0], "worlds") == 0 && words[1] != NULL)
         return strcmp(t->worlds, words[1]) == 0;
     if (strcmp(words[0], "saved") == 0)
@@ -271,6 +328,27 @@ static bool set_slow(char **words)
     return false;
 }
 
+/* "key=value". */
+static bool add_key(char *keys, size_t size, const char *word)
+{
+    snprintf(keys + strlen(keys), size - strlen(keys), "%s\n", word);
+    return strchr(word, '=') != NULL;
+}
+
+static bool add_pool(char **words)
+{
+    struct setup *s = &it.setup;
+    struct setup_pool *pool = &s->pools[s->pool_count++];
+
+    MUST(s->pool_count <= CLOUD_MAX);
+    *pool = (struct setup_pool){.nodes = atoi(words[2]), .capacity = -1, .price = -1};
+    snprintf(pool->name, sizeof(pool->name), "%s", words[1]);
+    for (int i = 3; words[i] != NULL; i++)
+        if (!add_key(pool->keys, sizeof(pool->keys), words[i]))
+            return false;
+    return true;
+}
+
 /* Before the start. False: not a line about that. */
 static bool set_up(char **words, struct setup_job *j)
 {
@@ -289,6 +367,7 @@ static bool set_up(char **words, struct setup_job *j)
         {"max-pending", &s->max_pending, NULL},
         {"drain-look", &s->drain_look, NULL},
         {"notices", &s->notices, NULL},
+        {"admission", &s->admission, NULL},
         {"newcomer-timeout", &s->newcomer_timeout, NULL},
         {"step", NULL, &j->training.step},
         {"exec", NULL, &j->training.exec},
@@ -307,6 +386,10 @@ static bool set_up(char **words, struct setup_job *j)
 
     if (words[1] == NULL)
         return false;
+    if (strcmp(words[0], "pool") == 0 && words[2] != NULL)
+        return add_pool(words);
+    if (cloud_do(s->pools, s->pool_count, words))
+        return true;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         if (strcmp(words[0], table[i].name) != 0)
             continue;
@@ -324,6 +407,10 @@ static bool set_up(char **words, struct setup_job *j)
         j->training.total = atoll(words[1]);
     else if (strcmp(words[0], "option") == 0)
         snprintf(j->options[j->option_count++], 64, "%s", words[1]);
+    else if (strcmp(words[0], "site") == 0)
+        return add_key(s->site, sizeof(s->site), words[1]);
+    else if (strcmp(words[0], "works") == 0)
+        j->training.works = strcmp(words[1], "no") != 0;
     else if (strcmp(words[0], "early-start") == 0)
         j->training.early_start = strcmp(words[1], "no") != 0;
     else if (strcmp(words[0], "slow") == 0 && words[2] != NULL)
@@ -379,7 +466,9 @@ static int carry_out(char **words, uint64_t seed, const char *line, char *why, s
     words += rest != line && words[1] != NULL;
     if (strcmp(words[0], "wait") == 0 && words[1] != NULL)
         return await(words + 1, within(words), why, size, line);
-    if (strcmp(words[0], "sleep") == 0 && words[1] != NULL)
+    if (strcmp(words[0], "watch") == 0)
+        it.subject->least = it.subject->size;
+    else if (strcmp(words[0], "sleep") == 0 && words[1] != NULL)
         pass(seconds(words[1]));
     else if (strcmp(words[0], "expect") == 0 && words[1] != NULL)
         return holds(words + 1) ? 0 : fail(why, size, line);
@@ -413,12 +502,12 @@ int scenario_run(const char *path, uint64_t seed, char *why, size_t size)
     kernel_said = on_said;
     it.subject = trainings;
     while (rc == 0 && fgets(line, sizeof(line), file) != NULL) {
-        char copy[256], *words[10] = {NULL}, *rest = copy;
+        char copy[256], *words[16] = {NULL}, *rest = copy;
         int count = 0;
 
         line[strcspn(line, "#\n")] = '\0';
         snprintf(copy, sizeof(copy), "%s", line);
-        for (char *word; count < 9 && (word = strsep(&rest, " \t")) != NULL;)
+        for (char *word; count < 15 && (word = strsep(&rest, " \t")) != NULL;)
             if (word[0] != '\0')
                 words[count++] = word;
         if (count > 0) {

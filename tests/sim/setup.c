@@ -54,12 +54,17 @@ void setup_defaults(struct setup *setup)
 static void set_policy(struct policy *policy, const struct setup_job *job)
 {
     struct error err = {""};
+    char pools[256] = "";
 
     policy_clear(policy);
     policy_init(policy);
+    policy->now = (double)time(NULL);
     if (policy_set(policy, "elastic", job->sizes, &err) != 0)
         sim_bug(__FILE__, __LINE__, err.text);
-    policy_set(policy, "pool", "elastic", NULL);
+    for (int i = 0; i < conf->pool_count; i++)
+        snprintf(pools + strlen(pools), sizeof(pools) - strlen(pools), "%s%s", i > 0 ? "," : "",
+                 conf->pools[i].name);
+    policy_set(policy, "pool", pools, NULL);
     for (int i = 0; i < job->option_count; i++) {
         char name[64], *value;
 
@@ -76,6 +81,7 @@ static void set_policy(struct policy *policy, const struct setup_job *job)
 
 static void look(void *arg)
 {
+    cloud_account();
     invariants_look();
     clock_in(SECOND, NULL, look, arg);
 }
@@ -120,25 +126,41 @@ static int start_job(int number, int first_node)
     return first_node + job->base;
 }
 
-void setup_start(const struct setup *setup, uint64_t seed)
+static void configure(const struct setup *setup)
 {
-    current = *setup;
-    setup_now = &current;
+    char *text = cloud_conf(setup);
+    struct error err = {""};
+
+    conf_destroy(conf);
+    conf = conf_parse("elastic.conf", text, strlen(text), &err);
     if (conf == NULL)
-        conf = conf_parse("elastic.conf", "[pool elastic]\n", 15, NULL);
-    MUST(conf != NULL);
+        sim_bug(__FILE__, __LINE__, err.text);
+    free(text);
     conf->heartbeat_timeout = setup->heartbeat;
     conf->newcomer_timeout = setup->newcomer_timeout;
     conf->max_pending = setup->max_pending;
     conf->drain_look = setup->drain_look;
-    conf->pools[0].grace = setup->slurm.grace;
+    for (int i = 0; i < conf->pool_count; i++)
+        conf->pools[i].grace = setup->slurm.grace;
     setup_conf = conf;
+}
+
+void setup_start(const struct setup *setup, uint64_t seed)
+{
+    int nodes = setup->nodes;
+
+    current = *setup;
+    setup_now = &current;
+    configure(setup);
     clock_begin(seed);
     trace_begin();
     network_begin(&setup->network);
-    host_begin(setup->nodes);
+    for (int i = 0; i < setup->pool_count; i++)
+        nodes += setup->pools[i].nodes;
+    host_begin(nodes);
     kernel_begin(setup->files_everywhere);
     slurm_begin(&setup->slurm);
+    cloud_begin(setup);
     training_count = 0;
     for (int i = 0, first_node = 0; i < setup->job_count; i++)
         first_node = start_job(i, first_node);

@@ -79,9 +79,13 @@ struct node {
     int island;           /* nodes of different ones do not reach each other */
     bool drained, down;   /* in Slurm: by the admin, because it does not answer */
     bool asleep;          /* powered down by Slurm */
+    int pool;             /* of the setup; -1: none */
+    uint64_t up_at;       /* it powers up until then; NEVER: it does not come */
+    uint64_t since;       /* idle, or asleep, since then */
     struct job *job;      /* whose it is in Slurm */
     uint64_t taken_until; /* by a rigid job; 0: not */
-    uint64_t taken_at;    /* the cloud takes it then; 0: it has not said so */
+    uint64_t taken_at;    /* the cloud takes it then; 0: it has not said when */
+    bool noticed;         /* it is about to */
     bool squatted;        /* another user listens on the next MASTER_PORT */
     struct host *hosts;   /* that run there, or have */
     struct workers *sets; /* of workers */
@@ -171,7 +175,7 @@ struct job {
     bool *over;     /* srun does not wait for this node's task (any more) */
     uint64_t rival; /* a rigid job has its nodes for so long when it has been preempted */
     int count;
-    char *excluded, *comment, *leader;
+    char *excluded, *comment, *leader, *partition;
     uint64_t limit, least_limit; /* … that is accepted; 0: none */
     uint64_t submitted, begins, started, preempted, ends, killed_at, ended_at;
     bool booting;    /* its nodes power up */
@@ -211,19 +215,26 @@ void slurm_begin(const struct slurm_options *options);
 struct job *slurm_base(struct training *training, int nodes, int first_node);
 struct job *slurm_jobs(void);
 struct job *slurm_job(uint32_t id);
-struct job *slurm_submit(struct job *base, int nodes, const char *exclude, const char *leader,
-                         const char *comment, uint64_t begins, uint64_t limit);
+/* What is asked of sbatch. The strings are taken over; exclude may be NULL. */
+struct slurm_request {
+    struct job *base;
+    int nodes;
+    char *partition, *exclude, *leader, *comment;
+    uint64_t begins, limit;
+};
+struct job *slurm_submit(const struct slurm_request *request);
 void slurm_preempt(struct job *job, uint64_t for_how_long);
 void slurm_cancel(struct job *job);
 void slurm_requeue(struct job *job);
 void slurm_limit(struct job *job, uint64_t limit); /* its new time limit */
+int slurm_booting(const struct training *training, int pool); /* nodes that power up for it */
 /* A rigid job has all idle nodes from then on, for so long. */
 void slurm_reserve(uint64_t from, uint64_t time);
 void slurm_forget(struct job *job); /* slurmctld has no record of it any more */
 void slurm_complete(struct job *job, int code);
-int slurm_idle(void); /* nodes */
+int slurm_idle(const char *partition); /* nodes */
 int slurm_woken(void); /* nodes that extensions have powered up, ever */
-bool slurm_saves_power(void);
+bool slurm_saves_power(const char *partition);
 bool slurm_places(void);
 void slurm_down(bool down);
 bool slurm_answers(const struct node *from);
@@ -237,12 +248,55 @@ void slurm_try_soon(void);       /* to start jobs that are pending */
 extern bool slurm_refuses;       /* sbatch */
 extern bool slurm_breaks;        /* extensions fail as they start */
 
+/* ---- cloud.c: pools with nodes of their own -------------------------------------------------- */
+
+#define CLOUD_SUSPEND 60 /* seconds until idle nodes are powered down */
+#define CLOUD_MAX     4
+
+/* A pool of the site, and what its cloud is like now. */
+struct setup_pool {
+    char name[32], keys[256]; /* of elastic.conf, as lines */
+    int nodes;
+    uint64_t boot;              /* its nodes are powered down, and power up in that time; 0: not so */
+    int asleep;                 /* the last nodes, so many, are powered down */
+    int capacity;               /* nodes that the cloud has at once; -1: any */
+    bool fails_fast;            /* … and others fail at once, not after ResumeTimeout */
+    char refusal[96], held[48]; /* what sbatch says; why its jobs wait. "": they do not */
+    double price;               /* in the site's file; < 0: it has no line there */
+};
+
+struct setup;
+void cloud_begin(const struct setup *setup);
+int cloud_pools(void);
+/* A line about a pool, before the start (pools: of the setup) or after it (NULL). */
+bool cloud_do(struct setup_pool *pools, int count, char **words);
+/* The text of elastic.conf. */
+char *cloud_conf(const struct setup *setup);
+const char *cloud_prices(void);
+bool cloud_serves(const struct node *node, const char *partition);
+/* NULL: it takes and starts jobs. */
+const char *cloud_refusal(const char *partition);
+const char *cloud_held(const char *partition);
+/* May an extension join a job at MAX, since nodes of that other partition go then? */
+bool cloud_replaces(const char *partition, const char *other);
+bool cloud_saves_power(const char *partition);
+bool cloud_boots(const char *partition);
+void cloud_power_up(struct node *node);
+/* How long after its start a job ends whose nodes do not come. */
+uint64_t cloud_gives_up(const struct job *job);
+void cloud_failed(struct node *node); /* it has not come up */
+void cloud_freed(struct node *node, struct training *training);
+void cloud_taken(struct node *node);
+/* Accounts for a second. */
+void cloud_account(void);
+
 /* ---- training.c: what the workers do together ------------------------------------------------ */
 
 /* One elastic job: what it trains, how far it is, and what is expected of it. */
 struct training {
     enum worker_mode mode;
     bool live, aware, gate;
+    bool works;    /* it reports its work, and a step takes less time on more nodes */
     int64_t total; /* steps */
     uint64_t step; /* time of one */
     uint64_t exec, load, init, save, leave;
@@ -254,6 +308,7 @@ struct training {
     struct job *base;
     struct meeting *meetings;
     char *world_file;   /* generation.json */
+    char *ledger;       /* pools.json */
     int64_t checkpoint; /* newest: so many steps are in it */
     int64_t committed;  /* most steps that have been made */
     int64_t repeated;
@@ -262,6 +317,9 @@ struct training {
     uint64_t newest_at; /* … then */
     int64_t made;       /* steps in it */
     int size;           /* nodes of it */
+    int least;          /* … of the smallest since it was asked for */
+    double cost;        /* of its extensions, in pools */
+    double told;        /* … as its leader has written down last */
     char worlds[256];   /* nodes of each, as 2,4,3 */
     uint64_t progress;  /* when the last was made that was new */
     uint64_t longest_save_until;
@@ -373,6 +431,8 @@ void invariants_formed(struct training *training, int generation, const char *ki
 void invariants_committed(struct training *training, uint32_t restarts, int generation,
                           int64_t step);
 void invariants_asked_back(struct job *job);
+void invariants_job_starts(const struct job *job); /* its nodes are as before */
+void invariants_cost(struct training *training);   /* is written down */
 void invariants_node_free(struct job *job);
 void invariants_look(void); /* every second */
 void invariants_end(void);  /* all bases have ended, and the time to clean up is over */
@@ -399,6 +459,7 @@ int scenario_run(const char *path, uint64_t seed, char *why, size_t size);
 /* Run a random history. Seeds from there on are those of pairs of faults within one change: so
  * many there are. */
 #define PAIRS_FROM (UINT64_C(1) << 40)
+#define POOLS_FROM (UINT64_C(1) << 41) /* … with pools */
 int history_run(uint64_t seed, char *why, size_t size);
 
 /* What many agents cost: prints one row. */
@@ -416,11 +477,15 @@ struct setup_job {
 };
 
 struct setup {
-    int nodes;
+    int nodes; /* but for those of pools */
+    struct setup_pool pools[CLOUD_MAX];
+    int pool_count;
+    char site[256]; /* keys of elastic.conf, as lines */
     struct setup_job jobs[TRAININGS_MAX];
     int job_count;
     int heartbeat, newcomer_timeout, max_pending, drain_look;
-    int notices; /* slurmctld has job_submit/elastic */
+    int notices; /* slurmctld has job_submit/elastic … */
+    int admission; /* … which holds MAX */
     bool files_everywhere;
     struct network_options network;
     struct slurm_options slurm;

@@ -37,9 +37,9 @@ int slurm_woken(void)
     return woken;
 }
 
-bool slurm_saves_power(void)
+bool slurm_saves_power(const char *partition)
 {
-    return options.asleep > 0;
+    return cloud_pools() > 0 ? cloud_saves_power(partition) : options.asleep > 0;
 }
 
 bool slurm_places(void)
@@ -81,6 +81,7 @@ static struct job *add_job(bool base, int wanted)
     job->base = base;
     job->wanted = wanted;
     job->state_name = "PENDING";
+    job->partition = strdup(base ? "batch" : "elastic");
     job->submitted = clock_now();
     job->leave_due = NEVER;
     while (*end != NULL)
@@ -180,37 +181,70 @@ static void boot_fails(void *arg)
 {
     struct job *job = arg;
 
-    if (job->booting)
-        end_job(job, "NODE_FAIL");
+    if (!job->booting)
+        return;
+    for (int i = 0; i < job->count && cloud_pools() > 0; i++)
+        cloud_failed(job->nodes[i]);
+    end_job(job, "NODE_FAIL");
 }
 
-static void boot(struct job *job)
+static void boot(struct job *job, uint64_t time)
 {
     job->booting = true;
     job->state_name = "CONFIGURING";
-    if (options.boot_time <= SLURM_RESUME_TIMEOUT * SECOND)
-        clock_in(options.boot_time, NULL, booted, job);
+    if (time <= SLURM_RESUME_TIMEOUT * SECOND)
+        clock_in(time, NULL, booted, job);
     else
-        clock_in(SLURM_RESUME_TIMEOUT * SECOND, NULL, boot_fails, job);
+        clock_in(cloud_gives_up(job), NULL, boot_fails, job);
 }
 
-/* Do its nodes have to power up? */
-static bool power_up(struct job *job)
+/* The last node decides. */
+static uint64_t time_to_boot(const struct job *job)
+{
+    uint64_t up_at = clock_now();
+
+    for (int i = 0; i < job->count; i++)
+        if (job->nodes[i]->up_at > up_at)
+            up_at = job->nodes[i]->up_at;
+    return up_at - clock_now();
+}
+
+/* How long its nodes have to power up. */
+static uint64_t power_up(struct job *job)
 {
     int count = 0;
 
     for (int i = 0; i < job->count; i++) {
         count += job->nodes[i]->asleep;
+        if (job->nodes[i]->asleep && job->nodes[i]->pool >= 0)
+            cloud_power_up(job->nodes[i]);
         job->nodes[i]->asleep = false;
     }
     woken += count;
     if (count > 0)
         trace("slurm job %u powers up %d node%s", job->id, count, count == 1 ? "" : "s");
-    return !job->base && options.boot_time > 0 && (options.asleep == 0 || count > 0);
+    if (job->base)
+        return 0;
+    if (cloud_pools() > 0)
+        return time_to_boot(job);
+    return options.asleep == 0 || count > 0 ? options.boot_time : 0;
+}
+
+int slurm_booting(const struct training *training, int pool)
+{
+    int count = 0;
+
+    for (const struct job *job = jobs; job != NULL; job = job->next)
+        for (int i = 0; i < job->count; i++)
+            count += job->training == training && job->state == SLURM_RUNNING && job->booting &&
+                     job->nodes[i]->pool == pool && job->nodes[i]->up_at > clock_now();
+    return count;
 }
 
 static void start_job(struct job *job, struct node **nodes)
 {
+    uint64_t boot_time;
+
     job->nodes = nodes;
     job->count = job->wanted;
     job->over = calloc((size_t)job->count, sizeof(*job->over));
@@ -231,8 +265,10 @@ static void start_job(struct job *job, struct node **nodes)
         end_job(job, "FAILED");
         return;
     }
-    if (power_up(job))
-        boot(job);
+    invariants_job_starts(job);
+    boot_time = power_up(job);
+    if (boot_time > 0)
+        boot(job, boot_time);
     else
         start_tasks(job);
 }
@@ -268,13 +304,15 @@ static bool is_named(const char *list, const char *name)
 
 static bool is_free(const struct node *node, const struct job *job)
 {
-    return node->job == NULL && reaches(node) && !node->drained && !node->down && !node->frozen &&
+    return node->job == NULL && cloud_serves(node, job->partition) && reaches(node) &&
+           !node->drained && !node->down && !node->frozen &&
            node->taken_until <= clock_now() && !is_named(job->excluded, node->name);
 }
 
 static bool is_victim(const struct job *job, const struct job *other)
 {
-    if (other->base || other->state != SLURM_RUNNING || other->priority >= job->priority)
+    if (other->base || other->state != SLURM_RUNNING || other->priority >= job->priority ||
+        !cloud_serves(other->nodes[0], job->partition))
         return false;
     for (int i = 0; i < other->count; i++)
         if (is_named(job->excluded, other->nodes[i]->name))
@@ -334,8 +372,10 @@ static void pass(void *arg)
         for (struct job *job = jobs; job != NULL; job = job->next) {
             if (job->priority != priority || job->state != SLURM_PENDING)
                 continue;
-            if (job->begins <= clock_now())
+            if (job->begins <= clock_now() && cloud_held(job->partition) == NULL)
                 try_start(job);
+            else if (job->begins <= clock_now())
+                continue;
             else
                 schedule(job->begins - clock_now());
         }
@@ -357,29 +397,30 @@ static void schedule(uint64_t delay)
     }
 }
 
-struct job *slurm_submit(struct job *base, int wanted, const char *exclude, const char *leader,
-                         const char *comment, uint64_t begins, uint64_t limit)
+struct job *slurm_submit(const struct slurm_request *request)
 {
-    struct job *job = add_job(false, wanted);
+    struct job *job = add_job(false, request->nodes), *base = request->base;
 
     job->of = base;
     job->of_restarts = base->restarts;
     job->training = base->training;
     job->priority = base->priority;
-    job->limit = limit;
-    job->excluded = exclude != NULL ? strdup(exclude) : NULL;
-    job->leader = strdup(leader);
-    job->comment = strdup(comment);
-    job->begins = begins;
-    trace("slurm job %u: an extension of %d node%s is submitted", job->id, wanted,
-          wanted == 1 ? "" : "s");
-    schedule(begins > clock_now() ? begins - clock_now() : 0);
+    job->limit = request->limit;
+    job->excluded = request->exclude;
+    job->leader = request->leader;
+    job->comment = request->comment;
+    job->begins = request->begins;
+    free(job->partition);
+    job->partition = request->partition;
+    trace("slurm job %u: an extension of %d node%s is submitted to %s", job->id, job->wanted,
+          job->wanted == 1 ? "" : "s", job->partition);
+    schedule(job->begins > clock_now() ? job->begins - clock_now() : 0);
     return job;
 }
 
-int slurm_idle(void)
+int slurm_idle(const char *partition)
 {
-    const struct job nobody = {0};
+    const struct job nobody = {.partition = (char *)partition};
     int count = 0;
 
     for (int i = 0; i < node_count(); i++)
@@ -399,6 +440,7 @@ static void free_node(struct job *job, struct node *node)
     if (node->job != job)
         return;
     node->job = NULL;
+    cloud_freed(node, job->training);
     if (job->rival > 0)
         node->taken_until = clock_now() + job->rival;
 }
@@ -418,9 +460,14 @@ static void kill_tasks(struct job *job)
 /* The base's epilog looks after stragglers: extensions that something has happened to. */
 static void epilog(void *arg)
 {
-    for (struct job *job = jobs; job != NULL; job = job->next)
-        if (job->of == arg && job->excused)
+    for (struct job *job = jobs; job != NULL; job = job->next) {
+        if (job->of != arg)
+            continue;
+        if (job->excused)
             slurm_cancel(job);
+    }
+    if (is_down)
+        clock_in(SECOND, NULL, epilog, arg);
 }
 
 static void free_nodes(struct job *job)

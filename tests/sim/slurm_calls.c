@@ -11,6 +11,8 @@
 
 #define TIMEOUT   (10 * SECOND) /* MessageTimeout */
 #define ASKED_MAX 4096
+/* Seconds before the end of an extension in which job_submit/elastic accepts its successor. */
+#define SUCCESSION (SLURM_RESUME_TIMEOUT * 3 / 2 + 90)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
@@ -78,11 +80,13 @@ static void fill(const struct job *job, struct job_info *info)
     snprintf(info->state_name, sizeof(info->state_name), "%s", job->state_name);
     info->base_state = job->state_name;
     snprintf(info->reason, sizeof(info->reason), "%s",
-             job->state == SLURM_PENDING              ? "Resources"
+             job->state == SLURM_PENDING && cloud_held(job->partition) != NULL
+                 ? cloud_held(job->partition)
+             : job->state == SLURM_PENDING            ? "Resources"
              : strcmp(job->state_name, "FAILED") == 0 ? "NonZeroExitCode"
                                                       : "None");
     info->name = strdup("train");
-    info->partition = strdup(job->base ? "batch" : "elastic");
+    info->partition = strdup(job->partition);
     info->comment = job->comment != NULL ? strdup(job->comment) : NULL;
     info->nodes = job->count > 0 ? strdup(job->nodes[0]->name) : NULL;
     info->num_nodes = job->wanted;
@@ -133,8 +137,11 @@ int slurm_client_cancel(uint32_t id, struct error *err)
 {
     struct job *job = slurm_job(id);
 
-    if (question(false, err))
+    if (question(false, err)) {
+        if (job != NULL)
+            job->excused = true; /* the epilog of its base looks after it */
         return -1;
+    }
     if (job != NULL)
         slurm_cancel(job);
     return 0;
@@ -240,8 +247,9 @@ int slurm_client_cancel_extensions(uint32_t base, uint32_t restarts, uid_t uid, 
 
 int slurm_client_limits(const char *partition, struct slurm_limits *limits, struct error *err)
 {
-    (void)partition;
     *limits = (struct slurm_limits){.minutes = UINT32_MAX, .boot_seconds = SLURM_RESUME_TIMEOUT};
+    if (cloud_boots(partition))
+        limits->suspend_seconds = CLOUD_SUSPEND;
     return question(true, err) ? -1 : 0;
 }
 
@@ -250,9 +258,8 @@ int slurm_client_power(const char *partition, bool obeyed, struct slurm_power *p
 {
     int up = 0, asleep = 0;
 
-    (void)partition;
     power->up = power->asleep = NULL;
-    power->saves = slurm_saves_power() && !(obeyed && slurm_places());
+    power->saves = slurm_saves_power(partition) && !(obeyed && slurm_places());
     if (!power->saves) /* the configuration is known */
         return fails(err) ? -1 : 0;
     if (question(true, err))
@@ -261,8 +268,11 @@ int slurm_client_power(const char *partition, bool obeyed, struct slurm_power *p
     power->asleep = calloc((size_t)node_count() + 1, sizeof(char *));
     MUST(power->up != NULL && power->asleep != NULL);
     for (int i = 0; i < node_count(); i++) {
-        char *name = strdup(node_at(i)->name);
+        char *name;
 
+        if (!cloud_serves(node_at(i), partition))
+            continue;
+        name = strdup(node_at(i)->name);
         if (node_at(i)->asleep)
             power->asleep[asleep++] = name;
         else
@@ -296,9 +306,8 @@ int slurm_client_stay_off(uint32_t id, char *const *nodes, char *const *no_longe
 
 int slurm_client_idle_nodes(const char *partition, bool planned, struct error *err)
 {
-    (void)partition;
     (void)planned;
-    return question(true, err) ? -1 : slurm_idle();
+    return question(true, err) ? -1 : slurm_idle(partition);
 }
 
 /* ---- the queue of calls ---------------------------------------------------------------------- */
@@ -423,13 +432,13 @@ struct child {
     struct host *host;
     bool ended;
     /* of sbatch */
-    int nodes;
+    int nodes, base_left;
     uint64_t delay, since, limit;
     uint32_t restarts;
-    char *exclude, *leader, *comment;
+    char *partition, *exclude, *leader, *comment;
     struct job *base;
     /* how it ends */
-    char text[128];
+    char text[256];
     bool refused;
     int status, signal;
 };
@@ -488,15 +497,46 @@ static bool has_nodes(const struct child *child)
 {
     char **excluded = slurm_client_expand(child->exclude != NULL ? child->exclude : "");
     char **all = calloc((size_t)node_count() + 1, sizeof(char *));
-    int left;
+    int left, count = 0;
 
     MUST(excluded != NULL && all != NULL);
     for (int i = 0; i < node_count(); i++)
-        all[i] = node_at(i)->name;
+        if (cloud_serves(node_at(i), child->partition))
+            all[count++] = node_at(i)->name;
     left = names_count_without(all, excluded);
     free(all);
     strings_free(excluded);
     return left >= child->nodes;
+}
+
+/* As job_submit/elastic counts: what leaves soon does not count, and nodes that may be replaced leave
+ * when another one has joined. */
+static bool is_admitted(const struct child *child)
+{
+    const struct job *base = child->base;
+    int count = child->base_left > 0 ? child->base_left : base->count;
+    int most = base->training->policy->sizes.max;
+
+    for (const struct job *job = slurm_jobs(); job != NULL; job = job->next) {
+        if (job->of != base || job->of_restarts != base->restarts || job->preempted != 0)
+            continue;
+        if (job->state == SLURM_PENDING)
+            count += job->wanted;
+        if (job->state != SLURM_RUNNING ||
+            (job->ends < clock_now() + SUCCESSION * SECOND && job->ends < base->ends))
+            continue;
+        count += job->count;
+        most += cloud_replaces(child->partition, job->partition) ? job->count : 0;
+    }
+    return count + child->nodes <= most;
+}
+
+static void refuse(struct child *child, const char *why)
+{
+    child->refused = true;
+    child->status = 1;
+    snprintf(child->text, sizeof(child->text), "sbatch: error: Batch job submission failed: %s\n",
+             why);
 }
 
 static void sbatch(void *arg)
@@ -511,19 +551,23 @@ static void sbatch(void *arg)
     }
     if (slurm_refuses || child->base == NULL || child->base->state != SLURM_RUNNING ||
         child->base->restarts != child->restarts) {
-        child->refused = true;
-        child->status = 1;
-        snprintf(child->text, sizeof(child->text),
-                 "sbatch: error: Batch job submission failed: refused\n");
+        refuse(child, "refused");
+    } else if (setup_now->admission && !is_admitted(child)) {
+        refuse(child, "too many nodes for MAX");
+    } else if (cloud_refusal(child->partition) != NULL) {
+        refuse(child, cloud_refusal(child->partition));
     } else if (!has_nodes(child)) {
-        child->refused = true;
-        child->status = 1;
-        snprintf(child->text, sizeof(child->text),
-                 "sbatch: error: Batch job submission failed: Requested node configuration is not "
-                 "available\n");
+        refuse(child, "Requested node configuration is not available");
     } else {
-        struct job *job = slurm_submit(child->base, child->nodes, child->exclude, child->leader,
-                                       child->comment, clock_now() + child->delay, child->limit);
+        struct job *job = slurm_submit(
+            &(struct slurm_request){.base = child->base,
+                                    .nodes = child->nodes,
+                                    .partition = child->partition,
+                                    .exclude = child->exclude,
+                                    .leader = child->leader,
+                                    .comment = child->comment,
+                                    .begins = clock_now() + child->delay,
+                                    .limit = child->limit});
 
         snprintf(child->text, sizeof(child->text), "%u\n", job->id);
     }
@@ -542,13 +586,17 @@ static void begin_sbatch(struct child *child, const uv_process_options_t *option
 {
     const char *nodes = value_of(options->args, "--nodes="),
                *begin = value_of(options->args, "--begin=now+"),
+               *partition = value_of(options->args, "--partition="),
                *exclude = value_of(options->args, "--exclude="),
                *limit = value_of(options->args, "--time="),
                *comment = value_of(options->args, "--comment="),
+               *left = value_of(options->env, "ELASTIC_BASE_LEFT="),
                *leader = value_of(options->env, "ELASTIC_LEADER=");
 
-    MUST(nodes != NULL && comment != NULL && leader != NULL);
+    MUST(nodes != NULL && partition != NULL && comment != NULL && leader != NULL);
+    child->partition = strdup(partition);
     child->nodes = atoi(nodes);
+    child->base_left = left != NULL ? atoi(left) : 0;
     child->delay = begin != NULL ? (uint64_t)atoi(begin) * SECOND : 0;
     child->exclude = exclude != NULL ? strdup(exclude) : NULL;
     child->leader = strdup(leader);

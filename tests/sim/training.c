@@ -26,6 +26,7 @@ struct training *training_add(const struct training *settings)
 
     MUST(training_count <= TRAININGS_MAX);
     free(training->world_file);
+    free(training->ledger);
     *training = *settings;
     training_begin_incarnation(training);
     return training;
@@ -119,7 +120,8 @@ static void finish_step(void *arg)
 
 void meeting_begun_step(struct meeting *meeting)
 {
-    uint64_t step = meeting->training->step;
+    uint64_t step = meeting->training->step /
+                    (uint64_t)(meeting->training->works ? meeting->nodes : 1);
 
     if (++meeting->begun < meeting->nodes) {
         note_loss(meeting);

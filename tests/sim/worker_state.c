@@ -111,6 +111,13 @@ uint64_t workers_step(const struct workers *set)
 
 bool workers_progress(const struct workers *set, struct event_progress *progress)
 {
+    if (set->training->works && set->have >= 0) {
+        *progress = (struct event_progress){.number = 1 + (uint32_t)set->have,
+                                            .done = set->have,
+                                            .total = set->training->total,
+                                            .unit = "steps"};
+        return true;
+    }
     (void)set;
     (void)progress;
     return false;

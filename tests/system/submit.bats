@@ -248,11 +248,11 @@ CONF
     as_user scontrol release "$dear"
     wait_for 20 job_is "$dear" RUNNING
     extend_refused '1 more nodes are too many' "$base" --elastic-pool=spare -N1
-    [[ $output != *'fallback pools'* ]]
+    [[ $output != *'until replaced'* ]]
     spot=$(extend "$base" -H --elastic-pool=elastic -N1)
     has "$spot" TimeLimit 00:20:00
     extend_refused '1 more nodes are too many' "$base" --elastic-pool=elastic -N1
-    [[ $output == *'(3 until nodes of fallback pools leave)'* ]]
+    [[ $output == *'(3 until replaced nodes leave)'* ]]
     as_user scancel "$dear"
     wait_for 20 job_ended "$dear"
     extend_refused '1 more nodes are too many' "$base" --elastic-pool=elastic -N1

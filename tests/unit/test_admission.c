@@ -816,7 +816,7 @@ static void fallback_nodes_are_replaced_beyond_max(void **state)
         struct admission_request request = extension_of(env, rows[i].asked);
         struct admission_job base = running_base();
         struct admission_siblings siblings = {.node_count = rows[i].siblings,
-                                              .fallback_count = rows[i].fallback};
+                                              .replaced_count = rows[i].fallback};
         struct admission_changes changes;
         struct error err = {""};
         struct conf *conf;
@@ -839,7 +839,7 @@ static void it_says_how_many_nodes_are_too_many_for_a_while(void **state)
     struct conf *conf = parse_conf("[pool spot]\n[pool on-demand]\nfallback = yes\n");
     struct admission_request request = extension_of(env, 3);
     struct admission_job base = running_base();
-    struct admission_siblings siblings = {.node_count = 6, .fallback_count = 2};
+    struct admission_siblings siblings = {.node_count = 6, .replaced_count = 2};
     struct admission_changes changes;
     struct error err = {""};
 
@@ -847,15 +847,15 @@ static void it_says_how_many_nodes_are_too_many_for_a_while(void **state)
     assert_int_equal(admission_extension(conf, &request, &base, &siblings, &changes, &err), -1);
     assert_string_equal(
         err.text, "--elastic-extend=12: 3 more nodes are too many; job 12 has 2, its extensions "
-                  "have or wait for 6, and its MAX is 8 (10 until nodes of fallback pools leave)");
+                  "have or wait for 6, and its MAX is 8 (10 until replaced nodes leave)");
     conf_destroy(conf);
 }
 
-static void whether_an_extension_is_a_fallback_its_pool_decides(void **state)
+static void whether_others_may_replace_an_extension_its_pool_decides(void **state)
 {
     static const struct {
         const char *conf, *env[ENV_MAX], *base[ENV_MAX];
-        bool fallback;
+        bool replaced;
     } rows[] = {
         {"[pool spot]\n[pool dear]\nfallback = yes\n", {POOL "dear"}, {ELASTIC "2:8"}, true},
         {"[pool spot]\n[pool dear]\nfallback = yes\n", {POOL "spot"}, {ELASTIC "2:8"}, false},
@@ -867,6 +867,18 @@ static void whether_an_extension_is_a_fallback_its_pool_decides(void **state)
         {"[pool spot]\n[pool dear]\nfallback = yes\n", {NULL}, {"ELASTIC_POOL=dear"}, true},
         {"[pool spot]\n[pool dear]\nfallback = yes\n", {POOL "gone"}, {ELASTIC "2:8"}, false},
         {"", {POOL "dear"}, {ELASTIC "2:8"}, false},
+        {"reclaim = aws\nreclaim_advice = replace\n[pool spot]\nreclaim = yes\n",
+         {POOL "spot"},
+         {ELASTIC "2:8"},
+         true},
+        {"reclaim = aws\nreclaim_advice = replace\n[pool spot]\nreclaim = no\n",
+         {POOL "spot"},
+         {ELASTIC "2:8"},
+         false},
+        {"reclaim_advice = ignore\n[pool spot]\nreclaim = yes\n",
+         {POOL "spot"},
+         {ELASTIC "2:8"},
+         false},
     };
 
     (void)state;
@@ -876,7 +888,7 @@ static void whether_an_extension_is_a_fallback_its_pool_decides(void **state)
         struct admission_env env = env_of(rows[i].env);
 
         base.env = env_of(rows[i].base);
-        assert_int_equal(admission_is_fallback(conf, &env, &base), rows[i].fallback);
+        assert_int_equal(admission_is_replaced(conf, &env, &base), rows[i].replaced);
         conf_destroy(conf);
     }
 }
@@ -1142,7 +1154,7 @@ int main(void)
         cmocka_unit_test(what_a_user_may_not_have_meant_is_said),
         cmocka_unit_test(fallback_nodes_are_replaced_beyond_max),
         cmocka_unit_test(it_says_how_many_nodes_are_too_many_for_a_while),
-        cmocka_unit_test(whether_an_extension_is_a_fallback_its_pool_decides),
+        cmocka_unit_test(whether_others_may_replace_an_extension_its_pool_decides),
         cmocka_unit_test(an_extension_lives_no_longer_than_its_pool_says),
         cmocka_unit_test(siblings_that_own_their_nodes_need_not_be_excluded),
         cmocka_unit_test(a_base_that_lost_a_node_may_be_extended_up_to_max),

@@ -341,6 +341,17 @@ static void scene_ending(struct scene *s, double left)
     scene_add_extension(s, 10, 1, PLAN_JOINED, 900 - left)->leaves = s->in.now + left;
 }
 
+/* Nodes that take long to power up are asked for early enough, but not in the first half of a life. */
+static void test_replacement_may_take_long(void **state)
+{
+    (void)state;
+    assert_true(plan_replace_at(100, 0, 300) <= 0);
+    assert_float_equal(plan_replace_at(0, 1000, 60), 1000 - PLAN_REPLACE, 0.01);
+    assert_float_equal(plan_replace_at(0, 1000, 300), 700, 0.01);
+    assert_float_equal(plan_replace_at(0, 500, 300), 250, 0.01);
+    assert_float_equal(plan_replace_at(100, 300, 60), 250, 0.01);
+}
+
 static void test_replacement_is_asked_for_before_time_runs_out(void **state)
 {
     struct scene s;
@@ -516,6 +527,7 @@ int main(void)
         cmocka_unit_test(test_resize_down_that_does_not_fit),
         cmocka_unit_test(test_newcomers_get_the_state_before_others_go),
         cmocka_unit_test(test_replacement_is_asked_for_before_time_runs_out),
+        cmocka_unit_test(test_replacement_may_take_long),
         cmocka_unit_test(test_short_extension_is_replaced_in_its_last_quarter),
         cmocka_unit_test(test_nothing_else_goes_for_one_that_ends),
         cmocka_unit_test(test_any_node_is_better_than_none),

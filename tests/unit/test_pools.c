@@ -477,6 +477,13 @@ static void test_paused_pool(void **state)
     assert_int_equal(s.out.targets[SPOT].cancel, 3);
     assert_int_equal(s.out.targets[SPOT].give_back, 0);
 
+    /* It takes no more requests, but those that wait may come. */
+    s.pools[SPOT].refuses = true;
+    s.pools[SPOT].pending_since = s.in.now;
+    expect_asks(&s, 0, 7, 0);
+    assert_int_equal(s.out.targets[SPOT].cancel, 0);
+    s.pools[SPOT].refuses = false;
+
     s.pools[OTHER].pause_until = s.in.now + 300;
     s.pools[SPOT].pending = 0;
     expect_asks(&s, 0, 0, 0);
