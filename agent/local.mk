@@ -52,6 +52,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/argv.h \
     agent/leader/control.c \
     agent/leader/control.h \
+    agent/leader/costs.c \
+    agent/leader/costs.h \
     agent/leader/decide.c \
     agent/leader/decide.h \
     agent/leader/end.c \

@@ -180,9 +180,9 @@ int slurm_client_site(uid_t *slurm_user, char **cluster, struct error *err);
  * accounting, nobody is an operator. */
 int slurm_client_is_operator(uid_t uid, bool *is_operator, struct error *err);
 
-/* What somebody, such as the daemon of a cloud, has told Slurm of a node that is out of service. The
- * first text of the nodes of this hostlist expression, "" if there is none. Returns how many nodes
- * Slurm was asked for. */
+/* What somebody, such as the daemon of a cloud, has told Slurm of a node that is out of service.
+ * The first text of the nodes of this hostlist expression, "" if there is none. Returns how many
+ * nodes Slurm was asked for. */
 int slurm_client_node_reason(const char *nodes, char *text, size_t size);
 
 /* For each of the nodes (NULL-terminated): is Slurm taking it out of service, as drained, down or

@@ -150,8 +150,8 @@ void admission_changes_clear(struct admission_changes *changes);
 int admission_base(const struct conf *conf, const struct admission_request *request,
                    struct admission_changes *changes, struct error *err);
 
-/* May others replace an extension with this environment, and join before it leaves? Where its pool is
- * a fallback, or where its cloud advises to replace its nodes. */
+/* May others replace an extension with this environment, and join before it leaves? Where its pool
+ * is a fallback, or where its cloud advises to replace its nodes. */
 bool admission_is_replaced(const struct conf *conf, const struct admission_env *env,
                            const struct admission_job *base);
 

@@ -307,9 +307,9 @@ static void explain_size(const struct plan_input *in, struct plan_output *out, i
     else if (current > 0 && out->size > current)
         snprintf(out->why_size, sizeof(out->why_size),
                  out->size - current == 1
-                     ? "%d nodes; %d more has joined and takes part in the next generation"
-                     : "%d nodes; %d more have joined and take part in the next generation",
-                 current, out->size - current);
+                     ? "%s; %d more has joined and takes part in the next generation"
+                     : "%s; %d more have joined and take part in the next generation",
+                 count_nodes_text(current).text, out->size - current);
     else if (out->retained_nodes > 0)
         snprintf(out->why_size, sizeof(out->why_size),
                  "%d nodes; %d go%s back when others have the state", out->size,

@@ -657,6 +657,8 @@ void pools_decide(const struct pools_input *in, const struct pools_memory *memor
 
     share = (struct share){.f = &f, .cheapest = cheapest, .spare = &spare};
     demand = wanted_demand(&f, memory, &keep);
+    if (out->why == POOLS_SPOT && out->pressure >= 0 && out->end > in->deadline)
+        out->why = POOLS_LATER;
     for (int i = 0; i < in->pool_count; i++)
         advised += in->pools[i].advised;
     /* The place of an on-demand node is asked for in spot pools, too. */
@@ -699,6 +701,7 @@ const char *pools_words(enum pools_why why)
         [POOLS_NO_WORK] = "the deadline has no effect: the training does not report its work",
         [POOLS_NO_SPEED] = "the deadline has no effect yet: no speed has been measured",
         [POOLS_NO_FALLBACK] = "the deadline has no effect: no pool is a fallback",
+        [POOLS_LATER] = "on-demand nodes will come in time if spot nodes do not",
         [POOLS_BUDGET] = "the budget is used up",
         [POOLS_ASKED] = "asked for nodes",
         [POOLS_ENOUGH] = "the job has the nodes that it wants",

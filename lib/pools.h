@@ -83,6 +83,7 @@ enum pools_why {
     POOLS_NO_WORK,
     POOLS_NO_SPEED,
     POOLS_NO_FALLBACK,
+    POOLS_LATER,
     POOLS_BUDGET,
     /* Of a pool: why it is asked for no more nodes. */
     POOLS_ASKED, /* it is asked */

@@ -174,12 +174,12 @@ static json_object *state_json(struct leader *leader)
     json_object_object_add(msg, "pools", market_pools_json(leader));
     json_object_object_add(msg, "cost", market_cost_json(leader));
     json_object_object_add(msg, "deadline", market_deadline_json(leader));
-    json_object_object_add(msg, "why_size", json_object_new_string(leader->why_size));
+    json_object_object_add(msg, "why_size", json_object_new_string(leader->why.size));
     if (change_next(leader->change)->world != NULL)
         json_object_object_add(
             msg, "next_world",
             json_object_new_string(change_next_text(leader->change, text, sizeof(text))));
-    json_object_object_add(msg, "why_not_more", json_object_new_string(leader->why_not_more));
+    json_object_object_add(msg, "why_not_more", json_object_new_string(leader->why.not_more));
     json_object_object_add(msg, "newcomers",
                            json_object_new_string(change_newcomer_error(leader->change)));
     exclude_describe(leader, left_out, sizeof(left_out));

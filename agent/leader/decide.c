@@ -62,7 +62,7 @@ static struct plan_extension describe_extension(const struct leader *leader,
         .unwanted = ext->unwanted || ext->returns,
         .withdrawn = ext->withdrawn,
         .boot_limit = job_pools_boot_limit(leader, ext->pool),
-        .lead = market_lead(leader, ext->pool),
+        .lead = job_pools_lead(leader, ext->pool),
         .counted = !extensions_excused(leader, ext),
         .excludes = ext->excludes_until > 0,
         .pool = ext->pool != NULL ? ext->pool->name : NULL,
@@ -202,8 +202,8 @@ void decide_now(uv_timer_t *timer)
     market_decide(leader);
     if (change_is_ending(leader->change) || decide_plan(leader, false, &out) != 0)
         return;
-    snprintf(leader->why_size, sizeof(leader->why_size), "%s", out.why_size);
-    snprintf(leader->why_not_more, sizeof(leader->why_not_more), "%s", out.why_not_more);
+    snprintf(leader->why.size, sizeof(leader->why.size), "%s", out.why_size);
+    snprintf(leader->why.not_more, sizeof(leader->why.not_more), "%s", out.why_not_more);
     if (out.wake > 0)
         planning_later(leader, out.wake);
     change_extensions(leader, &out);

@@ -10,8 +10,9 @@
 #include <stdlib.h>
 
 #include "agent/leader/extensions.h"
+#include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
-#include "agent/leader/market.h"
+#include "agent/leader/costs.h"
 #include "agent/leader/price_list.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/members.h"
@@ -49,8 +50,8 @@ static void dismiss(struct leader *leader)
         json_object *msg = leader_message("finish", -1);
 
         json_object_object_add(msg, "code",
-                               json_object_new_int(m->part->base ? leader->exit_code : 0));
-        json_object_object_add(msg, "well", json_object_new_boolean(leader->exit_code == 0));
+                               json_object_new_int(m->part->base ? leader->exit.code : 0));
+        json_object_object_add(msg, "well", json_object_new_boolean(leader->exit.code == 0));
         leader_send(m, msg);
     }
     end_look(leader);
@@ -65,12 +66,12 @@ static void requeue_answered(struct leader *leader)
 
 void end_begin(struct leader *leader, int code)
 {
-    leader->exit_code = code;
+    leader->exit.code = code;
     leader->end->since = leader_now(leader);
     srun_end(leader);
     leader_look_at_end(leader, (int)(CLOSE_LIMIT * 1000) + 1);
     report_end(leader);
-    market_end(leader);
+    costs_end(leader);
     extensions_cancel_all(leader);
     if (!requeue_instead(leader, requeue_answered))
         dismiss(leader);
@@ -79,7 +80,7 @@ void end_begin(struct leader *leader, int code)
 void end_without(struct leader *leader, int code)
 {
     scancel_disown(leader);
-    leader->exit_code = code;
+    leader->exit.code = code;
     leader->end->since = leader_now(leader);
     leader_look_at_end(leader, 1000);
     for (int i = 0; i < roster_count(leader); i++)
@@ -111,7 +112,7 @@ static const char *what_is_left(const struct leader *leader)
     if (srun_busy(leader) && since < 2 * CLOSE_LIMIT)
         return "srun to be told of lost nodes";
     if ((!scancel_cleaned(leader) || submit_submitting(leader) || scancel_busy(leader) ||
-         slurm_look_busy(leader) || price_list_busy(leader)) &&
+         slurm_look_busy(leader) || price_list_busy(job_pools_prices(leader))) &&
         since < 4 * CLOSE_LIMIT)
         return "Slurm to answer about extensions";
     return NULL;
@@ -179,7 +180,7 @@ static bool tells_slurm(struct leader *leader)
                  leader->options->job);
     *ending = (struct ending){.leader = leader,
                               .job = leader->options->job,
-                              .code = leader->exit_code,
+                              .code = leader->exit.code,
                               .since = leader_now(leader)};
     if (slurm_ask(leader->loop, end_job, job_ended, ending) != 0) {
         free(ending);

@@ -7,7 +7,6 @@
 #include "agent/leader/extensions.h"
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
-#include "agent/leader/market.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/post.h"
 #include "agent/leader/roster.h"
@@ -114,7 +113,7 @@ const char *extensions_failure(const struct leader *leader)
 
 double extensions_replace_at(const struct leader *leader, const struct extension *ext)
 {
-    return plan_replace_at(ext->since, ext->leaves, market_lead(leader, ext->pool));
+    return plan_replace_at(ext->since, ext->leaves, job_pools_lead(leader, ext->pool));
 }
 
 /* Is it about to leave because of its time limit? */

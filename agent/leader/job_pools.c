@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/price_list.h"
 #include "lib/pools.h"
+#include "lib/wake.h"
 
 /* Pauses of a job that has no other pool: it has nothing to lose by asking. */
 #define REFUSED     2.0
@@ -19,10 +21,20 @@
 /* Seconds after which a request is another one. */
 #define PUT_ANEW 10.0
 
+/* A replacement is asked for so many boots before an extension's time is over, and a bit. */
+#define LEAD_BOOTS 1.5
+#define LEAD_MORE  60.0
+
 struct job_pools {
     struct job_pool list[POLICY_POOLS_MAX];
     int count;
+    struct price_list *prices;
 };
+
+struct price_list *job_pools_prices(const struct leader *leader)
+{
+    return leader->job_pools->prices;
+}
 
 int job_pools_count(const struct leader *leader)
 {
@@ -156,6 +168,26 @@ double job_pools_boot_limit(const struct leader *leader, const struct pool *pool
     return own != NULL ? own->limits.boot_seconds : 0;
 }
 
+bool job_pools_wakes(const struct leader *leader, const struct pool *pool)
+{
+    return wake_allowed(pool, leader->options->policy->wake);
+}
+
+/* Until a boot has been seen, half of what Slurm allows. */
+double job_pools_boot(const struct leader *leader, const struct job_pool *own)
+{
+    if (own->boot_known > 0)
+        return own->boot_known;
+    return job_pools_wakes(leader, own->pool) ? own->limits.boot_seconds / 2.0 : 0;
+}
+
+double job_pools_lead(const struct leader *leader, const struct pool *pool)
+{
+    const struct job_pool *own = job_pools_of(leader, pool);
+
+    return own != NULL ? LEAD_BOOTS * job_pools_boot(leader, own) + LEAD_MORE : 0;
+}
+
 void job_pools_retry_now(struct leader *leader)
 {
     for (int i = 0; i < leader->job_pools->count; i++) {
@@ -195,8 +227,10 @@ struct job_pools *job_pools_create(const struct leader_options *options)
     const struct policy *policy = options->policy;
     struct job_pools *pools = calloc(1, sizeof(*pools));
 
-    if (pools == NULL)
+    if (pools == NULL || (pools->prices = price_list_create()) == NULL) {
+        free(pools);
         return NULL;
+    }
     for (int i = 0; i < policy->pool_count; i++) {
         const struct pool *pool = conf_pool(options->conf, policy->pools[i]);
         struct job_pool *own = &pools->list[pools->count];
@@ -217,5 +251,7 @@ struct job_pools *job_pools_create(const struct leader_options *options)
 
 void job_pools_destroy(struct job_pools *pools)
 {
+    if (pools != NULL)
+        price_list_destroy(pools->prices);
     free(pools);
 }

@@ -13,6 +13,7 @@ struct job_pools;
 struct leader;
 struct leader_options;
 struct pool;
+struct price_list;
 
 struct job_pool {
     const struct pool *pool;
@@ -21,6 +22,7 @@ struct job_pool {
     char why[256];        /* the latest of both, for users; "": neither since one has joined */
     double waits, waited; /* its requests have waited since, and until; 0: they do not */
     double boot;          /* seconds from nodes to joined, just measured; < 0: no */
+    double boot_known;    /* … as measured so far; 0: never (costs.h) */
     struct slurm_limits limits; /* of its partition */
     double limits_seen;         /* when Slurm has said them (leader_now); 0: not yet */
 };
@@ -29,6 +31,8 @@ struct job_pool {
 struct job_pools *job_pools_create(const struct leader_options *options);
 void job_pools_destroy(struct job_pools *pools);
 
+/* What their nodes cost (price_list.h). */
+struct price_list *job_pools_prices(const struct leader *leader);
 /* 0: the job cannot grow. */
 int job_pools_count(const struct leader *leader);
 struct job_pool *job_pools_at(const struct leader *leader, int i);
@@ -55,10 +59,17 @@ uint32_t job_pools_minutes(const struct leader *leader, const struct pool *pool)
 /* Seconds that Slurm gives its nodes to power up, 0: any, or not known. */
 double job_pools_boot_limit(const struct leader *leader, const struct pool *pool);
 
-/* Since when its nodes do not come: `since` is that of the oldest request. One that is put anew goes
- * on waiting. An extension of it has its nodes: they come. */
+/* Since when its nodes do not come: `since` is that of the oldest request. One that is put anew
+ * goes on waiting. An extension of it has its nodes: they come. */
 double job_pools_waits(struct leader *leader, struct job_pool *own, double since);
 void job_pools_has_nodes(struct leader *leader, const struct pool *pool);
+/* May its nodes be powered up for this job? */
+bool job_pools_wakes(const struct leader *leader, const struct pool *pool);
+/* Seconds that its nodes take to power up, as far as that is known. */
+double job_pools_boot(const struct leader *leader, const struct job_pool *pool);
+/* Seconds that a replacement for an extension of that pool is asked for ahead. */
+double job_pools_lead(const struct leader *leader, const struct pool *pool);
+
 /* The pauses are over: a user asks. */
 void job_pools_retry_now(struct leader *leader);
 /* It is not to be asked before (leader_now). */

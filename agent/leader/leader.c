@@ -17,7 +17,7 @@
 #include "agent/leader/operators.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/pmix_publish.h"
-#include "agent/leader/price_list.h"
+#include "agent/leader/costs.h"
 #include "agent/leader/pmix_relay.h"
 #include "agent/leader/post.h"
 #include "agent/leader/report.h"
@@ -75,7 +75,7 @@ static void destroy_parts(struct leader *leader)
     report_destroy(leader->report);
     submit_destroy(leader->submit);
     market_destroy(leader->market);
-    price_list_destroy(leader->price_list);
+    costs_destroy(leader->costs);
     heritage_destroy(leader->heritage);
     allocation_destroy(leader->allocation);
     exclude_destroy(leader->exclude);
@@ -143,9 +143,8 @@ static int create_parts(struct leader *leader, struct error *err)
         (leader->exclude = exclude_create(options)) == NULL ||
         (leader->allocation = allocation_create(options)) == NULL ||
         (leader->heritage = heritage_create()) == NULL ||
-        (leader->price_list = price_list_create()) == NULL ||
-        (leader->market = market_create()) == NULL || (leader->submit = submit_create()) == NULL ||
-        (leader->report = report_create()) == NULL ||
+        (leader->costs = costs_create()) == NULL || (leader->market = market_create()) == NULL ||
+        (leader->submit = submit_create()) == NULL || (leader->report = report_create()) == NULL ||
         (leader->hang_watch = hang_watch_create()) == NULL ||
         (leader->pmix_publish = pmix_publish_create()) == NULL ||
         (leader->world_store = world_store_create()) == NULL ||
@@ -183,8 +182,8 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     leader->loop = loop;
     leader->options = options;
     leader->above = &above;
-    leader->done = done;
-    leader->arg = arg;
+    leader->exit.done = done;
+    leader->exit.arg = arg;
     leader->nobody.leader = leader;
     if (create_parts(leader, err) != 0 ||
         (leader->server = listen_or_take_over(leader, err)) == NULL) {

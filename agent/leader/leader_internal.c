@@ -45,7 +45,7 @@ void leader_send(struct leader_member *member, json_object *msg)
 void leader_handle_gone(struct leader *leader)
 {
     if (--leader->open_handles == 0)
-        leader->done(leader->exit_code, leader->arg);
+        leader->exit.done(leader->exit.code, leader->exit.arg);
 }
 
 void leader_timer_init(struct leader *leader, uv_timer_t *timer)

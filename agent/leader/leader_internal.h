@@ -48,7 +48,7 @@ struct leader {
     struct extensions *extensions;
     struct exclude *exclude;
     struct allocation *allocation;
-    struct price_list *price_list;
+    struct costs *costs;
     struct market *market;
     struct heritage *heritage;
     struct submit *submit;
@@ -69,11 +69,15 @@ struct leader {
     struct pmix_relay relay;      /* of the present world */
     struct pmix_relay next_relay; /* of the world that is being prepared */
 
-    char why_size[200], why_not_more[400]; /* what the latest plan says */
+    struct {
+        char size[200], not_more[400];
+    } why; /* what the latest plan says */
 
-    int exit_code;
-    void (*done)(int code, void *arg);
-    void *arg;
+    struct {
+        int code;
+        void (*done)(int code, void *arg);
+        void *arg;
+    } exit;
 };
 
 double leader_now(const struct leader *leader);

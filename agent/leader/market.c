@@ -2,13 +2,13 @@
 /* Which pools are asked (market.h). */
 #include "agent/leader/market.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/leader/allocation.h"
+#include "agent/leader/costs.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/job_pools.h"
@@ -19,34 +19,15 @@
 #include "agent/leader/report.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/slurm_look.h"
-#include "common/files.h"
-#include "common/log.h"
 #include "lib/ledger.h"
-#include "lib/wake.h"
 
 /* Seconds that a change takes until one has been measured. */
 #define PAUSE_LIVE    2.0
 #define PAUSE_RESTART 60.0
 
-/* Reports of its work from which the speed of a world is known. */
-#define MEASURED_REPORTS 5
-
-/* Seconds between two copies of the ledger in the state directory, if nothing else is new. */
-#define SAVE_EVERY 60.0
-/* A replacement is asked for so many boots before an extension's time is over, and a bit. */
-#define LEAD_BOOTS 1.5
-#define LEAD_MORE  60.0
-
 struct market {
-    struct ledger ledger;
     struct pools_output out;
-    bool loaded;     /* the ledger, from the state directory, if it was there */
-    double saved;    /* the ledger, when; < 0: it has changed since */
     double deadline; /* on the leader's clock, at the last decision; 0: none */
-    struct sample {
-        int generation, reports; /* since then */
-        double done, at, heard;
-    } sample; /* of the work, when it was measured last */
     struct plan_pool asks[POLICY_POOLS_MAX];
     const struct pool *asked[POLICY_POOLS_MAX]; /* the same */
     int ask_count, surplus;
@@ -106,43 +87,6 @@ static void count_extension(const struct leader *leader, const struct extension 
     }
 }
 
-/* May its nodes be powered up for this job? */
-static bool wakes(const struct leader *leader, const struct pool *pool)
-{
-    return wake_allowed(pool, leader->options->policy->wake);
-}
-
-static void learn_boots(struct leader *leader)
-{
-    struct ledger *ledger = &leader->market->ledger;
-
-    for (int i = 0; i < job_pools_count(leader); i++) {
-        struct job_pool *own = job_pools_at(leader, i);
-        const char *name = own->pool->name;
-
-        if (own->boot >= 0)
-            ledger_set_boot(ledger, name, pools_boot(ledger_boot(ledger, name), own->boot));
-        own->boot = -1;
-    }
-}
-
-/* Until a boot has been seen, half of what Slurm allows. */
-static double boot_of(const struct leader *leader, const struct job_pool *own)
-{
-    double known = ledger_boot(&leader->market->ledger, own->pool->name);
-
-    if (known > 0)
-        return known;
-    return wakes(leader, own->pool) ? own->limits.boot_seconds / 2.0 : 0;
-}
-
-double market_lead(const struct leader *leader, const struct pool *pool)
-{
-    const struct job_pool *own = job_pools_of(leader, pool);
-
-    return own != NULL ? LEAD_BOOTS * boot_of(leader, own) + LEAD_MORE : 0;
-}
-
 /* The site's pool in that partition, whether the job may use it or not. */
 static const struct pool *pool_in(const struct conf *conf, const char *partition)
 {
@@ -154,7 +98,7 @@ static const struct pool *pool_in(const struct conf *conf, const char *partition
 
 static double price_of(const struct leader *leader, const struct pool *pool)
 {
-    double price = price_list_of(leader, pool);
+    double price = price_list_of(job_pools_prices(leader), pool);
 
     return price > 0 ? price : 0;
 }
@@ -167,7 +111,7 @@ static int least(int a, int b)
 
 static struct pools_pool describe_pool(const struct leader *leader, struct job_pool *own)
 {
-    bool may_wake = wakes(leader, own->pool);
+    bool may_wake = job_pools_wakes(leader, own->pool);
     struct pools_pool pool = {
         .name = own->pool->name,
         .price = price_of(leader, own->pool),
@@ -175,7 +119,7 @@ static struct pools_pool describe_pool(const struct leader *leader, struct job_p
         .wake = may_wake,
         .max_nodes = own->pool->max_nodes,
         .max_resume = may_wake ? own->pool->max_resume : 0,
-        .boot = boot_of(leader, own),
+        .boot = job_pools_boot(leader, own),
         .suspend = may_wake ? own->limits.suspend_seconds : 0,
         .pause_until = fmax(job_pools_pause_until(own), no_wake_until(leader, own->pool)),
         .refuses = own->failed.after <= leader_now(leader) &&
@@ -187,32 +131,11 @@ static struct pools_pool describe_pool(const struct leader *leader, struct job_p
             count_extension(leader, extensions_at(leader, i), &pool);
     if (pool.pending > 0)
         pool.pending_since = job_pools_waits((struct leader *)leader, own, pool.pending_since);
-    if (price_list_nodes(leader, own->pool) >= 0)
+    if (price_list_nodes(job_pools_prices(leader), own->pool) >= 0)
         pool.max_nodes = least(pool.max_nodes,
-                               pool.ready + pool.booting + price_list_nodes(leader, own->pool));
+                               pool.ready + pool.booting +
+                                   price_list_nodes(job_pools_prices(leader), own->pool));
     return pool;
-}
-
-/* How much has been done since the last measurement, by how many nodes. A program reports whole
- * steps: what a world does from one report to the next is chance. */
-static void measure(struct leader *leader, double *done, double *total)
-{
-    struct market *own = leader->market;
-    int generation = change_generation(leader->change);
-    double at;
-
-    *done = *total = 0;
-    if (!report_work(leader, done, total, &at))
-        return;
-    if (own->sample.generation == generation && *done >= own->sample.done) {
-        own->sample.reports += at > own->sample.heard;
-        own->sample.heard = at;
-        if (own->sample.reports < MEASURED_REPORTS)
-            return;
-        speed_add(&own->ledger.speed, change_world(leader->change)->node_count,
-                  *done - own->sample.done, at - own->sample.at);
-    }
-    own->sample = (struct sample){.generation = generation, .done = *done, .at = at, .heard = at};
 }
 
 static double pause_of_change(const struct leader *leader)
@@ -286,7 +209,7 @@ static void explain(struct leader *leader, const struct pools_input *in)
 
         first = fmin(first, in->pools[i].pause_until);
         paused = paused && target->why == POOLS_PAUSED;
-        if (own->no_room[0] == '\0' && target->why > POOLS_ENOUGH)
+        if (own->no_room[0] == '\0' && target->why != POOLS_ASKED && target->why != POOLS_ENOUGH)
             snprintf(own->no_room, sizeof(own->no_room), "pool %s: %s", in->pools[i].name,
                      pools_words(target->why));
     }
@@ -325,74 +248,6 @@ static void list_asks(struct leader *leader, const struct pools_input *in)
     }
 }
 
-/* ---- the ledger ------------------------------------------------------------------------------ */
-
-/* Accounts for the nodes that the job has now. */
-static void account(struct leader *leader, const struct pools_input *in)
-{
-    struct spending *spending = &leader->market->ledger.spending;
-    bool changed = false;
-
-    if (spending->count == 0)
-        spending->at = in->now;
-    for (int i = -1; i < in->pool_count; i++) {
-        const struct pools_pool *pool = i < 0 ? NULL : &in->pools[i];
-        const char *name = pool != NULL ? pool->name : LEDGER_BASE;
-        double price = pool != NULL ? pool->price : in->base_price;
-        int nodes = pool != NULL ? pool->ready + pool->booting : leader->options->base_nodes;
-        const struct spending_pool *known = spending_find(spending, name);
-
-        if (known != NULL && known->nodes == nodes && !(known->price < price) &&
-            !(known->price > price))
-            continue;
-        spending_set(spending, in->now, name, nodes, price, pool != NULL ? pool->suspend : 0);
-        changed = true;
-    }
-    spending_run(spending, in->now);
-    if (changed)
-        leader->market->saved = -1;
-}
-
-/* A job without prices and without work that is reported has nothing to keep. */
-static bool keeps_ledger(const struct leader *leader)
-{
-    const struct ledger *ledger = &leader->market->ledger;
-    bool costs = false;
-
-    for (int i = 0; i < ledger->spending.count; i++)
-        costs = costs || ledger->spending.pools[i].price > 0 || ledger->spending.pools[i].cost > 0;
-    return costs || ledger->memory.exhausted || leader->options->policy->deadline > 0;
-}
-
-static void save(struct leader *leader)
-{
-    struct market *own = leader->market;
-    double now = leader_now(leader);
-
-    if ((own->saved >= 0 && now - own->saved < SAVE_EVERY) || !keeps_ledger(leader))
-        return;
-    own->saved = now;
-    report_write(leader, LEDGER_FILE, ledger_text(&own->ledger, now, unix_now()));
-}
-
-static void load(struct leader *leader)
-{
-    const struct leader_options *o = leader->options;
-    struct error err = {""};
-    char path[PATH_MAX], *text;
-    size_t len;
-
-    snprintf(path, sizeof(path), "%s/%s", o->state_dir, LEDGER_FILE);
-    text = file_read(path, LEDGER_FILE_MAX, &len, &err);
-    if (text == NULL)
-        return; /* a job has none at first */
-    if (ledger_parse(&leader->market->ledger, text, len, leader_now(leader), unix_now(),
-                     o->term > 0, &err) != 0)
-        log_error("job %u: %s: %s; the costs of the job so far are not known", o->job, path,
-                  err.text);
-    free(text);
-}
-
 /* ---- the decision ---------------------------------------------------------------------------- */
 
 static double deadline_of(const struct leader *leader)
@@ -416,7 +271,6 @@ static void set_fallback(const struct leader *leader, struct pools_input *in)
 
 static struct pools_input describe(struct leader *leader, struct pools_pool *pools)
 {
-    struct market *own = leader->market;
     const struct policy *policy = leader->options->policy;
     const struct job_info *base = slurm_look_base(leader);
     const struct pool *base_pool = base != NULL ? pool_in(leader->options->conf, base->partition)
@@ -429,17 +283,20 @@ static struct pools_input describe(struct leader *leader, struct pools_pool *poo
         .base_safe = base_pool == NULL || !base_pool->reclaim,
         .base_price = price_of(leader, base_pool),
         .deadline = deadline_of(leader),
-        .speed = &own->ledger.speed,
+        .speed = &costs_ledger(leader)->speed,
         .pause = pause_of_change(leader),
         .max_price = policy->max_price,
         .budget = policy->budget,
+        .changed = -1,
         .pools = pools,
         .pool_count = job_pools_count(leader),
     };
 
     set_fallback(leader, &in);
-    in.changed = in.deadline > 0 ? change_since(leader->change) : -1;
-    measure(leader, &in.done, &in.total);
+    /* The first world is no change. */
+    if (in.deadline > 0 && change_generation(leader->change) > 1)
+        in.changed = change_since(leader->change);
+    costs_measure(leader, &in.done, &in.total);
     for (int i = 0; i < in.pool_count; i++)
         pools[i] = describe_pool(leader, job_pools_at(leader, i));
     return in;
@@ -448,21 +305,20 @@ static struct pools_input describe(struct leader *leader, struct pools_pool *poo
 void market_decide(struct leader *leader)
 {
     struct market *own = leader->market;
+    struct ledger *ledger = costs_ledger(leader);
     struct pools_pool pools[POOLS_MAX];
     struct pools_input in;
     int total;
 
-    if (!own->loaded)
-        load(leader);
-    own->loaded = true;
-    price_list_watch(leader);
-    learn_boots(leader);
+    costs_load(leader);
+    price_list_watch(job_pools_prices(leader), leader);
+    costs_learn_boots(leader);
     in = describe(leader, pools);
     total = in.base_nodes;
-    account(leader, &in);
-    in.spent = spending_cost(&own->ledger.spending);
-    pools_decide(&in, &own->ledger.memory, &own->out);
-    own->ledger.memory = own->out.memory;
+    costs_account(leader, &in);
+    in.spent = spending_cost(&costs_ledger(leader)->spending);
+    pools_decide(&in, &ledger->memory, &own->out);
+    ledger->memory = own->out.memory;
     own->deadline = in.deadline;
     mark(leader, &own->out);
     list_asks(leader, &in);
@@ -470,19 +326,9 @@ void market_decide(struct leader *leader)
     for (int i = 0; i < in.pool_count; i++)
         total += own->out.targets[i].nodes;
     own->surplus = total > in.target ? total - in.target : 0;
-    save(leader);
+    costs_save(leader);
     if (own->out.wake > 0)
         planning_later(leader, own->out.wake);
-}
-
-void market_end(struct leader *leader)
-{
-    struct spending *spending = &leader->market->ledger.spending;
-
-    spending_run(spending, leader_now(leader));
-    spending_give_back(spending);
-    leader->market->saved = -1;
-    save(leader);
 }
 
 const char *market_why(const struct leader *leader, const struct pool *pool)
@@ -543,7 +389,7 @@ static json_object *pool_json(struct leader *leader, int i)
     const struct pool *pool = job_pool->pool;
     struct pools_pool now = describe_pool(leader, job_pool);
     double pause = job_pools_pause_until(job_pool) - leader_now(leader);
-    double price = price_list_of(leader, pool);
+    double price = price_list_of(job_pools_prices(leader), pool);
     json_object *obj = json_object_new_object();
 
     json_object_object_add(obj, "pool", json_object_new_string(pool->name));
@@ -563,8 +409,13 @@ static json_object *pool_json(struct leader *leader, int i)
                            job_pool->why[0] != '\0' ? json_object_new_string(job_pool->why) : NULL);
     json_object_object_add(
         obj, "node_hours",
-        json_object_new_double(spending_hours(&own->ledger.spending, pool->name)));
+        json_object_new_double(spending_hours(&costs_ledger(leader)->spending, pool->name)));
     return obj;
+}
+
+json_object *market_cost_json(struct leader *leader)
+{
+    return costs_json(leader, leader->market->out.end);
 }
 
 json_object *market_pools_json(struct leader *leader)
@@ -574,29 +425,6 @@ json_object *market_pools_json(struct leader *leader)
     for (int i = 0; i < job_pools_count(leader); i++)
         json_object_array_add(array, pool_json(leader, i));
     return array;
-}
-
-json_object *market_cost_json(struct leader *leader)
-{
-    struct market *own = leader->market;
-    const struct policy *policy = leader->options->policy;
-    double per_hour = spending_per_hour(&own->ledger.spending), cost, left;
-    json_object *obj;
-
-    spending_run(&own->ledger.spending, leader_now(leader));
-    cost = spending_cost(&own->ledger.spending);
-    if (cost <= 0 && per_hour <= 0)
-        return NULL; /* nobody has said what nodes cost */
-    left = own->out.end - leader_now(leader);
-    obj = json_object_new_object();
-    json_object_object_add(obj, "so_far", json_object_new_double(cost));
-    json_object_object_add(obj, "per_hour", json_object_new_double(per_hour));
-    json_object_object_add(
-        obj, "expected",
-        own->out.end >= 0 ? json_object_new_double(cost + per_hour * fmax(left, 0) / 3600) : NULL);
-    json_object_object_add(obj, "budget",
-                           policy->budget > 0 ? json_object_new_double(policy->budget) : NULL);
-    return obj;
 }
 
 json_object *market_deadline_json(const struct leader *leader)
@@ -623,11 +451,7 @@ json_object *market_deadline_json(const struct leader *leader)
 
 struct market *market_create(void)
 {
-    struct market *market = calloc(1, sizeof(*market));
-
-    if (market != NULL)
-        market->saved = -1;
-    return market;
+    return calloc(1, sizeof(struct market));
 }
 
 void market_destroy(struct market *market)

@@ -27,10 +27,6 @@ const struct pool *market_pool(const struct leader *leader, int i);
 int market_surplus(const struct leader *leader);
 /* Why an extension of that pool is given back. */
 const char *market_why(const struct leader *leader, const struct pool *pool);
-/* Seconds that a replacement for an extension of that pool is asked for ahead. */
-double market_lead(const struct leader *leader, const struct pool *pool);
-/* The job is over: what it has cost is written down. */
-void market_end(struct leader *leader);
 
 /* For selastic: each pool with its nodes and what it is asked for, as a new array; what the job
  * costs, and its deadline, as new objects. NULL: nobody has said what nodes cost, or there is no

@@ -20,8 +20,8 @@ static void add_reason(json_object *answer, const struct leader *leader)
 {
     char next[256];
     const char *const lines[][2] = {
-        {"Why this size", leader->why_size},
-        {"Why not more", leader->why_not_more},
+        {"Why this size", leader->why.size},
+        {"Why not more", leader->why.not_more},
         {"Next", change_next(leader->change)->world != NULL
                      ? change_next_text(leader->change, next, sizeof(next))
                      : ""}};
@@ -52,7 +52,7 @@ void pmix_query_answer(const struct pmix_world *pmix_world, struct leader_member
                change_world(leader->change) != NULL ? change_world(leader->change)->node_count : 0);
     add_number(answer, "target", allocation_target(leader));
     add_number(answer, "generation", change_generation(leader->change));
-    json_object_object_add(answer, "why_not_more", json_object_new_string(leader->why_not_more));
+    json_object_object_add(answer, "why_not_more", json_object_new_string(leader->why.not_more));
     add_reason(answer, leader);
     /* Slurm has told no time that is its end. */
     if (base != NULL && base->end > 0 && base->time_limit != UINT32_MAX) {

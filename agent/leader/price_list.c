@@ -24,6 +24,7 @@ struct price_list {
 
 struct look {
     struct leader *leader;
+    struct price_list *list;
     char *text;
     size_t len;
     struct error err;
@@ -38,9 +39,9 @@ static void read_file(void *arg)
 }
 
 /* Prices that were good stay, until the file is good again. */
-static void note_trouble(struct leader *leader, const char *path, const char *what)
+static void note_trouble(const struct leader *leader, struct price_list *own, const char *what)
 {
-    struct price_list *own = leader->price_list;
+    const char *path = leader->options->conf->prices;
     bool known = strcmp(own->trouble, what) == 0;
 
     snprintf(own->trouble, sizeof(own->trouble), "%s", what);
@@ -53,14 +54,13 @@ static void done(void *arg)
 {
     struct look *look = arg;
     struct leader *leader = look->leader;
-    struct price_list *own = leader->price_list;
-    const char *path = leader->options->conf->prices;
+    struct price_list *own = look->list;
     struct prices *prices = look->text != NULL ? prices_parse(look->text, look->len, &look->err)
                                                : NULL;
 
     own->looking = false;
     if (prices == NULL) {
-        note_trouble(leader, path, look->err.text);
+        note_trouble(leader, own, look->err.text);
     } else {
         prices_destroy(own->prices);
         own->prices = prices;
@@ -72,9 +72,8 @@ static void done(void *arg)
     leader_look_at_end(leader, 0);
 }
 
-void price_list_watch(struct leader *leader)
+void price_list_watch(struct price_list *own, struct leader *leader)
 {
-    struct price_list *own = leader->price_list;
     double now = leader_now(leader);
     struct look *look;
 
@@ -87,30 +86,30 @@ void price_list_watch(struct leader *leader)
     if (look == NULL)
         return;
     look->leader = leader;
+    look->list = own;
     own->looked = now;
     own->looking = slurm_ask(leader->loop, read_file, done, look) == 0;
     if (!own->looking)
         free(look);
 }
 
-bool price_list_busy(const struct leader *leader)
+bool price_list_busy(const struct price_list *list)
 {
-    return leader->price_list->looking;
+    return list->looking;
 }
 
-double price_list_of(const struct leader *leader, const struct pool *pool)
+double price_list_of(const struct price_list *list, const struct pool *pool)
 {
-    const struct price *price = pool != NULL ? prices_find(leader->price_list->prices, pool->name)
-                                             : NULL;
+    const struct price *price = pool != NULL ? prices_find(list->prices, pool->name) : NULL;
 
     if (price != NULL)
         return price->price;
     return pool != NULL ? pool->price : -1;
 }
 
-int price_list_nodes(const struct leader *leader, const struct pool *pool)
+int price_list_nodes(const struct price_list *list, const struct pool *pool)
 {
-    const struct price *price = prices_find(leader->price_list->prices, pool->name);
+    const struct price *price = prices_find(list->prices, pool->name);
 
     return price != NULL ? price->nodes : -1;
 }

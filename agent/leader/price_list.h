@@ -15,11 +15,11 @@ struct price_list *price_list_create(void);
 void price_list_destroy(struct price_list *list);
 
 /* Look whether the file has changed, if the last look was a while ago. A plan follows. */
-void price_list_watch(struct leader *leader);
-bool price_list_busy(const struct leader *leader);
+void price_list_watch(struct price_list *list, struct leader *leader);
+bool price_list_busy(const struct price_list *list);
 /* Per node and hour; < 0: nobody has said it. */
-double price_list_of(const struct leader *leader, const struct pool *pool);
+double price_list_of(const struct price_list *list, const struct pool *pool);
 /* Nodes of it that can be had now; < 0: nobody has said it. */
-int price_list_nodes(const struct leader *leader, const struct pool *pool);
+int price_list_nodes(const struct price_list *list, const struct pool *pool);
 
 #endif

@@ -140,7 +140,7 @@ bool requeue_instead(struct leader *leader, requeue_done *then)
 {
     struct asking *asking;
 
-    if (!leader->requeue->wanted || leader->exit_code == 0 ||
+    if (!leader->requeue->wanted || leader->exit.code == 0 ||
         (asking = calloc(1, sizeof(*asking))) == NULL)
         return false;
     *asking = (struct asking){

@@ -133,7 +133,8 @@ static bool cannot_start(const struct job_info *info)
                             strcmp(info->state_name, "CANCELLED") != 0);
 }
 
-/* The cloud of a pool may have no room for a while. Where nodes fail, another pool is asked at once. */
+/* The cloud of a pool may have no room for a while. Where nodes fail, another pool is asked at
+ * once. */
 static bool nodes_failed(struct leader *leader, const struct extension *ext,
                          const struct job_info *info)
 {

@@ -306,7 +306,7 @@ bool srun_busy(const struct leader *leader)
 bool srun_misleads(const struct leader *leader)
 {
     const struct srun *srun = leader->srun;
-    bool misleads = srun->spoiled && leader->exit_code == 0;
+    bool misleads = srun->spoiled && leader->exit.code == 0;
 
     for (int i = 0; i < srun->count; i++)
         misleads = misleads || (srun->nodes[i].unwatched && !srun->nodes[i].told);

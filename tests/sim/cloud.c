@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Pools of a site: partitions with nodes of their own, which a cloud makes when Slurm powers them up,
- * as long as it has some. */
+/* Pools of a site: partitions with nodes of their own, which a cloud makes when Slurm powers them
+ * up, as long as it has some. */
 #include "lib/conf.h"
 #include "tests/sim/sim.h"
 
 #define FAILS_AFTER (2 * SECOND)  /* where the cloud says at once that it has none */
-#define RESET_AFTER (90 * SECOND) /* until the site's programs make a node of the cloud usable again */
+#define RESET_AFTER (90 * SECOND) /* until the site makes a node of the cloud usable again */
 
 static struct setup_pool pools[CLOUD_MAX];
 static int pool_count;

@@ -226,12 +226,13 @@ static int count_asleep(const struct job *job, bool lately)
 
     for (int i = 0; i < job->count; i++)
         count += job->nodes[i]->asleep &&
-                 (lately || clock_now() > job->nodes[i]->since + RACE || job->submitted > job->nodes[i]->since + SECOND);
+                 (lately || clock_now() > job->nodes[i]->since + RACE ||
+                  job->submitted > job->nodes[i]->since + SECOND);
     return count;
 }
 
-/* Nodes of a pool that the job has, and that nobody has asked back. The successor of one whose time is
- * limited comes before its end. */
+/* Nodes of a pool that the job has, and that nobody has asked back. The successor of one whose time
+ * is limited comes before its end. */
 static int count_nodes(const struct job *job, int pool)
 {
     int count = 0;

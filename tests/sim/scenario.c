@@ -14,12 +14,15 @@
  *   pool spot 3 price=1 …       a setting: a pool with three nodes of its own, and keys of
  *                               elastic.conf; site KEY=VALUE is a key before all pools. "nodes" are
  *                               those of the base's partition
- *   boot spot 90                … whose nodes are powered down, and power up in 90 s. Also later, as:
- *   capacity spot 1 30          its cloud has one node ("all": any), and takes the others in 30 s; what it
- *                               lacks ("lacks spot fast") fails at once, else after ResumeTimeout
- *   refuse spot WHY, block spot WHY   sbatch does; Slurm lets its extensions wait. "refuse spot": no
+ *   boot spot 90                … whose nodes are powered down, and power up in 90 s. Also later,
+ *                               as:
+ *   capacity spot 1 30          its cloud has one node ("all": any), and takes the others in 30 s;
+ *                               what it lacks ("lacks spot fast") fails at once, else after
+ *                               ResumeTimeout
+ *   refuse spot WHY, block spot WHY   sbatch does; Slurm lets its extensions wait. "refuse spot":
+ *                               no longer
  *   price spot 3                in the file of the site ("site prices=/prices")
- *   works yes                   a setting: the program reports its work, and a step of N nodes takes
+ *   works yes                   a setting: the program reports its work, a step of N nodes takes
  *                               an Nth of its time
  *   expect has spot 2           the job has two of its nodes; "asks spot 1": one request waits
  *   expect costs 95 105         "ask show" tells 95 to 105 % of what its extensions have cost;

@@ -257,7 +257,7 @@ extern bool slurm_breaks;        /* extensions fail as they start */
 struct setup_pool {
     char name[32], keys[256]; /* of elastic.conf, as lines */
     int nodes;
-    uint64_t boot;              /* its nodes are powered down, and power up in that time; 0: not so */
+    uint64_t boot;              /* its nodes are powered down, and power up in that time; 0: no */
     int asleep;                 /* the last nodes, so many, are powered down */
     int capacity;               /* nodes that the cloud has at once; -1: any */
     bool fails_fast;            /* … and others fail at once, not after ResumeTimeout */

@@ -509,8 +509,8 @@ static bool has_nodes(const struct child *child)
     return left >= child->nodes;
 }
 
-/* As job_submit/elastic counts: what leaves soon does not count, and nodes that may be replaced leave
- * when another one has joined. */
+/* As job_submit/elastic counts: what leaves soon does not count, and nodes that may be replaced
+ * leave when another one has joined. */
 static bool is_admitted(const struct child *child)
 {
     const struct job *base = child->base;

@@ -124,7 +124,7 @@ static void test_everything(void **state)
                               "reclaim_url = https://meta/data?x=1\n"
                               "reclaim_header = Metadata-Flavor: Google  # so they say\n"
                               "reclaim_answer = TRUE\n"
-                              "reclaim_advice = replace\n"
+                              "reclaim_advice = ignore\n"
                               "reclaim_drain = power_down\n"
                               "prices = /var/lib/prices\n"
                               "pool_backoff = 5-5\n"
@@ -170,7 +170,7 @@ static void test_everything(void **state)
     assert_int_equal(conf->newcomer_timeout, 600);
     assert_int_equal(conf->node_backoff, 0);
     assert_int_equal(conf->drain_look, 5);
-    assert_int_equal(conf->reclaim.advice, CONF_ADVICE_REPLACE);
+    assert_int_equal(conf->reclaim.advice, CONF_ADVICE_IGNORE);
     assert_int_equal(conf->reclaim.drain, CONF_DRAIN_POWER_DOWN);
     assert_string_equal(conf->prices, "/var/lib/prices");
     assert_int_equal(conf->pool_backoff_first, 5);

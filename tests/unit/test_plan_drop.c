@@ -341,7 +341,8 @@ static void scene_ending(struct scene *s, double left)
     scene_add_extension(s, 10, 1, PLAN_JOINED, 900 - left)->leaves = s->in.now + left;
 }
 
-/* Nodes that take long to power up are asked for early enough, but not in the first half of a life. */
+/* Nodes that take long to power up are asked for early enough, but not in the first half of a
+ * life. */
 static void test_replacement_may_take_long(void **state)
 {
     (void)state;

@@ -194,6 +194,7 @@ static void test_on_demand_from_the_pressure_on(void **state)
     scene_deadline(&s, 0.79 * 16 * (30 - POOLS_MARGIN / HOUR), 30);
     expect_asks(&s, 0, 0, 0);
     assert_near(s.out.pressure, 0.79, 1e-9);
+    assert_int_equal(s.out.why, POOLS_LATER); /* by four nodes alone it would be late */
     /* It looks again when the pressure will be there. */
     assert_true(s.out.wake > 0 && s.out.wake <= POOLS_LOOK_MOST);
     scene_deadline(&s, 0.81 * 16 * (30 - POOLS_MARGIN / HOUR), 30);
