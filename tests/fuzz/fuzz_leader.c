@@ -180,6 +180,7 @@ int slurm_client_job(uint32_t job_id, struct job_info **info, struct error *err)
     (*info)->id = job_id;
     (*info)->uid = 1000;
     (*info)->state = JOB_KIND_RUNNING;
+    (*info)->base_state = "RUNNING";
     (*info)->name = strdup("train");
     (*info)->partition = strdup("batch");
     (*info)->nodes = strdup("n[1-2]");
