@@ -52,6 +52,7 @@ EXTRA_DIST += \
     tests/system/pmix_events.bats \
     tests/system/pmix_library.bats \
     tests/system/pmix_requests.bats \
+    tests/system/pools.bats \
     tests/system/qos.bats \
     tests/system/queue.bats \
     tests/system/reclaim.bats \

@@ -76,3 +76,16 @@ accounted() {
     [[ $(grep -c '^elastic|elastic|COMPLETED' <<<"$records") -ge 2 && $(grep -c '^normal|batch|CANCELLED' <<<"$records") == 1 ]] &&
         [[ $(grep -c '^high|elastic|COMPLETED' <<<"$records") == 1 && $records != *FAILED* ]]
 }
+
+@test "a limit of a pool's QOS: the pool pauses with Slurm's reason, and the next pool is asked" {
+    on_testbed sacctmgr -i --quiet add qos small GrpTRES=node=1 Preempt=
+    on_testbed sacctmgr -i --quiet modify user "$TB_USER" set qos+=small
+    sed -i '/^\[pool elastic\]/,/^$/s/^qos = .*/qos = small/' "$TB_DIR/etc/elastic.conf"
+    job=$(train 1:4 100000 0.2 -- -N1 --elastic-pool=elastic,spare)
+    wait_for 60 size_is "$job" 4
+    as_user selastic show "$job"
+    [[ $(show_json "$job" | json_value "next(p['failure'] for p in s['pools'] if p['pool'] == 'elastic')") == *QOSGrpNodeLimit* ]]
+    [[ $(show_json "$job" | json_value "next(p['ready'] for p in s['pools'] if p['pool'] == 'spare')") -ge 2 ]]
+    sed -i '/^\[pool elastic\]/,/^$/s/^qos = .*/qos = elastic/' "$TB_DIR/etc/elastic.conf"
+    enough "$job"
+}
