@@ -13,6 +13,7 @@ FUZZ_TARGETS = \
     tests/fuzz/fuzz_frame \
     tests/fuzz/fuzz_json \
     tests/fuzz/fuzz_leader \
+    tests/fuzz/fuzz_ledger \
     tests/fuzz/fuzz_link \
     tests/fuzz/fuzz_notice \
     tests/fuzz/fuzz_options \
@@ -46,6 +47,10 @@ tests_fuzz_fuzz_leader_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_fuzz_fuzz_leader_LDFLAGS = -Wl,--allow-multiple-definition
 tests_fuzz_fuzz_leader_LDADD = agent/libelasticagent.la $(FUZZ_LIBS) $(LIBUV_LIBS) $(SODIUM_LIBS) \
     $(JSONC_LIBS)
+tests_fuzz_fuzz_ledger_SOURCES = tests/fuzz/fuzz_ledger.c
+tests_fuzz_fuzz_ledger_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_ledger_LDADD = $(FUZZ_LIBS)
+
 tests_fuzz_fuzz_link_SOURCES = tests/fuzz/fuzz_link.c tests/fuzz/quiet.c
 tests_fuzz_fuzz_link_CPPFLAGS = $(FUZZ_CPPFLAGS) $(LIBUV_CFLAGS) $(MUNGE_CFLAGS)
 tests_fuzz_fuzz_link_LDADD = common/libelasticcommon.la $(FUZZ_LIBS) $(LIBUV_LIBS) $(SODIUM_LIBS) \

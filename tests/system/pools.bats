@@ -169,7 +169,6 @@ cost_of() { show_json "$1" | json_value "s['cost']['so_far']"; }
     printf 'zone_a 3600\n' >"$TB_DIR/prices"
     wait_for 60 costs_more_than "$job" 5
     spent=$(cost_of "$job")
-    leader=$(agent_of "$job" "$(show_json "$job" | json_value 's["leader"]')")
     on_testbed scontrol requeue "$job"
     wait_for 60 starts_again "$job"
     wait_for 60 costs_more_than "$job" "$spent"

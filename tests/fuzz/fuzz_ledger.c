@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Fuzz target: the ledger of a job, as a file that others may have written to. What is accepted has
+ * sane figures, goes on, and can be written and read again. */
+#include <math.h>
+#include <string.h>
+
+#include "tests/fuzz/fuzz.h"
+
+#include "lib/ledger.h"
+
+#define NOW       1000.0
+#define UNIX_TIME 1.8e9
+
+static void check(struct ledger *ledger)
+{
+    double before = spending_cost(&ledger->spending);
+
+    MUST(isfinite(before) && before >= 0);
+    spending_run(&ledger->spending, NOW + 60);
+    MUST(spending_cost(&ledger->spending) >= before);
+    MUST(ledger->boot_count >= 0 && ledger->boot_count <= POOLS_MAX);
+    for (int i = 0; i < ledger->boot_count; i++)
+        MUST(ledger_boot(ledger, ledger->boots[i].name) >= 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = fuzz_text(data, size), *again;
+    struct ledger ledger = {0}, copy = {0};
+    struct error err = {""};
+
+    for (int goes_on = 0; goes_on < 2; goes_on++) {
+        memset(&ledger, 0, sizeof(ledger));
+        memset(&copy, 0, sizeof(copy));
+        if (ledger_parse(&ledger, text, size, NOW, UNIX_TIME, goes_on == 1, &err) != 0) {
+            fuzz_check_refusal(&err);
+            continue;
+        }
+        check(&ledger);
+        again = ledger_text(&ledger, NOW + 60, UNIX_TIME + 60);
+        MUST(again != NULL);
+        MUST(ledger_parse(&copy, again, strlen(again), NOW + 60, UNIX_TIME + 60, true, &err) == 0);
+        check(&copy);
+        free(again);
+    }
+    free(text);
+    return 0;
+}
