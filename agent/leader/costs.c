@@ -41,6 +41,7 @@ struct ledger *costs_ledger(const struct leader *leader)
 void costs_measure(struct leader *leader, double *done, double *total)
 {
     struct costs *own = leader->costs;
+    const struct world *world = change_world(leader->change);
     int generation = change_generation(leader->change);
     double at;
 
@@ -50,10 +51,10 @@ void costs_measure(struct leader *leader, double *done, double *total)
     if (own->sample.generation == generation && *done >= own->sample.done) {
         own->sample.reports += at > own->sample.heard;
         own->sample.heard = at;
-        if (own->sample.reports < MEASURED_REPORTS)
+        if (own->sample.reports < MEASURED_REPORTS || world == NULL)
             return;
-        speed_add(&own->ledger.speed, change_world(leader->change)->node_count,
-                  *done - own->sample.done, at - own->sample.at);
+        speed_add(&own->ledger.speed, world->node_count, *done - own->sample.done,
+                  at - own->sample.at);
     }
     own->sample = (struct sample){.generation = generation, .done = *done, .at = at, .heard = at};
 }
