@@ -419,6 +419,14 @@ static int find_pool(const struct conf *conf, const struct admission_env *env,
     return rc;
 }
 
+bool admission_is_fallback(const struct conf *conf, const struct admission_env *env,
+                           const struct admission_job *base)
+{
+    const struct pool *pool;
+
+    return find_pool(conf, env, base, &pool, NULL) == 0 && pool && pool->fallback;
+}
+
 bool admission_is_replaced(const struct conf *conf, const struct admission_env *env,
                            const struct admission_job *base)
 {
@@ -430,7 +438,7 @@ bool admission_is_replaced(const struct conf *conf, const struct admission_env *
 }
 
 /* MAX, and so many nodes more as the extension may replace: it joins first, then the others
- * leave. The limit of the site holds in any case. */
+ * leave. Nodes of a fallback pool stand in for others that do not come. The limit of the site holds in any case. */
 static int64_t most_nodes(const struct conf *conf, const struct admission_siblings *siblings,
                           const struct pool *pool, int max)
 {
@@ -438,6 +446,8 @@ static int64_t most_nodes(const struct conf *conf, const struct admission_siblin
 
     if (pool && !pool->fallback)
         most += siblings->replaced_count;
+    if (pool && pool->fallback)
+        most += siblings->waiting_count;
     return conf->max_nodes > 0 && most > conf->max_nodes && max <= conf->max_nodes ? conf->max_nodes
                                                                                    : most;
 }

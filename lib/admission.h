@@ -113,6 +113,8 @@ struct admission_siblings {
     int64_t node_count;
     /* Of these, nodes of extensions that run and that others may replace. */
     int64_t replaced_count;
+    /* … nodes of extensions that wait, of pools without fallback. A fallback comes before them. */
+    int64_t waiting_count;
     /* Nodes of the extensions that run. NULL: none. */
     const char *nodes;
 };
@@ -150,8 +152,10 @@ void admission_changes_clear(struct admission_changes *changes);
 int admission_base(const struct conf *conf, const struct admission_request *request,
                    struct admission_changes *changes, struct error *err);
 
-/* May others replace an extension with this environment, and join before it leaves? Where its pool is
- * a fallback, or where its cloud advises to replace its nodes. */
+/* Is an extension with this environment in a pool with fallback? May others replace it, and join before
+ * it leaves? Where its pool is a fallback, or where its cloud advises to replace its nodes. */
+bool admission_is_fallback(const struct conf *conf, const struct admission_env *env,
+                           const struct admission_job *base);
 bool admission_is_replaced(const struct conf *conf, const struct admission_env *env,
                            const struct admission_job *base);
 

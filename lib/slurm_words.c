@@ -68,6 +68,11 @@ bool slurm_words_unsure(const char *text)
     return false;
 }
 
+bool slurm_words_full(const char *text)
+{
+    return strstr(text, "more nodes are too many; job") != NULL;
+}
+
 bool slurm_words_blocks(const char *reason)
 {
     static const char *const begins[] = {"Partition", "Assoc", "QOS", "MaxPoweredNodes",

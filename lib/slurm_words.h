@@ -12,6 +12,9 @@
  * reason. */
 void slurm_words_refusal(const char *text, char *buf, size_t size);
 
+/* Does it say that the job would have more nodes than MAX? */
+bool slurm_words_full(const char *text);
+
 /* Does it say that slurmctld did not answer? Then it may have taken the job all the same. */
 bool slurm_words_unsure(const char *text);
 

@@ -72,7 +72,8 @@ static int reclaimed_nodes(const struct leader *leader, uint32_t job)
 /* Extensions go whole. */
 static bool is_advised(const struct leader *leader, const struct extension *ext)
 {
-    return leader->options->policy->reclaim != POLICY_RECLAIM_SHRINK &&
+    return ext->pool != NULL && ext->pool->reclaim &&
+           leader->options->policy->reclaim != POLICY_RECLAIM_SHRINK &&
            roster_advised(leader, ext->job) == ext->nodes;
 }
 

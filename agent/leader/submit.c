@@ -20,16 +20,19 @@
 #include "agent/leader/slurm_look.h"
 #include "agent/leader/submit.h"
 #include "common/log.h"
+#include "lib/retry.h"
 #include "lib/slurm_words.h"
 
 #define SUBMIT_LIMIT_MS 60000 /* for sbatch, which retries while slurmctld restarts */
 #define PUT_OFF         60.0
+#define FULL            2.0 /* then twice as long each time, up to PUT_OFF */
 #define MINUTES_MIN     1 /* no extension for less */
 
 struct submit {
     struct submission *submission; /* a running sbatch; NULL: none */
     int count;                     /* submissions so far */
     double after;                  /* no sbatch before, whatever the pool; 0: it may be */
+    struct retry full;             /* what Slurm has yet makes too many nodes with more */
 };
 
 struct submission {
@@ -73,6 +76,7 @@ static void submission_result(struct submission *s)
             ext->pool = s->pool;
         extensions_set_refusal(leader, "");
         leader->submit->after = 0;
+        retry_reset(&leader->submit->full);
         job_pools_accepted(leader, s->pool);
         planning_note_increments(leader, s->increments);
         if (change_is_ending(leader->change) || change_stopping(leader->change))
@@ -92,7 +96,11 @@ static void submission_result(struct submission *s)
             log_info("job %u: an extension of %d node%s was refused: %s", leader->options->job,
                      s->nodes, s->nodes == 1 ? "" : "s", why);
         extensions_set_refusal(leader, why);
-        job_pools_refused(leader, s->pool, why);
+        if (slurm_words_full(s->err_text))
+            leader->submit->after = leader_now(leader) +
+                                    retry_failed(&leader->submit->full, leader_now(leader));
+        else
+            job_pools_refused(leader, s->pool, why);
         planning_note_increments(leader, 0);
     }
     planning_later(leader, 0);
@@ -297,7 +305,11 @@ void submit_extension(struct leader *leader, const struct plan_output *plan)
 
 struct submit *submit_create(void)
 {
-    return calloc(1, sizeof(struct submit));
+    struct submit *submit = calloc(1, sizeof(*submit));
+
+    if (submit != NULL)
+        submit->full = (struct retry){.first = FULL, .max = PUT_OFF};
+    return submit;
 }
 
 void submit_destroy(struct submit *submit)

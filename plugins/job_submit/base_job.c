@@ -128,6 +128,16 @@ static bool is_sibling(const job_record_t *record)
            record->preempt_time == 0 && admission_role(&env) != ADMISSION_BASE;
 }
 
+static void count_waiting(const job_record_t *record, struct sibling_search *search)
+{
+    struct admission_env env = {record->spank_job_env, record->spank_job_env_size};
+    int nodes = record->details ? (int)record->details->min_nodes : 1;
+
+    search->siblings->node_count += nodes;
+    if (!admission_is_fallback(search->conf, &env, search->base))
+        search->siblings->waiting_count += nodes;
+}
+
 static void count_running(const job_record_t *record, struct sibling_search *search)
 {
     struct admission_env env = {record->spank_job_env, record->spank_job_env_size};
@@ -149,7 +159,7 @@ static int add_sibling(void *item, void *arg)
     if (!is_sibling(record))
         return 0;
     if (IS_JOB_PENDING(record)) {
-        search->siblings->node_count += record->details ? record->details->min_nodes : 1;
+        count_waiting(record, search);
         return 0;
     }
     if (!ends_soon(record, search->base))

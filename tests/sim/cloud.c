@@ -189,6 +189,13 @@ const char *cloud_held(const char *partition)
     return pool != NULL && pool->held[0] != '\0' ? pool->held : NULL;
 }
 
+bool cloud_is_fallback(const char *partition)
+{
+    const struct pool *pool = conf_pool(setup_conf, partition);
+
+    return pool != NULL && pool->fallback;
+}
+
 bool cloud_replaces(const char *partition, const char *other)
 {
     const struct pool *pool = conf_pool(setup_conf, partition),

@@ -416,6 +416,7 @@ static void draw_pools(struct setup *s)
 
     s->job_count = 1;
     s->nodes = s->jobs[0].base + (int)chance(3);
+    s->admission = chance_percent(50);
     s->pool_count = 2 + (int)chance(2);
     snprintf(s->site, sizeof(s->site),
              "reclaim=aws\nreclaim_advice=%s\npool_backoff=%u-%u\nprices=/prices\n",

@@ -277,6 +277,7 @@ bool cloud_serves(const struct node *node, const char *partition);
 /* NULL: it takes and starts jobs. */
 const char *cloud_refusal(const char *partition);
 const char *cloud_held(const char *partition);
+bool cloud_is_fallback(const char *partition);
 /* May an extension join a job at MAX, since nodes of that other partition go then? */
 bool cloud_replaces(const char *partition, const char *other);
 bool cloud_saves_power(const char *partition);

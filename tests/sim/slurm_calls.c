@@ -501,8 +501,8 @@ static bool has_nodes(const struct child *child)
     return left >= child->nodes;
 }
 
-/* As job_submit/elastic counts: what leaves soon does not count, and nodes that may be replaced leave
- * when another one has joined. */
+/* As job_submit/elastic counts: what leaves soon does not count, nodes that may be replaced leave when
+ * another one has joined, and nodes of a fallback pool stand in for those that do not come. */
 static bool is_admitted(const struct child *child)
 {
     const struct job *base = child->base;
@@ -512,7 +512,7 @@ static bool is_admitted(const struct child *child)
     for (const struct job *job = slurm_jobs(); job != NULL; job = job->next) {
         if (job->of != base || job->of_restarts != base->restarts || job->preempted != 0)
             continue;
-        if (job->state == SLURM_PENDING)
+        if (job->state == SLURM_PENDING && !(cloud_is_fallback(child->partition) && !cloud_is_fallback(job->partition)))
             count += job->wanted;
         if (job->state != SLURM_RUNNING ||
             (job->ends < clock_now() + SUCCESSION * SECOND && job->ends < base->ends))
@@ -545,7 +545,7 @@ static void sbatch(void *arg)
         child->base->restarts != child->restarts) {
         refuse(child, "refused");
     } else if (setup_now->admission && !is_admitted(child)) {
-        refuse(child, "too many nodes for MAX");
+        refuse(child, "1 more nodes are too many; job 12 has its MAX");
     } else if (cloud_refusal(child->partition) != NULL) {
         refuse(child, cloud_refusal(child->partition));
     } else if (!has_nodes(child)) {

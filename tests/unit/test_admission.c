@@ -792,21 +792,25 @@ static void fallback_nodes_are_replaced_beyond_max(void **state)
         int64_t siblings, fallback; /* nodes that all siblings have; of these, in fallback pools */
         int asked;
         bool fits;
+        int64_t waiting; /* … of requests to other pools */
     } rows[] = {
         /* The base has 2 of at most 8. */
-        {"", POOL "spot", 6, 0, 1, false},
-        {"", POOL "spot", 6, 2, 1, true},
-        {"", POOL "spot", 6, 2, 2, true},
-        {"", POOL "spot", 6, 2, 3, false},
-        {"", POOL "spot", 8, 2, 1, false}, /* the replacements are there, and nobody has left */
-        {"", POOL "spot", 7, 2, 1, true},
-        {"", POOL "on-demand", 6, 2, 1, false},
-        {"", POOL "on-demand", 5, 2, 1, true},
-        {"", NULL, 6, 2, 2, true}, /* the first pool of the site */
-        {"max_nodes = 9\n", POOL "spot", 6, 2, 1, true},
-        {"max_nodes = 9\n", POOL "spot", 6, 2, 2, false},
-        {"max_nodes = 8\n", POOL "spot", 6, 2, 1, false},
-        {"max_nodes = 8\n", POOL "spot", 5, 2, 1, true},
+        {"", POOL "spot", 6, 0, 1, false, 0},
+        {"", POOL "spot", 6, 2, 1, true, 0},
+        {"", POOL "spot", 6, 2, 2, true, 0},
+        {"", POOL "spot", 6, 2, 3, false, 0},
+        {"", POOL "spot", 8, 2, 1, false, 0}, /* the replacements are there, and nobody has left */
+        {"", POOL "spot", 7, 2, 1, true, 0},
+        {"", POOL "on-demand", 6, 2, 1, false, 0},
+        {"", POOL "on-demand", 5, 2, 1, true, 0},
+        {"", POOL "on-demand", 8, 0, 1, false, 2},
+        {"", POOL "on-demand", 7, 0, 1, true, 2},
+        {"", POOL "spot", 7, 0, 1, false, 2},
+        {"", NULL, 6, 2, 2, true, 0}, /* the first pool of the site */
+        {"max_nodes = 9\n", POOL "spot", 6, 2, 1, true, 0},
+        {"max_nodes = 9\n", POOL "spot", 6, 2, 2, false, 0},
+        {"max_nodes = 8\n", POOL "spot", 6, 2, 1, false, 0},
+        {"max_nodes = 8\n", POOL "spot", 5, 2, 1, true, 0},
     };
 
     (void)state;
@@ -816,7 +820,8 @@ static void fallback_nodes_are_replaced_beyond_max(void **state)
         struct admission_request request = extension_of(env, rows[i].asked);
         struct admission_job base = running_base();
         struct admission_siblings siblings = {.node_count = rows[i].siblings,
-                                              .replaced_count = rows[i].fallback};
+                                              .replaced_count = rows[i].fallback,
+                                              .waiting_count = rows[i].waiting};
         struct admission_changes changes;
         struct error err = {""};
         struct conf *conf;

@@ -58,6 +58,14 @@ static void silence_of_slurmctld_is_told_from_a_refusal(void **state)
                                  "No partition x\n"));
 }
 
+static void a_full_job_is_told_from_a_refusal_by_its_pool(void **state)
+{
+    (void)state;
+    assert_true(slurm_words_full(ERROR "--elastic-extend=12: 3 more nodes are too many; job 12 has 2, "
+                                       "its extensions have or wait for 6, and its MAX is 8\n"));
+    assert_false(slurm_words_full(GENERAL "Job violates accounting/QOS policy\n"));
+}
+
 static void what_ends_an_extension_is_named(void **state)
 {
     static const struct {
@@ -115,6 +123,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_reason_is_found_among_the_lines),
         cmocka_unit_test(silence_of_slurmctld_is_told_from_a_refusal),
+        cmocka_unit_test(a_full_job_is_told_from_a_refusal_by_its_pool),
         cmocka_unit_test(what_ends_an_extension_is_named),
         cmocka_unit_test(a_value_is_found_by_its_whole_name),
     };
