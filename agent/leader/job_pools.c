@@ -116,12 +116,13 @@ void job_pools_failed(struct leader *leader, const struct pool *pool, const char
     retry_failed(&own->failed, leader_now(leader));
 }
 
-const struct pool *job_pools_without_limits(const struct leader *leader)
+const struct pool *job_pools_without_limits(const struct leader *leader, bool again)
 {
     for (int i = 0; i < leader->job_pools->count; i++) {
         const struct job_pool *own = &leader->job_pools->list[i];
 
-        if (own->limits_seen == 0 || leader_now(leader) - own->limits_seen >= LIMITS_AGAIN)
+        if (own->limits_seen == 0 ||
+            (again && leader_now(leader) - own->limits_seen >= LIMITS_AGAIN))
             return own->pool;
     }
     return NULL;

@@ -45,8 +45,9 @@ void job_pools_joined(struct leader *leader, const struct pool *pool, double sec
 void job_pools_accepted(struct leader *leader, const struct pool *pool);
 void job_pools_refused(struct leader *leader, const struct pool *pool, const char *why);
 void job_pools_failed(struct leader *leader, const struct pool *pool, const char *why);
-/* The pool whose limits are to be asked of Slurm next. NULL: all are known. */
-const struct pool *job_pools_without_limits(const struct leader *leader);
+/* The pool whose limits are to be asked of Slurm next, also if they are old (again). NULL: all are
+ * known. */
+const struct pool *job_pools_without_limits(const struct leader *leader, bool again);
 void job_pools_limits(struct leader *leader, const struct pool *pool,
                       const struct slurm_limits *limits);
 /* Minutes that an extension of that pool may have, UINT32_MAX: any. */

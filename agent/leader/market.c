@@ -199,6 +199,7 @@ static struct pools_pool describe_pool(const struct leader *leader, struct job_p
 static void measure(struct leader *leader, double *done, double *total)
 {
     struct market *own = leader->market;
+    const struct world *world = change_world(leader->change);
     int generation = change_generation(leader->change);
     double at;
 
@@ -208,10 +209,10 @@ static void measure(struct leader *leader, double *done, double *total)
     if (own->sample.generation == generation && *done >= own->sample.done) {
         own->sample.reports += at > own->sample.heard;
         own->sample.heard = at;
-        if (own->sample.reports < MEASURED_REPORTS)
+        if (own->sample.reports < MEASURED_REPORTS || world == NULL)
             return;
-        speed_add(&own->ledger.speed, change_world(leader->change)->node_count,
-                  *done - own->sample.done, at - own->sample.at);
+        speed_add(&own->ledger.speed, world->node_count, *done - own->sample.done,
+                  at - own->sample.at);
     }
     own->sample = (struct sample){.generation = generation, .done = *done, .at = at, .heard = at};
 }

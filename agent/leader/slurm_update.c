@@ -418,14 +418,18 @@ static char **nodes_to_ask(struct leader *leader, enum look_nodes which)
     return nodes;
 }
 
-/* Limits are for extensions that are asked for: at rest nobody needs them. */
+/* Limits are for extensions that are asked for: at rest nobody needs them. What a node costs, and when
+ * it comes, has to be known before. */
 static const struct pool *pool_to_ask(const struct leader *leader)
 {
-    bool wanted = slurm_look_base(leader) == NULL;
+    const struct policy *policy = leader->options->policy;
+    bool pending = slurm_look_base(leader) == NULL;
 
     for (int i = 0; i < extensions_count(leader); i++)
-        wanted = wanted || extensions_at(leader, i)->state == PLAN_PENDING;
-    return wanted ? job_pools_without_limits(leader) : NULL;
+        pending = pending || extensions_at(leader, i)->state == PLAN_PENDING;
+    return pending || policy->budget > 0 || policy->deadline > 0
+               ? job_pools_without_limits(leader, pending)
+               : NULL;
 }
 
 /* The base is the first, the extensions follow in their order. */

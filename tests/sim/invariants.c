@@ -218,6 +218,7 @@ void invariants_node_free(struct job *job)
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
+#define OVER_BUDGET 0.05 /* by what the leader hears of a moment later */
 #define RACE (40 * SECOND) /* until a leader has heard that a node was powered down */
 
 static int count_asleep(const struct job *job, bool lately)
@@ -278,6 +279,14 @@ void invariants_cost(struct training *t)
     t->told = cost;
 }
 
+static void check_budget(const struct training *t)
+{
+    double budget = t->policy->budget;
+
+    if (budget > 0 && t->cost > (1 + OVER_BUDGET) * budget)
+        violation("job %u has cost %g, and its budget is %g", t->base->id, t->cost, budget);
+}
+
 /* ---- what has to go on, and to end ----------------------------------------------------------- */
 
 static void look_at(const struct training *t)
@@ -306,6 +315,7 @@ static void look_at_end(const struct training *t)
         violation("job %u has not ended", base != NULL ? base->id : 0);
         return;
     }
+    check_budget(t);
     if (base->code == 0 && t->committed < t->total && strcmp(base->state_name, "COMPLETED") == 0)
         violation("job %u ends well after step %lld of %lld", base->id, (long long)t->committed,
                   (long long)t->total);
