@@ -433,8 +433,7 @@ bool admission_is_replaced(const struct conf *conf, const struct admission_env *
     const struct pool *pool;
 
     return find_pool(conf, env, base, &pool, NULL) == 0 && pool &&
-           (pool->fallback ||
-            (pool->reclaim && conf->reclaim.advice == CONF_ADVICE_REPLACE));
+           (pool->fallback || (pool->reclaim && conf->reclaim.advice == CONF_ADVICE_REPLACE));
 }
 
 /* MAX, and so many nodes more as the extension may replace: it joins first, then the others
@@ -471,8 +470,7 @@ static int check_size(const struct conf *conf, const struct admission_request *r
     if (siblings->node_count + base_nodes(request, base) + *nodes <= most)
         return 0;
     if (most > sizes.max)
-        text_append(more, sizeof(more), " (%lld until replaced nodes leave)",
-                    (long long)most);
+        text_append(more, sizeof(more), " (%lld until replaced nodes leave)", (long long)most);
     return error_set(err,
                      "%d more nodes are too many; job %u has %d, its extensions have or wait for "
                      "%lld, and its MAX is %d%s",

@@ -4,8 +4,9 @@
 #include "lib/conf.h"
 #include "tests/sim/sim.h"
 
-#define FAILS_AFTER (2 * SECOND)  /* where the cloud says at once that it has none */
-#define RESET_AFTER (90 * SECOND) /* until the site's programs make a node of the cloud usable again */
+#define FAILS_AFTER (2 * SECOND) /* where the cloud says at once that it has none */
+#define RESET_AFTER                                                                                \
+    (90 * SECOND) /* until the site's programs make a node of the cloud usable again */
 
 static struct setup_pool pools[CLOUD_MAX];
 static int pool_count;

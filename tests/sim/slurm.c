@@ -305,8 +305,8 @@ static bool is_named(const char *list, const char *name)
 static bool is_free(const struct node *node, const struct job *job)
 {
     return node->job == NULL && cloud_serves(node, job->partition) && reaches(node) &&
-           !node->drained && !node->down && !node->frozen &&
-           node->taken_until <= clock_now() && !is_named(job->excluded, node->name);
+           !node->drained && !node->down && !node->frozen && node->taken_until <= clock_now() &&
+           !is_named(job->excluded, node->name);
 }
 
 static bool is_victim(const struct job *job, const struct job *other)
