@@ -78,6 +78,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/leader_internal.h \
     agent/leader/lease.c \
     agent/leader/lease.h \
+    agent/leader/ledger_file.c \
+    agent/leader/ledger_file.h \
     agent/leader/market.c \
     agent/leader/market.h \
     agent/leader/members.c \

@@ -7,7 +7,6 @@
 #include "agent/leader/extensions.h"
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
-#include "agent/leader/market.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/post.h"
 #include "agent/leader/roster.h"
@@ -112,9 +111,9 @@ const char *extensions_failure(const struct leader *leader)
     return leader->extensions->failure[0] != '\0' ? leader->extensions->failure : NULL;
 }
 
-double extensions_replace_at(const struct leader *leader, const struct extension *ext)
+double extensions_replace_at(const struct extension *ext)
 {
-    return plan_replace_at(ext->since, ext->leaves, market_lead(leader, ext->pool));
+    return plan_replace_at(ext->since, ext->leaves, ext->lead);
 }
 
 /* Is it about to leave because of its time limit? */
@@ -123,7 +122,7 @@ static bool is_near_limit(struct leader *leader, uint32_t job)
     struct extension *ext = extensions_find(leader, job);
 
     return ext != NULL && ext->state == PLAN_JOINED && ext->leaves > 0 &&
-           leader_now(leader) >= extensions_replace_at(leader, ext);
+           leader_now(leader) >= extensions_replace_at(ext);
 }
 
 bool extensions_excused(const struct leader *leader, const struct extension *ext)

@@ -26,6 +26,7 @@ struct extension {
     double leaves;                 /* because of its time limit; 0: not before the base */
     double started;                /* when it got its nodes; 0: not yet, or not known */
     bool returns, withdrawn;       /* it, or the request, makes way for another pool's */
+    double lead;                   /* a replacement is asked for so long ahead (plan.h) */
     bool unwanted;                 /* since one of its nodes cannot be used (plan.h) */
     bool preempted;                /* as Slurm has said last */
     double excludes_until;         /* one of the nodes that it stays off is no longer left out */
@@ -81,7 +82,7 @@ void extensions_cancel_all(struct leader *leader);
 /* Does it no longer count against MAX? As job_submit/elastic counts. */
 bool extensions_excused(const struct leader *leader, const struct extension *ext);
 /* When another is asked for in the place of one whose time runs out; 0: never. */
-double extensions_replace_at(const struct leader *leader, const struct extension *ext);
+double extensions_replace_at(const struct extension *ext);
 /* Is it about to leave, because of its time limit or as soon as it can? Another may take its
  * place then. */
 bool extensions_to_go(struct leader *leader, uint32_t job);

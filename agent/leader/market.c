@@ -13,14 +13,13 @@
 #include "agent/leader/extensions.h"
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/ledger_file.h"
 #include "agent/leader/no_wake.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/price_list.h"
 #include "agent/leader/report.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/slurm_look.h"
-#include "common/files.h"
-#include "common/log.h"
 #include "lib/ledger.h"
 #include "lib/wake.h"
 
@@ -31,17 +30,13 @@
 /* Reports of its work from which the speed of a world is known. */
 #define MEASURED_REPORTS 5
 
-/* Seconds between two copies of the ledger in the state directory, if nothing else is new. */
-#define SAVE_EVERY 60.0
 /* A replacement is asked for so many boots before an extension's time is over, and a bit. */
 #define LEAD_BOOTS 1.5
 #define LEAD_MORE  60.0
 
 struct market {
-    struct ledger ledger;
+    struct ledger_file file;
     struct pools_output out;
-    bool loaded;     /* the ledger, from the state directory, if it was there */
-    double saved;    /* the ledger, when; < 0: it has changed since */
     double deadline; /* on the leader's clock, at the last decision; 0: none */
     struct sample {
         int generation, reports; /* since then */
@@ -115,7 +110,7 @@ static bool wakes(const struct leader *leader, const struct pool *pool)
 
 static void learn_boots(struct leader *leader)
 {
-    struct ledger *ledger = &leader->market->ledger;
+    struct ledger *ledger = &leader->market->file.ledger;
 
     for (int i = 0; i < job_pools_count(leader); i++) {
         struct job_pool *own = job_pools_at(leader, i);
@@ -130,14 +125,14 @@ static void learn_boots(struct leader *leader)
 /* Until a boot has been seen, half of what Slurm allows. */
 static double boot_of(const struct leader *leader, const struct job_pool *own)
 {
-    double known = ledger_boot(&leader->market->ledger, own->pool->name);
+    double known = ledger_boot(&leader->market->file.ledger, own->pool->name);
 
     if (known > 0)
         return known;
     return wakes(leader, own->pool) ? own->limits.boot_seconds / 2.0 : 0;
 }
 
-double market_lead(const struct leader *leader, const struct pool *pool)
+static double lead_of(const struct leader *leader, const struct pool *pool)
 {
     const struct job_pool *own = job_pools_of(leader, pool);
 
@@ -211,7 +206,7 @@ static void measure(struct leader *leader, double *done, double *total)
         own->sample.heard = at;
         if (own->sample.reports < MEASURED_REPORTS || world == NULL)
             return;
-        speed_add(&own->ledger.speed, world->node_count, *done - own->sample.done,
+        speed_add(&own->file.ledger.speed, world->node_count, *done - own->sample.done,
                   at - own->sample.at);
     }
     own->sample = (struct sample){.generation = generation, .done = *done, .at = at, .heard = at};
@@ -256,10 +251,16 @@ static int give_back(struct leader *leader, const struct pool *pool, int nodes, 
     return nodes;
 }
 
+static void mark_extension(const struct leader *leader, struct extension *ext)
+{
+    ext->returns = ext->withdrawn = false;
+    ext->lead = lead_of(leader, ext->pool);
+}
+
 static void mark(struct leader *leader, const struct pools_output *out)
 {
     for (int i = 0; i < extensions_count(leader); i++)
-        extensions_at(leader, i)->returns = extensions_at(leader, i)->withdrawn = false;
+        mark_extension(leader, extensions_at(leader, i));
     for (int i = 0; i < job_pools_count(leader); i++) {
         const struct pool *pool = job_pools_at(leader, i)->pool;
         int nodes = give_back(leader, pool, out->targets[i].give_back, true);
@@ -327,74 +328,6 @@ static void list_asks(struct leader *leader, const struct pools_input *in)
     }
 }
 
-/* ---- the ledger ------------------------------------------------------------------------------ */
-
-/* Accounts for the nodes that the job has now. */
-static void account(struct leader *leader, const struct pools_input *in)
-{
-    struct spending *spending = &leader->market->ledger.spending;
-    bool changed = false;
-
-    if (spending->count == 0)
-        spending->at = in->now;
-    for (int i = -1; i < in->pool_count; i++) {
-        const struct pools_pool *pool = i < 0 ? NULL : &in->pools[i];
-        const char *name = pool != NULL ? pool->name : LEDGER_BASE;
-        double price = pool != NULL ? pool->price : in->base_price;
-        int nodes = pool != NULL ? pool->ready + pool->booting : leader->options->base_nodes;
-        const struct spending_pool *known = spending_find(spending, name);
-
-        if (known != NULL && known->nodes == nodes && !(known->price < price) &&
-            !(known->price > price))
-            continue;
-        spending_set(spending, in->now, name, nodes, price, pool != NULL ? pool->suspend : 0);
-        changed = true;
-    }
-    spending_run(spending, in->now);
-    if (changed)
-        leader->market->saved = -1;
-}
-
-/* A job without prices and without work that is reported has nothing to keep. */
-static bool keeps_ledger(const struct leader *leader)
-{
-    const struct ledger *ledger = &leader->market->ledger;
-    bool costs = false;
-
-    for (int i = 0; i < ledger->spending.count; i++)
-        costs = costs || ledger->spending.pools[i].price > 0 || ledger->spending.pools[i].cost > 0;
-    return costs || ledger->memory.exhausted || leader->options->policy->deadline > 0;
-}
-
-static void save(struct leader *leader)
-{
-    struct market *own = leader->market;
-    double now = leader_now(leader);
-
-    if ((own->saved >= 0 && now - own->saved < SAVE_EVERY) || !keeps_ledger(leader))
-        return;
-    own->saved = now;
-    report_write(leader, LEDGER_FILE, ledger_text(&own->ledger, now, unix_now()));
-}
-
-static void load(struct leader *leader)
-{
-    const struct leader_options *o = leader->options;
-    struct error err = {""};
-    char path[PATH_MAX], *text;
-    size_t len;
-
-    snprintf(path, sizeof(path), "%s/%s", o->state_dir, LEDGER_FILE);
-    text = file_read(path, LEDGER_FILE_MAX, &len, &err);
-    if (text == NULL)
-        return; /* a job has none at first */
-    if (ledger_parse(&leader->market->ledger, text, len, leader_now(leader), unix_now(),
-                     o->term > 0, &err) != 0)
-        log_error("job %u: %s: %s; the costs of the job so far are not known", o->job, path,
-                  err.text);
-    free(text);
-}
-
 /* ---- the decision ---------------------------------------------------------------------------- */
 
 static double deadline_of(const struct leader *leader)
@@ -431,7 +364,7 @@ static struct pools_input describe(struct leader *leader, struct pools_pool *poo
         .base_safe = base_pool == NULL || !base_pool->reclaim,
         .base_price = price_of(leader, base_pool),
         .deadline = deadline_of(leader),
-        .speed = &own->ledger.speed,
+        .speed = &own->file.ledger.speed,
         .pause = pause_of_change(leader),
         .max_price = policy->max_price,
         .budget = policy->budget,
@@ -454,17 +387,15 @@ void market_decide(struct leader *leader)
     struct pools_input in;
     int total;
 
-    if (!own->loaded)
-        load(leader);
-    own->loaded = true;
+    ledger_file_load(leader, &own->file);
     price_list_watch(leader);
     learn_boots(leader);
     in = describe(leader, pools);
     total = in.base_nodes;
-    account(leader, &in);
-    in.spent = spending_cost(&own->ledger.spending);
-    pools_decide(&in, &own->ledger.memory, &own->out);
-    own->ledger.memory = own->out.memory;
+    ledger_file_account(leader, &own->file, &in);
+    in.spent = spending_cost(&own->file.ledger.spending);
+    pools_decide(&in, &own->file.ledger.memory, &own->out);
+    own->file.ledger.memory = own->out.memory;
     own->deadline = in.deadline;
     mark(leader, &own->out);
     list_asks(leader, &in);
@@ -472,19 +403,14 @@ void market_decide(struct leader *leader)
     for (int i = 0; i < in.pool_count; i++)
         total += own->out.targets[i].nodes;
     own->surplus = total > in.target ? total - in.target : 0;
-    save(leader);
+    ledger_file_save(leader, &own->file);
     if (own->out.wake > 0)
         planning_later(leader, own->out.wake);
 }
 
 void market_end(struct leader *leader)
 {
-    struct spending *spending = &leader->market->ledger.spending;
-
-    spending_run(spending, leader_now(leader));
-    spending_give_back(spending);
-    leader->market->saved = -1;
-    save(leader);
+    ledger_file_end(leader, &leader->market->file);
 }
 
 const char *market_why(const struct leader *leader, const struct pool *pool)
@@ -565,7 +491,7 @@ static json_object *pool_json(struct leader *leader, int i)
                            job_pool->why[0] != '\0' ? json_object_new_string(job_pool->why) : NULL);
     json_object_object_add(
         obj, "node_hours",
-        json_object_new_double(spending_hours(&own->ledger.spending, pool->name)));
+        json_object_new_double(spending_hours(&own->file.ledger.spending, pool->name)));
     return obj;
 }
 
@@ -582,11 +508,11 @@ json_object *market_cost_json(struct leader *leader)
 {
     struct market *own = leader->market;
     const struct policy *policy = leader->options->policy;
-    double per_hour = spending_per_hour(&own->ledger.spending), cost, left;
+    double per_hour = spending_per_hour(&own->file.ledger.spending), cost, left;
     json_object *obj;
 
-    spending_run(&own->ledger.spending, leader_now(leader));
-    cost = spending_cost(&own->ledger.spending);
+    spending_run(&own->file.ledger.spending, leader_now(leader));
+    cost = spending_cost(&own->file.ledger.spending);
     if (cost <= 0 && per_hour <= 0)
         return NULL; /* nobody has said what nodes cost */
     left = own->out.end - leader_now(leader);
@@ -625,11 +551,7 @@ json_object *market_deadline_json(const struct leader *leader)
 
 struct market *market_create(void)
 {
-    struct market *market = calloc(1, sizeof(*market));
-
-    if (market != NULL)
-        market->saved = -1;
-    return market;
+    return calloc(1, sizeof(struct market));
 }
 
 void market_destroy(struct market *market)

@@ -16,7 +16,7 @@ struct pool;
 struct market *market_create(void);
 void market_destroy(struct market *market);
 
-/* Ask lib/pools, before a plan is made. Extensions are marked: returns, withdrawn. */
+/* Ask lib/pools, before a plan is made. Extensions are marked: returns, withdrawn, lead. */
 void market_decide(struct leader *leader);
 /* … what it said, as the plan wants to know it. The pointers are good until it is asked again. */
 void market_describe(const struct leader *leader, struct plan_input *in);
@@ -27,8 +27,6 @@ const struct pool *market_pool(const struct leader *leader, int i);
 
 /* Why an extension of that pool is given back. */
 const char *market_why(const struct leader *leader, const struct pool *pool);
-/* Seconds that a replacement for an extension of that pool is asked for ahead. */
-double market_lead(const struct leader *leader, const struct pool *pool);
 /* The job is over: what it has cost is written down. */
 void market_end(struct leader *leader);
 

@@ -363,8 +363,8 @@ static struct look_job describe_extension(const struct leader *leader, const str
     if (ext->state == PLAN_JOINED)
         job.checks[1] = ext->stirred + 1;
     if (ext->state == PLAN_JOINED && ext->leaves > 0)
-        job.checks[2] = job.seen < extensions_replace_at(leader, ext) - CHECK_BEFORE
-                            ? extensions_replace_at(leader, ext) - CHECK_BEFORE
+        job.checks[2] = job.seen < extensions_replace_at(ext) - CHECK_BEFORE
+                            ? extensions_replace_at(ext) - CHECK_BEFORE
                             : ext->leaves - CHECK_LAST;
     return job;
 }
