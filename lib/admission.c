@@ -9,6 +9,11 @@
 #include "lib/number.h"
 #include "lib/text.h"
 
+/* Seconds: a leader asks for a successor two minutes before the time of an extension is over, or in
+ * time for its nodes to power up once and a half, and a minute. */
+#define SUCCESSION      180
+#define SUCCESSION_MORE 90
+
 #define OPTION_EXTEND "elastic-extend"
 
 /* The value where entry is NAME=VALUE, else NULL. */
@@ -417,6 +422,13 @@ static int find_pool(const struct conf *conf, const struct admission_env *env,
         *pool = policy.pool_count > 0 ? conf_pool(conf, policy.pools[0]) : &conf->pools[0];
     policy_clear(&policy);
     return rc;
+}
+
+int admission_succession(int boot)
+{
+    int ahead = boot + boot / 2 + SUCCESSION_MORE;
+
+    return ahead > SUCCESSION ? ahead : SUCCESSION;
 }
 
 bool admission_is_fallback(const struct conf *conf, const struct admission_env *env,

@@ -152,6 +152,10 @@ void admission_changes_clear(struct admission_changes *changes);
 int admission_base(const struct conf *conf, const struct admission_request *request,
                    struct admission_changes *changes, struct error *err);
 
+/* So many seconds before the end of an extension its successor is accepted. boot: seconds that its
+ * nodes may take to power up, 0 where they are up. A leader asks for it that early. */
+int admission_succession(int boot);
+
 /* Is an extension with this environment in a pool with fallback? May others replace it, and join before
  * it leaves? Where its pool is a fallback, or where its cloud advises to replace its nodes. */
 bool admission_is_fallback(const struct conf *conf, const struct admission_env *env,

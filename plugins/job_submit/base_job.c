@@ -8,11 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Seconds before the end of an extension in which its successor is accepted: so many, or those in
- * which its nodes power up, half as many more, and some. */
-#define SUCCESSION      180
-#define SUCCESSION_MORE 90
-
 /* The loader binds data, unlike functions, when it loads the plugin. Weak symbols cannot fail. */
 #pragma weak acct_db_conn
 #pragma weak default_part_loc
@@ -100,9 +95,7 @@ static int succession(const part_record_t *part)
     int boot = part && part->resume_timeout != NO_VAL16 ? part->resume_timeout
                                                         : slurm_conf.resume_timeout;
 
-    if (boot == INFINITE16 || boot == NO_VAL16)
-        boot = 0;
-    return MAX(SUCCESSION, boot + boot / 2 + SUCCESSION_MORE);
+    return admission_succession(boot == INFINITE16 || boot == NO_VAL16 ? 0 : boot);
 }
 
 /* A leader asks for a successor before the time of an extension runs out. */

@@ -5,14 +5,13 @@
 
 #include "common/slurm_client.h"
 #include "common/slurm_queue.h"
+#include "lib/admission.h"
 #include "lib/names.h"
 #include "lib/text.h"
 #include "tests/sim/sim.h"
 
 #define TIMEOUT   (10 * SECOND) /* MessageTimeout */
 #define ASKED_MAX 4096
-/* Seconds before the end of an extension in which job_submit/elastic accepts its successor. */
-#define SUCCESSION (SLURM_RESUME_TIMEOUT * 3 / 2 + 90)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
@@ -516,7 +515,7 @@ static bool is_admitted(const struct child *child)
             !(cloud_is_fallback(child->partition) && !cloud_is_fallback(job->partition)))
             count += job->wanted;
         if (job->state != SLURM_RUNNING ||
-            (job->ends < clock_now() + SUCCESSION * SECOND && job->ends < base->ends))
+            (job->ends < clock_now() + (uint64_t)admission_succession(SLURM_RESUME_TIMEOUT) * SECOND && job->ends < base->ends))
             continue;
         count += job->count;
         most += cloud_replaces(child->partition, job->partition) ? job->count : 0;

@@ -256,6 +256,7 @@ CONF
     as_user scancel "$dear"
     wait_for 20 job_ended "$dear"
     extend_refused '1 more nodes are too many' "$base" --elastic-pool=elastic -N1
+    extend "$base" -H --elastic-pool=spare -N1 # though another pool's request waits
 
     run as_user sbatch -H --elastic=1:2 -p elastic --wrap true
     echo "$output"

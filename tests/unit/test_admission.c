@@ -898,6 +898,14 @@ static void whether_others_may_replace_an_extension_its_pool_decides(void **stat
     }
 }
 
+static void a_successor_may_come_as_early_as_its_nodes_need(void **state)
+{
+    (void)state;
+    assert_int_equal(admission_succession(0), 180);
+    assert_int_equal(admission_succession(60), 180);
+    assert_int_equal(admission_succession(300), 540);
+}
+
 static void an_extension_lives_no_longer_than_its_pool_says(void **state)
 {
     static const struct {
@@ -1160,6 +1168,7 @@ int main(void)
         cmocka_unit_test(fallback_nodes_are_replaced_beyond_max),
         cmocka_unit_test(it_says_how_many_nodes_are_too_many_for_a_while),
         cmocka_unit_test(whether_others_may_replace_an_extension_its_pool_decides),
+        cmocka_unit_test(a_successor_may_come_as_early_as_its_nodes_need),
         cmocka_unit_test(an_extension_lives_no_longer_than_its_pool_says),
         cmocka_unit_test(siblings_that_own_their_nodes_need_not_be_excluded),
         cmocka_unit_test(a_base_that_lost_a_node_may_be_extended_up_to_max),
