@@ -448,8 +448,9 @@ bool admission_is_replaced(const struct conf *conf, const struct admission_env *
            (pool->fallback || (pool->reclaim && conf->reclaim.advice == CONF_ADVICE_REPLACE));
 }
 
-/* MAX, and so many nodes more as the extension may replace: it joins first, then the others
- * leave. Nodes of a fallback pool stand in for others that do not come. The limit of the site holds in any case. */
+/* MAX, and so many nodes more as the extension may replace: it joins first, then the others leave.
+ * Nodes of a fallback pool stand in for others that do not come. The limit of the site holds in any
+ * case. */
 static int64_t most_nodes(const struct conf *conf, const struct admission_siblings *siblings,
                           const struct pool *pool, int max)
 {

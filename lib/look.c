@@ -19,9 +19,9 @@
 #define RELAX_PAUSE 30.0 /* … where no nodes were idle, and more and more */
 #define RELAX_MAX   180.0
 #define POWER       30.0 /* seconds between two looks at which nodes are powered down */
-#define GATHER      0.3 /* seconds in which all agents of a job have got their signal */
-#define NOTICED     5.0 /* seconds between two looks because of notices */
-#define GOOD        0.2 /* seconds for an answer of a slurmctld that has time */
+#define GATHER      0.3  /* seconds in which all agents of a job have got their signal */
+#define NOTICED     5.0  /* seconds between two looks because of notices */
+#define GOOD        0.2  /* seconds for an answer of a slurmctld that has time */
 #define PACE_MAX    10.0
 #define REST_TURNS  3 /* at rest each third question may be for a job */
 

@@ -306,8 +306,8 @@ static struct reading advice_of_gcp(const char *text, size_t length, double now)
         return (struct reading){UNCLEAR, -1};
     if (strcmp(word, "NONE") == 0 || strcmp(word, "MIGRATE_ON_HOST_MAINTENANCE") == 0)
         return (struct reading){QUIET, -1};
-    return (struct reading){
-        strcmp(word, "TERMINATE_ON_HOST_MAINTENANCE") == 0 ? COMES : UNCLEAR, -1};
+    return (struct reading){strcmp(word, "TERMINATE_ON_HOST_MAINTENANCE") == 0 ? COMES : UNCLEAR,
+                            -1};
 }
 
 /* ---- services -------------------------------------------------------------------------------- */

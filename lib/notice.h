@@ -46,8 +46,8 @@ struct notice {
     bool asked;  /* the service has answered once */
     char name[256], etag[64], path[512];
     double polled; /* since when the service may wait with its answer; < 0: it may not */
-    int silent; /* requests in a row without an answer */
-    bool told;  /* that the service is of no use */
+    int silent;    /* requests in a row without an answer */
+    bool told;     /* that the service is of no use */
     struct {
         bool turn; /* the next request asks for it */
         bool over; /* it has been given, or never will be */

@@ -75,8 +75,9 @@ bool slurm_words_full(const char *text)
 
 bool slurm_words_blocks(const char *reason)
 {
-    static const char *const begins[] = {"Partition", "Assoc", "QOS", "MaxPoweredNodes",
-                                         "ReqNodeNotAvail", "BadConstraints", "InvalidQOS"};
+    static const char *const begins[] = {"Partition",       "Assoc",           "QOS",
+                                         "MaxPoweredNodes", "ReqNodeNotAvail", "BadConstraints",
+                                         "InvalidQOS"};
 
     for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
         if (strncmp(reason, begins[i], strlen(begins[i])) == 0)

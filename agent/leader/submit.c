@@ -26,7 +26,7 @@
 #define SUBMIT_LIMIT_MS 60000 /* for sbatch, which retries while slurmctld restarts */
 #define PUT_OFF         60.0
 #define FULL            2.0 /* then twice as long each time, up to PUT_OFF */
-#define MINUTES_MIN     1 /* no extension for less */
+#define MINUTES_MIN     1   /* no extension for less */
 
 struct submit {
     struct submission *submission; /* a running sbatch; NULL: none */

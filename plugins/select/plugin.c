@@ -233,9 +233,9 @@ static void find_tiers(const struct request *request, const struct placement_map
     /* A node that has to boot first, or is outside the job's reservation, is taken only where Slurm
      * does so itself. */
     for (int i = 0; usable != NULL && idle != NULL && i < map->node_count; i++)
-        if (usable[i] && (node_record_table_ptr[i] == NULL ||
-                          power_is_asleep(node_record_table_ptr[i]) ||
-                          node_record_table_ptr[i]->sched_weight >> LAST_RESORT_BIT))
+        if (usable[i] &&
+            (node_record_table_ptr[i] == NULL || power_is_asleep(node_record_table_ptr[i]) ||
+             node_record_table_ptr[i]->sched_weight >> LAST_RESORT_BIT))
             usable[i] = idle[i] = false;
     if (usable != NULL && idle != NULL && kind == PLACEMENT_BASE)
         find_tiers_of_base(request, map, &room, tiers);

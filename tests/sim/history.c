@@ -390,10 +390,10 @@ static void draw_policy(struct setup_job *j)
 
 /* What happens to a pool: verb and words, and the words that undo it; NULL: nothing does. */
 static const char *const cloud_faults[][3] = {
-    {"capacity", " 0 30", " all"}, {"capacity", " 1 5", " all"},
-    {"capacity", " 0", " 2 30"},   {"capacity", " all", NULL},
+    {"capacity", " 0 30", " all"},  {"capacity", " 1 5", " all"},
+    {"capacity", " 0", " 2 30"},    {"capacity", " all", NULL},
     {"refuse", " no_such_qos", ""}, {"block", " QOSMaxNodePerUserLimit", ""},
-    {"boot", " 20", " 5"},         {"price", " 150", " 30"},
+    {"boot", " 20", " 5"},          {"price", " 150", " 30"},
     {"lacks", " fast", NULL},
 };
 

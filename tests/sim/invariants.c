@@ -218,17 +218,16 @@ void invariants_node_free(struct job *job)
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-#define OVER_BUDGET 0.05 /* by what the leader hears of a moment later */
-#define RACE (40 * SECOND) /* until a leader has heard that a node was powered down */
+#define OVER_BUDGET 0.05          /* by what the leader hears of a moment later */
+#define RACE        (40 * SECOND) /* until a leader has heard that a node was powered down */
 
 static int count_asleep(const struct job *job, bool lately)
 {
     int count = 0;
 
     for (int i = 0; i < job->count; i++)
-        count += job->nodes[i]->asleep &&
-                 (lately || clock_now() > job->nodes[i]->since + RACE ||
-                  job->submitted > job->nodes[i]->since + SECOND);
+        count += job->nodes[i]->asleep && (lately || clock_now() > job->nodes[i]->since + RACE ||
+                                           job->submitted > job->nodes[i]->since + SECOND);
     return count;
 }
 

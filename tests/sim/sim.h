@@ -110,7 +110,7 @@ struct host {
     int missed_count;
     struct agent *agent;
     struct agent_options *agent_options;
-    struct agent_handover *handover; /* kept by the process that watches it; NULL: none */
+    struct agent_handover *handover;        /* kept by the process that watches it; NULL: none */
     const struct reclaim_handlers *reclaim; /* NULL: it does not ask */
     void *reclaim_arg;
     struct link *links;
@@ -226,14 +226,14 @@ struct job *slurm_submit(const struct slurm_request *request);
 void slurm_preempt(struct job *job, uint64_t for_how_long);
 void slurm_cancel(struct job *job);
 void slurm_requeue(struct job *job);
-void slurm_limit(struct job *job, uint64_t limit); /* its new time limit */
+void slurm_limit(struct job *job, uint64_t limit);            /* its new time limit */
 int slurm_booting(const struct training *training, int pool); /* nodes that power up for it */
 /* A rigid job has all idle nodes from then on, for so long. */
 void slurm_reserve(uint64_t from, uint64_t time);
 void slurm_forget(struct job *job); /* slurmctld has no record of it any more */
 void slurm_complete(struct job *job, int code);
 int slurm_idle(const char *partition); /* nodes */
-int slurm_woken(void); /* nodes that extensions have powered up, ever */
+int slurm_woken(void);                 /* nodes that extensions have powered up, ever */
 bool slurm_saves_power(const char *partition);
 bool slurm_places(void);
 void slurm_down(bool down);
@@ -485,7 +485,7 @@ struct setup {
     struct setup_job jobs[TRAININGS_MAX];
     int job_count;
     int heartbeat, newcomer_timeout, max_pending, drain_look;
-    int notices; /* slurmctld has job_submit/elastic … */
+    int notices;   /* slurmctld has job_submit/elastic … */
     int admission; /* … which holds MAX */
     bool files_everywhere;
     struct network_options network;

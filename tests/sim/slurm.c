@@ -237,8 +237,8 @@ int slurm_booting(const struct training *training, int pool)
     for (const struct job *job = jobs; job != NULL; job = job->next)
         for (int i = 0; i < job->count; i++)
             count += job->training == training && job->state == SLURM_RUNNING && job->booting &&
-                     job->preempted == 0 &&
-                     job->nodes[i]->pool == pool && job->nodes[i]->up_at > clock_now();
+                     job->preempted == 0 && job->nodes[i]->pool == pool &&
+                     job->nodes[i]->up_at > clock_now();
     return count;
 }
 
@@ -306,8 +306,8 @@ static bool is_named(const char *list, const char *name)
 static bool is_free(const struct node *node, const struct job *job)
 {
     return node->job == NULL && cloud_serves(node, job->partition) && reaches(node) &&
-           !node->drained && !node->down && !node->frozen &&
-           node->taken_until <= clock_now() && !is_named(job->excluded, node->name);
+           !node->drained && !node->down && !node->frozen && node->taken_until <= clock_now() &&
+           !is_named(job->excluded, node->name);
 }
 
 static bool is_victim(const struct job *job, const struct job *other)

@@ -519,10 +519,13 @@ static bool is_admitted(const struct child *child)
     for (const struct job *job = slurm_jobs(); job != NULL; job = job->next) {
         if (job->of != base || job->of_restarts != base->restarts || job->preempted != 0)
             continue;
-        if (job->state == SLURM_PENDING && !(cloud_is_fallback(child->partition) && !cloud_is_fallback(job->partition)))
+        if (job->state == SLURM_PENDING &&
+            !(cloud_is_fallback(child->partition) && !cloud_is_fallback(job->partition)))
             count += job->wanted;
         if (job->state != SLURM_RUNNING ||
-            (job->ends < clock_now() + (uint64_t)admission_succession(SLURM_RESUME_TIMEOUT) * SECOND && job->ends < base->ends))
+            (job->ends <
+                 clock_now() + (uint64_t)admission_succession(SLURM_RESUME_TIMEOUT) * SECOND &&
+             job->ends < base->ends))
             continue;
         count += job->count;
         most += cloud_replaces(child->partition, job->partition) ? job->count : 0;
@@ -558,15 +561,14 @@ static void sbatch(void *arg)
     } else if (!has_nodes(child)) {
         refuse(child, "Requested node configuration is not available");
     } else {
-        struct job *job = slurm_submit(
-            &(struct slurm_request){.base = child->base,
-                                    .nodes = child->nodes,
-                                    .partition = child->partition,
-                                    .exclude = child->exclude,
-                                    .leader = child->leader,
-                                    .comment = child->comment,
-                                    .begins = clock_now() + child->delay,
-                                    .limit = child->limit});
+        struct job *job = slurm_submit(&(struct slurm_request){.base = child->base,
+                                                               .nodes = child->nodes,
+                                                               .partition = child->partition,
+                                                               .exclude = child->exclude,
+                                                               .leader = child->leader,
+                                                               .comment = child->comment,
+                                                               .begins = clock_now() + child->delay,
+                                                               .limit = child->limit});
 
         snprintf(child->text, sizeof(child->text), "%u\n", job->id);
     }

@@ -61,8 +61,9 @@ static void silence_of_slurmctld_is_told_from_a_refusal(void **state)
 static void a_full_job_is_told_from_a_refusal_by_its_pool(void **state)
 {
     (void)state;
-    assert_true(slurm_words_full(ERROR "--elastic-extend=12: 3 more nodes are too many; job 12 has 2, "
-                                       "its extensions have or wait for 6, and its MAX is 8\n"));
+    assert_true(slurm_words_full(ERROR
+                                 "--elastic-extend=12: 3 more nodes are too many; job 12 has 2, "
+                                 "its extensions have or wait for 6, and its MAX is 8\n"));
     assert_false(slurm_words_full(GENERAL "Job violates accounting/QOS policy\n"));
 }
 

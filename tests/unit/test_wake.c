@@ -29,16 +29,12 @@ static void test_the_pool_as_slurmctld_knows_it(void **state)
     static const struct {
         const char *name, *partition, *qos, *pool;
     } table[] = {
-        {"spot", "spot", NULL, "spot"},
-        {"cheap", "spot", "low", "cheap"},
-        {NULL, "spot", NULL, "spot"},
-        {NULL, "spot", "high", "spot"},
+        {"spot", "spot", NULL, "spot"},   {"cheap", "spot", "low", "cheap"},
+        {NULL, "spot", NULL, "spot"},     {NULL, "spot", "high", "spot"},
         {NULL, "spot", "low", "cheap"}, /* both fit, and this one may not */
-        {NULL, "mixed", NULL, "other"},
-        {"both", "mixed", NULL, "both"},
+        {NULL, "mixed", NULL, "other"},   {"both", "mixed", NULL, "both"},
         {"gone", "mixed", NULL, "other"}, /* not a pool any more, or a list */
-        {NULL, "batch", NULL, NULL},
-        {NULL, NULL, NULL, NULL},
+        {NULL, "batch", NULL, NULL},      {NULL, NULL, NULL, NULL},
     };
     struct conf *conf = conf_parse("elastic.conf", text, sizeof(text) - 1, NULL);
 
