@@ -563,10 +563,20 @@ static void put_totals(FILE *out, json_object *generations, size_t count)
     fputs(".\n", out);
 }
 
-static void generation_row(struct table *table, json_object *generation,
+/* Of a job whose nodes have prices. */
+static bool have_costs(json_object *generations, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!isnan(field_double(json_object_array_get_idx(generations, i), "cost")))
+            return true;
+    return false;
+}
+
+static void generation_row(struct table *table, json_object *generation, bool costs,
                            const struct render_options *options)
 {
-    char clock[32];
+    char clock[32], text[32];
+    double cost = field_double(generation, "cost");
     number_cell(table, generation, "generation");
     table_cell(table,
                text_clock(field_double(generation, "time"), options->now, clock, sizeof(clock)));
@@ -575,6 +585,8 @@ static void generation_row(struct table *table, json_object *generation,
     number_cell(table, generation, "workers");
     duration_cell(table, lasted(generation, options));
     duration_cell(table, field_double(generation, "pause"));
+    if (costs)
+        table_cell(table, cost >= 0 ? money(cost, text, sizeof(text)) : NULL);
     text_cell(table, generation, "reason");
 }
 
@@ -585,14 +597,21 @@ char *render_history(json_object *history, const struct render_options *options)
         {"NODES", TABLE_RIGHT}, {"WORKERS", TABLE_RIGHT}, {"LASTED", TABLE_RIGHT},
         {"PAUSE", TABLE_RIGHT}, {"REASON", TABLE_LEFT},
     };
+    static const struct table_column with_costs[] = {
+        {"GEN", TABLE_RIGHT},   {"TIME", TABLE_LEFT},     {"KIND", TABLE_LEFT},
+        {"NODES", TABLE_RIGHT}, {"WORKERS", TABLE_RIGHT}, {"LASTED", TABLE_RIGHT},
+        {"PAUSE", TABLE_RIGHT}, {"COST", TABLE_RIGHT},    {"REASON", TABLE_LEFT},
+    };
     json_object *generations = field_array(history, "generations");
     size_t count = field_count(history, "generations");
+    bool costs = have_costs(generations, count);
     char *text = NULL;
     size_t size = 0;
     FILE *out = text_need(open_memstream(&text, &size));
-    struct table *table = table_create(columns, sizeof(columns) / sizeof(*columns));
+    struct table *table = costs ? table_create(with_costs, sizeof(with_costs) / sizeof(*with_costs))
+                                : table_create(columns, sizeof(columns) / sizeof(*columns));
     for (size_t i = 0; i < count; i++)
-        generation_row(table, json_object_array_get_idx(generations, i), options);
+        generation_row(table, json_object_array_get_idx(generations, i), costs, options);
     table_print(table, out, options->width);
     table_destroy(table);
     if (count > 0)

@@ -5,6 +5,7 @@
 
 #include "agent/leader/allocation.h"
 #include "agent/leader/end.h"
+#include "agent/leader/costs.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/members.h"
 #include "agent/leader/planning.h"
@@ -229,7 +230,7 @@ static void begin_world(struct leader *leader, const struct change_action *actio
     pmix_relay_end(leader, &leader->relay);
     leader->relay = leader->next_relay;
     leader->next_relay = (struct pmix_relay){0};
-    report_generation(leader, action->seconds);
+    report_generation(leader, action->seconds, costs_so_far(leader));
     uv_update_time(leader->loop);
     post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_WRITTEN});
 }

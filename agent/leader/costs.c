@@ -156,18 +156,25 @@ void costs_end(struct leader *leader)
 
 /* ---- for selastic ---------------------------------------------------------------------------- */
 
+double costs_so_far(struct leader *leader)
+{
+    struct spending *spending = &leader->costs->ledger.spending;
+    double cost;
+
+    spending_run(spending, leader_now(leader));
+    cost = spending_cost(spending);
+    return cost > 0 || spending_per_hour(spending) > 0 ? cost : -1;
+}
+
 json_object *costs_json(struct leader *leader, double end)
 {
-    struct costs *own = leader->costs;
     const struct policy *policy = leader->options->policy;
-    double per_hour = spending_per_hour(&own->ledger.spending), cost, left;
+    double per_hour = spending_per_hour(&leader->costs->ledger.spending);
+    double cost = costs_so_far(leader), left = end - leader_now(leader);
     json_object *obj;
 
-    spending_run(&own->ledger.spending, leader_now(leader));
-    cost = spending_cost(&own->ledger.spending);
-    if (cost <= 0 && per_hour <= 0)
-        return NULL; /* nobody has said what nodes cost */
-    left = end - leader_now(leader);
+    if (cost < 0)
+        return NULL;
     obj = json_object_new_object();
     json_object_object_add(obj, "so_far", json_object_new_double(cost));
     json_object_object_add(obj, "per_hour", json_object_new_double(per_hour));

@@ -32,6 +32,8 @@ void costs_account(struct leader *leader, const struct pools_input *in);
 /* The job is over: what it has cost is written down. */
 void costs_end(struct leader *leader);
 
+/* < 0: nobody has said what nodes cost. */
+double costs_so_far(struct leader *leader);
 /* For selastic: a new object. end: when the work will be done (leader_now), < 0: not known. NULL:
  * nobody has said what nodes cost. */
 json_object *costs_json(struct leader *leader, double end);

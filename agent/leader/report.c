@@ -24,6 +24,7 @@ struct generation_record {
     /* When the world before had been held, on the leader's clock; < 0: there was none. */
     double pause_from;
     double time, until, pause; /* Unix time, seconds; until and pause < 0: not known (yet) */
+    double cost;               /* of the job until then; < 0: not known */
     char kind[16];
     char *reason;
     char **nodes;
@@ -108,6 +109,8 @@ static json_object *record_json(const struct generation_record *r)
     json_object_object_add(obj, "nodes", json_from_strings(r->nodes));
     json_object_object_add(obj, "reason",
                            json_object_new_string(r->reason != NULL ? r->reason : ""));
+    if (r->cost >= 0)
+        json_object_object_add(obj, "cost", json_object_new_double(r->cost));
     return obj;
 }
 
@@ -118,7 +121,7 @@ static struct generation_record *last_record(const struct leader *leader)
                : NULL;
 }
 
-static int add_record(struct leader *leader, double pause_from)
+static int add_record(struct leader *leader, double pause_from, double cost)
 {
     struct generation_record *grown, *r;
     const struct world *world = change_world(leader->change);
@@ -138,6 +141,7 @@ static int add_record(struct leader *leader, double pause_from)
     r->time = unix_now();
     r->until = r->pause = -1;
     r->pause_from = pause_from;
+    r->cost = cost;
     snprintf(r->kind, sizeof(r->kind), "%s", world->kind);
     r->reason = strdup(world->reason);
     r->nodes = calloc((size_t)world->node_count + 1, sizeof(*r->nodes));
@@ -168,7 +172,7 @@ int report_last_generation(const struct leader_options *options)
     return (int)generation;
 }
 
-void report_generation(struct leader *leader, double pause_from)
+void report_generation(struct leader *leader, double pause_from, double cost)
 {
     const struct world *world = change_world(leader->change);
     char incarnation[32];
@@ -186,7 +190,7 @@ void report_generation(struct leader *leader, double pause_from)
              nodes != NULL ? nodes : "?");
     free(names);
     free(nodes);
-    if (add_record(leader, pause_from) == 0)
+    if (add_record(leader, pause_from, cost) == 0)
         append_history(leader, record_json(last_record(leader)));
     /* A full disk must not stop a training that needs no host file; the log has said it. */
     write_file(leader, "generation.json", world_generation_json(world, incarnation, unix_now()),
