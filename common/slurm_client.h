@@ -61,6 +61,7 @@ struct job_info {
     int cpus_per_node; /* allocated or requested */
     bool exclusive;
     time_t submit, start, end; /* end: expected or real */
+    time_t deadline;           /* sbatch --deadline; 0: none */
     time_t preempt_time;       /* 0: not being preempted */
     uint32_t time_limit;       /* minutes; UINT32_MAX: unlimited */
     uint32_t time_min;         /* minutes; 0: none */

@@ -223,6 +223,7 @@ static void fill_job(struct job_info *info, slurm_job_info_t *job)
     info->submit = job->submit_time;
     info->start = job->start_time;
     info->end = job->end_time;
+    info->deadline = job->deadline;
     info->preempt_time = job->preempt_time;
     info->time_limit = job->time_limit == INFINITE || job->time_limit == NO_VAL ? UINT32_MAX
                                                                                 : job->time_limit;

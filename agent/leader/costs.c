@@ -10,6 +10,7 @@
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/report.h"
+#include "agent/leader/slurm_look.h"
 #include "common/files.h"
 #include "common/log.h"
 #include "lib/ledger.h"
@@ -109,7 +110,7 @@ static bool keeps_ledger(const struct leader *leader)
 
     for (int i = 0; i < ledger->spending.count; i++)
         costs = costs || ledger->spending.pools[i].price > 0 || ledger->spending.pools[i].cost > 0;
-    return costs || ledger->memory.exhausted || leader->options->policy->deadline > 0;
+    return costs || ledger->memory.exhausted || slurm_look_deadline(leader) > 0;
 }
 
 void costs_save(struct leader *leader)

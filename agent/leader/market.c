@@ -253,7 +253,7 @@ static void list_asks(struct leader *leader, const struct pools_input *in)
 
 static double deadline_of(const struct leader *leader)
 {
-    double deadline = leader->options->policy->deadline;
+    double deadline = slurm_look_deadline(leader);
 
     return deadline > 0 ? leader_now(leader) + deadline - unix_now() : 0;
 }
@@ -437,7 +437,7 @@ json_object *market_deadline_json(const struct leader *leader)
     if (own->deadline <= 0)
         return NULL;
     obj = json_object_new_object();
-    json_object_object_add(obj, "time", json_object_new_double(leader->options->policy->deadline));
+    json_object_object_add(obj, "time", json_object_new_double(slurm_look_deadline(leader)));
     json_object_object_add(
         obj, "expected",
         own->out.end >= 0 ? json_object_new_double(unix_now() + own->out.end - now) : NULL);

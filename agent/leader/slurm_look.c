@@ -301,6 +301,14 @@ const struct job_info *slurm_look_base(const struct leader *leader)
     return leader->slurm_look->base;
 }
 
+double slurm_look_deadline(const struct leader *leader)
+{
+    const struct job_info *base = slurm_look_base(leader);
+    double own = leader->options->policy->deadline;
+
+    return own > 0 || base == NULL ? own : (double)base->deadline;
+}
+
 double slurm_look_base_seen(const struct leader *leader)
 {
     return leader->slurm_look->base_seen;

@@ -70,6 +70,9 @@ struct sleepers_pool *slurm_look_sleepers(const struct leader *leader, const str
 struct job_info *slurm_look_find(struct slurm_view *view, uint32_t job);
 /* The base job; NULL until Slurm has answered for the first time. */
 const struct job_info *slurm_look_base(const struct leader *leader);
+/* When the job should be done, by its user, else --deadline of the base job (Unix time); 0: any
+ * time. */
+double slurm_look_deadline(const struct leader *leader);
 /* When Slurm has answered about it (leader_now); LOOK_NEVER. */
 double slurm_look_base_seen(const struct leader *leader);
 /* Something is to be done because of what it is: is it older than a few seconds? Then Slurm is

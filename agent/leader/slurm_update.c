@@ -434,7 +434,7 @@ static const struct pool *pool_to_ask(const struct leader *leader)
 
     for (int i = 0; i < extensions_count(leader); i++)
         pending = pending || extensions_at(leader, i)->state == PLAN_PENDING;
-    return pending || policy->budget > 0 || policy->deadline > 0
+    return pending || policy->budget > 0 || slurm_look_deadline(leader) > 0
                ? job_pools_without_limits(leader, pending)
                : NULL;
 }

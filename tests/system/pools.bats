@@ -150,8 +150,8 @@ cost_of() { show_json "$1" | json_value "s['cost']['so_far']"; }
 
 @test "late by spot nodes alone: on-demand nodes come, and the job is in time" {
     zone zone_a capacity=0
-    # One node would need 24 minutes for 10 samples a second, three need 8.
-    job=$(train 1:3 14000 0.1 samples -- -p batch --elastic-pool=zone_a,demand --elastic-deadline=now+10minutes)
+    # One node would need 24 minutes for 10 samples a second, three need 8. The deadline is sbatch's.
+    job=$(train 1:3 14000 0.1 samples -- -p batch --elastic-pool=zone_a,demand --deadline=now+11minutes)
     wait_for 100 has_of "$job" demand 2
     wait_for 30 size_is "$job" 3
     in_time() { show_json "$job" | json_value 's["deadline"]["in_time"]' | grep -qx True; }
