@@ -25,13 +25,17 @@
 #define PAUSE_LIVE    2.0
 #define PAUSE_RESTART 60.0
 
+/* Seconds that a node stays, whatever is advised, if it has joined after the first advice. */
+#define ADVISED_AGAIN 600.0
+
 struct market {
     struct pools_output out;
     double deadline; /* on the leader's clock, at the last decision; 0: none */
     struct plan_pool asks[POLICY_POOLS_MAX];
     const struct pool *asked[POLICY_POOLS_MAX]; /* the same */
     int ask_count, surplus;
-    double retry_at; /* no pool is asked before, since all are paused; 0: not so */
+    double retry_at;      /* no pool is asked before, since all are paused; 0: not so */
+    double advised_since; /* 0: no cloud has advised anything */
     char no_room[256];
 };
 
@@ -50,12 +54,24 @@ static int reclaimed_nodes(const struct leader *leader, uint32_t job)
     return count;
 }
 
-/* Extensions go whole. */
+/* Is it to be replaced at its cloud's advice? Extensions go whole. Where a whole zone is advised, so
+ * is the replacement: it stays for a while. */
 static bool is_advised(const struct leader *leader, const struct extension *ext)
 {
+    double first = leader->market->advised_since;
+
     return ext->pool != NULL && ext->pool->reclaim &&
            leader->options->policy->reclaim != POLICY_RECLAIM_SHRINK &&
-           roster_advised(leader, ext->job) == ext->nodes;
+           roster_advised(leader, ext->job) == ext->nodes &&
+           (first <= 0 || ext->since <= first || leader_now(leader) - ext->since >= ADVISED_AGAIN);
+}
+
+/* When the first advice came. */
+static void note_advice(struct leader *leader)
+{
+    for (int i = 0; leader->market->advised_since <= 0 && i < extensions_count(leader); i++)
+        if (roster_advised(leader, extensions_at(leader, i)->job) > 0)
+            leader->market->advised_since = leader_now(leader);
 }
 
 static void count_extension(const struct leader *leader, const struct extension *ext,
@@ -314,6 +330,7 @@ void market_decide(struct leader *leader)
     costs_load(leader);
     price_list_watch(job_pools_prices(leader), leader);
     costs_learn_boots(leader);
+    note_advice(leader);
     in = describe(leader, pools);
     total = in.base_nodes;
     costs_account(leader, &in);

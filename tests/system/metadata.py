@@ -29,7 +29,8 @@ def node_of(port):
     with open("/proc/net/tcp") as table:
         for line in table:
             fields = line.split()
-            if fields[1].endswith(f":{port:04X}"):
+            # An old connection from the same port, to somebody else, has no inode any more.
+            if fields[1].endswith(f":{port:04X}") and fields[9] != "0":
                 inode = fields[9]
     for process in glob.glob("/proc/[0-9]*"):
         try:

@@ -30,6 +30,7 @@ teardown_file() {
 
 teardown() {
     cancel_all
+    sed -i '/^reclaim_\(drain\|advice\)/d' "$TB_DIR/etc/elastic.conf"
     find "$CLOUD" -name 'n[0-9]*' -delete
 }
 
@@ -41,7 +42,7 @@ begin() {
     wait_for 40 size_is "$job" 2
     node=$(job_field "$(extensions_of "$job")" NodeList)
     other=$(as_user sinfo -h -t idle -o %n | head -n 1)
-    wait_for 10 was_asked "$node"
+    wait_for 10 was_asked "$node" || { cat "$CLOUD/log" "$TB_WORK/$job.out" >&2; return 1; }
 }
 
 # was_asked NODE [PATTERN]: the node's agent has got an answer other than a token.
@@ -166,14 +167,22 @@ resumed() {
 
 @test "aws: an expired token is renewed, and a node is left at the notice" {
     settings 'reclaim_drain = drain\nreclaim_advice = replace'
-    touch "$CLOUD"/n{1,2,3}.advice
     begin aws
     touch "$CLOUD/expired"
     wait_for 10 was_asked "$node" 401
     : >"$CLOUD/log"
     wait_for 10 was_asked "$node" 404
+    # At its cloud's advice a node goes when another one has joined.
+    touch "$CLOUD/$node.advice"
+    wait_for 60 is_left "$node"
+    wait_for 20 size_is "$job" 2
     says "$TB_WORK/$job.out" "its cloud advises to replace $node"
-    as_user selastic show "$job" | grep -q "To be replaced .*$node"
+    [[ $(sizes_of "$job") =~ ^1,2(,2)+$ ]]
+    rm "$CLOUD/$node.advice"
+    one_runs() { [[ $(running_extensions_of "$job" | wc -l) == 1 ]]; }
+    wait_for 10 one_runs
+    node=$(job_field "$(running_extensions_of "$job")" NodeList)
+    wait_for 10 was_asked "$node" 404
     notice "$node" 120
     is_replaced
     # No other job starts there.
@@ -187,6 +196,16 @@ resumed() {
     wait_for 10 was_asked "$node" 200
     notice "$node" 30
     is_replaced
+}
+
+@test "alibaba, tencent: a node is left at the notice" {
+    for cloud in alibaba tencent; do
+        begin "$cloud"
+        wait_for 10 was_asked "$node" 404
+        notice "$node" 120
+        is_replaced
+        rm "$CLOUD/$node"
+    done
 }
 
 @test "azure: events of other machines do nothing, the machine's own event does" {
