@@ -149,6 +149,7 @@ void costs_end(struct leader *leader)
 {
     struct spending *spending = &leader->costs->ledger.spending;
 
+    costs_load(leader); /* a leader may begin with the end */
     spending_run(spending, leader_now(leader));
     spending_give_back(spending);
     leader->costs->saved = -1;
