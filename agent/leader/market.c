@@ -174,8 +174,7 @@ static struct pools_pool describe_pool(const struct leader *leader, struct job_p
         .boot = boot_of(leader, own),
         .suspend = may_wake ? own->limits.suspend_seconds : 0,
         .pause_until = fmax(job_pools_pause_until(own), no_wake_until(leader, own->pool)),
-        .refuses = own->failed.after <= leader_now(leader) &&
-                   no_wake_until(leader, own->pool) <= leader_now(leader),
+        .refuses = own->failed.after <= leader_now(leader),
     };
 
     for (int i = 0; i < extensions_count(leader); i++)

@@ -85,6 +85,7 @@ int no_wake_nodes(struct leader *leader, const struct pool *pool, int nodes, boo
 {
     struct sleepers_pool *own = slurm_look_sleepers(leader, pool);
     double now = leader_now(leader);
+    bool held = own->again > now;
     char **others, **avoid, **all = NULL;
 
     if (is_allowed(leader, pool))
@@ -107,8 +108,8 @@ int no_wake_nodes(struct leader *leader, const struct pool *pool, int nodes, boo
     strings_free(others);
     strings_free(avoid);
     strings_free(all);
-    if (nodes == 0 && own->again > now)
-        planning_later(leader, own->again - now);
+    if (nodes == 0 && own->again > now) /* another pool is asked at once */
+        planning_later(leader, !held && job_pools_count(leader) > 1 ? 0 : own->again - now);
     return nodes;
 }
 

@@ -428,7 +428,7 @@ static void draw_pools(struct setup *s)
     planned_count = 0;
     for (int i = 0; i < count; i++)
         plan_cloud(&planned[planned_count++], names[chance((uint32_t)s->pool_count)]);
-    for (int i = (int)chance(3); i > 0; i--) {
+    for (int i = seed_now % 4 == 0 ? 0 : (int)chance(3); i > 0; i--) {
         struct planned *p = &planned[planned_count++];
 
         draw_when(p);
@@ -437,12 +437,73 @@ static void draw_pools(struct setup *s)
     }
 }
 
+/* All clouds have their nodes from a moment on: a while later the job has as many as it may. */
+#define CALM_FROM  (150 * SECOND)
+#define CALM_CHECK (400 * SECOND)
+
+static int to_reach; /* 0: it is no such history */
+
+static int nodes_to_have(const struct setup_pool *pool)
+{
+    const char *limit = strstr(pool->keys, "max_nodes = ");
+    int most = limit != NULL ? atoi(limit + strlen("max_nodes = ")) : pool->nodes;
+
+    if (strstr(pool->keys, "wake = yes") == NULL || strstr(pool->keys, "fallback = yes") != NULL)
+        return 0;
+    return most < pool->nodes ? most : pool->nodes;
+}
+
+static void draw_calm(struct setup *s)
+{
+    struct setup_job *j = &s->jobs[0];
+
+    s->nodes = j->base = 1 + (int)chance(2);
+    snprintf(j->sizes, sizeof(j->sizes), "%d:%d", j->base, j->base + 2 + (int)chance(6));
+    j->option_count = 3;
+    if (chance_percent(50))
+        add_option(j, "fallback", chance(20));
+    j->training.works = false;
+    j->training.total = (int64_t)(3 * CALM_CHECK / j->training.step);
+    for (int i = 0; i < planned_count; i++) {
+        planned[i].type = NULL;
+        planned[i].delay = chance_between(SECOND, 40 * SECOND);
+    }
+    to_reach = j->base;
+    for (int i = 0; i < s->pool_count; i++) {
+        struct setup_pool *pool = &s->pools[i];
+        struct planned *p = &planned[planned_count++];
+        char *life = strstr(pool->keys, "max_time");
+
+        if (life != NULL)
+            *life = '\0'; /* it is the last key */
+        pool->boot = chance_between(SECOND, 25 * SECOND);
+        pool->asleep = 0;
+        pool->fails_fast = true;
+        *p = (struct planned){.delay = CALM_FROM};
+        snprintf(p->line, sizeof(p->line), "capacity %s all", pool->name);
+        to_reach += nodes_to_have(pool);
+    }
+}
+
+static void check_calm(void *arg)
+{
+    const struct training *t = trainings;
+    int wanted = to_reach < t->policy->sizes.max ? to_reach : t->policy->sizes.max;
+
+    (void)arg;
+    if (t->size < wanted)
+        violation("job %u has %d nodes, and there are %d", t->base->id, t->size, wanted);
+}
+
 static void draw_all(struct setup *s)
 {
+    to_reach = 0;
     clock_begin(seed_now);
     draw_setup(s);
     if (seed_now >= POOLS_FROM) {
         draw_pools(s);
+        if (seed_now % 4 == 0)
+            draw_calm(s);
         return;
     }
     if (seed_now < PAIRS_FROM) {
@@ -501,6 +562,8 @@ int history_run(uint64_t seed, char *why, size_t size)
         if (setup.pool_count > 0 && planned[i].base)
             trainings[0].may_fail = trainings[0].may_wait = true;
     }
+    if (to_reach > 0)
+        clock_in(CALM_CHECK, NULL, check_calm, NULL);
     setup_finish(LIMIT);
     snprintf(why, size, "%s", violation_text());
     return why[0] != '\0' ? -1 : 0;
