@@ -92,6 +92,7 @@ void ledger_file_end(struct leader *leader, struct ledger_file *file)
 {
     struct spending *spending = &file->ledger.spending;
 
+    ledger_file_load(leader, file); /* a leader may begin with the end */
     spending_run(spending, leader_now(leader));
     spending_give_back(spending);
     file->saved = -1;

@@ -4,7 +4,7 @@
 #include "tests/sim/sim.h"
 
 #define PLANNED_MAX 12
-#define LIMIT       (1500 * SECOND)
+#define LIMIT       (3000 * SECOND)
 
 /* One thing that happens: that long after the so-manieth message of a type, or after the start. */
 struct planned {
@@ -428,7 +428,7 @@ static void draw_pools(struct setup *s)
     planned_count = 0;
     for (int i = 0; i < count; i++)
         plan_cloud(&planned[planned_count++], names[chance((uint32_t)s->pool_count)]);
-    for (int i = seed_now % 4 == 0 ? 0 : (int)chance(3); i > 0; i--) {
+    for (int i = seed_now % 16 == 0 ? 0 : (int)chance(3); i > 0; i--) {
         struct planned *p = &planned[planned_count++];
 
         draw_when(p);
@@ -439,7 +439,7 @@ static void draw_pools(struct setup *s)
 
 /* All clouds have their nodes from a moment on: a while later the job has as many as it may. */
 #define CALM_FROM  (150 * SECOND)
-#define CALM_CHECK (400 * SECOND)
+#define CALM_CHECK (900 * SECOND)
 
 static int to_reach; /* 0: it is no such history */
 
@@ -460,10 +460,12 @@ static void draw_calm(struct setup *s)
     s->nodes = j->base = 1 + (int)chance(2);
     snprintf(j->sizes, sizeof(j->sizes), "%d:%d", j->base, j->base + 2 + (int)chance(6));
     j->option_count = 3;
+    /* Longer than the patience with requests that wait, or a third pool would never be asked. */
+    snprintf(strstr(s->site, "pool_backoff"), 64, "pool_backoff=60-600\nprices=/prices\n");
     if (chance_percent(50))
         add_option(j, "fallback", chance(20));
     j->training.works = false;
-    j->training.total = (int64_t)(3 * CALM_CHECK / j->training.step);
+    j->training.total = (int64_t)(7 * CALM_CHECK / 5 / j->training.step);
     for (int i = 0; i < planned_count; i++) {
         planned[i].type = NULL;
         planned[i].delay = chance_between(SECOND, 40 * SECOND);
@@ -502,7 +504,7 @@ static void draw_all(struct setup *s)
     draw_setup(s);
     if (seed_now >= POOLS_FROM) {
         draw_pools(s);
-        if (seed_now % 4 == 0)
+        if (seed_now % 16 == 0)
             draw_calm(s);
         return;
     }
