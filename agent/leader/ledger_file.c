@@ -81,8 +81,8 @@ void ledger_file_load(struct leader *leader, struct ledger_file *file)
     text = file_read(path, LEDGER_FILE_MAX, &len, &err);
     if (text == NULL)
         return; /* a job has none at first */
-    if (ledger_parse(&file->ledger, text, len, leader_now(leader), unix_now(),
-                     o->term > 0, &err) != 0)
+    if (ledger_parse(&file->ledger, text, len, leader_now(leader), unix_now(), o->term > 0, &err) !=
+        0)
         log_error("job %u: %s: %s; the costs of the job so far are not known", o->job, path,
                   err.text);
     free(text);

@@ -4,7 +4,7 @@
 #include "tests/sim/sim.h"
 
 #define PLANNED_MAX 12
-#define LIMIT       (3000 * SECOND)
+#define LIMIT       (1500 * SECOND)
 
 /* One thing that happens: that long after the so-manieth message of a type, or after the start. */
 struct planned {
@@ -566,7 +566,7 @@ int history_run(uint64_t seed, char *why, size_t size)
     }
     if (to_reach > 0)
         clock_in(CALM_CHECK, NULL, check_calm, NULL);
-    setup_finish(LIMIT);
+    setup_finish(to_reach > 0 ? 2 * LIMIT : LIMIT);
     snprintf(why, size, "%s", violation_text());
     return why[0] != '\0' ? -1 : 0;
 }

@@ -237,8 +237,8 @@ int slurm_booting(const struct training *training, int pool)
     for (const struct job *job = jobs; job != NULL; job = job->next)
         for (int i = 0; i < job->count; i++)
             count += job->training == training && job->state == SLURM_RUNNING && job->booting &&
-                     job->preempted == 0 &&
-                     job->nodes[i]->pool == pool && job->nodes[i]->up_at > clock_now();
+                     job->preempted == 0 && job->nodes[i]->pool == pool &&
+                     job->nodes[i]->up_at > clock_now();
     return count;
 }
 

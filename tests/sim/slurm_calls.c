@@ -515,7 +515,9 @@ static bool is_admitted(const struct child *child)
             !(cloud_is_fallback(child->partition) && !cloud_is_fallback(job->partition)))
             count += job->wanted;
         if (job->state != SLURM_RUNNING ||
-            (job->ends < clock_now() + (uint64_t)admission_succession(SLURM_RESUME_TIMEOUT) * SECOND && job->ends < base->ends))
+            (job->ends <
+                 clock_now() + (uint64_t)admission_succession(SLURM_RESUME_TIMEOUT) * SECOND &&
+             job->ends < base->ends))
             continue;
         count += job->count;
         most += cloud_replaces(child->partition, job->partition) ? job->count : 0;
