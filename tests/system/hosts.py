@@ -81,7 +81,7 @@ def identity(file):
 
 def mpirun(directory):
     file = directory / "hostfile.openmpi"
-    read = None
+    read, hosts = None, {}
     while True:
         version = identity(file)
         if version == read:
