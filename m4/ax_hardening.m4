@@ -49,6 +49,14 @@ AC_DEFUN([AX_HARDENING], [
             [AC_MSG_RESULT([yes])],
             [AC_MSG_RESULT([no])
              AC_MSG_ERROR([--enable-sanitizers: $CC has no sanitizer runtime. Install libgcc-12-dev (gcc) or libclang-rt-dev (clang)])])
+        # gcc says so by itself. Tests look for it, to do less where each step takes longer.
+        AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
+#ifndef __SANITIZE_ADDRESS__
+#error "not said"
+#endif
+int said;
+            ]])],
+            [], [SANITIZER_CFLAGS="$SANITIZER_CFLAGS -D__SANITIZE_ADDRESS__=1"])
         CFLAGS=$ax_hardening_save
     ], [
         # Fortified functions hide what the sanitizers look for. They also need an optimising build.

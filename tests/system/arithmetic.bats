@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Exact arithmetic: a training that was resized seven times is the training that never was.
+# Takes 60 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=500

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Some rows of the table of faults, and some of the soak. All of them: scripts/faults, scripts/soak.
 # Time limit: 400 s
+# Takes 60 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=300

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Jobs with GPUs: each worker sees those of its own node, also on an extension's, and whoever needs the GPUs gets them.
+# Takes 60 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=150

@@ -130,13 +130,18 @@ script() {
 job_state() {
     local state
     state=$(on_testbed scontrol --oneliner show job "$1" 2>/dev/null) || state=
-    state=${state#*JobState=}
-    printf '%s\n' "${state%% *}" | sed 's/^$/GONE/'
+    state=${state#*JobState=} state=${state%% *}
+    printf '%s\n' "${state:-GONE}"
 }
 
 # job_field ID FIELD: prints one field of scontrol show job, such as NodeList or StartTime.
 job_field() {
-    on_testbed scontrol --oneliner show job "$1" | tr ' ' '\n' | sed -n "s/^$2=//p"
+    local job
+    job=" $(on_testbed scontrol --oneliner show job "$1")" || job=
+    [[ $job != *" $2="* ]] || {
+        job=${job#*" $2="}
+        printf '%s\n' "${job%% *}"
+    }
 }
 
 # job_nodes ID: a line each.
@@ -201,11 +206,11 @@ show_cluster() {
 }
 
 # wait_for SECONDS COMMAND...: runs the command again and again until it succeeds: after 0.1 s, or
-# after four times as long as it has taken, up to 0.8 s. So waiting leaves the machine to the processes
-# that are waited for. Fails, and says what it waited for, when the time is over: three times as many
-# seconds, because the machine may have other work.
+# after four times as long as it has taken, up to 0.8 s, or after an eighth of what it has waited, up to
+# 0.5 s. So waiting leaves the machine to the processes that are waited for. Fails, and says what it
+# waited for, when the time is over: three times as many seconds, because the machine may have other work.
 wait_for() {
-    local limit=$(($1 * 3)) begun=${EPOCHREALTIME/./} end took pause traced
+    local limit=$(($1 * 3)) begun=${EPOCHREALTIME/./} end took pause waited traced
     # What bats does before each command would be most of what waiting costs.
     traced=$(trap -p DEBUG)
     trap - DEBUG
@@ -219,7 +224,10 @@ wait_for() {
             show_cluster >&2
             return 1
         fi
-        printf -v pause %06d $((took < 25000 ? 100000 : took < 200000 ? 4 * took : 800000))
+        pause=$((took < 25000 ? 100000 : took < 200000 ? 4 * took : 800000))
+        waited=$((begun - end + limit * 1000000))
+        waited=$((waited < 4000000 ? waited / 8 : 500000))
+        printf -v pause %06d $((waited > pause ? waited : pause))
         sleep "0.$pause"
         begun=${EPOCHREALTIME/./}
     done

@@ -15,8 +15,8 @@ compare reads `selastic history --json` on stdin. Both exit with 1 and say what 
 READER is one of
     horovod   runs discover_hosts.sh and takes its output apart as Horovod's elastic driver does
               (once a second; here more often)
-    mpirun    has Open MPI's mpirun read hostfile.openmpi and say what it would start where
-    files     reads the files some thousand times a second, and keeps open what it has read: who has
+    mpirun    has Open MPI's mpirun read each hostfile.openmpi and say what it would start where
+    files     reads the files some hundred times a second, and keeps open what it has read: who has
               opened a version may read it later, so versions must never change
 """
 
@@ -74,19 +74,28 @@ def horovod(directory):
         time.sleep(0.2)
 
 
+def identity(file):
+    stat = file.stat()
+    return stat.st_ino, stat.st_mtime_ns
+
+
 def mpirun(directory):
     file = directory / "hostfile.openmpi"
+    read, hosts = None, {}
     while True:
-        version = file.stat()
+        version = identity(file)
+        if version == read:
+            yield "mpirun", hosts
+            time.sleep(0.02)
+            continue
         output = run("mpirun", "--hostfile", file, "--display-map", "--do-not-launch", "true")
         # It reads the file twice, to count the slots and to fill them: with two versions it rightly
         # refuses.
-        if os.path.samestat(version, file.stat()):
-            hosts = re.findall(r"Data for node: (\S+)\s+Num slots: (\d+)", output)
-            if not hosts:  # its exit status is 0 nevertheless
+        if version == identity(file):
+            found = re.findall(r"Data for node: (\S+)\s+Num slots: (\d+)", output)
+            if not found:  # its exit status is 0 nevertheless
                 raise Torn(output)
-            yield "mpirun", {host: int(slots) for host, slots in hosts}
-        time.sleep(0.1)
+            read, hosts = version, {host: int(slots) for host, slots in found}
 
 
 def parse_lines(text, separator):
@@ -122,7 +131,7 @@ def files(directory):
                 if now != was:
                     raise Torn(f"{name}: a file with {was!r} has become one with {now!r}")
             yield name, hosts
-        time.sleep(0.0002)
+        time.sleep(0.002)
 
 
 def watch(reader, directory, path):

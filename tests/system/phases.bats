@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # An extension is preempted at each moment of its life that Slurm makes. Whoever wants its node never waits for the end of grace, and
 # the base goes on without losing or repeating a step. The moments of a change are the simulator's.
-# Takes 90 s
+# Takes 60 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=180

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # selastic on a Slurm without plugins. The leaders of these jobs are played by fake_leader, which gives the answers of
 # tests/unit/selastic; how selastic works with a real one is in main_path.bats.
+# Takes 50 s
 
 bats_require_minimum_version 1.5.0
 load helpers

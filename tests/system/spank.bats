@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # spank_elastic.so: the options of sbatch, salloc and srun, and what a job's script finds in its
 # environment.
+# Takes 50 s
 
 load helpers
 

@@ -861,6 +861,13 @@ static void test_deposed(void **state)
 
 /* ---- random histories ------------------------------------------------------------------------ */
 
+/* Of each mode. With --enable-sanitizers each takes several times as long. */
+#ifdef __SANITIZE_ADDRESS__
+#define HISTORIES 600
+#else
+#define HISTORIES 3000
+#endif
+
 static unsigned long long seed;
 static int current_run;
 
@@ -1022,13 +1029,13 @@ static void random_histories(enum change_mode mode, int runs)
 static void test_random_restart(void **state)
 {
     (void)state;
-    random_histories(CHANGE_RESTART, 3000);
+    random_histories(CHANGE_RESTART, HISTORIES);
 }
 
 static void test_random_live(void **state)
 {
     (void)state;
-    random_histories(CHANGE_AUTO, 3000);
+    random_histories(CHANGE_AUTO, HISTORIES);
 }
 
 int main(void)
