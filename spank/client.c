@@ -221,8 +221,7 @@ static int send_base(spank_t sp, const struct options *options, struct error *er
     policy_init(&policy);
     policy.now = options->policy.now;
     if (merge_layers(&policy, options, err) == 0 && check_site(&policy, err) == 0 &&
-        policy_check_deadline(&policy, policy.now, err) == 0 &&
-        send_policy(sp, &policy, err) == 0)
+        policy_check_deadline(&policy, policy.now, err) == 0 && send_policy(sp, &policy, err) == 0)
         rc = 0;
     policy_clear(&policy);
     return rc;

@@ -54,8 +54,8 @@ static int reclaimed_nodes(const struct leader *leader, uint32_t job)
     return count;
 }
 
-/* Is it to be replaced at its cloud's advice? Extensions go whole. Where a whole zone is advised, so
- * is the replacement: it stays for a while. */
+/* Is it to be replaced at its cloud's advice? Extensions go whole. Where a whole zone is advised,
+ * so is the replacement: it stays for a while. */
 static bool is_advised(const struct leader *leader, const struct extension *ext)
 {
     double first = leader->market->advised_since;
