@@ -100,6 +100,7 @@ static void test_all_candidates_taken(void **state)
     assert_true(run_until_published(&scene->loop, dir, JOB + 1, candidate(0)));
     link_server_destroy(server);
     assert_true(run_until_closed(&scene->loop, &peer, 2));
+    assert_true(run_until_closed(&scene->loop, &leader, 2));
     remove_published(dir, JOB + 1);
     peer_clear(&leader);
     peer_clear(&peer);
@@ -135,6 +136,7 @@ static void test_successor_where_all_are_taken(void **state)
     assert_true(run_until_opened(&scene->loop, &peer, 1));
     link_server_destroy(server);
     assert_true(run_until_closed(&scene->loop, &peer, 1));
+    assert_true(run_until_closed(&scene->loop, &leader, 1));
     close(squatter);
     remove_published(dir, JOB + 1);
     peer_clear(&leader);
