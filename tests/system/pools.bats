@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Jobs with several pools: spot nodes in two zones that fail and have no room, and on-demand nodes.
-# Time limit: 600 s
+# Time limit: 900 s
+# Takes 400 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=300
@@ -68,8 +69,10 @@ pool_says() { [[ $(pool_value "$@") == True ]]; }
 
 has_of() { pool_says "$1" "$2" "p['ready'] == $3"; }
 
-# The extension jobs of a pool, newest first, with their end and the time at which they were submitted.
-extensions_in() { on_testbed squeue -h -t all -p "$1" -S -i -o '%A %T %e %V'; }
+# The extension jobs of a job in a pool, newest first, with their end and the time of their submission.
+extensions_in() {
+    on_testbed squeue -h -t all -p "$2" -S -i -o '%A %T %e %V %k' | grep " elastic-extension-of=$1\."
+}
 
 costs_more_than() { show_json "$1" | json_value "s['cost']['so_far'] > $2" 2>/dev/null | grep -qx True; }
 
@@ -82,7 +85,7 @@ cost_of() { show_json "$1" | json_value "s['cost']['so_far']"; }
     job=$(grow 1:3 zone_a,demand --elastic-fallback=4 "${gpus[@]}")
     wait_for 60 size_is "$job" 3
     has_of "$job" zone_a 2
-    newest=$(extensions_in zone_a | head -n 1)
+    newest=$(extensions_in "$job" zone_a | head -n 1)
     reclaim "$(job_field "${newest%% *}" NodeList)"
     zone zone_a capacity=1
     wait_for 30 size_is "$job" 2
@@ -119,11 +122,11 @@ cost_of() { show_json "$1" | json_value "s['cost']['so_far']"; }
             pool_says "$job" zone_a "'InsufficientInstanceCapacity' in p['failure']"
         fi
         as_user selastic show "$job"
-        failed=$(extensions_in zone_a | tail -n 1)
-        next=$(extensions_in zone_b | tail -n 1)
+        failed=$(extensions_in "$job" zone_a | tail -n 1)
+        next=$(extensions_in "$job" zone_b | tail -n 1)
         echo "failed: $failed, next: $next"
         read -r _ _ ended _ <<<"$failed"
-        read -r _ _ _ asked <<<"$next"
+        read -r _ _ _ asked _ <<<"$next"
         # Slurm's times have whole seconds.
         (($(date -d "$asked" +%s) - $(date -d "$ended" +%s) <= 3))
         enough "$job"

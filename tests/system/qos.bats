@@ -81,11 +81,13 @@ accounted() {
     on_testbed sacctmgr -i --quiet add qos small GrpTRES=node=1 Preempt=
     on_testbed sacctmgr -i --quiet modify user "$TB_USER" set qos+=small
     sed -i '/^\[pool elastic\]/,/^$/s/^qos = .*/qos = small/' "$TB_DIR/etc/elastic.conf"
+    on_testbed scontrol reconfigure # job_submit reads it then
     job=$(train 1:4 100000 0.2 -- -N1 --elastic-pool=elastic,spare)
     wait_for 60 size_is "$job" 4
     as_user selastic show "$job"
     [[ $(show_json "$job" | json_value "next(p['failure'] for p in s['pools'] if p['pool'] == 'elastic')") == *QOSGrpNodeLimit* ]]
     [[ $(show_json "$job" | json_value "next(p['ready'] for p in s['pools'] if p['pool'] == 'spare')") -ge 2 ]]
     sed -i '/^\[pool elastic\]/,/^$/s/^qos = .*/qos = elastic/' "$TB_DIR/etc/elastic.conf"
+    on_testbed scontrol reconfigure
     enough "$job"
 }

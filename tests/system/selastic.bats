@@ -203,7 +203,7 @@ cluster() { on_testbed scontrol show config | sed -n 's/^ClusterName *= *//p'; }
     job=$(lead good answer --job-name=train)
     run -0 as_user selastic list
     [[ ${#lines[@]} == 2 ]]
-    [[ ${lines[1]} =~ ^\ *$job\ +train\ +$TB_USER\ +running\ +4\ +2:6\ +3\ +0\ +the\ next\ extension ]]
+    [[ ${lines[1]} =~ ^\ *$job\ +train\ +$TB_USER\ +running\ +4\ +2:6\ +3\ +0\ +extension\ job\ 17 ]]
     extension=$(until_exists "$TB_WORK/never" --comment="elastic-extension-of=$job.0")
     held=$(submit --hold --comment="elastic-extension-of=$job.0" --wrap true)
     wait_for 20 job_is "$extension" RUNNING
