@@ -141,7 +141,7 @@ stands_still() { [[ $(ps -o stat= -p "$(agent_of "$1" "$2")") == [DT]* ]]; }
     wait_for 10 says "$TB_WORK/$job.out" 'rank 1 on n[0-9] failed: (out of memory: .*)?SIGKILL|failed: out of memory'
     as_user touch "$TB_WORK/log-$job.enough"
     # Slurm's judgement of a step in which there was such an end, however well the tasks have ended.
-    wait_for 30 job_is "$job" FAILED
+    wait_for 30 job_is "$job" FAILED || { on_testbed scontrol show job "$job"; cat "$TB_WORK/$job.out"; return 1; } >&2
     wait_for 10 says "$TB_WORK/$job.out" 'Out Of Memory'
 }
 
