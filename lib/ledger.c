@@ -236,7 +236,7 @@ int ledger_parse(struct ledger *ledger, const char *text, size_t len, double now
     struct ledger read = {.spending = {0}};
     json_object *obj = json_text_parse(text, len, err);
     int64_t version;
-    double time;
+    double time = 0;
     bool good;
 
     if (obj == NULL)

@@ -177,7 +177,7 @@ cost_of() { show_json "$1" | json_value "s['cost']['so_far']"; }
     wait_for 60 costs_more_than "$job" "$spent"
     printf 'zone_a 36000\n' >"$TB_DIR/prices"
     wait_for 60 pool_says "$job" zone_a "p['ready'] == 0 and p['why'] == 'the budget is used up'"
-    size_is "$job" 1
+    wait_for 30 size_is "$job" 1
     as_user selastic show "$job"
     enough "$job"
 }
