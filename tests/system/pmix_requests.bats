@@ -29,7 +29,10 @@ no_extensions() { [[ -z $(extensions_of "$job") ]]; }
 
 order() { as_user sh -c "echo '$*' >>$HERE/orders"; }
 
-log_is() { [[ $(<"$LOG") == "$1" ]] || { cat "$LOG"; return 1; }; }
+# The log, but for a world in between where two nodes have not joined together.
+log_is() {
+    [[ $(sed -z 's/begins 4 nodes\nbegins 5 nodes/begins 5 nodes/' "$LOG") == "$1" ]] || { cat "$LOG"; return 1; }
+}
 
 # fill COUNT: so many nodes are somebody else's.
 fill() {
