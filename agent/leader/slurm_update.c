@@ -31,6 +31,9 @@
 #define RELAX_FROM   2880 /* minutes, when there is no limit */
 #define CHECK_BEFORE 20.0 /* seconds before a time limit matters it is looked at again */
 #define CHECK_LAST   5.0
+#define BOOT_LATE    15.0 /* seconds in which Slurm sees that a node has not powered up in time */
+#define BOOT_SEEN    2.0  /* … in which we have seen that it powers up */
+#define BOOT_CHECK   0.7  /* … and between two questions for it then */
 
 /* ---- accepting less time --------------------------------------------------------------------- */
 
@@ -357,6 +360,16 @@ static enum look_phase phase_of(const struct leader *leader, const struct extens
     }
 }
 
+/* When Slurm may have given up nodes that do not come: then the next pool is asked. 0: not then. */
+static double boot_check(const struct extension *ext, double limit)
+{
+    double over = ext->stirred + limit - BOOT_SEEN;
+
+    if (limit <= 0 || ext->seen >= over + BOOT_LATE)
+        return 0;
+    return ext->seen < over ? over + BOOT_CHECK : ext->seen + BOOT_CHECK;
+}
+
 /* Its time limit is known once it runs, and may be another one when it matters. */
 static struct look_job describe_extension(const struct leader *leader, const struct extension *ext)
 {
@@ -367,6 +380,8 @@ static struct look_job describe_extension(const struct leader *leader, const str
 
     if (ext->state == PLAN_PENDING && ext->begin > ext->stirred)
         job.checks[1] = ext->stirred + 1; /* why it waits */
+    if (ext->state == PLAN_BOOTING)
+        job.checks[1] = boot_check(ext, job_pools_boot_limit(leader, ext->pool));
     if (ext->state == PLAN_JOINED)
         job.checks[1] = ext->stirred + 1;
     if (ext->state == PLAN_JOINED && ext->leaves > 0)
