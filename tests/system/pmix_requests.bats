@@ -34,9 +34,9 @@ log_is() {
     [[ $(sed -z 's/begins 4 nodes\nbegins 5 nodes/begins 5 nodes/' "$LOG") == "$1" ]] || { cat "$LOG"; return 1; }
 }
 
-# fill COUNT: so many nodes are somebody else's.
+# fill COUNT [SBATCH-OPTION...]: so many nodes are somebody else's.
 fill() {
-    filler=$(submit -N"$1" --exclusive -t 20 --wrap 'sleep 1200')
+    filler=$(submit -N"$1" --exclusive -t 20 "${@:2}" --wrap 'sleep 1200')
     wait_for 30 job_is "$filler" RUNNING
 }
 
@@ -114,7 +114,7 @@ ready fourth: -'
     says "$LOG" '^release base: BAD-PARAM'
     size_is "$job" 3
     # What is still asked for when the job is told to end is answered as well.
-    fill 2
+    fill 2 --exclude="$(job_field "$(running_extensions_of "$job")" NodeList)"
     order extend 1 late
     wait_for 30 has_pending_extension "$job"
     as_user scancel "$job"
