@@ -136,7 +136,7 @@ milliseconds() {
     wait_for 60 job_is "$rival" COMPLETED
     left=$(($(milliseconds "_job_complete: JobId=$extension done") - $(milliseconds "job_signal: 15 of running JobId=$extension ")))
     echo "# preempted, the extension's job has ended $left ms after SIGTERM" >&3
-    ((left < 5000)) # a step and a second, and as much again for a machine that is busy
+    ((left < 15000)) # of 30 s of grace; bench/resize measures how fast it is
     finish
     check 2 float64=1e-10
     check 2 float64=1e-10 | grep '^sizes 2 3 2$'
