@@ -23,27 +23,48 @@ PROGRAMS = ("elasticrun\n", "elastic-notice\n")
 tokens = {}  # token: when it was made
 
 
-def node_of(port):
-    """The node whose agent, or epilog, has this port: a cloud knows it by its address."""
-    inode = None
+def inode_of(port):
+    """Of the socket with this port; an old connection from the same port has none any more."""
     with open("/proc/net/tcp") as table:
         for line in table:
             fields = line.split()
-            # An old connection from the same port, to somebody else, has no inode any more.
             if fields[1].endswith(f":{port:04X}") and fields[9] != "0":
-                inode = fields[9]
+                return fields[9]
+    return None
+
+
+def has_socket(process, inode):
+    for file in glob.glob(f"{process}/fd/*"):
+        try:
+            if os.readlink(file) == f"socket:[{inode}]":
+                return True
+        except OSError:
+            pass  # it has been closed since
+    return False
+
+
+def find_node(port):
+    inode = inode_of(port)
     for process in glob.glob("/proc/[0-9]*"):
         try:
             with open(f"{process}/comm") as comm, open(f"{process}/environ") as environ:
-                if comm.read() not in PROGRAMS:
-                    continue
-                if f"socket:[{inode}]" not in map(os.readlink, glob.glob(f"{process}/fd/*")):
+                if comm.read() not in PROGRAMS or not has_socket(process, inode):
                     continue
                 for variable in environ.read().split("\0"):
                     if variable.startswith("SLURMD_NODENAME="):
                         return variable.split("=", 1)[1]
         except OSError:
             pass
+    return None
+
+
+def node_of(port):
+    """The node whose agent, or epilog, has this port: a cloud knows it by its address."""
+    for _ in range(3):
+        node = find_node(port)
+        if node is not None:
+            return node
+        time.sleep(0.05)
     return "-"
 
 
