@@ -206,6 +206,8 @@ void exclude_reclaimed(struct leader *leader, struct leader_member *m, json_obje
         snprintf(when, sizeof(when), " in %.0f s", left);
     log_info("job %u: %s is about to be taken away%s", leader->options->job, m->part->node, when);
     leader->exclude->taken += nodes_with(leader, m);
+    if (leader->options->policy->reclaim == POLICY_RECLAIM_SHRINK)
+        planning_setback(leader); /* growth waits, as after any other extension that is taken */
     if (left > 0)
         m->goes_by = leader_now(leader) + left * SAVE_AT;
     post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_RECLAIMED,
