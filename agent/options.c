@@ -13,6 +13,7 @@
 
 #include "agent/pattern.h"
 #include "common/log.h"
+#include "lib/text.h"
 #include "lib/world.h"
 
 static const char usage_head[] =
@@ -252,15 +253,13 @@ static int parse_pattern(struct options *o, const char *text, struct error *err)
 static int build_argv(struct options *o, char **args, bool module, bool no_python,
                       struct error *err)
 {
-    size_t count = 0, at = 0, len;
+    size_t count = strings_count(args), at = 0, len;
     const char *python = getenv("PYTHON_EXEC");
     bool script;
 
     if (args[0] == NULL)
         return error_set(err, "no command to run; try: srun elasticrun python train.py (elasticrun "
                               "--help shows more)");
-    while (args[count] != NULL)
-        count++;
     o->argv = calloc(count + 4, sizeof(*o->argv));
     if (o->argv == NULL)
         return error_set(err, "out of memory");

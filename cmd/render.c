@@ -592,24 +592,23 @@ static void generation_row(struct table *table, json_object *generation, bool co
 
 char *render_history(json_object *history, const struct render_options *options)
 {
-    static const struct table_column columns[] = {
-        {"GEN", TABLE_RIGHT},   {"TIME", TABLE_LEFT},     {"KIND", TABLE_LEFT},
-        {"NODES", TABLE_RIGHT}, {"WORKERS", TABLE_RIGHT}, {"LASTED", TABLE_RIGHT},
-        {"PAUSE", TABLE_RIGHT}, {"REASON", TABLE_LEFT},
-    };
-    static const struct table_column with_costs[] = {
+    struct table_column columns[] = {
         {"GEN", TABLE_RIGHT},   {"TIME", TABLE_LEFT},     {"KIND", TABLE_LEFT},
         {"NODES", TABLE_RIGHT}, {"WORKERS", TABLE_RIGHT}, {"LASTED", TABLE_RIGHT},
         {"PAUSE", TABLE_RIGHT}, {"COST", TABLE_RIGHT},    {"REASON", TABLE_LEFT},
     };
+    int column_count = sizeof(columns) / sizeof(*columns);
     json_object *generations = field_array(history, "generations");
     size_t count = field_count(history, "generations");
     bool costs = have_costs(generations, count);
     char *text = NULL;
     size_t size = 0;
     FILE *out = text_need(open_memstream(&text, &size));
-    struct table *table = costs ? table_create(with_costs, sizeof(with_costs) / sizeof(*with_costs))
-                                : table_create(columns, sizeof(columns) / sizeof(*columns));
+    if (!costs) {
+        columns[column_count - 2] = columns[column_count - 1];
+        column_count--;
+    }
+    struct table *table = table_create(columns, column_count);
     for (size_t i = 0; i < count; i++)
         generation_row(table, json_object_array_get_idx(generations, i), costs, options);
     table_print(table, out, options->width);

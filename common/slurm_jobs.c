@@ -401,7 +401,7 @@ static char *excluded_then(const struct job_info *info, char *const *nodes, char
     char **now = slurm_client_expand(info->excluded);
     char **kept = now != NULL ? names_without(now, no_longer) : NULL;
     char **then = kept != NULL ? names_with(kept, nodes) : NULL;
-    char *text = then != NULL ? slurm_client_compress(then, names_count(then)) : NULL;
+    char *text = then != NULL ? slurm_client_compress(then, (int)strings_count(then)) : NULL;
 
     strings_free(now);
     strings_free(kept);

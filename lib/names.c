@@ -7,30 +7,21 @@
 
 #include "lib/text.h"
 
-int names_count(char *const *names)
-{
-    int count = 0;
-
-    while (names != NULL && names[count] != NULL)
-        count++;
-    return count;
-}
-
 static int compare(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 /* The names in order: pointers to those of the caller. */
-static char **sorted(char *const *names, int count)
+static char **sorted(char *const *names, size_t count)
 {
-    char **copy = malloc(((size_t)count + 1) * sizeof(*copy));
+    char **copy = malloc((count + 1) * sizeof(*copy));
 
     if (copy == NULL)
         return NULL;
     if (count > 0) {
-        memcpy(copy, names, (size_t)count * sizeof(*copy));
-        qsort(copy, (size_t)count, sizeof(*copy), compare);
+        memcpy(copy, names, count * sizeof(*copy));
+        qsort(copy, count, sizeof(*copy), compare);
     }
     return copy;
 }
@@ -38,13 +29,13 @@ static char **sorted(char *const *names, int count)
 /* Appends copies to list, which has room. Returns how many it has then, -1: out of memory. */
 static int append(char **list, int count, char *const *names, char *const *without)
 {
-    int others = names_count(without);
+    size_t others = strings_count(without);
     char **index = sorted(without, others);
 
     if (index == NULL)
         return -1;
     for (int i = 0; names != NULL && names[i] != NULL && count >= 0; i++) {
-        if (bsearch(&names[i], index, (size_t)others, sizeof(*index), compare) != NULL)
+        if (bsearch(&names[i], index, others, sizeof(*index), compare) != NULL)
             continue;
         list[count] = strdup(names[i]);
         count = list[count] != NULL ? count + 1 : -1;
@@ -55,7 +46,7 @@ static int append(char **list, int count, char *const *names, char *const *witho
 
 char **names_without(char *const *names, char *const *without)
 {
-    char **list = calloc((size_t)names_count(names) + 1, sizeof(*list));
+    char **list = calloc(strings_count(names) + 1, sizeof(*list));
 
     if (list != NULL && append(list, 0, names, without) >= 0)
         return list;
@@ -65,7 +56,7 @@ char **names_without(char *const *names, char *const *without)
 
 char **names_with(char *const *names, char *const *also)
 {
-    char **list = calloc((size_t)names_count(names) + (size_t)names_count(also) + 1, sizeof(*list));
+    char **list = calloc(strings_count(names) + strings_count(also) + 1, sizeof(*list));
     int count = list != NULL ? append(list, 0, names, NULL) : -1;
 
     if (count >= 0 && append(list, count, also, names) >= 0)
@@ -77,7 +68,7 @@ char **names_with(char *const *names, char *const *also)
 int names_count_without(char *const *names, char *const *without)
 {
     char **rest = names_without(names, without);
-    int count = rest != NULL ? names_count(rest) : -1;
+    int count = rest != NULL ? (int)strings_count(rest) : -1;
 
     strings_free(rest);
     return count;

@@ -8,8 +8,6 @@
 /* Each array may be NULL, which is the empty set. A new array (strings_free) keeps the order. NULL:
  * out of memory. */
 
-/* How many there are. */
-int names_count(char *const *names);
 /* Those that are not in the second set. */
 char **names_without(char *const *names, char *const *without);
 /* Those of the first set, then those that are only in the second one. */

@@ -235,11 +235,7 @@ static bool any_held(char *const *nodes, char *const *held)
 
 static int held_count(const struct request_situation *now)
 {
-    int count = 0;
-
-    while (now->held != NULL && now->held[count] != NULL)
-        count++;
-    return count;
+    return (int)strings_count(now->held);
 }
 
 static void remember(struct requests *requests, const struct request *request)

@@ -53,14 +53,20 @@ size_t text_utf8_length(const char *text, size_t len)
     return length;
 }
 
-char **strings_copy(char *const *strings)
+size_t strings_count(char *const *strings)
 {
     size_t count = 0;
-    char **copy;
 
     while (strings != NULL && strings[count] != NULL)
         count++;
-    copy = strings != NULL ? calloc(count + 1, sizeof(*copy)) : NULL;
+    return count;
+}
+
+char **strings_copy(char *const *strings)
+{
+    size_t count = strings_count(strings);
+    char **copy = strings != NULL ? calloc(count + 1, sizeof(*copy)) : NULL;
+
     for (size_t i = 0; copy != NULL && i < count; i++)
         if ((copy[i] = strdup(strings[i])) == NULL) {
             strings_free(copy);

@@ -16,6 +16,8 @@ size_t text_utf8_length(const char *text, size_t len);
 
 /* A copy of a NULL-terminated array of strings, NULL if there is none or no memory. */
 char **strings_copy(char *const *strings);
+/* Without the NULL at the end; 0 for no array. */
+size_t strings_count(char *const *strings);
 void strings_free(char **strings);
 
 #endif

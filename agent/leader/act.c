@@ -4,8 +4,8 @@
 #include "agent/leader/act.h"
 
 #include "agent/leader/allocation.h"
-#include "agent/leader/end.h"
 #include "agent/leader/costs.h"
+#include "agent/leader/end.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/members.h"
 #include "agent/leader/planning.h"

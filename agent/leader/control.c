@@ -10,8 +10,8 @@
 #include "agent/leader/extensions.h"
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
-#include "agent/leader/market.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/market.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/post.h"
 #include "agent/leader/report.h"
@@ -66,11 +66,10 @@ static json_object *members_json(struct leader *leader)
                         : -1));
             json_object_object_add(obj, "state",
                                    json_object_new_string(member_state(leader, m, ext)));
-            json_object_object_add(
-                obj, "taken",
-                m->part->taken > 0
-                    ? json_object_new_double(unix_now() + m->part->taken - leader_now(leader))
-                    : NULL);
+            json_object_object_add(obj, "taken",
+                                   m->part->taken > 0
+                                       ? json_object_new_double(leader_unix(leader, m->part->taken))
+                                       : NULL);
             json_object_array_add(array, obj);
         }
     }
@@ -86,9 +85,7 @@ static json_object *extensions_json(struct leader *leader)
     for (int i = 0; i < extensions_count(leader); i++) {
         const struct extension *ext = extensions_at(leader, i);
         json_object *obj = json_object_new_object();
-        double begin = ext->begin > leader_now(leader)
-                           ? unix_now() + ext->begin - leader_now(leader)
-                           : 0;
+        double begin = ext->begin > leader_now(leader) ? leader_unix(leader, ext->begin) : 0;
 
         json_object_object_add(obj, "job", json_object_new_int64(ext->job));
         json_object_object_add(obj, "nodes", json_object_new_int(ext->nodes));
@@ -97,8 +94,8 @@ static json_object *extensions_json(struct leader *leader)
         json_object_object_add(obj, "state", json_object_new_string(states[ext->state]));
         json_object_object_add(obj, "reason", json_object_new_string(ext->reason));
         json_object_object_add(obj, "begin", json_object_new_double(begin));
-        json_object_object_add(
-            obj, "since", json_object_new_double(unix_now() + ext->since - leader_now(leader)));
+        json_object_object_add(obj, "since",
+                               json_object_new_double(leader_unix(leader, ext->since)));
         json_object_array_add(array, obj);
     }
     return array;

@@ -145,18 +145,24 @@ bool decide_may_act(void *leader)
 
 /* ---- carrying out ---------------------------------------------------------------------------- */
 
-/* An extension whose agents have not joined in time fails its pool. Is there another one? */
-static bool another_is_asked(struct leader *leader, uint32_t job)
+/* Is another pool to be asked since this one has not given its nodes in time? */
+static bool fails_its_pool(const struct leader *leader, const struct extension *ext)
+{
+    return ext != NULL && (ext->state == PLAN_BOOTING || ext->state == PLAN_STARTING) &&
+           job_pools_has_other(leader, ext->pool);
+}
+
+static void cancel_failed(struct leader *leader, uint32_t job)
 {
     const struct extension *ext = extensions_find(leader, job);
+    bool counts = !fails_its_pool(leader, ext);
     char why[96];
 
-    if (ext == NULL || (ext->state != PLAN_BOOTING && ext->state != PLAN_STARTING) ||
-        !job_pools_has_other(leader, ext->pool))
-        return false;
-    snprintf(why, sizeof(why), "the agents of extension job %u have not joined in time", job);
-    extensions_failed(leader, ext->pool, why);
-    return true;
+    if (!counts) {
+        snprintf(why, sizeof(why), "the agents of extension job %u have not joined in time", job);
+        extensions_failed(leader, ext->pool, why);
+    }
+    extensions_cancel(leader, job, counts, "no longer needed");
 }
 
 static void change_extensions(struct leader *leader, const struct plan_output *out)
@@ -169,9 +175,10 @@ static void change_extensions(struct leader *leader, const struct plan_output *o
         if (ext != NULL && ext->returns)
             post_reason(leader, "extension job %u is given back: %s", ext->job,
                         market_why(leader, ext->pool));
-        extensions_cancel(leader, out->cancel[i],
-                          out->cancel_failed[i] && !another_is_asked(leader, out->cancel[i]),
-                          "no longer needed");
+        if (out->cancel_failed[i])
+            cancel_failed(leader, out->cancel[i]);
+        else
+            extensions_cancel(leader, out->cancel[i], false, "no longer needed");
     }
     if (out->submit == 0 || submit_submitting(leader) || scancel_busy(leader) ||
         slurm_look_base(leader) == NULL || change_generation(leader->change) == 0 ||

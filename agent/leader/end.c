@@ -9,14 +9,14 @@
 
 #include <stdlib.h>
 
+#include "agent/leader/costs.h"
 #include "agent/leader/extensions.h"
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
-#include "agent/leader/costs.h"
-#include "agent/leader/price_list.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/members.h"
 #include "agent/leader/pmix_publish.h"
+#include "agent/leader/price_list.h"
 #include "agent/leader/report.h"
 #include "agent/leader/requeue.h"
 #include "agent/leader/roster.h"

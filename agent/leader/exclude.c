@@ -233,7 +233,7 @@ void exclude_describe_advised(const struct leader *leader, char *text, size_t si
     for (int i = 0; i < roster_count(leader); i++) {
         const struct leader_member *m = roster_at(leader, i);
 
-        if (is_there(m) && m->advised && !m->part->reclaimed)
+        if (roster_is_advised(m))
             text_append(text, size, "%s%s", text[0] != '\0' ? ", " : "", m->part->node);
     }
 }

@@ -2,6 +2,7 @@
 /* The leader's life (leader.h): all its parts come together here, and none calls this file. */
 #include "agent/leader/act.h"
 #include "agent/leader/allocation.h"
+#include "agent/leader/costs.h"
 #include "agent/leader/decide.h"
 #include "agent/leader/end.h"
 #include "agent/leader/exclude.h"
@@ -17,7 +18,6 @@
 #include "agent/leader/operators.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/pmix_publish.h"
-#include "agent/leader/costs.h"
 #include "agent/leader/pmix_relay.h"
 #include "agent/leader/post.h"
 #include "agent/leader/report.h"

@@ -17,6 +17,11 @@ double unix_now(void)
     return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
+double leader_unix(const struct leader *leader, double at)
+{
+    return unix_now() + at - leader_now(leader);
+}
+
 int leader_port(const struct leader *leader)
 {
     return link_server_port(leader->server);

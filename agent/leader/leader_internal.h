@@ -82,6 +82,8 @@ struct leader {
 
 double leader_now(const struct leader *leader);
 double unix_now(void);
+/* A moment on the leader's clock as Unix time. */
+double leader_unix(const struct leader *leader, double at);
 json_object *leader_message(const char *type, int generation);
 void leader_send(struct leader_member *member, json_object *msg);
 

@@ -41,15 +41,20 @@ struct market {
 
 /* ---- the facts ------------------------------------------------------------------------------- */
 
-/* Members of an extension whose node is about to be taken. */
-static int reclaimed_nodes(const struct leader *leader, uint32_t job)
+/* Nodes of joined extensions of that pool that are about to be taken. What goes whole anyway is
+ * counted elsewhere. */
+static int reclaimed_nodes(struct leader *leader, const struct pool *pool)
 {
     int count = 0;
 
     for (int i = 0; i < roster_count(leader); i++) {
         const struct leader_member *m = roster_at(leader, i);
+        const struct extension *ext = m->link != NULL && m->part->reclaimed
+                                          ? extensions_find(leader, m->part->job)
+                                          : NULL;
 
-        count += m->part->job == job && m->link != NULL && m->part->reclaimed;
+        count += ext != NULL && ext->pool == pool && ext->state == PLAN_JOINED &&
+                 !extensions_to_go(leader, ext->job);
     }
     return count;
 }
@@ -60,21 +65,21 @@ static bool is_advised(const struct leader *leader, const struct extension *ext)
 {
     double first = leader->market->advised_since;
 
-    return ext->pool != NULL && ext->pool->reclaim &&
+    return first > 0 && ext->pool != NULL && ext->pool->reclaim &&
            leader->options->policy->reclaim != POLICY_RECLAIM_SHRINK &&
-           roster_advised(leader, ext->job) == ext->nodes &&
-           (first <= 0 || ext->since <= first || leader_now(leader) - ext->since >= ADVISED_AGAIN);
+           (ext->since <= first || leader_now(leader) - ext->since >= ADVISED_AGAIN) &&
+           roster_advised(leader, ext->job) == ext->nodes;
 }
 
 /* When the first advice came. */
 static void note_advice(struct leader *leader)
 {
-    for (int i = 0; leader->market->advised_since <= 0 && i < extensions_count(leader); i++)
-        if (roster_advised(leader, extensions_at(leader, i)->job) > 0)
+    for (int i = 0; leader->market->advised_since <= 0 && i < roster_count(leader); i++)
+        if (roster_is_advised(roster_at(leader, i)) && !roster_at(leader, i)->part->base)
             leader->market->advised_since = leader_now(leader);
 }
 
-static void count_extension(const struct leader *leader, const struct extension *ext,
+static void count_extension(struct leader *leader, const struct extension *ext,
                             struct pools_pool *pool)
 {
     double since = ext->begin > ext->since ? ext->begin : ext->since;
@@ -95,9 +100,8 @@ static void count_extension(const struct leader *leader, const struct extension 
         if (is_advised(leader, ext))
             pool->advised += ext->nodes;
         /* What goes in any case is as good as taken. */
-        pool->noticed += extensions_to_go((struct leader *)leader, ext->job)
-                             ? ext->nodes
-                             : reclaimed_nodes(leader, ext->job);
+        if (extensions_to_go(leader, ext->job))
+            pool->noticed += ext->nodes;
         break;
     default:
         break;
@@ -126,7 +130,7 @@ static int least(int a, int b)
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-static struct pools_pool describe_pool(const struct leader *leader, struct job_pool *own)
+static struct pools_pool describe_pool(struct leader *leader, struct job_pool *own)
 {
     bool may_wake = job_pools_wakes(leader, own->pool);
     struct pools_pool pool = {
@@ -145,8 +149,9 @@ static struct pools_pool describe_pool(const struct leader *leader, struct job_p
     for (int i = 0; i < extensions_count(leader); i++)
         if (extensions_at(leader, i)->pool == own->pool)
             count_extension(leader, extensions_at(leader, i), &pool);
+    pool.noticed += reclaimed_nodes(leader, own->pool);
     if (pool.pending > 0)
-        pool.pending_since = job_pools_waits((struct leader *)leader, own, pool.pending_since);
+        pool.pending_since = job_pools_waits(leader, own, pool.pending_since);
     if (price_list_nodes(job_pools_prices(leader), own->pool) >= 0)
         pool.max_nodes = least(pool.max_nodes,
                                pool.ready + pool.booting +
@@ -333,7 +338,7 @@ void market_decide(struct leader *leader)
     in = describe(leader, pools);
     total = in.base_nodes;
     costs_account(leader, &in);
-    in.spent = spending_cost(&costs_ledger(leader)->spending);
+    in.spent = spending_cost(&ledger->spending);
     pools_decide(&in, &ledger->memory, &own->out);
     ledger->memory = own->out.memory;
     own->deadline = in.deadline;
@@ -405,7 +410,7 @@ static json_object *pool_json(struct leader *leader, int i)
     struct job_pool *job_pool = job_pools_at(leader, i);
     const struct pool *pool = job_pool->pool;
     struct pools_pool now = describe_pool(leader, job_pool);
-    double pause = job_pools_pause_until(job_pool) - leader_now(leader);
+    double paused = job_pools_pause_until(job_pool);
     double price = price_list_of(job_pools_prices(leader), pool);
     json_object *obj = json_object_new_object();
 
@@ -420,8 +425,9 @@ static json_object *pool_json(struct leader *leader, int i)
     json_object_object_add(obj, "boot", now.boot > 0 ? json_object_new_double(now.boot) : NULL);
     json_object_object_add(obj, "why",
                            json_object_new_string(pools_words(own->out.targets[i].why)));
-    json_object_object_add(obj, "paused_until",
-                           pause > 0 ? json_object_new_double(unix_now() + pause) : NULL);
+    json_object_object_add(
+        obj, "paused_until",
+        paused > leader_now(leader) ? json_object_new_double(leader_unix(leader, paused)) : NULL);
     json_object_object_add(obj, "failure",
                            job_pool->why[0] != '\0' ? json_object_new_string(job_pool->why) : NULL);
     json_object_object_add(
@@ -447,7 +453,6 @@ json_object *market_pools_json(struct leader *leader)
 json_object *market_deadline_json(const struct leader *leader)
 {
     const struct market *own = leader->market;
-    double now = leader_now(leader);
     json_object *obj;
 
     if (own->deadline <= 0)
@@ -456,7 +461,7 @@ json_object *market_deadline_json(const struct leader *leader)
     json_object_object_add(obj, "time", json_object_new_double(slurm_look_deadline(leader)));
     json_object_object_add(
         obj, "expected",
-        own->out.end >= 0 ? json_object_new_double(unix_now() + own->out.end - now) : NULL);
+        own->out.end >= 0 ? json_object_new_double(leader_unix(leader, own->out.end)) : NULL);
     json_object_object_add(
         obj, "in_time",
         own->out.end >= 0 ? json_object_new_boolean(own->out.end <= own->deadline) : NULL);

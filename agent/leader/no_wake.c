@@ -19,12 +19,7 @@
 #include "agent/leader/slurm_look.h"
 #include "lib/names.h"
 #include "lib/sleepers.h"
-#include "lib/wake.h"
-
-static bool is_allowed(const struct leader *leader, const struct pool *pool)
-{
-    return wake_allowed(pool, leader->options->policy->wake);
-}
+#include "lib/text.h"
 
 /* Nodes that the job has, or that its user excludes. NULL: out of memory. */
 static char **other_nodes(struct leader *leader)
@@ -32,12 +27,8 @@ static char **other_nodes(struct leader *leader)
     const struct job_info *base = slurm_look_base(leader);
     char **users = slurm_client_expand(base != NULL && base->excluded != NULL ? base->excluded
                                                                               : "");
-    char **own = calloc((size_t)roster_count(leader) + 1, sizeof(*own)), **all = NULL;
-    int count = 0;
+    char **own = roster_nodes(leader), **all = NULL;
 
-    for (int i = 0; own != NULL && i < roster_count(leader); i++)
-        if (roster_at(leader, i)->link != NULL && !change_is_left(roster_at(leader, i)->part))
-            own[count++] = roster_at(leader, i)->part->node;
     if (own != NULL && users != NULL)
         all = names_with(own, users);
     free(own);
@@ -88,7 +79,7 @@ int no_wake_nodes(struct leader *leader, const struct pool *pool, int nodes, boo
     bool held = own->again > now;
     char **others, **avoid, **all = NULL;
 
-    if (is_allowed(leader, pool))
+    if (job_pools_wakes(leader, pool))
         return nodes;
     others = other_nodes(leader);
     avoid = anywhere ? NULL : avoided(leader);
@@ -117,15 +108,15 @@ char *no_wake_exclude(struct leader *leader, struct extension *ext, char *avoid)
 {
     char **others, *asleep, *text;
 
-    if (ext->pool == NULL || is_allowed(leader, ext->pool))
+    if (ext->pool == NULL || job_pools_wakes(leader, ext->pool))
         return avoid;
     others = other_nodes(leader);
     strings_free(ext->asleep);
     ext->asleep = names_without(slurm_look_sleepers(leader, ext->pool)->asleep, others);
     strings_free(others);
-    if (names_count(ext->asleep) == 0)
+    if (strings_count(ext->asleep) == 0)
         return avoid;
-    asleep = slurm_client_compress(ext->asleep, names_count(ext->asleep));
+    asleep = slurm_client_compress(ext->asleep, (int)strings_count(ext->asleep));
     if (avoid == NULL || avoid[0] == '\0' || asleep == NULL) {
         free(avoid);
         return asleep;
@@ -141,12 +132,12 @@ const char *no_wake_why(const struct leader *leader, const struct pool *pool)
 {
     const char *why = slurm_look_sleepers(leader, pool)->why;
 
-    return why[0] != '\0' && !is_allowed(leader, pool) ? why : NULL;
+    return why[0] != '\0' && !job_pools_wakes(leader, pool) ? why : NULL;
 }
 
 double no_wake_until(const struct leader *leader, const struct pool *pool)
 {
-    return is_allowed(leader, pool) ? 0 : slurm_look_sleepers(leader, pool)->again;
+    return job_pools_wakes(leader, pool) ? 0 : slurm_look_sleepers(leader, pool)->again;
 }
 
 /* Nodes may also boot for other reasons, where Slurm powers none down. */
@@ -154,7 +145,7 @@ bool no_wake_forbids(struct leader *leader, const struct extension *ext)
 {
     struct sleepers_pool *pool;
 
-    if (ext->pool == NULL || is_allowed(leader, ext->pool))
+    if (ext->pool == NULL || job_pools_wakes(leader, ext->pool))
         return false;
     pool = slurm_look_sleepers(leader, ext->pool);
     if (pool->seen == 0 && pool->wanted == 0)
@@ -166,13 +157,13 @@ bool no_wake_forbids(struct leader *leader, const struct extension *ext)
 
 static bool is_watched(const struct leader *leader, const struct extension *ext)
 {
-    return ext->state == PLAN_PENDING && ext->pool != NULL && !is_allowed(leader, ext->pool);
+    return ext->state == PLAN_PENDING && ext->pool != NULL && !job_pools_wakes(leader, ext->pool);
 }
 
 /* The first look of a leader has this question, too: the first extension need not wait for it. */
 static bool is_first(const struct leader *leader, const struct pool *pool)
 {
-    return slurm_look_base(leader) == NULL && !is_allowed(leader, pool) &&
+    return slurm_look_base(leader) == NULL && !job_pools_wakes(leader, pool) &&
            slurm_look_sleepers(leader, pool)->seen == 0;
 }
 

@@ -60,16 +60,31 @@ bool roster_is_own(const struct leader *leader, const struct leader_member *m)
     return m->part->base && m->part->nodeid == leader->options->nodeid;
 }
 
+char **roster_nodes(const struct leader *leader)
+{
+    char **list = calloc((size_t)leader->roster->count + 1, sizeof(*list));
+    int count = 0;
+
+    for (int i = 0; list != NULL && i < leader->roster->count; i++)
+        if (leader->roster->members[i]->link != NULL &&
+            !change_is_left(leader->roster->members[i]->part))
+            list[count++] = leader->roster->members[i]->part->node;
+    return list;
+}
+
+bool roster_is_advised(const struct leader_member *m)
+{
+    return m->advised && m->link != NULL && !m->part->released && !m->part->reclaimed &&
+           !change_is_left(m->part);
+}
+
 int roster_advised(const struct leader *leader, uint32_t job)
 {
     int count = 0;
 
-    for (int i = 0; i < leader->roster->count; i++) {
-        const struct leader_member *m = leader->roster->members[i];
-
-        count += m->part->job == job && m->advised && m->link != NULL && !m->part->released &&
-                 !m->part->reclaimed && !change_is_left(m->part);
-    }
+    for (int i = 0; i < leader->roster->count; i++)
+        count += leader->roster->members[i]->part->job == job &&
+                 roster_is_advised(leader->roster->members[i]);
     return count;
 }
 

@@ -52,7 +52,11 @@ struct leader_member *roster_at(const struct leader *leader, int i);
 /* NULL: there is none. */
 struct leader_member *roster_by_id(const struct leader *leader, int id);
 struct leader_member *roster_by_link(const struct leader *leader, const struct link *link);
-/* Nodes of that job that are there, and that their cloud advises to replace. */
+/* The nodes of all members that are there: a new array of their names. NULL: out of memory. */
+char **roster_nodes(const struct leader *leader);
+/* Is its node there, and does its cloud advise to replace it? */
+bool roster_is_advised(const struct leader_member *m);
+/* So many nodes of that job. */
 int roster_advised(const struct leader *leader, uint32_t job);
 /* Is it the member in the leader's own process? */
 bool roster_is_own(const struct leader *leader, const struct leader_member *m);

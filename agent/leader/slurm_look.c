@@ -15,6 +15,7 @@
 #include "common/slurm_queue.h"
 #include "lib/admission.h"
 #include "lib/sleepers.h"
+#include "lib/text.h"
 
 #define BASE_OLD 10.0 /* seconds */
 
@@ -69,12 +70,10 @@ static void look_at_nodes(struct look_work *work)
 {
     struct slurm_view *view = &work->view;
     struct error err = {""};
-    size_t count = 0;
+    size_t count = strings_count(view->nodes);
     bool changed = true;
     int rc;
 
-    while (view->nodes[count] != NULL)
-        count++;
     view->unwell = calloc(count + 1, sizeof(*view->unwell));
     if (view->unwell == NULL)
         return;

@@ -211,18 +211,6 @@ static int submission_spawn(struct submission *s, char **argv, char **env)
     return 0;
 }
 
-/* Nodes of the base and of extensions that stay. */
-static char **used_nodes(struct leader *leader)
-{
-    char **list = calloc((size_t)roster_count(leader) + 1, sizeof(*list));
-    int count = 0;
-
-    for (int i = 0; list != NULL && i < roster_count(leader); i++)
-        if (roster_at(leader, i)->link != NULL && !change_is_left(roster_at(leader, i)->part))
-            list[count++] = roster_at(leader, i)->part->node;
-    return list;
-}
-
 /* No sbatch for now. why: what users are told. */
 static void put_off(struct leader *leader, const char *why)
 {
@@ -288,7 +276,7 @@ void submit_extension(struct leader *leader, const struct plan_output *plan)
         ext->begin = leader_now(leader) + delay;
     leader->submit->submission = s;
     leader->submit->count++;
-    used = used_nodes(leader);
+    used = roster_nodes(leader);
     avoid = plan->anywhere ? NULL : exclude_list(leader, &ext->excludes_until);
     avoid = no_wake_exclude(leader, ext, avoid);
     argv = extension_argv(leader->options, slurm_look_base(leader), s->pool, nodes, delay,

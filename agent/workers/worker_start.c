@@ -34,11 +34,9 @@ static void free_shim_command(struct shim_command *shim)
 static int build_shim_command(struct shim_command *shim, const struct workers_options *options,
                               const char *cpus)
 {
-    size_t count = 0, at = 0;
+    size_t count = strings_count(options->argv), at = 0;
 
     *shim = (struct shim_command){0};
-    while (options->argv[count] != NULL)
-        count++;
     shim->argv = calloc(count + 9, sizeof(*shim->argv));
     if (shim->argv == NULL ||
         (options->cwd != NULL && asprintf(&shim->cwd, "--cwd=%s", options->cwd) < 0) ||

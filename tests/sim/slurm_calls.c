@@ -294,7 +294,7 @@ int slurm_client_stay_off(uint32_t id, char *const *nodes, char *const *no_longe
     kept = names_without(now, no_longer);
     then = names_with(kept, nodes);
     free(job->excluded);
-    job->excluded = slurm_client_compress(then, names_count(then));
+    job->excluded = slurm_client_compress(then, (int)strings_count(then));
     trace("%-5s has job %u stay off %s", host_name(host_now), id, job->excluded);
     strings_free(now);
     strings_free(kept);

@@ -206,7 +206,7 @@ static int set_time_min(char **args)
 
 static void print_list(const char *name, char **names)
 {
-    char *text = slurm_client_compress(names, names_count(names));
+    char *text = slurm_client_compress(names, (int)strings_count(names));
 
     print_text(name, text);
     free(text);

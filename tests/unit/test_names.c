@@ -8,7 +8,7 @@
 static void assert_names(char **names, char *const *expected)
 {
     assert_non_null(names);
-    for (int i = 0; i < names_count(names) || i < names_count(expected); i++) {
+    for (size_t i = 0; i < strings_count(names) || i < strings_count(expected); i++) {
         assert_non_null(names[i]);
         assert_non_null(expected[i]);
         assert_string_equal(names[i], expected[i]);
