@@ -12,6 +12,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/handover.h \
     agent/job_policy.c \
     agent/job_policy.h \
+    agent/leader_places.c \
+    agent/leader_places.h \
     agent/listen.c \
     agent/listen.h \
     agent/options.c \

@@ -25,6 +25,7 @@
 #include "agent/container.h"
 #include "agent/farewell.h"
 #include "agent/job_policy.h"
+#include "agent/leader_places.h"
 #include "agent/options.h"
 #include "agent/paths.h"
 #include "agent/place.h"
@@ -59,6 +60,7 @@ struct run {
     struct place place;
     struct agent_options agent_options;
     struct agent *agent;                   /* NULL: not begun yet */
+    struct leader_places leaders;          /* of an extension */
     struct agent_handover *agent_handover; /* NULL: nobody starts this agent again */
     uv_signal_t term, interrupt, notice;
     struct program_signals program_signals;
@@ -238,22 +240,23 @@ static int start_leader(struct run *run, struct error *err)
     return agent_lead(run->agent, &lead, err);
 }
 
-/* ELASTIC_LEADER=ADDRESS:PORT and ELASTIC_BASE=JOB.RESTARTS, from the leader that submitted this
+/* ELASTIC_LEADER=ADDRESS:PORT,… and ELASTIC_BASE=JOB.RESTARTS, from the leader that submitted this
  * job. */
 static int read_leader(struct run *run, struct error *err)
 {
     const char *leader = getenv("ELASTIC_LEADER"), *base = getenv("ELASTIC_BASE");
-    const char *colon = leader != NULL ? strrchr(leader, ':') : NULL;
     struct member_options *m = &run->agent_options.member;
+    struct error why;
 
-    if (colon == NULL || base == NULL ||
+    if (leader == NULL || base == NULL ||
         sscanf(base, "%u.%u", &m->base_job, &m->base_restarts) != 2)
         return error_set(err, "--extension is for jobs that elasticrun submits itself");
-    m->port = atoi(colon + 1);
-    run->address = strndup(leader, (size_t)(colon - leader));
-    return run->address != NULL && m->port > 0 && m->port < 65536
-               ? 0
-               : error_set(err, "ELASTIC_LEADER=%s: not ADDRESS:PORT", leader);
+    if (leader_places_parse(&run->leaders, leader, &why) != 0)
+        return error_set(err, "ELASTIC_LEADER=%s", why.text);
+    m->leaders = &run->leaders;
+    m->port = run->leaders.list[0].port;
+    run->address = strdup(run->leaders.list[0].address);
+    return run->address != NULL ? 0 : error_set(err, "out of memory");
 }
 
 /* All agents of the base ask Slurm for the address of the leader's node as they start. Not at the

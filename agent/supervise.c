@@ -93,7 +93,7 @@ static void end_like(int status)
 static bool is_of_use(const struct agent_handover *agent_handover, int status)
 {
     return WIFSIGNALED(status) && !told_to_end && agent_handover->known &&
-           agent_handover->count > 0 && agent_handover->starts < STARTS_MAX;
+           agent_handover->places.count > 1 && agent_handover->starts < STARTS_MAX;
 }
 
 struct agent_handover *supervise(double pause)

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "agent/successor.h"
+#include "agent/leader_places.h"
 
 /* The name of the process in ps. */
 #define SUPERVISE_NAME "elasticrun-wait"
@@ -21,13 +21,8 @@ struct agent_handover {
     int starts;      /* starts of an agent; 1: this is the first agent */
     bool stepd_gone; /* slurmstepd has ended, and so has the process in between */
     bool known;      /* the first agent has had a leader, and the fields below are complete */
-    char leader[256];
-    int leader_port, term;
-    int count;
-    struct agent_handover_successor {
-        int port;
-        char address[256];
-    } successors[SUCCESSORS_MAX];
+    int term;
+    struct leader_places places;
 };
 
 /* Returns in the agent: the record that the agent keeps up to date, NULL if no process is between

@@ -13,26 +13,22 @@
 /* More than any job has, and far from what a double cannot count. */
 #define MOST 1e15
 
-double ledger_boot(const struct ledger *ledger, const char *pool)
+struct ledger_pool *ledger_pool(struct ledger *ledger, const char *name)
 {
-    for (int i = 0; i < ledger->boot_count; i++)
-        if (strcmp(ledger->boots[i].name, pool) == 0)
-            return ledger->boots[i].seconds;
-    return 0;
-}
-
-void ledger_set_boot(struct ledger *ledger, const char *pool, double seconds)
-{
+    struct ledger_pool *pool;
     int i = 0;
 
-    while (i < ledger->boot_count && strcmp(ledger->boots[i].name, pool) != 0)
+    while (i < ledger->pool_count && strcmp(ledger->pools[i].name, name) != 0)
         i++;
     if (i == POOLS_MAX)
-        return;
-    if (i == ledger->boot_count)
-        ledger->boot_count++;
-    snprintf(ledger->boots[i].name, sizeof(ledger->boots[i].name), "%s", pool);
-    ledger->boots[i].seconds = seconds;
+        return NULL;
+    pool = &ledger->pools[i];
+    if (i == ledger->pool_count) {
+        ledger->pool_count++;
+        *pool = (struct ledger_pool){0};
+        snprintf(pool->name, sizeof(pool->name), "%s", name);
+    }
+    return pool;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -77,12 +73,34 @@ static json_object *speed_json(const struct speed *speed)
     return array;
 }
 
-static json_object *boots_json(const struct ledger *ledger)
+/* unix_zero: Unix time at 0 of the leader's clock. */
+static void add_retry(json_object *obj, const char *key, const struct retry *retry,
+                      double unix_zero)
+{
+    json_object *said;
+
+    if (retry->pause <= 0)
+        return;
+    said = json_object_new_object();
+    add_number(said, "until", unix_zero + retry->after);
+    add_number(said, "pause", retry->pause);
+    json_object_object_add(obj, key, said);
+}
+
+static json_object *pools_json(const struct ledger *ledger, double unix_zero)
 {
     json_object *obj = json_object_new_object();
 
-    for (int i = 0; i < ledger->boot_count; i++)
-        add_number(obj, ledger->boots[i].name, ledger->boots[i].seconds);
+    for (int i = 0; i < ledger->pool_count; i++) {
+        const struct ledger_pool *pool = &ledger->pools[i];
+        json_object *said = json_object_new_object();
+
+        add_number(said, "boot", pool->boot);
+        add_retry(said, "refused", &pool->refused, unix_zero);
+        add_retry(said, "failed", &pool->failed, unix_zero);
+        json_object_object_add(said, "why", json_object_new_string(pool->why));
+        json_object_object_add(obj, pool->name, said);
+    }
     return obj;
 }
 
@@ -107,7 +125,7 @@ char *ledger_text(const struct ledger *ledger, double now, double unix_now)
     add_number(obj, "time", unix_now - (now - ledger->spending.at));
     json_object_object_add(obj, "spending", spending_json(&ledger->spending));
     json_object_object_add(obj, "speed", speed_json(&ledger->speed));
-    json_object_object_add(obj, "boots", boots_json(ledger));
+    json_object_object_add(obj, "pools", pools_json(ledger, unix_now - now));
     json_object_object_add(obj, "memory", memory_json(&ledger->memory, now));
     text = strdup(json_object_to_json_string_ext(obj, JSON_C_TO_STRING_PLAIN));
     json_object_put(obj);
@@ -186,22 +204,40 @@ static bool read_speed(struct speed *speed, json_object *obj)
     return count >= 0;
 }
 
-static bool read_boots(struct ledger *ledger, json_object *obj)
+static bool read_retry(struct retry *retry, json_object *obj, const char *key, double unix_zero)
 {
-    json_object *boots;
+    json_object *said;
 
-    if (!json_object_object_get_ex(obj, "boots", &boots) ||
-        !json_object_is_type(boots, json_type_object) ||
-        json_object_object_length(boots) > POOLS_MAX)
+    if (!json_object_object_get_ex(obj, key, &said))
+        return true;
+    if (!get_number(said, "until", &retry->after) || !get_number(said, "pause", &retry->pause))
         return false;
-    json_object_object_foreach (boots, name, value) {
-        double seconds;
+    retry->after = fmax(retry->after - unix_zero, 0);
+    return true;
+}
 
-        (void)value;
-        if (policy_check_pool_name(name, NULL) != 0 || !get_number(boots, name, &seconds))
+static bool read_pool(struct ledger_pool *pool, json_object *said, double unix_zero)
+{
+    const char *why = json_get_string(said, "why");
+
+    snprintf(pool->why, sizeof(pool->why), "%s", why != NULL ? why : "");
+    return why != NULL && get_number(said, "boot", &pool->boot) &&
+           read_retry(&pool->refused, said, "refused", unix_zero) &&
+           read_retry(&pool->failed, said, "failed", unix_zero);
+}
+
+static bool read_pools(struct ledger *ledger, json_object *obj, double unix_zero)
+{
+    json_object *pools;
+
+    if (!json_object_object_get_ex(obj, "pools", &pools) ||
+        !json_object_is_type(pools, json_type_object) ||
+        json_object_object_length(pools) > POOLS_MAX)
+        return false;
+    json_object_object_foreach (pools, name, said)
+        if (policy_check_pool_name(name, NULL) != 0 ||
+            !read_pool(ledger_pool(ledger, name), said, unix_zero))
             return false;
-        ledger_set_boot(ledger, name, seconds);
-    }
     return true;
 }
 
@@ -243,7 +279,7 @@ int ledger_parse(struct ledger *ledger, const char *text, size_t len, double now
         return -1;
     good = json_get_int(obj, "version", VERSION, VERSION, &version) &&
            get_number(obj, "time", &time) && read_spending(&read.spending, obj) &&
-           read_speed(&read.speed, obj) && read_boots(&read, obj) &&
+           read_speed(&read.speed, obj) && read_pools(&read, obj, unix_now - now) &&
            read_memory(&read.memory, obj, now);
     json_object_put(obj);
     if (!good)

@@ -13,16 +13,21 @@
 #include "lib/error.h"
 #include "lib/policy.h"
 #include "lib/pools.h"
+#include "lib/retry.h"
 #include "lib/spending.h"
 
 #define LEDGER_FILE     "pools.json"
 #define LEDGER_FILE_MAX 65536 /* bytes */
+#define LEDGER_WHY_MAX  255   /* bytes */
 /* The nodes of the base in struct spending: no pool can have that name. */
 #define LEDGER_BASE "(base)"
 
-struct ledger_boot {
+/* What a pool has been like. */
+struct ledger_pool {
     char name[POLICY_POOL_NAME_MAX + 1];
-    double seconds;
+    double boot;                  /* estimate, seconds; 0: no node of it has joined yet */
+    struct retry refused, failed; /* since when it is not asked (first and max are 0) */
+    char why[LEDGER_WHY_MAX + 1]; /* … for users */
 };
 
 /* All zero: a new job. */
@@ -30,13 +35,12 @@ struct ledger {
     struct spending spending;
     struct speed speed;
     struct pools_memory memory;
-    struct ledger_boot boots[POOLS_MAX]; /* estimates, of each pool of which a node has joined */
-    int boot_count;
+    struct ledger_pool pools[POOLS_MAX];
+    int pool_count;
 };
 
-/* The estimate for a pool; 0: there is none. */
-double ledger_boot(const struct ledger *ledger, const char *pool);
-void ledger_set_boot(struct ledger *ledger, const char *pool, double seconds);
+/* The record of a pool, a new one if it has none. NULL: there are too many. */
+struct ledger_pool *ledger_pool(struct ledger *ledger, const char *name);
 
 /* now: on the leader's clock; unix_now: the same moment. A new string, NULL when out of memory. */
 char *ledger_text(const struct ledger *ledger, double now, double unix_now);

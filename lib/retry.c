@@ -18,3 +18,11 @@ void retry_reset(struct retry *retry)
     retry->pause = 0;
     retry->after = 0;
 }
+
+void retry_go_on(struct retry *retry, const struct retry *from, double now)
+{
+    double last = now + retry->max;
+
+    retry->pause = from->pause < retry->max ? from->pause : retry->max;
+    retry->after = from->after < last ? from->after : last;
+}

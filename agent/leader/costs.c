@@ -23,6 +23,7 @@
 struct costs {
     struct ledger ledger;
     bool loaded;  /* from the state directory, if it was there */
+    bool kept;    /* … where it is */
     double saved; /* when; < 0: it has changed since */
     struct sample {
         int generation, reports; /* since then */
@@ -60,18 +61,46 @@ void costs_measure(struct leader *leader, double *done, double *total)
     own->sample = (struct sample){.generation = generation, .done = *done, .at = at, .heard = at};
 }
 
-void costs_learn_boots(struct leader *leader)
+static bool is_other(double a, double b)
+{
+    return a < b || a > b;
+}
+
+void costs_learn_pools(struct leader *leader)
+{
+    for (int i = 0; i < job_pools_count(leader); i++) {
+        struct job_pool *own = job_pools_at(leader, i);
+        struct ledger_pool *pool = ledger_pool(&leader->costs->ledger, own->pool->name);
+
+        if (pool == NULL)
+            continue;
+        if (own->boot >= 0 || is_other(pool->refused.after, own->refused.after) ||
+            is_other(pool->failed.after, own->failed.after))
+            leader->costs->saved = -1;
+        if (own->boot >= 0)
+            pool->boot = pools_boot(pool->boot, own->boot);
+        own->boot = -1;
+        own->boot_known = pool->boot;
+        pool->refused = own->refused;
+        pool->failed = own->failed;
+        snprintf(pool->why, sizeof(pool->why), "%s", own->why);
+    }
+}
+
+/* The leader before has left pools in peace. */
+static void go_on(struct leader *leader)
 {
     struct ledger *ledger = &leader->costs->ledger;
 
-    for (int i = 0; i < job_pools_count(leader); i++) {
-        struct job_pool *own = job_pools_at(leader, i);
-        const char *name = own->pool->name;
+    for (int i = 0; i < ledger->pool_count; i++) {
+        const struct ledger_pool *pool = &ledger->pools[i];
+        struct job_pool *own = job_pools_named(leader, pool->name);
 
-        if (own->boot >= 0)
-            ledger_set_boot(ledger, name, pools_boot(ledger_boot(ledger, name), own->boot));
-        own->boot = -1;
-        own->boot_known = ledger_boot(ledger, name);
+        if (own == NULL)
+            continue;
+        retry_go_on(&own->refused, &pool->refused, leader_now(leader));
+        retry_go_on(&own->failed, &pool->failed, leader_now(leader));
+        snprintf(own->why, sizeof(own->why), "%s", pool->why);
     }
 }
 
@@ -102,7 +131,8 @@ void costs_account(struct leader *leader, const struct pools_input *in)
         leader->costs->saved = -1;
 }
 
-/* A job without prices and without work that is reported has nothing to keep. */
+/* A job without prices, whose pools give nodes, and without work that is reported has nothing to
+ * keep. */
 static bool keeps_ledger(const struct leader *leader)
 {
     const struct ledger *ledger = &leader->costs->ledger;
@@ -110,7 +140,8 @@ static bool keeps_ledger(const struct leader *leader)
 
     for (int i = 0; i < ledger->spending.count; i++)
         costs = costs || ledger->spending.pools[i].price > 0 || ledger->spending.pools[i].cost > 0;
-    return costs || ledger->memory.exhausted || slurm_look_deadline(leader) > 0;
+    return costs || leader->costs->kept || ledger->memory.exhausted ||
+           slurm_look_deadline(leader) > 0 || job_pools_any_paused(leader);
 }
 
 void costs_save(struct leader *leader)
@@ -121,6 +152,7 @@ void costs_save(struct leader *leader)
     if ((own->saved >= 0 && now - own->saved < SAVE_EVERY) || !keeps_ledger(leader))
         return;
     own->saved = now;
+    own->kept = true;
     report_write(leader, LEDGER_FILE, ledger_text(&own->ledger, now, unix_now()));
 }
 
@@ -142,7 +174,9 @@ void costs_load(struct leader *leader)
                      &err) != 0)
         log_error("job %u: %s: %s; the costs of the job so far are not known", o->job, path,
                   err.text);
+    leader->costs->kept = true;
     free(text);
+    go_on(leader);
 }
 
 void costs_end(struct leader *leader)

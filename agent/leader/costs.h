@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The ledger of the job: what its nodes have cost, how fast worlds of each size work, how long
- * nodes of each pool take to power up. It is kept in the state directory, over a takeover and a
+ * nodes of each pool take to power up, and how long a pool is not asked. It is kept in the state directory, over a takeover and a
  * requeue. */
 #ifndef ELASTIC_AGENT_LEADER_COSTS_H
 #define ELASTIC_AGENT_LEADER_COSTS_H
@@ -25,8 +25,8 @@ void costs_save(struct leader *leader);
 /* The work that is done, and all work, as the training reports it; 0: it does not. Its speed is
  * measured. */
 void costs_measure(struct leader *leader, double *done, double *total);
-/* How long nodes of the job's pools have just taken to power up. */
-void costs_learn_boots(struct leader *leader);
+/* How long nodes of the job's pools have just taken to power up, and which pools are paused. */
+void costs_learn_pools(struct leader *leader);
 /* The nodes that the job has now cost from now on what is said here. */
 void costs_account(struct leader *leader, const struct pools_input *in);
 /* The job is over: what it has cost is written down. */

@@ -10,7 +10,10 @@
 #include "agent/leader/extensions.h"
 #include "agent/leader/inherit.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader_places.h"
 #include "agent/paths.h"
+#include "lib/json_get.h"
 
 static void add_pool(struct argv *argv, const struct job_info *base, const struct pool *pool)
 {
@@ -110,6 +113,25 @@ static void add_live(struct argv *env, const struct leader *leader)
     argv_add(env, "ELASTIC_EXTENSIONS=%s", text);
 }
 
+/* Another leader may be there when the extension begins: it may wait long, and its nodes boot. */
+static void add_leader(struct argv *env, const struct leader *leader)
+{
+    json_object *successors = lease_successors(leader);
+    struct leader_places places = {0};
+    char *text;
+
+    leader_places_add(&places, leader->options->address, leader_port(leader));
+    for (size_t i = 0; i < json_object_array_length(successors); i++) {
+        json_object *place = json_object_array_get_idx(successors, i);
+
+        leader_places_add(&places, json_get_string(place, "address"),
+                          json_object_get_int(json_object_object_get(place, "port")));
+    }
+    text = leader_places_text(&places);
+    argv_add(env, "ELASTIC_LEADER=%s", text != NULL ? text : "");
+    free(text);
+}
+
 /* Nothing of the step that we run in: it would break the extension's srun. */
 char **extension_environment(struct leader *leader)
 {
@@ -122,7 +144,7 @@ char **extension_environment(struct leader *leader)
         if (getenv(kept[i]) != NULL)
             argv_add(&env, "%s=%s", kept[i], getenv(kept[i]));
     argv_add(&env, "ELASTIC_RUN=%s", leader->options->program);
-    argv_add(&env, "ELASTIC_LEADER=%s:%d", leader->options->address, leader_port(leader));
+    add_leader(&env, leader);
     argv_add(&env, "ELASTIC_BASE=%u.%u", leader->options->job, leader->options->restarts);
     argv_add(&env, "ELASTIC_SLOTS=%d", leader->options->slots);
     argv_add(&env, "ELASTIC_LOGS=%s", leader->options->state_dir);

@@ -54,6 +54,14 @@ struct job_pool *job_pools_of(const struct leader *leader, const struct pool *po
     return NULL;
 }
 
+struct job_pool *job_pools_named(const struct leader *leader, const char *name)
+{
+    for (int i = 0; i < leader->job_pools->count; i++)
+        if (strcmp(leader->job_pools->list[i].pool->name, name) == 0)
+            return &leader->job_pools->list[i];
+    return NULL;
+}
+
 const struct pool *job_pools_find(const struct leader *leader, const char *partition,
                                   const char *qos)
 {

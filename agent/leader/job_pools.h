@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "common/slurm_client.h"
+#include "lib/ledger.h"
 #include "lib/retry.h"
 
 struct job_pools;
@@ -19,7 +20,8 @@ struct job_pool {
     const struct pool *pool;
     struct retry refused; /* by sbatch */
     struct retry failed;  /* extensions that ended before they could join */
-    char why[256];        /* the latest of both, for users; "": neither since one has joined */
+    char why[LEDGER_WHY_MAX +
+             1];          /* the latest of both, for users; "": neither since one has joined */
     double waits, waited; /* its requests have waited since, and until; 0: they do not */
     double boot;          /* seconds from nodes to joined, just measured; < 0: no */
     double boot_known;    /* … as measured so far; 0: never (costs.h) */
@@ -38,6 +40,8 @@ int job_pools_count(const struct leader *leader);
 struct job_pool *job_pools_at(const struct leader *leader, int i);
 /* NULL: it is none of the job's, or NULL. */
 struct job_pool *job_pools_of(const struct leader *leader, const struct pool *pool);
+/* NULL: the job has no pool of that name. */
+struct job_pool *job_pools_named(const struct leader *leader, const char *name);
 /* The pool that an extension in this partition is of. qos: NULL is any. NULL: none. */
 const struct pool *job_pools_find(const struct leader *leader, const char *partition,
                                   const char *qos);

@@ -333,7 +333,7 @@ void market_decide(struct leader *leader)
 
     costs_load(leader);
     price_list_watch(job_pools_prices(leader), leader);
-    costs_learn_boots(leader);
+    costs_learn_pools(leader);
     note_advice(leader);
     in = describe(leader, pools);
     total = in.base_nodes;

@@ -173,7 +173,7 @@ static void on_open(struct link *link, void *arg)
     send_join(m);
     if (m->seek.active)
         uv_timer_start(&m->seek.timer, on_time, VOTE_MS, 0);
-    else
+    if (!m->welcomed)
         check_preempted(m);
 }
 
@@ -222,12 +222,22 @@ static void forget_redirect(struct member *m)
     m->seek.address = NULL;
 }
 
+/* To an extension a base that has finished looks like this. */
+static void nothing_to_do(const struct member *m, const char *why)
+{
+    log_info("%s: no leader of job %u answers (%s): nothing to do", m->options->node,
+             m->options->base_job, why);
+}
+
 static void give_up(struct member *m)
 {
     m->seek.active = false;
     uv_timer_stop(&m->seek.timer);
-    log_error("%s: no other node leads job %u.%u", m->options->node, m->options->base_job,
-              m->options->base_restarts);
+    if (m->options->base || m->welcomed)
+        log_error("%s: no other node leads job %u.%u", m->options->node, m->options->base_job,
+                  m->options->base_restarts);
+    else
+        nothing_to_do(m, "it is not led any more");
     /* Other members of the base may have found a leader. Extensions without a leader end by
      * themselves, or with the job. This node cannot tell how the training goes on elsewhere. */
     member_end(m, m->options->base && !m->seek.cut_off ? 1 : 0);
@@ -336,41 +346,41 @@ static void leave_world(struct member *m)
 static void remember(struct member *m)
 {
     struct agent_handover *agent_handover = m->options->agent_handover;
-    int count = 0;
+    struct leader_places *places;
 
     if (agent_handover == NULL || m->leader.address == NULL)
         return;
+    places = &agent_handover->places;
     agent_handover->known = false;
-    snprintf(agent_handover->leader, sizeof(agent_handover->leader), "%s", m->leader.address);
-    agent_handover->leader_port = m->leader.port;
     agent_handover->term = m->leader.term;
-    for (int i = 0; i < m->successor_count; i++) {
-        struct agent_handover_successor *place = &agent_handover->successors[count];
-
-        if (m->successors[i].address == NULL)
-            continue;
-        place->port = m->successors[i].port;
-        snprintf(place->address, sizeof(place->address), "%s", m->successors[i].address);
-        count++;
-    }
-    agent_handover->count = count;
+    places->count = 0;
+    leader_places_add(places, m->leader.address, m->leader.port);
+    for (int i = 0; i < m->successor_count; i++)
+        if (m->successors[i].address != NULL)
+            leader_places_add(places, m->successors[i].address, m->successors[i].port);
     agent_handover->known = true;
 }
 
-void member_join_again(struct member *m)
+const struct leader_places *member_join_places(const struct member_options *options)
 {
-    const struct agent_handover *agent_handover = m->options->agent_handover;
+    if (options->agent_handover != NULL && options->agent_handover->starts > 1)
+        return &options->agent_handover->places;
+    return options->leaders != NULL && options->leaders->count > 1 ? options->leaders : NULL;
+}
 
-    log_info("%s: its agent was killed, and is started again", m->options->node);
-    m->leader.address = strdup(agent_handover->leader);
-    m->leader.port = agent_handover->leader_port;
-    m->leader.term = agent_handover->term;
+void member_join_seek(struct member *m, const struct leader_places *places)
+{
+    if (m->options->agent_handover != NULL) {
+        log_info("%s: its agent was killed, and is started again", m->options->node);
+        m->leader.term = m->options->agent_handover->term;
+        uv_update_time(m->loop); /* files of the killed agent had to be saved first */
+    }
+    m->leader.address = strdup(places->list[0].address);
+    m->leader.port = places->list[0].port;
     m->successors = calloc(SUCCESSORS_MAX, sizeof(*m->successors));
-    for (int i = 0; m->successors != NULL && i < agent_handover->count; i++)
+    for (int i = 1; m->successors != NULL && i < places->count; i++)
         m->successors[m->successor_count++] = (struct successor_place){
-            .address = strdup(agent_handover->successors[i].address),
-            .port = agent_handover->successors[i].port};
-    uv_update_time(m->loop); /* files of the killed agent had to be saved first */
+            .address = strdup(places->list[i].address), .port = places->list[i].port};
     m->seek.active = true;
     m->seek.since = member_now(m);
     m->seek.target = OLD_LEADER;
@@ -408,13 +418,11 @@ static void on_closed(struct link *link, const char *why, void *arg)
     } else if (m->welcomed && !m->leaving && m->successor_count > 0) {
         seek(m, why, link_peer_closed(link));
     } else {
-        /* A leader that ends well says finish or release first. To an extension a base that has
-         * finished looks like this. */
+        /* A leader that ends well says finish or release first. */
         if (m->welcomed || m->options->base)
             log_error("%s: lost the leader: %s", m->options->node, why);
         else
-            log_info("%s: no leader of job %u answers (%s): nothing to do", m->options->node,
-                     m->options->base_job, why);
+            nothing_to_do(m, why);
         if (m->options->base && m->welcomed)
             cancel_extensions(m);
         member_end(m, m->options->base ? 1 : 0);

@@ -248,7 +248,7 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
                              void (*done)(int code, void *arg), void *arg, struct error *err)
 {
     struct member *m = calloc(1, sizeof(*m));
-    bool again = options->agent_handover != NULL && options->agent_handover->starts > 1;
+    const struct leader_places *places = member_join_places(options);
 
     if (m == NULL) {
         error_set(err, "out of memory");
@@ -267,7 +267,7 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
         member_destroy(m);
         return NULL;
     }
-    if (!again && member_join(m, err) != 0) {
+    if (places == NULL && member_join(m, err) != 0) {
         run_dir_leave(m->run_dir, true);
         member_destroy(m);
         return NULL;
@@ -275,13 +275,14 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
     uv_timer_init(loop, &m->beat.timer);
     m->beat.timer.data = m;
     /* The beat of the leader's own process only says how far its workers are. */
-    m->beat.interval = m->heartbeat / (options->base && options->nodeid == 0 && !again ? 2 : 4);
+    m->beat.interval = m->heartbeat /
+                       (options->base && options->nodeid == 0 && places == NULL ? 2 : 4);
     uv_timer_start(&m->beat.timer, on_beat, (uint64_t)(m->beat.interval * 1000),
                    (uint64_t)(m->beat.interval * 1000));
     m->open_handles++; /* besides the link */
     member_join_begin(m);
-    if (again)
-        member_join_again(m);
+    if (places != NULL)
+        member_join_seek(m, places);
     open_store(m);
     member_reclaim_begin(m);
     /* The server takes longer to come up than this node to join. An extension hears from its leader

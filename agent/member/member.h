@@ -17,6 +17,7 @@
 #include "lib/error.h"
 
 struct agent_handover;
+struct leader_places;
 struct member;
 
 /* Calls when a member finds or loses a leader. Each may be NULL. */
@@ -37,6 +38,9 @@ struct member_options {
     uint32_t base_job, base_restarts;
     const char *address; /* of the leader */
     int port;            /* 0: the candidate ports */
+    /* Of an extension: the leader that has asked for it, and the successors of that leader. NULL,
+     * or no successor: nobody else is to be found. */
+    const struct leader_places *leaders;
     /* Of the job, where the leader says its port if it is none of them; NULL: not known. */
     const char *state_dir;
     int connect_timeout_ms;

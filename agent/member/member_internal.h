@@ -184,9 +184,12 @@ void member_send_drained(struct member *m, int started);
 /* join.c: the member's leader, and the leader that follows when it is lost. */
 void member_join_begin(struct member *m);
 int member_join(struct member *m, struct error *err);
-/* For an agent that is started in place of a killed one: join the leader that the killed agent had,
- * or the leader that follows. */
-void member_join_again(struct member *m);
+/* Where leaders are, as somebody else has known: for the agent of an extension the leader that has
+ * asked for it, for an agent that is started in place of a killed one the killed one. NULL: nobody
+ * has. */
+const struct leader_places *member_join_places(const struct member_options *options);
+/* Join the leader that was known, or the leader that has followed. */
+void member_join_seek(struct member *m, const struct leader_places *places);
 void member_join_welcomed(struct member *m, json_object *msg);
 void member_join_successors(struct member *m, json_object *msg);
 /* The agent that was asked does not lead. */

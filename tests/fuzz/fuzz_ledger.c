@@ -18,9 +18,15 @@ static void check(struct ledger *ledger)
     MUST(isfinite(before) && before >= 0);
     spending_run(&ledger->spending, NOW + 60);
     MUST(spending_cost(&ledger->spending) >= before);
-    MUST(ledger->boot_count >= 0 && ledger->boot_count <= POOLS_MAX);
-    for (int i = 0; i < ledger->boot_count; i++)
-        MUST(ledger_boot(ledger, ledger->boots[i].name) >= 0);
+    MUST(ledger->pool_count >= 0 && ledger->pool_count <= POOLS_MAX);
+    for (int i = 0; i < ledger->pool_count; i++) {
+        const struct ledger_pool *pool = &ledger->pools[i];
+        struct retry retry = {.first = 60, .max = 600};
+
+        MUST(pool->boot >= 0 && memchr(pool->why, '\0', sizeof(pool->why)) != NULL);
+        retry_go_on(&retry, &pool->failed, NOW);
+        MUST(retry.after <= NOW + 600 && retry.pause >= 0 && retry.pause <= 600);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

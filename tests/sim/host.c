@@ -152,11 +152,13 @@ static void describe(struct host *host)
 
 static void take_leader_address(struct host *host)
 {
-    const char *colon = strrchr(host->job->leader, ':');
+    struct member_options *member = &host->agent_options->member;
+    struct error err;
 
-    host->agent_options->member.port = atoi(colon + 1);
-    host->agent_options->member.address = strndup(host->job->leader,
-                                                  (size_t)(colon - host->job->leader));
+    MUST(leader_places_parse(&host->leaders, host->job->leader, &err) == 0);
+    member->leaders = &host->leaders;
+    member->address = host->leaders.list[0].address;
+    member->port = host->leaders.list[0].port;
 }
 
 static int begin_leader(struct host *host, struct error *err)

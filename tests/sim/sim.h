@@ -110,6 +110,7 @@ struct host {
     int missed_count;
     struct agent *agent;
     struct agent_options *agent_options;
+    struct leader_places leaders;           /* of an extension */
     struct agent_handover *handover;        /* kept by the process that watches it; NULL: none */
     const struct reclaim_handlers *reclaim; /* NULL: it does not ask */
     void *reclaim_arg;

@@ -255,7 +255,7 @@ step() {
 leader_of() {
     local pid
     for pid in $(job_processes "$1"); do
-        tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | sed -n 's/^ELASTIC_LEADER=//p'
+        tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | sed -n 's/^ELASTIC_LEADER=\([^,]*\).*/\1/p'
     done | head -n 1
 }
 

@@ -394,6 +394,7 @@ tests_unit_test_world_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 UNIT_TESTS += \
     tests/unit/test_binding \
     tests/unit/test_event_agent \
+    tests/unit/test_leader_places \
     tests/unit/test_memory \
     tests/unit/test_output \
     tests/unit/test_port \
@@ -405,6 +406,9 @@ tests_unit_test_binding_LDADD = agent/libelasticagent.la $(HWLOC_LIBS) $(CMOCKA_
 tests_unit_test_event_agent_SOURCES = tests/unit/test_event_agent.c tests/unit/support.h
 tests_unit_test_event_agent_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_event_agent_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_leader_places_SOURCES = tests/unit/test_leader_places.c tests/unit/support.h
+tests_unit_test_leader_places_CPPFLAGS = $(AGENT_CPPFLAGS)
+tests_unit_test_leader_places_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
 tests_unit_test_memory_SOURCES = tests/unit/test_memory.c tests/unit/support.h
 tests_unit_test_memory_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_memory_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)

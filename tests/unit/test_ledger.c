@@ -18,9 +18,15 @@ static struct ledger example(void)
     spending_run(&ledger.spending, 1000);
     speed_add(&ledger.speed, 3, 30, 10);
     speed_add(&ledger.speed, 1, 12, 10);
-    ledger_set_boot(&ledger, "spot", 90);
-    ledger_set_boot(&ledger, "demand", 40);
-    ledger_set_boot(&ledger, "spot", 95);
+    ledger_pool(&ledger, "spot")->boot = 90;
+    ledger_pool(&ledger, "demand")->boot = 40;
+    *ledger_pool(&ledger, "spot") = (struct ledger_pool){
+        .name = "spot",
+        .boot = 95,
+        .refused = {.pause = 4, .after = 900},
+        .failed = {.pause = 240, .after = 1100},
+        .why = "no capacity",
+    };
     return ledger;
 }
 
@@ -40,9 +46,16 @@ static void test_takeover(void **state)
     assert_near(after.spending.at, 7, 1e-9);
     assert_near(speed_at(&after.speed, 3), 3, 1e-9);
     assert_near(speed_at(&after.speed, 1), 1.2, 1e-9);
-    assert_near(ledger_boot(&after, "spot"), 95, 1e-9);
-    assert_near(ledger_boot(&after, "demand"), 40, 1e-9);
-    assert_near(ledger_boot(&after, "other"), 0, 0);
+    assert_near(ledger_pool(&after, "spot")->boot, 95, 1e-9);
+    assert_near(ledger_pool(&after, "demand")->boot, 40, 1e-9);
+    assert_near(ledger_pool(&after, "other")->boot, 0, 0);
+    /* It was paused for 90 s more, of which 5 are over; the other pause was over before. */
+    assert_near(ledger_pool(&after, "spot")->failed.after, 7 + 85, 1e-6);
+    assert_near(ledger_pool(&after, "spot")->failed.pause, 240, 1e-9);
+    assert_near(ledger_pool(&after, "spot")->refused.after, 0, 0);
+    assert_near(ledger_pool(&after, "spot")->refused.pause, 4, 1e-9);
+    assert_string_equal(ledger_pool(&after, "spot")->why, "no capacity");
+    assert_near(ledger_pool(&after, "demand")->failed.pause, 0, 0);
     assert_int_equal(after.memory.before_loss, 3);
     assert_true(after.memory.below && after.memory.exhausted);
     assert_near(after.memory.below_since, 7 - 110, 1e-6);
@@ -91,23 +104,34 @@ static void test_what_is_no_ledger(void **state)
         "[]",
         "{}",
         "{\"version\":2,\"time\":1}",
-        "{\"version\":1,\"time\":1,\"spending\":[],\"speed\":[],\"boots\":{}}",
-        "{\"version\":1,\"time\":-1,\"spending\":[],\"speed\":[],\"boots\":{},"
+        "{\"version\":1,\"time\":1,\"spending\":[],\"speed\":[],\"pools\":{}}",
+        "{\"version\":1,\"time\":-1,\"spending\":[],\"speed\":[],\"pools\":{},"
         "\"memory\":{\"spot\":0,\"before_loss\":0}}",
         "{\"version\":1,\"time\":1,\"spending\":[{\"pool\":\"a\",\"nodes\":-1,\"price\":0,"
         "\"suspend\":0,\"node_seconds\":0,\"tail_seconds\":0,\"cost\":0}],\"speed\":[],"
-        "\"boots\":{},\"memory\":{\"spot\":0,\"before_loss\":0}}",
+        "\"pools\":{},\"memory\":{\"spot\":0,\"before_loss\":0}}",
         "{\"version\":1,\"time\":1,\"spending\":[{\"pool\":\"a\",\"nodes\":1,\"price\":1e300,"
         "\"suspend\":0,\"node_seconds\":0,\"tail_seconds\":0,\"cost\":0}],\"speed\":[],"
-        "\"boots\":{},\"memory\":{\"spot\":0,\"before_loss\":0}}",
-        "{\"version\":1,\"time\":1,\"spending\":[],\"speed\":[7],\"boots\":{},"
+        "\"pools\":{},\"memory\":{\"spot\":0,\"before_loss\":0}}",
+        "{\"version\":1,\"time\":1,\"spending\":[],\"speed\":[7],\"pools\":{},"
         "\"memory\":{\"spot\":0,\"before_loss\":0}}",
-        "{\"version\":1,\"time\":1,\"spending\":[],\"speed\":[],\"boots\":{\"../x\":1},"
+        "{\"version\":1,\"time\":1,\"spending\":[],\"speed\":[],\"pools\":{\"../"
+        "x\":{\"boot\":1,\"why\":\"\"}},"
         "\"memory\":{\"spot\":0,\"before_loss\":0}}",
-        "{\"version\":1,\"time\":1,\"spending\":[],\"speed\":[],\"boots\":{\"x\":\"1\"},"
+        "{\"version\":1,\"time\":1,\"spending\":[],\"speed\":[],\"pools\":{\"x\":{\"boot\":\"1\","
+        "\"why\":\"\"}},"
         "\"memory\":{\"spot\":0,\"before_loss\":0}}",
-        "{\"version\":1,\"time\":1,\"spending\":[],\"speed\":[],\"boots\":{},"
+        "{\"version\":1,\"time\":1,\"spending\":[],\"speed\":[],\"pools\":{},"
         "\"memory\":{\"spot\":0,\"before_loss\":0}} {}",
+        "{\"version\":1,\"time\":1,\"spending\":[],\"speed\":[],\"pools\":{\"x\":{\"boot\":1}},"
+        "\"memory\":{\"spot\":0,\"before_loss\":0}}",
+        "{\"version\":1,\"time\":1,\"spending\":[],\"speed\":[],\"pools\":{\"x\":7},"
+        "\"memory\":{\"spot\":0,\"before_loss\":0}}",
+        "{\"version\":1,\"time\":1,\"spending\":[],\"speed\":[],\"pools\":{\"x\":{\"boot\":1,"
+        "\"why\":\"\",\"failed\":{\"until\":-1,\"pause\":60}}},"
+        "\"memory\":{\"spot\":0,\"before_loss\":0}}",
+        "{\"version\":1,\"time\":1,\"spending\":[],\"speed\":[],\"pools\":{\"x\":{\"boot\":1,"
+        "\"why\":\"\",\"failed\":[]}},\"memory\":{\"spot\":0,\"before_loss\":0}}",
     };
 
     (void)state;

@@ -30,11 +30,29 @@ static void test_begins_anew(void **state)
     assert_float_equal(retry_failed(&retry, 200), 4, 0);
 }
 
+/* Another process goes on, on a clock that may have been wrong. */
+static void test_goes_on(void **state)
+{
+    struct retry before = {.first = 4, .max = 30}, after = {.first = 4, .max = 30};
+    struct retry wrong = {.pause = 1e9, .after = 1e9};
+
+    (void)state;
+    retry_failed(&before, 100);
+    retry_failed(&before, 104);
+    retry_go_on(&after, &before, 106);
+    assert_float_equal(after.after, 112, 0);
+    assert_float_equal(retry_failed(&after, 112), 16, 0);
+    retry_go_on(&after, &wrong, 200);
+    assert_float_equal(after.after, 230, 0);
+    assert_float_equal(retry_failed(&after, 230), 30, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_doubles),
         cmocka_unit_test(test_begins_anew),
+        cmocka_unit_test(test_goes_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,7 @@ typedef void (*agent_part)(struct agent_handover *agent_handover);
 
 static void know_somebody(struct agent_handover *agent_handover)
 {
-    agent_handover->count = 1;
+    agent_handover->places.count = 2;
     agent_handover->known = true;
 }
 
@@ -64,7 +64,7 @@ static void be_killed_once(struct agent_handover *agent_handover)
     know_somebody(agent_handover);
     if (agent_handover->starts == 1)
         raise(SIGKILL);
-    _exit(agent_handover->starts == 2 && agent_handover->count == 1 ? 0 : 97);
+    _exit(agent_handover->starts == 2 && agent_handover->places.count == 2 ? 0 : 97);
 }
 
 static void one_that_was_killed_is_started_again(void **state)
