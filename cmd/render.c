@@ -563,20 +563,21 @@ static void put_totals(FILE *out, json_object *generations, size_t count)
     fputs(".\n", out);
 }
 
-/* Of a job whose nodes have prices. */
-static bool have_costs(json_object *generations, size_t count)
+/* Has a generation that number? Only jobs whose nodes have prices, or that have on-demand pools. */
+static bool have_numbers(json_object *generations, size_t count, const char *key)
 {
     for (size_t i = 0; i < count; i++)
-        if (!isnan(field_double(json_object_array_get_idx(generations, i), "cost")))
+        if (!isnan(field_double(json_object_array_get_idx(generations, i), key)))
             return true;
     return false;
 }
 
-static void generation_row(struct table *table, json_object *generation, bool costs,
+static void generation_row(struct table *table, json_object *generation, bool costs, bool on_demand,
                            const struct render_options *options)
 {
     char clock[32], text[32];
     double cost = field_double(generation, "cost");
+    double hours = field_double(generation, "on_demand_hours");
     number_cell(table, generation, "generation");
     table_cell(table,
                text_clock(field_double(generation, "time"), options->now, clock, sizeof(clock)));
@@ -587,30 +588,36 @@ static void generation_row(struct table *table, json_object *generation, bool co
     duration_cell(table, field_double(generation, "pause"));
     if (costs)
         table_cell(table, cost >= 0 ? money(cost, text, sizeof(text)) : NULL);
+    snprintf(text, sizeof(text), "%.2f h", hours);
+    if (on_demand)
+        table_cell(table, hours >= 0 ? text : NULL);
     text_cell(table, generation, "reason");
 }
 
 char *render_history(json_object *history, const struct render_options *options)
 {
-    struct table_column columns[] = {
-        {"GEN", TABLE_RIGHT},   {"TIME", TABLE_LEFT},     {"KIND", TABLE_LEFT},
-        {"NODES", TABLE_RIGHT}, {"WORKERS", TABLE_RIGHT}, {"LASTED", TABLE_RIGHT},
-        {"PAUSE", TABLE_RIGHT}, {"COST", TABLE_RIGHT},    {"REASON", TABLE_LEFT},
-    };
-    int column_count = sizeof(columns) / sizeof(*columns);
     json_object *generations = field_array(history, "generations");
     size_t count = field_count(history, "generations");
-    bool costs = have_costs(generations, count);
+    bool costs = have_numbers(generations, count, "cost");
+    bool on_demand = have_numbers(generations, count, "on_demand_hours");
+    struct table_column columns[10] = {
+        {"GEN", TABLE_RIGHT},   {"TIME", TABLE_LEFT},     {"KIND", TABLE_LEFT},
+        {"NODES", TABLE_RIGHT}, {"WORKERS", TABLE_RIGHT}, {"LASTED", TABLE_RIGHT},
+        {"PAUSE", TABLE_RIGHT},
+    };
+    int column_count = 7;
     char *text = NULL;
     size_t size = 0;
     FILE *out = text_need(open_memstream(&text, &size));
-    if (!costs) {
-        columns[column_count - 2] = columns[column_count - 1];
-        column_count--;
-    }
-    struct table *table = table_create(columns, column_count);
+    struct table *table;
+    if (costs)
+        columns[column_count++] = (struct table_column){"COST", TABLE_RIGHT};
+    if (on_demand)
+        columns[column_count++] = (struct table_column){"ON-DEMAND", TABLE_RIGHT};
+    columns[column_count++] = (struct table_column){"REASON", TABLE_LEFT};
+    table = table_create(columns, column_count);
     for (size_t i = 0; i < count; i++)
-        generation_row(table, json_object_array_get_idx(generations, i), costs, options);
+        generation_row(table, json_object_array_get_idx(generations, i), costs, on_demand, options);
     table_print(table, out, options->width);
     table_destroy(table);
     if (count > 0)

@@ -106,10 +106,18 @@ static const struct shape state_shape[] = {
 };
 
 static const struct shape generation_shape[] = {
-    {"generation", KIND_INT, NULL}, {"time", KIND_NUMBER, NULL},  {"kind", KIND_TEXT, NULL},
-    {"size", KIND_INT, NULL},       {"workers", KIND_INT, NULL},  {"nodes", KIND_TEXTS, NULL},
-    {"reason", KIND_TEXT, NULL},    {"pause", KIND_NUMBER, NULL}, {"until", KIND_NUMBER, NULL},
-    {"cost", KIND_NUMBER, NULL},    {NULL, KIND_INT, NULL},
+    {"generation", KIND_INT, NULL},
+    {"time", KIND_NUMBER, NULL},
+    {"kind", KIND_TEXT, NULL},
+    {"size", KIND_INT, NULL},
+    {"workers", KIND_INT, NULL},
+    {"nodes", KIND_TEXTS, NULL},
+    {"reason", KIND_TEXT, NULL},
+    {"pause", KIND_NUMBER, NULL},
+    {"until", KIND_NUMBER, NULL},
+    {"cost", KIND_NUMBER, NULL},
+    {"on_demand_hours", KIND_NUMBER, NULL},
+    {NULL, KIND_INT, NULL},
 };
 
 int64_t field_int(json_object *object, const char *key, int64_t missing)

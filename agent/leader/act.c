@@ -230,7 +230,7 @@ static void begin_world(struct leader *leader, const struct change_action *actio
     pmix_relay_end(leader, &leader->relay);
     leader->relay = leader->next_relay;
     leader->next_relay = (struct pmix_relay){0};
-    report_generation(leader, action->seconds, costs_so_far(leader));
+    report_generation(leader, action->seconds, costs_total(leader));
     uv_update_time(leader->loop);
     post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_WRITTEN});
 }

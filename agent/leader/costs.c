@@ -192,21 +192,31 @@ void costs_end(struct leader *leader)
 
 /* ---- for selastic ---------------------------------------------------------------------------- */
 
-double costs_so_far(struct leader *leader)
+struct costs_total costs_total(struct leader *leader)
 {
     struct spending *spending = &leader->costs->ledger.spending;
+    struct costs_total total = {.cost = -1, .on_demand_hours = -1};
     double cost;
 
     spending_run(spending, leader_now(leader));
     cost = spending_cost(spending);
-    return cost > 0 || spending_per_hour(spending) > 0 ? cost : -1;
+    if (cost > 0 || spending_per_hour(spending) > 0)
+        total.cost = cost;
+    for (int i = 0; i < job_pools_count(leader); i++) {
+        const struct pool *pool = job_pools_at(leader, i)->pool;
+
+        if (pool->fallback)
+            total.on_demand_hours = fmax(total.on_demand_hours, 0) +
+                                    spending_hours(spending, pool->name);
+    }
+    return total;
 }
 
 json_object *costs_json(struct leader *leader, double end)
 {
     const struct policy *policy = leader->options->policy;
     double per_hour = spending_per_hour(&leader->costs->ledger.spending);
-    double cost = costs_so_far(leader), left = end - leader_now(leader);
+    double cost = costs_total(leader).cost, left = end - leader_now(leader);
     json_object *obj;
 
     if (cost < 0)

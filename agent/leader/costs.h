@@ -32,8 +32,13 @@ void costs_account(struct leader *leader, const struct pools_input *in);
 /* The job is over: what it has cost is written down. */
 void costs_end(struct leader *leader);
 
-/* < 0: nobody has said what nodes cost. */
-double costs_so_far(struct leader *leader);
+/* What the job has had so far. */
+struct costs_total {
+    double cost;            /* < 0: nobody has said what nodes cost */
+    double on_demand_hours; /* node hours of the pools with fallback = yes; < 0: it has none */
+};
+
+struct costs_total costs_total(struct leader *leader);
 /* For selastic: a new object. end: when the work will be done (leader_now), < 0: not known. NULL:
  * nobody has said what nodes cost. */
 json_object *costs_json(struct leader *leader, double end);

@@ -24,7 +24,7 @@ struct generation_record {
     /* When the world before had been held, on the leader's clock; < 0: there was none. */
     double pause_from;
     double time, until, pause; /* Unix time, seconds; until and pause < 0: not known (yet) */
-    double cost;               /* of the job until then; < 0: not known */
+    struct costs_total total;  /* of the job until then */
     char kind[16];
     char *reason;
     char **nodes;
@@ -109,8 +109,11 @@ static json_object *record_json(const struct generation_record *r)
     json_object_object_add(obj, "nodes", json_from_strings(r->nodes));
     json_object_object_add(obj, "reason",
                            json_object_new_string(r->reason != NULL ? r->reason : ""));
-    if (r->cost >= 0)
-        json_object_object_add(obj, "cost", json_object_new_double(r->cost));
+    if (r->total.cost >= 0)
+        json_object_object_add(obj, "cost", json_object_new_double(r->total.cost));
+    if (r->total.on_demand_hours >= 0)
+        json_object_object_add(obj, "on_demand_hours",
+                               json_object_new_double(r->total.on_demand_hours));
     return obj;
 }
 
@@ -121,7 +124,7 @@ static struct generation_record *last_record(const struct leader *leader)
                : NULL;
 }
 
-static int add_record(struct leader *leader, double pause_from, double cost)
+static int add_record(struct leader *leader, double pause_from, struct costs_total total)
 {
     struct generation_record *grown, *r;
     const struct world *world = change_world(leader->change);
@@ -141,7 +144,7 @@ static int add_record(struct leader *leader, double pause_from, double cost)
     r->time = unix_now();
     r->until = r->pause = -1;
     r->pause_from = pause_from;
-    r->cost = cost;
+    r->total = total;
     snprintf(r->kind, sizeof(r->kind), "%s", world->kind);
     r->reason = strdup(world->reason);
     r->nodes = calloc((size_t)world->node_count + 1, sizeof(*r->nodes));
@@ -172,7 +175,7 @@ int report_last_generation(const struct leader_options *options)
     return (int)generation;
 }
 
-void report_generation(struct leader *leader, double pause_from, double cost)
+void report_generation(struct leader *leader, double pause_from, struct costs_total total)
 {
     const struct world *world = change_world(leader->change);
     char incarnation[32];
@@ -190,7 +193,7 @@ void report_generation(struct leader *leader, double pause_from, double cost)
              nodes != NULL ? nodes : "?");
     free(names);
     free(nodes);
-    if (add_record(leader, pause_from, cost) == 0)
+    if (add_record(leader, pause_from, total) == 0)
         append_history(leader, record_json(last_record(leader)));
     /* A full disk must not stop a training that needs no host file; the log has said it. */
     write_file(leader, "generation.json", world_generation_json(world, incarnation, unix_now()),

@@ -8,6 +8,7 @@
 
 #include <json-c/json.h>
 
+#include "agent/leader/costs.h"
 #include "lib/change.h"
 
 struct leader;
@@ -23,8 +24,8 @@ void report_destroy(struct report *report);
  * before. 0: there was none. */
 int report_last_generation(const struct leader_options *options);
 /* The present world has been formed: files and history. pause_from: when the world before had been
- * held; < 0: there was none. cost: of the job so far; < 0: not known. */
-void report_generation(struct leader *leader, double pause_from, double cost);
+ * held; < 0: there was none. total: of the job so far. */
+void report_generation(struct leader *leader, double pause_from, struct costs_total total);
 /* The first step of the generation has been made; not aware: by a script of whose steps nothing is
  * known, so that all that is known is when its workers were ready. */
 void report_stepping(struct leader *leader, bool aware);
