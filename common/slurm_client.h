@@ -59,6 +59,7 @@ struct job_info {
     char *work_dir;
     int num_nodes;
     int cpus_per_node; /* allocated or requested */
+    double billing;    /* Slurm's, of each of its nodes; < 0: not known */
     bool exclusive;
     time_t submit, start, end; /* end: expected or real */
     time_t deadline;           /* sbatch --deadline; 0: none */
@@ -82,6 +83,7 @@ struct slurm_limits {
     uint32_t minutes;         /* for a job; UINT32_MAX: no limit, or no such partition */
     uint32_t boot_seconds;    /* for a node to power up (ResumeTimeout); 0: no limit */
     uint32_t suspend_seconds; /* that an idle node stays up (SuspendTime); 0: for ever */
+    double billing;           /* of a whole node; < 0: the partition has no TRESBillingWeights */
 };
 
 int slurm_client_limits(const char *partition, struct slurm_limits *limits, struct error *err);

@@ -195,6 +195,7 @@ static void fill_resources(struct job_info *info, const slurm_job_info_t *job)
     if (job->pn_min_cpus > info->cpus_per_node)
         info->cpus_per_node = job->pn_min_cpus;
     info->exclusive = job->shared == JOB_SHARED_NONE;
+    info->billing = job->billable_tres < (double)NO_VAL ? job->billable_tres / nodes : -1;
     fill_request(&info->request, job, nodes);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/names.h"
+#include "lib/slurm_words.h"
 #include "lib/text.h"
 
 /* Flags of a node that can take a job now. Every other flag says that the node cannot, also a flag
@@ -396,13 +397,24 @@ static struct site_power site_power(void)
     return site != NULL ? *site : (struct site_power){0};
 }
 
+/* What the partition bills of a whole node; Slurm counts CPUs where it has no weights. */
+static double billing_of(const partition_info_t *partition)
+{
+    double billing = -1;
+
+    if (partition->billing_weights_str != NULL && partition->billing_weights_str[0] != '\0' &&
+        partition->tres_fmt_str != NULL && partition->total_nodes > 0)
+        billing = slurm_words_tres(partition->tres_fmt_str, "billing") / partition->total_nodes;
+    return billing;
+}
+
 int slurm_client_limits(const char *partition, struct slurm_limits *limits, struct error *err)
 {
     const partition_info_msg_t *partitions;
     const partition_info_t *found;
     bool changed;
 
-    *limits = (struct slurm_limits){.minutes = UINT32_MAX};
+    *limits = (struct slurm_limits){.minutes = UINT32_MAX, .billing = -1};
     slurm_client_enter();
     partitions = load_partitions(&changed, err);
     found = partitions != NULL ? find_partition(partitions, partition) : NULL;
@@ -416,6 +428,8 @@ int slurm_client_limits(const char *partition, struct slurm_limits *limits, stru
         limits->suspend_seconds = site_power().suspend_seconds;
     else if (found != NULL && found->suspend_time < NO_VAL)
         limits->suspend_seconds = found->suspend_time;
+    if (found != NULL)
+        limits->billing = billing_of(found);
     slurm_client_leave();
     return partitions != NULL ? 0 : -1;
 }

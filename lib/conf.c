@@ -477,6 +477,15 @@ const struct pool *conf_pool(const struct conf *conf, const char *name)
     return NULL;
 }
 
+bool conf_has_prices(const struct conf *conf)
+{
+    bool found = conf->prices != NULL;
+
+    for (int i = 0; i < conf->pool_count; i++)
+        found = found || conf->pools[i].price >= 0;
+    return found;
+}
+
 char *conf_pool_names(const struct conf *conf, char *buf, size_t size)
 {
     if (size > 0)

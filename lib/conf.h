@@ -131,6 +131,9 @@ struct conf *conf_parse(const char *name, const char *text, size_t len, struct e
 
 const struct pool *conf_pool(const struct conf *conf, const char *name); /* NULL: unknown */
 
+/* Does the site say what nodes cost, be it of one pool only? */
+bool conf_has_prices(const struct conf *conf);
+
 /* A new pool at the end of conf->pools, with the built-in values; its partition is that of its
  * name. NULL with err set if out of memory. */
 struct pool *conf_add_pool(struct conf *conf, const char *name, struct error *err);

@@ -2,6 +2,7 @@
 /* What Slurm's words mean for a user (slurm_words.h). */
 #include "lib/slurm_words.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,4 +114,21 @@ char *slurm_words_value(const char *line, const char *name)
         line += word;
     }
     return NULL;
+}
+
+double slurm_words_tres(const char *tres, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (const char *at = tres; *at != '\0'; at += *at == ',') {
+        char *end;
+        double value;
+
+        if (strncmp(at, name, len) == 0 && at[len] == '=' && isdigit((unsigned char)at[len + 1])) {
+            value = strtod(at + len + 1, &end);
+            return *end == ',' || *end == '\0' ? value : -1;
+        }
+        at += strcspn(at, ",");
+    }
+    return -1;
 }

@@ -28,4 +28,7 @@ const char *slurm_words_end(const char *state, bool preempted, bool overdue);
  * there is none, or it is empty. */
 char *slurm_words_value(const char *line, const char *name);
 
+/* The number of NAME in a list of TRES such as "cpu=8,mem=8000M,billing=12"; < 0: there is none. */
+double slurm_words_tres(const char *tres, const char *name);
+
 #endif

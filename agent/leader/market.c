@@ -108,22 +108,6 @@ static void count_extension(struct leader *leader, const struct extension *ext,
     }
 }
 
-/* The site's pool in that partition, whether the job may use it or not. */
-static const struct pool *pool_in(const struct conf *conf, const char *partition)
-{
-    for (int i = 0; partition != NULL && i < conf->pool_count; i++)
-        if (strcmp(conf->pools[i].partition, partition) == 0)
-            return &conf->pools[i];
-    return NULL;
-}
-
-static double price_of(const struct leader *leader, const struct pool *pool)
-{
-    double price = price_list_of(job_pools_prices(leader), pool);
-
-    return price > 0 ? price : 0;
-}
-
 /* The smaller of two limits of which 0 is none. */
 static int least(int a, int b)
 {
@@ -135,7 +119,7 @@ static struct pools_pool describe_pool(struct leader *leader, struct job_pool *o
     bool may_wake = job_pools_wakes(leader, own->pool);
     struct pools_pool pool = {
         .name = own->pool->name,
-        .price = price_of(leader, own->pool),
+        .price = fmax(job_pools_price(leader, own), 0),
         .fallback = own->pool->fallback,
         .wake = may_wake,
         .max_nodes = own->pool->max_nodes,
@@ -293,16 +277,14 @@ static void set_fallback(const struct leader *leader, struct pools_input *in)
 static struct pools_input describe(struct leader *leader, struct pools_pool *pools)
 {
     const struct policy *policy = leader->options->policy;
-    const struct job_info *base = slurm_look_base(leader);
-    const struct pool *base_pool = base != NULL ? pool_in(leader->options->conf, base->partition)
-                                                : NULL;
+    const struct pool *base_pool = job_pools_of_base(leader);
     struct pools_input in = {
         .now = leader_now(leader),
         .sizes = &policy->sizes,
         .target = allocation_target(leader),
         .base_nodes = leader->options->base_nodes - exclude_base_lost(leader),
         .base_safe = base_pool == NULL || !base_pool->reclaim,
-        .base_price = price_of(leader, base_pool),
+        .base_price = fmax(job_pools_base_price(leader), 0),
         .deadline = deadline_of(leader),
         .speed = &costs_ledger(leader)->speed,
         .pause = pause_of_change(leader),
@@ -411,7 +393,7 @@ static json_object *pool_json(struct leader *leader, int i)
     const struct pool *pool = job_pool->pool;
     struct pools_pool now = describe_pool(leader, job_pool);
     double paused = job_pools_pause_until(job_pool);
-    double price = price_list_of(job_pools_prices(leader), pool);
+    double price = job_pools_price(leader, job_pool);
     json_object *obj = json_object_new_object();
 
     json_object_object_add(obj, "pool", json_object_new_string(pool->name));

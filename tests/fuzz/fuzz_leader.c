@@ -185,6 +185,7 @@ int slurm_client_job(uint32_t job_id, struct job_info **info, struct error *err)
     (*info)->partition = strdup("batch");
     (*info)->nodes = strdup("n[1-2]");
     (*info)->num_nodes = 2;
+    (*info)->billing = 3;
     (*info)->cpus_per_node = 4;
     (*info)->exclusive = true;
     (*info)->time_limit = 60;
@@ -267,7 +268,7 @@ int slurm_client_limits(const char *partition, struct slurm_limits *limits, stru
 {
     (void)partition;
     (void)err;
-    *limits = (struct slurm_limits){.minutes = 30, .boot_seconds = 60};
+    *limits = (struct slurm_limits){.minutes = 30, .boot_seconds = 60, .billing = 2};
     return 0;
 }
 

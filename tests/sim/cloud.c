@@ -77,6 +77,8 @@ static double price_of(int i)
 {
     const struct pool *pool = conf_pool(setup_conf, pools[i].name);
 
+    if (!conf_has_prices(setup_conf) && pools[i].billing >= 0)
+        return pools[i].billing;
     return pools[i].price >= 0 ? pools[i].price : pool->price > 0 ? pool->price : 0;
 }
 
@@ -144,6 +146,8 @@ static void change(struct setup_pool *pool, bool running, char **words)
         set_text(pool->refusal, sizeof(pool->refusal), value);
     else if (strcmp(words[0], "block") == 0)
         set_text(pool->held, sizeof(pool->held), value);
+    else if (strcmp(words[0], "billing") == 0)
+        pool->billing = atof(value);
     else
         pool->price = atof(value);
 }
@@ -151,7 +155,7 @@ static void change(struct setup_pool *pool, bool running, char **words)
 bool cloud_do(struct setup_pool *list, int count, char **words)
 {
     static const char *const verbs[] = {"boot",   "asleep", "capacity", "lacks",
-                                        "refuse", "block",  "price"};
+                                        "refuse", "block",  "price",    "billing"};
     int i = find(list != NULL ? list : pools, list != NULL ? count : pool_count, words[1]);
     bool known = false;
 
@@ -204,6 +208,13 @@ bool cloud_replaces(const char *partition, const char *other)
     return pool != NULL && replaced != NULL && !pool->fallback &&
            (replaced->fallback ||
             (replaced->reclaim && setup_conf->reclaim.advice == CONF_ADVICE_REPLACE));
+}
+
+double cloud_billing(const char *partition)
+{
+    const struct setup_pool *pool = pool_in(partition);
+
+    return pool != NULL ? pool->billing : -1;
 }
 
 bool cloud_boots(const char *partition)

@@ -345,7 +345,8 @@ static void add_flag(struct setup_pool *pool, const char *name, uint32_t percent
 
 static void draw_pool(struct setup_pool *pool, const char *name)
 {
-    *pool = (struct setup_pool){.nodes = 1 + (int)chance(4), .capacity = -1, .price = -1};
+    *pool = (struct setup_pool){
+        .nodes = 1 + (int)chance(4), .capacity = -1, .price = -1, .billing = -1};
     snprintf(pool->name, sizeof(pool->name), "%s", name);
     add_key(pool, "price", 30 * (1 + chance(3)));
     add_key(pool, "max_resume", 1 + chance(3));

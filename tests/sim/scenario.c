@@ -22,6 +22,7 @@
  *   refuse spot WHY, block spot WHY   sbatch does; Slurm lets its extensions wait. "refuse spot":
  *                               no longer
  *   price spot 3                in the file of the site ("site prices=/prices")
+ *   billing spot 3              a setting: what Slurm bills of a node, where the site has no prices
  *   works yes                   a setting: the program reports its work, a step of N nodes takes
  *                               an Nth of its time
  *   expect has spot 2           the job has two of its nodes; "asks spot 1": one request waits
@@ -344,7 +345,8 @@ static bool add_pool(char **words)
     struct setup_pool *pool = &s->pools[s->pool_count++];
 
     MUST(s->pool_count <= CLOUD_MAX);
-    *pool = (struct setup_pool){.nodes = atoi(words[2]), .capacity = -1, .price = -1};
+    *pool = (struct setup_pool){
+        .nodes = atoi(words[2]), .capacity = -1, .price = -1, .billing = -1};
     snprintf(pool->name, sizeof(pool->name), "%s", words[1]);
     for (int i = 3; words[i] != NULL; i++)
         if (!add_key(pool->keys, sizeof(pool->keys), words[i]))

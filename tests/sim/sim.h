@@ -264,6 +264,7 @@ struct setup_pool {
     bool fails_fast;            /* … and others fail at once, not after ResumeTimeout */
     char refusal[96], held[48]; /* what sbatch says; why its jobs wait. "": they do not */
     double price;               /* in the site's file; < 0: it has no line there */
+    double billing;             /* by Slurm, of a node; < 0: no weights */
 };
 
 struct setup;
@@ -283,6 +284,7 @@ bool cloud_is_fallback(const char *partition);
 bool cloud_replaces(const char *partition, const char *other);
 bool cloud_saves_power(const char *partition);
 bool cloud_boots(const char *partition);
+double cloud_billing(const char *partition);
 void cloud_power_up(struct node *node);
 /* How long after its start a job ends whose nodes do not come. */
 uint64_t cloud_gives_up(const struct job *job);

@@ -89,6 +89,7 @@ static void fill(const struct job *job, struct job_info *info)
     info->comment = job->comment != NULL ? strdup(job->comment) : NULL;
     info->nodes = job->count > 0 ? strdup(job->nodes[0]->name) : NULL;
     info->num_nodes = job->wanted;
+    info->billing = -1;
     info->cpus_per_node = 4;
     info->exclusive = true;
     info->submit = unix_of(job->submitted);
@@ -246,7 +247,9 @@ int slurm_client_cancel_extensions(uint32_t base, uint32_t restarts, uid_t uid, 
 
 int slurm_client_limits(const char *partition, struct slurm_limits *limits, struct error *err)
 {
-    *limits = (struct slurm_limits){.minutes = UINT32_MAX, .boot_seconds = SLURM_RESUME_TIMEOUT};
+    *limits = (struct slurm_limits){.minutes = UINT32_MAX,
+                                    .boot_seconds = SLURM_RESUME_TIMEOUT,
+                                    .billing = cloud_billing(partition)};
     if (cloud_boots(partition))
         limits->suspend_seconds = CLOUD_SUSPEND;
     return question(true, err) ? -1 : 0;

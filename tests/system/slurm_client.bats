@@ -58,6 +58,18 @@ running() {
     has "$id" exclusive=1 cpus_per_node=4 mem_per_node=500 mem_per_cpu=0 gres_per_node=- time_limit=-1
 }
 
+@test "what a partition bills of a node, and of the nodes of a job" {
+    [[ $(probe limits batch) == *billing=-1* ]]
+    sed -i '/^PartitionName=batch /s/$/ TRESBillingWeights=CPU=1.5,GRES\/gpu=3/' "$TB_DIR/etc/slurm.conf"
+    on_testbed scontrol reconfigure
+    wait_for 10 eval '[[ $(probe limits batch) == *billing=6* ]]'
+    id=$(running -N2 --exclusive)
+    has "$id" billing=6
+    id=$(submit -N2 --begin=now+1hour --wrap true)
+    has "$id" billing=-1
+    [[ $(probe limits nosuch) == *billing=-1* ]]
+}
+
 @test "a pending job has the reason, and keeps its flags" {
     id=$(submit -N2 --begin=now+1hour --mem-per-cpu=77 --gpus-per-node=1 --wrap true)
     wait_for 10 has "$id" reason=BeginTime

@@ -68,6 +68,7 @@ static void print_job(const struct job_info *info)
     print_number("mem_per_node", (int64_t)info->request.mem_per_node);
     print_number("mem_per_cpu", (int64_t)info->request.mem_per_cpu);
     print_number("exclusive", info->exclusive);
+    printf("billing=%g\n", info->billing);
     print_number("submit", info->submit);
     print_number("start", info->start);
     print_number("end", info->end);
@@ -114,6 +115,20 @@ static int expand(char **args)
         free(*name);
     }
     free(names);
+    return 0;
+}
+
+static int limits(char **args)
+{
+    struct slurm_limits limits;
+    struct error err = {0};
+
+    if (slurm_client_limits(args[0], &limits, &err) != 0)
+        return say(&err);
+    print_number("minutes", limits.minutes == UINT32_MAX ? -1 : (int64_t)limits.minutes);
+    print_number("boot_seconds", limits.boot_seconds);
+    print_number("suspend_seconds", limits.suspend_seconds);
+    printf("billing=%g\n", limits.billing);
     return 0;
 }
 
@@ -283,6 +298,7 @@ int main(int argc, char **argv)
         int (*call)(char **args);
     } commands[] = {
         {"job", 1, job},
+        {"limits", 1, limits},
         {"jobs", 1, jobs},
         {"expand", 1, expand},
         {"compress", 1, compress},

@@ -61,6 +61,7 @@ static void assert_builtin(const struct conf *conf)
     assert_null(conf->reclaim.header);
     assert_null(conf->reclaim.answer);
     assert_null(conf->prices);
+    assert_false(conf_has_prices(conf));
     assert_int_equal(conf->reclaim.advice, CONF_ADVICE_IGNORE);
     assert_int_equal(conf->reclaim.drain, CONF_DRAIN_NONE);
     assert_int_equal(conf->defaults.pool_count, 0);
@@ -173,6 +174,7 @@ static void test_everything(void **state)
     assert_int_equal(conf->reclaim.advice, CONF_ADVICE_IGNORE);
     assert_int_equal(conf->reclaim.drain, CONF_DRAIN_POWER_DOWN);
     assert_string_equal(conf->prices, "/var/lib/prices");
+    assert_true(conf_has_prices(conf));
     assert_int_equal(conf->pool_backoff_first, 5);
     assert_int_equal(conf->pool_backoff_max, 5);
     assert_int_equal(conf->epilog_flush, 0);

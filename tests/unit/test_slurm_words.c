@@ -119,6 +119,31 @@ static void a_value_is_found_by_its_whole_name(void **state)
     }
 }
 
+static void a_count_of_tres_is_found(void **state)
+{
+    static const struct {
+        const char *tres;
+        double billing;
+    } table[] = {
+        {"cpu=8,mem=8000M,node=2,billing=12", 12},
+        {"billing=1.5,cpu=8", 1.5},
+        {"gres/billing=3,billing=4", 4},
+        {"cpu=8", -1},
+        {"", -1},
+        {"billing=", -1},
+        {"billing=-3", -1},
+        {"billing=12K,cpu=1", -1},
+        {"billing", -1},
+        {"mybilling=3", -1},
+        {"billing=0", 0},
+        {",,billing=7,", 7},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        assert_float_equal(slurm_words_tres(table[i].tres, "billing"), table[i].billing, 1e-9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +152,7 @@ int main(void)
         cmocka_unit_test(a_full_job_is_told_from_a_refusal_by_its_pool),
         cmocka_unit_test(what_ends_an_extension_is_named),
         cmocka_unit_test(a_value_is_found_by_its_whole_name),
+        cmocka_unit_test(a_count_of_tres_is_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
