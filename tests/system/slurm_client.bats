@@ -60,7 +60,7 @@ running() {
 
 @test "what a partition bills of a node, and of the nodes of a job" {
     [[ $(probe limits batch) == *billing=-1* ]]
-    sed -i '/^PartitionName=batch /s/$/ TRESBillingWeights=CPU=1.5,GRES\/gpu=3/' "$TB_DIR/etc/slurm.conf"
+    sed -i '/^PartitionName=batch /s/$/ TRESBillingWeights=CPU=1.5/' "$TB_DIR/etc/slurm.conf"
     on_testbed scontrol reconfigure
     wait_for 10 eval '[[ $(probe limits batch) == *billing=6* ]]'
     id=$(running -N2 --exclusive)
