@@ -449,10 +449,10 @@ bool admission_is_replaced(const struct conf *conf, const struct admission_env *
 }
 
 /* MAX, and so many nodes more as the extension may replace: it joins first, then the others leave.
- * Nodes of a fallback pool stand in for others that do not come. The limit of the site holds in any
- * case. */
-static int64_t most_nodes(const struct conf *conf, const struct admission_siblings *siblings,
-                          const struct pool *pool, int max)
+ * Nodes of a fallback pool stand in for others that do not come. The limit of the site is one for MAX:
+ * a job at that limit is replaced and stood in for as well. */
+static int64_t most_nodes(const struct admission_siblings *siblings, const struct pool *pool,
+                          int max)
 {
     int64_t most = max;
 
@@ -460,13 +460,12 @@ static int64_t most_nodes(const struct conf *conf, const struct admission_siblin
         most += siblings->replaced_count;
     if (pool && pool->fallback)
         most += siblings->waiting_count;
-    return conf->max_nodes > 0 && most > conf->max_nodes && max <= conf->max_nodes ? conf->max_nodes
-                                                                                   : most;
+    return most;
 }
 
-static int check_size(const struct conf *conf, const struct admission_request *request,
-                      const struct admission_job *base, const struct admission_siblings *siblings,
-                      const struct pool *pool, int *nodes, struct error *err)
+static int check_size(const struct admission_request *request, const struct admission_job *base,
+                      const struct admission_siblings *siblings, const struct pool *pool,
+                      int *nodes, struct error *err)
 {
     int low = request->min_nodes, high = request->max_nodes;
     struct sizes sizes;
@@ -479,7 +478,7 @@ static int check_size(const struct conf *conf, const struct admission_request *r
                          high);
     if (admission_sizes(&base->env, &sizes, err) < 0)
         return error_prefix(err, "job %u", base->id);
-    most = most_nodes(conf, siblings, pool, sizes.max);
+    most = most_nodes(siblings, pool, sizes.max);
     if (siblings->node_count + base_nodes(request, base) + *nodes <= most)
         return 0;
     if (most > sizes.max)
@@ -601,7 +600,7 @@ static int decide_extension(const struct conf *conf, const struct admission_requ
         return -1;
     }
     changes->refusal = ADMISSION_REFUSE_NODES;
-    if (check_size(conf, request, base, siblings, pool, &nodes, err) < 0)
+    if (check_size(request, base, siblings, pool, &nodes, err) < 0)
         return name_option(request, base, err);
     changes->refusal = ADMISSION_REFUSE_VALUE;
     if (check_marker(request, base, err) < 0 || set_times(request, base, pool, changes, err) < 0)

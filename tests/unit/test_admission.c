@@ -807,10 +807,11 @@ static void fallback_nodes_are_replaced_beyond_max(void **state)
         {"", POOL "on-demand", 7, 0, 1, true, 2},
         {"", POOL "spot", 7, 0, 1, false, 2},
         {"", NULL, 6, 2, 2, true, 0}, /* the first pool of the site */
-        {"max_nodes = 9\n", POOL "spot", 6, 2, 1, true, 0},
-        {"max_nodes = 9\n", POOL "spot", 6, 2, 2, false, 0},
-        {"max_nodes = 8\n", POOL "spot", 6, 2, 1, false, 0},
-        {"max_nodes = 8\n", POOL "spot", 5, 2, 1, true, 0},
+        /* The site's limit is for MAX, not for nodes that are there until others leave. */
+        {"max_nodes = 8\n", POOL "spot", 6, 2, 2, true, 0},
+        {"max_nodes = 8\n", POOL "spot", 6, 2, 3, false, 0},
+        {"max_nodes = 8\n", POOL "on-demand", 7, 0, 1, true, 2},
+        {"max_nodes = 8\n", POOL "on-demand", 8, 0, 1, false, 2},
     };
 
     (void)state;
