@@ -449,8 +449,8 @@ bool admission_is_replaced(const struct conf *conf, const struct admission_env *
 }
 
 /* MAX, and so many nodes more as the extension may replace: it joins first, then the others leave.
- * Nodes of a fallback pool stand in for others that do not come. The limit of the site is one for MAX:
- * a job at that limit is replaced and stood in for as well. */
+ * Nodes of a fallback pool stand in for others that do not come. The limit of the site is one for
+ * MAX: it does not count here. */
 static int64_t most_nodes(const struct admission_siblings *siblings, const struct pool *pool,
                           int max)
 {

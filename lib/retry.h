@@ -15,7 +15,7 @@ double retry_failed(struct retry *retry, double now);
 /* It went well, or somebody wants it tried at once: the next failure is the first one. */
 void retry_reset(struct retry *retry);
 
-/* As another one was, with the pauses of this one. No pause that goes on is longer than the longest. */
+/* As another one was, with the pauses of this one: no pause that goes on is longer than those. */
 void retry_go_on(struct retry *retry, const struct retry *from, double now);
 
 #endif

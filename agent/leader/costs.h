@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The ledger of the job: what its nodes have cost, how fast worlds of each size work, how long
- * nodes of each pool take to power up, and how long a pool is not asked. It is kept in the state directory, over a takeover and a
- * requeue. */
+ * nodes of each pool take to power up, and how long a pool is not asked. It is kept in the state
+ * directory, over a takeover and a requeue. */
 #ifndef ELASTIC_AGENT_LEADER_COSTS_H
 #define ELASTIC_AGENT_LEADER_COSTS_H
 

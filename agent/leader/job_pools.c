@@ -8,7 +8,6 @@
 
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/price_list.h"
-#include "agent/leader/slurm_look.h"
 #include "lib/pools.h"
 #include "lib/wake.h"
 
@@ -81,34 +80,6 @@ double job_pools_price(const struct leader *leader, const struct job_pool *own)
     double price = price_list_of(leader->job_pools->prices, own->pool);
 
     return price >= 0 || conf_has_prices(leader->options->conf) ? price : own->limits.billing;
-}
-
-/* The site's pool in that partition, whether the job may use it or not. */
-static const struct pool *pool_in(const struct conf *conf, const char *partition)
-{
-    for (int i = 0; partition != NULL && i < conf->pool_count; i++)
-        if (strcmp(conf->pools[i].partition, partition) == 0)
-            return &conf->pools[i];
-    return NULL;
-}
-
-const struct pool *job_pools_of_base(const struct leader *leader)
-{
-    const struct job_info *base = slurm_look_base(leader);
-
-    return base != NULL ? pool_in(leader->options->conf, base->partition) : NULL;
-}
-
-double job_pools_base_price(const struct leader *leader)
-{
-    const struct job_info *base = slurm_look_base(leader);
-    bool bills = false;
-
-    if (conf_has_prices(leader->options->conf) || base == NULL)
-        return price_list_of(leader->job_pools->prices, job_pools_of_base(leader));
-    for (int i = 0; i < leader->job_pools->count; i++)
-        bills = bills || leader->job_pools->list[i].limits.billing >= 0;
-    return bills ? base->billing : -1;
 }
 
 /* ---- what they have been like ---------------------------------------------------------------- */

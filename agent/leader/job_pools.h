@@ -38,9 +38,6 @@ struct price_list *job_pools_prices(const struct leader *leader);
 /* What a node of the pool costs in an hour: what the site says or, where the site has no prices at
  * all, what Slurm bills. < 0: not known. */
 double job_pools_price(const struct leader *leader, const struct job_pool *pool);
-double job_pools_base_price(const struct leader *leader); /* the same of a node of the base */
-/* The site's pool in the base's partition, also if it is none of the job's. NULL: none. */
-const struct pool *job_pools_of_base(const struct leader *leader);
 /* 0: the job cannot grow. */
 int job_pools_count(const struct leader *leader);
 struct job_pool *job_pools_at(const struct leader *leader, int i);

@@ -108,6 +108,28 @@ static void count_extension(struct leader *leader, const struct extension *ext,
     }
 }
 
+/* The site's pool in that partition, whether the job may use it or not. */
+static const struct pool *pool_in(const struct conf *conf, const char *partition)
+{
+    for (int i = 0; partition != NULL && i < conf->pool_count; i++)
+        if (strcmp(conf->pools[i].partition, partition) == 0)
+            return &conf->pools[i];
+    return NULL;
+}
+
+/* What Slurm bills counts for the base where it counts for pools (job_pools.h). */
+static double base_price(const struct leader *leader, const struct pool *base_pool)
+{
+    const struct job_info *base = slurm_look_base(leader);
+    bool bills = false;
+
+    if (conf_has_prices(leader->options->conf) || base == NULL)
+        return price_list_of(job_pools_prices(leader), base_pool);
+    for (int i = 0; i < job_pools_count(leader); i++)
+        bills = bills || job_pools_at(leader, i)->limits.billing >= 0;
+    return bills ? base->billing : -1;
+}
+
 /* The smaller of two limits of which 0 is none. */
 static int least(int a, int b)
 {
@@ -277,14 +299,16 @@ static void set_fallback(const struct leader *leader, struct pools_input *in)
 static struct pools_input describe(struct leader *leader, struct pools_pool *pools)
 {
     const struct policy *policy = leader->options->policy;
-    const struct pool *base_pool = job_pools_of_base(leader);
+    const struct job_info *base = slurm_look_base(leader);
+    const struct pool *base_pool = base != NULL ? pool_in(leader->options->conf, base->partition)
+                                                : NULL;
     struct pools_input in = {
         .now = leader_now(leader),
         .sizes = &policy->sizes,
         .target = allocation_target(leader),
         .base_nodes = leader->options->base_nodes - exclude_base_lost(leader),
         .base_safe = base_pool == NULL || !base_pool->reclaim,
-        .base_price = fmax(job_pools_base_price(leader), 0),
+        .base_price = fmax(base_price(leader, base_pool), 0),
         .deadline = deadline_of(leader),
         .speed = &costs_ledger(leader)->speed,
         .pause = pause_of_change(leader),

@@ -7,6 +7,7 @@ export BATS_TEST_TIMEOUT=200
 
 load helpers
 load elastic
+load cloud
 
 setup_file() {
     testbed_up --nodes 1 --cloud spot=3,slow=1 --resume-timeout 8
@@ -27,17 +28,9 @@ teardown() {
     cancel_all
 }
 
-zone() {
-    "$TESTBED" zone --dir "$TB_DIR" "$@"
-}
-
 # Those that are powered down are hidden.
 cloud_nodes() {
     on_testbed sinfo -h -N -p "$1" -o '%N %T %E'
-}
-
-all_off() {
-    [[ -z $(cloud_nodes owners) ]]
 }
 
 slurmds() {
@@ -127,10 +120,6 @@ reason_is() {
     [[ $output == *"capacity=N"* ]]
     run -1 "$TESTBED" zone --dir "$TB_DIR" spot trace=/nonexistent
     [[ $output == *"not a file with gap_seconds"* ]]
-}
-
-says_of_growth() {
-    as_user selastic show "$1" 2>/dev/null | grep -qE "$2"
 }
 
 extension_of() {

@@ -9,6 +9,7 @@ EXTRA_DIST += \
     tests/system/digits.bats \
     tests/system/early.py \
     tests/system/early_start.bats \
+    tests/system/cloud.bash \
     tests/system/elastic.bash \
     tests/system/endings.bats \
     tests/system/environments.bats \

@@ -8,6 +8,7 @@
 BATS_TEST_TIMEOUT=300
 load helpers
 load elastic
+load cloud
 
 # Two nodes are always there. GPUs need root.
 setup_file() {
@@ -15,18 +16,14 @@ setup_file() {
     ((UID)) || gpus=(--gpus-per-node 1)
     testbed_up --nodes 2 --cloud zone_a=8,zone_b=1,demand=2 --resume-timeout 12 "${gpus[@]}"
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
-    export CLOUD=$TB_HOME/cloud
-    mkdir "$CLOUD"
-    python3 "$TREE/tests/system/metadata.py" "$CLOUD" 3>&- >"$CLOUD/said" 2>&1 &
-    export CLOUD_PID=$!
-    wait_for 10 test -e "$CLOUD/port"
-    sed -i -e "s|^node_backoff = .*|&\nreclaim = gcp\nreclaim_endpoint = http://127.0.0.1:$(<"$CLOUD/port")\npool_backoff = 3-6\nprices = $TB_DIR/prices|" \
+    metadata_up
+    sed -i -e "s|^node_backoff = .*|&\nreclaim = gcp\nreclaim_endpoint = $ENDPOINT\npool_backoff = 3-6\nprices = $TB_DIR/prices|" \
         -e '/^\[pool zone_/a reclaim = yes\nprice = 0.92' \
         -e '/^\[pool demand/a fallback = yes\nprice = 3.06' "$TB_DIR/etc/elastic.conf"
 }
 
 teardown_file() {
-    kill "$CLOUD_PID"
+    metadata_down
     testbed_down
 }
 
@@ -46,16 +43,10 @@ teardown() {
 
 # reclaim NODE: the zone has one node less: it says so, and takes the node 5 s later.
 reclaim() {
-    echo 5 >"$CLOUD/new"
-    mv "$CLOUD/new" "$CLOUD/$1"
+    notice "$1" 5
     sleep 5
     rm "$CLOUD/$1"
 }
-
-zone() { "$TESTBED" zone --dir "$TB_DIR" "$@"; }
-
-# Nodes that are powered down are hidden.
-all_off() { [[ -z $(on_testbed sinfo -h -N -p owners -o %N) ]]; }
 
 # grow SIZES POOLS OPTION...: a job on one node.
 grow() { train "$1" 100000 0.1 -- -p batch --elastic-pool="$2" "${@:3}"; }

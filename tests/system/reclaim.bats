@@ -9,22 +9,17 @@ BATS_TEST_TIMEOUT=120
 load helpers
 load elastic
 load hook
+load cloud
 
 setup_file() {
     testbed_up --nodes 3
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
-    export CLOUD=$TB_HOME/cloud
-    mkdir "$CLOUD"
-    python3 "$TREE/tests/system/metadata.py" "$CLOUD" 3>&- >"$CLOUD/said" 2>&1 &
-    export CLOUD_PID=$!
-    wait_for 10 test -e "$CLOUD/port"
-    ENDPOINT=http://127.0.0.1:$(<"$CLOUD/port")
-    export ENDPOINT
+    metadata_up
     sed -i "s|^node_backoff = .*|node_backoff = 100\nreclaim = none\nreclaim_endpoint = $ENDPOINT|" "$TB_DIR/etc/elastic.conf"
 }
 
 teardown_file() {
-    kill "$CLOUD_PID"
+    metadata_down
     testbed_down
 }
 
@@ -48,13 +43,6 @@ begin() {
 # was_asked NODE [PATTERN]: the node's agent has got an answer other than a token.
 was_asked() { grep -E "^$1 GET .*${2:-}" "$CLOUD/log" | grep -vq 'compute/name'; }
 
-# notice NODE SECONDS
-notice() {
-    echo "$2" >"$CLOUD/new"
-    mv "$CLOUD/new" "$CLOUD/$1"
-    given=$EPOCHREALTIME
-}
-
 is_left() { ! as_user squeue -h -t R -o '%N' | grep -qx "$1"; }
 
 # The node is free long before it is taken, and another one is in its place.
@@ -69,7 +57,6 @@ is_replaced() {
     wait_for 30 job_ended "$job"
     steps_were_made_once "$job"
 }
-
 
 @test "a client of Amazon takes the test's metadata service for the real one" {
     python3 -c 'import botocore' 2>/dev/null || skip "python3-botocore is not installed"

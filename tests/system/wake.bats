@@ -7,6 +7,7 @@ export BATS_TEST_TIMEOUT=120
 load helpers
 load elastic
 load select
+load cloud
 
 # up OPTION...: each test has a testbed of its own, since they differ in the plugins of all daemons.
 up() {
@@ -14,7 +15,7 @@ up() {
     sed -i '/^\[pool spot\]/,$s/^wake = yes/wake = no/' "$TB_DIR/etc/elastic.conf"
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
     install -m 0755 "${top_builddir:-$TREE/build}/tests/system/slurm_client_probe" "$TB_WORK/probe"
-    "$TESTBED" zone --dir "$TB_DIR" spot boot=0 pause=1
+    zone spot boot=0 pause=1
 }
 
 teardown() { testbed_down; }
@@ -23,8 +24,6 @@ teardown() { testbed_down; }
 all_off() { ! on_testbed sinfo -h -N -p owners -o %T | grep -qv '~'; }
 
 boots() { grep -c ' boots' "$TB_DIR/log/cloud.out" || true; }
-
-says_of_growth() { as_user selastic show "$1" 2>/dev/null | grep -qE "$2"; }
 
 keeps_off() { (($(log | grep -c 'keeps off [0-9]* nodes that would have to power up') > $1)); }
 
