@@ -68,8 +68,9 @@ power() { as_user "$TB_WORK/probe" power spot obeyed; }
     [ "$(job_field "$extension" ExcNodeList)" = 'n[3-4]' ]
     run -0 power
     [ "$output" = $'saves=1\nup=n2\nasleep=n[3-4]' ]
-    as_user "$TB_WORK/probe" stay-off "$extension" n1,n3 n4
-    [[ $(job_field "$extension" ExcNodeList) =~ ^n\[(1,3|3,1)\]$ ]]
+    # Never without n3 or n4: Slurm would power it up at once.
+    as_user "$TB_WORK/probe" stay-off "$extension" n1,n3 n2
+    [[ $(job_field "$extension" ExcNodeList) =~ ^n\[(1,3-4|3-4,1)\]$ ]]
     as_user "$TB_WORK/probe" stay-off "$extension" n3,n4 n1
     [ "$(job_field "$extension" ExcNodeList)" = 'n[3-4]' ]
     has_what_is_up
