@@ -184,10 +184,13 @@ int elastic_torn(int timeout_ms)
 
 int elastic_world_forms(void)
 {
+    struct elastic_world world;
+
     if (worker == NULL)
         return ELASTIC_NOT_ELASTIC;
     elastic_world_left();
-    sockets = sockets_watch(event_client_torn_word(worker));
+    event_client_world(worker, &world);
+    sockets = sockets_watch(event_client_torn_word(worker), world.size);
     if (sockets == NULL) {
         event_client_fail(&last_error, "connections cannot be watched: %s", strerror(errno));
         return ELASTIC_ERROR_PAGE;

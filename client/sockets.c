@@ -9,6 +9,7 @@
 #include <linux/futex.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -24,6 +25,7 @@
 #define AGAIN_NS    10000000 /* between two looks for connections, when the world is torn */
 #define QUIET_LOOKS 3        /* looks in a row in which nothing has been sent or received */
 #define LOOKS_MAX   30       /* looks at most */
+#define CONNECT_MS  100      /* for a connection within this process */
 
 struct inodes {
     ino_t *list;
@@ -32,12 +34,14 @@ struct inodes {
 
 struct sockets {
     _Atomic uint32_t *torn;
+    int32_t size; /* ranks of the world */
     _Atomic bool over;
     pthread_t thread;
     pthread_mutex_t lock;
     bool formed;
     struct inodes others; /* connections that were there before the world began to form */
     struct inodes own;    /* connections of the world, once it has formed */
+    struct inodes met;    /* listening sockets to which all stand-ins have come */
 };
 
 /* ---- which sockets --------------------------------------------------------------------------- */
@@ -126,6 +130,49 @@ static bool is_of_world(const struct sockets *sockets, ino_t inode)
     return sockets->formed ? has(&sockets->own, inode) : !has(&sockets->others, inode);
 }
 
+static bool listens(int fd)
+{
+    int value = 0;
+    socklen_t len = sizeof(value);
+
+    return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &value, &len) == 0 && value != 0;
+}
+
+/* ---- those who wait for a connection --------------------------------------------------------- */
+
+/* Connect, say which number, and close. False if the other end takes it not now. */
+static bool stand_in(const struct sockaddr_storage *address, socklen_t len, int64_t number)
+{
+    int fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct pollfd made = {.fd = fd, .events = POLLOUT};
+    bool taken;
+
+    if (fd < 0)
+        return false;
+    taken = (connect(fd, (const struct sockaddr *)address, len) == 0 || errno == EINPROGRESS) &&
+            poll(&made, 1, CONNECT_MS) == 1 &&
+            send(fd, &number, sizeof(number), MSG_NOSIGNAL) == (ssize_t)sizeof(number);
+    close(fd);
+    return taken;
+}
+
+/* A thread of gloo may wait for a lost rank to connect, and has no way out but a connection: so this
+ * process makes those connections itself, and ends them. The gloo of PyTorch 2.1 and later has one
+ * listening socket for all ranks, told apart by a number below the world's size that comes first.
+ * It ends the process if that socket is shut down. */
+static void stand_in_for_all(struct sockets *sockets, int fd, ino_t inode)
+{
+    struct sockaddr_storage address;
+    socklen_t len = sizeof(address);
+
+    if (has(&sockets->met, inode) || getsockname(fd, (struct sockaddr *)&address, &len) != 0)
+        return;
+    for (int32_t number = 0; number < sockets->size; number++)
+        if (!stand_in(&address, len, number))
+            return;
+    add(&sockets->met, inode);
+}
+
 /* ---- their end ------------------------------------------------------------------------------- */
 
 struct look {
@@ -153,15 +200,21 @@ static int observe(int fd, ino_t inode, void *arg)
 
 static int end_reading(int fd, ino_t inode, void *arg)
 {
-    if (is_of_world(arg, inode))
+    if (is_of_world(arg, inode) && !listens(fd))
         shutdown(fd, SHUT_RD);
     return 0;
 }
 
 static int end_all(int fd, ino_t inode, void *arg)
 {
-    if (is_of_world(arg, inode))
+    struct sockets *sockets = arg;
+
+    if (!is_of_world(sockets, inode))
+        return 0;
+    if (!listens(fd))
         shutdown(fd, SHUT_RDWR);
+    else if (!sockets->formed)
+        stand_in_for_all(sockets, fd, inode);
     return 0;
 }
 
@@ -235,11 +288,12 @@ static void destroy(struct sockets *sockets)
 {
     free(sockets->others.list);
     free(sockets->own.list);
+    free(sockets->met.list);
     pthread_mutex_destroy(&sockets->lock);
     free(sockets);
 }
 
-struct sockets *sockets_watch(_Atomic uint32_t *torn)
+struct sockets *sockets_watch(_Atomic uint32_t *torn, int32_t size)
 {
     struct sockets *sockets = calloc(1, sizeof(*sockets));
     int rc;
@@ -247,6 +301,7 @@ struct sockets *sockets_watch(_Atomic uint32_t *torn)
     if (sockets == NULL)
         return NULL;
     sockets->torn = torn;
+    sockets->size = size;
     pthread_mutex_init(&sockets->lock, NULL);
     errno = ENOMEM;
     rc = each_socket(note_other, sockets) == 0 ? start_thread(sockets) : errno;

@@ -5,7 +5,8 @@
  * peer's other neighbours wait for that rank, and their neighbours for them. So a thread waits for
  * the word that the world is torn, and then shuts down the TCP connections that the world has
  * opened. It does so again until the worker is out of the world, since frameworks go on opening
- * connections. The world's connections are told from the process's own by the time when they were
+ * connections. Sockets that listen are left alone; while the world forms, the thread connects to
+ * them in place of the lost ranks, since gloo waits there for each rank. The world's connections are told from the process's own by the time when they were
  * made: each socket has an inode number of its own, whatever happens to its descriptor. */
 #ifndef ELASTIC_SOCKETS_H
 #define ELASTIC_SOCKETS_H
@@ -16,8 +17,8 @@
 struct sockets;
 
 /* The world begins to form: connections made from now on belong to the world. torn: a futex that is
- * not 0 once the world is torn; borrowed. NULL with errno. */
-struct sockets *sockets_watch(_Atomic uint32_t *torn);
+ * not 0 once the world is torn; borrowed. size: the number of its ranks. NULL with errno. */
+struct sockets *sockets_watch(_Atomic uint32_t *torn, int32_t size);
 
 /* The world has formed: connections made later do not belong to it. */
 void sockets_formed(struct sockets *sockets);

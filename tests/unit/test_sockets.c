@@ -23,6 +23,7 @@
 
 #define WAIT_MS  10000 /* for what takes milliseconds when all is well */
 #define QUIET_MS 60    /* several looks of the thread */
+#define RANKS    3     /* of the world */
 
 struct connection {
     int client, server;
@@ -54,7 +55,7 @@ static int listener(int family)
     else
         address.sin6_addr = in6addr_loopback;
     assert_int_equal(bind(listening, (struct sockaddr *)&address, len), 0);
-    assert_int_equal(listen(listening, 1), 0);
+    assert_int_equal(listen(listening, RANKS), 0);
     return listening;
 }
 
@@ -122,7 +123,7 @@ static void assert_whole(struct connection made)
 static void test_those_of_the_world_end(void **state)
 {
     struct connection before = connection(), first, second, after;
-    struct sockets *sockets = sockets_watch(&torn);
+    struct sockets *sockets = sockets_watch(&torn, RANKS);
 
     (void)state;
     assert_non_null(sockets);
@@ -147,8 +148,8 @@ static void test_those_of_the_world_end(void **state)
 static void test_new_ones_end_while_it_forms(void **state)
 {
     struct connection before = connection(), early;
-    int listening = listener(AF_INET); /* later it would be shut down, too */
-    struct sockets *sockets = sockets_watch(&torn);
+    int listening = listener(AF_INET); /* later there would be stand-ins */
+    struct sockets *sockets = sockets_watch(&torn, RANKS);
 
     (void)state;
     early = connection();
@@ -171,6 +172,52 @@ static void test_new_ones_end_while_it_forms(void **state)
     close(listening);
 }
 
+/* Gloo waits there for each rank, which says its number first. */
+static void test_stand_ins_come_for_the_lost_while_it_forms(void **state)
+{
+    struct sockets *sockets = sockets_watch(&torn, RANKS);
+    int listening = listener(AF_INET6);
+    struct pollfd more = {.fd = listening, .events = POLLIN};
+
+    (void)state;
+    tear();
+    for (int64_t rank = 0, number = -1; rank < RANKS; rank++) {
+        int end;
+
+        assert_int_equal(poll(&more, 1, WAIT_MS), 1);
+        end = accept(listening, NULL, NULL);
+        assert_true(end >= 0);
+        assert_int_equal(recv(end, &number, sizeof(number), MSG_WAITALL), sizeof(number));
+        assert_int_equal(number, rank);
+        assert_true(is_cut(end, WAIT_MS));
+        close(end);
+    }
+    assert_int_equal(poll(&more, 1, QUIET_MS), 0); /* each once */
+    sockets_leave(sockets);
+    close(listening);
+}
+
+/* One that listens belongs to a thread of gloo that would end the process. */
+static void test_listening_goes_on_in_a_world_that_has_formed(void **state)
+{
+    struct sockets *sockets = sockets_watch(&torn, RANKS);
+    int listening = listener(AF_INET);
+    struct pollfd more = {.fd = listening, .events = POLLIN};
+    struct connection own = connection_to(listening), after;
+
+    (void)state;
+    sockets_formed(sockets);
+    tear();
+    assert_cut(own);
+    assert_int_equal(poll(&more, 1, QUIET_MS), 0);
+    after = connection_to(listening);
+    assert_whole(after);
+    sockets_leave(sockets);
+    drop(own);
+    drop(after);
+    close(listening);
+}
+
 /* The word comes before it has begun to form: a worker may enter a world that is torn already. */
 static void test_torn_from_the_start(void **state)
 {
@@ -180,7 +227,7 @@ static void test_torn_from_the_start(void **state)
 
     (void)state;
     tear();
-    sockets = sockets_watch(&torn);
+    sockets = sockets_watch(&torn, RANKS);
     made = connection_to(listening);
     assert_cut(made);
     sockets_leave(sockets);
@@ -192,7 +239,7 @@ static void test_torn_from_the_start(void **state)
 static void test_a_socket_is_known_whatever_its_descriptor(void **state)
 {
     struct connection own, after;
-    struct sockets *sockets = sockets_watch(&torn);
+    struct sockets *sockets = sockets_watch(&torn, RANKS);
     int copy;
 
     (void)state;
@@ -217,7 +264,7 @@ static void test_a_socket_is_known_whatever_its_descriptor(void **state)
  * are none of it. */
 static void test_other_descriptors_are_left_alone(void **state)
 {
-    struct sockets *sockets = sockets_watch(&torn);
+    struct sockets *sockets = sockets_watch(&torn, RANKS);
     int pair[2], tube[2], datagrams = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(address);
@@ -279,7 +326,7 @@ static void test_leaving_ends_the_thread(void **state)
     (void)state;
     sockets_leave(NULL);
     for (int i = 0; i < 300; i++) {
-        struct sockets *sockets = sockets_watch(&torn);
+        struct sockets *sockets = sockets_watch(&torn, RANKS);
         uint64_t seed = (uint64_t)i + 1;
 
         assert_non_null(sockets);
@@ -309,7 +356,7 @@ static int open_descriptors(void)
  * seen here. */
 static void test_a_forked_child_forgets(void **state)
 {
-    struct sockets *sockets = sockets_watch(&torn);
+    struct sockets *sockets = sockets_watch(&torn, RANKS);
     struct connection own = connection(), late;
     int status = -1;
     pid_t pid;
@@ -350,7 +397,7 @@ static void test_many_descriptors(void **state)
     for (int i = 0; i < MANY; i++)
         before[i] = connection();
     open_before = open_descriptors();
-    sockets = sockets_watch(&torn);
+    sockets = sockets_watch(&torn, RANKS);
     for (int i = 0; i < MANY; i++)
         own[i] = connection();
     sockets_formed(sockets);
@@ -371,7 +418,7 @@ static void test_many_descriptors(void **state)
  * kept from looking in time. */
 static bool waits_for_reader(bool read_it)
 {
-    struct sockets *sockets = sockets_watch(&torn);
+    struct sockets *sockets = sockets_watch(&torn, RANKS);
     struct connection own = connection();
     int64_t begun;
     bool early, late;
@@ -442,7 +489,7 @@ static void test_while_others_come_and_go(void **state)
     for (int i = 0; i < 10; i++) {
         struct connection own;
 
-        sockets = sockets_watch(&torn);
+        sockets = sockets_watch(&torn, RANKS);
         assert_non_null(sockets);
         own = connection_to(listening);
         if (i % 2 == 0)
@@ -467,6 +514,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_those_of_the_world_end),
         TEST(test_new_ones_end_while_it_forms),
+        TEST(test_stand_ins_come_for_the_lost_while_it_forms),
+        TEST(test_listening_goes_on_in_a_world_that_has_formed),
         TEST(test_torn_from_the_start),
         TEST(test_a_socket_is_known_whatever_its_descriptor),
         TEST(test_other_descriptors_are_left_alone),
