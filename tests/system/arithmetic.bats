@@ -38,9 +38,9 @@ resize() {
     fi
 }
 
-each_sample_once() { as_user /usr/bin/python3 check_log.py --epochs $((STEPS / 12)) "$1"; }
+each_sample_once() { as_user "$PYTHON" check_log.py --epochs $((STEPS / 12)) "$1"; }
 
-arithmetic() { as_user /usr/bin/python3 -u arithmetic.py "$@"; }
+arithmetic() { as_user "$PYTHON" -u arithmetic.py "$@"; }
 
 @test "through seven resizes each step's loss is that of a run without, and all ranks are alike" {
     local size world=1
@@ -48,7 +48,7 @@ arithmetic() { as_user /usr/bin/python3 -u arithmetic.py "$@"; }
     rigid=$(submit -N4 --exclusive --wrap 'sleep 1000')
     wait_for 30 job_is "$rigid" RUNNING
     job=$(submit --elastic=2,3,5,6 --elastic-grow-delay=1 --exclusive -t 15 --wrap "srun elasticrun \
-        /usr/bin/python3 -u arithmetic.py train steps-\$SLURM_JOB_ID $STEPS $SIZES; echo \$? > ended-\$SLURM_JOB_ID")
+        $PYTHON -u arithmetic.py train steps-\$SLURM_JOB_ID $STEPS $SIZES; echo \$? > ended-\$SLURM_JOB_ID")
     for size in $(tr ',' ' ' <<<"${SIZES#*,}"); do
         resize "$job" "$world" "$size"
         ((world++ > 1)) || as_user scancel "$rigid"

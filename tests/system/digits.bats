@@ -22,13 +22,13 @@ digits() {
     local script=$1 sizes=$2
     shift 2
     submit --elastic="$sizes" --elastic-grow-delay=2 --exclusive -t 10 --wrap \
-        "srun elasticrun $ELASTICRUN /usr/bin/python3 -u $script --log $TB_WORK/steps-\$SLURM_JOB_ID $*"
+        "srun elasticrun $ELASTICRUN $PYTHON -u $script --log $TB_WORK/steps-\$SLURM_JOB_ID $*"
 }
 
 has_stepped_at() { grep -q "world $2 loss" "$TB_WORK/$1.out"; }
 
 each_sample_once() {
-    run as_user /usr/bin/python3 check_log.py --epochs "$2" "$TB_WORK/steps-$1"
+    run as_user "$PYTHON" check_log.py --epochs "$2" "$TB_WORK/steps-$1"
     echo "$output"
     ((status == 0))
     [[ ${lines[-1]} == "lost=0 repeated=0" ]]

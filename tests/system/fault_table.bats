@@ -29,7 +29,7 @@ has_made() { cat "$TB_WORK/log"/* 2>/dev/null | grep -q "\"step\": $1, \"state\"
 
 @test "the leading node is cut off and comes back: srun and the batch script end as usual" {
     job=$(submit --elastic=3:3 --elastic-grow-delay=0 --elastic-fault-wait=30 -w 'n[1-3]' --exclusive -t 20 --wrap \
-        "srun elasticrun /usr/bin/python3 $TB_WORK/live_faults.py train $TB_WORK/log 0.15; echo srun has ended with \$?")
+        "srun elasticrun $PYTHON $TB_WORK/live_faults.py train $TB_WORK/log 0.15; echo srun has ended with \$?")
     wait_for 60 has_made 5
     "$TESTBED" cut --dir "$TB_DIR" n1
     wait_for 30 led_by "$job" n2

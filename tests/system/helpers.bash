@@ -20,6 +20,10 @@ bats_require_minimum_version 1.8.0
 TREE=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd -P)
 TESTBED=$TREE/scripts/testbed
 
+# What trainings run with. scripts/check sets it to another interpreter for some files, which then has
+# another version of PyTorch.
+export PYTHON=${PYTHON:-/usr/bin/python3}
+
 # A test that hangs fails. A file with longer tests sets its own limit before it loads this one.
 export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-120}
 

@@ -30,7 +30,7 @@ training() {
     local epochs=$1
     shift
     job=$(submit --elastic=2:6 --elastic-config="$TB_WORK/policy.json" --elastic-grow=ask --elastic-grow-delay=0 -N2 --exclusive -t 20 \
-        --wrap "${CONF:+ELASTIC_CONF=$CONF} srun elasticrun $* /usr/bin/python3 $TB_WORK/live.py train $TB_WORK/log-\$SLURM_JOB_ID $epochs $STEP $TB_WORK/newcomers")
+        --wrap "${CONF:+ELASTIC_CONF=$CONF} srun elasticrun $* $PYTHON $TB_WORK/live.py train $TB_WORK/log-\$SLURM_JOB_ID $epochs $STEP $TB_WORK/newcomers")
     LOG=$TB_WORK/log-$job
     wait_for 60 size_is "$job" 2
     seen=-1
@@ -53,7 +53,7 @@ grown_to() {
     wait_for 60 steps_made_by_size "$1"
 }
 
-check() { as_user /usr/bin/python3 "$TB_WORK/live.py" check "$LOG" "$@"; }
+check() { as_user "$PYTHON" "$TB_WORK/live.py" check "$LOG" "$@"; }
 
 # finish: with the epoch that is.
 finish() {
@@ -67,13 +67,13 @@ no_checkpoint() { [[ -z $(find "$TB_DIR/jobs/elastic-$job" -name latest) ]]; }
 @test "changed twelve times at random moments: two processes make every step, and the arithmetic is that of a training never resized" {
     local changes=${ELASTIC_TEST_RESIZES:-12}
     training 100000
-    as_user /usr/bin/python3 "$TB_WORK/live.py" resize "$job" "$LOG" "${ELASTIC_TEST_SEED:-1}" "$changes"
+    as_user "$PYTHON" "$TB_WORK/live.py" resize "$job" "$LOG" "${ELASTIC_TEST_SEED:-1}" "$changes"
     finish
     check 2 float64=1e-10 float32=1e-5
     # The last size is smaller than some before: with equal numbers the unweighted one would pass.
     run -1 check 2 unweighted=1e-5
     grep -q '^step [0-9]*: unweighted: loss .* would be right$' <<<"$output"
-    as_user /usr/bin/python3 "$TB_WORK/live.py" leaks "$LOG"
+    as_user "$PYTHON" "$TB_WORK/live.py" leaks "$LOG"
     # Nothing was restarted, nobody read a checkpoint.
     no_checkpoint
     rm -rf "$TB_WORK/resized" # for the next test
@@ -150,7 +150,7 @@ slurm_elastic.init()
 while not slurm_elastic.elastic_event_detected():
     time.sleep(0.1)
 SCRIPT
-    job=$(submit --elastic=1:2 -t 2 --wrap "srun elasticrun --mode=live /usr/bin/python3 $TB_WORK/not_live.py")
+    job=$(submit --elastic=1:2 -t 2 --wrap "srun elasticrun --mode=live $PYTHON $TB_WORK/not_live.py")
     wait_for 60 job_ended "$job"
     job_is "$job" FAILED
     grep '^elasticrun: .*--mode=live: workers on n[0-9]* have begun without slurm_elastic.live' "$TB_WORK/$job.out"
@@ -167,9 +167,9 @@ SCRIPT
 
 @test "alone and under torchrun it is a training like any other" {
     LOG=$TB_WORK/log-alone
-    as_user /usr/bin/python3 "$TB_WORK/live.py" train "$LOG" 3 0
+    as_user "$PYTHON" "$TB_WORK/live.py" train "$LOG" 3 0
     check 1 float64=1e-10
     LOG=$TB_WORK/log-torchrun
-    as_user /usr/bin/python3 -m torch.distributed.run --rdzv_backend=c10d --rdzv_endpoint=localhost:0 --nproc_per_node=2 --log_dir="$TB_WORK/torchrun" -r 1 -t 2 "$TB_WORK/live.py" train "$LOG" 3 0
+    as_user "$PYTHON" -m torch.distributed.run --rdzv_backend=c10d --rdzv_endpoint=localhost:0 --nproc_per_node=2 --log_dir="$TB_WORK/torchrun" -r 1 -t 2 "$TB_WORK/live.py" train "$LOG" 3 0
     check 2 float64=1e-10
 }

@@ -17,12 +17,12 @@ teardown_file() { testbed_down; }
 
 teardown() { cancel_all; }
 
-faults() { as_user /usr/bin/python3 "$TB_WORK/live_faults.py" "$@"; }
+faults() { as_user "$PYTHON" "$TB_WORK/live_faults.py" "$@"; }
 
 # training NODES MOST OPTIONS...: starts one whose steps take 0.15 s, on so many nodes of its own.
 training() {
     job=$(submit --elastic="$1:$2" --elastic-grow-delay=0 -N"$1" --exclusive -t 20 "${@:3}" --wrap \
-        "srun elasticrun --max-restarts=${RESTARTS:-20} /usr/bin/python3 $TB_WORK/live_faults.py train $TB_WORK/log-\$SLURM_JOB_ID 0.15")
+        "srun elasticrun --max-restarts=${RESTARTS:-20} $PYTHON $TB_WORK/live_faults.py train $TB_WORK/log-\$SLURM_JOB_ID 0.15")
     LOG=$TB_WORK/log-$job
 }
 
@@ -139,7 +139,7 @@ def train(state):
 live.run(train, state)
 PY
     )
-    job=$(submit --elastic=2:3 --elastic-grow-delay=0 -N2 --exclusive -t 5 --wrap "srun elasticrun $script")
+    job=$(submit --elastic=2:3 --elastic-grow-delay=0 -N2 --exclusive -t 5 --wrap "srun elasticrun $PYTHON $script")
     wait_for 60 size_is "$job" 3
     as_user touch "$TB_WORK/grown"
     wait_for 60 says "$TB_WORK/$job.out" '^writes$'

@@ -102,7 +102,7 @@ live.run(train, state)
 PY
     )
     job=$(submit --elastic=1:2 --elastic-grow-delay=0 --elastic-hang-wait=8 -t 5 --wrap \
-        "srun elasticrun $hangs $TB_WORK/has-hung-\$SLURM_JOB_ID")
+        "srun elasticrun $PYTHON $hangs $TB_WORK/has-hung-\$SLURM_JOB_ID")
     wait_for 90 job_ended "$job"
     job_is "$job" COMPLETED || { cat "$TB_WORK/$job.out" && false; }
     says 'in stands_still'

@@ -19,7 +19,7 @@ teardown() { cancel_all; }
 # Two workers on each of two nodes.
 meet() {
     submit --elastic=2:2 --ntasks-per-node=2 --exclusive -t 10 --wrap \
-        "srun elasticrun --max-restarts=1 /usr/bin/python3 $TB_WORK/store.py $*"
+        "srun elasticrun --max-restarts=1 $PYTHON $TB_WORK/store.py $*"
 }
 
 socket_of() { find "$TB_DIR/snapshots" -path "*-$1.0-$2/store" -type s; }
@@ -34,7 +34,7 @@ job_is_over() { job_is "$1" COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL; }
     socket=$(socket_of "$job" n1)
     [[ $(stat -c %a "$socket") == 600 ]]
 
-    run -0 as_user timeout 60 /usr/bin/python3 "$TB_WORK/store.py" hostile "$socket"
+    run -0 as_user timeout 60 "$PYTHON" "$TB_WORK/store.py" hostile "$socket"
     echo "$output"
     [[ $(sort <<<"$output" | uniq -c | sed 's/^ *//') == "1 answered: None
 9 answered: bad
@@ -45,9 +45,9 @@ job_is_over() { job_is "$1" COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL; }
 
     # Root comes past the mode of the file, nobody else does.
     if ((UID == 0)); then
-        run -0 timeout 30 /usr/bin/python3 "$TB_WORK/store.py" refused "$socket"
+        run -0 timeout 30 "$PYTHON" "$TB_WORK/store.py" refused "$socket"
         [[ $output == "refused: True" ]]
-        run -0 timeout 30 setpriv --reuid=65534 --regid=65534 --clear-groups /usr/bin/python3 "$TB_WORK/store.py" refused "$socket"
+        run -0 timeout 30 setpriv --reuid=65534 --regid=65534 --clear-groups "$PYTHON" "$TB_WORK/store.py" refused "$socket"
         [[ $output == "refused: Permission denied" ]]
     fi
 

@@ -7,7 +7,7 @@ setup_file() {
     cp "$TREE"/tests/system/{live,live_faults,steps}.py "$TB_WORK/"
     script says <<SH
 #!/bin/bash
-/usr/bin/python3 $TB_WORK/live_faults.py train "\$1" 0.15 && echo "through on \$SLURMD_NODENAME"
+$PYTHON $TB_WORK/live_faults.py train "\$1" 0.15 && echo "through on \$SLURMD_NODENAME"
 SH
 }
 
@@ -22,7 +22,7 @@ teardown() {
 
 setup() { crashed='' away=''; }
 
-faults() { as_user /usr/bin/python3 "$TB_WORK/live_faults.py" "$@"; }
+faults() { as_user "$PYTHON" "$TB_WORK/live_faults.py" "$@"; }
 
 # training SIZES: a live one, on MIN nodes of its own.
 training() {
