@@ -40,6 +40,7 @@ EXTRA_DIST += \
     tests/system/main_path.bats \
     tests/system/metadata.py \
     tests/system/mpi.bats \
+    tests/system/newer_torch.bats \
     tests/system/mpi/collectives.c \
     tests/system/mpi/collectives.py \
     tests/system/mpi/names.c \

@@ -2,7 +2,9 @@
 # A live training whose leader is lost, and what must hold afterwards. Load after elastic.
 # shellcheck shell=bash
 
-setup_file() {
+setup_file() { testbed_for_training; }
+
+testbed_for_training() {
     testbed_up --nodes 6
     cp "$TREE"/tests/system/{live,live_faults,steps}.py "$TB_WORK/"
     script says <<SH
