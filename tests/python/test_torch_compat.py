@@ -6,6 +6,7 @@ import inspect
 import os
 import subprocess
 import sys
+import tempfile
 import types
 import unittest
 from datetime import timedelta
@@ -100,6 +101,16 @@ class Versions(unittest.TestCase):
             getattr(group, name).assert_called_once_with()
         _torch_compat.abort(object())
 
+    def test_group_backends(self):
+        one, two = object(), object()
+        older = types.SimpleNamespace()
+        newer = types.SimpleNamespace(
+            _device_types=["cuda", "cpu", "other"],
+            _get_backend={"cuda": one, "cpu": one, "other": two}.get,
+        )
+        with self.c10d(_pg_map=[older, newer]):
+            self.assertEqual(_torch_compat.group_backends(), [older, one, two])
+
     def test_reset_group_count(self):
         world = types.SimpleNamespace(group_count=3)
         first, second, third = (
@@ -149,6 +160,32 @@ class Versions(unittest.TestCase):
         subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)
 
 
+# A collective is in flight which the other rank does not join; only the group's thread has its tensor.
+TORN = """
+import os, sys, time
+import torch, torch.distributed as dist
+from slurm_elastic import _torch_compat
+other, waits = os.pipe()
+rank = int(os.fork() == 0)
+if rank:
+    os.close(waits)
+dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=rank, world_size=2)
+if rank:
+    os.read(other, 1)
+    time.sleep(0.5)
+    os._exit(0)
+tensor = torch.ones(4)
+tensor.has_attributes = True
+work = dist.all_reduce(tensor, async_op=True)
+del tensor, work
+backends = _torch_compat.group_backends()
+dist.destroy_process_group()
+os.close(waits)
+backends.clear()
+os._exit(0)
+"""
+
+
 @tap.needs_torch
 class Installed(unittest.TestCase):
     """The names of the PyTorch that is installed."""
@@ -175,15 +212,20 @@ class Installed(unittest.TestCase):
                 "gloo", store=dist.HashStore(), rank=0, world_size=2, timeout=timedelta(seconds=1)
             )
         _torch_compat.reset_group_count()
-        self.assertEqual(_torch_compat.process_groups(), [])
+        self.assertEqual(_torch_compat.group_backends(), [])
         with _torch_compat.without_barrier():
             dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-        self.assertEqual(len(_torch_compat.process_groups()), 1)
+        self.assertEqual(len(_torch_compat.group_backends()), 1)
         made = _torch_compat.data_parallel(torch.nn.Linear(1, 1), {}, broadcast=False)
         self.assertIsInstance(made, torch.nn.parallel.DistributedDataParallel)
         del made
         dist.destroy_process_group()
-        self.assertEqual(_torch_compat.process_groups(), [])
+        self.assertEqual(_torch_compat.group_backends(), [])
+
+    def test_a_torn_group_ends_though_its_thread_needs_the_interpreter(self):
+        with tempfile.TemporaryDirectory() as directory:
+            argv = [sys.executable, "-c", TORN, os.path.join(directory, "store")]
+            subprocess.run(argv, check=True, env=os.environ, timeout=30)
 
     def test_scaler(self):
         import torch

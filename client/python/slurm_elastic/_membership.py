@@ -42,13 +42,14 @@ def end(state: State) -> List[Any]:
     """Unwrap the model and destroy the process groups.
 
     The order matters: the wrapper's reducer holds on to the group, and both must be gone before
-    the next world. Returns the groups. Each ends when nothing refers to it; that takes time.
+    the next world. Returns what does the work of the groups: each ends when nothing refers to it;
+    that takes time.
     """
     unwrap(state)
     if not dist.is_initialized():
         _torch_compat.reset_group_count()
         return []
-    groups = _torch_compat.process_groups()
+    groups = _torch_compat.group_backends()
     dist.destroy_process_group()
     return groups
 
@@ -103,7 +104,7 @@ class Membership:
                 timeout=self._timeout,
             )
         if dist.get_backend() == "nccl":
-            groups = _torch_compat.process_groups()
+            groups = _torch_compat.group_backends()
             self._aborting = threading.Thread(
                 target=_abort_when_lost, args=(groups, self._over), daemon=True
             )

@@ -159,9 +159,22 @@ def _c10d() -> Any:
     return dist.distributed_c10d
 
 
-def process_groups() -> List[Any]:
-    """All groups of this process. distributed_c10d._pg_map, in 1.x and 2.x."""
-    return list(_c10d()._pg_map)
+def group_backends() -> List[Any]:
+    """What does the work of all groups of this process. Whoever ends the groups drops these last.
+
+    distributed_c10d._pg_map has the groups, in 1.x and 2.x. In 1.x they do the work themselves.
+    Since 2.0 each has a backend for each kind of device: ProcessGroup._get_backend() and
+    _device_types. A backend that ends waits for its threads, and a thread may wait for the
+    interpreter's lock in order to free a tensor. The group does not release that lock (until 2.13
+    at the latest); the backend does where Python drops it last.
+    """
+    found: List[Any] = []
+    for group in _c10d()._pg_map:
+        kinds = getattr(group, "_device_types", None)
+        for each in [group] if kinds is None else map(group._get_backend, kinds):
+            if not any(each is other for other in found):
+                found.append(each)
+    return found
 
 
 def reset_group_count() -> None:
@@ -199,12 +212,12 @@ def without_barrier() -> Iterator[None]:
         c10d._store_based_barrier = function
 
 
-def abort(group: Any) -> None:
-    """Make all operations of an NCCL group fail that are under way.
+def abort(backend: Any) -> None:
+    """Make all operations of an NCCL backend fail that are under way.
 
     abort() in newer versions of 2.x, _abort() in some before. Without either, nothing happens.
     """
-    function = getattr(group, "abort", None) or getattr(group, "_abort", None)
+    function = getattr(backend, "abort", None) or getattr(backend, "_abort", None)
     if function is not None:
         function()
 
