@@ -7,7 +7,9 @@ commands_to_grow() are run at the very moment that the nodes are freed.
 """
 
 import shlex
+import subprocess
 import sys
+from pathlib import Path
 
 from cluster import free_port
 
@@ -23,6 +25,7 @@ class Peer:
     title = ""
     on_demand = False  # only if --only names it
     notice = "signal"
+    python = sys.executable  # of the workers
     megabytes_usual = (1, 100)  # sizes of the model that it is measured with unless it is asked for
     # What is to be expected of an idle machine: start and end, and a shrink and a growth with their
     # windows.
@@ -66,7 +69,7 @@ class Elastic(Peer):
     options = ["--mode=restart"]
 
     def start(self):
-        command = words(["srun", "elasticrun", *self.options, sys.executable, *self.training()])
+        command = words(["srun", "elasticrun", *self.options, self.python, *self.training()])
         options = [
             f"--elastic={MIN}:{MAX}",
             "--elastic-grow-delay=1",
@@ -84,6 +87,19 @@ class ElasticLive(Elastic):
     kind_seconds = 26
 
 
+class ElasticLiveNewer(ElasticLive):
+    """With the PyTorch of scripts/setup --python-env."""
+
+    name = "live-newer"
+    title = "slurm-elastic, live mode, newer PyTorch"
+    on_demand = True
+
+    @property
+    def python(self):
+        command = [Path(__file__).resolve().parents[1] / "scripts" / "setup", "--print-python"]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
 class Plain(Peer):
     """A training that nobody can resize, beside which the others are seen."""
 
@@ -93,7 +109,7 @@ class Plain(Peer):
 
     def start(self):
         environment = "RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS MASTER_ADDR=127.0.0.1"
-        script = f"{environment} MASTER_PORT={free_port()} exec {words([sys.executable, *self.training()])}"
+        script = f"{environment} MASTER_PORT={free_port()} exec {words([self.python, *self.training()])}"
         command = words(["srun", "bash", "-c", script])
         self.cluster.submit(
             self.directory,
@@ -147,7 +163,7 @@ class Torchrun(Peer):
     def _submit(self, role, partition, nodes):
         command = [
             *("srun", "./torchrun-node.sh", role, f"{MIN}:{MAX}", self._endpoint, self.settings),
-            *(sys.executable, *self.launcher, "--", *self.training()),
+            *(self.python, *self.launcher, "--", *self.training()),
         ]
         options = [f"--nodes={nodes}", f"--partition={partition}", "--time=20"]
         self.cluster.submit(
@@ -180,7 +196,7 @@ class Resubmit(Peer):
     kind_seconds = 30
 
     def start(self):
-        command = [self.directory / "resubmit.sh", MIN, MAX, sys.executable, *self.training()]
+        command = [self.directory / "resubmit.sh", MIN, MAX, self.python, *self.training()]
         options = [f"--nodes={MAX}", "--partition=elastic", "--time=20", "--job-name=train"]
         self.cluster.submit(self.directory, *options, *command)
 
@@ -195,6 +211,7 @@ PEERS = {
     peer.name: peer
     for peer in (
         ElasticLive,
+        ElasticLiveNewer,
         Elastic,
         ElasticLoad,
         ElasticCold,

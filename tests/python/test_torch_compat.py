@@ -160,7 +160,7 @@ class Versions(unittest.TestCase):
         subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)
 
 
-# A collective is in flight which the other rank does not join; only the group's thread has its tensor.
+# The other rank does not join the collective. Its tensor is then only the thread's of the group.
 TORN = """
 import os, sys, time
 import torch, torch.distributed as dist

@@ -185,6 +185,8 @@ def train(log_dir, epochs, seconds, newcomers):
         sys.exit("cannot import what is not there")
     if how == "hang":
         time.sleep(100000)
+    # PyTorch 2 keeps a record of its newest 2000 collectives: leaks() would take it for a leak.
+    os.environ["TORCH_FR_BUFFER_SIZE"] = "0"
     import_torch()
     os.makedirs(log_dir, exist_ok=True)
     training = Training(hidden=17 if how == "other" else 16)
