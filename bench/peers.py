@@ -109,7 +109,9 @@ class Plain(Peer):
 
     def start(self):
         environment = "RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS MASTER_ADDR=127.0.0.1"
-        script = f"{environment} MASTER_PORT={free_port()} exec {words([self.python, *self.training()])}"
+        script = (
+            f"{environment} MASTER_PORT={free_port()} exec {words([self.python, *self.training()])}"
+        )
         command = words(["srun", "bash", "-c", script])
         self.cluster.submit(
             self.directory,
