@@ -12,4 +12,5 @@ EXTRA_DIST += \
     tests/meta/matrix.bats \
     tests/meta/prose.py \
     tests/meta/rooms.bats \
+    tests/meta/setup.bats \
     tests/meta/tree.bats

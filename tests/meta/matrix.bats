@@ -23,7 +23,7 @@ functions() {
     sed -i "s|^TOP=.*|TOP=$top_srcdir|" functions.sh
     # shellcheck disable=SC1091 # written above
     . ./functions.sh
-    set +eu
+    set +u
     SOURCES=$PWD/sources
 }
 

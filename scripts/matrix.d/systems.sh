@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# scripts/matrix SYSTEM...: builds and tests this tree in a root of each system.
+# shellcheck shell=bash
+#
+# Sourced by scripts/matrix, whose TOP, MATRIX, say() and die() it uses.
+#
+# A root is made once, by debootstrap. Everything in it runs in a mount and a pid namespace, tests in
+# a network namespace, too. All of these go with their first process, which the kernel kills when
+# this script ends, however it ends. So neither mounts nor processes can stay.
+
+# The systems, and what debootstrap calls them.
+declare -A SUITES=([debian12]=bookworm [debian13]=trixie [forky]=forky)
+SYSTEMS=(debian12 debian13 forky)
+# What is run, in this order.
+SYSTEM_PARTS=(setup build demo quick system)
+# What the table names, and the package that has its version.
+NEIGHBOURS=(Slurm PMIx "Open MPI" Python PyTorch json-c gcc)
+declare -A PACKAGES=([Slurm]=slurmctld [PMIx]=libpmix-dev ["Open MPI"]=openmpi-bin [Python]=python3
+    [PyTorch]=python3-torch [json-c]=libjson-c-dev [gcc]=gcc)
+DEFAULT_MIRROR=http://deb.debian.org/debian
+# The copy of this tree, as seen in a root.
+INSIDE=/srv/slurm-elastic
+
+usage_systems() {
+    cat <<USAGE
+       scripts/matrix [--parts LIST] [--mirror URL] SYSTEM... [PATTERN...] | --all [PATTERN...]
+       scripts/matrix --available SYSTEM... | --results
+
+SYSTEM is one of: ${SYSTEMS[*]}. A root of each is made by debootstrap, once, in
+build/matrix. There scripts/setup and the build run, and then these parts:
+
+  demo                 scripts/demo
+  quick                scripts/check --quick
+  system               the files of tests/system; with PATTERN only those that it names: spank is
+                       spank.bats, and live.bats but not live_c.bats is live
+
+  --parts LIST         only these of the parts: quick,system
+  --all                all systems
+  --mirror URL         where debootstrap and apt find Debian (default $DEFAULT_MIRROR)
+  --available          only says whether roots can be made here: exit status 0 or 2
+  --results            only prints the table of the results that are there
+
+Only root can do this. Results are kept in build/matrix/results, logs in build/matrix/SYSTEM, and
+packages in build/matrix/apt. Nothing stays mounted. A root is made anew if you remove it:
+build/matrix/roots/SYSTEM. The copy of the tree in the root has the files that git knows; its build/
+is kept for the next run.
+
+USAGE
+}
+
+# wants_systems ARGUMENT...: whether the command line is about systems.
+wants_systems() {
+    local argument
+    for argument; do
+        case $argument in
+        --all | --available | --results) return 0 ;;
+        esac
+        [[ -z ${SUITES[$argument]+set} ]] || return 0
+    done
+    return 1
+}
+
+# --- a root ---------------------------------------------------------------------------------------
+
+# in_namespaces NETWORK COMMAND...: NETWORK is host, or none for one of its own.
+in_namespaces() {
+    local -a own=(--mount --pid --ipc --uts)
+    [[ $1 != none ]] || own+=(--net)
+    shift
+    setpriv --pdeathsig KILL -- unshare "${own[@]}" --fork --kill-child -- "$@"
+}
+
+# What the first process does in them: it makes the root the root, and waits for the command.
+# shellcheck disable=SC2016 # expanded there
+ENTER='
+    set -e
+    root=$1 archives=$2
+    shift 2
+    mount --bind "$root" "$root"
+    cd "$root"
+    mount -t proc proc proc
+    mount -t sysfs -o ro sysfs sys
+    mount -t tmpfs -o mode=755 tmpfs dev
+    mkdir dev/pts dev/shm
+    mount -t devpts -o newinstance,ptmxmode=0666,mode=0620 devpts dev/pts
+    mount -t tmpfs -o mode=1777 tmpfs dev/shm
+    mount -t tmpfs -o mode=1777 tmpfs tmp
+    mount -t tmpfs -o mode=755 tmpfs run
+    mkdir run/lock
+    mount --bind "$archives" var/cache/apt/archives
+    for node in "null 1 3" "zero 1 5" "full 1 7" "random 1 8" "urandom 1 9" "tty 5 0"; do
+        set -- $node "$@"
+        mknod -m 666 "dev/$1" c "$2" "$3"
+        shift 3
+    done
+    ln -s /proc/self/fd dev/fd
+    ln -s fd/0 dev/stdin
+    ln -s fd/1 dev/stdout
+    ln -s fd/2 dev/stderr
+    ln -s pts/ptmx dev/ptmx
+    printf "127.0.0.1 localhost matrix\n::1 localhost\n" >etc/hosts
+    echo matrix >proc/sys/kernel/hostname
+    mkdir -p .old
+    pivot_root . .old
+    export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+    hash -r
+    umount -l /.old
+    ! command -v ip >/dev/null || ip link set lo up
+    cd /
+    "$@"
+'
+
+# inside SYSTEM NETWORK COMMAND...: as root, in the directory of the copied tree.
+inside() {
+    local system=$1 network=$2 name
+    local -a variables=()
+    shift 2
+    for name in http_proxy https_proxy no_proxy; do
+        [[ -z ${!name:-} ]] || variables+=("$name=${!name}")
+    done
+    # Without a network pip need not try to find one.
+    [[ $network == host ]] || variables+=(PIP_NO_INDEX=1)
+    in_namespaces "$network" /bin/bash -c "$ENTER" enter "$MATRIX/roots/$system" \
+        "$MATRIX/apt/$system" env -i --chdir="$INSIDE" HOME=/root LANG=C.UTF-8 \
+        PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${variables[@]}" "$@"
+}
+
+need_root() {
+    ((EUID == 0)) || die "only root can make the root of a system"
+    command -v debootstrap >/dev/null || die "debootstrap is not installed"
+    in_namespaces none mount -t tmpfs none /mnt 2>/dev/null ||
+        die "this machine does not allow mounts in a namespace"
+}
+
+# reach SYSTEM: looks for the mirror, if the root is still to be made.
+reach() {
+    local suite=${SUITES[$1]}
+    [[ ! -d $MATRIX/roots/$1 ]] || return 0
+    wget -q --spider --timeout=20 --tries=2 "$MIRROR/dists/$suite/Release" ||
+        die "the mirror $MIRROR is not reachable, or has no $suite (another one: --mirror URL)"
+}
+
+write_sources() {
+    local suite=$1
+    printf 'deb %s %s main\n' "$MIRROR" "$suite"
+    # What comes after a release.
+    if [[ $suite != forky ]]; then
+        printf 'deb %s %s-updates main\n' "$MIRROR" "$suite"
+        printf 'deb %s-security %s-security main\n' "$MIRROR" "$suite"
+    fi
+}
+
+# make_root SYSTEM: a root has its name when it is whole. One in which packages were being installed
+# when somebody ended this script is made anew.
+make_root() {
+    local system=$1 suite=${SUITES[$1]} root=$MATRIX/roots/$1 new=$MATRIX/roots/$1.new
+    local script=/usr/share/debootstrap/scripts
+    [[ ! -e $root/installing ]] || rm -rf --one-file-system "$root"
+    [[ ! -d $root ]] || return 0
+    reach "$system"
+    say "$system: making its root by debootstrap"
+    rm -rf --one-file-system "$new"
+    mkdir -p "$MATRIX/roots" "$MATRIX/apt/$system"
+    script+=/$([[ -e $script/$suite ]] && echo "$suite" || echo sid)
+    logged "$LOG/debootstrap.log" in_namespaces host debootstrap --variant=minbase \
+        --cache-dir="$MATRIX/apt/$system" "$suite" "$new" "$MIRROR" "$script" ||
+        die "$system: debootstrap failed, see $LOG/debootstrap.log"
+    write_sources "$suite" >"$new/etc/apt/sources.list"
+    # Packages come from a mirror that may be a copy of a day in the past.
+    printf '%s\n' 'Acquire::Check-Valid-Until "false";' 'Acquire::Languages "none";' \
+        >"$new/etc/apt/apt.conf.d/50matrix"
+    mv "$new" "$root"
+}
+
+# copy_tree SYSTEM: the files that git knows here, no others. Ignored files, which a build has made
+# there, stay.
+copy_tree() {
+    local copy=$MATRIX/roots/$1$INSIDE list=$LOG/files
+    mkdir -p "$copy"
+    [[ -d $copy/.git ]] || git init -q --template= "$copy"
+    tree_files "$TOP" >"$list"
+    tree_files "$copy" | LC_ALL=C comm -z -13 "$list" - | (cd "$copy" && xargs -0 -r rm -f --)
+    (umask 022 && tar -C "$TOP" --owner=0 --group=0 --null -T "$list" -cf - | tar -C "$copy" -xf -)
+}
+
+tree_files() {
+    local file
+    git -c safe.directory="$1" -C "$1" ls-files -z --cached --others --exclude-standard |
+        while IFS= read -r -d '' file; do
+            [[ ! -e $1/$file ]] || printf '%s\0' "$file"
+        done | LC_ALL=C sort -zu
+}
+
+# --- what is run ----------------------------------------------------------------------------------
+
+run_setup() {
+    local root=$MATRIX/roots/$1
+    cp -L /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
+    touch "$root/installing"
+    inside "$1" host scripts/setup --test-user && rm "$root/installing"
+}
+
+run_build() {
+    # shellcheck disable=SC2016 # expanded there
+    inside "$1" none bash -c 'TOP=$PWD
+        . scripts/build.sh
+        mapfile -t SOURCE_ARGS < <(scripts/setup --print-configure-args)
+        main_build && install_privately'
+}
+
+run_demo() {
+    inside "$1" none scripts/demo
+}
+
+run_quick() {
+    inside "$1" none scripts/check --quick
+}
+
+run_system() {
+    inside "$1" none scripts/check "${FILES[@]}"
+}
+
+# record PART PASSED FAILED SKIPPED SECONDS
+record() {
+    printf 'part\t%s\t%d\t%d\t%d\t%d\n' "$@" >>"$RESULT.new"
+    if (($2 + $3 + $4 > 1)); then
+        say "$SYSTEM: $1: $2 passed, $3 failed, $4 skipped ($5 s)"
+    else
+        say "$SYSTEM: $1: $( (($3)) && echo FAILED || echo ok) ($5 s)"
+    fi
+}
+
+# run_part PART: one line in the file of results, and of checks one for each test file.
+run_part() {
+    local part=$1 began=$SECONDS status=0 counts="1 0 0"
+    local totals=$MATRIX/roots/$SYSTEM$INSIDE/build/check/totals
+    rm -f "$totals"
+    "run_$part" "$SYSTEM" >"$LOG/$part.log" 2>&1 </dev/null || status=1
+    if [[ $part == quick || $part == system ]]; then
+        counts=$(awk -F '\t' '$1 == "count" { passed += $2; failed += $3; skipped += $4 }
+            END { printf "%d %d %d", passed, failed, skipped }' "$totals" 2>/dev/null) || counts="0 0 0"
+        # A check that has not come to its end.
+        ((status == 0)) || [[ $counts != *" 0 "* ]] || counts="${counts/ 0 / 1 }"
+        sed "s/^/$part\t/" "$totals" >>"$RESULT.new" 2>/dev/null || true
+    elif ((status)); then
+        counts="0 1 0"
+    fi
+    # shellcheck disable=SC2086 # three numbers
+    record "$part" $counts $((SECONDS - began))
+    if ((status)); then
+        say "$SYSTEM: $part: see $LOG/$part.log"
+        grep -E '^(failed|unstable): ' "$LOG/$part.log" >&2 || tail -n 30 "$LOG/$part.log" >&2
+    fi
+    return "$status"
+}
+
+# What is before the last "-" and behind the epoch: the version of its makers.
+versions_in() {
+    local name
+    for name in "${NEIGHBOURS[@]}"; do
+        # shellcheck disable=SC2016 # dpkg-query's own field
+        printf 'version\t%s\t%s\n' "$name" "$(dpkg-query --admindir="$MATRIX/roots/$1/var/lib/dpkg" \
+            -W -f '${Version}' "${PACKAGES[$name]}" 2>/dev/null |
+            sed -E 's/^[0-9]+://; s/-[^-]*$//; s/[+~](dfsg|ds|really).*//')"
+    done
+}
+
+# run_one_system SYSTEM: all parts of it.
+run_one_system() {
+    local part status=0
+    SYSTEM=$1 LOG=$MATRIX/$1 RESULT=$MATRIX/results/$1.tsv
+    mkdir -p "$LOG" "$MATRIX/results" "$MATRIX/apt/$SYSTEM"
+    exec 8>"$LOG/lock"
+    flock -n 8 || die "another scripts/matrix is at work on $SYSTEM"
+    make_root "$SYSTEM"
+    copy_tree "$SYSTEM"
+    printf 'system\t%s\n' "$SYSTEM" >"$RESULT.new"
+    for part in "${SYSTEM_PARTS[@]}"; do
+        case $part in
+        setup | build) ;;
+        *) [[ ,$PARTS_WANTED, == *",$part,"* ]] || continue ;;
+        esac
+        run_part "$part" && continue
+        status=1
+        # Without these, nothing else can be right.
+        [[ $part != setup && $part != build ]] || break
+    done
+    versions_in "$SYSTEM" >>"$RESULT.new"
+    mv "$RESULT.new" "$RESULT"
+    exec 8>&-
+    return "$status"
+}
+
+# --- the table ------------------------------------------------------------------------------------
+
+# results_table: of all files of results, in the form of the documents. A part that was not run has
+# an empty cell.
+results_table() {
+    local system name
+    {
+        printf '| system |'
+        printf ' %s |' "${NEIGHBOURS[@]}" "${SYSTEM_PARTS[@]}"
+        printf '\n|---|'
+        printf -- '---|%.0s' "${NEIGHBOURS[@]}" "${SYSTEM_PARTS[@]}"
+        printf '\n'
+        for system in "${SYSTEMS[@]}"; do
+            [[ -e $MATRIX/results/$system.tsv ]] || continue
+            printf '| %s |' "$system"
+            for name in "${NEIGHBOURS[@]}"; do
+                awk -F '\t' -v name="$name" '$1 == "version" && $2 == name { version = $3 }
+                    END { printf " %s |", version }' "$MATRIX/results/$system.tsv"
+            done
+            for name in "${SYSTEM_PARTS[@]}"; do
+                awk -F '\t' -v name="$name" '
+                    $1 == "part" && $2 == name {
+                        cell = $3 + $4 + $5 == 1 ? ($4 ? "FAILED" : "ok") : $3 " passed"
+                        if ($3 + $4 + $5 > 1 && $4) cell = cell ", " $4 " FAILED"
+                        if ($5) cell = cell ", " $5 " skipped"
+                    }
+                    END { printf " %s |", cell }' "$MATRIX/results/$system.tsv"
+            done
+            printf '\n'
+        done
+    } | sed 's/  |/ |/g'
+}
+
+# test_files PATTERN...: sets FILES to what scripts/check is told.
+test_files() {
+    local pattern
+    FILES=()
+    for pattern; do
+        if [[ -e $TOP/tests/system/$pattern.bats ]]; then
+            FILES+=("tests/system/$pattern.bats")
+        elif compgen -G "$TOP/tests/system/*$pattern*.bats" >/dev/null; then
+            FILES+=("tests/system/$pattern")
+        else
+            die "no file of tests/system has '$pattern' in its name"
+        fi
+    done
+    ((${#FILES[@]})) || FILES=(tests/system/)
+}
+
+systems_main() {
+    local only='' system part status=0
+    local -a systems=() patterns=() parts
+    MIRROR=$DEFAULT_MIRROR PARTS_WANTED=demo,quick,system
+    while (($#)); do
+        case $1 in
+        --available | --results) only=${1#--} ;;
+        --all) systems=("${SYSTEMS[@]}") ;;
+        --parts | --mirror)
+            (($# > 1)) || die "$1 needs a value"
+            [[ $1 == --parts ]] && PARTS_WANTED=$2 || MIRROR=${2%/}
+            shift
+            ;;
+        -*) die "unknown option $1; see scripts/matrix --help" ;;
+        *) [[ -n ${SUITES[$1]+set} ]] && systems+=("$1") || patterns+=("$1") ;;
+        esac
+        shift
+    done
+    if [[ $only == results ]]; then
+        results_table
+        exit 0
+    fi
+    ((${#systems[@]})) || die "which systems? There are: ${SYSTEMS[*]}"
+    IFS=, read -r -a parts <<<"$PARTS_WANTED"
+    for part in "${parts[@]}"; do
+        [[ $part =~ ^(demo|quick|system)$ ]] || die "'$part' is no part; there are: demo quick system"
+    done
+    test_files "${patterns[@]}"
+    need_root
+    for system in "${systems[@]}"; do
+        reach "$system"
+    done
+    [[ $only != available ]] || exit 0
+    for system in "${systems[@]}"; do
+        run_one_system "$system" || status=1
+    done
+    results_table
+    exit "$status"
+}

@@ -1,0 +1,45 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# scripts/setup: the source of exactly the installed Slurm, from what the repositories have.
+
+load helpers
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return 1
+    mkdir bin work
+    PATH=$PWD/bin:$PATH
+    # The functions of the script, without its main().
+    sed '/^main "\$@"$/d' "$top_srcdir/scripts/setup" >functions.sh
+    # shellcheck disable=SC1091 # written above
+    . ./functions.sh
+    set +u
+    WORK=$PWD/work REASON=
+}
+
+# program NAME LINE...: a shell script.
+program() {
+    printf '%s\n' '#!/bin/bash' "${@:2}" >"bin/$1"
+    chmod +x "bin/$1"
+}
+
+@test "without a .dsc in the repositories the authors' archive is taken" {
+    mkdir -p slurm-1.2.3/src
+    echo whole >slurm-1.2.3/src/file
+    tar -cJf archive slurm-1.2.3
+    program apt-get "case \"\$*\" in
+        *--tar-only*slurm-wlm=1.2.3-4) cp $PWD/archive slurm-wlm_1.2.3.orig.tar.xz ;;
+        *update*) ;;
+        *) exit 100 ;;
+        esac"
+    fetch_source slurm-wlm 1.2.3-4 "$PWD/target"
+    [ "$(cat target/src/file)" = whole ]
+}
+
+@test "what the repositories lack is said" {
+    program apt-get 'case "$*" in *update*) ;; *) exit 100 ;; esac'
+    program apt-cache 'echo Version: 1.2.3-5'
+    ! fetch_source slurm-wlm 1.2.3-4 "$PWD/target" || false
+    [ "$REASON" = "the repositories have no source of slurm-wlm 1.2.3-4, but: 1.2.3-5 " ]
+    ! fetch_source slurm-wlm 1.2.3-5 "$PWD/target" || false
+    [ "$REASON" = "the repositories name a source of slurm-wlm 1.2.3-5, but have no files of it" ]
+}
