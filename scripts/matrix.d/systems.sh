@@ -74,8 +74,8 @@ in_namespaces() {
 # shellcheck disable=SC2016 # expanded there
 ENTER='
     set -e
-    root=$1 archives=$2
-    shift 2
+    root=$1 archives=$2 network=$3
+    shift 3
     mount --bind "$root" "$root"
     cd "$root"
     mount -t proc proc proc
@@ -105,7 +105,14 @@ ENTER='
     export PATH=/usr/sbin:/usr/bin:/sbin:/bin
     hash -r
     umount -l /.old
-    ! command -v ip >/dev/null || ip link set lo up
+    if [[ $network == none ]]; then
+        # An address that is none of the loopback: without one a host name may not be looked up.
+        ip link set lo up
+        ip link add eth0 type veth peer name eth1
+        ip address add 192.0.2.1/24 dev eth0
+        ip link set eth0 up
+        ip link set eth1 up
+    fi
     cd /
     "$@"
 '
@@ -121,7 +128,7 @@ inside() {
     # Without a network pip need not try to find one.
     [[ $network == host ]] || variables+=(PIP_NO_INDEX=1)
     in_namespaces "$network" /bin/bash -c "$ENTER" enter "$MATRIX/roots/$system" \
-        "$MATRIX/apt/$system" env -i --chdir="$INSIDE" HOME=/root LANG=C.UTF-8 \
+        "$MATRIX/apt/$system" "$network" env -i --chdir="$INSIDE" HOME=/root LANG=C.UTF-8 \
         PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${variables[@]}" "$@"
 }
 
@@ -194,10 +201,12 @@ tree_files() {
 # --- what is run ----------------------------------------------------------------------------------
 
 run_setup() {
-    local root=$MATRIX/roots/$1
+    local root=$MATRIX/roots/$1 status=0
     cp -L /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
     touch "$root/installing"
-    inside "$1" host scripts/setup --test-user && rm "$root/installing"
+    inside "$1" host scripts/setup --test-user || status=1
+    rm "$root/installing"
+    return "$status"
 }
 
 run_build() {

@@ -90,6 +90,13 @@ as_submitter() {
     fi
 }
 
+# Whether it is YEAR.MONTH or later.
+slurm_at_least() {
+    local version
+    version=$(slurmctld -V) # slurm-wlm 22.05.8, slurm 24.11.5
+    [[ $(printf '%s\n' "$1" "${version##* }" | sort -V | head -n 1) == "$1" ]]
+}
+
 # slurm COMMAND...: a client of this cluster, which never takes long even if slurmctld is gone.
 slurm() {
     SLURM_CONF=$CONF timeout -k 1 "${SLURM_TIMEOUT:-5}" "$@"

@@ -109,7 +109,8 @@ EXTRA_DIST += \
     tests/system/pmix/notes.h \
     tests/system/pmix/peers.c \
     tests/system/pmix/program.h \
-    tests/system/pmix/resizer.c
+    tests/system/pmix/resizer.c \
+    tests/system/pmix/words.h
 
 check_PROGRAMS += tests/system/slurm_client_probe
 tests_system_slurm_client_probe_SOURCES = tests/system/slurm_client_probe.c

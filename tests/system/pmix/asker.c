@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tests/system/pmix/program.h"
+#include "tests/system/pmix/words.h"
 
 static pmix_proc_t self;
 
@@ -64,7 +65,7 @@ static void ask(const char *order, pmix_alloc_directive_t directive, const char 
     else if (what[0] != '\0')
         PMIX_INFO_LOAD(&info[given++], PMIX_ALLOC_NODE_LIST, what, PMIX_STRING);
     say("%s %s: %s", order, label,
-        PMIx_Error_string(PMIx_Allocation_request(directive, info, given, &results, &count)));
+        status_word(PMIx_Allocation_request(directive, info, given, &results, &count)));
     PMIX_INFO_FREE(info, 2);
 }
 

@@ -19,6 +19,7 @@
 #include <pmix.h>
 
 #include "tests/system/pmix/notes.h"
+#include "tests/system/pmix/words.h"
 
 #define CODE       (PMIX_EXTERNAL_ERR_BASE - 7)
 #define LABELS_MAX 16
@@ -80,7 +81,7 @@ static void notify(const char *range, const char *label, int count)
         if (status == PMIX_OPERATION_SUCCEEDED)
             status = PMIX_SUCCESS;
     }
-    say("notify %s: %s", label, PMIx_Error_string(status));
+    say("notify %s: %s", label, status_word(status));
     PMIX_INFO_FREE(info, 2);
 }
 
@@ -132,7 +133,7 @@ static void control(const char *action, const char *text)
     if (number != 0)
         PMIX_INFO_LOAD(&info[given++], PMIX_JOB_CTRL_SIGNAL, &number, PMIX_INT);
     say("control %s %s: %s", action, text,
-        PMIx_Error_string(PMIx_Job_control(target_count > 0 ? targets : NULL, target_count, info,
+        status_word(PMIx_Job_control(target_count > 0 ? targets : NULL, target_count, info,
                                            given, &results, &count)));
     PMIX_INFO_FREE(info, 2);
 }
@@ -155,7 +156,7 @@ static void table(const char *key)
             say("process %u on %s pid %d of %s", info[k].proc.rank, info[k].hostname,
                 (int)info[k].pid, info[k].executable_name != NULL ? info[k].executable_name : "-");
     }
-    say("table: %s", PMIx_Error_string(status));
+    say("table: %s", status_word(status));
     PMIX_QUERY_FREE(query, 1);
 }
 

@@ -18,6 +18,8 @@
 #include <pmix.h>
 #include <pmix_tool.h>
 
+#include "tests/system/pmix/words.h"
+
 #define CROWD 2000 /* requests of a flood */
 
 static pmix_proc_t self;
@@ -49,7 +51,7 @@ static void wrong(const char *fmt, ...)
 static void expect(const char *what, pmix_status_t status, pmix_status_t wanted)
 {
     if (status != wanted)
-        wrong("%s: %s, not %s", what, PMIx_Error_string(status), PMIx_Error_string(wanted));
+        wrong("%s: %s, not %s", what, status_word(status), status_word(wanted));
 }
 
 /* ---- query ----------------------------------------------------------------------------------- */
@@ -70,7 +72,7 @@ static void print_value(const char *key, const pmix_value_t *value)
         printf("%zu\n", value->data.size);
         break;
     case PMIX_STATUS:
-        printf("%s\n", PMIx_Error_string(value->data.status));
+        printf("%s\n", status_word(value->data.status));
         break;
     case PMIX_DATA_ARRAY:
         printf("%zu of type %s\n", array->size, PMIx_Data_type_string(array->type));
@@ -96,7 +98,7 @@ static int lookup(const char *key)
     status = PMIx_Lookup(&found, 1, NULL, 0);
     if (status == PMIX_SUCCESS)
         print_value(found.key, &found.value);
-    printf("%s\n", PMIx_Error_string(status));
+    printf("%s\n", status_word(status));
     return status == PMIX_SUCCESS ? 0 : 3;
 }
 
@@ -104,7 +106,7 @@ static int unpublish(char *key)
 {
     pmix_status_t status = PMIx_Unpublish((char *[]){key, NULL}, NULL, 0);
 
-    printf("%s\n", PMIx_Error_string(status));
+    printf("%s\n", status_word(status));
     return status == PMIX_SUCCESS ? 0 : 3;
 }
 
@@ -131,7 +133,7 @@ static int query(char **words)
     status = PMIx_Query_info(queries, count, &found, &found_count);
     for (size_t i = 0; found != NULL && i < found_count; i++)
         print_value(found[i].key, &found[i].value);
-    printf("%s\n", PMIx_Error_string(status));
+    printf("%s\n", status_word(status));
     return status == PMIX_SUCCESS ? 0 : 3;
 }
 
@@ -399,7 +401,7 @@ int main(int argc, char **argv)
         return 2;
     status = PMIx_tool_init(&self, NULL, 0);
     if (status != PMIX_SUCCESS) {
-        printf("PMIx_tool_init: %s\n", PMIx_Error_string(status));
+        printf("PMIx_tool_init: %s\n", status_word(status));
         return 4;
     }
     if (strcmp(argv[1], "lookup") == 0)

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/system/pmix/words.h"
+
 #define LARGE ((1 << 20) - 1000)
 
 static pmix_proc_t me;
@@ -21,7 +23,7 @@ static void expect(bool good, const char *what, pmix_status_t status)
     if (good)
         return;
     wrong++;
-    printf("rank %u: wrong: %s (%s)\n", me.rank, what, PMIx_Error_string(status));
+    printf("rank %u: wrong: %s (%s)\n", me.rank, what, status_word(status));
     fflush(stdout);
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tests/system/pmix/program.h"
+#include "tests/system/pmix/words.h"
 
 static volatile sig_atomic_t told;
 static int rank, size;
@@ -51,7 +52,7 @@ static void ask(pmix_alloc_directive_t directive, const char *key, const void *v
     PMIX_INFO_LOAD(&info[0], key, value, type);
     PMIX_INFO_LOAD(&info[1], PMIX_ALLOC_REQ_ID, label, PMIX_STRING);
     status = PMIx_Allocation_request(directive, info, 2, &results, &count);
-    say("%s: %s, %s", label, PMIx_Error_string(status),
+    say("%s: %s, %s", label, status_word(status),
         status == PMIX_SUCCESS ? text_of(results, count, PMIX_ALLOC_ID)
                                : text_of(results, count, PMIX_QUERY_ALLOC_STATUS));
     PMIX_INFO_FREE(info, 2);
