@@ -25,6 +25,7 @@ EXTRA_DIST += \
     scripts/faults \
     scripts/fuzz \
     scripts/matrix \
+    scripts/matrix.d/systems.sh \
     scripts/python-style \
     scripts/python-style.txt \
     scripts/setup \

@@ -190,6 +190,7 @@ const struct inherit_option inherit_options[] = {
     NONE("profile", OF_STEPS),
     NONE("acctg-freq", OF_STEPS),
     NONE("container", "elasticrun starts the workers, not Slurm"),
+    NONE("container-id", "elasticrun starts the workers, not Slurm"),
     NONE("mail-type", "the base's mails are enough"),
     NONE("mail-user", "the base's mails are enough"),
     NONE("wait", "the leader does not wait for sbatch"),

@@ -188,6 +188,8 @@ copy_tree() {
     tree_files "$TOP" >"$list"
     tree_files "$copy" | LC_ALL=C comm -z -13 "$list" - | (cd "$copy" && xargs -0 -r rm -f --)
     (umask 022 && tar -C "$TOP" --owner=0 --group=0 --null -T "$list" -cf - | tar -C "$copy" -xf -)
+    # Tests on the tree ask git for what it tracks.
+    git -C "$copy" add --all
 }
 
 tree_files() {

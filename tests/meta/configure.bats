@@ -86,6 +86,6 @@ slurm_source() {
     make -C "$top_builddir" DESTDIR="$PWD/root" uninstall >uninstall.log 2>&1
     [ -z "$(find "root$own" "root${own%/libexec/*}/share/doc/slurm-elastic" 2>/dev/null)" ]
     [ -z "$(find root ! -type d)" ]
-    # What the system does not have by itself.
-    [ -z "$(find root -name slurm -o -name '*bash-completion*' -o -name 'slurm-elastic*')" ]
+    # What the system does not have by itself. Above the prefix anything may be called so.
+    [ -z "$(find "root${own%/libexec/*}" -name slurm -o -name '*bash-completion*' -o -name 'slurm-elastic*' 2>/dev/null)" ]
 }

@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Runs the unittest cases of a file and prints TAP. Each test has a time limit."""
 
+import importlib.metadata
 import importlib.util
+import os
 import signal
 import sys
 import unittest
 
 LIMIT = 60  # seconds for one test
 
-needs_torch = unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed")
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+needs_torch = unittest.skipUnless(HAS_TORCH, "PyTorch is not installed")
+
+# Debian 13's PyTorch was built without libuv, and wants to use it if nobody says that it must not.
+if HAS_TORCH and importlib.metadata.version("torch").startswith("2.6.0+debian"):
+    os.environ.setdefault("USE_LIBUV", "0")
 
 
 def _too_long(number, frame):

@@ -109,7 +109,7 @@ as_user() {
             LOGNAME="$TB_USER" LANG=C.UTF-8 PATH="$PATH" SLURM_CONF="$SLURM_CONF" \
             ELASTIC_CONF="$ELASTIC_CONF" \
             ${LD_LIBRARY_PATH:+LD_LIBRARY_PATH="$LD_LIBRARY_PATH"} \
-            ${PYTHONPATH:+PYTHONPATH="$PYTHONPATH"} "$@"
+            ${PYTHONPATH:+PYTHONPATH="$PYTHONPATH"} ${USE_LIBUV:+USE_LIBUV="$USE_LIBUV"} "$@"
     )
 }
 
@@ -121,6 +121,9 @@ know_user() {
     fi
     IFS=: read -r _ _ _ _ _ TB_USER_HOME TB_USER_SHELL < <(getent passwd "$TB_USER")
     export TB_BECOME TB_USER_HOME TB_USER_SHELL
+    # Debian 13's PyTorch was built without libuv, and wants to use it if nobody says that it must not.
+    # shellcheck disable=SC2016 # dpkg-query's own field
+    [[ $(dpkg-query -W -f '${Version}' python3-torch 2>/dev/null) != 2.6.0* ]] || export USE_LIBUV=0
 }
 
 # submit SBATCH-ARGUMENT...: as the ordinary user; prints the job id. Output goes to

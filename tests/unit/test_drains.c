@@ -9,7 +9,7 @@
 
 #define NODES 8
 
-List job_list;
+struct xlist *job_list;
 time_t last_node_update;
 int node_record_count = NODES;
 node_record_t **node_record_table_ptr;
