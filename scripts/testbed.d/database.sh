@@ -25,6 +25,10 @@ start_database() {
         --socket="$DIR/database/socket" --pid-file="$DIR/database/pid" --skip-networking \
         "${DATABASE_OPTIONS[@]}"
     wait_until 30 database_answers || fail "mariadbd did not start" mariadbd.out
+    # slurmdbd would make it after its first connection has been refused. libmariadb of 11.8.9 then takes no
+    # answer on the second one.
+    mariadb-admin --no-defaults --socket="$DIR/database/socket" --user=root create testbed \
+        >>"$DIR/log/mariadb-install.out" 2>&1 || fail "no database could be made" mariadb-install.out
 }
 
 database_answers() {

@@ -169,6 +169,7 @@ SCRIPT
     LOG=$TB_WORK/log-alone
     as_user "$PYTHON" "$TB_WORK/live.py" train "$LOG" 3 0
     check 1 float64=1e-10
+    [[ ${USE_LIBUV:-1} == 1 ]] || skip "torchrun needs libuv, without which this PyTorch was built"
     LOG=$TB_WORK/log-torchrun
     as_user "$PYTHON" -m torch.distributed.run --rdzv_backend=c10d --rdzv_endpoint=localhost:0 --nproc_per_node=2 --log_dir="$TB_WORK/torchrun" -r 1 -t 2 "$TB_WORK/live.py" train "$LOG" 3 0
     check 2 float64=1e-10
