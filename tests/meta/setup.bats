@@ -43,3 +43,13 @@ program() {
     ! fetch_source slurm-wlm 1.2.3-5 "$PWD/target" || false
     [ "$REASON" = "the repositories name a source of slurm-wlm 1.2.3-5, but have no files of it" ]
 }
+
+@test "without any source the rest is set up, and what will be missing is said" {
+    program apt-get 'case "$*" in *update*) ;; *) exit 100 ;; esac'
+    program apt-cache 'echo Version: 1.2.3-4'
+    # shellcheck disable=SC2016 # the program's
+    program dpkg-query 'echo "slurm-wlm 1.2.3-4"'
+    CACHE=$PWD
+    run -0 prepare_source
+    [[ ${lines[-1]} == "setup: note: no plugins for slurmctld"*"have no files of it. Upgrade"* ]]
+}
