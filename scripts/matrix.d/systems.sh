@@ -9,13 +9,13 @@
 # this script ends, however it ends. So neither mounts nor processes can stay.
 
 # The systems, and what debootstrap calls them.
-declare -A SUITES=([debian12]=bookworm [debian13]=trixie [forky]=forky)
+declare -gA SUITES=([debian12]=bookworm [debian13]=trixie [forky]=forky)
 SYSTEMS=(debian12 debian13 forky)
 # What is run, in this order.
 SYSTEM_PARTS=(setup build demo quick system)
 # What the table names, and the package that has its version.
 NEIGHBOURS=(Slurm PMIx "Open MPI" Python PyTorch json-c gcc)
-declare -A PACKAGES=([Slurm]=slurmctld [PMIx]=libpmix-dev ["Open MPI"]=openmpi-bin [Python]=python3
+declare -gA PACKAGES=([Slurm]=slurmctld [PMIx]=libpmix-dev ["Open MPI"]=openmpi-bin [Python]=python3
     [PyTorch]=python3-torch [json-c]=libjson-c-dev [gcc]=gcc)
 DEFAULT_MIRROR=http://deb.debian.org/debian
 # The copy of this tree, as seen in a root.
@@ -335,6 +335,14 @@ results_table() {
     } | sed 's/  |/ |/g'
 }
 
+# results_sum SYSTEM...: one line, as the last one of scripts/check.
+results_sum() {
+    local -a files=("${@/#/$MATRIX/results/}")
+    awk -F '\t' '$1 == "part" { passed += $3; failed += $4; skipped += $5 }
+        END { printf "%d passed, %d failed%s\n", passed, failed, skipped ? ", " skipped " skipped" : "" }' \
+        "${files[@]/%/.tsv}"
+}
+
 # test_files PATTERN...: sets FILES to what scripts/check is told.
 test_files() {
     local pattern
@@ -388,5 +396,6 @@ systems_main() {
         run_one_system "$system" || status=1
     done
     results_table
+    results_sum "${systems[@]}"
     exit "$status"
 }

@@ -68,3 +68,81 @@ functions() {
     run -2 "$matrix" --compile --slurm-sources sources 23.11
     [[ $output == "matrix: $PWD/sources has no source of Slurm 23.11, but of: 24.05.8"* ]]
 }
+
+# --- roots of systems -----------------------------------------------------------------------------
+
+@test "a mirror that does not answer is named" {
+    command -v wget >/dev/null || skip "no wget"
+    functions
+    MATRIX=$PWD/matrix MIRROR=http://127.0.0.1:1/debian
+    run -2 reach debian13
+    [ "$output" = "matrix: the mirror $MIRROR is not reachable, or has no trixie (another one: --mirror URL)" ]
+    mkdir -p matrix/roots/debian13 # which needs no mirror any more
+    run -0 reach debian13
+}
+
+@test "systems, parts and tests that there are not" {
+    run -2 "$matrix" --parts quick,slow debian13
+    [ "$output" = "matrix: 'slow' is no part; there are: demo quick system" ]
+    run -2 "$matrix" debian13 no_such_test
+    [ "$output" = "matrix: no file of tests/system has 'no_such_test' in its name" ]
+    run -2 "$matrix" --available debian11
+    [ "$output" = "matrix: which systems? There are: debian12 debian13 forky" ]
+    functions
+    test_files live pmix_
+    [ "${FILES[*]}" = "tests/system/live.bats tests/system/pmix_" ]
+}
+
+@test "the copy of the tree has the files of the tree, and what was built there stays" {
+    functions
+    MATRIX=$PWD/matrix TOP=$PWD/tree LOG=$PWD INSIDE=/srv
+    git init -q tree
+    mkdir -p tree/sub
+    echo 1 >tree/sub/kept
+    echo 1 >"tree/with a blank"
+    printf 'build/\n' >tree/.gitignore
+    mkdir tree/build
+    touch tree/build/here
+    copy_tree one
+    mkdir "$MATRIX/roots/one/srv/build"
+    touch "$MATRIX/roots/one/srv/build/there"
+    rm "tree/with a blank"
+    echo 2 >tree/sub/kept
+    copy_tree one
+    cd "$MATRIX/roots/one/srv"
+    [ "$(find . -path ./.git -prune -o -type f -print | sort | tr '\n' ' ')" = "./.gitignore ./build/there ./sub/kept " ]
+    [ "$(cat sub/kept)" = 2 ]
+    [ "$(git ls-files | tr '\n' ' ')" = ".gitignore sub/kept " ]
+}
+
+@test "results are a table and a sum" {
+    functions
+    MATRIX=$PWD
+    mkdir results
+    printf '%s\t%s\t%s\t%s\t%s\t%s\n' system debian13 '' '' '' '' part setup 1 0 0 3 part build 1 0 0 60 \
+        part quick 100 0 2 60 part system 40 3 0 300 >results/debian13.tsv
+    printf 'version\tSlurm\t24.11.5\n' >>results/debian13.tsv
+    run -0 results_table
+    [ "${lines[0]}" = "| system | Slurm | PMIx | Open MPI | Python | PyTorch | json-c | gcc | setup | build | demo | quick | system |" ]
+    [ "${lines[2]}" = "| debian13 | 24.11.5 | | | | | | | ok | ok | | 100 passed, 2 skipped | 40 passed, 3 FAILED |" ]
+    run -0 results_sum debian13
+    [ "$output" = "142 passed, 3 failed, 2 skipped" ]
+}
+
+@test "what runs in a root ends with the script, also if it is killed" {
+    functions
+    in_namespaces none true 2>/dev/null || skip "no namespaces here"
+    (in_namespaces none bash -c 'echo $$ >"$1"; mount -t tmpfs none /mnt; exec sleep 1000' - "$PWD/pid") 3>&- &
+    script=$!
+    while [ ! -s pid ]; do sleep 0.05; done
+    # The number that it has in its own namespace is 1; it is the child of unshare.
+    inner=$(pgrep -P "$(pgrep -P "$script" || echo "$script")" || pgrep -P "$script")
+    [ -d "/proc/$inner" ]
+    kill -KILL "$script"
+    for ((i = 0; i < 100; i++)); do
+        [ -d "/proc/$inner" ] || break
+        sleep 0.05
+    done
+    [ ! -d "/proc/$inner" ]
+    run ! grep -F ' /mnt ' /proc/self/mountinfo
+}
