@@ -53,3 +53,11 @@ program() {
     run -0 prepare_source
     [[ ${lines[-1]} == "setup: note: no plugins for slurmctld"*"have no files of it. Upgrade"* ]]
 }
+
+@test "packages that the system does not have are named in one line" {
+    printf '%s\n' 'E: Unable to locate package libfoo-dev' "E: Package 'python3-torch' has no installation candidate" \
+        'E: Unable to correct problems, you have held broken packages.' >log
+    [ "$(unknown_packages log)" = ": this system lacks the packages libfoo-dev python3-torch" ]
+    echo 'E: Failed to fetch http://somewhere' >log
+    [ -z "$(unknown_packages log)" ]
+}
