@@ -26,4 +26,13 @@ client_libelastic_la_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS) $(SODIUM_CFLAGS)
 client_libelastic_la_CFLAGS = $(EXPORTING_FLAGS)
 client_libelastic_la_LDFLAGS = -version-info 0:0:0 -export-symbols-regex '^elastic_' $(MODULE_LDFLAGS)
 
-EXTRA_DIST += client/README.md
+# For programs that are linked with it: pkg-config --cflags --libs libelastic
+pkgconfigdir = $(libdir)/pkgconfig
+pkgconfig_DATA = client/libelastic.pc
+CLEANFILES += client/libelastic.pc
+client/libelastic.pc: $(srcdir)/client/libelastic.pc.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) client && sed -e 's|@prefix[@]|$(prefix)|; s|@VERSION[@]|$(VERSION)|' \
+	    -e 's|@libdir[@]|$(libdir)|; s|@includedir[@]|$(includedir)|' \
+	    $(srcdir)/client/libelastic.pc.in >$@.tmp && mv $@.tmp $@
+
+EXTRA_DIST += client/README.md client/libelastic.pc.in

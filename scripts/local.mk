@@ -24,6 +24,7 @@ EXTRA_DIST += \
     scripts/draw-history \
     scripts/faults \
     scripts/fuzz \
+    scripts/interfaces \
     scripts/matrix \
     scripts/matrix.d/systems.sh \
     scripts/python-style \

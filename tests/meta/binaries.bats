@@ -54,6 +54,16 @@ needed() {
     fi
 }
 
+@test "pkg-config says how a program is linked with libelastic" {
+    local -a flags
+    PKG_CONFIG_PATH=$(dirname "$(installed libelastic.pc)")
+    export PKG_CONFIG_PATH
+    read -ra flags < <(pkg-config --cflags --libs libelastic)
+    gcc -o "$BATS_TEST_TMPDIR/worlds" "$top_srcdir/examples/worlds/worlds.c" "${flags[@]}"
+    needed "$BATS_TEST_TMPDIR/worlds" | grep -qxF libelastic.so.0
+    [ "$(pkg-config --modversion libelastic)" = "$(sed -n 's/^PACKAGE_VERSION = //p' "$top_builddir/Makefile")" ]
+}
+
 @test "plugins bind lazily, programs at once" {
     for name in spank_elastic.so job_submit_elastic.so select_elastic_cons_tres.so; do
         if file=$(installed $name 2>/dev/null); then

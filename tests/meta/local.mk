@@ -8,6 +8,10 @@ EXTRA_DIST += \
     tests/meta/configure.bats \
     tests/meta/docs.bats \
     tests/meta/helpers.bash \
+    tests/meta/interfaces.bats \
+    tests/meta/interfaces/elastic.h.txt \
+    tests/meta/interfaces/help.txt \
+    tests/meta/interfaces/python.txt \
     tests/meta/manuals.bats \
     tests/meta/matrix.bats \
     tests/meta/prose.py \
