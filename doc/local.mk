@@ -8,6 +8,7 @@ include doc/man/local.mk
 
 nobase_dist_doc_DATA += \
     CONTRIBUTING.md \
+    NEWS \
     README.md \
     doc/admin/configure.md \
     doc/admin/faults.md \
@@ -31,6 +32,7 @@ nobase_dist_doc_DATA += \
     doc/internals/takeover.md \
     doc/internals/signals.md \
     doc/internals/testbed.md \
+    doc/stability.md \
     doc/run/demo.svg \
     doc/run/history.jsonl \
     doc/user/containers.md \

@@ -2,7 +2,9 @@
 #
 # etc/: examples for a site, installed under $(examplesdir). Those in GENERATED_EXAMPLES are made
 # from NAME.in, with the directories of this installation.
-dist_examples_DATA += etc/elastic.conf
+dist_examples_DATA += \
+    etc/elastic.conf \
+    etc/run-slurm-elastic.mount
 
 GENERATED_EXAMPLES = \
     etc/50-elastic \

@@ -27,8 +27,10 @@ EXTRA_DIST += \
     scripts/interfaces \
     scripts/matrix \
     scripts/matrix.d/systems.sh \
+    scripts/package \
     scripts/python-style \
     scripts/python-style.txt \
+    scripts/root.sh \
     scripts/setup \
     scripts/soak \
     scripts/testbed \
