@@ -101,10 +101,3 @@ needed() {
     nothing "$(find "$BATS_TEST_TMPDIR/dest" -type f ! -path "$BATS_TEST_TMPDIR/dest$prefix/*")" \
         "installed elsewhere"
 }
-
-@test "one version everywhere" {
-    version=$(sed -n 's/^PACKAGE_VERSION = //p' "$top_builddir/Makefile")
-    [ -n "$version" ]
-    grep -qE "^version *= *\"?$version\"?$" "$top_srcdir"/client/python/{pyproject.toml,setup.cfg}
-    readelf -d "$(installed libelastic.so.0)" | grep -q 'SONAME.*\[libelastic.so.0\]'
-}

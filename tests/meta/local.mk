@@ -15,6 +15,7 @@ EXTRA_DIST += \
     tests/meta/manuals.bats \
     tests/meta/matrix.bats \
     tests/meta/prose.py \
+    tests/meta/release.bats \
     tests/meta/rooms.bats \
     tests/meta/setup.bats \
     tests/meta/tree.bats
