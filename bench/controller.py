@@ -12,28 +12,22 @@ from cluster import TESTBED, BenchError, Cluster
 
 
 class Controlled(Cluster):
+    _under = ()
+
     def testbed(self, command):
         """`stop-controller`, `start-controller`, …"""
-        path = f"{self._home / 'bin'}:{os.environ['PATH']}"
         done = subprocess.run(
             [TESTBED, command, "--dir", self._home / "testbed"],
             capture_output=True,
             text=True,
-            env={**os.environ, "PATH": path},
+            env={**os.environ, "ELASTIC_SLURMCTLD_UNDER": " ".join(self._under)},
         )
         if done.returncode:
             raise BenchError(done.stderr.strip() or done.stdout.strip())
 
     def run_under(self, *command):
         """From the next start on."""
-        programs = self._home / "bin"
-        programs.mkdir()
-        # The testbed finds this slurmctld first.
-        script = programs / "slurmctld"
-        script.write_text(
-            f'#!/bin/sh\nexec {" ".join(map(str, command))} /usr/sbin/slurmctld "$@"\n'
-        )
-        script.chmod(0o755)
+        self._under = [str(word) for word in command]
 
     def process(self):
         """slurmctld's, below /proc."""

@@ -26,6 +26,7 @@ EXTRA_DIST += \
     scripts/fuzz \
     scripts/interfaces \
     scripts/matrix \
+    scripts/matrix.d/slurms.sh \
     scripts/matrix.d/systems.sh \
     scripts/package \
     scripts/python-style \

@@ -132,6 +132,7 @@ fail_nodes() {
 
 command_up() {
     local began=$EPOCHREALTIME
+    choose_slurm
     check_programs
     check_netns
     choose_form
@@ -191,6 +192,7 @@ remove_cluster() {
     set +e
     # shellcheck disable=SC1091
     [[ ! -e $DIR/run/testbed ]] || . "$DIR/run/testbed"
+    use_slurm
     stop_cloud
     cancel_jobs
     signal_daemons TERM
@@ -217,6 +219,7 @@ command_env() {
     ((${#OUTER[@]} == 0)) || printf 'unset %s\n' "${OUTER[*]}"
     printf 'export SLURM_CONF=%q\n' "$CONF"
     printf 'export ELASTIC_CONF=%q\n' "$DIR/etc/elastic.conf"
+    [[ -z $SLURM ]] || printf 'export PATH=%q:$PATH\n' "$SLURM/bin:$SLURM/sbin"
     [[ -z $PREFIX ]] || printf 'export PATH=%q:$PATH\n' "$PREFIX/bin"
     [[ -z $LIBRARY_DIR ]] || printf 'export LD_LIBRARY_PATH=%q${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\n' \
         "$LIBRARY_DIR"

@@ -6,7 +6,7 @@ MAX_NODES=512 MAX_CPUS=256 MAX_GPUS=16
 LEAF_NODES=4 # below one leaf switch of --tree
 
 # What run/testbed keeps from up for the other commands.
-RECORD=(NODES SUBMITTER PREFIX LIBRARY_DIR PYTHON_DIR PORT NETWORK OWN_CPUS REAL SIMPLE NAMESPACE_CPU CLOUD)
+RECORD=(NODES SUBMITTER SLURM PREFIX LIBRARY_DIR PYTHON_DIR PORT NETWORK OWN_CPUS REAL SIMPLE NAMESPACE_CPU CLOUD)
 
 # The first three parts of the addresses of a testbed with --netns.
 NETWORK=
@@ -90,6 +90,14 @@ as_submitter() {
     fi
 }
 
+# Where Slurm is installed; empty: where PATH finds it.
+SLURM=
+
+# Slurm's programs are those of that installation, before all others.
+use_slurm() {
+    [[ -z $SLURM ]] || PATH=$SLURM/bin:$SLURM/sbin:$PATH
+}
+
 # Whether it is YEAR.MONTH or later.
 slurm_at_least() {
     local version
@@ -117,6 +125,7 @@ read_record() {
     [[ -e $DIR/run/testbed ]] || die "$DIR holds no complete testbed; scripts/testbed down clears it"
     # shellcheck disable=SC1091
     . "$DIR/run/testbed"
+    use_slurm
 }
 
 own_directory() {

@@ -5,7 +5,7 @@
 # Two testbeds that start at once must not pick the same ports. From the choice until the daemons
 # listen, up holds a lock on a file that all testbeds of the machine share and nobody else locks.
 lock_ports() {
-    exec {LOCK_FD}<"$(readlink -f "$(command -v slurmctld)")"
+    exec {LOCK_FD}<"$(readlink -f "$(command -v munged)")"
     flock -w 60 "$LOCK_FD" || die "another testbed has been starting for 60 s; try again"
 }
 

@@ -72,17 +72,27 @@ use_python_of_tree() {
     fi
 }
 
+# Sets SLURM from --slurm or ELASTIC_SLURM.
+choose_slurm() {
+    SLURM=$opt_slurm
+    [[ $SLURM ]] || return 0
+    [[ -x $SLURM/sbin/slurmctld ]] || die "--slurm $SLURM: there is no sbin/slurmctld"
+    SLURM=$(cd "$SLURM" && pwd -P)
+    use_slurm
+}
+
 # Slurm's own plugin directory, needed beside ours in PluginDir.
 system_plugin_dir() {
     local plugin
-    for plugin in /usr/lib/*/slurm-wlm/select_cons_tres.so /usr/lib*/slurm/select_cons_tres.so \
-        /usr/lib/*/slurm/select_cons_tres.so /usr/local/lib*/slurm/select_cons_tres.so; do
+    local -a places=(/usr/lib/*/slurm-wlm /usr/lib*/slurm /usr/lib/*/slurm /usr/local/lib*/slurm)
+    [[ -z $SLURM ]] || places=("$SLURM"/lib*/slurm)
+    for plugin in "${places[@]/%//select_cons_tres.so}"; do
         if [[ -e $plugin ]]; then
             printf '%s' "${plugin%/*}"
             return 0
         fi
     done
-    die "Slurm's select_cons_tres.so is nowhere below /usr: install slurmctld and slurmd"
+    die "Slurm's select_cons_tres.so is nowhere below ${SLURM:-/usr}: install slurmctld and slurmd"
 }
 
 # link_hooks KIND (prolog or epilog): gathers the executable scripts of KIND.d, so that a README

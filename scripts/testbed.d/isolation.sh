@@ -42,6 +42,15 @@ is_hidden() {
     return 1
 }
 
+# Its name has changed with Slurm 25.11.
+container_plugin() {
+    if slurm_at_least 25.11; then
+        echo namespace_tmpfs
+    else
+        echo job_container_tmpfs
+    fi
+}
+
 # Sets REASON to why this machine cannot have the realistic form; empty: it can.
 look_for_obstacle() {
     local controller plugin
@@ -57,7 +66,7 @@ look_for_obstacle() {
             [[ -w $CGROUPS/$controller/tasks ]] ||
                 REASON="no hierarchy of cgroup v1 at $CGROUPS/$controller"
         done
-        for plugin in job_container_tmpfs mpi_pmix proctrack_cgroup cgroup_v1; do
+        for plugin in "$(container_plugin)" mpi_pmix proctrack_cgroup cgroup_v1; do
             [[ -e $(system_plugin_dir)/$plugin.so ]] || REASON="Slurm has no $plugin.so here"
         done
         [[ $REASON ]] || REAL=yes
@@ -199,7 +208,7 @@ CONF
     cat <<CONF
 ProctrackType=proctrack/${opt_proctrack:-cgroup}
 TaskPlugin=task/cgroup,task/affinity
-JobContainerType=job_container/tmpfs
+$(slurm_at_least 25.11 && echo NamespaceType=namespace/tmpfs || echo JobContainerType=job_container/tmpfs)
 PrologFlags=Contain
 MpiDefault=pmix
 PrivateData=jobs,usage,users,events

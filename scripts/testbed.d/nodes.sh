@@ -96,14 +96,16 @@ remove_network() {
 
 # slurmctld listens where its host name points to: with namespaces, where the nodes find it.
 start_controller() {
-    local -a within=()
+    local -a within=() under=()
     if [[ $NETWORK ]]; then
         # shellcheck disable=SC2016 # the inner shell's
         within=(unshare --mount -- bash -c
             'mount --bind "$1" /etc/hosts && shift && exec "$@"' - "$DIR/etc/hosts")
     fi
     as_slurm
-    start_daemon slurmctld "${within[@]}" "${AS_SLURM[@]}" slurmctld -D -f "$CONF"
+    # Words that slurmctld is started by: valgrind and its options.
+    read -ra under <<<"${ELASTIC_SLURMCTLD_UNDER:-}"
+    start_daemon slurmctld "${within[@]}" "${AS_SLURM[@]}" "${under[@]}" slurmctld -D -f "$CONF"
 }
 
 # node_cpus NODE: prints the mask of its part of the processors.

@@ -55,7 +55,11 @@ functions() {
 @test "what it cannot do, it says" {
     mkdir empty
     run -2 "$matrix" --slurm-sources empty
-    [ "$output" = "matrix: nothing to do: give --compile (see scripts/matrix --help)" ]
+    [ "$output" = "matrix: $PWD/empty has no source of Slurm (see scripts/matrix --help)" ]
+    run -2 "$matrix"
+    [ "$output" = "matrix: nothing to do: give --compile or --slurm-sources DIR (see scripts/matrix --help)" ]
+    run -2 "$matrix" --slurm-sources empty --tests spank,absent
+    [ "$output" = "matrix: --tests absent: there is no tests/system/absent.bats" ]
     run -2 "$matrix" --compile
     [ "$output" = "matrix: where are Slurm's sources? Give --slurm-sources DIR" ]
     run -2 "$matrix" --compile --slurm-sources absent
@@ -145,4 +149,35 @@ functions() {
     done
     [ ! -d "/proc/$inner" ]
     run ! grep -F ' /mnt ' /proc/self/mountinfo
+}
+
+# --- Slurms from their sources --------------------------------------------------------------------
+
+@test "tests are counted as bats tells of them, and what it does not tell of has failed" {
+    functions
+    run tap_counts spank <<'TAP'
+1..6
+ok 1 one
+ok 2 two # skip Slurm's own
+not ok 3 three
+# not ok: a line of its log
+ok 4 four
+TAP
+    [ "$output" = $'spank\t2\t3\t1' ]
+    # Its testbed has not come up, or it was stopped before its first line.
+    run tap_counts spank </dev/null
+    [ "$output" = $'spank\t0\t1\t0' ]
+}
+
+@test "the table is made of the results of all versions" {
+    functions
+    mkdir -p m/slurm-24.11.5 m/slurm-26.05.3
+    printf 'spank\t20\t0\t0\nqos\t3\t1\t0\n' >m/slurm-24.11.5/results.tsv
+    printf 'spank\t18\t0\t2\n' >m/slurm-26.05.3/results.tsv
+    run slurms_table m/slurm-*/results.tsv
+    [ "$output" = "| part | 24.11.5 | 26.05.3 |
+|---|---|---|
+| spank | 20 | 18, 2 skipped |
+| qos | 3, 1 failed | – |
+| all | 23, 1 failed | 18, 2 skipped |" ]
 }

@@ -31,7 +31,8 @@ export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-120}
 # Exports TB_DIR, TB_USER, TB_WORK. scripts/check names the installation ($prefix) and, when it is
 # run by root, may name the ordinary user ($ELASTIC_TEST_USER). The form is the realistic one where the machine allows it:
 # nodes and jobs have a /tmp of their own, so TMPDIR must lie elsewhere. ELASTIC_TESTBED=--simple gives every file the
-# simple form, ELASTIC_TESTBED=--real fails where the realistic one is not possible.
+# simple form, ELASTIC_TESTBED=--real fails where the realistic one is not possible. ELASTIC_SLURM=PREFIX is the Slurm of all
+# testbeds, where it is not the one that PATH finds.
 testbed_up() {
     local -a options=()
     [[ -z ${ELASTIC_TESTBED:-} ]] || options+=("$ELASTIC_TESTBED")

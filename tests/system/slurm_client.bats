@@ -87,6 +87,7 @@ running() {
     on_testbed scancel "$id"
     id=$(running -N2 -n2 --gpus-per-task=1)
     has "$id" gres_per_node=gpu:1
+    ! slurm_at_least 26.05 || return 0 # which refuses both together
     id=$(running -N1 --gres=gpu:1 --gpus-per-node=1)
     has "$id" gres_per_node=gpu:1
 }

@@ -177,9 +177,10 @@ $srun_inputs" ]
 }
 
 @test "the steps of a job with --export=NONE find the policy too" {
+    srun=$(as_user sh -c 'command -v srun')
     for export in NONE FOO=1; do
         id=$(submit --export="$export" --elastic=2:3 --elastic-grace=7 \
-            --wrap "/usr/bin/srun /usr/bin/env")
+            --wrap "$srun /usr/bin/env")
         wait_for 20 job_is "$id" COMPLETED
         for line in ELASTIC_SIZES=2:3 ELASTIC_GRACE=7 SLURM_NO_KILL=set; do
             [ "$(grep -cx "$line" "$TB_WORK/$id.out")" -eq 2 ]
@@ -323,7 +324,7 @@ JOB
 }
 
 @test "the environment of a rigid job is what it is without the plugin" {
-    normal() { grep -avE '^SLURM_(JOB_ID|JOBID|TASK_PID|JOB_START_TIME|JOB_END_TIME)='; }
+    normal() { grep -avE '^SLURM_(JOB_ID|JOBID|JOB_SLUID|TASK_PID|JOB_START_TIME|JOB_END_TIME)='; }
     with=$(submit -N1 --wrap 'env | sort')
     wait_for 20 job_is "$with" COMPLETED
     conf=$(as_user sh -c 'echo $SLURM_CONF')
