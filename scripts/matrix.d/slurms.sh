@@ -26,13 +26,13 @@ check_tests() {
 
 # What no test needs is left out of Slurm, so that it is made in a few minutes.
 SLURM_WITHOUT=(--disable-static --disable-slurmrestd --disable-x11 --disable-pkgconfig
-    --without-{bpf,freeipmi,hdf5,http-parser,hpe-slingshot,json,jwt,libcurl,lua,lz4,nvml,ofed}
+    --without-{bpf,freeipmi,hdf5,http-parser,hpe-slingshot,json,jwt,libcurl,lua,nvml,ofed}
     --without-{oneapi,rdkafka,readline,rsmi,s2n,ucx,yaml})
 
 # shellcheck disable=SC2317 # logged calls it
 make_slurm() (
     cd "$1/source/build" || return
-    nice make -C src -s -j"$JOBS" && nice make -C src install && nice make -C slurm install
+    nice make -C src -s -j"$JOBS" && nice make -C src install && nice make install-pkgincludeHEADERS
 )
 
 # install_slurm VERSION: the Slurm that prepare has configured.

@@ -59,5 +59,6 @@ fill() {
     steps_were_made_once "$job"
 }
 
-waits_for_nodes() { [[ $(job_field "$1" Reason) == Resources && $(job_field "$1" StartTime) == 20* ]]; }
+# Slurm 23.11 gives such a job no reason.
+waits_for_nodes() { job_is "$1" PENDING && [[ $(job_field "$1" StartTime) == 20* ]]; }
 

@@ -101,6 +101,8 @@ start_slurmd() {
 
 spare_port() { echo $(($(sed -n 's/^SlurmctldPort=//p' "$TB_DIR/etc/slurm.conf") + 1)); }
 
+node_is() { [[ $(on_testbed sinfo -h -p batch -n "$1" -o %T) == "$2" ]]; }
+
 deleted() { on_testbed scontrol delete nodename="$1" 2>/dev/null; }
 
 @test "a node is created, used for its shape, and deleted" {
@@ -110,7 +112,8 @@ deleted() { on_testbed scontrol delete nodename="$1" 2>/dev/null; }
     on_testbed scontrol create nodename=d1 nodeaddr=127.0.0.1 nodehostname="$(uname -n)" port="$(spare_port)" cpus=4 \
         realmemory=4000 state=CLOUD
     start_slurmd d1
-    wait_for 30 nodes_are 2 idle
+    # Until its slurmd has said a word it is idle~, powered down.
+    wait_for 30 node_is d1 idle
     last=$(extend "$base" 1)
     is_at "$last" d1
     run -1 deleted d1
@@ -139,21 +142,26 @@ fails_with() {
     lacking=$TB_WORK/etc conf=$TB_DIR/etc/slurm.conf
     mkdir "$lacking"
     sed "s,^PluginDir=[^:]*:,PluginDir=," "$conf" >"$lacking/slurm.conf"
-    commands=(sinfo squeue 'scontrol show nodes' 'srun -N1 true')
-    for command in "${commands[@]}" 'sbatch -o /dev/null --wrap true'; do
-        if slurm_at_least 25.05; then
-            # Commands load no select plugin.
-            # shellcheck disable=SC2086
-            as_user SLURM_CONF="$lacking/slurm.conf" $command
-        else
-            # shellcheck disable=SC2086
-            fails_with "Can't find plugin for select/elastic_cons_tres" as_user SLURM_CONF="$lacking/slurm.conf" $command
-        fi
+    # Since 23.11 only commands that ask for nodes load the plugin, since 25.05 none do.
+    asking=(sinfo 'scontrol show nodes') others=(squeue 'srun -N1 true') submit='sbatch -o /dev/null --wrap true'
+    if slurm_at_least 25.05; then
+        others+=("${asking[@]}") asking=()
+    elif ! slurm_at_least 23.11; then
+        asking+=("${others[@]}") others=()
+    fi
+    # shellcheck disable=SC2086
+    slurm_at_least 23.11 || fails_with "Can't find plugin for select/elastic_cons_tres" as_user SLURM_CONF="$lacking/slurm.conf" $submit
+    for command in "${asking[@]}"; do
+        # shellcheck disable=SC2086
+        fails_with "Can't find plugin for select/elastic_cons_tres" as_user SLURM_CONF="$lacking/slurm.conf" $command
     done
-    as_user SLURM_CONF="$lacking/slurm.conf" scontrol ping
+    for command in "${others[@]}" 'scontrol ping'; do
+        # shellcheck disable=SC2086
+        as_user SLURM_CONF="$lacking/slurm.conf" $command
+    done
     # With Slurm's own plugin in its slurm.conf, where slurmctld has ours.
     sed -i 's,^SelectType=.*,SelectType=select/cons_tres,' "$lacking/slurm.conf"
-    slurm_at_least 25.05 || for command in "${commands[@]}"; do
+    for command in "${asking[@]}"; do
         # shellcheck disable=SC2086
         fails_with 'unknown select plugin id: 209' as_user SLURM_CONF="$lacking/slurm.conf" $command
     done

@@ -77,6 +77,8 @@ running() {
         gres_per_node=gpu:1 num_nodes=2
     running -N1
     id=$(submit -N4 --exclusive --wrap true)
+    # Slurm 23.11 gives no reason to a job that backfill has looked at.
+    if slurm_at_least 23.11 && ! slurm_at_least 24.05; then return; fi
     wait_for 10 has "$id" reason=Resources
     [ "$(job_field "$id" Reason)" = Resources ]
 }
