@@ -239,6 +239,17 @@ PY
     [ ! -e "$run-16.0-n1" ]
 }
 
+@test "Slurm's commands are those beside slurmd, whatever other Slurm is in /usr/bin" {
+    mkdir -p "$WORK/slurm/bin" "$WORK/slurm/sbin"
+    cp /bin/bash "$WORK/slurm/sbin/slurmd"
+    printf '#!/bin/sh\necho "$*" >>%s\n' "$OUT" >"$WORK/slurm/bin/scontrol"
+    chmod 755 "$WORK/slurm/bin/scontrol"
+    # It asks which of the job's nodes is the first.
+    "$WORK/slurm/sbin/slurmd" -c \
+        'hook epilog 12 SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT= "SLURM_NODELIST=n[1-2]"; true'
+    [ "$(cat "$OUT")" = "show hostnames n[1-2]" ]
+}
+
 @test "without slurm.conf's directory elastic.conf is that of /etc/slurm, as in configless Slurm" {
     mkdir -p /etc/slurm
     unshare --mount bash -ec '

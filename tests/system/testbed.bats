@@ -200,6 +200,19 @@ JOB
     done
 }
 
+@test "an installation of Slurm is used where it is, or refused" {
+    run -1 "$TESTBED" up --stock --slurm /nonexistent --dir "$TB_HOME/none"
+    [ "$output" = "testbed: --slurm /nonexistent: there is no sbin/slurmctld" ]
+    # Its programs go before those of PATH.
+    mkdir -p "$TB_HOME/slurm/sbin" "$TB_HOME/slurm/lib/slurm"
+    touch "$TB_HOME/slurm/lib/slurm/select_cons_tres.so"
+    printf '#!/bin/sh\n[ "$1" = -V ] && echo slurm 22.05.8 || echo "of the other Slurm"\n' >"$TB_HOME/slurm/sbin/slurmctld"
+    chmod +x "$TB_HOME/slurm/sbin/slurmctld"
+    ELASTIC_SLURM=$TB_HOME/slurm run -1 "$TESTBED" up --stock --dir "$TB_HOME/none"
+    [[ $output == *"Slurm has no "*"slurmctld has ended"*"of the other Slurm"* ]]
+    nothing_left_of "$TB_HOME/none"
+}
+
 @test "a daemon that cannot start is shown with its log, and nothing stays" {
     mkdir "$TB_HOME/bin"
     printf '#!/bin/sh\necho "slurmctld: fatal: no luck" >&2\nexit 1\n' >"$TB_HOME/bin/slurmctld"
