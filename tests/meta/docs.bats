@@ -68,7 +68,8 @@ prose() {
 }
 
 @test "documents that sources name exist" {
-    named=$(git grep -ohE '\bdoc/[A-Za-z0-9_/-]+\.md\b' -- ':!*.md' ':!tests/meta/docs.bats' | sort -u)
+    named=$(git grep -ohE '(/usr/share/doc/slurm-elastic/|\b)doc/[A-Za-z0-9_/-]+\.md\b' -- ':!*.md' ':!tests/meta/docs.bats' |
+        sed 's|^/usr/share/doc/slurm-elastic/||' | sort -u)
     [[ -n $named ]]
     nothing "$(while read -r page; do [[ -e $page ]] || echo "$page"; done <<<"$named")" "no such page"
 }
