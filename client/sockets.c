@@ -157,9 +157,9 @@ static bool stand_in(const struct sockaddr_storage *address, socklen_t len, int6
 }
 
 /* A thread of gloo may wait for a lost rank to connect, and has no way out but a connection: so
- * this process makes those connections itself, and ends them. The gloo of PyTorch 2.1 and later has one
- * listening socket for all ranks, told apart by a number below the world's size that comes first.
- * It ends the process if that socket is shut down. */
+ * this process makes those connections itself, and ends them. The gloo of PyTorch 2.1 and later has
+ * one listening socket for all ranks, told apart by a number below the world's size that comes
+ * first. It ends the process if that socket is shut down. */
 static void stand_in_for_all(struct sockets *sockets, int fd, ino_t inode)
 {
     struct sockaddr_storage address;

@@ -6,9 +6,9 @@
  * the word that the world is torn, and then shuts down the TCP connections that the world has
  * opened. It does so again until the worker is out of the world, since frameworks go on opening
  * connections. Sockets that listen are left alone; while the world forms, the thread connects to
- * them in place of the lost ranks, since gloo waits there for each rank. The world's connections are
- * told from the process's own by the time when they were made: each socket has an inode number of
- * its own, whatever happens to its descriptor. */
+ * them in place of the lost ranks, since gloo waits there for each rank. The world's connections
+ * are told from the process's own by the time when they were made: each socket has an inode number
+ * of its own, whatever happens to its descriptor. */
 #ifndef ELASTIC_SOCKETS_H
 #define ELASTIC_SOCKETS_H
 
