@@ -42,7 +42,8 @@ static bool number_of(const pmix_value_t *value, int *number)
     return true;
 }
 
-static pmix_status_t read_range(const pmix_value_t *value, struct directives *directives)
+static pmix_status_t read_range(const struct call *call, const pmix_value_t *value,
+                                struct directives *directives)
 {
     if (value->type != PMIX_DATA_RANGE)
         return PMIX_ERR_BAD_PARAM;
@@ -66,7 +67,8 @@ static pmix_status_t read_range(const pmix_value_t *value, struct directives *di
     case PMIX_RANGE_CUSTOM:
         return PMIX_ERR_NOT_SUPPORTED;
     default:
-        return PMIX_ERR_BAD_PARAM;
+        /* Open MPI 5.0 looks names up in a range that it leaves to chance. */
+        return call->type == CALL_LOOKUP ? PMIX_SUCCESS : PMIX_ERR_BAD_PARAM;
     }
 }
 
@@ -119,7 +121,7 @@ static pmix_status_t read_directives(const struct call *call, struct directives 
         const pmix_info_t *info = &call->info[i];
 
         if (PMIX_CHECK_KEY(info, PMIX_RANGE))
-            status = read_range(&info->value, directives);
+            status = read_range(call, &info->value, directives);
         else if (PMIX_CHECK_KEY(info, PMIX_PERSISTENCE))
             status = read_until(&info->value, directives);
         else if (PMIX_CHECK_KEY(info, PMIX_WAIT))

@@ -4,8 +4,8 @@
 # zone ZONE KEY=VALUE...: changes a zone of the testbed, and prints it.
 zone() { "$TESTBED" zone --dir "$TB_DIR" "$@"; }
 
-# Nodes of the clouds that are powered down are hidden.
-all_off() { [[ -z $(on_testbed sinfo -h -N -p owners -o %N) ]]; }
+# Nodes of the clouds that are powered down are hidden (before Slurm 23.02), or idle~.
+all_off() { ! on_testbed sinfo -h -N -p owners -o %T | grep -qv '~'; }
 
 # metadata_up: metadata services for all nodes, at $ENDPOINT; they read and write $CLOUD.
 metadata_up() {

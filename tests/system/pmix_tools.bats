@@ -80,8 +80,12 @@ space_of() { tool pps 2>&1 | sed -n 's/^Active nspaces: //p'; }
     run ! says "$TB_WORK/worker.3" ' 0 on n1 '
 }
 
-# values TEXT: what pquery was told, a word each. (It writes keys and values to two different outputs.)
-values() { sed -n 's/.*Value: //p' <<<"$1" | paste -sd ' '; }
+# Those of OpenPMIx 5 and later take the address of a server as an option only.
+newer_tools() { [[ $(pkg-config --modversion pmix) != 4.* ]]; }
+
+# values TEXT: what pquery was told, a word each. (It writes keys and values to two different outputs.) The tools of
+# OpenPMIx 5 write some of them below the key, with blanks before.
+values() { sed -nE 's/.*Value: ([^ ]+)$/\1/p; s/^    ([^ ]+)$/\1/p' <<<"$1" | tr , '\n' | sort | paste -sd ' '; }
 
 @test "pquery asks for names and sizes, for what the leader knows, and for a table of processes" {
     space=$(space_of)
@@ -91,11 +95,11 @@ values() { sed -n 's/.*Value: //p' <<<"$1" | paste -sd ' '; }
         # shellcheck disable=SC2086 # an option and its value
         run -0 tool "$TB_WORK/pquery" $server PMIX_QUERY_NAMESPACES
         echo "$output"
-        [[ $(values "$output") == "$space" && $output == *"PMIX_QUERY_NAMESPACES: "* ]]
+        [[ $(values "$output") == "$space" && $output == *"PMIX_QUERY_NAMESPACES:"* ]]
     done
     run -0 tool "$TB_WORK/pquery" --system-server-first "PMIX_JOB_SIZE[PMIX_NSPACE=$space]" PMIX_ALLOCATED_NODELIST PMIX_TIME_REMAINING
     echo "$output"
-    [[ $(values "$output") =~ ^4\ n1,n2\ ([0-9]+)$ ]]
+    [[ $(values "$output") =~ ^4\ ([0-9]+)\ n1\ n2$ ]]
     ((BASH_REMATCH[1] > 60 && BASH_REMATCH[1] <= 600))
     run -0 tool "$TB_WORK/pquery" --system-server-first "PMIX_QUERY_PROC_TABLE[PMIX_NSPACE=$space]"
     echo "$output"
@@ -103,9 +107,9 @@ values() { sed -n 's/.*Value: //p' <<<"$1" | paste -sd ' '; }
         grep -A1 "PROC: $space:$rank\$" <<<"$output" | grep -q "Hostname: n$((rank / 2 + 1))[[:space:]]"
     done
     run -209 tool "$TB_WORK/pquery" --system-server-first PMIX_QUERY_QUEUE_LIST
-    [[ $output == *NOT-SUPPORTED* ]]
+    [[ $output == *NOT[-_]SUPPORTED* ]]
     run -210 tool "$TB_WORK/pquery" --system-server-first "PMIX_JOB_SIZE[PMIX_NSPACE=gone]"
-    [[ $output == *NOT-FOUND* ]]
+    [[ $output == *NOT[-_]FOUND* ]]
 }
 
 @test "plookup finds what processes have published for the job and for its node, and nothing else" {
@@ -114,14 +118,14 @@ values() { sed -n 's/.*Value: //p' <<<"$1" | paste -sd ' '; }
     done
     run -0 tool "$TB_WORK/plookup" job.0 job.3 node.1
     [[ $output == *"Key: job.0"*"Key: job.3"*"Key: node.1"* ]]
-    # It ends with the low byte of the status, -46: not found.
+    # It ends with the low byte of the status, -46: not found. OpenPMIx 5 says the word for it.
     for key in nobody.has.published.this node.3 world.0; do
         run -210 tool "$TB_WORK/plookup" "$key"
-        [[ $output == *"PMIx_Lookup failed: -46"* ]]
+        [[ $output == *"PMIx_Lookup failed: "@(-46|PMIX_ERR_NOT_FOUND)* ]]
     done
     # It waits until all is there, here never: -24, the time is over.
     run -232 tool "$TB_WORK/plookup" --wait 1 --timeout 1 job.0 nobody.has.published.this
-    [[ $output == *"PMIx_Lookup failed: -24"* ]]
+    [[ $output == *"PMIx_Lookup failed: "@(-24|PMIX_ERR_TIMEOUT)* ]]
     run -0 tool "$TB_WORK/probe" lookup job.3
     [[ $output == "job.3: of rank 3"* ]]
     run -3 tool "$TB_WORK/probe" unpublish job.3
@@ -129,7 +133,8 @@ values() { sed -n 's/.*Value: //p' <<<"$1" | paste -sd ' '; }
 }
 
 @test "pevent is heard; a tool that crashes once it is connected, as Debian 12's plookup does, harms nobody" {
-    run -0 tool pevent --event -200 --range 4
+    # That of OpenPMIx 5.0 takes no event at all.
+    newer_tools || run -0 tool pevent --event -200 --range 4
     run tool plookup nobody.has.published.this
     echo "$status $output"
     ((status != 0 && status != 124))
@@ -142,24 +147,30 @@ values() { sed -n 's/.*Value: //p' <<<"$1" | paste -sd ' '; }
     [[ $uri == elasticrun.0\;tcp4://127.0.0.1:* ]]
     other=(timeout 20 setpriv --reuid=nobody --regid=nogroup --clear-groups env -i PATH=/usr/bin:/bin)
     run -4 "${other[@]}" PMIX_SERVER_URI41="$uri" "$TB_WORK/probe" query elastic.nodes
-    [[ $output == *UNREACHABLE* ]]
+    [[ $output == *UNREACH* ]]
     run "${other[@]}" PMIX_HOSTNAME=n1 PMIX_SYSTEM_TMPDIR="$RUN_DIR" pps
     ((status != 0 && status != 124))
-    # -25 is PMIX_ERR_UNREACH.
+    # -25 is PMIX_ERR_UNREACH, and -46 NOT_FOUND: the address is in a directory of the user.
     for address in PMIX_SYSTEM_TMPDIR="$RUN_DIR" PMIX_SERVER_URI41="$uri"; do
-        run -231 "${other[@]}" PMIX_HOSTNAME=n1 "$address" "$TB_WORK/plookup" job.0
-        [[ $output == *"PMIx_tool_init failed: -25"* ]]
+        run "${other[@]}" PMIX_HOSTNAME=n1 "$address" "$TB_WORK/plookup" job.0
+        echo "$output"
+        [[ $output == *"PMIx_tool_init failed: "@(-25|-46) ]]
     done
     for address in --system-server-first "--uri $uri"; do
         # shellcheck disable=SC2086 # an option and its value
-        run -231 "${other[@]}" PMIX_HOSTNAME=n1 PMIX_SYSTEM_TMPDIR="$RUN_DIR" "$TB_WORK/pquery" $address PMIX_QUERY_NAMESPACES
-        [[ $output == *"PMIx_tool_init failed: UNREACHABLE"* ]]
+        run "${other[@]}" PMIX_HOSTNAME=n1 PMIX_SYSTEM_TMPDIR="$RUN_DIR" "$TB_WORK/pquery" $address PMIX_QUERY_NAMESPACES
+        echo "$output"
+        [[ $output == *"PMIx_tool_init failed: "@(UNREACHABLE|PMIX_ERR_UNREACH|PMIX_ERR_NOT_FOUND) ]]
     done
     # A tool that says it were the user: it is the kernel that is asked.
     run -4 timeout 20 env -i PATH=/usr/bin:/bin PMIX_SERVER_URI41="$uri" "$TB_WORK/probe" query elastic.nodes
-    run -0 as_user PMIX_SERVER_URI41="$uri" timeout 20 "$TB_WORK/probe" query elastic.nodes
-    [[ $output == "elastic.nodes: 2"* ]]
-    run -0 as_user PMIX_SERVER_URI41="$uri" timeout 20 "$TB_WORK/plookup" job.0
+    if newer_tools; then
+        run -0 tool "$TB_WORK/pquery" --uri "$uri" PMIX_QUERY_NAMESPACES
+    else
+        run -0 as_user PMIX_SERVER_URI41="$uri" timeout 20 "$TB_WORK/probe" query elastic.nodes
+        [[ $output == "elastic.nodes: 2"* ]]
+        run -0 as_user PMIX_SERVER_URI41="$uri" timeout 20 "$TB_WORK/plookup" job.0
+    fi
     size_is "$JOB" 2
     run ! grep -q 'lost it' "$TB_WORK/$JOB.out"
 }

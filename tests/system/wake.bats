@@ -20,9 +20,6 @@ up() {
 
 teardown() { testbed_down; }
 
-# Those that are powered down are hidden, or idle~.
-all_off() { ! on_testbed sinfo -h -N -p owners -o %T | grep -qv '~'; }
-
 boots() { grep -c ' boots' "$TB_DIR/log/cloud.out" || true; }
 
 keeps_off() { (($(log | grep -c 'keeps off [0-9]* nodes that would have to power up') > $1)); }

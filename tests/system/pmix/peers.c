@@ -133,8 +133,8 @@ static void control(const char *action, const char *text)
     if (number != 0)
         PMIX_INFO_LOAD(&info[given++], PMIX_JOB_CTRL_SIGNAL, &number, PMIX_INT);
     say("control %s %s: %s", action, text,
-        status_word(PMIx_Job_control(target_count > 0 ? targets : NULL, target_count, info,
-                                           given, &results, &count)));
+        status_word(PMIx_Job_control(target_count > 0 ? targets : NULL, target_count, info, given,
+                                     &results, &count)));
     PMIX_INFO_FREE(info, 2);
 }
 

@@ -200,7 +200,7 @@ static void check_large(void)
 
 static void check_malformed(void)
 {
-    pmix_data_range_t custom = PMIX_RANGE_CUSTOM;
+    pmix_data_range_t custom = PMIX_RANGE_CUSTOM, chance = 77;
     pmix_info_t info[2];
     pmix_pdata_t found;
     int negative = -1;
@@ -208,6 +208,12 @@ static void check_malformed(void)
     PMIX_INFO_LOAD(&info[0], "key", "x", PMIX_STRING);
     PMIX_INFO_LOAD(&info[1], PMIX_RANGE, &custom, PMIX_DATA_RANGE);
     is("range", PMIx_Publish(info, 2), PMIX_ERR_NOT_SUPPORTED);
+    PMIX_INFO_LOAD(&info[1], PMIX_RANGE, &chance, PMIX_DATA_RANGE);
+    is("range of no meaning", PMIx_Publish(info, 2), PMIX_ERR_BAD_PARAM);
+    PMIX_PDATA_CONSTRUCT(&found);
+    PMIX_LOAD_KEY(found.key, "large");
+    is("its lookup", PMIx_Lookup(&found, 1, &info[1], 1), PMIX_SUCCESS);
+    PMIX_PDATA_DESTRUCT(&found);
     PMIX_INFO_LOAD(&info[1], PMIX_TIMEOUT, "soon", PMIX_STRING);
     is("timeout", PMIx_Publish(info, 2), PMIX_ERR_BAD_PARAM);
     is("no data", PMIx_Publish(&info[1], 1), PMIX_ERR_BAD_PARAM);
