@@ -24,8 +24,11 @@
 #
 #     HAVE_SLURM_SOURCE        an Automake conditional
 #     SLURM_SOURCE             the source tree (AC_SUBST)
-#     SLURM_PLUGIN_CPPFLAGS    to compile plugins of slurmctld (AC_SUBST). The -iquote makes Slurm's
-#                              "config.h" win over ours
+#     SLURM_PLUGIN_CPPFLAGS    to compile plugins of slurmctld (AC_SUBST)
+#
+#   Slurm's headers include "config.h" and mean their own. Ours is in . if configure runs in the tree.
+#   So the first -I is a directory slurm-config, which has nothing but a config.h that includes
+#   Slurm's. Slurm's own directory cannot be it: gcc ignores a -I that is a -isystem as well.
 AC_DEFUN([AX_SLURM_SOURCE], [
     AC_REQUIRE([AX_SLURM])
     AC_ARG_WITH([slurm-source],
@@ -71,7 +74,9 @@ AC_DEFUN([_AX_SLURM_SOURCE_CHECK], [
     SLURM_SOURCE=$ax_slurm_source
     # -isystem: what is in Slurm's headers is not warned about.
     # Debian and the RPMs build Slurm with --disable-debug, that is, with NDEBUG.
-    SLURM_PLUGIN_CPPFLAGS="-DNDEBUG -D_GNU_SOURCE -iquote $ax_slurm_build -isystem $ax_slurm_build -isystem $ax_slurm_build/slurm -isystem $ax_slurm_source -isystem $ax_slurm_source/src"
+    AS_MKDIR_P([slurm-config])
+    AS_ECHO(["@%:@include \"$ax_slurm_build/config.h\""]) >slurm-config/config.h
+    SLURM_PLUGIN_CPPFLAGS="-DNDEBUG -D_GNU_SOURCE -I`pwd`/slurm-config -isystem $ax_slurm_build -isystem $ax_slurm_build/slurm -isystem $ax_slurm_source -isystem $ax_slurm_source/src"
     AC_MSG_RESULT([$ax_slurm_build])
 
     ax_slurm_save_CPPFLAGS=$CPPFLAGS

@@ -76,6 +76,7 @@ root_mounts() {
     mount --rbind /dev "$1/dev"
     mount -t tmpfs tmpfs "$1/dev/shm"
     mount -t sysfs -o ro sysfs "$1/sys"
+    mount --rbind /sys/fs/cgroup "$1/sys/fs/cgroup"
 }
 
 # root_run DIR [OPTION]... -- COMMAND...: runs it in a copy of the root, without a network but lo.
@@ -95,7 +96,10 @@ root_enter() {
     mkdir "$root"/{change,work,all}
     mount -t overlay -o "lowerdir=$base,upperdir=$root/change,workdir=$root/work" overlay "$root/all"
     root=$root/all
+    # With no address but 127.0.0.1 getaddrinfo() finds not even that one (AI_ADDRCONFIG).
     ip link set lo up
+    ip address add 192.0.2.1/32 dev lo
+    printf '127.0.0.1 localhost %s\n' "$(uname -n)" >"$root/etc/hosts"
     root_mounts "$root"
     mount -t tmpfs tmpfs "$root/run"
     while [[ $1 != -- ]]; do

@@ -58,6 +58,15 @@ slurm_source() {
     [[ $output == *"Install the package libpmix-dev (Debian), or run scripts/setup"* ]]
 }
 
+@test "plugins of slurmctld see Slurm's config.h, not ours, in a build in the tree, too" {
+    flags=$(sed -n 's/^SLURM_PLUGIN_CPPFLAGS = //p' "$top_builddir/Makefile")
+    [ -n "$flags" ] || skip "not built with the Slurm source"
+    echo '#error "ours"' >config.h
+    echo '#include "src/common/slurm_xlator.h"' >plugin.c
+    # shellcheck disable=SC2086 # words
+    gcc $flags -I. -fsyntax-only plugin.c
+}
+
 @test "without the Slurm source the plugins of slurmctld are left out, and the summary says so" {
     run -0 configure --prefix="$PWD/inst"
     [[ $output == *"job_submit, select  no: needs --with-slurm-source=DIR"* ]]
