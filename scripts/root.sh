@@ -38,7 +38,7 @@ root_make() {
         flock 9
         if [[ ! -d $dir || $(cat "$dir.stamp" 2>/dev/null) != "$stamp" ]]; then
             rm -rf "$dir" "$dir.new" "$dir.stamp"
-            unshare --mount --pid --fork --kill-child=KILL --propagation private \
+            setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child=KILL --propagation private \
                 /bin/bash -euo pipefail -c "$(declare -f root_build root_mounts); root_build \"\$@\"" \
                 root "$dir.new" "$suite" "$mirror" "$@" || exit 1
             mv "$dir.new" "$dir"
@@ -83,7 +83,7 @@ root_mounts() {
 #   --read FROM=TO   binds a directory of this machine into the copy, read-only
 #   --write FROM=TO  the same, writable
 root_run() {
-    unshare --mount --pid --net --fork --kill-child=KILL --propagation private \
+    setpriv --pdeathsig KILL unshare --mount --pid --net --fork --kill-child=KILL --propagation private \
         /bin/bash -euo pipefail -c "$(declare -f root_enter root_mounts); root_enter \"\$@\"" root "$@"
 }
 

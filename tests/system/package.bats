@@ -43,8 +43,11 @@ where_from() { as_user_alone "$1" -c 'import os, slurm_elastic; print(os.path.di
     [[ $output == "False None 5" ]]
 }
 
-@test "a wheel of it needs nothing else" {
-    as_user_alone venv/bin/pip wheel --quiet --no-index --no-build-isolation --no-deps ./slurm-elastic/client/python
+@test "the source archive of it makes a wheel, which needs nothing else" {
+    as_user_alone env --chdir=slurm-elastic/client/python PYTHONDONTWRITEBYTECODE=1 \
+        /usr/bin/python3 -c "import _build; _build.build_sdist('$TB_WORK')"
+    as_user_alone venv/bin/pip wheel --quiet --no-index --no-build-isolation --no-deps \
+        "$(basename "$TB_WORK"/slurm?elastic-*.tar.gz)"
     as_user_alone /usr/bin/python3 -m venv --without-pip bare
     as_user_alone venv/bin/pip --python bare/bin/python install --no-index \
         "$(basename "$TB_WORK"/slurm_elastic-*-py3-none-any.whl)"
