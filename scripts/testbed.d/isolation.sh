@@ -229,7 +229,6 @@ isolation_files() {
 # Made by scripts/testbed.
 CgroupPlugin=cgroup/v1
 CgroupMountpoint=$CGROUPS
-CgroupAutomount=no
 ConstrainRAMSpace=yes
 ConstrainCores=yes
 CONF

@@ -33,6 +33,14 @@ is_at() {
 
 log() { cat "$TB_DIR/log/slurmctld.log"; }
 
+# Since 23.11 slurmctld starts anew for this, and asks all nodes.
+reconfigure() {
+    on_testbed scontrol reconfigure
+    wait_for 30 all_respond
+}
+
+all_respond() { ! on_testbed sinfo -h -N -o %T | grep -q '[*]'; }
+
 # SelectType, and which nodes there are, is read by a new slurmctld only.
 restart() {
     "$TESTBED" stop-controller --dir "$TB_DIR"
