@@ -3,6 +3,7 @@
 pages.
 """
 
+import ctypes
 import mmap
 import os
 import signal
@@ -19,6 +20,8 @@ HOLD_BYTE = 7  # of the word at WORD: bit 63 is its highest
 WORD, RUN_TO, STATE, TOLD, KIND, AGENT = 16, 24, 32, 36, 40, 44
 DEADLINE, NODES, STEPD, REASON = 48, 56, 60, 64
 GATE, PLACE, WAITS, PROGRESS = 256, 260, 264, 268
+SIZE, TORN = 316, 416
+SYS_FUTEX, FUTEX_WAKE = 202, 1  # of x86-64
 VALID = 1 << 63
 GROW, SHRINK, FAULT, STOP = 1, 2, 3, 4
 
@@ -59,6 +62,12 @@ class Page:
         if generation is None:
             generation = self.generation
         self.put("Q", RUN_TO, VALID | generation << 40 | step)
+
+    def tear(self):
+        """A part of this world is lost."""
+        self.put("I", TORN, 1)
+        word = ctypes.c_uint32.from_buffer(self._map, TORN)
+        ctypes.CDLL(None).syscall(SYS_FUTEX, ctypes.byref(word), FUTEX_WAKE, 1)
 
     @property
     def step(self):
@@ -150,6 +159,7 @@ class World:
             )
             if checkpoint:
                 env["ELASTIC_CHECKPOINT_DIR"] = str(checkpoint)
+            page.put("i", SIZE, size)
             if gated:
                 page.close_gate()
             self.pages.append(page)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Live mode's way of a state from ranks that have it to those that lack it, over gloo."""
 
+import os
 import tempfile
 import unittest
 
@@ -88,6 +89,43 @@ except Exception as error:
     print(f"sender: {error}", flush=True)
     os._exit(0 if time.monotonic() < begin + _transfer.SENT.total_seconds() / 2 else 1)
 os._exit(2)
+"""
+
+
+# Rank 1 says where it listens, which is an address above that of rank 0, and dies: rank 0 waits for
+# it to connect.
+FORMING = """
+import datetime, os, sys
+import torch.distributed as dist
+from slurm_elastic import _events
+
+HERE, ABOVE = bytes([127, 0, 0, 1]), bytes([127, 255, 255, 254])
+
+class Store(dist.Store):
+    def __init__(self):
+        super().__init__()
+        self._store = dist.FileStore(sys.argv[1], 2)
+    def set(self, key, value):
+        self.dies = rank == 1 and HERE in value
+        self._store.set(key, value.replace(HERE, ABOVE) if self.dies else value)
+    def get(self, key):
+        self.wait([key])
+        return self._store.get(key)
+    def wait(self, keys, timeout=None):
+        if self.dies:
+            os._exit(0)
+        self._store.wait(keys, datetime.timedelta(seconds=60))
+
+rank = int(os.environ["RANK"])
+_events.init()
+_events.world_forms()
+try:
+    store = Store()
+    long = datetime.timedelta(seconds=300)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=2, timeout=long)
+except Exception as error:
+    print(f"rank 0: {error}", flush=True)
+os._exit(0)
 """
 
 
@@ -178,6 +216,18 @@ class Lost(unittest.TestCase):
     ):
         with fake_agent.World(["-c", LOST], 2, has_torch=True) as world:
             self.assertEqual(world.workers[0].wait(50), 0)
+
+
+    def test_a_rank_does_not_wait_for_a_lost_one_to_connect_once_the_world_is_torn(self):
+        with tempfile.TemporaryDirectory() as directory, fake_agent.World(
+            ["-c", FORMING, os.path.join(directory, "store")],
+            2,
+            environment={"GLOO_SOCKET_IFNAME": "lo"},
+            has_torch=True,
+        ) as world:
+            self.assertEqual(world.workers[1].wait(50), 0)
+            world.pages[0].tear()
+            self.assertEqual(world.workers[0].wait(20), 0)
 
 
 @tap.needs_torch
