@@ -217,7 +217,6 @@ class Lost(unittest.TestCase):
         with fake_agent.World(["-c", LOST], 2, has_torch=True) as world:
             self.assertEqual(world.workers[0].wait(50), 0)
 
-
     def test_a_rank_does_not_wait_for_a_lost_one_to_connect_once_the_world_is_torn(self):
         with tempfile.TemporaryDirectory() as directory, fake_agent.World(
             ["-c", FORMING, os.path.join(directory, "store")],
