@@ -80,7 +80,7 @@ space_of() { tool pps 2>&1 | sed -n 's/^Active nspaces: //p'; }
     run ! says "$TB_WORK/worker.3" ' 0 on n1 '
 }
 
-# Those of OpenPMIx 5 and later take the address of a server as an option only.
+# Those of OpenPMIx 5 and later.
 newer_tools() { [[ $(pkg-config --modversion pmix) != 4.* ]]; }
 
 # values TEXT: what pquery was told, a word each. (It writes keys and values to two different outputs.) The tools of
@@ -164,13 +164,9 @@ values() { sed -nE 's/.*Value: ([^ ]+)$/\1/p; s/^    ([^ ]+)$/\1/p' <<<"$1" | tr
     done
     # A tool that says it were the user: it is the kernel that is asked.
     run -4 timeout 20 env -i PATH=/usr/bin:/bin PMIX_SERVER_URI41="$uri" "$TB_WORK/probe" query elastic.nodes
-    if newer_tools; then
-        run -0 tool "$TB_WORK/pquery" --uri "$uri" PMIX_QUERY_NAMESPACES
-    else
-        run -0 as_user PMIX_SERVER_URI41="$uri" timeout 20 "$TB_WORK/probe" query elastic.nodes
-        [[ $output == "elastic.nodes: 2"* ]]
-        run -0 as_user PMIX_SERVER_URI41="$uri" timeout 20 "$TB_WORK/plookup" job.0
-    fi
+    run -0 as_user PMIX_SERVER_URI41="$uri" timeout 20 "$TB_WORK/probe" query elastic.nodes
+    [[ $output == "elastic.nodes: 2"* ]]
+    run -0 as_user PMIX_SERVER_URI41="$uri" timeout 20 "$TB_WORK/plookup" job.0
     size_is "$JOB" 2
     run ! grep -q 'lost it' "$TB_WORK/$JOB.out"
 }
