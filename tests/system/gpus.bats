@@ -56,12 +56,11 @@ rival_gets_both_gpus() {
     steps_were_made_once "$job"
 }
 
-# What slurmctld keeps of a job about each of its nodes. Since 23.02 the CPUs of the extension's only task are
-# named, too.
+# What slurmctld keeps of a job about each of its nodes.
 asks_for() {
     on_testbed scontrol -o show job "$1" | tr ' ' '\n' |
         grep -E '^(MinMemory|MinTmpDisk|MemPer|TresPer|CpusPerTres|OverSubscribe|Account|Features|WCKey)' |
-        sed -E 's/^(TresPerNode)=gres:gres:/\1=gres:/; /^TresPerTask=cpu=1$/d'
+        sed -E 's/^(TresPerNode)=gres:gres:/\1=gres:/'
 }
 
 @test "an extension asks for what its base has, in each spelling, and for the time that the pool allows" {
