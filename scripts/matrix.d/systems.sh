@@ -114,7 +114,7 @@ ENTER='
         ip link set eth1 up
     fi
     cd /
-    "$@"
+    setsid --wait "$@"
 '
 
 # inside SYSTEM NETWORK COMMAND...: as root, in the directory of the copied tree.
