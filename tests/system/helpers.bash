@@ -57,11 +57,12 @@ testbed_up() {
 
 # slurm_at_least YEAR.MONTH[.MICRO]: whether the testbed's Slurm is that or later. What tests expect of
 # some versions only asks this.
-slurm_at_least() {
-    local version
-    version=$(on_testbed sinfo -V) # slurm-wlm 22.05.8, slurm 24.11.5
-    [[ $(printf '%s\n' "$1" "${version##* }" | sort -V | head -n 1) == "$1" ]]
-}
+slurm_at_least() { [[ $(printf '%s\n' "$1" "$(slurm_version)" | sort -V | head -n 1) == "$1" ]]; }
+
+# slurm_is YEAR.MONTH: whether it is of that release.
+slurm_is() { [[ $(slurm_version) == "$1".* ]]; }
+
+slurm_version() { on_testbed sinfo -V | sed 's/.* //'; } # slurm-wlm 22.05.8, slurm 24.11.5
 
 # Skips a test that needs the realistic form where the machine has only the simple one.
 need_real_form() {

@@ -78,7 +78,7 @@ running() {
     running -N1
     id=$(submit -N4 --exclusive --wrap true)
     # Slurm 23.11 gives no reason to a job that backfill has looked at.
-    if slurm_at_least 23.11 && ! slurm_at_least 24.05; then return; fi
+    if slurm_is 23.11; then return; fi
     wait_for 10 has "$id" reason=Resources
     [ "$(job_field "$id" Reason)" = Resources ]
 }
