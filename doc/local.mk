@@ -19,6 +19,7 @@ nobase_dist_doc_DATA += \
     doc/admin/pools.md \
     doc/admin/shapes.md \
     doc/admin/versions.md \
+    doc/admin/versions-slurm.md \
     doc/glossary.md \
     doc/internals/architecture.md \
     doc/internals/benchmarks.md \
