@@ -6,6 +6,7 @@ A worker becomes a child of the test, as with subprocess: its father ends at onc
 takes its place (PR_SET_CHILD_SUBREAPER).
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -171,6 +172,8 @@ def _become(request):
 def _main():
     for name in MODULES:
         __import__(name)
+    with contextlib.suppress(ImportError):
+        __import__("torch._dynamo")  # which PyTorch 2 imports when it is first needed: 1.3 s
     request = _serve(socket.socket(fileno=int(sys.argv[1])))
     if request is not None:
         _become(request)
