@@ -225,7 +225,7 @@ class Installed(unittest.TestCase):
     def test_a_torn_group_ends_though_its_thread_needs_the_interpreter(self):
         with tempfile.TemporaryDirectory() as directory:
             argv = [sys.executable, "-c", TORN, os.path.join(directory, "store")]
-            subprocess.run(argv, check=True, env=os.environ, timeout=30)
+            subprocess.run(argv, check=True, env=os.environ, timeout=50)
 
     def test_scaler(self):
         import torch
