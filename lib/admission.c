@@ -271,6 +271,9 @@ static int decide_base(const struct conf *conf, const struct admission_request *
     changes->refusal = ADMISSION_REFUSE_KIND;
     if (check_kind(request, "--elastic", err) < 0)
         return -1;
+    if (admission_is_marked(request->comment))
+        return error_set(err, "the comment '%s' is that of an extension job; choose another one",
+                         error_value(request->comment).text);
     changes->refusal = ADMISSION_REFUSE_NODES;
     if (check_base_nodes(request, &policy->sizes, err) < 0)
         return -1;
@@ -298,6 +301,24 @@ int admission_base(const struct conf *conf, const struct admission_request *requ
 /* ---- extensions ------------------------------------------------------------------------------ */
 
 #define MARKER "elastic-extension-of="
+
+int admission_check_env(const struct admission_env *env, struct error *err)
+{
+    size_t all = 0, longest = 0;
+
+    for (size_t i = 0; i < env->count; i++) {
+        size_t len = env->entries[i] != NULL ? strlen(env->entries[i]) + 1 : 0;
+
+        all += len;
+        longest = len > longest ? len : longest;
+    }
+    if (longest <= ADMISSION_ENV_ENTRY && all <= ADMISSION_ENV_ALL)
+        return 0;
+    return error_set(err,
+                     "the options of SPANK plugins have %zu bytes in all and %zu in one; no prolog "
+                     "could run with more than %zu and %zu",
+                     all, longest, ADMISSION_ENV_ALL, ADMISSION_ENV_ENTRY);
+}
 
 bool admission_is_marked(const char *comment)
 {
@@ -448,18 +469,23 @@ bool admission_is_replaced(const struct conf *conf, const struct admission_env *
            (pool->fallback || (pool->reclaim && conf->reclaim.advice == CONF_ADVICE_REPLACE));
 }
 
-/* MAX, and so many nodes more as the extension may replace: it joins first, then the others leave.
- * Nodes of a fallback pool stand in for others that do not come. The limit of the site is one for
- * MAX: it does not count here. */
-static int64_t most_nodes(const struct admission_siblings *siblings, const struct pool *pool,
-                          int max)
+static int64_t smaller(int64_t a, int64_t b)
 {
-    int64_t most = max;
+    return a < b ? a : b;
+}
+
+/* MAX, and so many nodes more as the extension may replace: it joins first, then the others leave.
+ * Nodes of a fallback pool stand in for others that do not come. No more can be replaced than a job
+ * at MAX has beside its base. The limit of the site is one for MAX: it does not count here. */
+static int64_t most_nodes(const struct admission_siblings *siblings, const struct pool *pool,
+                          int max, int base)
+{
+    int64_t most = max, beside = max > base ? max - base : 0;
 
     if (pool && !pool->fallback)
-        most += siblings->replaced_count;
+        most += smaller(siblings->replaced_count, beside);
     if (pool && pool->fallback)
-        most += siblings->waiting_count;
+        most += smaller(siblings->waiting_count, beside);
     return most;
 }
 
@@ -478,7 +504,7 @@ static int check_size(const struct admission_request *request, const struct admi
                          high);
     if (admission_sizes(&base->env, &sizes, err) < 0)
         return error_prefix(err, "job %u", base->id);
-    most = most_nodes(siblings, pool, sizes.max);
+    most = most_nodes(siblings, pool, sizes.max, base->node_count);
     if (siblings->node_count + base_nodes(request, base) + *nodes <= most)
         return 0;
     if (most > sizes.max)

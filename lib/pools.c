@@ -653,7 +653,7 @@ void pools_decide(const struct pools_input *in, const struct pools_memory *memor
         out->end = in->now + f.end;
     sort(in, cheapest, out->order);
     note_loss(&f, &out->memory);
-    out->memory.exhausted = exhausted(&f, &spare) || memory->exhausted;
+    out->memory.exhausted = exhausted(&f, &spare) || (memory->exhausted && in->budget > 0);
 
     share = (struct share){.f = &f, .cheapest = cheapest, .spare = &spare};
     demand = wanted_demand(&f, memory, &keep);

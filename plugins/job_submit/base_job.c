@@ -98,19 +98,20 @@ static int succession(const part_record_t *part)
     return admission_succession(boot == INFINITE16 || boot == NO_VAL16 ? 0 : boot);
 }
 
-/* A leader asks for a successor before the time of an extension runs out. */
+/* A leader asks for a successor before the time of an extension runs out. The first half of that
+ * time counts in any case: else extensions that live shortly would never count. */
 static bool ends_soon(const job_record_t *record, const struct admission_job *base)
 {
-    time_t left = record->end_time - time(NULL);
+    time_t left = record->end_time - time(NULL), life = record->end_time - record->start_time;
 
-    return !IS_JOB_PENDING(record) && left < succession(record->part_ptr) &&
+    return !IS_JOB_PENDING(record) && left < succession(record->part_ptr) && left < life / 2 &&
            (base->minutes_left == ADMISSION_UNLIMITED || left + 60 < base->minutes_left * 60);
 }
 
 static bool is_marked(const job_record_t *record, const struct sibling_search *search)
 {
     return record->user_id == search->base->uid && record->comment &&
-           strcmp(record->comment, search->marker) == 0;
+           strncmp(record->comment, search->marker, strlen(search->marker)) == 0;
 }
 
 static bool is_sibling(const job_record_t *record)
@@ -172,8 +173,8 @@ void base_job_siblings(const struct conf *conf, const struct admission_job *base
         .conf = conf, .base = base, .siblings = siblings, .admitted = admitted};
 
     *siblings = (struct admission_siblings){0};
-    snprintf(search.marker, sizeof(search.marker), "elastic-extension-of=%u.%u", base->id,
-             base->restarts);
+    /* Those of an earlier run too, until they have gone. */
+    snprintf(search.marker, sizeof(search.marker), "elastic-extension-of=%u.", base->id);
     if (base->known && job_list)
         list_for_each(job_list, add_sibling, &search);
     siblings->nodes = search.nodes;

@@ -340,6 +340,8 @@ int job_submit(job_desc_msg_t *desc, uint32_t submit_uid, char **err_msg)
     int rc;
 
     (void)submit_uid;
+    if (admission_check_env(&env, &err) < 0)
+        return refuse(desc, ESLURM_NOT_SUPPORTED, &err, err_msg);
     if (desc->dependency && merges(desc)) {
         admission_update(&(struct admission_update){.merges = true}, &err);
         return refuse(desc, ESLURM_NOT_SUPPORTED, &err, err_msg);

@@ -807,6 +807,11 @@ static void fallback_nodes_are_replaced_beyond_max(void **state)
         {"", POOL "on-demand", 7, 0, 1, true, 2},
         {"", POOL "spot", 7, 0, 1, false, 2},
         {"", NULL, 6, 2, 2, true, 0}, /* the first pool of the site */
+        /* No more nodes are replaced than a job at MAX has beside its base. */
+        {"", POOL "spot", 11, 11, 1, true, 0},
+        {"", POOL "spot", 12, 12, 1, false, 0},
+        {"", POOL "on-demand", 11, 0, 1, true, 11},
+        {"", POOL "on-demand", 12, 0, 1, false, 12},
         /* The site's limit is for MAX, not for nodes that are there until others leave. */
         {"max_nodes = 8\n", POOL "spot", 6, 2, 2, true, 0},
         {"max_nodes = 8\n", POOL "spot", 6, 2, 3, false, 0},
@@ -837,6 +842,51 @@ static void fallback_nodes_are_replaced_beyond_max(void **state)
             admission_changes_clear(&changes);
         conf_destroy(conf);
     }
+}
+
+/* slurmd could not run a prolog with more, and Slurm drains a node whose prolog does not run. */
+static void an_environment_that_no_prolog_could_have_is_refused(void **state)
+{
+    static const struct {
+        size_t entries, len;
+        bool fits;
+    } rows[] = {
+        {0, 0, true},     {1, 65535, true},  {1, 65536, false},
+        {4, 65535, true}, {5, 60000, false}, {100, 100000, false},
+        {2621, 99, true}, {2622, 99, false}, {1000000, 0, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char *text = calloc(1, rows[i].len + 1);
+        char **entries = calloc(rows[i].entries + 1, sizeof(*entries));
+        struct admission_env env = {entries, rows[i].entries};
+        struct error err = {""};
+
+        memset(text, 'x', rows[i].len);
+        for (size_t k = 0; k < rows[i].entries; k++)
+            entries[k] = text;
+        if ((admission_check_env(&env, &err) == 0) != rows[i].fits)
+            fail_msg("row %zu: %s", i, err.text);
+        assert_int_equal(err.text[0] != '\0', !rows[i].fits);
+        free(entries);
+        free(text);
+    }
+}
+
+static void a_base_is_not_marked_as_an_extension(void **state)
+{
+    static const char *const env[ENV_MAX] = {ELASTIC "2:8"};
+    struct conf *conf = parse_conf("");
+    struct admission_request request = request_of(env);
+    struct admission_changes changes;
+    struct error err = {""};
+
+    (void)state;
+    request.comment = "elastic-extension-of=1.0";
+    assert_int_equal(admission_base(conf, &request, &changes, &err), -1);
+    assert_non_null(strstr(err.text, "choose another one"));
+    conf_destroy(conf);
 }
 
 static void it_says_how_many_nodes_are_too_many_for_a_while(void **state)
@@ -1167,6 +1217,8 @@ int main(void)
         cmocka_unit_test(a_deadline_that_has_passed_is_refused),
         cmocka_unit_test(what_a_user_may_not_have_meant_is_said),
         cmocka_unit_test(fallback_nodes_are_replaced_beyond_max),
+        cmocka_unit_test(an_environment_that_no_prolog_could_have_is_refused),
+        cmocka_unit_test(a_base_is_not_marked_as_an_extension),
         cmocka_unit_test(it_says_how_many_nodes_are_too_many_for_a_while),
         cmocka_unit_test(whether_others_may_replace_an_extension_its_pool_decides),
         cmocka_unit_test(a_successor_may_come_as_early_as_its_nodes_need),

@@ -568,6 +568,12 @@ static void test_budget(void **state)
     s.pools[SPOT].ready = s.pools[DEMAND].ready = 0;
     s.in.spent = 50;
     expect_asks(&s, 0, 0, 0);
+    /* Only a budget can be used up: the record may be that of another job. */
+    s.memory.exhausted = true;
+    s.in.budget = 0;
+    decide(&s);
+    assert_true(s.out.targets[SPOT].ask > 0);
+    s.in.budget = 100;
     s.memory.exhausted = false; /* somebody has raised it */
     decide(&s);
     assert_true(s.out.targets[SPOT].ask > 0);
