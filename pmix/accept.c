@@ -18,8 +18,8 @@
 
 #include "common/tcp_sockets.h"
 
-/* The descriptor is close-on-exec, which the library forgets. A refused connection looks as if there
- * were none: at any other error OpenPMIx 5 and later close the port, for everybody. */
+/* The descriptor is close-on-exec, which the library forgets. A refused connection looks as if
+ * there were none: at any other error OpenPMIx 4.2.9 and later close the port, for everybody. */
 __attribute__((visibility("default"))) int accept(int fd, struct sockaddr *address, socklen_t *len)
 {
     int client = (int)syscall(SYS_accept4, fd, address, len, SOCK_CLOEXEC), on = 1;
