@@ -80,8 +80,6 @@ ENTER='
     cd "$root"
     mount -t proc proc proc
     mount -t sysfs -o ro sysfs sys
-    # Slurm 22.05 wants some file system there, and uses none of it in the simple form of the testbed.
-    mount -t tmpfs -o mode=755 tmpfs sys/fs/cgroup
     mount -t tmpfs -o mode=755 tmpfs dev
     mkdir dev/pts dev/shm
     mount -t devpts -o newinstance,ptmxmode=0666,mode=0620 devpts dev/pts

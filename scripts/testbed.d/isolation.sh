@@ -219,9 +219,13 @@ CONF
 
 isolation_files() {
     if [[ -z $REAL ]]; then
-        # Later Slurms insist on groups without it; older ones do not know the word.
-        ! slurm_at_least 23.11 || printf '# Made by scripts/testbed.\nCgroupPlugin=disabled\n' \
-            >"$DIR/etc/cgroup.conf"
+        # Slurm looks at what is mounted, and slurmd does not start where nothing is. Nothing of it is used
+        # here. Slurm before 23.11 does not know the word disabled.
+        if slurm_at_least 23.11; then
+            printf '# Made by scripts/testbed.\nCgroupPlugin=disabled\n' >"$DIR/etc/cgroup.conf"
+        elif [[ $(stat -f -c %T "$CGROUPS") == sysfs ]]; then
+            printf '# Made by scripts/testbed.\nCgroupPlugin=cgroup/v1\n' >"$DIR/etc/cgroup.conf"
+        fi
         return 0
     fi
     mounts >"$DIR/etc/mounts"
