@@ -25,6 +25,7 @@ check_tests() {
 }
 
 # What no test needs is left out of Slurm, so that it is made in a few minutes.
+# shellcheck disable=SC2034 # scripts/matrix uses it
 SLURM_WITHOUT=(--disable-static --disable-slurmrestd --disable-x11 --disable-pkgconfig
     --without-{bpf,freeipmi,hdf5,http-parser,hpe-slingshot,json,jwt,libcurl,lua,nvml,ofed}
     --without-{oneapi,rdkafka,readline,rsmi,s2n,ucx,yaml})
