@@ -32,7 +32,7 @@ const char *admission_env_get(const struct admission_env *env, const char *name)
 /* slurmd hands that environment to each prolog and epilog. One that is too large for the kernel
  * keeps these from running, and Slurm drains the node. So this holds for all jobs, rigid ones too.
  * Returns -1 with err set if it is too large. */
-#define ADMISSION_ENV_ENTRY ((size_t)64 << 10) /* bytes */
+#define ADMISSION_ENV_ENTRY ((size_t)96 << 10) /* bytes; the kernel takes 128 KiB */
 #define ADMISSION_ENV_ALL   ((size_t)256 << 10)
 int admission_check_env(const struct admission_env *env, struct error *err);
 

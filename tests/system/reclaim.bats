@@ -26,6 +26,7 @@ teardown_file() {
 teardown() {
     cancel_all
     sed -i '/^reclaim_\(drain\|advice\)/d' "$TB_DIR/etc/elastic.conf"
+    # shellcheck disable=SC2153 # metadata_up sets it
     find "$CLOUD" -name 'n[0-9]*' -delete
 }
 

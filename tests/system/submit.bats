@@ -175,7 +175,12 @@ CONF
     [[ $status -ne 0 && $output == *'elastic: --elastic-extend: not the id of a job'* ]]
     forge "$prefix=2:4" no-equals-sign = "$(printf '%070000d' 1)"
     has "$output" AdminComment elastic=2:4
-    forge "$prefix=2:4" ELASTIC_POLICY="$(printf '%0100000d' 1)"
+    forge "$prefix=2:4" ELASTIC_POLICY="$(printf '%090000d' 1)"
+    # What would keep every prolog from running is refused, of a rigid job, too.
+    for first in "$prefix=2:4" mine=1; do
+        forge "$first" large="$(printf '%0100000d' 1)"
+        [[ $status -ne 0 && $output == *'no prolog could run with more than'* ]]
+    done
     slurmctld_lives
 }
 

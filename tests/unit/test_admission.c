@@ -851,7 +851,7 @@ static void an_environment_that_no_prolog_could_have_is_refused(void **state)
         size_t entries, len;
         bool fits;
     } rows[] = {
-        {0, 0, true},     {1, 65535, true},  {1, 65536, false},
+        {0, 0, true},     {1, 98303, true},  {1, 98304, false},
         {4, 65535, true}, {5, 60000, false}, {100, 100000, false},
         {2621, 99, true}, {2622, 99, false}, {1000000, 0, false},
     };
