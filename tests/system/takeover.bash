@@ -20,6 +20,8 @@ teardown() {
     [[ -z $crashed ]] || "$TESTBED" boot --dir "$TB_DIR" "$crashed" || true
     cancel_all
     [[ -z $job ]] || cat "$TB_WORK/$job.out"
+    # Where the next leader writes if Slurm cannot say what the job's file is.
+    [[ -z $job || ! -e $TB_DIR/jobs/elastic-$job/output.log ]] || cat "$TB_DIR/jobs/elastic-$job/output.log"
 }
 
 setup() { crashed='' away=''; }
