@@ -26,6 +26,7 @@ stepd_of() { awk '/^PPid/ { print $2 }' "/proc/$(awk '/^PPid/ { print $2 }' "/pr
 
 @test "an agent of the base is killed, and a slurmstepd: both nodes train on, and the job ends well" {
     ((UID == 0)) || skip "slurmstepd belongs to root"
+    ! slurm_at_least 24.11 || skip "known: srun of 24.11 does not end after all ranks, so the job goes on until its time limit"
     training 3:3
     wait_for 30 size_is "$job" 3
     trains_on
