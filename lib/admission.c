@@ -59,6 +59,24 @@ static const char *sizes_text(const struct admission_env *env)
     return text ? text : merged_text(env, sizes);
 }
 
+int admission_check_env(const struct admission_env *env, struct error *err)
+{
+    size_t all = 0, longest = 0;
+
+    for (size_t i = 0; i < env->count; i++) {
+        size_t len = env->entries[i] != NULL ? strlen(env->entries[i]) + 1 : 0;
+
+        all += len;
+        longest = len > longest ? len : longest;
+    }
+    if (longest <= ADMISSION_ENV_ENTRY && all <= ADMISSION_ENV_ALL)
+        return 0;
+    return error_set(err,
+                     "the options of SPANK plugins have %zu bytes in all and %zu in one; no prolog "
+                     "could run with more than %zu and %zu",
+                     all, longest, ADMISSION_ENV_ALL, ADMISSION_ENV_ENTRY);
+}
+
 enum admission_role admission_role(const struct admission_env *env)
 {
     if (option_text(env, OPTION_EXTEND))
@@ -301,24 +319,6 @@ int admission_base(const struct conf *conf, const struct admission_request *requ
 /* ---- extensions ------------------------------------------------------------------------------ */
 
 #define MARKER "elastic-extension-of="
-
-int admission_check_env(const struct admission_env *env, struct error *err)
-{
-    size_t all = 0, longest = 0;
-
-    for (size_t i = 0; i < env->count; i++) {
-        size_t len = env->entries[i] != NULL ? strlen(env->entries[i]) + 1 : 0;
-
-        all += len;
-        longest = len > longest ? len : longest;
-    }
-    if (longest <= ADMISSION_ENV_ENTRY && all <= ADMISSION_ENV_ALL)
-        return 0;
-    return error_set(err,
-                     "the options of SPANK plugins have %zu bytes in all and %zu in one; no prolog "
-                     "could run with more than %zu and %zu",
-                     all, longest, ADMISSION_ENV_ALL, ADMISSION_ENV_ENTRY);
-}
 
 bool admission_is_marked(const char *comment)
 {

@@ -120,8 +120,7 @@ void costs_account(struct leader *leader, const struct pools_input *in)
         int nodes = pool != NULL ? pool->ready + pool->booting : leader->options->base_nodes;
         const struct spending_pool *known = spending_find(spending, name);
 
-        if (known != NULL && known->nodes == nodes && !(known->price < price) &&
-            !(known->price > price))
+        if (known != NULL && known->nodes == nodes && !is_other(known->price, price))
             continue;
         spending_set(spending, in->now, name, nodes, price, pool != NULL ? pool->suspend : 0);
         changed = true;

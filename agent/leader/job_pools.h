@@ -20,11 +20,11 @@ struct job_pool {
     const struct pool *pool;
     struct retry refused; /* by sbatch */
     struct retry failed;  /* extensions that ended before they could join */
-    char why[LEDGER_WHY_MAX +
-             1];          /* the latest of both, for users; "": neither since one has joined */
-    double waits, waited; /* its requests have waited since, and until; 0: they do not */
-    double boot;          /* seconds from nodes to joined, just measured; < 0: no */
-    double boot_known;    /* … as measured so far; 0: never (costs.h) */
+    /* The latest of both, for users; "": neither since one has joined. */
+    char why[LEDGER_WHY_MAX + 1];
+    double waits, waited;       /* its requests have waited since, and until; 0: they do not */
+    double boot;                /* seconds from nodes to joined, just measured; < 0: no */
+    double boot_known;          /* … as measured so far; 0: never (costs.h) */
     struct slurm_limits limits; /* of its partition */
     double limits_seen;         /* when Slurm has said them (leader_now); 0: not yet */
 };

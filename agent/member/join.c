@@ -46,11 +46,6 @@
 #define EXTENSION_LIMIT 15.0
 #define OLD_LEADER      (-1)
 
-struct successor_place {
-    char *address;
-    int port;
-};
-
 /* ---- what follows a join --------------------------------------------------------------------- */
 
 /* Slurm's signal is lost when it comes before our handlers exist: so ask Slurm about our own job.
@@ -277,7 +272,7 @@ static uint64_t pause_ms(struct member *m)
 
 static void dial_next(struct member *m)
 {
-    const struct successor_place *place;
+    const struct leader_place *place;
     struct error err = {""};
     double early = m->seek.vote_after - member_now(m);
     int rc;
@@ -298,8 +293,8 @@ static void dial_next(struct member *m)
     } else if (m->seek.target == OLD_LEADER) {
         m->seek.target++;
         rc = dial(m, LINK_ROLE_AGENT, m->leader.address, m->leader.port, DIAL_MS, true, &err);
-    } else if (m->seek.target < m->successor_count) {
-        place = &m->successors[m->seek.target++];
+    } else if (m->seek.target < m->successors.count) {
+        place = &m->successors.list[m->seek.target++];
         rc = dial(m, LINK_ROLE_VOTER, place->address, place->port, DIAL_MS, true, &err);
     } else {
         m->seek.target = OLD_LEADER;
@@ -355,9 +350,8 @@ static void remember(struct member *m)
     agent_handover->term = m->leader.term;
     places->count = 0;
     leader_places_add(places, m->leader.address, m->leader.port);
-    for (int i = 0; i < m->successor_count; i++)
-        if (m->successors[i].address != NULL)
-            leader_places_add(places, m->successors[i].address, m->successors[i].port);
+    for (int i = 0; i < m->successors.count; i++)
+        leader_places_add(places, m->successors.list[i].address, m->successors.list[i].port);
     agent_handover->known = true;
 }
 
@@ -377,10 +371,8 @@ void member_join_seek(struct member *m, const struct leader_places *places)
     }
     m->leader.address = strdup(places->list[0].address);
     m->leader.port = places->list[0].port;
-    m->successors = calloc(SUCCESSORS_MAX, sizeof(*m->successors));
-    for (int i = 1; m->successors != NULL && i < places->count; i++)
-        m->successors[m->successor_count++] = (struct successor_place){
-            .address = strdup(places->list[i].address), .port = places->list[i].port};
+    for (int i = 1; i < places->count; i++)
+        leader_places_add(&m->successors, places->list[i].address, places->list[i].port);
     m->seek.active = true;
     m->seek.since = member_now(m);
     m->seek.target = OLD_LEADER;
@@ -415,7 +407,7 @@ static void on_closed(struct link *link, const char *why, void *arg)
     } else if (m->seek.active) {
         uv_timer_stop(&m->seek.timer);
         dial_next(m);
-    } else if (m->welcomed && !m->leaving && m->successor_count > 0) {
+    } else if (m->welcomed && !m->leaving && m->successors.count > 0) {
         seek(m, why, link_peer_closed(link));
     } else {
         /* A leader that ends well says finish or release first. */
@@ -447,15 +439,6 @@ void member_join_redirect(struct member *m, json_object *msg)
 
 /* ---- the leader and its successors ----------------------------------------------------------- */
 
-static void free_successors(struct member *m)
-{
-    for (int i = 0; i < m->successor_count; i++)
-        free(m->successors[i].address);
-    free(m->successors);
-    m->successors = NULL;
-    m->successor_count = 0;
-}
-
 static void read_successors(struct member *m, json_object *msg)
 {
     json_object *list = NULL;
@@ -465,16 +448,14 @@ static void read_successors(struct member *m, json_object *msg)
         !json_object_is_type(list, json_type_array))
         return;
     count = json_object_array_length(list);
-    free_successors(m);
-    m->successors = calloc(count + 1, sizeof(*m->successors));
-    for (size_t i = 0; m->successors != NULL && i < count && i < SUCCESSORS_MAX; i++) {
+    m->successors.count = 0;
+    for (size_t i = 0; i < count && i < SUCCESSORS_MAX; i++) {
         json_object *each = json_object_array_get_idx(list, i);
         const char *address = json_get_string(each, "address");
         int64_t port;
 
         if (address != NULL && json_get_int(each, "port", 1, 65535, &port))
-            m->successors[m->successor_count++] = (struct successor_place){
-                .address = strdup(address), .port = (int)port};
+            leader_places_add(&m->successors, address, (int)port);
     }
 }
 
@@ -575,7 +556,6 @@ void member_join_end(struct member *m)
 void member_join_free(struct member *m)
 {
     forget_redirect(m);
-    free_successors(m);
     free(m->leader.address);
     free(m->own_address);
 }

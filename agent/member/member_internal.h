@@ -13,13 +13,12 @@
 #include "agent/pattern.h"
 #include "agent/member/pmix.h"
 #include "agent/member/store_server.h"
-#include "agent/successor.h"
+#include "agent/leader_places.h"
 #include "agent/workers/workers.h"
 #include "common/link.h"
 #include "lib/world.h"
 
 struct job_control;
-struct successor_place;
 struct tail;
 
 /* A member that has not heard its leader for this many times heartbeat_timeout looks for another.
@@ -123,8 +122,7 @@ struct member {
     int completed;
     struct member_leader leader;
     char *own_address; /* of this node, as the leader sees it; NULL: not known */
-    struct successor_place *successors;
-    int successor_count;
+    struct leader_places successors;
     struct member_seek seek;
     struct {
         uv_timer_t timer;

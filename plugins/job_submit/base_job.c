@@ -86,7 +86,6 @@ struct sibling_search {
     const struct admission_job *base;
     struct admission_siblings *siblings;
     struct admitted *admitted;
-    char marker[64];
     char *nodes;
 };
 
@@ -108,10 +107,11 @@ static bool ends_soon(const job_record_t *record, const struct admission_job *ba
            (base->minutes_left == ADMISSION_UNLIMITED || left + 60 < base->minutes_left * 60);
 }
 
+/* Extensions of an earlier run count too, until they have gone. */
 static bool is_marked(const job_record_t *record, const struct sibling_search *search)
 {
-    return record->user_id == search->base->uid && record->comment &&
-           strncmp(record->comment, search->marker, strlen(search->marker)) == 0;
+    return record->user_id == search->base->uid &&
+           admission_marked_base(record->comment) == search->base->id;
 }
 
 static bool is_sibling(const job_record_t *record)
@@ -173,8 +173,6 @@ void base_job_siblings(const struct conf *conf, const struct admission_job *base
         .conf = conf, .base = base, .siblings = siblings, .admitted = admitted};
 
     *siblings = (struct admission_siblings){0};
-    /* Those of an earlier run too, until they have gone. */
-    snprintf(search.marker, sizeof(search.marker), "elastic-extension-of=%u.", base->id);
     if (base->known && job_list)
         list_for_each(job_list, add_sibling, &search);
     siblings->nodes = search.nodes;
